@@ -219,7 +219,8 @@ CONTROLS = (*(setting.control for setting in SETTINGS if setting.control), *MEAS
 
 @functools.cache
 def names(goes_to: str = "", role: str = "") -> tuple[str, ...]:
-    """Return the names of the settings with this destination and role; by default all, in the order of the table.
+    """Return the names of the settings with this destination ("setup", "data", "measure") and role ("line", "group",
+    "axis"), "" for any, in the order of `SETTINGS`.
 
     >>> names(role="line")
     ('format', 'engine', 'gradient', 'update', 'hold', 'launch', 'serial', 'trainers')
@@ -237,6 +238,8 @@ def columns(role: str) -> tuple[str, ...]:
 
 
 def value_or_default(name: str, value: Any) -> Any:
-    """Return a setting's value; for None the value that records from before the setting were measured with."""
+    """Return `value` of the setting `name`; if it is None, the value that was in force when records lacked the setting,
+    else its default.
+    """
     setting = BY_NAME[name]
     return value if value is not None else setting.default if setting.before is None else setting.before

@@ -47,7 +47,7 @@ CALL = "call"
 
 @compiled
 def _nothing(places, starts, x, y):
-    """Do nothing: what a timed call costs by itself."""
+    """Do nothing with the arrays of a timed loop: measures the overhead of calling a compiled function."""
 
 
 @compiled
@@ -125,10 +125,10 @@ LOOPS: dict[str, Callable] = {
 
 
 def _repeated(loop: Callable) -> Callable:
-    """Return the loop compiled and repeated `REPEATS` times."""
+    """Compile a loop `loop(places, starts, x, y)` and return a compiled function that runs it `REPEATS` times."""
 
     def repeated(places, starts, x, y):
-        """Run the loop `REPEATS` times on the same arrays."""
+        """Run the loop `REPEATS` times on the same arrays; the loop may overwrite the float32 array `y`."""
         for _ in range(REPEATS):
             loop(places, starts, x, y)
 
@@ -136,7 +136,9 @@ def _repeated(loop: Callable) -> Callable:
 
 
 def rates(seconds: float = 0.004) -> Iterator[tuple[str, float]]:
-    """Yield (kind, how many a second on one core), the fastest of about `seconds` a kind."""
+    """Yield pairs (name of an instruction loop in `LOOPS`, or "call"; operations per second on one core), each the
+    fastest run in about `seconds`.
+    """
     random = np.random.default_rng(0)
     places = random.integers(0, NUMBERS, NUMBERS, np.int32)
     x, y = -random.random(NUMBERS, np.float32), np.zeros(NUMBERS, np.float32)
@@ -210,7 +212,7 @@ def _sum(a, first, last):
 
 @compiled_parallel
 def _read(a, b, c, bounds, repeats, sums):
-    """Read `a` `repeats` times on all threads, for bandwidth; writes sums."""
+    """Read uint32 array `a` `repeats` times, a[bounds[p]:bounds[p + 1]] on thread p; adds to sums[16 * p]."""
     for p in prange(bounds.size - 1):
         for turn in range(repeats):
             sums[16 * p] += _sum(a, bounds[p], bounds[p + 1]) ^ np.uint32(turn)
@@ -218,7 +220,7 @@ def _read(a, b, c, bounds, repeats, sums):
 
 @compiled_parallel
 def _copy(a, b, c, bounds, repeats, sums):
-    """Copy `a` to `b` `repeats` times on all threads, for bandwidth."""
+    """Copy `a` to `b` `repeats` times, chunk [bounds[p], bounds[p + 1]) on thread p."""
     for p in prange(bounds.size - 1):
         for _ in range(repeats):
             b[bounds[p] : bounds[p + 1]] = a[bounds[p] : bounds[p + 1]]
@@ -233,7 +235,7 @@ def _triad_part(a, b, c):
 
 @compiled_parallel
 def _triad(a, b, c, bounds, repeats, sums):
-    """Write a + 3 * b to c `repeats` times on all threads, for bandwidth."""
+    """Write a + 3 * b to c `repeats` times, chunk [bounds[p], bounds[p + 1]) on thread p; `sums` is not used."""
     for p in prange(bounds.size - 1):
         part = slice(bounds[p], bounds[p + 1])
         for _ in range(repeats):
@@ -258,7 +260,9 @@ def _gather_lines(table, places, lines):
 
 @compiled_parallel
 def _gather(table, places, lines, bounds, repeats, sums):
-    """Read the table's rows at `places` `repeats` times on all threads, for bandwidth; writes sums."""
+    """Read `lines` cache lines at each of `places` in `table` `repeats` times, places [bounds[p], bounds[p + 1]) on
+    thread p; adds to sums[16 * p].
+    """
     for p in prange(bounds.size - 1):
         part = places[bounds[p] : bounds[p + 1]]
         for turn in range(repeats):
@@ -290,7 +294,12 @@ def measure(
     row_sizes: Iterable[int] = ROW_SIZES,
     seconds: float = 0.02,
 ) -> Iterator[Bandwidth]:
-    """Yield the rates on each of the thread `counts`, the fastest of about `seconds` a point."""
+    """Measure memory bandwidth and instruction rates of this machine for each number of threads in `counts`; sizes are
+    in bytes.
+
+    Yields a `Bandwidth` for each streaming loop and size, each table and row size, and each instruction loop: the
+    fastest run in about `seconds`. The number of threads is restored at the end.
+    """
     stream_sizes, table_sizes, row_sizes = tuple(stream_sizes), tuple(table_sizes), tuple(row_sizes)
     memory = np.ones(max(stream_sizes + table_sizes) // 4, np.uint32)
     before = threads.get_threads()
@@ -308,7 +317,9 @@ def measure(
 
 
 def _stream(level: str, memory: np.ndarray, size: int, count: int, seconds: float) -> Bandwidth:
-    """Return the streaming bandwidth of arrays of `size` bytes in all, on `count` threads."""
+    """Return the bandwidth of the streaming loop `level` on arrays of `size` bytes in total, views of `memory`, on
+    `count` threads; fastest in about `seconds`.
+    """
     function, arrays = STREAMS[level]
     length = size // 4 // arrays
     pieces = [memory[k * length : (k + 1) * length] for k in range(arrays)]
@@ -319,7 +330,9 @@ def _stream(level: str, memory: np.ndarray, size: int, count: int, seconds: floa
 
 
 def _rows(memory: np.ndarray, size: int, row: int, count: int, seconds: float) -> Bandwidth:
-    """Return the bandwidth of gathering rows of `row` bytes from a table of `size` bytes."""
+    """Return the bandwidth of gathering random rows of `row` bytes from the first `size` bytes of `memory` on `count`
+    threads; fastest in about `seconds`.
+    """
     table, step = memory[: size // 4], max(row // 4, 1)
     picks = min(max(BYTES_TOUCHED // max(row, LINE), 2**17), 2**21) if size > 16 * MIB else 2**16
     places = np.random.default_rng(0).integers(0, table.size // step, picks, np.int32) * np.int32(step)
@@ -373,7 +386,7 @@ class Limits:
         cold: float = 0.0,
         work: Mapping[str, float] | None = None,
     ) -> tuple[float, str]:
-        """Return (seconds that no call can be faster than, what makes it so: stream, gather or instructions).
+        """Return (lower bound of a call's time in seconds, what limits it: "stream", "gather" or "instructions").
 
         Of the rows gathered a share `cold` comes from a table of `bytes_table`, the others from the last cache; `work`
         is how much the cores do of each of `instructions.LOOPS`.
@@ -389,7 +402,9 @@ class Limits:
 
 
 def _between(rates: dict[int, float], size: float) -> float:
-    """Straight lines in the logarithms of size and rate."""
+    """Interpolate a rate at `size` linearly in log-log coordinates; `rates` maps sizes (bytes) to rates, ends are
+    constant.
+    """
     sizes = sorted(rates)
     logs = np.interp(np.log(max(size, 1)), np.log(sizes), [np.log(rates[known]) for known in sizes])
     return float(np.exp(logs))
@@ -411,9 +426,8 @@ ORDER, PRODUCTS = 512, 6
 
 
 def measure_roofs(counts: Iterable[int]) -> dict[str, Any]:
-    """Return rates, as the fields of `Bandwidth`, and operations a second of float32 by BLAS, on so many threads.
-
-    JSON.
+    """Measure the machine on each number of threads in `counts`; return {"rates": rows of `Bandwidth` fields,
+    "operations": float32 BLAS flops per second by count as text}, for JSON.
     """
     counts = sorted(set(counts))
     rates = measure(counts, ROOF_STREAM_SIZES, ROOF_TABLE_SIZES, ROOF_ROW_SIZES, SECONDS)
@@ -451,8 +465,8 @@ class Roofs:
         self.operations = measured["operations"][str(threads)]
 
     def bound(self, kernel: Kernel, sizes: Sizes) -> tuple[float, str]:
-        """Return (seconds that no call can be faster than, what makes it so: stream, gather, instructions or
-        operations).
+        """Return (lower bound of a kernel's time at these sizes in seconds, what limits it: "stream", "gather",
+        "instructions" or "operations").
 
         Rows are gathered from the caches as far as these can hold them, the most favourable order. BLAS is taken to do
         half as many operations of float64 as of float32.

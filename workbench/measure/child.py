@@ -63,9 +63,8 @@ def memory_kills() -> int:
 
 
 def _counters() -> list[Path]:
-    """Return the files that may hold the count, the nearest first.
-
-    Control groups of version 2, of version 1, the machine.
+    """Return the files that may hold the kernel's count of out-of-memory kills: control group version 2, version 1, the
+    machine; nearest first.
     """
     try:
         lines = [line.split(":", 2) for line in OWN_GROUPS.read_text().splitlines()]
@@ -312,7 +311,7 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def _replace_environment(variables: Mapping[str, str]) -> None:
-    """Replace all environment variables, in place."""
+    """Replace all environment variables of this process by `variables`; changes `os.environ` in place."""
     os.environ.clear()
     os.environ.update(variables)
 
@@ -340,9 +339,10 @@ def start(
 
 
 def why_too_long(started: float, seconds: float, setting: str = "") -> dict[str, Any]:
-    """Return the columns of an end for time where more than `seconds` are over, or nothing.
+    """Return {"status": "timeout", "reason": ...} if more than `seconds` have passed since `started`
+    (`time.monotonic`), else {}.
 
-    `setting` is the limit's name.
+    `setting` is the name of the limit for the message; "" leaves it out.
     """
     if time.monotonic() - started <= seconds:
         return {}
@@ -418,7 +418,9 @@ class Child:
         return {"status": "memory", "reason": reason, "bytes_limit": bytes_limit, "bytes_peak": owned}
 
     def _lines(self) -> list[bytes]:
-        """Return the complete lines that can be read now; an incomplete last line is kept for the next call."""
+        """Return the complete lines, without newline, that can be read from the child now without waiting; an
+        incomplete last line is kept for the next call.
+        """
         try:
             while self._is_open and (data := os.read(self.connection.fileno(), BYTES_READ)):
                 self._part += data

@@ -62,9 +62,8 @@ class Code:
         return f"{file.relative_to(self.root).as_posix()} {hashlib.sha256(file.read_bytes()).hexdigest()}\n"
 
     def files(self, roots: Iterable[str], apart: Iterable[str] = (), compiled: bool = False) -> list[Path]:
-        """Return the files of `modules(roots, apart)`, sorted.
-
-        With `compiled` also the CUDA sources that these name.
+        """Return the source files, sorted, of `modules(roots, apart)`; with `compiled` also the CUDA sources that they
+        name.
         """
         files = {file for module in self.modules(roots, apart) if (file := self.file_of(module))}
         if compiled:
@@ -72,8 +71,11 @@ class Code:
         return sorted(files)
 
     def modules(self, roots: Iterable[str], apart: Iterable[str] = ()) -> frozenset[str]:
-        """Return the roots and all modules they use, but for those `apart`, which a result never runs, and what only
-        these use. An unknown root is refused (`ValueError`)."""
+        """Return the names of the `roots` and of all modules they import, directly or indirectly.
+
+        Modules in `apart`, and those that only they import, are left out: a result does not depend on them. Raises
+        ValueError for an unknown root.
+        """
         waiting, found = sorted(set(roots)), set(apart)
         if unknown := [root for root in waiting if not self.file_of(root)]:
             raise ValueError(f"There is no module {unknown[0]!r} below {self.root}.")
@@ -85,14 +87,16 @@ class Code:
         return frozenset(found.difference(apart))
 
     def _file_of(self, module: str) -> Path | None:
-        """Return the file of a module of the two packages, None if there is none of that name."""
+        """Return the source file of a module (dotted name) of kernels or workbench; None if there is none."""
         place = self.root.joinpath(*module.split("."))
         if module.split(".")[0] not in ("kernels", "workbench"):
             return None
         return next((file for file in (place / "__init__.py", place.with_suffix(".py")) if file.is_file()), None)
 
     def _uses(self, module: str) -> Iterator[str]:
-        """Modules that a module uses itself."""
+        """Yield the names of the modules that `module` imports itself, with their packages, and the entries that it
+        looks up by name.
+        """
         file = self.file_of(module)
         assert file is not None
         tree = ast.parse(file.read_bytes())

@@ -54,9 +54,10 @@ Measured on two quiet cores in turns, 8 fresh processes each, time with it / wit
 
 
 def loaded_libraries(info: Sequence[Mapping[str, Any]] | None = None) -> list[dict]:
-    """BLAS libraries that this process has loaded, sorted: name, version, architecture it chose, threads now.
+    """Return the BLAS libraries loaded in this process, sorted: dicts with internal_api, version, architecture,
+    num_threads, threading_layer.
 
-    Those of another process by `info`, what `threadpoolctl.threadpool_info` gave there.
+    For another process pass as `info` the list that `threadpoolctl.threadpool_info` returned in it.
     """
     keys = ("internal_api", "version", "architecture", "num_threads", "threading_layer")
     info = threadpoolctl.threadpool_info() if info is None else info
@@ -71,10 +72,10 @@ def name(info: Sequence[Mapping[str, Any]] | None = None) -> str:
 
 
 def distorting_variables(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the variables that distort a measurement, with their values: of BLAS, of its threads, of the allocation
-    of memory.
+    """Return the variables in `environment` that distort a measurement, with their values: settings of BLAS, threads
+    and memory allocation.
 
-    What `kernels.threads` itself sets in this process is none of them.
+    The spin count that `kernels.threads` sets itself is not included.
     """
     own = ("GOMP_SPINCOUNT", threads.SPIN_COUNT)
     distorting = (*HOLD_BACK, *THREADS, *ALLOCATION)
@@ -85,9 +86,9 @@ def distorting_variables(environment: Mapping[str, str] = os.environ) -> dict[st
 def measuring_environment(
     environment: Mapping[str, str] = os.environ, stopped: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Return the environment without those variables and with `OWN`: what a process that measures is started in.
+    """Return the environment for a measuring process: without the variables of `distorting_variables` and with `OWN`.
 
-    `fix_environment` says there what was put right: the variables, and what else was `stopped` for it.
+    What was removed, and the other interventions `stopped` (name: value), are recorded in it for `fix_environment`.
     """
     pins = distorting_variables(environment)
     put_right = fix_environment(environment) | pins | dict(stopped or {})
@@ -96,9 +97,8 @@ def measuring_environment(
 
 
 def fix_environment(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return variables put right for this process that would have distorted a measurement.
-
-    By name, the value before.
+    """Return the variables that were removed from the environment of this process because they distort measurements,
+    {name: former value}.
     """
     return json.loads(environment.get(MENDED, "{}"))
 

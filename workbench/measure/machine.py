@@ -57,7 +57,9 @@ class Meters:
         self.start = tuple(None if start is None or more is None else start + more for start, more in both)
 
     def columns(self, steps: int) -> dict[str, Any]:
-        """Return the columns of a row, energy for each of so many steps."""
+        """Return the record columns measured since the start: joules_step (over `steps` steps), meter, throttled,
+        bytes_swapped, hertz; None where unavailable.
+        """
         joules, throttled, swapped = (_since(*both) for both in zip(self.start, self._counters(), strict=True))
         return {
             "joules_step": None if joules is None or not steps else joules / steps,
@@ -88,18 +90,18 @@ class Meters:
         return sum(known) if known else None
 
     def _hertz(self) -> float | None:
-        """Mean frequency of the cores now."""
+        """Return the mean frequency of the cores now, in Hz; None if the system does not report it."""
         known = [1e3 * value for file in self.cores.glob(f"cpu[0-9]*/{FREQUENCY}") if (value := _number(file))]
         return _mean(known)
 
 
 def _since(before: Any, now: Any) -> Any:
-    """Return the growth of a counter; None if it is unavailable or was reset."""
+    """Return `now - before` of a counter; None if either is None or the counter was reset."""
     return None if before is None or now is None or now < before else now - before
 
 
 def _mean(values: Iterable[float]) -> float | None:
-    """Return the mean of the values; None without values."""
+    """Return the mean of the values; None if there are none."""
     known = list(values)
     return sum(known) / len(known) if known else None
 
@@ -162,8 +164,9 @@ def _version(package: str) -> str:
 
 @functools.cache
 def _blas() -> str:
-    """Return the BLAS that a process that measures has loaded, found in such a process: in this one others may be
-    loaded, and variables may hold it back that are kept from those. About 0.2 s, once."""
+    """Return the name of the BLAS that a measuring process loads, found by starting one (0.2 s, cached); this process
+    may have loaded others.
+    """
     done = subprocess.run(
         [sys.executable, "-c", _LOADED], capture_output=True, text=True, check=True, env=loads.measuring_environment()
     )
@@ -229,7 +232,9 @@ class OtherPrograms:
 
     @staticmethod
     def _now() -> tuple[float, float, float]:
-        """Return (CPU seconds of the machine, CPU seconds of this process, wall seconds)."""
+        """Return (CPU seconds of all processes of the machine, CPU seconds of this process, wall seconds), all since
+        arbitrary origins.
+        """
         times = psutil.cpu_times()
         busy = sum(getattr(times, kind, 0.0) for kind in BUSY)
         return busy, time.process_time(), time.perf_counter()
@@ -269,7 +274,9 @@ def disturbance_limit(threads: int) -> float:
 
 
 def describe_machine() -> dict:
-    """Return everything about this machine that a reader of results wants to know; JSON."""
+    """Return the description of this machine for stored results, a dict for JSON: id, cpu, cores, caches, memory,
+    system, BLAS, GPU, threading layers, versions.
+    """
     return {
         "id": machine_id(),
         "cpu": cpu_name(),
@@ -286,7 +293,9 @@ def describe_machine() -> dict:
 
 
 def gpu() -> dict:
-    """Return the CUDA device as a child process found it, or the reason why there is none."""
+    """Return the fields of `devices.Gpu` of the CUDA device, probed in a child process; {"reason": ...} if there is
+    none.
+    """
     device = devices.probe()
     return dataclasses.asdict(device) if device.present else {"reason": device.reason}
 

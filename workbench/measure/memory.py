@@ -25,7 +25,9 @@ GROUP = Path("/sys/fs/cgroup")
 
 
 def _status_bytes(pid: int | None = None) -> dict[str, int]:
-    """Return the fields of a process's status that are sizes, in bytes; none if the system has no such file."""
+    """Return the size fields of /proc/PID/status in bytes by name, of this process if `pid` is None; {} on systems
+    without that file.
+    """
     path = STATUS if pid is None else Path(f"/proc/{pid}/status")
     text = path.read_text() if path.exists() else ""
     return {name: int(size) * 1024 for name, size in re.findall(r"^(\w+):\s+(\d+) kB$", text, re.M)}
@@ -117,18 +119,15 @@ def limit_memory(bytes_most: int | None) -> Iterator[None]:
 
 
 def total_bytes() -> int:
-    """Return the bytes of memory that there are for this process.
-
-    The machine's, less where its control group has a limit.
-    """
+    """Return the memory of the machine in bytes, or the limit of this process's control group if that is smaller."""
     total, most = psutil.virtual_memory().total, _group_limit()
     return total if most is None else min(total, most)
 
 
 def available_bytes() -> int:
-    """Return the bytes that can be taken without swapping, within this process's control group where it has a limit.
+    """Return the bytes that this process can allocate without swapping, within the limit of its control group.
 
-    Files that the group has read count as its memory, and are given up as soon as it wants another: they are free.
+    Cached files count as free.
     """
     available = psutil.virtual_memory().available
     if (most := _group_limit()) is None:
@@ -139,7 +138,7 @@ def available_bytes() -> int:
 
 
 def _group_limit() -> int | None:
-    """Return the bytes that the control group of this process may have; None for any number, or where there is none."""
+    """Return the memory limit of this process's control group in bytes; None if there is none."""
     limit = GROUP / "memory.max"
     most = limit.read_text().strip() if limit.exists() else "max"
     return None if most == "max" else int(most)
@@ -177,12 +176,11 @@ def predicted_training_bytes(
     hold: str = "format",
     ahead: bool = False,
 ) -> dict[str, int]:
-    """Return the bytes of each part of a training by formula, from R, z, D, U, the parameters' sizes and the type
-    alone.
+    """Predict the bytes of each part of a training, {part: bytes}, by formula from sizes and dtype alone.
 
-    Parts: data (dense data is held as `hold` says; csc and coo batches are made from CSR), batch (its slice, conversion
-    and plan; two with `ahead`), weights (all parameters), states (of the optimizer, and what rows have missed),
-    gradient (full, or [U, N] rows), scores (of each parameter what a batch has of it, and the slope).
+    `touched` is the number of active columns of a batch, `states` the number of optimizer states, `tables` are the
+    parameters, `format` and `hold` say how the data is stored, `ahead` that two batches are in memory. Parts: data,
+    batch (slice, conversion, column index), weights, states, gradient, scores.
     """
     value = 8 if dtype == "float64" else 4
     batches, batch_nnz = max(rows / batch_rows, 1.0), nnz * min(batch_rows / max(rows, 1), 1.0)
@@ -204,21 +202,24 @@ def predicted_training_bytes(
 
 
 def _storage_of(format: str, hold: str, dtype: str) -> tuple[str, str]:
-    """Format and type of values in which the data is held while it is trained on."""
+    """Return (format, dtype name of the values) in which the data is stored during training, for the settings `format`,
+    `hold` and `dtype`.
+    """
     stored = "dense" if format == "dense" and hold != "csr" else "csr"
     return stored, dtype if hold in ("format", "csr") else hold
 
 
 def _plan_bytes(format: str, tables: Sequence[Table], entries: float, touched: int, value: int) -> int:
-    """Return the bytes of the plan of a batch, if a gradient reads one."""
+    """Return the bytes of the column index of a batch with `entries` stored entries and `touched` active columns; 0 if
+    no gradient reads one. `value` is the value size in bytes.
+    """
     is_planned = format in ("csr", "coo") and any(table.gradient != "dense" for table in tables)
     return int((8 + value) * entries + 12 * touched) if is_planned else 0
 
 
 def _gradient_bytes(table: Table, update: str, touched: int, value: int) -> int:
-    """Return the bytes of a parameter's gradient.
-
-    Whole, the active rows, or both where these are spread for an update.
+    """Return the bytes of a parameter's gradient: dense, row-sparse, or both if a dense update spreads active rows.
+    `value` is the value size in bytes.
     """
     whole = table.rows * table.columns * value if table.gradient == "dense" or update == "standard" else 0
     return whole + (touched * (table.columns * value + 8) if table.gradient == "row_sparse" else 0)

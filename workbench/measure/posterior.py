@@ -274,7 +274,9 @@ def posterior(
 
 
 def _check(what: str, seconds: Iterable[tuple[Hashable, float]]) -> None:
-    """Raise ValueError for the first time that is not positive and finite; `what` names the times."""
+    """Raise ValueError for the first (candidate, time) pair whose time is not positive and finite; `what` describes the
+    times in the message.
+    """
     if wrong := next((second for second in seconds if not 0 < second[1] < math.inf), None):
         raise ValueError(f"The seconds {what} of {wrong[0]!r} are {wrong[1]}; expected a positive, finite number.")
 
@@ -282,7 +284,12 @@ def _check(what: str, seconds: Iterable[tuple[Hashable, float]]) -> None:
 def _prior(
     names: Sequence[Candidate], predictions: Mapping[Candidate, float], trials: Sequence[Trial], noise: Noise
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and variance of each m before the trials; without a prediction the mean of what is known."""
+    """Return (mean, variance) of the log time of each candidate before its trials, float64 arrays in the order of
+    `names`.
+
+    The mean is the log of the prediction; without one, the mean over all predictions, or over the trials if there are
+    none.
+    """
     logs = {name: math.log(seconds) for name, seconds in predictions.items()}
     middle = float(np.mean(list(logs.values()) or [math.log(trial.seconds) for trial in trials] or [0.0]))
     mean = np.array([logs.get(name, middle) for name in names])
@@ -389,7 +396,8 @@ def residuals(trials: Iterable[Trial], noise: Noise = NOISE) -> tuple[float, flo
 
 
 def usual_scatter(found: Iterable[tuple[float, float]]) -> Scatter:
-    """Return the scatter that is usual among comparisons, from the `residuals` of each.
+    """Return the pooled scatter between rounds from the (sum of squares, degrees of freedom) of each comparison; the
+    prior of a new comparison.
 
     It counts as `FREEDOM` degrees of freedom for one of them, however many there are: comparisons differ.
     """

@@ -95,9 +95,8 @@ class Decision:
 
 
 def counterbalanced_order(contenders: Sequence, round: int) -> list:
-    """Return the order of candidates in a round.
-
-    Rotated every second round and reversed in between, so that none is always first.
+    """Return the candidates, a new list, in the order for round `round` (from 0): rotated every second round, reversed
+    in between, so that none is always first.
     """
     start = round // 2 % max(len(contenders), 1)
     order = [*contenders[start:], *contenders[:start]]
@@ -148,7 +147,9 @@ def rounds_due(decision: Decision, measured: int, most: int = MOST, is_race: boo
 
 
 def share_a_run(found: Posterior, first: Hashable, second: Hashable) -> bool:
-    """Return whether two candidates were measured in one run or both are predicted, so that they can be compared."""
+    """Return whether candidates `first` and `second` have trials in a common run, or one has none, so that their times
+    are comparable.
+    """
     runs = [{trial.run for trial in found.trials if trial.candidate == name} for name in (first, second)]
     return bool(runs[0] & runs[1]) or not all(runs)
 

@@ -108,7 +108,9 @@ class Column(NamedTuple):
     meaning: str
 
     def check(self, value: Any, where: str = "") -> None:
-        """RowError for a value of another kind; `where` begins what is said. O(numbers in the value)."""
+        """Raise RowError unless `value` is None or of the column's type; `where` is the prefix of the message.
+        O(elements of the value).
+        """
         if value is not None and not KINDS[self.kind][0](value):
             came = f"{type(value).__name__} {value!r:.80}"
             raise RowError(f"{where}The column {self.name} is of kind {self.kind} ({self.meaning}); {came} came.")
@@ -128,7 +130,9 @@ class Table:
 
     @classmethod
     def of(cls, name: str, file: str, schema: int, parts: Mapping[str, str]) -> "Table":
-        """Return a table from texts: for each part one line a column, its name, kind and meaning."""
+        """Build a table from text: `parts` maps each part to lines "column type meaning"; `file` is the name of its
+        JSON-lines file, `schema` its version.
+        """
         columns = {
             column: Column(column, kind, part, meaning)
             for part, text in parts.items()
@@ -153,11 +157,12 @@ class Table:
         return dict.fromkeys(self.columns) | {"schema": self.schema, "reason": "", "not_finite": []} | known
 
     def append(self, path: str | os.PathLike, row: Mapping[str, Any]) -> None:
-        """Add one row to the file, made when absent; returns when the row is on the disk.
+        """Append one record to the JSON-lines file `path`, which is created if absent; returns when the record is on
+        disk.
 
-        NumPy values become plain ones, NaN and infinities null; the columns of those are named in `not_finite`. Columns
-        that are null are left out of the line. Any number of processes may append. RowError where the row is not as in
-        the table, OSError where the disk is full.
+        NumPy values become Python ones, NaN and infinities null, their columns being listed in `not_finite`; null
+        columns are left out of the line. Processes may append concurrently. Raises RowError for an invalid record,
+        OSError if the disk is full.
         """
         line = self._encode(row)
         existed = Path(path).exists()
@@ -223,14 +228,18 @@ class Table:
         return Path(path) / self.file if Path(path).is_dir() else Path(path)
 
     def _refuse_unknown(self, row: Mapping[str, Any], what: str) -> None:
-        """Raise RowError, with the nearest known name, for a column that the table does not have."""
+        """Raise RowError for a key of `row` that is not a column, with the nearest column name; `what` is the subject
+        of the message.
+        """
         for name in row:
             if name not in self.columns:
                 near = "".join(f" (did you mean {n}?)" for n in difflib.get_close_matches(str(name), self.columns, n=1))
                 raise RowError(f"{what} has the unknown column {name!r}{near}; known: {', '.join(self.columns)}.")
 
     def _encode(self, row: Mapping[str, Any]) -> bytes:
-        """Return one line of ASCII JSON; refuses what the columns do not allow."""
+        """Return the record as one line of ASCII JSON with newline; RowError for missing, unknown or invalid columns.
+        Non-finite numbers become null.
+        """
         self._refuse_unknown(row, "The row")
         if missing := [name for name in self.columns if name not in row and name != "not_finite"]:
             maker = "store.new_row" if self.name == "trials" else f"store.{self.name.upper()}.new_row"
@@ -245,7 +254,9 @@ class Table:
         return json.dumps(known, allow_nan=False, separators=(",", ":")).encode("ascii") + b"\n"
 
     def _check_kinds(self, row: Mapping[str, Any], where: str = "") -> None:
-        """Refuse values of other kinds than the columns'; `where` begins what is said."""
+        """Raise RowError for a value of a wrong type, an unknown status or an empty key; `where` is the prefix of the
+        message.
+        """
         for name, value in row.items():
             self.columns[name].check(value, where)
         if row.get("status") not in STATUSES:
@@ -254,7 +265,9 @@ class Table:
             raise RowError(f"{where}key is {row.get('key')!r}; a key is needed.")
 
     def _decode(self, line: bytes, where: str) -> dict[str, Any]:
-        """Return the record of a JSON line; RowError for unknown columns or a newer schema."""
+        """Return the record of a JSON line with all columns, None for absent ones; RowError for unknown columns or a
+        newer schema. `where` is the prefix of the message.
+        """
         row = object_of(line, where)
         schema = row.get("schema")
         if isinstance(schema, int) and schema > self.schema:
@@ -289,7 +302,9 @@ def unpacked(path: Path) -> bytes:
 
 
 def object_of(line: bytes, where: str) -> dict[str, Any]:
-    """Return the JSON object in a line of a file; RowError for anything else. `where` begins what is said. O(bytes)."""
+    """Return the JSON object in a line of a file; RowError for anything else. `where` is the prefix of the message.
+    O(bytes).
+    """
     try:
         row = parsed(line)
     except ValueError as error:
@@ -305,7 +320,9 @@ def _plain_column(values: list) -> list:
 
 
 def _plain(value: Any, lost: list) -> Any:
-    """Return the value as what JSON knows; what is not finite becomes null and is added to `lost`."""
+    """Convert a value to JSON types, recursively: NumPy to Python, tuples to lists. Non-finite floats become None and
+    are appended to `lost`.
+    """
     numpy: Any = sys.modules.get(
         "numpy"
     )  # no value is NumPy's if nobody has imported it: reading a run's state is quick
@@ -322,7 +339,9 @@ def _plain(value: Any, lost: list) -> Any:
 
 
 def _write_whole(handle: int, line: bytes, path: str | os.PathLike) -> None:
-    """Add the line by one system call, or leave the file as it was: a part of a row is none."""
+    """Append `line` to the open file `handle` and sync it to disk; on an OSError truncate the file to its former size
+    and raise. `path` is for the message.
+    """
     size = os.fstat(handle).st_size
     try:
         written = os.write(handle, line)

@@ -70,8 +70,9 @@ class Choice:
 def sparse_configurations(
     formats: Sequence[str], engines: Sequence[str], updates: Sequence[str], launches: Sequence[str] = ("kernels",)
 ) -> Iterator[dict[str, str]]:
-    """Yield every sparse configuration of these that there is; an epoch in one call has the gradient row_sparse, the
-    name that its records have."""
+    """Yield each valid sparse combination of the given formats, engines, updates and launches as a dict of settings,
+    with the first gradient that the update allows.
+    """
     for format, engine, update, launch in product(formats, engines, updates, launches):
         shared = {"format": format, "engine": engine, "update": update}
         shared |= {"launch": launch} if launch != "kernels" else {}
@@ -81,9 +82,8 @@ def sparse_configurations(
 
 
 def dense_configurations(holds: Sequence[str], launches: Sequence[str] = ()) -> list[dict[str, str]]:
-    """Return the dense configurations: the baseline, epochs in one call, and both with the data held in each other way.
-
-    Steps in one graph are among them if the `launches` name them.
+    """Return the dense candidates as dicts of settings: the baseline, whole epochs in one call, and both for each other
+    storage in `holds`; with "graph" in `launches` also steps in one CUDA graph.
     """
     kept = [{"hold": hold} if hold != "format" else {} for hold in dict.fromkeys(("format", *holds))]
     launched = [{"launch": launch} if launch != "kernels" else {} for launch in DENSE_LAUNCHES]
@@ -92,7 +92,8 @@ def dense_configurations(holds: Sequence[str], launches: Sequence[str] = ()) -> 
 
 
 def _without_unsupported(ways: Sequence[dict[str, str]], axes: Mapping[str, Sequence]) -> list[dict[str, str]]:
-    """Return the configurations that some model and device of the axes support.
+    """Return those of the candidates `ways` that are valid with at least one model and device of `axes`; unsupported
+    baselines stay, to be reported.
 
     Affects epochs in one call, which are also offered step by step, and other storage of dense data.
     """
@@ -103,7 +104,9 @@ def _without_unsupported(ways: Sequence[dict[str, str]], axes: Mapping[str, Sequ
     is_stepwise = any("launch" not in way for way in ways if way["format"] != BASELINE["format"])
 
     def is_needed(way: Mapping[str, str]) -> bool:
-        """Return whether a way stays even if unsupported: the baseline, sparse ones not offered step by step too."""
+        """Return whether an unsupported candidate stays: the baseline, or a sparse one without a step-by-step
+        alternative.
+        """
         if way["format"] == BASELINE["format"]:
             return way == BASELINE
         return not (way.get("launch") == "epoch" and is_stepwise)
@@ -116,7 +119,7 @@ def _without_unsupported(ways: Sequence[dict[str, str]], axes: Mapping[str, Sequ
 
 
 def sparse_formats() -> tuple[str, ...]:
-    """Formats that there is a sparse configuration of."""
+    """Return the names of the sparse formats that have at least one valid candidate."""
     formats = [name for name in format_names() if name != BASELINE["format"]]
     return tuple(
         dict.fromkeys(
@@ -183,7 +186,9 @@ BY_NAME = {choice.name: choice for choice in CHOICES}
 
 
 def complete_choices(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a value for every choice, normalized; raises ChoiceError for unknown names."""
+    """Return {name: normalized value} for every choice, defaults for those not in `given`; raises ChoiceError for
+    unknown names.
+    """
     for name in given:
         if name not in BY_NAME:
             raise ChoiceError(unknown_name("choice", name, list(BY_NAME)))
@@ -191,14 +196,18 @@ def complete_choices(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def normalize_value(choice: Choice, value: Any) -> tuple[str, ...] | str:
-    """Return the value in the form that is kept: a tuple of names, or text."""
+    """Return the value of a choice in stored form: a tuple of names for multiple choices, else text (numbers joined by
+    ", ").
+    """
     if choice.kind == "many":
         return tuple(_parts(value))
     return ", ".join(_parts(value)) if choice.kind == "numbers" else "" if value is None else str(value).strip()
 
 
 def _parts(value: Any) -> list[str]:
-    """Return the items of a list, or of a text with commas, as a command line passes one."""
+    """Return the items of a list or of comma-separated text as stripped strings; None items become "natural", None
+    gives [].
+    """
     if value is None:
         return []
     items = value if isinstance(value, list | tuple) else str(value).strip("[]() ").replace(";", ",").split(",")
@@ -206,12 +215,16 @@ def _parts(value: Any) -> list[str]:
 
 
 def parse_numbers(choice: Choice, text: str) -> list[float | int | None]:
-    """Return the numbers in a text; None if it is empty or says natural. `ChoiceError` says which is none."""
+    """Return the numbers in comma-separated text, None for "natural"; [None] if the text is empty. Raises ChoiceError
+    for anything else.
+    """
     return [_number(choice, part) for part in _parts(text)] or [None]
 
 
 def _number(choice: Choice, part: str) -> float | int | None:
-    """Return the number that a text stands for, None for "natural"; ChoiceError if it is none."""
+    """Return the number in `part` ("5 %" gives 0.05), an int if the choice needs one, None for "natural"; raises
+    ChoiceError otherwise.
+    """
     if part == "natural":
         return None
     share = part.endswith("%")
@@ -247,7 +260,9 @@ def _cap_value(choice: Choice, text: str, limit: int) -> str:
 
 
 def make_spec(values: Mapping[str, Any], name: str, description: str = "") -> Spec:
-    """Return the sweep of complete choices, dense baseline included; `ChoiceError` tells all that is wrong in words."""
+    """Return the sweep spec of complete choices, dense baseline included; raises ChoiceError with all problems, one per
+    line.
+    """
     wrong, read = [], {}
     for choice in CHOICES:
         try:
@@ -274,7 +289,9 @@ def make_spec(values: Mapping[str, Any], name: str, description: str = "") -> Sp
 
 
 def _parse_values(choice: Choice, value: Any) -> list:
-    """Return the values of one choice as a list of the setting's type. ChoiceError for a value that is not allowed."""
+    """Return the values of one choice as a list of the setting's type: absolute paths, names, numbers; raises
+    ChoiceError for invalid ones.
+    """
     if choice.name in FILES:
         return [str(Path(value).expanduser().resolve()) if value else None]
     if choice.kind == "text":

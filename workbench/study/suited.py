@@ -41,26 +41,32 @@ APART = 1.5
 
 
 def files_of(dataset: Any) -> tuple[str, ...]:
-    """Return the names of the choices that locate the data set's files; empty if it reads none."""
+    """Return the names of the choices (path, labels, columns) that locate files of the data set; () if it reads none or
+    is unknown.
+    """
     known = data.get(dataset).parameters if dataset in data.names() else {}
     return tuple(name for name in FILES if name in known)
 
 
 def suggest_choices(dataset: Any) -> dict[str, str]:
-    """Return the values of the choices that follow the data set."""
+    """Return {choice: value} for the choices whose default depends on the data set, such as rows, features and
+    densities.
+    """
     drawn = complete_choices({})
     return {name: drawn[name] for name in OF_FILES} | _choices_of_data_set(dataset)
 
 
 def _choices_of_data_set(dataset: Any) -> dict[str, str]:
-    """Return the choices that a data set determines; empty for a synthetic or unknown one."""
+    """Return {choice: value} that a real data set determines; {} for a synthetic or unknown one."""
     if dataset not in data.names() or "density" in data.get(dataset).parameters:
         return {}
     return OF_FILES if files_of(dataset) else OF_TEXT
 
 
 def complete_with_suggestions(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a value for every choice: given ones, ones that follow the data set, defaults; raises ChoiceError."""
+    """Return {name: value} for every choice: from `given`, else suggested by the data set, else the default; raises
+    ChoiceError.
+    """
     return complete_choices({**suggest_choices(given.get("dataset", BY_NAME["dataset"].default)), **given})
 
 
@@ -247,7 +253,9 @@ MOST_NAMED = 5
 
 
 def find_file_errors(choices: Mapping[str, Any]) -> dict[str, str]:
-    """Return the errors of the data set's files by choice; files that are not named are no errors."""
+    """Return {choice: message} for named files of the data set that are missing or of the wrong type; {} if all are
+    fine.
+    """
     named = {name: choices[name] for name in files_of(choices["dataset"]) if choices[name]}
     takes = {"path": data.get(choices["dataset"]).takes_folder} if named else {}
     faults = {name: file_error(Path(path).expanduser(), takes.get(name, False)) for name, path in named.items()}
@@ -255,9 +263,10 @@ def find_file_errors(choices: Mapping[str, Any]) -> dict[str, str]:
 
 
 def guess_reader(path: str, reading: str = "") -> tuple[dict[str, str], str]:
-    """Return (choices that read the file or folder: data set and reader parameters; the reason).
+    """Return ({"dataset": name, "reading": parameters as text}, reason) for a file or folder; parameters in `reading`
+    take precedence.
 
-    What `reading` says counts before what is guessed. `ChoiceError` if there is no such file, or nothing reads it.
+    Raises ChoiceError if the path does not exist or no reader recognizes it.
     """
     try:
         dataset, reading, why = contract.guess_reader_options(Path(path).expanduser(), reading)
@@ -267,7 +276,7 @@ def guess_reader(path: str, reading: str = "") -> tuple[dict[str, str], str]:
 
 
 def refuse_unread(given: Mapping[str, Any], dataset: str) -> None:
-    """Refuse files that were named and that the data set does not read (`ChoiceError`)."""
+    """Raise ChoiceError if `given` names a file that the data set does not read."""
     for name in FILES:
         if given.get(name) and name not in files_of(dataset):
             raise ChoiceError(

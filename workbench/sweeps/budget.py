@@ -34,7 +34,9 @@ def require_possible(cell: Cell) -> None:
 
 
 def require_device(device: str, found: devices.Gpu | None = None) -> dict:
-    """End the trial if it requests a missing device; return columns that describe the device otherwise."""
+    """Return record columns that describe the device, {} for "cpu"; raises TrialEnded if `device` is "cuda" and
+    missing. `found` is the probed GPU, by default probed now.
+    """
     if device == "cpu":
         return {}
     found = found or devices.probe()
@@ -172,7 +174,11 @@ class TrialClock:
 
     @property
     def why_end(self) -> dict[str, Any]:
-        """The columns of an end for time, or nothing; with what the first step had taken, if that was long."""
+        """Columns status and reason if the trial has exceeded a time limit (compiling, configuration or budget), else
+        {}.
+
+        Adds seconds_first_step if the first step took long.
+        """
         if self._since is not None and time.monotonic() <= self.end:
             return child.why_too_long(self._since, SECONDS_COMPILE, "the limit of compiling")
         ended: dict[str, Any] = {"status": "stopped", "reason": "The budget was out while this trial ran."}

@@ -138,16 +138,20 @@ def _sampled(size: int, generator: np.random.Generator) -> np.ndarray:
 
 
 def _sampled_columns(x: Any, touched: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """Touched columns, sorted; of frequent ones so many that their gradient comes from few rows, but one at least."""
+    """Return up to `SAMPLED` random columns of csr `x` out of `touched`, sorted; fewer if they have more than `ENTRIES`
+    entries, but at least one.
+    """
     counts = np.bincount(x.indices, minlength=x.shape[1])
     picked = generator.permutation(touched)[:SAMPLED]
     return np.sort(picked[np.cumsum(counts[picked]) <= max(ENTRIES, counts[picked[:1]].sum())])
 
 
 def _scorer(run: Training, x: Any, used: np.ndarray, others: Mapping[str, Any], gradients: bool) -> executor.Executor:
-    """Return the model's scores in float64 on rows x [r, U] of the columns `used` alone.
+    """Return an executor for the model's scores in float64, bound to rows `x` [r, U] restricted to the columns `used`
+    [U].
 
-    By BLAS, or of csr X by SciPy.
+    Products run in BLAS, or in SciPy for models whose rows depend on each other; `others` are further inputs by name.
+    `gradients` requests those of all parameters.
     """
     apart = run.model.rows_apart
     scores, _ = run.model.graph(run.given.on_columns(used), "dense" if apart else "vendor", run.setup.has_intercept)
@@ -171,7 +175,9 @@ def _pattern(run: Training, parameter: Parameter, features: np.ndarray) -> Patte
 def _forward(
     run: Training, scores: np.ndarray, x: Any, others: Mapping[str, Any], generator: np.random.Generator
 ) -> float:
-    """Return the largest error of the scores against an independent computation in float64, on sampled rows."""
+    """Return the largest relative error of `scores` [R, N] on sampled rows of csr `x` against an independent
+    computation in float64.
+    """
     rows = _sampled(x.shape[0], generator) if run.model.rows_apart else slice(None)
     part = x[rows]
     used = np.unique(part.indices)
@@ -179,7 +185,9 @@ def _forward(
 
 
 def _loss(run: Training, scores: np.ndarray, slope: np.ndarray, y: np.ndarray, generator: np.random.Generator) -> float:
-    """Slope of the loss on sampled rows; a batch of fewer rows has a slope larger by the ratio of the rows."""
+    """Return the largest relative error of the gradient of the scores `slope` [R, N] for targets `y` on sampled rows,
+    against the reference kernel in float64.
+    """
     rows = _sampled(len(y), generator)
     part = scores[rows].astype(np.float64)
     targets = y[rows] if y.dtype.kind == "i" else y[rows].astype(np.float64)
@@ -191,7 +199,8 @@ def _loss(run: Training, scores: np.ndarray, slope: np.ndarray, y: np.ndarray, g
 def expected_gradients(
     run: Training, x: Any, slope: np.ndarray, columns: np.ndarray, others: Mapping[str, Any] | None = None
 ) -> dict[str, np.ndarray]:
-    """Float64 gradients by parameter for the slope [R, outputs]: rows `columns` of touched ones, others whole.
+    """Compute gradients in float64 by parameter name for gradients of the scores `slope` [R, N]: rows `columns` of
+    sparse parameters, others complete.
 
     They come from the graph of the scores on dense pieces of X, which have the columns of their rows alone; where all
     parameters but the intercept are touched, from rows with an entry in `columns`. O(entries of these rows * N). Of a
@@ -218,7 +227,9 @@ def expected_gradients(
 def _gradients_at(
     run: Training, x: Any, slope: np.ndarray, columns: np.ndarray, others: Mapping[str, Any]
 ) -> dict[str, np.ndarray]:
-    """Return the gradients by parameter of these rows x, of touched ones at `columns`."""
+    """Return the gradients by parameter name for rows `x` and gradients of their scores: of sparse parameters rows
+    `columns` only.
+    """
     used = np.union1d(x.indices, columns)
     bound = _scorer(run, x[:, used], used, others, gradients=True)
     bound.forward(training=True)

@@ -70,7 +70,9 @@ class Size:
 
 
 def size_of(spec: Spec) -> Size:
-    """Return the number of configurations and trials of a spec; raises SpecError if there are too many or none."""
+    """Count the configurations and trials of a spec without listing all; raises SpecError if there are too many or
+    none.
+    """
     cells = math.prod(len(values) for values in spec.axes.values()) * max(len(spec.candidates), 1)
     free = _free_axes(spec)
     lengths = {axis: len(values) for axis, values in spec.axes.items() if axis in free}
@@ -90,13 +92,17 @@ def size_of(spec: Spec) -> Size:
 
 
 def _free_axes(spec: Spec) -> tuple[str, ...]:
-    """Return the axes of `FREE`; trainers take equal parts of a batch, so next to them its rows decide."""
+    """Return the axes of the spec whose values cannot make a configuration invalid, so that one value suffices for
+    counting.
+    """
     has_trainers = any("trainers" in part for part in (spec.axes, *spec.candidates))
     return tuple(axis for axis in FREE if not (has_trainers and axis == "batch_rows"))
 
 
 def _largest_value(values: tuple) -> Any:
-    """Return the value that asks for most: numbers by size, the data's own above all, as it may be the largest."""
+    """Return the value of an axis that needs most memory: None (all of the data) if it occurs, else the
+    largest number.
+    """
     return None if None in values else max(values)
 
 

@@ -89,8 +89,9 @@ def setup_of(cell: Cell) -> Setup:
 
 
 def list_unread_settings(cell: Cell) -> list[str]:
-    """Return settings about files that the configuration's data set does not take, and options where its model has
-    none."""
+    """Return the names of settings that are set but not read: file settings of the data set and options
+    of the model.
+    """
     parameters = data.get(cell.dataset).parameters
     read = set(parameters) if is_synthetic(cell.dataset) else {*parameters, "reading"}
     read |= {"model_options"} if models.get(cell.model).options else set()
@@ -105,10 +106,11 @@ def drop_unread_settings(cell: Cell) -> Cell:
 def predicted_bytes(
     cell: Cell, *, rows: int, features: int, nnz: int, width: int, facts: Mapping[str, Any], touched: int, stored: bool
 ) -> dict[str, int]:
-    """Return the bytes of each part of a training of the configuration by formula, before it is made.
+    """Predict the bytes of each part of a training of the configuration, {part: bytes}, by formula; `graph` is what the
+    model reads in addition to its rows.
 
-    `touched` columns of a batch; the data has `facts`, and is `stored` where it is read as it is trained on. What a
-    model reads in addition to its rows is the part `graph`.
+    `facts` are those of the data, `touched` the active columns of a batch, `stored` says whether the data is read from
+    disk while training.
     """
     model, optimizer = models.get(cell.model), optimizers.get(cell.optimizer)
     given, batch_rows = model.given(features, width, cell.model_options, facts), min(cell.batch_rows, rows)
@@ -174,7 +176,9 @@ def expand_grid(spec: Spec) -> Grid:
 
 
 def one_thread_variants(cell: Cell) -> list[Cell]:
-    """Return the dense configurations on one thread for those on several, since waiting BLAS threads may cost more."""
+    """Return [the same configuration on one thread] for dense steps on several CPU threads, else []: BLAS may be faster
+    so.
+    """
     is_alone = cell.serial or threads_of(cell) == 1
     are_steps = cell.format == "dense" and cell.launch == "kernels" and cell.device == "cpu"
     return [cell.model_copy(update={"serial": True})] if are_steps and not is_alone else []
@@ -293,7 +297,9 @@ def rough_seconds_of(cell: Cell, sizes: Mapping[str, Any], problem: Problem) -> 
 
 
 def _seconds(cell: Cell, sizes: Mapping[str, Any], cost: _Cost, outputs: float) -> float:
-    """Return predicted seconds of a step with so many outputs."""
+    """Predict the seconds of one step of the configuration for `outputs` outputs; `sizes` has rows_trained, features,
+    nnz_batch and touched.
+    """
     rows = min(cell.batch_rows, sizes["rows_trained"])
     states = 1 + len(optimizers.get(cell.optimizer).states)
     if cell.format == "dense":

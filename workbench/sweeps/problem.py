@@ -44,7 +44,7 @@ class Problem:
 
     @property
     def held_out(self) -> tuple[Any, Any]:
-        """X and targets of the rows held out; None each where none are."""
+        """Return (X, targets) of the validation rows, which are not trained on; (None, None) if there are none."""
         return self.x_held_out, self.y_held_out
 
     @functools.cached_property
@@ -53,8 +53,8 @@ class Problem:
         return facts_of(self.dataset)
 
     def held(self, cell: Cell) -> np.ndarray | scipy.sparse.csr_array:
-        """X as the training holds it: as `hold` says; else dense for dense configurations, and CSR, of which batches
-        of other formats are made.
+        """Return X as the training of the configuration stores it: as its setting `hold` says, else dense for dense
+        candidates and CSR for sparse ones.
 
         Stored rows are never held: dense batches are made of them, too, and of rows that are read around a batch.
         """
@@ -66,7 +66,9 @@ class Problem:
 
 
 def columns_of_data(problem: Problem, cell: Cell, setup: Setup) -> dict[str, Any]:
-    """Return columns about the data as it came out: sizes, density, skew, entries and active columns of a batch."""
+    """Return record columns about the data: sizes, measured density, variation of row lengths, entries and active
+    columns of one batch.
+    """
     x, lengths = problem.x, data.row_lengths(problem.x)
     size, batch_rows = max(x.shape[0] * x.shape[1], 1), min(cell.batch_rows, x.shape[0])
     model = models.get(cell.model)
@@ -105,9 +107,8 @@ def missing_facts_reason(model: Model, dataset: str) -> str:
 
 
 def synthetic_name_for(model: Model) -> str:
-    """Return the name of a drawn data set that has what the model needs.
-
-    Uniform where that is nothing but X and labels.
+    """Return the name of a synthetic data set that provides what the model needs: "uniform" unless it needs more than X
+    and labels.
     """
     if not model.needs:
         return "uniform"
@@ -116,7 +117,9 @@ def synthetic_name_for(model: Model) -> str:
 
 
 def synthetic_parameters_for(model: Model, width: int | None, **sizes: Any) -> data.Dataset:
-    """Data drawn for a model at that width: what it needs is there. `sizes` that its source lacks are left out."""
+    """Draw a synthetic data set that suits the model with `width` outputs; `sizes` are parameters of its source,
+    unknown ones are ignored.
+    """
     name = synthetic_name_for(model)
     parameters = {**sizes, **synthetic_label_kind(model, width)}
     known = data.get(name).parameters
@@ -124,9 +127,10 @@ def synthetic_parameters_for(model: Model, width: int | None, **sizes: Any) -> d
 
 
 def make_problem(cell: Cell, held_out: float = HELD_OUT) -> Problem:
-    """Return data and targets of a configuration; `data.DataError` if they cannot be had.
+    """Load or draw the data of a configuration and make its targets; results are cached on disk. Raises data.DataError
+    if that is impossible.
 
-    A training of epochs holds out `held_out`, a share of the rows, 0 for none. What was made is cached on disk.
+    A training of epochs holds out `held_out`, a share of the rows, 0 for none.
     """
     dataset, model, dtype = _load_cached(_parameters(cell, held_out)), models.get(cell.model), np.dtype(cell.dtype)
     if dataset.labels.are_missing:
@@ -181,13 +185,15 @@ def targets(dataset: data.Dataset, model: Model, width: int, dtype: DTypeLike) -
 
 
 def _cast_targets(x, dtype: np.dtype):
-    """Return targets in a dtype, without a copy if they have it."""
+    """Return an array in `dtype`, itself if it has that dtype already."""
     return x if x.dtype == dtype else x.astype(dtype)
 
 
 def _parameters(cell: Cell, held_out: float) -> dict:
-    """Return the settings that the data of a configuration depends on, and nothing else, so that configurations share
-    what was made; `held_out` is the share of rows that a training of epochs holds out."""
+    """Return the settings that determine the data of a configuration as arguments of `_make`; also its cache key.
+
+    `held_out` is the share of rows that a training of epochs holds out.
+    """
     needed = ("dataset", "rows", "features", "density", "seed")
     drawn = is_synthetic(cell.dataset)
     values = {name: getattr(cell, name) for name in settings.names(goes_to="data")}
@@ -218,8 +224,9 @@ def _code() -> str:
 
 
 def parameters_of_file(settings_of_cell: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters that the source of a data set is called with, where it reads a file of the user's
-    (`DataError`)."""
+    """Return the arguments for the data source of a configuration that reads a file: those of its settings and of
+    `reading`. Raises DataError if one is given twice.
+    """
     source = data.get(settings_of_cell["dataset"])
     named = {name: settings_of_cell.get(name) for name in OF_FILE if name in source.parameters}
     named = {name: value for name, value in named.items() if value is not None}
@@ -230,7 +237,9 @@ def parameters_of_file(settings_of_cell: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _make(dataset: str, rows, features, density, seed, held_out, model, width, **of_file) -> data.Dataset:
-    """Return the data of a configuration; those held out are the last `facts["rows_held_out"]` rows."""
+    """Load or draw the data for these settings, shuffled and reduced to the density; the last facts["rows_held_out"]
+    rows are for validation.
+    """
     if is_synthetic(dataset):
         whole = _draw_data(dataset, rows, features, density, seed, models.get(model), width)
         density = None
@@ -278,7 +287,7 @@ def _join_held_out(
 
 
 def split_held_out(dataset: data.Dataset) -> tuple[data.Dataset, data.Dataset | None]:
-    """Return the rows that are trained on, and those held out, None if none are."""
+    """Return (training rows, validation rows) of a data set as views; None for the latter if there are none."""
     if not (held_out := dataset.facts.get("rows_held_out")):
         return dataset, None
     trained = dataset.rows - held_out
@@ -286,7 +295,7 @@ def split_held_out(dataset: data.Dataset) -> tuple[data.Dataset, data.Dataset | 
 
 
 def synthetic_label_kind(model: Model, width: int | None) -> dict[str, Any]:
-    """Return the labels that a synthetic set is drawn with, for a model at that width."""
+    """Return the arguments "classes" and "width" with which a synthetic data set gets labels that suit the model."""
     if model.target == "numbers":
         return {"classes": None, "width": model.outputs or width or 1}
     return {"classes": 2 if model.target == "binary" else (width or SYNTHETIC_CLASSES)}

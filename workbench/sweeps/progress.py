@@ -137,7 +137,7 @@ def parse(text: bytes) -> Progress:
 
 
 def _start_time(pid: int) -> float | None:
-    """Time when the process began, as `time.time` gives it; None if it has ended."""
+    """Return the start time of a process in seconds since the epoch; None if it has ended."""
     try:
         process = psutil.Process(pid)
         return None if process.status() == psutil.STATUS_ZOMBIE else process.create_time()

@@ -38,9 +38,8 @@ PLAN = "plan.json"
 
 
 def read_plan(folder: Path) -> dict[str, Any] | None:
-    """Return the plan of a run; None before it was planned, and with a warning if its file is damaged.
-
-    All rows count then.
+    """Read the plan of a run: {"keys": configuration keys, "dropped": {reason: count}}; None if it is absent, or
+    damaged (with a warning).
     """
     path = folder / PLAN
     if not path.exists():
@@ -217,7 +216,7 @@ def read_dropped_counts(folder: str | Path) -> dict[str, int]:
 
 
 def list_runs(root: str | Path = ROOT) -> list[Path]:
-    """Return the run folders under `root`, the newest first."""
+    """Return the run folders directly below `root`, most recently updated first."""
     files = sorted(Path(root).glob(f"*/{PROGRESS}"), key=lambda path: path.stat().st_mtime, reverse=True)
     return [path.parent for path in files]
 
@@ -249,7 +248,11 @@ def _take_lock(file: TextIO) -> bool:
 
 
 def start_run(spec: "Spec", folder: str | Path | None = None, cluster: str | None = None) -> Path:
-    """Start the sweep in a separate process that outlives this one; return its run folder immediately."""
+    """Start the sweep in a separate process that outlives this one; return its run folder immediately.
+
+    `folder` defaults to runs/NAME and is created; `cluster` is the address of a cluster. Raises NoRunError if the
+    folder is a file or in use.
+    """
     from workbench.measure import loads
     from workbench.sweeps.agent_commands import require_allocation
     from workbench.sweeps.spec import dump_spec
@@ -324,8 +327,8 @@ def supervisor_in_waiting() -> Iterator[None]:
 
 
 def _supervisor(folder: Path, module: str, environment: dict[str, str]) -> subprocess.Popen:
-    """Start a supervisor in a separate session, its output appended to the run's log; or give the folder to the one
-    that waits for it.
+    """Start a supervisor process for the run folder in a new session, its output appended to the run's log; uses a
+    preloaded process if one waits.
     """
     while _waiting and module == SUPERVISORS[0]:
         waiting = _waiting.pop()
@@ -379,7 +382,9 @@ def stop_run(folder: str | Path) -> None:
 
 
 def watch_progress(folder: str | Path, seconds_between: float = 0.2) -> Iterator[Progress]:
-    """Yield the progress of a run repeatedly until it is over; the last one is the final state."""
+    """Yield the progress of a run every `seconds_between` seconds until the run is over; the last item is the final
+    state.
+    """
     while True:
         progress = read_progress(folder)
         yield progress
@@ -425,7 +430,7 @@ def _name_of(folder: Path) -> str:
 
 
 def replaced_records_warning(folder: Path, spec: "Spec") -> str:
-    """Return a warning about records in `folder` that this sweep will not show; "" if there are none."""
+    """Return a warning if `folder` has records of another sweep that will no longer be shown; "" if not."""
     from workbench.analysis import formatting
     from workbench.sweeps.schedule import Schedule
 

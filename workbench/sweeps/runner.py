@@ -69,14 +69,16 @@ class Bounds:
         self.roofs_on = functools.cache(self._roofs_on)
 
     def of(self, cell: Cell, row: Mapping[str, Any]) -> list[dict[str, Any]] | None:
-        """Return the column `bounds` of a row with times; None if nothing is known."""
+        """Return the column `bounds` of a successful record, a list as of `of_row`; None if bounds are not wanted or
+        unknown.
+        """
         if not self.is_wanted or row["status"] != "ok" or not is_known(cell):
             return None
         on = self.roofs_on(1 if cell.serial else row["threads"])
         return of_row(cell, row, on) if on else None
 
     def _roofs_on(self, threads: int) -> Roofs | None:
-        """Roofs of the machine on so many threads; None if measuring them failed: a sweep goes on without."""
+        """Measure bandwidth and peak rates of this machine on `threads` threads in a child process; None on failure."""
         started = time.monotonic()
         try:
             process, connection = child.start(self.context(), ROOFS, {"threads": [threads]})
@@ -94,7 +96,9 @@ def is_known(cell: Cell) -> bool:
 
 
 def of_row(cell: Cell, row: Mapping[str, Any], on: Roofs) -> list[dict[str, Any]]:
-    """Return a bound for each phase of `PHASES`; an exact update, which has steps to catch up with, has none."""
+    """Return the lower time bound of each phase of a record: dicts with phase, kernel, seconds, by (what limits it),
+    bytes, bytes_gather, flops.
+    """
     known = []
     for phase in PHASES:
         name = (row["kernels"] or {}).get(phase)
@@ -155,13 +159,13 @@ class Disturbance:
         return row["status"] == "ok" and row["busy_others"] > self.limit(cell)
 
     def judged(self, cell: Cell, row: dict[str, Any]) -> dict[str, Any]:
-        """Return the record, with the status of a disturbed trial if other programs ran during it."""
+        """Return the record, with status "disturbed" if other programs were running during the trial."""
         if not self.has_hit(cell, row):
             return row
         return row | {"status": "disturbed", "reason": "Other programs were running."}
 
     def may_pass(self, cells: Sequence[Cell], rows: Sequence[Record]) -> bool:
-        """Return whether trials of one comparison have numbers, were disturbed, and may be measured once more."""
+        """Return whether the trials of one comparison succeeded, were disturbed and have not been repeated yet."""
         are_numbered = all(row["status"] == "ok" for row in rows)
         return are_numbered and any(map(self.has_hit, cells, rows)) and place_of(cells[0]) not in self.tried_again
 
@@ -235,7 +239,7 @@ class Supervisor:
             thread.join()
 
     def enter(self, stage: str) -> None:
-        """Say at once what is done from now on."""
+        """Set the stage of the run to the text `stage` and write the progress file."""
         self.state.stage, self.state.stage_since = stage, time.time()
         self.write()
 
@@ -297,10 +301,7 @@ class Supervisor:
         return False
 
     def rows_of(self, tasks: Sequence[Task]) -> Iterator[dict]:
-        """Yield the rows of a round as they come.
-
-        Not all of them where it is cut by a stop or by the budget of a race.
-        """
+        """Run the trials of one round and yield their records; fewer if the run is stopped or its budget ends."""
         keys = [task.key for task in tasks]
         if self.work == TRIAL and self.in_turns.suits(tasks) and not self.budget.is_too_little_for(*keys):
             rows = self.with_second_try(tasks, lambda: self.in_turns.measure(tasks))
@@ -325,18 +326,20 @@ class Supervisor:
         return bool(cells)
 
     def write_plan(self, schedule: Schedule) -> None:
-        """Write which configurations there are, and what was left out."""
+        """Write the plan file: the keys of all configurations and the counts of those left out, by reason."""
         plan = {"keys": schedule.keys, "dropped": dict(schedule.dropped)}
         run_folder.replace_file(self.folder / run_folder.PLAN, json.dumps(plan, indent=1))
 
     def count(self, schedule: Schedule, begun: int = 0) -> None:
-        """Write how many trials there are: those done, `begun` ones, and those due, at least and at most."""
+        """Update the least and largest number of trials of the run, `begun` of them in progress, and write the progress
+        file.
+        """
         self.state.total = self.state.done + begun + schedule.trials_due()
         self.state.total_most = self.state.done + begun + schedule.trials_most()
         self.write()
 
     def keep(self, trials: Path, row: dict) -> None:
-        """Append a row and count it."""
+        """Append a record to the file `trials` and count it by status in the progress file."""
         store.append(trials, row)
         self.state.done += row["status"] != "stopped"
         self.state.counts[row["status"]] = self.state.counts.get(row["status"], 0) + 1
@@ -371,7 +374,11 @@ class Supervisor:
         return self.with_second_try([task], lambda: [self.try_once(task)])[0]
 
     def with_second_try(self, tasks: Sequence[Task], measure: Callable[[], list[dict]]) -> list[dict]:
-        """Yield the records of the trials of one comparison; briefly disturbed trials are measured a second time."""
+        """Return the records of one comparison, as `measure()` gives them; if other programs disturbed them briefly,
+        those of a second call.
+
+        Raises if the data of the configuration has changed meanwhile.
+        """
         self.contents.require_unchanged(tasks[0].cell)
         rows, tries = measure(), 1
         if rows and self.may_try_again(tasks, rows):
@@ -381,8 +388,9 @@ class Supervisor:
         return [self.disturbance.judged(task.cell, row | {"tries": tries}) for task, row in done]
 
     def may_try_again(self, tasks: Sequence[Task], rows: Sequence[dict]) -> bool:
-        """Return whether trials of one comparison are measured once more, since other programs disturbed them for a
-        moment."""
+        """Return whether to repeat the trials of one comparison: they were disturbed, the disturbance is over (waits
+        for that) and the budget allows it.
+        """
         cells = [task.cell for task in tasks]
         if not self.disturbance.may_pass(cells, rows) or self.stopping:
             return False
@@ -396,13 +404,15 @@ class Supervisor:
         return not self.stopping and not self.budget.is_out
 
     def try_once(self, task: Task) -> dict:
-        """Return the row of one trial in a fresh process."""
+        """Run one trial in a fresh child process and return its completed record."""
         self.tell_of([task])
         clock = TrialClock(self.budget.seconds_trial, self.budget.end)
         return self.completed(task, self.row_of_child(task, clock), clock, task.round)
 
     def tell_of(self, tasks: Sequence[Task]) -> None:
-        """Say which trials are at work; of several in turns the key of the first stands for all."""
+        """Set the current configuration and candidates in the progress file; `tasks` are the trials that alternate in
+        one process.
+        """
         self.state.current, self.state.current_key = grid.describe_configuration(tasks[0].cell), tasks[0].key
         self.state.contender = " / ".join(formatting.short_configuration_name(task.cell.model_dump()) for task in tasks)
         self.enter("starting")
@@ -423,7 +433,11 @@ class Supervisor:
         return child.Child(*child.start(self.context, work_of(task.cell, self.work), request, log))
 
     def completed(self, task: Task, row: dict, clock: TrialClock, process: int) -> dict:
-        """Return the row of a child, or of its end, with all that the child does not know; what it took is counted."""
+        """Return the full record of a trial from the columns `row` of its child: adds key, round, run, machine, time,
+        source hash and bounds.
+
+        `process` is the round whose process measured it. The trial's duration is recorded for the budget.
+        """
         row = settings_of(task.cell) | clock.known | row
         compiled, measured = row.pop("seconds_compiled", clock.compiling), row.pop("seconds_measured", None)
         lasted = clock.seconds - compiled
@@ -439,7 +453,9 @@ class Supervisor:
         return store.new_row(**row)
 
     def row_of_child(self, task: Task, clock: TrialClock) -> dict:
-        """Return the record that a child sends, or one with the reason why none came: time, memory, stop or crash."""
+        """Run a trial in a child and return the record it sends, or one with status and reason if it ended without:
+        timeout, memory, stopped, failed.
+        """
         try:
             with self.start(task, clock) as trial:
                 for answer in trial.answers(lambda: self.why_end(trial, clock), self.beat):
@@ -463,7 +479,7 @@ class Supervisor:
         return True
 
     def why_end(self, trial: child.Child, clock: TrialClock) -> dict:
-        """Return the status and reason to end a child for, or nothing."""
+        """Return {"status": ..., "reason": ...} if the running child must be ended (stop, time or memory), else {}."""
         if self.stopping:
             return {"status": "stopped", "reason": "The sweep was stopped while this trial ran."}
         return clock.why_end or trial.why_too_large(self.bytes_limit, self.bytes_limit + BYTES_SLACK)

@@ -124,10 +124,7 @@ def comparisons(cells: Iterable[Cell], contents: Contents | None = None) -> list
 
 
 def _inexact_lazy_keys(cells: Mapping[str, Cell]) -> frozenset[str]:
-    """Return the keys of lazy configurations that are compared with an exact one.
-
-    Only where lazy is not exact is there any.
-    """
+    """Return the keys of lazy configurations that have an otherwise equal exact one in `cells` (by key)."""
     rest = {key: cell.model_dump_json(exclude={"update"}) for key, cell in cells.items()}
     exact = {rest[key] for key, cell in cells.items() if cell.update == "exact"}
     return frozenset(key for key, cell in cells.items() if cell.update == "lazy" and rest[key] in exact)

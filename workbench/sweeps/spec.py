@@ -56,10 +56,12 @@ FILES = tuple(setting.name for setting in settings.SETTINGS if setting.is_file)
 
 
 def _one_of(known) -> Any:
-    """Return a string that must be one of `known()`, which is asked late so that entries can be added."""
+    """Return the pydantic type of a string that must be in `known()`; `known` is called at validation, since entries
+    may be added later.
+    """
 
     def check(value: str) -> str:
-        """Return the value. ValueError that lists the known ones if it is none of them."""
+        """Return the value; ValueError that lists the known ones if it is not in `known()`."""
         if value not in known():
             raise ValueError(unknown_name("value", value, known()))
         return value
@@ -88,9 +90,8 @@ def allowed_values(setting: Setting) -> tuple[str, ...]:
 
 
 def _typed(type_of_value: type, value: Any) -> Any:
-    """Refuse a value that is not of that type: TOML and JSON have types, so that nothing is converted.
-
-    Whole numbers are numbers, and infinite ones are not; NumPy's scalars count as what they hold.
+    """Return the value, NumPy scalars as Python ones; ValueError unless it is None or a finite instance of
+    `type_of_value` (bool, int, float). Nothing is converted, except that an int is a float.
     """
     value = value.item() if isinstance(value, np.generic) else value
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -178,7 +179,9 @@ class Limits(pydantic.BaseModel):
     @pydantic.model_validator(mode="before")
     @classmethod
     def _named(cls, given: Any) -> Any:
-        """Return the limits with `budget` renamed to `seconds_sweep`; ValueError if both are given."""
+        """Return the limits with the key `budget` renamed to `seconds_sweep`; ValueError if both are given. Not a dict:
+        unchanged.
+        """
         if not isinstance(given, dict) or "budget" not in given:
             return given
         if "seconds_sweep" in given:
@@ -223,7 +226,9 @@ class Spec(pydantic.BaseModel):
     @pydantic.field_validator("candidates", mode="before")
     @classmethod
     def _together(cls, contenders: Any) -> Any:
-        """Return the settings of candidates, validated; ValueError for unknown ones."""
+        """Return the candidates as a tuple of dicts of validated settings; ValueError for unknown settings or invalid
+        values.
+        """
         if not isinstance(contenders, list | tuple) or not all(isinstance(entry, dict) for entry in contenders):
             raise ValueError("candidates must be tables of setting = value: write [[candidates]]")
         for candidate in contenders:
@@ -247,7 +252,9 @@ def _require_known(axes: dict) -> None:
 
 
 def _check_values(axis: str, values: Any) -> tuple:
-    """Return the values of an axis as a tuple; ValueError for none, invalid or repeated ones."""
+    """Return the validated values of an axis as a tuple; ValueError for no, invalid or repeated values. A single value
+    may stand alone.
+    """
     values = tuple(values) if isinstance(values, list | tuple) else (values,)
     if not values:
         raise ValueError(f"axis {axis} has no values; give one or leave the axis out")
@@ -258,7 +265,9 @@ def _check_values(axis: str, values: Any) -> tuple:
 
 
 def _check_value(axis: str, value: Any) -> Any:
-    """Return one value of an axis, checked by the configuration's own field; "natural" stands for None."""
+    """Return one value of an axis as the configuration's field of that name validates it; "natural" becomes None.
+    ValueError if it is invalid.
+    """
     try:
         return getattr(Cell(**{axis: None if value == "natural" else value}), axis)
     except pydantic.ValidationError as error:
@@ -281,7 +290,9 @@ def _message(error: pydantic.ValidationError) -> str:
 
 
 def validate_spec(given: dict, is_stored: bool = False) -> Spec:
-    """Return the spec of a dictionary; old keys give a FutureWarning unless `is_stored`. Raises SpecError."""
+    """Return the validated spec of a dict of settings; former keys give a FutureWarning unless `is_stored`. Raises
+    SpecError.
+    """
     if not isinstance(given, dict):
         raise SpecError(f"A spec is a table of names and values; a {type(given).__name__} came.")
     try:

@@ -99,7 +99,7 @@ class Curve:
         return float(np.mean(seconds)) if seconds else 0.0
 
     def columns(self) -> dict[str, Any]:
-        """Return the columns of the row."""
+        """Return the record columns of a training curve: losses by step and the time at which each was reached."""
         counts = [event.steps for event in self.events]
         seconds = np.repeat([event.seconds_step / event.steps for event in self.events], counts)
         losses = np.concatenate([[event.loss] if event.losses is None else event.losses for event in self.events])
@@ -120,7 +120,7 @@ def curve_columns(seconds: np.ndarray, losses: np.ndarray, first: int) -> dict[s
 
 
 def round_digits(values: Iterable[float], digits: int) -> list[float]:
-    """Return the values to so many digits.
+    """Return the values rounded to `digits` significant digits.
 
     >>> round_digits([0.0004240863, 1234.5678], 5)
     [0.00042409, 1234.6]
@@ -133,7 +133,9 @@ def round_digits(values: Iterable[float], digits: int) -> list[float]:
 
 @contextmanager
 def steps_at_work(count: int = 1) -> Iterator[None]:
-    """Tell the supervisor that at most so many steps, or a part of them, are computed in the context."""
+    """Tell the supervisor when the block begins and ends that at most `count` steps are computed in it, for its time
+    limits.
+    """
     child.tell({"steps_begun": count})
     yield
     child.tell({"steps_begun": 0})
@@ -181,9 +183,8 @@ class Timing:
         self.meters.pause()
 
     def columns(self) -> dict[str, Any]:
-        """Return the columns of the samples since the last `begin`.
-
-        Those of losses and the first step in the first round.
+        """Return the record columns of the samples since the last `begin`: seconds_step with interval, phases, threads,
+        disturbance; in the first round also loss and first step.
         """
         if self.has_turns:
             self.others.resume()
@@ -240,7 +241,7 @@ ENDS_AT = 0.9
 
 
 def answers(request: dict) -> Generator[dict, dict, None]:
-    """Yield the answers of a trial's process: {"stage": ...} as each stage begins, and finally the record.
+    """Yield the messages of a trial's process: {"stage": ...} as each stage begins, and finally the record.
 
     `request` has the keys "cell", "measure" and "bytes_limit", and optionally "seconds_limit", counted from "started"
     (`time.monotonic`), after which it ends with partial results; "gpu", the probed device; "in_turns" with
@@ -295,10 +296,7 @@ def settings_of(cell: Cell) -> dict:
 
 
 def is_in_memory(part: Any) -> bool:
-    """Return whether X or targets of rows held out are arrays in memory.
-
-    There are some, and they are not read from disk.
-    """
+    """Return whether X or targets of the validation rows exist and are arrays in memory, not read from disk."""
     return part is not None and not isinstance(part, data.StoredRows)
 
 
@@ -409,7 +407,7 @@ class _Trial:
         self.row |= {"status": "ok", "reason": ""}
 
     def prepared(self) -> tuple[Training, tuple[Any, Any]]:
-        """Return the training that is measured, and X and targets of the rows held out, None each if there are none.
+        """Return (training to measure, (X, targets) of the validation rows, None each if there are none).
 
         All else that the data was made from is released: the CSR array that dense data came from, values of another
         type, rows of both parts together. None of it is needed for training, so no peak has it.
@@ -455,7 +453,9 @@ class _Trial:
             raise NoRoom
 
     def refuse_too_large(self, parts: dict[str, int], column: str, where: str, limit: int) -> None:
-        """Fill the column; end a trial whose parts are more than the limit."""
+        """Set the record's `column` to the sum of `parts` (bytes); raises TrialEnded if that exceeds `limit`. `where`
+        names the memory in the reason.
+        """
         self.row[column] = needed = sum(parts.values())
         if needed > limit:
             known = unfit(parts, where, limit)
