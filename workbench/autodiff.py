@@ -124,7 +124,7 @@ class Walk:
     blocked: dict[Symbol, str] = field(default_factory=dict)
 
     def total(self, node: Symbol) -> Symbol | None:
-        """Return the sum of the gradients of a node; None if there are none."""
+        """Return the symbol of the sum of the gradients collected for a node; None if there are none."""
         parts = self.parts.get(node, [])
         if node in self.patterned:
             parts = [at_places(part, node) for part in parts]
@@ -152,7 +152,9 @@ class Walk:
             self._give(node, name, self._towards_inputs(node, head))
 
     def _towards_inputs(self, node: Symbol, head: Symbol) -> Sequence[Symbol | None]:
-        """Return the gradients with respect to the node's inputs for the gradient `head` of its result."""
+        """Return the gradient of each input of the node, None where there is none, given the gradient `head` of its
+        result; AutodiffError if the operator has no gradient.
+        """
         rule = node.operator.gradient
         if rule is None:
             raise AutodiffError(f"{node.operator.name} has no gradient.")
@@ -164,7 +166,9 @@ class Walk:
         return first, *rule(head, node, node.inputs, node.params)[1:]
 
     def _give(self, node: Symbol, name: str, parts: Sequence[Symbol | None]) -> None:
-        """Append the gradients `parts` to those of the node's inputs; block inputs for which the operator has none."""
+        """Append `parts`, one gradient or None for each input of the node, to the gradients of these inputs; without
+        one an input is blocked with a reason. `name` is the node's name.
+        """
         op = node.operator
         for place, (entry, part) in enumerate(zip(node.inputs, parts, strict=True)):
             if entry not in self.wanted or not op.reads(place, len(node.inputs)):
@@ -183,11 +187,11 @@ def walk(
     slopes: Mapping[Symbol, Symbol] | None = None,
     formats: Mapping[str, str] | None = None,
 ) -> tuple[dict[str, Symbol], dict[str, str]]:
-    """Return the gradients by variable name, and the reason for each variable without one.
+    """Return (gradient symbol by variable name, reason by variable name for those without a gradient).
 
-    `slopes` maps a loss to the symbol of the gradient of its scores (for a head of 1) if that is computed with the
-    loss.
-    `formats` overrides the declared formats of variables.
+    `wrt` are the variables, `heads` the gradients of the graph's outputs. `slopes` maps a loss to the symbol of the
+    gradient of its scores (for a head of 1) if that is computed with the loss. `formats` overrides the declared formats
+    of variables.
     """
     nodes, names = outputs.nodes(), outputs.names()
     variables = _variables(outputs, wrt)

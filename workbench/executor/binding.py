@@ -20,7 +20,9 @@ FUSED = "fused"
 
 
 def slopes_of(graph: Graph, facts: Mapping[Symbol, Facts]) -> dict[Symbol, Symbol]:
-    """Return a variable for the gradient of the scores of each loss that can compute it together with its value."""
+    """Return {loss node: variable for the gradient of its scores} for each loss with dense inputs that computes both in
+    one call.
+    """
     slopes = {}
     for node in graph.nodes():
         joint = node.op is not None and node.op.joint is not None
@@ -31,7 +33,7 @@ def slopes_of(graph: Graph, facts: Mapping[Symbol, Facts]) -> dict[Symbol, Symbo
 
 
 def _free(shape: tuple[int, ...]) -> tuple[None, ...]:
-    """Return a shape of the same rank with unknown lengths, which are given for every batch."""
+    """Return (None,) * rank: a shape whose lengths are given for every batch."""
     return (None,) * len(shape)
 
 
@@ -126,9 +128,10 @@ def complete_facts(graph: Graph, args: Mapping[str, Any], given: Mapping[str, Ma
 
 
 def coerce_argument(facts: Facts, value: Any, convert: bool, resizable: bool = False) -> Any:
-    """Return `value` validated as the array of an argument, converted if `convert`. Raises BindError.
+    """Return `value` validated as the array of the argument described by `facts`; with `convert` also converted to its
+    format and dtype. Raises BindError.
 
-    The number of rows is free; other lengths must match unless the argument is `resizable`.
+    The number of rows may differ; other lengths must match unless the argument is `resizable`.
     """
     (format, array), expected = formats.validate(value), facts.complete
     if array.ndim != len(expected.shape) or not (resizable or array.shape[1:] == expected.shape[1:]):
@@ -182,7 +185,9 @@ def heads_of(graph: Graph) -> list[Symbol]:
 
 
 def leaf_facts(training_leaves: Mapping[str, Facts], known: Declared) -> Declared:
-    """Return `known` extended by the shapes, dtypes and formats of the leaves that the executor fills."""
+    """Return the declarations `known`, {"shapes", "dtypes", "formats"} by name, extended by those of the leaves that
+    the executor fills; a new dict.
+    """
     shapes, dtypes, kinds = dict(known["shapes"]), dict(known["dtypes"]), dict(known["formats"])
     for name, facts in training_leaves.items():
         kinds[name], shapes[name], dtypes[name] = facts.complete
@@ -196,9 +201,10 @@ def differentiate(
     grad_req: str | Mapping[str, str],
     grad_formats: Mapping[str, str],
 ) -> tuple[Training, dict[str, Symbol]]:
-    """Return the graph with its gradients in the formats wanted, and the leaves that the executor fills, by name, each
-    with
-    the node whose shape it has. Raises BindError or AutodiffError.
+    """Return (the graph with its gradients in the formats `grad_formats`, {name of a leaf that the executor fills: node
+    whose shape it has}).
+
+    The leaves are gradients of outputs and of scores of losses. Raises BindError or AutodiffError.
     """
     requests, named = requests_of(grad_req, inference)
     heads = heads_of(graph)

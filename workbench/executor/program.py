@@ -53,7 +53,7 @@ class Step:
 
 
 def with_params(call: Callable[..., Any], params: Mapping[str, Any]) -> Callable[..., Any]:
-    """Return the call with its parameters bound."""
+    """Return `call` with the keyword arguments `params` bound; `call` itself if there are none."""
     return partial(call, **params) if params else call
 
 
@@ -68,15 +68,16 @@ def with_plan(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def plan_of(x: Any, plan: Any, out: None, width: float) -> Any:
-    """Return the given plan, or a new one for products of `width` columns, or None if they are faster without.
-
-    The array was validated when it was passed; its indices are validated once more.
+    """Return the given column index of x, or a new one for a product of `width` columns; None if the product is faster
+    without one. `out` is not used.
     """
     return products.plan_for(x, width) if plan is None else plan
 
 
 def joint_call(call: Callable[..., Any], slope: np.ndarray, params: Mapping[str, Any]) -> Callable[..., Any]:
-    """Return a call of a loss that also writes the gradient of its scores into `slope`."""
+    """Return a function (*arrays, out) -> out for a loss `call` that also overwrites `slope` with the gradient of its
+    scores.
+    """
 
     def both(*arrays: Any, out: np.ndarray) -> np.ndarray:
         """Write the loss to `out` and the gradient of the scores to `slope`; return `out`."""
@@ -87,10 +88,14 @@ def joint_call(call: Callable[..., Any], slope: np.ndarray, params: Mapping[str,
 
 
 def bound_joint(bind: Callable[..., Any], slope: np.ndarray, params: Mapping[str, Any]) -> Callable[..., Any]:
-    """Return a function that binds such a loss to arrays that many calls share."""
+    """Return a function that binds such a loss to fixed arrays, so that each step repeats the call
+    without arguments.
+    """
 
     def bound(*arrays: Any, out: np.ndarray) -> Callable[[], Any] | None:
-        """Return a call that writes loss and gradient for these arrays, None if they cannot be bound."""
+        """Return a function without arguments that writes the loss of `arrays` to `out` and the gradient to `slope`;
+        None if they cannot be bound.
+        """
         call = bind(*arrays, slope=slope, **params)
         return call and partial(_put, out, call)
 
@@ -108,7 +113,7 @@ def scale_in_place(slope: np.ndarray, head: np.ndarray, out: None) -> np.ndarray
 
 
 def identity(value: Any, *others: Any, out: None) -> Any:
-    """Return the first input itself."""
+    """Return `value` itself; other arguments are not used."""
     return value
 
 
@@ -136,10 +141,12 @@ def add_values(value: Any, before: Any, out: None) -> Any:
 
 
 def factored_gradient(shape: tuple[int, ...]) -> Callable[..., Unsummed | formats.RowSparse]:
-    """Return a call that keeps a product X.T @ g as its factors; it is multiplied out if there is no plan."""
+    """Return a function (x, slope, plan, out) -> X.T @ slope of this shape, kept as its factors; without a column index
+    it is multiplied out.
+    """
 
     def factors(x: Any, slope: np.ndarray, plan: Any, out: None) -> Unsummed | formats.RowSparse:
-        """Return X.T @ slope as its factors; the row-sparse product if there is no plan."""
+        """Return X.T @ slope as `Unsummed`; as `RowSparse` if `plan` is None. `out` is not used."""
         if plan is None:
             return products.rule(x.format, True, "row_sparse")(x, slope)
         return Unsummed(x, slope, plan, shape)
@@ -254,7 +261,7 @@ class Training:
 
     @property
     def backward(self) -> list[Symbol]:
-        """The other operator nodes, in order."""
+        """The operator nodes that the forward pass does not compute, in order of computation."""
         before = set(self.forward)
         return [node for node in self.nodes if node.op is not None and node not in before]
 
@@ -362,7 +369,9 @@ class Writer:
             entries.append(Step(f"plan of {self.training.names[x]}", None, "plan", call, (slot, plan), plan))
 
     def _step(self, node: Symbol, part: str, out: np.ndarray | None) -> Step:
-        """Return the step that computes node `part` of the graph and writes to `out` (None: to a new array)."""
+        """Return the step that computes `node` and writes it to `out` (None: to a new array); `part` is its part of the
+        program ("forward", "backward").
+        """
         slots = self.training.slots
         inputs = tuple(slots[entry] for entry in node.inputs)
         rule, bind = self.facts[node].chosen_rule, None
@@ -392,7 +401,9 @@ class Writer:
         return Step(step.name, step.op, "loss", call, step.inputs, step.output, step.out, bind=bind)
 
     def _store(self, name: str, node: Symbol) -> None:
-        """Append the step that adds or copies a gradient to its place, unless the node's buffer is that place."""
+        """Append to the backward program the step that adds or copies the gradient of parameter `name` from `node` to
+        its buffer, if one is needed.
+        """
         source, slot = self.training.slots[node], self.training.slots["gradient", name]
         facts, step = self.facts[node], None
         if self.training.requests[name] == "add":
@@ -405,7 +416,9 @@ class Writer:
             self.program.backward.append(step)
 
     def _owns(self, name: str, node: Symbol) -> bool:
-        """Return whether the node computes this gradient and no other value that is kept."""
+        """Return whether `node` computes the gradient of parameter `name` and nothing else that is kept, so that it may
+        write to that buffer.
+        """
         others = [*self.training.outputs, *(g for n, g in self.training.gradients.items() if n != name)]
         alone = node.op is not None and not any(node is other for other in others)
         return alone and not self._shares(node) and self.training.requests[name] == "write"
@@ -422,7 +435,9 @@ class Writer:
         return self.training.scales(node) or self._passes(node)
 
     def _buffers(self, order: Sequence[Symbol]) -> dict[Symbol, np.ndarray]:
-        """Return a buffer for every dense value: its own if it is kept, else shared with values of other lifetimes."""
+        """Return {node: preallocated array} for the dense values of the nodes in `order`; values whose lifetimes do not
+        overlap share memory.
+        """
         kept: dict[Symbol, tuple[str, int | str]]
         kept = {node: ("output", place) for place, node in enumerate(self.training.outputs) if node.op is not None}
         kept |= {g: ("gradient", n) for n, g in self.training.gradients.items() if self._owns(n, g)}

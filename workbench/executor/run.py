@@ -19,8 +19,8 @@ from workbench.ops import products
 
 
 def validate_argument(value: Any, name: str) -> Any:
-    """Validate an array for the argument `name`. Raises FormatError; the caller may have changed it since it was
-    last read.
+    """Return the validated array `value` of the argument `name` of the graph; FormatError, with that name as a note, if
+    it is invalid.
     """
     try:
         return validate(value)[1]
@@ -30,7 +30,9 @@ def validate_argument(value: Any, name: str) -> Any:
 
 
 def _fixed_places(x: Any) -> tuple | None:
-    """Return shape and index arrays of a sparse array if these are read-only, else None."""
+    """Return (shape, *index arrays) of a csr, csc or row-sparse array if its index arrays are read-only and own their
+    memory, else None.
+    """
     if isinstance(x, RowSparse):
         indices: tuple = (x.indices,)
     elif getattr(x, "format", None) in ("csr", "csc"):
@@ -62,13 +64,17 @@ class InputChecker:
         self.checked: dict[int, Any] = {}
 
     def check(self, slot: int, value: Any, name: str) -> Any:
-        """Validate the array of a slot and return it."""
+        """Return the validated array of a slot, argument `name`, and remember its index arrays if they cannot change;
+        raises FormatError.
+        """
         value = validate_argument(value, name)
         self.checked[slot] = _fixed_places(value)
         return value
 
     def recheck(self, values: list, taken: Container[int] = ()) -> dict[int, Any]:
-        """Validate the arrays held in the slots except those in `taken`; return them by slot."""
+        """Return {slot: validated array} for the arrays in `values`, indexed by slot, that may have changed; slots in
+        `taken` are skipped.
+        """
         checked = {}
         for slot, name in self.names.items():
             if slot not in taken and not self._is_settled(slot, values[slot]):
@@ -387,8 +393,8 @@ class Executor:
             self.alone.lock.release()
 
     def _steps_with_heads(self) -> list[Step]:
-        """Return the backward steps; steps that would multiply the gradient of a loss by a head of one are left out,
-        and their results are put in place.
+        """Return the steps of the backward program; multiplications by a head of one are left out, and their result is
+        the input itself.
         """
         if self.headed is None:
             return self.program.backward
@@ -463,7 +469,11 @@ class Executor:
             raise
 
     def _accepted(self, new_args: Mapping[str, Any], is_own: bool) -> tuple[dict[int, Any], bool]:
-        """Return the validated arrays by slot, and whether the current program fits their shapes."""
+        """Return ({slot: validated array}, whether types, dtypes and shapes are those of the last call, so that the
+        program fits).
+
+        `new_args` maps argument names to arrays; `is_own` says that sparse ones were made here and need no validation.
+        """
         arrays, are_alike = {}, True
         for name, value in new_args.items():
             slot = self.slots[name]
@@ -540,7 +550,9 @@ class Executor:
                 self.values[plan_slot] = plan
 
     def _take_heads(self, given: Any) -> None:
-        """Put head gradients into their slots; ones if none is passed and none is needed."""
+        """Put the gradients of the outputs (one, a list or None) into their slots; ones are used for outputs of one
+        element. Raises BindError.
+        """
         listed = _list_heads(given, self.output_names)
         for place, (slot, value) in enumerate(zip(self.head_slots, listed, strict=True)):
             if value is None and (slot is None or (slot in self.ones and self.values[slot] is self.ones[slot])):
@@ -556,7 +568,7 @@ class Executor:
 
 
 def _list_heads(heads: Any, names: list[str]) -> list[Any]:
-    """Return one head or None for each output. Raises BindError if the counts differ."""
+    """Return a list with one head or None for each output name. Raises BindError if the counts differ."""
     if heads is None:
         return [None] * len(names)
     entries = list(heads) if isinstance(heads, list | tuple) else [heads]
@@ -566,10 +578,10 @@ def _list_heads(heads: Any, names: list[str]) -> list[Any]:
 
 
 def _head_array(name: str, facts: Facts, value: Any) -> Any:
-    """Return the head in the format, dtype and shape of its output; ones if None was passed for an output of one
-    element.
+    """Return the head `value` of the output `name` in its format, dtype and shape; ones if it is None and the output
+    has one element. Raises BindError otherwise.
 
-    A Python number is accepted for an output of one element. Raises BindError otherwise.
+    A Python number is accepted for an output of one element.
     """
     expected = facts.complete
     if value is None:

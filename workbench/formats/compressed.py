@@ -51,7 +51,7 @@ def assemble(
 
 @functools.cache
 def _empty(format: str) -> tuple[type, dict[str, Any]]:
-    """Return the class csr_array or csc_array and the attributes of an empty [0, 0] instance."""
+    """Return (csr_array or csc_array, the attributes of an empty [0, 0] instance of it); cached."""
     kind = getattr(scipy.sparse, f"{format}_array")
     return kind, dict(vars(kind((0, 0))))
 
@@ -83,7 +83,7 @@ def transposed(x: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def parts(x: Any) -> dict[str, np.ndarray]:
-    """Return the arrays of a csr or csc array by name: data, indices, indptr."""
+    """Return {"data", "indices", "indptr"} of a csr or csc array, not copied."""
     return {"data": x.data, "indices": x.indices, "indptr": x.indptr}
 
 

@@ -19,7 +19,7 @@ from workbench.formats.contract import (
 
 
 def _to_dense(x: Any) -> np.ndarray:
-    """Convert a csr array to a dense one; duplicates are summed."""
+    """Return a csr array as a new dense array [rows, cols] of its dtype; duplicates are summed."""
     out = np.empty(x.shape, x.dtype)
     numpy_conversions.get("csr_to_dense", x.dtype)(x.indptr, x.indices, x.data, out)
     return out

@@ -19,7 +19,9 @@ def _check(x: np.ndarray, full: bool, canonical: bool) -> None:
 
 
 def _to_csr(x: np.ndarray) -> Any:
-    """Convert a dense matrix to a csr array of its nonzero elements."""
+    """Return the nonzero elements of a dense matrix [rows, cols] as a new csr array, columns sorted, int32 indices if
+    they suffice; FormatError for other ranks.
+    """
     check_two_dimensions(x.shape, "dense")
     indptr, indices, data = numpy_conversions.get("dense_to_csr", x.dtype)(x)
     dtype = index_dtype(*x.shape, len(data))

@@ -66,7 +66,7 @@ class Group(Graph):
 
     @property
     def heads(self) -> tuple[Symbol, ...]:
-        """The outputs of the graph in the order in which they were given."""
+        """The output symbols of the graph, in the order in which they were passed."""
         return self.symbols
 
     def __getitem__(self, which: int | str) -> Symbol:

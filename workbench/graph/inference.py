@@ -62,7 +62,7 @@ def named(nodes: Sequence["Symbol"]) -> dict["Symbol", str]:
 
 
 def merged(parts: Iterable["Symbol"]) -> dict[str, "Symbol"]:
-    """Return the named nodes of all parts by name. Raises GraphError if two different nodes have the same name."""
+    """Return {name: node} of the named nodes of all `parts`; GraphError if two different nodes have the same name."""
     by_name: dict[str, Symbol] = {}
     for part in parts:
         if not by_name:
@@ -198,8 +198,10 @@ def of_value(value: Any) -> Size:
 
 
 def of_array(format: str, shape: Sequence[int | None] | None, dtype: np.dtype, density: float | None) -> Size:
-    """Return the size of an array of this density; if None, an upper bound. Raises ValueError for a density outside
-    [0, 1].
+    """Return the size in bytes of an array of this format, shape, dtype and density; an upper bound if the density is
+    None, `UNKNOWN` if a length is.
+
+    Raises ValueError for a density outside [0, 1].
     """
     lengths = [length for length in shape or () if length is not None]
     if shape is None or len(lengths) != len(shape):
@@ -365,7 +367,9 @@ def infer(
     densities: Mapping[str, float] | None = None,
     partial: bool = False,
 ) -> Inference:
-    """Infer the facts of every node; see `Graph.infer`. O(nodes)."""
+    """Infer shape, dtype, format, rule and size of every node; see `Graph.infer` for the parameters. O(nodes). Raises
+    GraphError.
+    """
     declared = {"shapes": shapes or {}, "dtypes": dtypes or {}, "formats": formats or {}, "densities": densities or {}}
     nodes = ordered(graph.heads)
     names = named(nodes)
@@ -383,7 +387,7 @@ def infer(
 
 
 def _refuse_unknown(declared: Mapping[str, Mapping[str, Any]], known: list[str]) -> None:
-    """Raise GraphError if a declaration is for a name that is not a variable."""
+    """Raise GraphError if `declared` ({"shapes": {name: ...}, ...}) names a variable that is not in `known`."""
     for what, values in declared.items():
         if unknown := sorted(set(values) - set(known)):
             raise GraphError(f"{what} are given for {', '.join(unknown)}; the graph's variables are {known}.")
@@ -416,8 +420,8 @@ def _leaf(node: "Symbol", name: str, declared: Mapping[str, Mapping[str, Any]]) 
 
 
 def _joined(name: str, declared: Sequence | None, given: Sequence | None) -> tuple[int | None, ...] | None:
-    """Combine the declared and the given shape; None lengths of one are taken from the other. Raises GraphError on
-    conflict.
+    """Return the combination of the declared and the given shape of variable `name`; a length of None takes the
+    other's. None if both are None; GraphError if they differ.
     """
     if declared is None or given is None:
         shape = given if declared is None else declared
@@ -429,7 +433,9 @@ def _joined(name: str, declared: Sequence | None, given: Sequence | None) -> tup
 
 
 def _result(node: "Symbol", name: str, inputs: list[Facts]) -> Facts:
-    """Return the facts of an operator node from those of its inputs. Raises GraphError if they do not fit."""
+    """Return the facts of the operator node called `name` from those of its inputs. Raises GraphError if these do not
+    fit.
+    """
     op, dtypes = node.operator, [facts.dtype for facts in inputs if facts.dtype is not None]
     try:
         dtype = op.dtype_of(dtypes, node.params) if len(dtypes) == len(inputs) else None

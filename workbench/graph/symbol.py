@@ -329,7 +329,7 @@ class Symbol(Graph, Arithmetic, Symbolic):
 
     @property
     def name(self) -> str:
-        """The given name, or the automatic one in the graph of which this is the only head."""
+        """The given name, or the automatic one in the graph whose only head is this symbol; computed once."""
         if self.own_name is not None:
             return self.own_name
         name = self.names()[self]
@@ -352,7 +352,9 @@ class Symbol(Graph, Arithmetic, Symbolic):
         return "a constant" if self.kind == "constant" else f"a node of {self.kind}"
 
     def apply(self, op: Op, inputs: tuple, params: dict[str, Any], name: str | None) -> "Symbol":
-        """Return the node of `op` on `inputs`; arrays among them become constants."""
+        """Return the new node of operator `op` on `inputs` (symbols or arrays, which become constants) with `params`;
+        `name` None is automatic.
+        """
         nodes = tuple(_as_symbol(value, op) for value in inputs)
         params = {key: canonical(value, f"{op.name}: {key}") for key, value in params.items()}
         return Symbol(name, op, nodes, params, _scope.get())
@@ -479,7 +481,9 @@ def constant(value: Any, name: str | None = None) -> Symbol:
 
 
 def canonical(value: Any, what: str) -> Any:
-    """Return a parameter in the form that graphs store: tuples, Python scalars, dtypes by name. Raises GraphError."""
+    """Return a parameter's value as graphs store it: tuples, Python scalars, dtypes by name, None. GraphError for other
+    types; `what` describes it in the message.
+    """
     if isinstance(value, list | tuple):
         return tuple(canonical(entry, what) for entry in value)
     if isinstance(value, np.generic):
@@ -530,7 +534,9 @@ def _is_length(length: Any) -> bool:
 
 
 def _checked_multiplier(name: str, what: str, value: Any) -> float:
-    """Return a multiplier as float. Raises GraphError unless it is a finite number from 0."""
+    """Return a multiplier as float; GraphError unless it is a finite number >= 0. `what` of variable `name` describes
+    it in the message.
+    """
     if not isinstance(value, int | float | np.integer | np.floating) or not 0 <= value < 1e300:  # it has a float
         raise GraphError(f"{what} of {name} is {value!r}. Allowed: a finite number from 0.")
     return float(value)

@@ -58,9 +58,9 @@ class Parameter:
         return self.matrix is not None and is_dense
 
     def gradient_format(self, asked: str) -> str:
-        """Return the format of its gradient that is nearest to the requested one.
+        """Return the format of the parameter's gradient nearest to the requested one: "dense", "row_sparse" or "fused".
 
-        The gradient of values at a pattern has one element per value.
+        Parameters that sparse input does not select rows of, and values at a pattern, have dense gradients.
         """
         if not self.touched or self.matrix:
             return "dense"
@@ -151,7 +151,9 @@ class Given:
 
 
 def product(x: Symbol, engine: str, given: Given) -> Symbol:
-    """Return the scores X @ W of a model that is linear in its only parameter w."""
+    """Return the symbol of the scores X @ W of a linear model, W being the variable "w" and `engine` the backend of the
+    product; `given` is not used.
+    """
     return ops.get("dot")(x, variable("w"), engine=engine)
 
 
@@ -227,23 +229,26 @@ class Model:
     def given(
         self, features: int, width: int, options: str | None = None, facts: Mapping[str, Any] | None = None
     ) -> Given:
-        """Validate sizes and options. Raises ModelError for unknown options or data that lack what the model needs."""
+        """Return the validated sizes, options (text name=value, ...) and facts of the data; ModelError for unknown
+        options or data without a needed fact.
+        """
         facts = {name: fact for name, fact in (facts or {}).items() if fact is not None}
         if missing := [name for name in self.needs if name not in facts]:
             raise ModelError(f"The {self.name} model needs data with {NEEDS[missing[0]]}; this data has none.")
         return Given(features, width, self.resolve(options), {name: facts[name] for name in self.needs})
 
     def trained(self, given: Given, intercept: bool) -> tuple[Parameter, ...]:
-        """Return all parameters, with the intercept b [outputs] if there is one."""
+        """Return all parameters that are trained, the intercept b [outputs] last if there is one."""
         b = Parameter("b", (self.outputs or given.width,), decays=False)
         return (*self.parameters(given), b) if intercept else self.parameters(given)
 
     def graph(
         self, given: Given, engine: str = "ours", intercept: bool = False, names: tuple[str, str] = ("x", "y")
     ) -> tuple[Symbol, Symbol]:
-        """Return the symbols of the scores (plus b if there is an intercept) and of the mean loss on y.
+        """Return (symbol of the scores, symbol of the mean loss on y); the scores include the variable "b" if there is
+        an intercept.
 
-        `names` are those of X and y in the graph.
+        `engine` is the backend of products, `names` are the names of X and y in the graph.
         """
         x, y = map(variable, names)
         scores = self.scores(x, engine, given)

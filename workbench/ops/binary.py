@@ -21,7 +21,7 @@ ON_STORED, ON_BOTH = "numpy on the stored values", "numpy on the union of what i
 
 
 def equal(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-    """Return whether both shapes are equal."""
+    """Return whether both shapes are equal, as the condition of a rule; `params` are not used."""
     return shapes[0] == shapes[1]
 
 
@@ -51,20 +51,20 @@ def _dense_right(f: Callable, x: Any, y: np.ndarray, out: np.ndarray | None) -> 
 
 
 def both(f: Callable, condition: str = EQUAL) -> list[Rule]:
-    """Return rules for two arrays of one sparse format and equal shapes: `f` over the union of their entries; needs
-    f(0, 0) = 0.
+    """Return one rule for each sparse format: `f` over the union of the entries of two arrays of equal shape, result in
+    the same format. Needs f(0, 0) = 0; `condition` describes the rule.
     """
 
     def call(x: Any, y: Any, out: np.ndarray | None = None) -> Any:
-        """Return `f` over the union of stored entries, in the inputs' format."""
+        """Return `f(x, y)` over the union of their stored entries, in their common format; `out` is not used."""
         return stored.union(x, y, f)
 
     return [Rule((form, form), form, call, ON_BOTH, equal, condition) for form in stored.SPARSE]
 
 
 def _summing(f: Callable) -> list[Rule]:
-    """Return rules for a dense plus or minus a sparse array; the result is dense, without a dense copy of the sparse
-    one.
+    """Return rules for a dense plus or minus a sparse array (`f` adds or subtracts); the result is dense, and the
+    sparse one is not made dense.
     """
     kernel, rules = "numpy onto a copy of the dense one", []
     for form in stored.SPARSE:
@@ -75,7 +75,9 @@ def _summing(f: Callable) -> list[Rule]:
 
 
 def _at_stored(f: Callable, form: str, when: Callable | None, condition: str) -> Rule:
-    """Return the rule for a sparse and a dense array (possibly broadcast): `f` at the positions of the sparse one."""
+    """Return the rule for a sparse array in format `form` and a dense one, possibly broadcast: `f` at the stored
+    positions, result sparse. `when` and `condition` restrict it.
+    """
 
     def call(x: Any, y: np.ndarray, out: np.ndarray | None = None) -> Any:
         """Return `f` at the positions of x, in the format of x."""
@@ -85,7 +87,9 @@ def _at_stored(f: Callable, form: str, when: Callable | None, condition: str) ->
 
 
 def _scaling() -> list[Rule]:
-    """Return the rules of multiplication by a dense array."""
+    """Return the rules of multiplication of a sparse by a dense array, in both orders: the sparse array's format is
+    kept.
+    """
     whole = "the sparse one not broadcast"
     left = [_at_stored(np.multiply, form, left_is_whole, whole) for form in stored.SPARSE]
     right = [
@@ -116,7 +120,7 @@ def _register(
     """
 
     def gradients(head, output, inputs, params):
-        """Return the gradients of both inputs, summed to their shapes."""
+        """Return the gradients of both inputs (x, y), summed to their shapes if these were broadcast."""
         sides = gradient(head, *inputs, output)
         return tuple(ops.sum_to_shape_of(side, like) for side, like in zip(sides, inputs, strict=True))
 
@@ -180,7 +184,9 @@ def _mod_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
 
 
 def scalars(right: str, left: str | None = None) -> tuple[str, str]:
-    """Return the names of the operators for a number on the right and on the left."""
+    """Return the names (with a number on the right, with a number on the left) of the scalar forms of an operator; by
+    default they are the same.
+    """
     return f"{right}_scalar", left or f"{right}_scalar"
 
 
@@ -334,12 +340,16 @@ def _like_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _bind_sum_to(x: np.ndarray, like: Any, out: np.ndarray) -> Callable[[], Any] | None:
-    """Return a call that sums over the rows into `out`, for arrays that many calls share; None for other shapes."""
+    """Return a function without arguments that sums x over its first axis into `out`; None unless `like` has the shape
+    x.shape[1:].
+    """
     return partial(np.add.reduce, x, 0, None, out) if like.shape == x.shape[1:] else None
 
 
 def _sum_to(x: np.ndarray, like: Any, out: np.ndarray | None = None) -> np.ndarray:
-    """Sum x over the axes along which `like` was broadcast; the result has the shape of `like`."""
+    """Return x summed over the axes along which `like` was broadcast, with the shape of `like`; in `out` if that is
+    given.
+    """
     if x.shape == like.shape:
         return x if out is None else np.positive(x, out=out)
     lead = x.ndim - like.ndim

@@ -207,7 +207,7 @@ class Rule:
     """Whether this is no row of a table, but the way out where there is none."""
 
     def holds(self, held: Sequence[str]) -> bool:
-        """Return whether the rule applies to inputs in these formats, for some shapes and parameters."""
+        """Return whether the rule applies to inputs in the formats `held`, disregarding shapes and parameters."""
         if len(self.inputs) == 2 and self.inputs[1] is ...:
             pattern: Sequence = self.inputs[:1] * len(held)
         else:
@@ -292,8 +292,8 @@ class Op:
         return place not in range(count)[slice(*self.unread)]
 
     def __call__(self, *inputs: Any, name: str | None = None, **params: Any) -> Any:
-        """Compute the result on arrays, in the format that the table states; with a symbol among the inputs return a
-        symbol.
+        """Return the result for arrays, in the format that the table states; if an input is a symbol, a new symbol of
+        that `name`. `params` are the operator's. Raises OpError.
         """
         if self.with_number and len(inputs) == 2:
             for side, number in enumerate(reversed(inputs)):
@@ -347,7 +347,9 @@ class Op:
         )
 
     def resolve(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return all parameters, defaults included. Raises OpError for unknown, missing or invalid ones."""
+        """Return the parameters `given` completed by the defaults, {name: value}; OpError for unknown, missing or
+        invalid ones.
+        """
         if unknown := sorted(set(given) - set(self.params)):
             raise OpError(f"{self.name} has no parameter {unknown}; its parameters are {sorted(self.params)}.")
         for name, value in given.items():
@@ -383,9 +385,8 @@ class Op:
         return np.dtype(dtypes[0])
 
     def choose(self, held: Sequence[str], shapes: Sequence[Shape], params: Mapping[str, Any]) -> Rule:
-        """Return the rule for inputs in these formats; the densifying fallback if there is none. O(rules).
-
-        Raises OpError if the table refuses.
+        """Return the rule for inputs in the formats `held`, of these shapes, with these parameters; the densifying
+        fallback if there is none. Raises OpError if the table refuses. O(rules).
         """
         held = tuple(held)
         rules = self._by_formats.get(held)
@@ -404,7 +405,9 @@ class Op:
         return {}
 
     def _rules_for(self, held: tuple[str, ...]) -> list[Rule]:
-        """Return the rules for these formats, in order; the last is the dense meaning, with or without densifying."""
+        """Return the rules for inputs in the formats `held`, in order; the last computes on dense arrays, with a
+        reported conversion unless all are dense.
+        """
         dense = all(format == "dense" for format in held)
         last = Rule(held, "dense", self.dense) if dense else fallback.rule(self, held)
         return [*(rule for rule in self.rules if rule.holds(held)), last]
@@ -444,7 +447,7 @@ REAL = tuple(map(np.dtype, (np.float32, np.float64, np.float16)))
 
 
 def one_type(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
-    """Return the dtype of all inputs. Raises OpError if they differ."""
+    """Return the common dtype of the inputs. Raises OpError if they differ; `params` are not used."""
     first = dtypes[0]
     for dtype in dtypes:
         if dtype != first:

@@ -154,7 +154,9 @@ def recording() -> Iterator[list[Densified]]:
 
 
 def rule(op: "Op", held: Sequence[str]) -> "Rule":
-    """Return the rule that makes inputs in these formats dense and computes the meaning of `op`."""
+    """Return the rule that converts inputs in the formats `held` to dense, reports that (op, shapes, bytes), and
+    computes `op` on them.
+    """
     from workbench.ops.contract import Rule  # the contract imports this module
 
     def call(*arrays: Any, out: np.ndarray | None = None, **params: Any) -> np.ndarray:

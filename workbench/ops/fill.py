@@ -43,7 +43,9 @@ def _rules(call: Callable) -> tuple[Rule, ...]:
 
 
 def _register(name: str, call: Callable, doc: str, more: Mapping[str, Any]) -> None:
-    """Register an operator without inputs; `more` are its parameters besides shape, format and dtype."""
+    """Register an operator without inputs: `call` makes the array, `doc` describes it, `more` are parameters {name:
+    default} in addition to shape, format and dtype.
+    """
     register(
         Op(name, (), call, _shape, doc, params={**SHAPED, **more}, rules=_rules(call), dtype=_dtype, family="fill")
     )

@@ -39,7 +39,9 @@ def _float(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
 
 
 def check_labels(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the shape of the scores. Raises OpError unless labels have it, or lack a last axis of length one."""
+    """Return the shape of the scores, shapes[0]; OpError unless labels, shapes[1], have the same or lack a last axis of
+    length one.
+    """
     scores, labels = map(tuple, shapes)
     if labels != scores and not (scores[-1:] == (1,) and labels == scores[:-1]):
         raise OpError(f"Scores of shape {scores} go with labels of that shape; {labels} came.")
@@ -63,7 +65,7 @@ def _classes(labels: np.ndarray) -> np.ndarray:
 
 
 def _ready(scores: np.ndarray, labels: np.ndarray, classes: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return scores [R, N] and labels, [R, N] or int64 [R], as kernels take them."""
+    """Return (scores [R, N], labels [R, N] of their dtype, or int64 [R] if `classes`), views where possible."""
     rows = scores.shape[0]
     flat = scores if scores.ndim == 2 else scores.reshape(rows, math.prod(scores.shape[1:]))
     if classes:
@@ -74,18 +76,20 @@ def _ready(scores: np.ndarray, labels: np.ndarray, classes: bool) -> tuple[np.nd
 
 @functools.cache
 def _trusted(kernel: str) -> Callable[..., Any]:
-    """Return the kernel of that name, looked up once."""
+    """Return the function of the kernel `kernel` that skips the check of its operands; cached."""
     trusted: Callable[..., Any] = kernels.get(kernel).trusted
     return trusted
 
 
 def _loss(kernel: str, classes: bool) -> tuple[Callable, Callable, Callable]:
-    """Return the loss, the loss that also writes the gradient of the scores, and the latter bound to arrays that
-    calls share.
+    """Return (loss(scores, labels, out), joint(scores, labels, slope), bind_joint(scores, labels, slope)) of a loss
+    kernel; `classes` says that labels are class indices.
     """
 
     def joint(scores, labels, slope):
-        """Return the loss; write the gradient of the scores to `slope`."""
+        """Return the mean loss as a 0-d array of the scores' dtype; `slope` is overwritten by the gradient of the
+        scores.
+        """
         flat, ready = _ready(scores, labels, classes)
         return np.asarray(_trusted(kernel)(flat, ready, slope.reshape(flat.shape)), scores.dtype)
 
@@ -94,7 +98,9 @@ def _loss(kernel: str, classes: bool) -> tuple[Callable, Callable, Callable]:
         return put(out, joint(scores, labels, np.empty(scores.shape, scores.dtype)))
 
     def bind_joint(scores, labels, slope):
-        """Return the joint call bound to its arrays, None if labels need conversion in each call."""
+        """Return a function without arguments that repeats `joint` on these arrays; None if the labels must be
+        converted in each call.
+        """
         flat, ready = _ready(scores, labels, classes)
         if not np.may_share_memory(ready, labels):  # labels are converted in each call
             return None
@@ -117,7 +123,9 @@ def _loss_shape(check: Callable) -> Callable:
 
 
 def _register_loss(name: str, kernel: str, check: Callable, doc: str, towards_labels: Callable) -> None:
-    """Register a loss operator; `towards_labels` returns the gradient of the labels."""
+    """Register the loss operator `name`; `check` validates shapes, `towards_labels(slope, labels)` returns the gradient
+    of the labels or None.
+    """
     loss, joint, bind_joint = _loss(kernel, check is check_classes)
 
     def gradient(head, output, inputs, params):
@@ -204,7 +212,7 @@ def _register_output(name: str, forward: Callable, kind: str, doc: str) -> None:
     """Register an output layer: an operator that returns `forward(x)` and whose gradient is that of the loss `kind`."""
 
     def call(x, label, out=None, grad_scale=1.0):
-        """Return the output for the scores; the label is used by the gradient alone."""
+        """Return `forward(x)`, in `out` if that is given; `label` and `grad_scale` are used by the gradient alone."""
         return forward(x, out)
 
     def gradient(head, output, inputs, params):

@@ -125,7 +125,9 @@ def _gradient_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape
 
 
 def _rules(call: Any, of_others: Any, heads: int, result: str, **narrowed: Any) -> tuple[Rule, ...]:
-    """Return a rule that reads a batch plan for csr, and one through csr for the other sparse formats."""
+    """Return rules for csr with a column index, and through csr for the other sparse formats: `call` and `of_others`
+    compute, `heads` counts dense inputs, `result` is the format, `narrowed` are conditions.
+    """
     dense = ("dense",) * heads
     return (
         Rule(("csr", *dense), result, call, "csr_dense", plan=True, **narrowed),

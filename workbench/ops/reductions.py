@@ -210,13 +210,17 @@ MAX, MIN, PROD = Reduction(np.maximum), Reduction(np.minimum), Reduction(np.mult
 
 
 def _calls(chosen: Callable[[Mapping[str, Any]], Reduction]) -> dict[str, Callable]:
-    """Return the call for each format, of an operator whose parameters select the reduction."""
+    """Return {"dense", "matrix", "rows": function(x, out, axis, keepdims, **params)}, which compute dense, compressed
+    or COO, and row-sparse x; `chosen(params)` selects the reduction.
+    """
 
     def call(way: str) -> Callable:
-        """Return the reduction by the method named `way`."""
+        """Return the reduction for the representation `way`: "dense", "matrix" or "rows"."""
 
         def run(x, out=None, axis=None, keepdims=False, **more):
-            """Reduce x over `axis`, into `out` if that is given."""
+            """Return x reduced over `axis`, dense, in `out` if that is given; `more` are the operator's own
+            parameters.
+            """
             return put(out, getattr(chosen(more), way)(x, axis, keepdims))
 
         return run
@@ -235,7 +239,9 @@ def _register(
     rules: tuple[Rule, ...] = (),
     **params: Any,
 ) -> None:
-    """Register a reduction; `gradient(head, output, x, params)` returns that of x."""
+    """Register a reduction; `chosen(params)` selects it, `gradient(head, output, x, params)` returns the gradient of x,
+    `params` are {name: default}.
+    """
     calls = _calls(chosen)
     matrices = (Rule((form,), "dense", calls["matrix"], KERNEL) for form in MATRICES)
     register(

@@ -34,7 +34,7 @@ def _meaning(f: Callable) -> Callable:
 
 
 def _direct(ufunc: np.ufunc) -> Callable:
-    """Wrap a NumPy ufunc, which writes to `out` itself."""
+    """Return a function (x, out, scalar) that applies a binary NumPy ufunc to a dense array and a number."""
 
     def dense(x: np.ndarray, out: np.ndarray | None = None, scalar: float = 0.0) -> np.ndarray:
         """Return the ufunc of x and the scalar, in `out` if that is given."""
@@ -44,7 +44,9 @@ def _direct(ufunc: np.ufunc) -> Callable:
 
 
 def _keeping_rules(dense: Callable, condition: Condition) -> list[Rule]:
-    """Return a rule per sparse format, which the result keeps if the condition on the number holds."""
+    """Return one rule for each sparse format, which the result keeps if the condition (text, predicate) on the number
+    holds; `dense` computes the values.
+    """
     words, holds = condition
 
     def when(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
@@ -67,7 +69,9 @@ def _register(
     keeps: Condition = NEVER,
     rules: Sequence[Rule] = (),
 ) -> None:
-    """Register an operator with a parameter `scalar`."""
+    """Register an operator of one array and a number `scalar`; `keeps` is the condition under which sparse formats are
+    kept.
+    """
 
     def gradients(head, output, inputs, params):
         """Return the gradient of x as a tuple."""
@@ -91,7 +95,9 @@ def _register(
 
 
 def _filled(sign: int) -> list[Rule]:
-    """Return rules for sums with a nonzero number: dense, without a dense copy of the input."""
+    """Return one rule for each sparse format of scalar + sign * x for nonzero scalars: dense result, no dense copy of
+    x.
+    """
 
     def call(x: Any, out: np.ndarray | None = None, scalar: float = 0.0) -> np.ndarray:
         """Return a dense array of the scalar plus x."""

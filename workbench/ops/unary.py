@@ -22,7 +22,9 @@ def _rule(format: str, f: Callable) -> Rule:
 
 
 def _keeping(name: str, f: Callable, gradient: Callable, doc: str, dtype: Callable = one_type) -> None:
-    """Register an operator with f(0) = 0. `gradient(head, x, output)` returns that of x."""
+    """Register an operator with f(0) = 0, which keeps sparse formats. `gradient(head, x, output)` returns that of x,
+    `dtype` the result's dtype.
+    """
     rules = tuple(_rule(format, f) for format in stored.SPARSE)
     _register(name, f, gradient, doc, rules, dtype)
 
@@ -41,7 +43,9 @@ def _along_an_axis(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _register(name: str, f: Callable, gradient: Callable, doc: str, rules: tuple, dtype: Callable, **more: Any) -> None:
-    """Register an operator of one array."""
+    """Register an elementwise operator of one array; `gradient(head, x, output, **params)` returns that of x, `more`
+    are further fields of `Op`.
+    """
 
     def gradients(head, output, inputs, params):
         """Return the gradient of x as a tuple."""

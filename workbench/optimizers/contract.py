@@ -203,7 +203,7 @@ def spread(rows: np.ndarray, values: np.ndarray, out: np.ndarray) -> np.ndarray:
 
 
 def number(value: Any) -> float:
-    """Return a real number as float; NaN for other objects and for numbers too large."""
+    """Return a real number as float; NaN for objects that are no real numbers and for numbers too large."""
     try:
         return float(value) if isinstance(value, Real) else math.nan
     except OverflowError:

@@ -209,7 +209,9 @@ class Parameter:
     # Tables
 
     def tables(self, weights: Weights) -> list[np.ndarray]:
-        """Return weights and states as tables [rows, N] for kernels; views where possible."""
+        """Return [weights, *states] as the kernels take them: 2-d [rows, N] (states by row: 1-d [rows]), views of the
+        arrays where possible.
+        """
         if self.is_table:
             return [weights, *self.states]  # type: ignore[list-item]  # tables are arrays
         arrays = [array if isinstance(array, np.ndarray) else array.values for array in (weights, *self.states)]
@@ -247,8 +249,8 @@ class Parameter:
     # Steps
 
     def apply(self, weights: Weights, gradient: Gradient, numbers: list[float]) -> None:
-        """Do one step by `gradient`; `numbers` are the scalars that the rule's kernels take. Weights and states
-        change in place.
+        """Do one optimizer step by `gradient`, dense, row-sparse or factored; `numbers` are the scalars that the rule's
+        kernels take. Weights and states change in place.
         """
         is_plain = self.missed is None and self.format == "dense"
         if not is_plain:
@@ -296,7 +298,9 @@ class Parameter:
     def _apply_to_rows(
         self, weights: Weights, places: np.ndarray, gradient: RowSparse | Unsummed, numbers: list[float]
     ) -> None:
-        """Do a lazy step on the rows at `places`, by a row_sparse gradient or, fused, by a factored one."""
+        """Do a lazy step on the rows at `places` int64 by a row-sparse gradient or, fused, by a factored one. Weights
+        and states change in place.
+        """
         if isinstance(gradient, RowSparse):
             values = gradient.values.reshape(places.size, self.width)
             self._run("lazy", weights, [places, values], numbers)
@@ -307,13 +311,16 @@ class Parameter:
         self._run("fused", weights, [places, *batch], numbers)
 
     def _run(self, kind: str, weights: Weights, gradient: list[np.ndarray], numbers: list[float]) -> None:
-        """Call the kernel `<optimizer>_<kind>` on the tables, the arrays of the gradient and the scalars."""
+        """Call the kernel `<optimizer>_<kind>`, `kind` being "dense", "lazy" or "fused", on the weights and states, the
+        arrays of the gradient and the scalars; changes weights and states in place.
+        """
         if kind not in self.calls:
             self.calls[kind] = kernels.get(f"{self.optimizer.name}_{kind}").trusted
         self.calls[kind](*self.tables(weights), *gradient, *numbers)
 
     def _run_again(self, weights: Weights, gradient: np.ndarray, numbers: list[float]) -> bool:
-        """Do a dense step of few elements whose arrays were those of the step before; False if there is no such call.
+        """Repeat the dense step of few elements if weights and gradient are the arrays of the previous step; return
+        whether it was done.
 
         An executor gives the gradient in the same array each time: then nothing is looked up and checked again.
         """
@@ -449,8 +456,8 @@ def _matrices(updater: "Updater", name: str, parameter: Parameter, count: int) -
 
 
 def settings(updater: "Updater", name: str, first: int, count: int, dtype: np.dtype) -> np.ndarray:
-    """Return the settings of the formula in `count` steps from step `first` on: [count, numbers], or [1, numbers] if
-    constant.
+    """Return the rule's settings in steps `first` to first + count - 1 of parameter `name`: [count, settings], or [1,
+    settings] if constant.
 
     The schedule is evaluated for each step. O(count).
     """

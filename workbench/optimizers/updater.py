@@ -137,7 +137,7 @@ def check_weights(name: str, weights: Any) -> None:
 
 
 def format_of(weights: np.ndarray | RowSparse) -> str:
-    """Return "dense" or "row_sparse"."""
+    """Return the format of the weights: "dense" or "row_sparse"."""
     return "dense" if isinstance(weights, np.ndarray) else "row_sparse"
 
 
@@ -466,7 +466,7 @@ class Updater:
     # Numbers
 
     def _decayed(self, name: str) -> dict[str, float]:
-        """Return the options of a parameter with its multiplier applied to the decays."""
+        """Return the current options for parameter `name`, its multiplier applied to the decays; cached."""
         if name not in self._known_decays:
             self._known_decays[name] = self._decays(name, self.options)
         return self._known_decays[name]
@@ -477,7 +477,7 @@ class Updater:
         return {key: value * decay if key in DECAYS else value for key, value in options.items()}
 
     def numbers(self, name: str, step: int, rescale: float) -> list[float]:
-        """Return the scalars that the rule's kernels take in step `step` of a parameter; cached for the last step."""
+        """Return the scalars of the rule for step `step` of parameter `name`, gradients times `rescale`; cached."""
         if type(self.schedule) is schedules.Constant and rescale == self.options["rescale"]:
             if name not in self._known_numbers:
                 self._known_numbers[name] = self._numbers(name, step, rescale)

@@ -31,7 +31,8 @@ __all__ = [
 
 
 def make_run(setup: Setup, x: Any, y: Any, width: int, facts: Mapping[str, Any] | None = None) -> Training:
-    """Return the training of a setup on its device, launched as it says; only one on cuda loads what that needs.
+    """Return the training of a setup on rows x and targets y with `width` outputs: a `Run` on the CPU, a `DeviceRun` on
+    CUDA, whose libraries are imported then only.
 
     `facts` are those of the data that the model needs, as `sweeps.problem.Problem` has them.
     """

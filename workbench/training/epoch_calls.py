@@ -151,10 +151,12 @@ class RuleSteps:
         self.run = run
 
     def begin(self, x: Any) -> None:
-        """Do nothing: this kind of epoch keeps nothing of the data."""
+        """Do nothing: epochs by an update rule keep no state that depends on the data x."""
 
     def do(self, x: Any, y: np.ndarray, counts: np.ndarray, order: np.ndarray, batch_rows: int) -> np.ndarray:
-        """Call the kernel on parameters and states, with the settings of these steps."""
+        """Train on the rows `order` int64 of x, targets y, in batches of `batch_rows`, in one kernel call; return the
+        mean loss of each batch, float64 [batches]. Parameters and states change in place.
+        """
         run, steps = self.run, -(-order.size // batch_rows)
         is_dense = run.setup.format == "dense"
         w = of_b = run.updater.begin_steps("w", run.arrays["w"], steps, whole=is_dense)
@@ -173,7 +175,9 @@ class RuleSteps:
 
 
 def _held(x: Any) -> tuple:
-    """Return the name of how rows are held, and the arrays of them that a kernel takes: of float16 the bits."""
+    """Return (storage name "csr", "float16", "uint8" or "dense", *arrays of x as a kernel takes them); float16 is
+    viewed as uint16.
+    """
     if not isinstance(x, np.ndarray):
         return "csr", x.indptr, x.indices, x.data
     if x.dtype == np.float16:
@@ -238,7 +242,9 @@ class EpochCalls:
         return batches
 
     def _rows_a_call(self, x: Any, most: int, batch_rows: int) -> int:
-        """Return the rows, up to `most`, of whole batches that take about `SECONDS_CALL`; all rows if they do."""
+        """Return the number of rows, at most `most`, of whole batches of `batch_rows` that take about `SECONDS_CALL` in
+        one call; all rows, rounded up to batches, if they take no longer.
+        """
         seconds_row = SECONDS_ROW
         if self.run.setup.format == "dense":
             seconds_row += x.shape[1] * (SECONDS_DENSE + SECONDS_PRODUCT * self.run.width)
@@ -251,16 +257,17 @@ class EpochCalls:
         return max(min(rows, most) // batch_rows, 1) * batch_rows
 
     def _untouched(self, x: Any) -> int:
-        """Return about how many weights a batch updates besides its active ones: all in dense updates.
-
-        With replayed catch-up the weights of any active row.
+        """Return the approximate number of weights that a batch updates in addition to its active ones: all of x's
+        columns for dense updates, those with entries for replayed catch-up, else 0.
         """
         if self.run.setup.update == "standard":
             return x.shape[1] * self.run.width
         return min(x.shape[1], x.nnz) * self.run.width if self.run.updater.way_of("w") == "replay" else 0
 
     def step_by(self, batch: "Prepared") -> None:
-        """Do the step of one prepared batch, whose rows are taken as the data is held."""
+        """Train on one prepared batch in one call, its rows converted to the storage of the training data; parameters
+        change in place.
+        """
         x, rows = batch.x, batch.x.shape[0]
         if self.run.setup.format == "dense":
             held = self.run.batches.x
@@ -268,9 +275,11 @@ class EpochCalls:
         self.call(x, batch.y, batch.weights, np.arange(rows), rows)
 
     def call(self, x: Any, y: np.ndarray, weights: np.ndarray | None, order: np.ndarray, batch_rows: int) -> np.ndarray:
-        """Do the steps of the batches that the rows `order` int64 [M] of x make, in one call: their losses.
+        """Train on the rows `order` int64 [M] of x in batches of `batch_rows`, in one call; return the mean loss of
+        each batch, float64 [batches].
 
-        y are the targets of x, `weights` what the loss of each row counts for, all alike for None.
+        y are the targets of x; `weights` are the weights of the rows' losses, None if all are equal. Parameters change
+        in place.
         """
         counts = np.zeros(0, self.run.dtype) if weights is None else weights
         losses = self.steps.do(x, y, counts, order, batch_rows)
@@ -279,6 +288,8 @@ class EpochCalls:
 
 
 def calls_for(run: "Run") -> EpochCalls | None:
-    """Return the calls of a training whose setup does epochs in calls; None for those of steps one by one."""
+    """Return the compiled epochs of a training whose launch is "epoch" or "dual"; None for one that
+    runs step by step.
+    """
     kinds: dict[str, type[RuleSteps] | type[DualSteps]] = {"epoch": RuleSteps, "dual": DualSteps}
     return EpochCalls(run, kinds[run.setup.launch](run)) if run.setup.launch in kinds else None

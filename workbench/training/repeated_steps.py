@@ -56,9 +56,10 @@ class RepeatedUpdates:
 def repeat_updates(
     updater: Updater, weights: Mapping[str, Any], gradients: Mapping[str, Any]
 ) -> RepeatedUpdates | None:
-    """Prepare the step of parameters that have done at least one.
+    """Return the update of parameters bound to these weights and gradients, by name, for repetition; None if it cannot
+    be repeated.
 
-    Returns None if a parameter is not dense, has rows that catch up, or a gradient that is not dense and contiguous.
+    That needs dense parameters that have been updated before, no rows that catch up, and dense contiguous gradients.
     """
     bound = []
     for name, gradient in gradients.items():
@@ -139,7 +140,9 @@ def repeat_passes(executor: Executor) -> RepeatedPasses | None:
 
 
 def _calls(executor: Executor, of: list[Step]) -> list[Call] | None:
-    """Return the steps as calls without arguments; None if one of them cannot be repeated."""
+    """Return [(step, function without arguments)] for the steps `of` an executor's program; None if one of them cannot
+    be repeated on the same arrays.
+    """
     calls = []
     for step in of:
         values = step.take(executor.values)
@@ -246,19 +249,23 @@ class Repeating:
         self.steps: RepeatedSteps | None = None
 
     def steps_of(self, run: "Run") -> RepeatedSteps | None:
-        """Give its steps; None for one of sparse or kept batches, or that reads more than rows and their targets."""
+        """Return the repeated steps of a run, made once for its batches; None for a run that is not eligible, such as
+        one of sparse batches.
+        """
         if run.batches is not self.batches():
             self.batches, self.steps = weakref.ref(run.batches, self._forget), _steps_of(run)
         return self.steps
 
     def _forget(self, released: Any) -> None:
-        """Release the steps, which hold the rows, with the batches that they were made for."""
+        """Release the steps, which hold the rows, when the batches `released` that they were made for are deleted."""
         if released is self.batches:
             self.steps = None
 
 
 def _steps_of(run: "Run") -> RepeatedSteps | None:
-    """Return the repeated steps of a run, or None if it is not eligible."""
+    """Return the steps of a run bound to its arrays; None unless it has plain dense batches that are cut from memory
+    and read nothing else.
+    """
     setup, batches = run.setup, run.batches
     is_plain = setup.format == "dense" and not setup.ahead and run.mover is None and not run.patterned
     if (

@@ -138,8 +138,9 @@ class Run(Training):
         self.last: Prepared | None = None
 
     def calls_of(self, epoch: int) -> Iterator[StepEvent] | None:
-        """Return the calls of an epoch, if the setup launches whole epochs, or its steps if these repeat the same
-        calls."""
+        """Return an iterator over the events of epoch `epoch` if it is trained by compiled calls or repeated steps,
+        else None.
+        """
         return steps.events(epoch) if (steps := self.calls or self.repeated.steps_of(self)) else None
 
     def _new_updater(self) -> optimizers.Updater:
@@ -153,9 +154,8 @@ class Run(Training):
         )
 
     def _bind(self, symbol: graph.Graph, grad_formats: Mapping[str, str], y: np.ndarray) -> Executor:
-        """Return the graph bound to the parameters, for batches of the setup's size.
-
-        `y` tells the targets' shape and type.
+        """Return an executor of the graph `symbol`, bound to the parameters, for batches of the setup's size, with
+        gradients in `grad_formats` by name; `y` gives shape and dtype of the targets.
         """
         rows = min(self.setup.batch_rows, self.batches.total)
         arguments, inputs = symbol.arguments(), self.model.inputs(self.given, rows)
@@ -181,7 +181,9 @@ class Run(Training):
         return "dense" if self.setup.format == "dense" else one.format
 
     def _others(self, batch: data.Batch) -> dict[str, Any]:
-        """Return the arrays of the batch in addition to X, as the graph takes them."""
+        """Return {name: array} of the inputs of the graph in addition to X and y for this batch, in the formats that
+        the graph takes.
+        """
         others, converted = {}, {}
         for one in self.model.inputs(self.given, len(batch.rows_index)):
             array = batch.others[one.name]
@@ -247,11 +249,13 @@ class Run(Training):
         return self.patterned[name].pattern
 
     def read_rows(self, rows: np.ndarray, name: str = "w") -> np.ndarray:
-        """Copy rows by NumPy; of values at a pattern those with these numbers."""
+        """Return a copy of the rows `rows` (indices) of parameter `name`; of values at a pattern, of these elements."""
         return (self.patterned[name].values if name in self.patterned else self.arrays[name])[rows]
 
     def write_rows(self, rows: np.ndarray, values: np.ndarray, name: str = "w") -> None:
-        """Give rows of a parameter these values; of values at a pattern those with these numbers."""
+        """Overwrite the rows `rows` (indices) of parameter `name` by `values`; of values at a pattern,
+        these elements.
+        """
         if name in self.patterned:
             self.patterned[name].write(rows, values)
         else:
@@ -303,14 +307,19 @@ class Run(Training):
         return Prepared(x, batch.labels["label"], plan, seconds, batch.labels.get("weight"), others, made, is_own)
 
     def phases_before(self, ready: feed.Ready) -> tuple[dict[str, float], float]:
-        """Return a batch that is prepared ahead costs the step what it waits, any other one its slice, conversion and
-        plan."""
+        """Return ({phase: seconds}, seconds of preparing the batch): for a batch prepared ahead the waiting time, else
+        slice, conversion and column index.
+        """
         here = ready.value.seconds
         cut = {"slice": ready.seconds_prepare - sum(here.values())}
         return {"wait": ready.seconds_wait} if self.setup.ahead else cut | here, ready.seconds_prepare
 
     def do_step(self, batch: Prepared, epoch: int, phases: dict[str, float], seconds_prepare: float) -> StepEvent:
-        """Run forward, loss, gradient and update on a batch, timed by phase, and return the event of the step."""
+        """Train on one batch (forward, loss, gradient, update), timed by phase, and return the event of the step;
+        parameters change in place.
+
+        `phases` {phase: seconds} of the preparation is extended in place.
+        """
         laps = PhaseTimer(phases)
         self.step += 1
         loss = self.forward(batch, laps)
@@ -348,7 +357,9 @@ class Run(Training):
         return self.executor.backward(lap=laps.add_step if laps else None)
 
     def gradient_rows(self, gradient: Any, rows: np.ndarray, name: str = "w") -> np.ndarray | None:
-        """Return the requested rows of a row_sparse gradient; `rows` are among its indices."""
+        """Return the rows `rows` (indices) of the gradient of parameter `name`; None if it is None or factored. Row
+        indices must be among those of a row-sparse one.
+        """
         if name in self.patterned:
             return self.patterned[name].at_places(gradient)[rows]
         if gradient is None or isinstance(gradient, Unsummed):
@@ -400,7 +411,9 @@ class Run(Training):
         return scores
 
     def densified(self) -> list[dict]:
-        """Return arrays made dense: by the graph, for a standard update, and for batches of the dense baseline."""
+        """Return the arrays that are converted to dense in each step: dicts with op, shape, bytes; in the graph, in a
+        dense update, and batches of the dense baseline.
+        """
         conversions: list[tuple[str, tuple[int | None, ...], int]] = [
             (fact.name, fact.shape or (), fact.bytes_densified) for fact in self.executor.inference.densified
         ]

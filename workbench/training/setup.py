@@ -230,7 +230,9 @@ def _why_no_graph(setup: Setup) -> str:
 
 
 def _why_no_calls(setup: Setup, what: str, are: str, needed: Mapping[str, Any] = IN_CALLS) -> str:
-    """Return why epochs cannot be compiled calls with the needed settings, or ""."""
+    """Return why epochs of the setup cannot be compiled calls with the settings `needed`, as a sentence; "" if they
+    can. `what` and `are` begin the sentences.
+    """
     if setup.launch == "epoch" and setup.gradient == "fused":  # a call sums and applies gradients in one pass
         needed = {**needed, "gradient": "fused"} if setup.format != "dense" else needed
     for name, choice in needed.items():
@@ -279,7 +281,7 @@ def _goes_into_calls(model: Model) -> bool:
 
 
 def _words(choices: Mapping[str, Any]) -> str:
-    """Return settings as text; False flags are left out."""
+    """Return settings {name: value} as text, "name value, ..."; True flags as "name", False ones as "nothing name"."""
     said = {
         name: {True: name, False: f"nothing {name}"}.get(value, f"{name} {value}") for name, value in choices.items()
     }
@@ -330,7 +332,11 @@ def with_epoch_calls(setup: Setup) -> Setup:
 
 @functools.lru_cache
 def _choose_settings(deciding: tuple, given: tuple, fastest: bool) -> tuple | None:
-    """Engine, gradient and update: those given, the first that suit for the rest; None if nothing does."""
+    """Return (engine, gradient, update): the values in `given`, and for None the first valid combination; None if there
+    is none.
+
+    `deciding` are the values of `DECIDING`; with `fastest` the fastest combinations are tried before the defaults.
+    """
     setup = Setup(**dict(zip(DECIDING, deciding, strict=True)))
     if setup.launch == "graph":  # on cpu it means something, too, and gives a row that says what there is not
         setup = setup.changed(device="cuda")
@@ -349,7 +355,9 @@ def _choose_settings(deciding: tuple, given: tuple, fastest: bool) -> tuple | No
 
 
 def _gradients(given: tuple, fastest: bool) -> tuple[str, ...]:
-    """Return the gradients in the order to try: to an update of all rows a dense one costs least."""
+    """Return the gradient formats in the order to try for the settings `given`: dense first for an
+    update of all rows.
+    """
     update = given[COMPLETED.index("update")]
     if update == "standard":
         return ("dense", *table.BY_NAME["gradient"].allowed)

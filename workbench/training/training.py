@@ -191,10 +191,10 @@ NARROW = ("uint8", "float16")
 
 
 def convert_storage(hold: str, x: Any) -> Any:
-    """Return the rows X as `hold` says, X itself for format; `FormatError` for a value that the smaller type has not.
+    """Return rows X in the storage `hold`: x itself for "format", csr, or dense of a narrower dtype; FormatError for a
+    value that this dtype cannot hold.
 
-    Stored rows are read as they are trained on and are never held: they stay what they are, and come in no smaller
-    type (`DataError`).
+    Rows read from disk are never converted: `hold` "format" and "csr" return them, others raise DataError.
     """
     if hold == "format" or (hold == "csr" and isinstance(x, data.StoredRows)):
         return x
@@ -247,8 +247,8 @@ class Prepared:
 def batches_of(
     setup: Setup, x: Any, y: np.ndarray, is_drawn: bool = False, as_held: bool = False
 ) -> data.Batches | data.StoredBatches:
-    """Return the rows of X and y in batches as the setup says; a batch of all rows repeats, where nothing of it is
-    drawn.
+    """Return an iterable of batches of the rows of X and y as the setup says; one batch of all rows repeats unless
+    `is_drawn` (the model samples).
 
     Batches that are kept have memory of their own, and are made dense when they are prepared; with `as_held` no batch
     is made dense here.
@@ -270,8 +270,9 @@ def dense_type(setup: Setup) -> str | None:
 
 
 def keeps_batches(setup: Setup, x: Any, shuffle: bool) -> bool:
-    """Return whether the batches of an epoch on X are kept for those after it: not if they are new each time, stored,
-    or made of what is held otherwise than it is trained on."""
+    """Return whether the batches of one epoch on X are kept in memory for the next ones: not if rows are shuffled, read
+    from disk, or stored in another form.
+    """
     return not shuffle and setup.hold == "format" and not isinstance(x, data.StoredRows)
 
 
@@ -327,10 +328,11 @@ class Training(ABC):
 
     @final
     def targets(self, y: Any) -> Any:
-        """Give the targets the type and shape that every way of training takes; sparse targets stay as they are.
+        """Return the targets as all implementations of training take them; sparse and other non-numeric targets are
+        returned as they are.
 
-        Class indices become int64, other values the type of the parameters, and one value a row becomes a column. The
-        logistic loss takes values from 0 to 1 (`SetupError`).
+        Class indices become int64, other values the dtype of the parameters, and one value a row becomes a column [R,
+        1]. Raises SetupError for targets of the logistic loss outside [0, 1].
         """
         if not isinstance(y, np.ndarray) or y.dtype.kind not in "biuf":
             return y
@@ -473,7 +475,9 @@ class Training(ABC):
 
     @final
     def rows_of(self, parameter: Parameter, features: np.ndarray) -> np.ndarray:
-        """Return the rows of a parameter that belong to these features; all where they belong to none."""
+        """Return the row indices of a parameter that belong to the column indices `features` of X; all rows if it is
+        not indexed by features.
+        """
         if not parameter.touched:
             return np.arange(parameter.shape[0])
         return self.pattern(parameter.name).on_rows(features)[1] if parameter.matrix else features

@@ -69,7 +69,9 @@ REFUSAL = Rule(
 
 
 def rule(x: str, transposed: bool, result: str = "dense", engine: str = "ours") -> Method:
-    """Return the method for X in format `x` and a dense Y. Raises NoRuleError, which lists the existing ones."""
+    """Return the method of X @ W, or X.T @ G if `transposed`, for X in format `x` and a dense right side, with the
+    result format and backend `engine`. Raises NoRuleError, which lists the existing ones.
+    """
     method = by_format.get((x, transposed, result, engine))
     if method is None:
         what = "X.T @ G" if transposed else "X @ W"
@@ -155,7 +157,7 @@ def _shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _check_params(params: Mapping[str, Any]) -> None:
-    """Raise OpError for an unknown engine or result format."""
+    """Raise OpError for an unknown `engine` or `result` among the parameters of a product."""
     if params["engine"] not in ENGINES:
         raise OpError(f"There is no engine {params['engine']!r}; the engines are {', '.join(ENGINES)}.")
     if params["result"] not in (None, *RESULTS):
@@ -186,7 +188,9 @@ def factors(head, x, y, transpose_a: bool, transpose_b: bool) -> tuple[tuple, tu
 
 
 def _gradient(head, output, inputs, params):
-    """Return the gradients; towards a csr, csc or coo matrix at its stored positions only."""
+    """Return the gradients (of x, of y) of a product for the gradient `head` of its result; those of sparse matrices at
+    their stored positions only.
+    """
     x, y = inputs
     of_x, of_y = factors(head, x, y, bool(params["transpose_a"]), bool(params["transpose_b"]))
     sampled = get("sampled_dot")
@@ -318,10 +322,12 @@ OURS = {"engine": "ours"}
 
 
 def _whole(method):
-    """Return the rule of `dot` for a dense pattern, at which the product is computed everywhere."""
+    """Return the rules of `sampled_dot` for a dense or row-sparse pattern, at which `method` computes the product
+    everywhere; [] if the method does not apply.
+    """
 
     def call(pattern, a, b, *, out=None, plan=None, transpose_a=False, transpose_b=False):
-        """Compute the product by the method, with a and b as matrices."""
+        """Return op(a) @ op(b) by the method, in `out` if that is given; `pattern` and `plan` are not used."""
         whole = {"transpose_a": transpose_a, "transpose_b": transpose_b, "out": out}
         return method(as_matrix(a), as_matrix(b), **whole)
 

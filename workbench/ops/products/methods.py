@@ -183,7 +183,9 @@ def blocks(kernel: Kernel, x: Any, y: Block, transpose_a: bool, result: str, out
 
 
 def transposed(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """Compute X.T @ Y of plain arrays into `out`, without a copy of the transpose."""
+    """Write X.T @ Y of dense arrays x [R, D], y [R, N] to `out` [D, N] and return it, without a copy of
+    the transpose.
+    """
     return np.matmul(x.T, y, out)
 
 
@@ -260,7 +262,9 @@ BLOCKS = ("dense", "row_sparse")
 
 
 def default_result(x: str, y: str, transpose_a: bool, transpose_b: bool) -> str:
-    """Return the format of a product for which none is requested."""
+    """Return the format of op(X) @ op(Y) if none is requested: "csr", "row_sparse" or "dense"; `x` and `y` are the
+    formats of X and Y.
+    """
     if x in SPARSE and y in SPARSE:
         return "csr"
     if x in SPARSE:
@@ -285,12 +289,14 @@ class Method:
 
     @functools.cached_property
     def _trusted(self) -> Callable[..., Any]:
-        """The kernel, looked up at the first call."""
+        """The function of the kernel that skips the check of its operands; looked up at the first call."""
         trusted: Callable[..., Any] = kernels.get(self.kernel).trusted
         return trusted
 
     def fits(self, shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-        """Return whether these parameters select this method."""
+        """Return whether these parameters (transpose_a, transpose_b, result, engine) select this method; `shapes` are
+        not used.
+        """
         ta, tb = bool(params["transpose_a"]), bool(params["transpose_b"])
         usual = default_result(self.x, self.y, ta, tb) if params["engine"] == "ours" else "dense"
         form = params["result"] or usual
@@ -343,8 +349,8 @@ class Method:
     def bind(
         self, x: np.ndarray, y: np.ndarray, *, out: np.ndarray, transpose_b: bool = False, **params: Any
     ) -> Callable[[], Any] | None:
-        """Return a call without arguments that multiplies these arrays into `out`; None unless the method has a
-        direct call.
+        """Return a function without arguments that writes X @ Y of these dense arrays to `out`; None unless the method
+        has a direct call.
         """
         if self.direct is None or y.ndim != 2 or transpose_b:
             return None
