@@ -53,7 +53,9 @@ def switch_on() -> None:
 
 
 def register_checked(function: Any, options: dict[str, object]) -> None:
-    """Compile a function with bounds checks if they are on, or as soon as they are switched on."""
+    """Set bounds checks in the `options` and target options of a Numba function, now if checks are on, else when they
+    are switched on; changes both in place.
+    """
     if _is_on:
         options["boundscheck"] = function.targetoptions["boundscheck"] = True
     else:
@@ -98,7 +100,9 @@ def with_bounds_check(function: Callable, name: str) -> Callable:
 
     @functools.wraps(function)
     def call(*args: Any) -> Any:
-        """Call `function`; raise BoundsError instead of its result or error if an access was recorded."""
+        """Call `function` and return its result; raises BoundsError instead of its result or error if an invalid access
+        was recorded.
+        """
         take()
         error = None
         try:

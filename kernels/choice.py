@@ -187,10 +187,11 @@ class Pace:
             self._pass(seconds)
 
     def _learn(self, side: int, taken: float) -> None:
-        """Update the estimate: the minimum of the first calls; then a quarter of the way to each new time.
+        """Update the estimated seconds of a call on a side (ALONE or SHARED) by the time `taken`: minimum of the first
+        calls, then a moving average.
 
-        The step is limited to between half and 1.25 times the estimate, since another program may have occupied the
-        core.
+        A new time moves the average by a quarter of the difference, limited to between half and 1.25 times the
+        estimate, since another program may have occupied the core.
         """
         known, count = self.seconds[side], self._calls[side]
         if count == TRIAL:
@@ -360,7 +361,7 @@ def seconds_awake(threads: int) -> float:
 
 
 def _seconds(call: Callable[[], object]) -> float:
-    """Return the seconds of one call."""
+    """Run `call()` and return its wall time in seconds."""
     start = perf_counter()
     call()
     return perf_counter() - start
@@ -436,7 +437,9 @@ def costs(threads: int) -> Costs:
 
 
 def checked(kept: dict[str, float]) -> Costs:
-    """Validate stored costs. Raises ValueError or TypeError unless there are four positive numbers."""
+    """Return stored costs as `Costs`; ValueError or TypeError unless `kept` has the four fields as floats between 0 and
+    1 (seconds).
+    """
     found = Costs(**kept)
     if not all(isinstance(value, float) and 0 < value < 1 for value in dataclasses.astuple(found)):
         raise ValueError(f"Costs are positive numbers of seconds, not {kept}.")

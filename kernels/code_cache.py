@@ -57,12 +57,14 @@ class CodeCache(FileCache):
         super().__init__(function, folder, f"{name}-{digest[:16]}.{python}", digest)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the compiled version of a signature, or None."""
+        """Return the compiled version of the signature `sig` from disk, under a shared file lock; None if it is not
+        cached.
+        """
         with self._locked(fcntl.LOCK_SH):
             return super().load_overload(sig, target_context)
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Store the compiled version of a signature."""
+        """Store the compiled version `data` of the signature `sig` on disk, under an exclusive file lock."""
         with self._locked(fcntl.LOCK_EX):
             super().save_overload(sig, data)
 
@@ -161,8 +163,8 @@ def _text(value: Any) -> bytes:
 
 
 def _add_function(function: Callable, parts: list[bytes], seen: set) -> None:
-    """Append the code of `function` to `parts`, then the globals and closed-over values that it names; each function
-    once.
+    """Append the bytes that identify a function (code, globals and closed-over values that it names, recursively) to
+    `parts` in place; functions in `seen` are skipped.
     """
     if function in seen:
         return
@@ -187,7 +189,9 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _add_value(value: Any, place: str, parts: list[bytes], seen: set) -> None:
-    """Append a value that compiled code refers to; `place` describes it for the TypeError."""
+    """Append the bytes that identify a value to which compiled code refers to `parts` in place; `place` describes it in
+    the TypeError for a type without digest.
+    """
     if isinstance(value, Dispatcher):
         parts.append(_text(sorted(value.targetoptions.items(), key=str)))
         _add_function(value.py_func, parts, seen)

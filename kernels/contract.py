@@ -118,7 +118,7 @@ def checker(declared: Sequence[Content]) -> Callable[[Sequence[Any]], str]:
     places, limit = (starts.place, indices.place), indices.limit
 
     def fault(args: Sequence[Any]) -> str:
-        """Return a message about the contents of the operands `args`, "" if they are valid."""
+        """Return a message about the first invalid content of the operands `args`, "" if all are valid."""
         is_right = structure.is_compressed(args[places[0]], args[places[1]], limit(args))
         return _first_fault(others if is_right else declared, args)
 
@@ -192,7 +192,9 @@ def guarded(
 
 
 def _type(kind: str, number: int) -> str:
-    """Return the expression for the dtype of operand `number` of a kind ("f", "i", ...) in the generated check."""
+    """Return the variable name, in the generated check, of dtype `number` allowed for operands of a kind ("f", "i",
+    ...).
+    """
     return f"{kind}_type_{number}"
 
 
@@ -229,7 +231,7 @@ def _length(place: int, axis: int) -> str:
 
 
 def _lengths_of(place: int, axes: tuple) -> str:
-    """Return the source of a tuple of variable names, one for each axis of operand `place`."""
+    """Return the source of a tuple of variable names, one for the length of each axis of operand `place`."""
     return f"({''.join(f'{_length(place, axis)}, ' for axis in range(len(axes)))})"
 
 
@@ -239,7 +241,9 @@ def _all(tests: Iterable[str]) -> str:
 
 
 def _types(arrays: list[tuple], kinds: dict[str, tuple[np.dtype, ...]]) -> list[str]:
-    """Return the conditions that the first array of each kind has an allowed dtype and the others have the same."""
+    """Return the source of conditions: the first array of each kind has an allowed dtype, others the same; `arrays` are
+    (position, kind, axes).
+    """
     first: set[str] = set()
     tests = []
     for place, kind, _ in arrays:
@@ -253,7 +257,7 @@ def _types(arrays: list[tuple], kinds: dict[str, tuple[np.dtype, ...]]) -> list[
 
 
 def _lengths(arrays: dict[tuple, int]) -> list[str]:
-    """Return the conditions that axes with the same letter have equal lengths, offsets considered.
+    """Return the source of conditions: axes with the same letter have equal lengths, offsets (R+1) considered.
 
     `arrays` maps each distinct shape to the position of the first array that has it.
     """
@@ -515,7 +519,9 @@ def _behind_checks(kernel: Kernel, raw: Callable) -> Callable:
 
 
 def _checked_before(kernel: Kernel, fault: Callable[[tuple], str]) -> Callable:
-    """Wrap the preparation of a competitor by the same validation, for NumPy arrays."""
+    """Return the preparation of a competitor, wrapped to validate NumPy operands by the kernel's declaration and by
+    `fault`; KernelError if they are invalid.
+    """
     raw = kernel.prepare
     if raw is None:
         raise KernelError(f"{kernel.name} has no preparation.")

@@ -120,7 +120,7 @@ class WholeCompiler(Compiler):
     """
 
     def compile_extra(self, func: Callable) -> Any:
-        """Compile a function into a library."""
+        """Compile the Python function `func` into a code library that can be cached; return Numba's compile result."""
         codegen = self.state.targetctx.codegen()
         with _libraries_as(codegen, None):
             self.state.library = codegen.create_library(func.__qualname__)
@@ -133,7 +133,9 @@ class PartCompiler(Compiler):
     """Numba's compiler, for functions that are inlined into all that call them."""
 
     def compile_extra(self, func: Callable) -> Any:
-        """Compile a function into a `PartLibrary`."""
+        """Compile the Python function `func` into a `PartLibrary`, to be linked into its callers; return Numba's
+        compile result.
+        """
         self.state.library = PartLibrary(self.state.targetctx.codegen(), func.__qualname__)
         self.state.library.enable_object_caching()
         return super().compile_extra(func)
@@ -147,7 +149,9 @@ def keep_code_in(cache: Any, dispatcher: Any) -> None:
 
 
 def definition_of(intrinsic: Any) -> Any:
-    """Return the function that an intrinsic is made from; other objects are returned as they are."""
+    """Return the Python function that an intrinsic is made from; any other object is returned unchanged. ImportError if
+    this Numba keeps it elsewhere.
+    """
     if isinstance(intrinsic, Intrinsic) and not hasattr(intrinsic, "_defn"):
         raise missing("numba.core.extending._Intrinsic._defn")
     return getattr(intrinsic, "_defn", intrinsic)
@@ -217,7 +221,9 @@ def on_threads(builder: Any, count: Any, values: Sequence, write: Callable[[Any,
 
 
 def call_compiled(context: Any, builder: Any, function: Any, signature: Any, values: Sequence) -> None:
-    """Emit a call of a compiled function (given by its type), which must not raise and returns nothing."""
+    """Emit a call of a compiled function, given by its Numba type, with LLVM `values` of the `signature`; the function
+    must not raise and returns nothing.
+    """
     compiled = function.dispatcher.overloads[tuple(signature.args)]
     context.active_code_library.add_linking_library(compiled.library)
     context.call_internal_no_propagate(builder, compiled.fndesc, signature, values)
@@ -277,10 +283,14 @@ def each_part(typing_context, function, parts, arguments):
     call = function.get_call_type(typing_context, (types.int64, *arguments), {})
 
     def generate(context, builder, signature, values):
-        """Emit the loop over the parts, on the threads of the layer."""
+        """Emit the loop over the parts on the threads of the layer; return the LLVM value of None. The parameters are
+        those of Numba's code generators.
+        """
 
         def write(builder, first, count, values):
-            """Emit the calls for parts first to first + count - 1, the share of one thread."""
+            """Emit the calls for parts first to first + count - 1 (LLVM integers), the share of one thread; values[0]
+            is the packed argument tuple.
+            """
             operands = cgutils.unpack_tuple(builder, values[0])
             with cgutils.for_range(builder, count) as loop:
                 call_compiled(context, builder, function, call, [builder.add(first, loop.index), *operands])
@@ -293,15 +303,15 @@ def each_part(typing_context, function, parts, arguments):
 
 @intrinsic
 def flat(typing_context, array):
-    """Return the elements of a C-contiguous array as a 1-d array, without a copy: `reshape(-1)` takes ten times as long
-    to compile.
+    """Numba intrinsic: return a C-contiguous array as a 1-d array of the same memory, read-only if it is; typing fails
+    for other arrays.
     """
     if not (isinstance(array, types.Array) and array.layout == "C"):
         return None
     result = types.Array(array.dtype, 1, "C", readonly=not array.mutable)
 
     def generate(context, builder, signature, values):
-        """Emit an array of the same memory."""
+        """Emit a 1-d array structure over the memory of values[0] and return its LLVM value."""
         populate = part("numba.np.arrayobj.populate_array")  # code that is loaded from disk does without the module
         given = context.make_array(array)(context, builder, values[0])
         made = context.make_array(result)(context, builder)

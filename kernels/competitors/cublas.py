@@ -50,7 +50,9 @@ def tf32_dense_t_dense(x, g, out):
 
 
 def _register(library: str, name: str, gpu: Callable) -> None:
-    """Register a competitor of the BLAS kernel `name`."""
+    """Register `library`.`name`, whose CUDA function is `gpu`, as a competitor of the BLAS kernel `name`: same
+    operands, reference and cost.
+    """
     rivalled = f"blas.{name}"
     ours = get(rivalled)
     register(

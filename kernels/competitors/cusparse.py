@@ -149,7 +149,9 @@ def cupyx_csr_t_dense_full(indptr, indices, data, g, out):
 
 
 def _register(library: str, name: str, gpu: Callable, prepare: Callable | None = None) -> None:
-    """Register a competitor of the kernel `name`."""
+    """Register `library`.`name`, whose CUDA function is `gpu`, as a competitor of the kernel `name`; `prepare` returns
+    a call without set-up costs, None if there is none.
+    """
     ours = get(name)
     register(
         replace(

@@ -27,7 +27,9 @@ from kernels.registry import get, register
 
 
 def csr_dense(indptr, indices, data, x, out):
-    """Compute out = A @ x by SciPy on one core, A in CSR form; out [R, N] is overwritten."""
+    """Overwrite out [R, N] by A @ x, x [D, N], by SciPy on one core; A [R, D] in CSR form: indptr [R+1], indices [z],
+    data [z].
+    """
     out[...] = 0
     shape, matrix, flat = (out.shape[0], x.shape[0]), (indptr, indices, data), (x.reshape(-1), out.reshape(-1))
     if x.shape[1] == 1:
@@ -37,7 +39,9 @@ def csr_dense(indptr, indices, data, x, out):
 
 
 def csc_dense(indptr, indices, data, x, out):
-    """Compute out = A @ x by SciPy on one core, A in CSC form; out [R, N] is overwritten."""
+    """Overwrite out [R, N] by A @ x, x [D, N], by SciPy on one core; A [R, D] in CSC form: indptr [D+1], indices [z],
+    data [z].
+    """
     out[...] = 0
     shape, matrix, flat = (out.shape[0], x.shape[0]), (indptr, indices, data), (x.reshape(-1), out.reshape(-1))
     if x.shape[1] == 1:
@@ -56,7 +60,9 @@ def coo_dense(row, col, data, x, out):
 
 
 def csr_t_dense_full(indptr, indices, data, g, out):
-    """Compute out = A.T @ g by SciPy on one core, A in CSR form; out [D, N] is overwritten."""
+    """Overwrite out [D, N] by A.T @ g, g [R, N], by SciPy on one core; A [R, D] in CSR form: indptr [R+1], indices [z],
+    data [z].
+    """
     csc_dense(indptr, indices, data, g, out)
 
 

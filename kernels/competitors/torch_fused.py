@@ -113,7 +113,7 @@ def _twin(rule: Rule, prepare: Callable[..., Callable[[], None]], names: list[st
     """Return a function with the parameters `names` that prepares a step and does it."""
 
     def step(*args: Any) -> None:
-        """Prepare a step on these operands and do it."""
+        """Prepare the rule's step on the operands `args` and do it once; weights and states change in place."""
         prepare(rule, *args)()
 
     twin: Any = step

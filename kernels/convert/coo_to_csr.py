@@ -112,11 +112,11 @@ def _place_parts(key, other, data, starts, other_out, data_out, bounds):
 
 
 def group(key: np.ndarray, other: np.ndarray, data: np.ndarray, n_keys: int, word: str) -> tuple:
-    """Return entries (other, data) in the order of their keys, stable, and where each key starts: (starts, other,
-    data).
+    """Sort entries (other [z], data [z]) by key [z], stable; return (starts [n_keys+1], other, data), starts[k] being
+    the first entry of key k.
 
-    `word` says in the message what a key is. Keys that ascend already, as those of sorted coordinates do, are not
-    moved: a third of the time.
+    Keys that ascend already are copied only, a third of the time. Raises KernelError for a key outside 0 to n_keys - 1;
+    `word` names a key in the message.
     """
     kind = index_type(key.size, key.dtype)
     if key.size and largest(key) >= n_keys:

@@ -32,7 +32,9 @@ def reference(indptr, indices, data, out):
 
 @compiled
 def _rows(indptr, indices, data, out, first, last):
-    """Write the rows first to last - 1 of a CSR matrix to out [R, D], zeros included; duplicates are summed."""
+    """Overwrite rows first to last - 1 of out [R, D] by those of A in CSR form (indptr [R+1], indices [z], data [z]);
+    duplicates are summed.
+    """
     for r in range(first, last):
         row = out[r]
         row[:] = 0
@@ -42,15 +44,14 @@ def _rows(indptr, indices, data, out, first, last):
 
 @compiled_parallel
 def _parallel(indptr, indices, data, out, bounds):
-    """Do `_rows` for the rows between two `bounds` on each thread."""
+    """Overwrite out [R, D] by A, in CSR form; rows bounds[p] to bounds[p + 1] - 1 by thread p."""
     for part in prange(bounds.size - 1):
         _rows(indptr, indices, data, out, bounds[part], bounds[part + 1])
 
 
 def cpu(indptr, indices, data, out):
-    """Run on the CPU: out = A, dense, from A in CSR form.
-
-    Writes out [R, D], overwritten; nothing else changes.
+    """Overwrite out [R, D] by the dense form of A, in CSR form (indptr [R+1], indices [z], data [z]), on the CPU;
+    nothing else changes.
     """
     if is_serial(data.size + out.size):
         _rows(indptr, indices, data, out, 0, out.shape[0])

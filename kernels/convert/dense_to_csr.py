@@ -62,10 +62,11 @@ def _holds_any(block):
 
 @compiled
 def _fill(dense, indptr, indices, data, first, last):
-    """Write indices and data of the nonzero values of rows first to last - 1, without branches: a block at a time.
+    """Write the columns and values of the nonzero elements of rows first to last - 1 of dense [R, D] to indices and
+    data [z], from indptr[r] on.
 
-    Up to `BLOCK` more values than a row has may be written, all within the range of these rows, and are overwritten by
-    the next.
+    Without branches, a block at a time: up to `BLOCK` more values than a row has may be written, all within the range
+    of these rows, and are overwritten by the next.
     """
     one, block = np.uint64(1), np.uint64(BLOCK)
     limit = np.uint64(indptr[last])

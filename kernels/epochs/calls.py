@@ -117,7 +117,11 @@ def make_pass(programs: Programs, forward: Callable) -> Callable:
 
 
 def make_two(programs: Programs, loss: str, sums: str) -> tuple[Callable, Callable, Callable]:
-    """Return compiled (pass over a part's rows, update of an owner's columns, constructor of the memory)."""
+    """Return compiled functions (pass over a thread's rows, update of a thread's columns, constructor of the scratch
+    memory) for the method `sums` of summing gradients.
+
+    `sums` is "placed", "direct", "grouped" or "listed".
+    """
     forward = make_forward(programs, loss)
     if sums == "placed":
         return placed.make_pass(programs, forward), placed.make_step(programs, is_parallel=True), placed.placed_of
@@ -129,10 +133,14 @@ def make_two(programs: Programs, loss: str, sums: str) -> tuple[Callable, Callab
 
 
 def make_part(one_pass: Callable) -> Callable:
-    """Return a compiled function: a part's share of a batch; it writes the part's loss and any invalid target."""
+    """Return a compiled function that does one thread's share of a batch by `one_pass`; it writes the share's loss and
+    the position of an invalid target or -1.
+    """
 
     def do_part(part, rows, order, first, last, arrays, added, is_far, scratch, store, part_losses, wrong):
-        """Do the share of part `part` of the rows order[first:last]."""
+        """Do share `part` of the rows order[first:last]; writes part_losses[part] and wrong[part] (position of an
+        invalid target or -1).
+        """
         parts, count = wrong.size, last - first
         begin, end = first + count * part // parts, first + count * (part + 1) // parts
         slope = scratch.slope[begin - first : end - first]
@@ -192,7 +200,9 @@ def make_parallel(programs: Programs, loss: str, sums: str) -> Callable:
     misses, steps_all = catches_up(programs.way), is_dense(programs.way)
 
     def parallel(bare_rows, order, batch_rows, bare_trained, is_far, memory, intercept, losses, group, outcome, span):
-        """Do the batches span[0] to span[1] - 1; return the position of an invalid target or -1."""
+        """Train on batches span[0] to span[1] - 1 in place on several threads; adds the mean loss of each to `losses`;
+        return the position of an invalid target or -1.
+        """
         rows, trained = Rows(*bare_rows), Trained(*bare_trained)
         scratch, store = Scratch(*memory[0]), store_of(memory[1])
         (numbers, sums_intercept), (part_losses, wrong) = intercept, outcome
@@ -254,7 +264,9 @@ def check_batches(
     numbers: int,
     batch_rows: int,
 ) -> None:
-    """Raise `KernelError` for lengths that do not fit `rows` of X, `width` outputs and a rule of `numbers` settings."""
+    """Raise KernelError unless counts, intercept, settings tables {name: [steps, numbers]} and batch_rows fit `rows` of
+    X, `width` outputs and a rule of `numbers` settings.
+    """
     if counts.size not in (0, rows):
         raise KernelError(f"counts has {counts.size} numbers; it has one for each of {rows} rows, or none.")
     if intercept.size not in (0, width):
@@ -295,7 +307,9 @@ class Call:
 
     @classmethod
     def of(cls, rule: Rule, way: str, args: tuple) -> "Call":
-        """Return the call of a kernel's arguments; KernelError if lengths do not agree."""
+        """Return the operands `args` of an epoch kernel as a `Call`, for an update rule and catch-up strategy `way`;
+        KernelError if lengths do not agree.
+        """
         count = len(rule.written)
         indptr, indices, data, targets, counts, order, batch_rows, *others = args
         arrays, intercept = tuple(others[:count]), tuple(others[count : 2 * count])
@@ -366,7 +380,9 @@ def run(loss: str, rule: Rule, call: Call) -> np.ndarray:
 
 
 def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
-    """Run the loop that suits the work of a batch; the place of a wrong target or -1."""
+    """Train on all batches of the call in place by the compiled loop chosen for the work of a batch; fills `losses`;
+    return the position of an invalid target or -1.
+    """
     weights, settings = call.arrays[0], given_settings(call.settings, call.settings_intercept)
     is_direct = _is_direct(rule, call, settings[0])
     if is_direct:  # rows that a batch does not touch would not change
@@ -438,8 +454,8 @@ def _gains(sums: str, entries: int, weights: np.ndarray) -> bool:
 
 
 def _store(sums: str, call: Call, batch_rows: int, parts: int, marks_itself: bool) -> NamedTuple:
-    """Allocate the scratch memory for a way of summing the gradient, and return it as its named tuple; `marks_itself`
-    as `scattered.scattered_for` takes it.
+    """Allocate the scratch memory of the method `sums` of summing gradients, for `parts` threads, as its named tuple;
+    `marks_itself` goes to `scattered.scattered_for`.
     """
     weights = call.arrays[0]
     if sums == "placed":
@@ -487,7 +503,7 @@ def _is_unchanged(table: np.ndarray) -> bool:
 
 
 def _is_far(call: Call, is_direct: bool) -> tuple[bool, bool]:
-    """Return whether entries of X, and whether weights and states, are asked for before they are used."""
+    """Return (whether entries of X, whether weights and states exceed the cache so that prefetching them pays)."""
     bytes_x, bytes_state = call.indices.nbytes + call.data.nbytes, sum(array.nbytes for array in call.arrays)
     few = FEW_ENTRIES_AT_ONCE if is_direct or call.batch_rows == 1 else FEW_ENTRIES
     is_short = call.indices.size < few * (call.indptr.size - 1)
@@ -501,7 +517,9 @@ def _rows(call: Call, width: int) -> loops.Rows:
 
 
 def _scratch(rows: loops.Rows, batch_rows: int, weights: np.ndarray, parts: int) -> loops.Scratch:
-    """Allocate scores, gradients and partial sums for batches of `batch_rows` rows on `parts` threads."""
+    """Allocate scores and targets [parts, rows at once, N] and gradients of the scores [batch_rows, N] for batches on
+    `parts` threads; uninitialised.
+    """
     width, dtype = weights.shape[1], weights.dtype
     at_once = min(max(BLOCK // width, 1), batch_rows)
     scores, slope = aligned.empty((parts, at_once, width), dtype), placed.table(batch_rows, width, dtype)
@@ -529,6 +547,8 @@ def _alone(listed: Listed) -> loops.Alone:
 
 
 def _group(weights: np.ndarray) -> int:
-    """Return how many low bits of a column index are ignored to find its owner: columns of one cache line share one."""
+    """Return how many low bits of a column index to drop to get its owner, so that the columns of one cache line have
+    the same owner; 0 for few columns.
+    """
     columns_a_line = max(aligned.LINE // (weights.itemsize * weights.shape[1]), 1)
     return (columns_a_line - 1).bit_length() if weights.shape[0] >= FEW_COLUMNS else 0

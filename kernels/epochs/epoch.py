@@ -178,7 +178,9 @@ def _beside(way: str, case: Case, settings: np.ndarray, steps: int) -> tuple:
 
 
 def operands_of(loss: str, rule: Rule, way: str) -> str:
-    """Return the declaration of the operands of an epoch's kernel, for `Kernel(operands=...)`."""
+    """Return the declaration of the operands of an epoch kernel, as text for `Kernel(operands=...)`; `way` is the
+    catch-up strategy.
+    """
     targets = next(operand for operand in get_kernel(loss).operands.split()[1:])
     kind = targets.partition(":")[2].replace("R", "T")
     state = "f[D]" if rule.average else "f[D,N]"

@@ -217,11 +217,13 @@ def ask_for_entries(rows, order, place):
 
 
 def make_look_ahead(programs: Programs) -> Callable:
-    """Return a compiled function that prefetches what rows after a position need: entries, weights, or both."""
+    """Return a compiled function that prefetches entries and weights of rows that come later in the order."""
     ask = programs.ask
 
     def look_ahead(rows, order, place, arrays, is_far):
-        """Prefetch entries and weights of the rows that come some places after `place`."""
+        """Prefetch entries (if is_far[0]) and weights (if is_far[1]) of the rows of order that come a fixed distance
+        after `place`.
+        """
         if is_far[0] and place + STARTS_AHEAD < order.size:
             ask_for_entries(rows, order, place)
         if is_far[1] and place + WEIGHTS_AHEAD < order.size:
@@ -240,7 +242,9 @@ def make_forward(programs: Programs, loss: str) -> Callable:
     score, losses, look_ahead = programs.score, make_losses(loss), make_look_ahead(programs)
 
     def forward(rows, order, first, last, share, arrays, added, is_far, scratch):
-        """Fill scores and gradients of order[first:last]; return (sum of losses, invalid target or -1)."""
+        """Write scores and gradients of the rows order[first:last] to `scratch`; return (sum of losses, position of an
+        invalid target or -1). Gradients are multiplied by `share`.
+        """
         (scores, targets, slopes), weights, total = scratch, arrays[0], 0.0
         for begin in range(first, last, scores.shape[0]):
             end = min(begin + scores.shape[0], last)

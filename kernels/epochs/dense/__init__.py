@@ -92,7 +92,8 @@ class Store(NamedTuple):
 
 
 def suits(batch_rows: int, columns: int, width: int, itemsize: int) -> bool:
-    """Whether batches of so many rows are trained on in stripes, for X [rows, columns] and `width` outputs.
+    """Return whether batches of `batch_rows` rows are trained on in stripes, for X [rows, columns], `width` outputs and
+    values of `itemsize` bytes.
 
     The number of threads does not count, so that weights have the same bits on any number of them.
     """
@@ -265,7 +266,9 @@ class DenseCall:
 
     @classmethod
     def of(cls, rule: Rule, held: str, args: tuple) -> "DenseCall":
-        """Return the call of a kernel's arguments; KernelError if lengths do not agree."""
+        """Return the operands `args` of a dense epoch kernel, X stored as `held` ("dense", "csr", ...), as a
+        `DenseCall`; KernelError if lengths do not agree.
+        """
         x, (targets, counts, order, batch_rows, *others) = split(held, args)
         count = len(rule.written)
         arrays, intercept = tuple(others[:count]), tuple(others[count : 2 * count])
@@ -277,7 +280,9 @@ class DenseCall:
 
 
 def run(loss: str, rule: Rule, held: str, call: DenseCall) -> np.ndarray:
-    """Train on all batches of a call in place; return the mean loss of each batch, float64 [batches]."""
+    """Train on all batches of a call in place; return the mean loss of each batch, float64 [batches]. Raises for an
+    invalid target; `held` is the storage of X.
+    """
     losses = np.zeros(-(-call.order.size // call.batch_rows))
     if call.order.size:
         wrong = _loop(loss, rule, held, call, losses)
@@ -288,7 +293,9 @@ def run(loss: str, rule: Rule, held: str, call: DenseCall) -> np.ndarray:
 
 
 def _loop(loss: str, rule: Rule, held: str, call: DenseCall, losses: np.ndarray) -> int:
-    """Run the compiled loop: trains in place and fills `losses`; return the position of an invalid target, or -1."""
+    """Train on all batches of the call in place by the compiled loop; fills `losses` [batches]; return the position in
+    the order of an invalid target, or -1.
+    """
     weights, (settings, settings_intercept) = call.arrays[0], given_settings(call.settings, call.settings_intercept)
     columns, width = weights.shape
     batch_rows = min(call.batch_rows, call.order.size)
@@ -341,7 +348,9 @@ def is_far(held: str, x: tuple[np.ndarray, ...]) -> bool:
 
 
 def _parts(batch_rows: int, columns: int, width: int) -> int:
-    """Return the count of threads for a batch: 1 if it has too little work."""
+    """Return the number of threads for a batch of batch_rows x columns and `width` outputs: 1 if it has too little
+    work.
+    """
     is_alone = batch_rows < LEAST_SHARED or is_serial(_work(batch_rows, columns, width) // REGIONS, within=True)
     return 1 if is_alone else min(get_threads(), PARTS)
 
@@ -352,7 +361,9 @@ def _work(batch_rows: int, columns: int, width: int) -> int:
 
 
 def _block_rows(batch_rows: int, columns: int, width: int, itemsize: int, parts: int) -> int:
-    """Return the number of rows of a block: as many as fill half of the caches, within limits."""
+    """Return the number of rows of a block, so that blocks of `parts` threads fill half of the level 2 caches, within
+    limits; at most `batch_rows`.
+    """
     fitting = parts * cache_bytes(2) // 2 // max(columns * itemsize, 1)
     return min(max(fitting, LEAST_ROWS, ROWS_AN_OUTPUT * width), batch_rows)
 
@@ -360,7 +371,9 @@ def _block_rows(batch_rows: int, columns: int, width: int, itemsize: int, parts:
 def _scratch(
     targets: np.ndarray, block_rows: int, weights: np.ndarray, parts: int, has_intercept: bool
 ) -> loops.Scratch:
-    """Allocate scores, gradients and partial sums for blocks of `block_rows` rows on `parts` threads."""
+    """Allocate scores, targets, gradients of scores and losses for blocks of `block_rows` rows on `parts` threads;
+    uninitialised but for the losses.
+    """
     width, dtype = weights.shape[1], weights.dtype
     at_once = min(max(BLOCK // width // 8 * 8, 8), block_rows)
     scores, slopes = aligned.empty((parts, at_once, width), dtype), aligned.empty((block_rows, width), dtype)
@@ -425,7 +438,7 @@ def get(loss: str, rule: str, held: str = "dense") -> Kernel:
     names = [operand.partition(":")[0] for operand in operands.split()]
 
     def named(function: Callable) -> Callable:
-        """Return `function` for this loss, rule and `held`, with the names of its operands."""
+        """Return `function` with loss, rule and `held` bound, its signature being the operands of this kernel."""
         return sparse_epoch.named_twin(function, names, loss, known, held)
 
     return Kernel(

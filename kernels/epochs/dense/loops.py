@@ -53,12 +53,14 @@ def narrow_scores(rows: int, width: int, is_far: bool) -> Callable:
     side = _power(max(most_vectors() // (rows * width), 1))
 
     def work(lane, q, first, index, x, weights, added, scores):
-        """Emit code for the scores of `rows` rows, vectors along the columns of X."""
+        """Emit code that writes the scores of `rows` rows, index[first] on, to scores row q on; vectors run along the
+        columns of X, weights are [N, D].
+        """
         numbers, count = _rows_at(index, first, rows), rows * width * side
         later = _rows_at(index, (first + rows).least(index.last + 1 - rows), rows) if is_far else []
 
         def span(j, sums):
-            """Add the products of columns j on to the sums, a vector for each row and output."""
+            """Return the sums (a vector for each row and output) plus the products of columns j on."""
             sums, outputs = list(sums), [weights.row(lane.integer(n), j).load() for n in range(width)]
             for row in later:
                 x.row(row, j).prefetch()
@@ -87,7 +89,9 @@ def narrow_steps(rule: Rule, count: int, width: int, reads: bool, is_last: bool)
     written, side = len(rule.written), min(_power(most_vectors() // width), 8)
 
     def work(lane, first, last, rows, offset, index, x, slope, gradient, *args):
-        """Emit code for the update of columns first to last - 1, vectors along the columns of X."""
+        """Emit code that updates columns first to last - 1 of weights and states [N, D] by sums of x * slope over
+        `rows` rows; vectors run along the columns.
+        """
         arrays, (settings, at) = args[:written], args[written:]
         numbers = numbers_at(settings, at, count)
 
@@ -97,7 +101,7 @@ def narrow_steps(rule: Rule, count: int, width: int, reads: bool, is_last: bool)
             known = [gradient.row(lane.integer(n), j).load() if reads else nothing(lane) for n in range(width)]
 
             def one(i, sums):
-                """Add row i of the block times its gradient of the scores to the sums."""
+                """Return the sums plus row i of the block times the gradients of its scores."""
                 sums, values = list(sums), x.row(index[offset + i], j).load()
                 for n in range(width):
                     factor = lane.numbers.spread(slope[i * width + n])
@@ -205,7 +209,9 @@ def wide_steps(rule: Rule, count: int, width: int, reads: bool, is_last: bool) -
 
 
 def _step(rule: Rule, lane, places: list, gradient, total: list, numbers: list, reads: bool, is_last: bool) -> None:
-    """Emit the update of weights and states at `places` by the sums, or the store of sums if not `is_last`."""
+    """Emit the update of weights and states at `places` by the sums `total` if `is_last`, else the store of the sums to
+    `gradient`; zeroes `gradient` if it was read.
+    """
     if not is_last:
         gradient.store(total)
         return
@@ -255,11 +261,13 @@ def programs_for(rule_name: str, width: int, itemsize: int, count: int, is_far: 
     layout = f"dense_epoch_{'narrow' if is_narrow else 'wide'}_{width if is_narrow else 0}"
 
     def scores(rows: int) -> str:
-        """Return the code for the scores of `rows` rows at once."""
+        """Return the name of the compiled code for the scores of `rows` rows at once."""
         return RowLoop(make_scores(rows, width, is_far), name=f"{layout}_scores_{rows}_{is_far}").code(cut)
 
     def steps_of(reads: bool, is_last: bool) -> str:
-        """Return the code for the update, with sums that go on if `reads` and are applied if `is_last`."""
+        """Return the name of the compiled code of the update; it adds to stored sums if `reads`, and applies them if
+        `is_last`, else stores them.
+        """
         made = make_steps(rule, count, width, reads, is_last)
         return RowLoop(made, name=f"{layout}_{rule_name}_{count}_steps_{reads}_{is_last}").code(cut)
 
@@ -325,7 +333,9 @@ def bounds_of(part, parts, first, last, unit):
 
 
 def make_slope(loss: str) -> Callable:
-    """Return a compiled function: the loss of some rows, with the gradient of the scores written in place."""
+    """Return a compiled function (scores [R, N], targets, slope [R, N], share) -> (sum of losses, position of an
+    invalid target or -1); slope is overwritten by the gradient times share.
+    """
     block, element = block_of(loss), element_of(loss)
     if element is None:
         return block
@@ -355,7 +365,9 @@ def make_scores(programs: Programs, loss: str, held: str) -> Callable:
     slope_of = make_slope(loss)
 
     def scores_of(source, order, start, begin, end, labels, share, trained, memory):
-        """Do rows begin to end - 1 of a block; return (sum of losses, position of an invalid target or -1)."""
+        """Write scores and gradients of rows begin to end - 1 of a block; return (sum of losses, position of an invalid
+        target or -1).
+        """
         (scores, targets, slopes), weights, total = memory, trained.arrays[0], 0.0
         fill(source, order, start, begin, end)
         x, index, offset = source[table_at], source[index_at], start if is_in_order else 0
@@ -383,11 +395,15 @@ def make_scores(programs: Programs, loss: str, held: str) -> Callable:
 
 
 def make_rows(programs: Programs, loss: str, held: str) -> Callable:
-    """Return a compiled function: a thread's share of a block's rows; it writes its loss and any invalid target."""
+    """Return a compiled function that computes scores and gradients of one thread's share of a block's rows; it writes
+    the share's loss and invalid target.
+    """
     scores_of, unit = make_scores(programs, loss, held), programs.rows
 
     def do_rows(part, parts, source, order, start, count, bare_labels, share, bare_trained, bare_scratch):
-        """Do the share of part `part` of a block's `count` rows."""
+        """Write scores and gradients of share `part` of `parts` of a block's `count` rows; writes losses[part] and
+        wrong[part] (position or -1) of the scratch.
+        """
         scratch = Scratch(*bare_scratch)
         begin, end = bounds_of(part, parts, 0, count, unit)
         memory = scratch.scores[part], scratch.targets[part], scratch.slopes
@@ -406,7 +422,9 @@ def make_columns(programs: Programs, held: str) -> Callable:
     is_narrow, (_, table_at, index_at, is_in_order) = programs.is_narrow, SOURCES[held].loop
 
     def do_columns(part, parts, source, order, start, count, bare_trained, slopes, at, is_first, is_last):
-        """Do the share of part `part` of the columns for one block."""
+        """Sum the gradient of one block for share `part` of `parts` of the columns; after the last block update these
+        columns in place, with the settings of step `at`.
+        """
         trained, x, index = Trained(*bare_trained), source[table_at], source[index_at]
         columns, width, offset = x.shape[1], trained.arrays[0].shape[1], start if is_in_order else 0
         first, last = bounds_of(part, parts, 0, columns, UNIT_NARROW if is_narrow else UNIT_WIDE)
@@ -451,13 +469,17 @@ def make_each(is_parallel: bool, function: Callable) -> Callable:
 
 @functools.cache
 def make_loop(programs: Programs, loss: str, held: str, is_parallel: bool) -> Callable:
-    """Return the compiled loop over batches; it fills `losses` and returns the position of an invalid target or -1."""
+    """Return the compiled loop over batches: it trains in place, fills `losses` and returns the position of an invalid
+    target or -1.
+    """
     each_rows = make_each(is_parallel, make_rows(programs, loss, held))
     each_columns = make_each(is_parallel, make_columns(programs, held))
     step_intercept = make_step_intercept(programs.steps_intercept)
 
     def loop(source, order, batch_rows, block_rows, parts, labels, bare_trained, bare_scratch, losses, span):
-        """Do the batches span[0] to span[1] - 1; fill `losses`; return the position of an invalid target or -1."""
+        """Train on batches span[0] to span[1] - 1 in place, `block_rows` rows at a time; write mean losses; return the
+        position of an invalid target or -1.
+        """
         trained, scratch = Trained(*bare_trained), Scratch(*bare_scratch)
         wrong, sums, numbers = scratch.wrong, scratch.sums, scratch.numbers
         for step in range(span[0], span[1]):
