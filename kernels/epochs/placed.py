@@ -159,7 +159,9 @@ def make_step(programs: Programs, is_parallel: bool) -> Callable:
     steps, marked, add = programs.steps_placed, programs.marked, add_up if is_parallel else _nothing_to_add
 
     def step_vectors(owner, parts, stepped, settings, at, placed, batch):
-        """Update the marked weights of `owner`, of one output, as vectors."""
+        """Add the parts' gradients of thread `owner`'s columns (every `parts`-th chunk), and update their marked
+        weights and states in place, one output, with the settings of step `at`.
+        """
         marks = placed.marks[0]
         for start in range(owner * STRETCH, marks.size, parts * STRETCH):
             add(start, parts, placed)

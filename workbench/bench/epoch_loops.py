@@ -233,7 +233,11 @@ def accumulate(indptr, indices, data, rows, scores, slots, active, sums):
 
 
 def _wide(step: Any, rate_of: Any, fetch: Any, is_direct: bool, is_far: bool) -> Any:
-    """Return the loop over batches of several outputs; with `is_direct` each entry takes a step at once."""
+    """Return the compiled loop over batches for several outputs; `step` updates one weight, `rate_of` gives the
+    learning rate, `fetch` prefetches weights (used if `is_far`).
+
+    With `is_direct` each stored entry updates its weights at once, without a sum over the batch.
+    """
 
     @loop
     def train(indptr, indices, data, labels, order, batch_rows, rate, powers, arrays, intercept, room, losses):

@@ -220,7 +220,7 @@ def _compiled() -> list[Finding]:
 
 
 def _gpu() -> list[Finding]:
-    """Return the finding on the GPU, or why there is none."""
+    """Return a list with one finding: name, capability, memory and versions of the GPU, or why there is none."""
     gpu = devices.probe()
     if not gpu.present:
         return [Finding("GPU", f"none: {gpu.reason}")]

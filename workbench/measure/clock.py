@@ -142,7 +142,8 @@ class Sampler:
                 self._take()
 
     def take_turn(self, seconds: float, seconds_settle: float) -> None:
-        """Take samples for `seconds`, one at least, after steps of `seconds_settle` that count for nothing.
+        """Append samples to `samples` for `seconds`, at least one, after unrecorded steps for `seconds_settle`; none
+        beyond the policy's maximum.
 
         The process before this one has used the caches. A step that takes longer than the turn is not repeated for
         them: what they lack is a small part of it.

@@ -121,7 +121,9 @@ def _swapped() -> int:
 
 
 def _joules_of_device() -> float | None:
-    """Energy of the first CUDA device since its driver was loaded, where the library that tells it is imported."""
+    """Return the energy used by the first CUDA device since its driver was loaded, in joules; None if NVML is not
+    imported or does not report it.
+    """
     nvml = sys.modules.get(NVML)
     if nvml is None:
         return None

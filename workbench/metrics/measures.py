@@ -478,7 +478,9 @@ def of_all(sums: np.ndarray) -> float:
 
 
 def of_each(sums: np.ndarray) -> float:
-    """Return the mean F1 of the classes that occur from the sums of `of_f1`."""
+    """Return the mean F1 of the classes that occur, from the sums of `of_f1` (twice the number of classes); NaN if none
+    occurs.
+    """
     right, answers = sums.reshape(2, -1)
     occurs = answers > 0
     return float((2 * right[occurs] / answers[occurs]).mean()) if occurs.any() else NAN

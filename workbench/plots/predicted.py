@@ -56,7 +56,7 @@ def _rows(frame: pd.DataFrame) -> list[configurations.Record]:
 
 
 def _lines(rows: Sequence[configurations.Record]) -> Iterable[list[configurations.Record]]:
-    """Return the rows of each configuration."""
+    """Return the records grouped by configuration name, one list each, in order of first occurrence."""
     found: dict[tuple, list[configurations.Record]] = {}
     for row in rows:
         found.setdefault((formatting.short_configuration_name(row),), []).append(row)

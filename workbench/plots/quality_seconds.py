@@ -24,7 +24,9 @@ FAR = 6
 
 
 def draw(frame: pd.DataFrame, figure: Figure, *, measure: str | None) -> str:
-    """Return lines are means of the repeats, bands the range of them; levels are dotted."""
+    """Draw the quality on held-out rows over training seconds on `figure`: means of the splits, bands of their range,
+    reference levels dotted; return the sentence below the chart.
+    """
     of_measure = frame[frame["measure"] == measure]
     found = curves.final_values(of_measure, measure or "")
     if not found:
@@ -97,7 +99,7 @@ def table(frame: pd.DataFrame, *, measure: str | None) -> pd.DataFrame:
 
 
 def _first(frame: pd.DataFrame) -> str | None:
-    """Return the first quality measure of a frame, or None."""
+    """Return the name of the first quality measure that records of a frame have, None if there is none."""
     return next(iter(curves.list_measures(frame)), None)
 
 

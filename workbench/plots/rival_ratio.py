@@ -62,9 +62,8 @@ def draw(frame: pd.DataFrame, figure: Figure, *, task: str | None, rival: str, b
 
 
 def _looks(lines: Mapping[str, Sequence[bench.Ratio]], shapes: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return a shape has the colour and marker of its place among `shapes`.
-
-    Its lines differ by dashes, then hollow marks.
+    """Return the Matplotlib line properties of each line by label: colour and marker by the position of its shape in
+    `shapes`, dashes and hollow markers distinguish lines of one shape.
     """
     seen: Counter[str] = Counter()
     looks = {}

@@ -44,7 +44,9 @@ def schedule_of(value: Value) -> dict[str, Any]:
 
 
 def _classifier(rows: Rows, value: Value):
-    """Return an SGDClassifier of log loss with the settings of `value`."""
+    """Return a new, unfitted SGDClassifier (log loss) with the average and the learning-rate schedule of `value`, and
+    intercept, seed and threads of `rows`.
+    """
     from sklearn.linear_model import SGDClassifier
 
     return SGDClassifier(
