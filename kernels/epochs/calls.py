@@ -389,7 +389,7 @@ def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
         call = replace(call, way="lazy", update_arrays=())
     stepped, update_arrays, units, work_untouched = _untouched(rule, call)
     # By whole batches, even if this call has only the rest of an epoch: another loop would have to be compiled for it.
-    width, batch_rows = weights.shape[1], min(call.batch_rows, call.indptr.size - 1)
+    width, batch_rows = weights.shape[1], min(call.batch_rows, max(call.indptr.size - 1, call.order.size))
     entries = call.indices.size * batch_rows // max(call.indptr.size - 1, 1)
     work = entries * (ENTRY_WORK + width) // REGIONS + work_untouched
     parts = 1 if is_serial(work, within=True) else min(get_threads(), PARTS)
