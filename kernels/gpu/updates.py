@@ -143,7 +143,7 @@ def _held(weights: Any) -> str:
 
 
 def _pack(device: devices.Device, arrays: tuple, width: int, value: str) -> int:
-    """Return the number of values that a lane moves at once."""
+    """Return how many values of C type `value` a thread loads at once; 1 unless `width` and `arrays` are aligned."""
     return PACK[value] if width % PACK[value] == 0 and all(map(device.is_aligned, arrays)) else 1
 
 

@@ -289,7 +289,7 @@ def _absolute(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _devices(asked: str | None) -> tuple[str, ...]:
-    """Return the device that was asked for, else all that this machine has."""
+    """Return the names of the devices to compare: (asked,), else "cpu" and, if there is a GPU, "cuda"."""
     if asked:
         return (asked,)
     return ("cpu", "cuda") if devices.probe().present else ("cpu",)

@@ -360,7 +360,7 @@ def sentences(changes: Changes) -> Iterator[str]:
 
 
 def table(changes: Sequence[Change]) -> list[list[str]]:
-    """Return a row a configuration or kernel, as COLUMNS; what is slower first, then what is ambiguous."""
+    """Return a row of texts for each change, as COLUMNS: slower, faster, ambiguous, same; largest changes first."""
     order = ("slower", "faster", "ambiguous", "same")
     ordered = sorted(changes, key=lambda one: (order.index(one.verdict), -abs(math.log(one.ratio.value))))
     return [[one.name, one.verdict, format_change(one), minimum_detectable_slowdown(one)] for one in ordered]

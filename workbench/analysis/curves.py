@@ -265,9 +265,9 @@ def _interval(values: list[float]) -> tuple[float, float, float]:
 
 
 def compare_paired_repeats(curves: pd.DataFrame, measure: str, first: str, second: str) -> str:
-    """Return two candidates by their repeats in pairs.
+    """Return a sentence that compares two candidates over the repeats that both have, paired by repeat.
 
-    Quality at the end, and the time until both have the lesser of both.
+    It gives the difference of `measure` at the end, and the ratio of the times until each reaches the lower of both.
     """
     found = final_values(curves, measure)
     least = goals_by_repeat(found[first], found[second], measure)

@@ -148,7 +148,10 @@ Judge = Callable[[Any], float]
 
 
 def make_judge(kernel: Kernel, args: Sequence) -> Judge:
-    """Work out what a call with `args` should give; to be done before the call, judged after it."""
+    """Compute in float64 what a call with `args` should give; call it before the call, which may overwrite `args`.
+
+    Returns a function that takes what the call returned and gives its largest relative error.
+    """
     named = {name: arg for (name, _, _), arg in zip(kernel.parsed, args, strict=True)}
     touched = "columns" if "columns" in named else "rows"
     if "weights" in named and touched in named:

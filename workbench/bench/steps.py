@@ -203,7 +203,7 @@ class Phases:
         self.seconds[phase] = self.seconds.get(phase, 0.0) + seconds
 
     def add_all(self, seconds: Mapping[str, float]) -> None:
-        """Add the seconds of those phases that took any: by one call, for it is a part of what is timed."""
+        """Add `seconds` by phase to the totals in place, but for phases of 0 s; one call, since its time counts."""
         total = self.seconds
         for phase, more in seconds.items():
             if more:

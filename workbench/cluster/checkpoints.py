@@ -197,7 +197,7 @@ class Manifest:
     version: int = VERSION
 
     def partitions(self, shards: int, spread: str) -> dict[Key, Partition]:
-        """Partitions of its values among so many shards."""
+        """Return how the first axis of each value is divided among `shards` by the method `spread`, by key."""
         return {key: Partition(shape[0] if shape else 1, shards, spread) for key, shape, _ in self.values}
 
 

@@ -65,7 +65,7 @@ def _at_work() -> Iterable[Path]:
 
 
 def _short(folder: Path) -> Path:
-    """Return the folder as seen from here, where it lies below."""
+    """Return the folder relative to the working directory if it lies below it, else the folder unchanged."""
     return folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
 
 

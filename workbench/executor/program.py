@@ -431,7 +431,7 @@ class Writer:
         return (mine.shape, mine.dtype, mine.format) == (its.shape, its.dtype, its.format)
 
     def _shares(self, node: Symbol) -> bool:
-        """Return whether the node's value uses the memory of its input."""
+        """Return whether the value of `node` is written over that of its input, so that it needs no buffer."""
         return self.training.scales(node) or self._passes(node)
 
     def _buffers(self, order: Sequence[Symbol]) -> dict[Symbol, np.ndarray]:

@@ -509,7 +509,7 @@ def _zeros(shape: tuple[int, ...], dtype: np.dtype) -> RowSparse:
 
 
 def _replace(x: RowSparse, parts: Mapping[str, np.ndarray]) -> None:
-    """Put other values and indices into `x` in place."""
+    """Replace the arrays of `x` named in `parts` ("values", "indices") in place, unchecked; `x` is frozen else."""
     for name, part in parts.items():
         object.__setattr__(x, name, part)
 

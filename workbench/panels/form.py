@@ -256,7 +256,7 @@ class Form:
             self.state.choose(**suited.follow_file(self.state.choices, chosen, self.state.filled))
 
     def _choose_label(self) -> None:
-        """Write the name of the labels into the parameters of the reader, where it is kept."""
+        """Set the parameter `label` in the state's choice `reading` to the text, unless fields are being filled."""
         if not self._showing:
             self.state.choose(reading=contract.replace_label(self.state.choices["reading"], self.label.value))
 

@@ -424,7 +424,7 @@ class Panel:
             widget.close()
 
     def still(self) -> Shown:
-        """Return the panel as it is now, for readers without a kernel."""
+        """Return the status, answer, chart and latest records as HTML and as text, for readers without a kernel."""
         state = self.state
         chart = self.results.chart
         drawn = picture.draw(chart.picker.value, state.frame, **chart.chosen)

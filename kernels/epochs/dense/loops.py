@@ -121,7 +121,7 @@ def narrow_steps(rule: Rule, count: int, width: int, reads: bool, is_last: bool)
 
 
 def _outer_sum(lane, factors: list, values: list, sums: list) -> list:
-    """Return sums + factors outer values, as vectors of generated code, [factors, vectors]."""
+    """Emit sums[f, v] + factors[f] * values[v]; returns vectors, a flat list by factor and then by vector."""
     pairs = [(lane.numbers.spread(factor), value) for factor in factors for value in values]
     return [factor.times_plus(value, total) for (factor, value), total in zip(pairs, sums, strict=True)]
 

@@ -284,9 +284,9 @@ def make(
 def _with_other_labels(
     file: Any, x: Variable, labels: Any, transposed: bool | None, wanted: Wanted, path: str | os.PathLike
 ) -> Dataset:
-    """Return the samples with the labels of another file, or with none.
+    """Return the data set of the variable `x` with labels from the file `labels`, or labels of 0 if that is None.
 
-    The number of labels tells whether to transpose.
+    `transposed` None transposes if the number of labels is that of the columns and not of the rows.
     """
     matrix = _as_matrix(_values(file, {x.name}, path)[x.name])
     y, place = (None, str) if labels is None else read_label_file(labels)

@@ -415,7 +415,7 @@ class Explored:
         return picture.drawn(name, frame, [cell.pooled for cell in self.state.cells.values()], **controls)
 
     def fill(self) -> None:
-        """Bring filters, cells and the page that is shown up to date."""
+        """Update the filter widgets, the list of configurations and the page from the state; handlers ignore it."""
         self._is_filling = True
         try:
             for filter in self.state.filters:

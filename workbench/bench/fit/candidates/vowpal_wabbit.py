@@ -80,7 +80,10 @@ def length(rows: Rows, eighths: int) -> str:
 
 
 def refit(rows: Rows, value: Value, iterations: int) -> tuple[Scorer, bool]:
-    """Return a training of so many points of a pass over the rows in their order, from its cache file."""
+    """Train in one process from the cache file of `rows`, with the setting `value`, for `iterations` points of a pass.
+
+    Returns (function that scores X, False: it would go on with more iterations).
+    """
     import vowpalwabbit
 
     rule = RULES[value["rule"]].format(rate=value["rate"])
