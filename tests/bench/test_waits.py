@@ -145,11 +145,11 @@ def test_targets_name_the_worst_case_and_a_newer_record_replaces_an_older_one():
     ]
     found = analysis.compare_all(records)
     targets = {goal.what: goal for goal in analysis.list_targets(found)}
-    products = targets["scores, probabilities / SciPy's `x @ w`"]
+    products = targets["scores, probabilities / SciPy's x @ w"]
     assert (products.measured, products.met) == ("1.5 (a); 1 of 2 above", False)
     assert targets["held-out loss, nothing set / best LogisticRegression"].measured == "1.04 (c)"
     assert targets["time, nothing set / LogisticRegression, C = 1"].met
-    assert targets["`import workbench` above the interpreter"].met
+    assert targets["import workbench above the interpreter"].met
     assert targets["first epoch, any other"].measured == "5 s (csr, logistic, SGD)"
     assert targets["first epoch, csr, logistic, AdaGrad"].met is None
     assert analysis.summary([]) == "Nothing was measured."

@@ -101,21 +101,21 @@ TARGETS = (
     Target("reading", "Matrix Market on one core / SciPy's reader", 1.3, _ratio, matches=_is("Matrix Market")),
     Target("reading", "CSV to a matrix on one core / pyarrow's read", 3.0, _ratio, matches=_is("CSV")),
     Target(
-        "starting", "`import workbench` above the interpreter", 0.05, lambda one: one.seconds_above, "s", _is("import")
+        "starting", "import workbench above the interpreter", 0.05, lambda one: one.seconds_above, "s", _is("import")
     ),
     Target(
         "starting",
-        "`--help`, `data list`, `status`",
+        "--help, data list, status",
         0.4,
         _seconds,
         "s",
         _is("--help", "data list", "status"),
     ),
-    Target("starting", "`train` of a cached file before its first step", 1.0, _seconds, "s", _is("train")),
+    Target("starting", "train of a cached file before its first step", 1.0, _seconds, "s", _is("train")),
     Target("compiling", f"first epoch, {FIRST_COMPILED}", 2.0, _seconds, "s", _is(FIRST_COMPILED)),
     Target("compiling", "first epoch, any other", 4.0, _seconds, "s", _is_not(FIRST_COMPILED)),
-    Target("predicting", "scores, probabilities / SciPy's `x @ w`", 1.2, _ratio),
-    Target("few_rows", "`fit` of 100 rows, one epoch", 0.0005, _seconds, "s", _is("fit of 100 rows, one")),
+    Target("predicting", "scores, probabilities / SciPy's x @ w", 1.2, _ratio),
+    Target("few_rows", "fit of 100 rows, one epoch", 0.0005, _seconds, "s", _is("fit of 100 rows, one")),
     Target("searching", "a search over 8 settings / one training", 2.5, _ratio),
     Target("defaults", "held-out loss, nothing set / best LogisticRegression", 1.02, lambda one: one.loss_ratio),
     Target("defaults", "time, nothing set / LogisticRegression, C = 1", 1.0, _ratio),
