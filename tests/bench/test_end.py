@@ -83,12 +83,25 @@ def test_each_setting_of_the_project_is_a_command_that_trains(small_files, tmp_p
     train, held_out = suite.write_files(CASE, tmp_path)
     labels = suite.labels_in(held_out)
     for setting in suite.PROJECT_SETTINGS:
-        (_, command), _ = suite.project_commands(Paths("svmlight", train, held_out, tmp_path), setting)
+        (_, command), _ = suite.project_commands(False, Paths("svmlight", train, held_out, tmp_path), setting)
         arguments = command[command.index("train") :]
         ended = CliRunner().invoke(cli.app, [*arguments, "--force"])
         assert ended.exit_code == 0, ended.output
         assert ("no quality is known" in ended.output) == ("held_out" in setting)
     assert len(labels) > 10
+
+
+def test_numbers_of_clicks_are_taken_as_logarithms_by_a_file_of_column_kinds(small_files, tmp_path):
+    train, held_out = suite.write_files(suite.Case("clicks", 1), tmp_path)
+    columns = suite.write_columns(Paths("clicks", train, held_out, tmp_path)).read_text("utf-8")
+    assert columns.count('encoding = "log"') == suite.NUMBERS
+    commands = get("project, logarithms").commands(Paths("clicks", train, held_out, tmp_path), {"held_out": 0})
+    train_arguments, apply_arguments = (command[command.index("workbench") + 1 :] for _, command in commands)
+    for arguments in (train_arguments, apply_arguments):
+        ended = CliRunner().invoke(cli.app, arguments)
+        assert ended.exit_code == 0, ended.output
+    assert len(suite._lines(tmp_path / "predictions.csv", 10)) == 10
+    assert "clicks only" in get("project, logarithms").unavailable("svmlight")
 
 
 def test_a_setting_that_was_not_tried_is_measured_again(tmp_path):

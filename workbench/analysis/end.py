@@ -56,10 +56,14 @@ def _median(runs: list[Record]) -> Taken:
 
 
 def ratio(records: Sequence[Record], start: str) -> float | None:
-    """Return the seconds of the soonest competitor by those of the project; None if either is missing."""
-    found = taken(records, start)
-    others = [one.record["seconds"] for one in found.values() if one.record["side"] == "competitor"]
-    return min(others) / found["project"].record["seconds"] if others and "project" in found else None
+    """Return the seconds of the soonest competitor by those of the project at its best; None if either is missing."""
+    own, other = soonest(taken(records, start), "project"), soonest(taken(records, start), "competitor")
+    return other.record["seconds"] / own.record["seconds"] if own and other else None
+
+
+def soonest(found: Mapping[str, Taken], side: str) -> Taken | None:
+    """Return what the soonest candidate of a side takes, of those that `taken` gives; None without one."""
+    return next((one for one in found.values() if one.record["side"] == side), None)
 
 
 def reason_left_out(records: Sequence[Record], candidate: str) -> str:

@@ -232,11 +232,16 @@ def write_end(folder: str | Path, command: str = "") -> Path:
 def end_line(case: str, records: Sequence[Record], start: str) -> list[str]:
     """Return the seconds of the project and of the soonest competitor in a case from a start, and their ratio."""
     found = end.taken(records, start)
-    others = [name for name, one in found.items() if one.record["side"] == "competitor"]
-    own = _run_seconds(found["project"]) if "project" in found else "not reached"
+    own, other = end.soonest(found, "project"), end.soonest(found, "competitor")
     value = end.ratio(records, start)
-    best = [others[0], _run_seconds(found[others[0]])] if others else ["none reached it", ""]
-    return [case, start, own, *best, "" if value is None else formatting.format_number(value)]
+    best = [other.record["candidate"], _run_seconds(other)] if other else ["none reached it", ""]
+    return [
+        case,
+        start,
+        _run_seconds(own) if own else "not reached",
+        *best,
+        "" if value is None else formatting.format_number(value),
+    ]
 
 
 def _run_seconds(one: end.Taken) -> str:

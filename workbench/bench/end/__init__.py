@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,7 +29,9 @@ from workbench import store
 from workbench.analysis.end import within
 from workbench.bench.experiment import Progress, Record, Results
 from workbench.bench.shapes import BenchError
+from workbench.data import guess_columns
 from workbench.data.content import VARIABLE
+from workbench.data.tables.schema import Column
 
 PASSES = ({"passes": 1}, {"passes": 2}, {"passes": 4}, {"passes": 8}, {"passes": 16})
 """Settings of what goes over the rows again and again."""
@@ -108,16 +110,35 @@ PROJECT_SETTINGS: tuple[Mapping[str, Any], ...] = (
 )
 
 
-def project_commands(paths: Paths, setting: Mapping[str, Any]) -> Commands:
-    """Return the two commands that a user types."""
+def project_commands(is_logarithmic: bool, paths: Paths, setting: Mapping[str, Any]) -> Commands:
+    """Return the two commands that a user types, with a file of column kinds if numbers are taken as logarithms."""
     workbench, model = [sys.executable, "-m", "workbench"], str(paths.folder / "model")
     train = [*workbench, "train", str(paths.train), "--save", model]
+    train += ["--columns", str(write_columns(paths))] if is_logarithmic else []
     train += [text for name, value in setting.items() for text in PROJECT_OPTIONS[name](value)]
     apply = [*workbench, "apply", model, str(paths.held_out), "--out", str(paths.predictions)]
     return [("train", train), ("apply", apply)]
 
 
-register(Candidate("project", "project", project_commands, PROJECT_SETTINGS))
+def write_columns(paths: Paths) -> Path:
+    """Write the guessed kinds of the columns, but numbers as logarithms, as the scripts take them; return the path.
+
+    It is what a user writes by hand, before the clock starts.
+    """
+    columns, path = guess_columns(paths.train), paths.folder / "columns.toml"
+    kinds = [
+        Column(one.name, "number", "log", scaling="largest") if one.kind == "number" else one for one in columns.columns
+    ]
+    replace(columns, columns=tuple(kinds)).save(path)
+    return path
+
+
+register(Candidate("project", "project", partial(project_commands, False), PROJECT_SETTINGS))
+register(
+    Candidate(
+        "project, logarithms", "project", partial(project_commands, True), PROJECT_SETTINGS[:5], formats=("clicks",)
+    )
+)
 
 
 # Scripts of few lines with LIBLINEAR and SGDClassifier of scikit-learn, and with PyTorch's EmbeddingBag.
