@@ -62,7 +62,7 @@ def ratio(records: Sequence[Record], start: str) -> float | None:
 
 
 def soonest(found: Mapping[str, Taken], side: str) -> Taken | None:
-    """Return what the soonest candidate of a side takes, of those that `taken` gives; None without one."""
+    """Return the fastest candidate of a side ("project", "competitor") in the result of `taken`; None without one."""
     return next((one for one in found.values() if one.record["side"] == side), None)
 
 

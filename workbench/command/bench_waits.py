@@ -36,8 +36,8 @@ def bench_end(
     from workbench.reports.suites import write_end
 
     cases = choose_cases(tuple(format or ()), tuple(megabytes or ()), full)
-    with progress_line() as told:
-        is_whole = Runner(results, told).run(cases, candidate or ())
+    with progress_line() as progress:
+        is_whole = Runner(results, progress).run(cases, candidate or ())
     if store.is_stored(results / store.END.file):
         records = store.END.read(results)
         console.print(end_table(records))
