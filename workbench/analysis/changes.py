@@ -51,7 +51,7 @@ class Difference(Protocol):
 
     @property
     def pair(self) -> Pair:
-        """The configurations of both runs that are compared."""
+        """The configuration with its records in both runs that are compared."""
 
     @property
     def value(self) -> float:
@@ -71,12 +71,17 @@ class Drift(NamedTuple):
 
     @property
     def factor(self) -> float:
-        """Ratio of what everything takes in the second run to the first."""
+        """Time of the whole machine in the second run over that in the first, exp(`value`); 1.2 is 20 % slower."""
         return math.exp(self.value)
 
 
 def drift_of(steps: Sequence[Difference], pairs: Pairs) -> Drift:
-    """Return the drift between two runs; `steps` are the differences in the time of a step."""
+    """Return the drift between two runs: the log of after / before that all configurations have in common.
+
+    `steps` are the differences in the time of a step. Estimated by the median over configurations of unchanged code
+    (kind "cells", at least 4), else by the fixed reference work ("work"). Otherwise 0 with a standard deviation of
+    0.12: "machines" for two machines, "none" without evidence.
+    """
     if not pairs.is_one_machine:
         return Drift(0.0, DRIFT, "machines")
     same = np.array([step.value for step in steps if step.pair.is_same_code])
@@ -93,7 +98,10 @@ def drift_of(steps: Sequence[Difference], pairs: Pairs) -> Drift:
 
 
 def _work(rows: Iterable[Any]) -> np.ndarray:
-    """Return the logarithms of the seconds of the fixed work next to every round."""
+    """Return the natural logs of `seconds_sentinel` (fixed reference work) of all rounds of `rows`, float64 [rounds].
+
+    Values of 0 or less and disturbed rounds are left out.
+    """
     seconds = (value for row in rows for value in values_of(row, "seconds_sentinel").values())
     return np.log([value for value in seconds if value > 0])
 
@@ -128,7 +136,7 @@ class Change(NamedTuple):
 
     @property
     def minimum_detectable_ratio(self) -> float:
-        """Return the smallest slow-down that these rounds could have shown; inf with fewer than four rounds."""
+        """Smallest slow-down factor that these rounds could have detected; inf with fewer than four rounds."""
         return self.ratio.minimum_detectable_ratio if self.ratio.rounds >= INTERIM_ANALYSES[0] else math.inf
 
 
@@ -148,7 +156,7 @@ class Changes:
 
     @property
     def is_worse(self) -> bool:
-        """Return whether anything is significantly slower, needs more memory or no longer has a result."""
+        """Whether anything is significantly slower, needs significantly more memory, or has lost its result."""
         every = (*self.cells, *self.kernels, *self.memory)
         return bool(self.pairs.lost) or any(one.verdict == "slower" for one in every)
 
@@ -165,7 +173,11 @@ class _Difference(NamedTuple):
 
 
 def compare_runs(before: pd.DataFrame, after: pd.DataFrame, within: float = EQUIVALENCE_MARGIN) -> Changes:
-    """Compare two frames of trial records, pooled per configuration, and return the changes."""
+    """Compare two frames of trial records, `before` and `after`, pooled per configuration; return the `Changes`.
+
+    `within` is the factor up to which two times count as the same. Raises CompareError if it is not above 1, if a frame
+    is empty or if no configuration is in both.
+    """
     if not within > 1:
         raise CompareError(f"Configurations are the same within a factor above 1; {within:g} came.")
     pairs = pair_runs(before, after)
@@ -181,7 +193,7 @@ def compare_runs(before: pd.DataFrame, after: pd.DataFrame, within: float = EQUI
 
 
 def compare_step_times(pairs: Iterable[Pair], drift: Drift, within: float = EQUIVALENCE_MARGIN) -> list[Change]:
-    """Return the changes in the time of a step of these pairs; `CompareError` if a side of one has none."""
+    """Return the drift-corrected change in step time of each pair; CompareError if a side has no step time."""
     pairs = list(pairs)
     found = _differences(pairs, "seconds_step")
     if len(found) < len(pairs):
@@ -190,7 +202,7 @@ def compare_step_times(pairs: Iterable[Pair], drift: Drift, within: float = EQUI
 
 
 def _differences(pairs: Iterable[Pair], measure: str) -> list[_Difference]:
-    """Return the differences of those pairs in which both sides have the measure."""
+    """Return the log ratio after / before of `measure` (a time column) for each pair in which both sides have it."""
     found = []
     for pair in pairs:
         sides = [_by_run(values_of(row, measure)) for row in (pair.before, pair.after)]
@@ -207,7 +219,7 @@ def _differences(pairs: Iterable[Pair], measure: str) -> list[_Difference]:
 
 
 def _by_run(values: Mapping[tuple[str, int], float]) -> list[np.ndarray]:
-    """Return the logarithms of the values above zero, by run."""
+    """Return the natural logs of the positive values, a float64 array per run; `values` has keys (run, round)."""
     runs: dict[str, list[float]] = {}
     for (run, _), value in values.items():
         if value > 0:
@@ -216,14 +228,14 @@ def _by_run(values: Mapping[tuple[str, int], float]) -> list[np.ndarray]:
 
 
 def _variances(found: Sequence[_Difference]) -> list[float]:
-    """s^2 of each: of its own rounds and of the median configuration's."""
+    """Return the variance of a round's log time per difference: its own, shrunk towards the median of all (`PRIOR`)."""
     own = [one.squares / one.freedom for one in found if one.freedom]
     usual = max(float(np.median(own)) if own else 0.0, MIN_LOG_SD**2)
     return [max((PRIOR * usual + one.squares) / (PRIOR + one.freedom), MIN_LOG_SD**2) for one in found]
 
 
 def _by_cell(found: Sequence[_Difference], drift: Drift, within: float) -> list[Change]:
-    """Return the change of each configuration: its time ratio corrected for drift, with its interval and verdict."""
+    """Return the drift-corrected change of each configuration; ratios within the factor `within` are "same"."""
     changes = []
     for one, variance in zip(found, _variances(found), strict=True):
         spread = math.sqrt(variance * one.share + drift.deviation**2)
@@ -233,13 +245,17 @@ def _by_cell(found: Sequence[_Difference], drift: Drift, within: float) -> list[
 
 
 def _ratio(value: float, spread: float, freedom: int, among: int, rounds: int) -> Ratio:
-    """Return the ratio of that logarithm, the tails divided among so many."""
+    """Return exp(`value`) as a `Ratio` with its interval, Student's t with `freedom` degrees of freedom.
+
+    `value` is a log ratio, `spread` its standard deviation; the tail probability is divided by `among`, the number of
+    comparisons (Bonferroni).
+    """
     half = student_t(ALPHA_ONE_SIDED / max(among, 1), freedom) * spread
     return Ratio(math.exp(value), math.exp(value - half), math.exp(value + half), rounds, 2)
 
 
 def verdict(ratio: Ratio, within: float = EQUIVALENCE_MARGIN) -> str:
-    """Return a key of VERDICTS; ambiguous from fewer than four rounds of a side.
+    """Return a key of VERDICTS for a ratio after / before; "ambiguous" below four rounds of a side.
 
     >>> verdict(Ratio(1.02, 0.97, 1.07, 6, 2)), verdict(Ratio(2.0, 1.6, 2.5, 6, 2)), verdict(Ratio(1.2, 0.9, 1.6, 6, 2))
     ('same', 'slower', 'ambiguous')
@@ -252,10 +268,7 @@ def verdict(ratio: Ratio, within: float = EQUIVALENCE_MARGIN) -> str:
 
 
 def _by_kernel(pairs: Pairs, drift: Drift, within: float) -> list[Change]:
-    """Return the phases of all configurations that use a kernel, together.
-
-    Between them their scatter shows what one configuration hides.
-    """
+    """Return one drift-corrected change per kernel, over the pairs in which its phase takes >= 5 % of a step."""
     of_kernel: dict[str, list[tuple[_Difference, float]]] = {}
     for phase in PHASES:
         found = [
@@ -269,7 +282,7 @@ def _by_kernel(pairs: Pairs, drift: Drift, within: float) -> list[Change]:
 
 
 def _is_large(pair: Pair, phase: str) -> bool:
-    """Return whether a phase takes a notable share of a step in either run."""
+    """Return whether `phase` takes at least 5 % of the step time in either record of the pair."""
     shares = ((row[f"seconds_{phase}"] or 0.0) / (row["seconds_step"] or math.inf) for row in (pair.before, pair.after))
     return max(shares) >= SHARE
 
@@ -277,7 +290,11 @@ def _is_large(pair: Pair, phase: str) -> bool:
 def _combined_phases(
     name: str, own: Sequence[tuple[_Difference, float]], among: int, drift: Drift, within: float
 ) -> Change:
-    """Return the change of a phase over several configurations together."""
+    """Return the change named `name` of one kernel: the mean log ratio over the configurations that use it.
+
+    `own` has (difference, variance of a round) of each; `among` is the number of kernels, by which the tail probability
+    of the interval is divided; `within` is the factor up to which times count as the same.
+    """
     values = np.array([one.value for one, _ in own])
     expected = float(np.mean([variance * one.share for one, variance in own]))
     scatter = float(values.var(ddof=1)) if values.size > 1 else 0.0
@@ -288,7 +305,11 @@ def _combined_phases(
 
 
 def _in_memory(pairs: Pairs, within: float) -> list[Change]:
-    """Peak memory: other programs do not change it, and no machine drifts in it; its intervals tell."""
+    """Return the change in `bytes_peak` of each pair, without correction for drift, which memory does not have.
+
+    Pairs without a positive lower bound of memory on both sides are left out. The bounds of the ratio follow from those
+    of the two memory intervals; `within` is the factor up to which sizes count as the same.
+    """
     changes = []
     for pair in pairs.numbered:
         sides = [interval_of(row, "bytes_peak") for row in (pair.before, pair.after)]
@@ -302,13 +323,13 @@ def _in_memory(pairs: Pairs, within: float) -> list[Change]:
 
 
 def count_by_verdict(changes: Iterable[Change]) -> dict[str, int]:
-    """Return the number of changes by verdict."""
+    """Return {verdict: number of changes} with every key of VERDICTS, 0 included."""
     found = [change.verdict for change in changes]
     return {name: found.count(name) for name in VERDICTS}
 
 
 def largest_changes(changes: Iterable[Change], which: str = "slower") -> list[Change]:
-    """Return the changes with a given verdict, largest first."""
+    """Return the changes whose verdict is `which`, those with the largest factor in either direction first."""
     return sorted(
         (change for change in changes if change.verdict == which), key=lambda one: -abs(math.log(one.ratio.value))
     )
@@ -325,7 +346,7 @@ COLUMNS = ("configuration", "verdict", "after / before", "could have shown from"
 
 
 def headline(changes: Changes) -> str:
-    """Return the answer: what is slower, by how much, and how many configurations are what."""
+    """Return the answer in a few sentences: which kernels and configurations are slower, then the count per verdict."""
     slower, kernels = largest_changes(changes.cells), largest_changes(changes.kernels)
     if not changes.cells:
         return "Nothing can be compared: no configuration has a time in both runs that was measured anew."
@@ -347,8 +368,7 @@ def headline(changes: Changes) -> str:
 
 
 def sentences(changes: Changes) -> Iterator[str]:
-    """Yield the grounds: the drift, what is faster, memory, what is lost, what could have been seen, what was left
-    out."""
+    """Yield the details: drift, faster kernels, memory, lost results, detectable slow-downs, what was left out."""
     yield _drift(changes)
     for one in largest_changes(changes.kernels, "faster")[:NAMED]:
         yield f"Faster: the kernel {one.name}, {format_change(one)} as long, {_detectable(one)}."
@@ -360,14 +380,14 @@ def sentences(changes: Changes) -> Iterator[str]:
 
 
 def table(changes: Sequence[Change]) -> list[list[str]]:
-    """Return a row of texts for each change, as COLUMNS: slower, faster, ambiguous, same; largest changes first."""
+    """Return one row of four texts per change (see COLUMNS): slower, faster, ambiguous, same; largest first."""
     order = ("slower", "faster", "ambiguous", "same")
     ordered = sorted(changes, key=lambda one: (order.index(one.verdict), -abs(math.log(one.ratio.value))))
     return [[one.name, one.verdict, format_change(one), minimum_detectable_slowdown(one)] for one in ordered]
 
 
 def format_change(change: Change) -> str:
-    """Return the ratio of a change in words, with both ends where the interval is wide."""
+    """Return the factor after / before as text, such as "1.2 to 1.4 times"; "about 1.3 times" below four rounds."""
     return (
         formatting.format_times(change.ratio)
         if change.ratio.rounds >= INTERIM_ANALYSES[0]
@@ -376,12 +396,12 @@ def format_change(change: Change) -> str:
 
 
 def _is_or_are(some: Sequence[Change]) -> str:
-    """Return "is" for one change, "are" for several."""
+    """Return "is" for exactly one change, "are" for any other number."""
     return "is" if len(some) == 1 else "are"
 
 
 def _detectable(change: Change) -> str:
-    """Return where a change was seen: in one configuration or over several together."""
+    """Return "in NAME" for a change seen in one configuration, "over 5 configurations together" for several."""
     return (
         f"over {formatting.format_count(len(change.cells), 'configuration')} together"
         if len(change.cells) > 1
@@ -390,7 +410,7 @@ def _detectable(change: Change) -> str:
 
 
 def minimum_detectable_slowdown(change: Change) -> str:
-    """Return the smallest slow-down that could have been shown."""
+    """Return the smallest slow-down that could have been shown, such as "1.08 times", or "fewer than four rounds"."""
     return (
         f"{formatting.format_number(change.minimum_detectable_ratio, 2)} times"
         if math.isfinite(change.minimum_detectable_ratio)
@@ -399,7 +419,7 @@ def minimum_detectable_slowdown(change: Change) -> str:
 
 
 def _drift(changes: Changes) -> str:
-    """Return the sentence on the drift of the machine between the runs, and how it was found."""
+    """Return the sentence on the drift between the two runs and how it was estimated; warns from a factor of 1.1 on."""
     drift = changes.drift
     all_of_it = f"{formatting.format_number(drift.factor, 3)} times as long"
     machine = " That is a change of the machine, or of what no key tells, and is not looked for in the code."
@@ -416,7 +436,7 @@ def _drift(changes: Changes) -> str:
 
 
 def _memory(changes: Changes) -> Iterator[str]:
-    """Yield a sentence for each direction in which memory changed, with the largest change."""
+    """Yield up to two sentences, on more and on less memory, each with the number of configurations and the largest."""
     for which, word in (("slower", "more"), ("faster", "less")):
         some = largest_changes(changes.memory, which)
         if some:
@@ -429,7 +449,7 @@ def _memory(changes: Changes) -> Iterator[str]:
 
 
 def _lost_sentence(changes: Changes) -> Iterator[str]:
-    """Yield a sentence for each configuration that has no result in the second run; at most `NAMED`."""
+    """Yield a sentence per configuration without a result in the second run, at most five, then the count left."""
     lost = changes.pairs.lost
     for pair in lost[:NAMED]:
         reason = (pair.after["reason"] or "no reason given").rstrip(".")
@@ -439,10 +459,7 @@ def _lost_sentence(changes: Changes) -> Iterator[str]:
 
 
 def _detectable_sentence(changes: Changes) -> str:
-    """Return the smallest slow-down that could have been shown.
-
-    By configuration, and over the configurations of a kernel together.
-    """
+    """Return a sentence with the smallest slow-downs that could have been shown, per configuration and per kernel."""
     by_cell = sorted(cell.minimum_detectable_ratio for cell in changes.cells)
     text = f"Could have been shown: in a configuration alone slow-downs {_span(by_cell)}"
     by_kernel = sorted(changes.kernels, key=lambda one: one.minimum_detectable_ratio)
@@ -453,7 +470,7 @@ def _detectable_sentence(changes: Changes) -> str:
 
 
 def _span(visible: Sequence[float]) -> str:
-    """Return the smallest, median and largest detectable ratio as text."""
+    """Return the finite ones of ascending ratios as "from 1.2 times on (1.1 to 1.5)": median, least, largest."""
     known = [one for one in visible if math.isfinite(one)]
     if not known:
         return "of no size, from fewer than four rounds"
@@ -462,7 +479,7 @@ def _span(visible: Sequence[float]) -> str:
 
 
 def _excluded_sentence(changes: Changes) -> Iterator[str]:
-    """Yield sentences on what was left out: equal rows, too few rounds, disturbed rounds."""
+    """Yield a sentence for each cause of exclusion: identical records, too few rounds, disturbed, in one run only."""
     pairs = changes.pairs
     if pairs.again:
         yield (
@@ -503,8 +520,9 @@ def compare_external(
 ) -> list[ExternalComparison]:
     """Compare each external record with the fastest sparse and dense configuration of the settings that it states.
 
-    The drift between both sources is unknown, so the intervals include the differences between whole runs.
-    Raises CompareError if no configuration agrees, or those of several comparisons do. O(rows * configurations).
+    `frame` holds trial records of this project, `theirs` records of other tools with `seconds` per round; ratios are
+    theirs / ours. The drift between both sources is unknown, so the intervals include the differences between whole
+    runs. Raises CompareError if no configuration agrees, or those of several comparisons do. O(rows * configurations).
     """
     rows = [row for row in configurations.records(configurations.pool_rounds(frame)) if row["status"] == "ok"]
     pairs, labels = [], []
@@ -522,8 +540,10 @@ def compare_external(
 
 
 def _matching_cells(rows: Sequence[Record], their: Record) -> list[Record]:
-    """Return the records that have the settings an external record states; CompareError, with those there are, if
-    none.
+    """Return the records in `rows` with all settings that the external record `their` states (not None).
+
+    Raises CompareError if there is none, listing the values that exist, or if the records found belong to several
+    comparisons.
     """
     stated = {name: their[name] for name in external.SETTINGS if their[name] is not None}
     found = [row for row in rows if all(_is_alike(row, name, value) for name, value in stated.items())]
@@ -542,20 +562,20 @@ def _matching_cells(rows: Sequence[Record], their: Record) -> list[Record]:
 
 
 def _is_alike(row: Record, name: str, value: Any) -> bool:
-    """Return whether a record has a value of a setting; densities may differ by the share `NEAR`."""
+    """Return whether a record has `value` in the setting `name`; a measured density may differ by 2 %."""
     if name != "density":
         return row[name] == value
     return row[name] == value or abs((row["density_measured"] or 0.0) / value - 1) <= NEAR
 
 
 def _best_of(rows: Sequence[Record]) -> list[Record]:
-    """Return the fastest sparse and the fastest dense record, without a side that has none."""
+    """Return [fastest sparse, fastest dense] by `seconds_step`; a side without records is left out."""
     sides = ([row for row in rows if not configurations.is_dense(row)], configurations.dense_rows(rows))
     return [min(side, key=lambda row: row["seconds_step"]) for side in sides if side]
 
 
 def external_table(held: Iterable[ExternalComparison]) -> list[list[str]]:
-    """Return a row each, as COLUMNS; the verdict is that of theirs."""
+    """Return a row of five texts per comparison (see EXTERNAL_COLUMNS); the verdict is on the external tool."""
     return [
         [one.who, one.against, one.change.verdict, format_change(one.change), minimum_detectable_slowdown(one.change)]
         for one in held
@@ -563,7 +583,7 @@ def external_table(held: Iterable[ExternalComparison]) -> list[list[str]]:
 
 
 def external_notes(held: Sequence[ExternalComparison]) -> list[str]:
-    """Return the sentences that hold for all of the table."""
+    """Return the one or two sentences that apply to the whole table of external comparisons."""
     lines = ["Verdicts are those of theirs. Their times and ours are no neighbours, so intervals are wider."]
     if not all(one.is_one_machine for one in held):
         lines.append("Some of theirs are of another machine, or name none: what is compared is both, machine and code.")

@@ -36,54 +36,70 @@ class Entry:
 
     @property
     def is_ours(self) -> bool:
-        """Whether it is one of ours, sparse or dense."""
+        """Whether the candidate belongs to this project, sparse or dense (`side` "ours" in its first record)."""
         return self.settings[0]["side"] == "ours"
 
     @property
     def is_dense(self) -> bool:
-        """Whether it is the dense baseline of ours."""
+        """Whether the candidate is this project's dense baseline (`is_dense` of its first settings record)."""
         return bool(self.settings[0]["is_dense"])
 
     @property
     def by_round(self) -> dict[tuple[Any, Any], float]:
-        """Seconds to the target by round, as of one run: each is of processes of its own, whenever it was measured."""
+        """Seconds to the target, as a dict keyed by ("", (run, round)); rounds without a number are left out.
+
+        The first key part is the same for all rounds, because each round ran in separate processes: `ratio_of` then
+        treats them as rounds of one run.
+        """
         known = (row for row in self.rounds if _is_number(row["seconds"]))
         return {("", (row["run"], row["round"])): row["seconds"] for row in known}
 
     @property
     def seconds(self) -> tuple[float, float, float] | None:
-        """(median, least, most) of the rounds; None if the target was not reached."""
+        """(median, minimum, maximum) of the seconds to the target over the rounds; None if no round reached it."""
         found = list(self.by_round.values())
         return (float(np.median(found)), min(found), max(found)) if found else None
 
     @property
     def value_best(self) -> float | None:
-        """The best value of all settings; None without a point."""
+        """The best `value_best` of all settings: the largest if `larger_is_better`, else the smallest.
+
+        None if none is known.
+        """
         values = [row["value_best"] for row in self.settings if _is_number(row["value_best"])]
         return (max if self.larger_is_better else min)(values, default=None)
 
     @property
     def seconds_once(self) -> float | None:
-        """Seconds of the soonest setting, tried once; None if none reached the target."""
+        """Least seconds after which a settings training (each run once) first reached the target.
+
+        None if none reached it.
+        """
         return min((point[0] for row in self.settings if (point := self._reached(row))), default=None)
 
     @property
     def seconds_staying(self) -> float | None:
-        """Seconds from which on the soonest setting, tried once, stays at the target to the end; None if none does."""
+        """Least seconds from which on a settings training stays at the target until its last point; None if none does.
+
+        Only the settings trainings, each run once, are looked at, not the rounds.
+        """
         return min((since for row in self.settings if (since := self._stays(row)) is not None), default=None)
 
     def _is_there(self, point: Sequence[Any]) -> bool:
-        """Return whether a point (seconds, value, ...) reaches the target."""
+        """Return whether a curve point (seconds, value, ...) reaches the target: value >= target, or <= for a loss.
+
+        False if there is no target, or if the value is None, NaN or pandas.NA.
+        """
         if self.target is None or not _is_number(point[1]):
             return False
         return bool(point[1] >= self.target if self.larger_is_better else point[1] <= self.target)
 
     def _reached(self, row: Record) -> Sequence[float] | None:
-        """Return the first point of a training that reaches the target, or None."""
+        """Return the first point (seconds, value, ...) of `row["curve"]` that reaches the target; None if none does."""
         return next((point for point in row["curve"] or [] if self._is_there(point)), None)
 
     def _stays(self, row: Record) -> float | None:
-        """Return the seconds of the first of the last points that are all at the target."""
+        """Return the seconds from which on all points of `row["curve"]` are at the target; None if the last is not."""
         since = None
         for point in reversed(row["curve"] or []):
             if not self._is_there(point):
@@ -93,8 +109,10 @@ class Entry:
 
     @property
     def best(self) -> Record | None:
-        """Return the record of the setting that reached the target first, else of the setting that came closest; None
-        if there are no records."""
+        """The settings record that first reached the target; if none did, that with the best `value_best`.
+
+        None if no settings record has a number in `value_best`.
+        """
         known = [row for row in self.settings if _is_number(row["value_best"])]
         reached = [(point[0], row) for row in known if (point := self._reached(row))]
         if reached:
@@ -104,7 +122,10 @@ class Entry:
 
     @property
     def state(self) -> str:
-        """Reason why there are no seconds, in a few words; "" if there are."""
+        """Short reason why there is no time to the target, such as "would need 12 GB"; "" if `seconds` is known.
+
+        Other examples: "about 3.1 s, tried once", "rounds not run yet", "failed: ...", "not reached in 60 s".
+        """
         if self.seconds:
             return ""
         if self.seconds_once is not None:
@@ -119,7 +140,7 @@ class Entry:
         return f"would need {formatting.format_bytes(needed)}" if _is_number(needed) else ended["reason"]
 
     def _not_reached(self) -> str:
-        """End of the training that came furthest without reaching the target."""
+        """Return how the best training ended short of the target, as "not reached; no gain any more after 3.1 s"."""
         best = self.best or {}
         last = formatting.format_seconds(best["curve"][-1][0], 2) if best else ""
         if self.seconds_left is not None:
@@ -131,7 +152,10 @@ class Entry:
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds after which its furthest setting was left, others being ahead; None if it ended otherwise."""
+        """Seconds after which the best setting was stopped early because other settings were ahead.
+
+        None if it ended otherwise.
+        """
         best = self.best
         if best is None or best["left"] != "limit" or not best["seconds_rung"] < best["seconds_limit"]:
             return None
@@ -149,32 +173,41 @@ class CaseResult:
 
     @property
     def name(self) -> str:
-        """Name of the case, as its rows have it."""
+        """Name of the case: the `case` column of its record."""
         return str(self.row["case"])
 
     @property
     def quality(self) -> str:
-        """The target in words, such as "AUC ≥ 0.81"; "" if there is none."""
+        """The target as text: measure, sign and value, such as "AUC ≥ 0.81" or "log loss ≤ 0.3".
+
+        "" if there is none.
+        """
         sign = "≥" if self.row["larger_is_better"] else "≤"
         return "" if self.target is None else f"{self.row['measure']} {sign} {formatting.format_number(self.target, 4)}"
 
     @property
     def furthest(self) -> Entry | None:
-        """The candidate that came to the best value with any setting."""
+        """The entry with the best `value_best` (largest or smallest, as the measure requires).
+
+        None if none has a value.
+        """
         able = [entry for entry in self.entries if entry.value_best is not None]
         sign = -1 if self.row["larger_is_better"] is True else 1
         return min(able, key=lambda entry: sign * (entry.value_best or 0.0), default=None)
 
     def fastest(self, kind: str) -> Entry | None:
-        """Return the fastest that reached the target of a kind: sparse, dense (both ours) or competitor."""
+        """Return the entry of a kind with the smallest median seconds to the target; None if none reached it.
+
+        `kind` is "sparse" or "dense" (both of this project) or "rival" (a competitor), as `kind_of` returns it.
+        """
         able = [entry for entry in self.entries if kind_of(entry) == kind and entry.seconds]
         return min(able, key=lambda entry: (entry.seconds or (0.0,))[0], default=None)
 
     @property
     def left_too_soon(self) -> list[Entry]:
-        """Settings that did not reach the target and were left before the fastest of their kind was there.
+        """Entries without the target that were stopped earlier than the fastest entry of their kind needed to reach it.
 
-        They might have been faster: nobody of that kind is called the fastest then.
+        They might have been faster, so `ratio` and `ratio_staying` are None if there is any.
         """
         found = []
         for entry in self.entries:
@@ -186,7 +219,10 @@ class CaseResult:
 
     @property
     def ratio(self) -> Ratio | None:
-        """Seconds of the fastest competitor by those of the fastest sparse one of ours; None if either is not known."""
+        """Seconds of the fastest competitor over those of the fastest sparse candidate; above 1, sparse is faster.
+
+        None if either did not reach the target, or if `left_too_soon` is not empty.
+        """
         sparse, competitor = self.fastest("sparse"), self.fastest("rival")
         if sparse is None or competitor is None or self.left_too_soon:
             return None
@@ -194,25 +230,32 @@ class CaseResult:
 
     @property
     def ratio_staying(self) -> float | None:
-        """The same of seconds from which on the measure stays at the target, of settings tried once."""
+        """Competitor over sparse, of the least seconds from which on a training stays at the target; settings run once.
+
+        None if no candidate of either kind stays there, or if `left_too_soon` is not empty.
+        """
         sparse, competitor = self._soonest_staying("sparse"), self._soonest_staying("rival")
         return None if sparse is None or competitor is None or self.left_too_soon else competitor / sparse
 
     def _soonest_staying(self, kind: str) -> float | None:
-        """Return the least seconds from which on a candidate of `kind` stays at the target; None if none does."""
+        """Return the least `seconds_staying` of the entries of `kind` ("sparse", "dense", "rival").
+
+        None if none stays.
+        """
         seconds = (entry.seconds_staying for entry in self.entries if kind_of(entry) == kind)
         return min((second for second in seconds if second), default=None)
 
 
 def kind_of(entry: Entry) -> str:
-    """Return the kind of a candidate: sparse or dense, both of ours, or competitor."""
+    """Return the kind of an entry: "sparse" or "dense" for this project's candidates, "rival" for a competitor."""
     return "rival" if not entry.is_ours else "dense" if entry.is_dense else "sparse"
 
 
 def newest_records(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the newest row of each key, of those of a candidate's newest code in each case.
+    """Return a frame of training records without outdated ones; `frame` must be in the order written.
 
-    `frame` has the order written.
+    Of each `key` the last record is kept, and of each (case, candidate) only records with the `source` (code version)
+    of the last one.
     """
     rows = {row["key"]: row for row in records(frame)}.values()
     newest = {_trained(row): row["source"] for row in rows}
@@ -220,14 +263,15 @@ def newest_records(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _trained(row: Record) -> tuple:
-    """Case and candidate of a row."""
+    """Return (case, held_out, machine, threads, contender) of a record: the identity of a candidate within a case."""
     return *(row[name] for name in CASE), row["contender"]
 
 
 def by_tolerance(frame: pd.DataFrame) -> dict[float, list[CaseResult]]:
-    """Return the cases of a frame at each tolerance of its rounds, tightest first.
+    """Return {tolerance: results of all cases}, ascending, so the tightest tolerance comes first.
 
-    At that of older rounds without any.
+    `frame` holds training records in the order written; outdated ones are dropped. Tolerances are those of the records
+    of stage "rounds", as fractions; without any it is 0.01 alone.
     """
     by_case: dict[tuple, list[Record]] = {}
     for row in (every := records(newest_records(frame))):
@@ -237,12 +281,15 @@ def by_tolerance(frame: pd.DataFrame) -> dict[float, list[CaseResult]]:
 
 
 def _tolerance(row: Record) -> float:
-    """Return the tolerance of a record; records of before it was stored had the usual one."""
+    """Return the `tolerance` of a record as a fraction, 0.01 if the column is empty (older records)."""
     return float(row["tolerance"]) if _is_number(row["tolerance"]) else OLD
 
 
 def _make_case(rows: Sequence[Record], tolerance: float) -> CaseResult:
-    """Return the result of one data set and model at a tolerance, with an entry for each candidate."""
+    """Return the `CaseResult` of the records of one case at a tolerance, with one `Entry` per candidate.
+
+    The target is that of the last round at this tolerance (None without rounds); rounds to another target are left out.
+    """
     settings = [row for row in rows if row["stage"] == "settings"]
     rounds = [row for row in rows if row["stage"] == "rounds" and _tolerance(row) == tolerance]
     target = rounds[-1]["target"] if rounds else None
@@ -263,7 +310,7 @@ def _make_case(rows: Sequence[Record], tolerance: float) -> CaseResult:
 
 
 def format_tolerance(tolerance: float) -> str:
-    """Return a tolerance in words.
+    """Return a tolerance, a fraction, as per cent.
 
     >>> format_tolerance(0.003), format_tolerance(0.01)
     ('0.3 %', '1 %')
@@ -272,7 +319,7 @@ def format_tolerance(tolerance: float) -> str:
 
 
 def format_ratio(ratio: Ratio | None) -> str:
-    """Return a ratio with its interval.
+    """Return a ratio with its interval as text, two significant digits; "" for None.
 
     >>> format_ratio(Ratio(2.04, 1.5, 2.8))
     '2 x (1.5 to 2.8)'
@@ -302,15 +349,19 @@ ByTolerance = Mapping[float, Sequence[CaseResult]]
 
 
 def list_targets(found: ByTolerance) -> list[Goal]:
-    """Return the goals of the cases, and what was reached.
+    """Return the three performance targets of trainings, with what was measured: each binary case, all binary, softmax.
 
-    Each is met if it is at every tolerance, so that none decides alone.
+    A goal counts as met only if it is met at every tolerance in `found` ({tolerance: cases}).
     """
     return [_met_at_all_tolerances(found, goal) for goal in (_each_binary, _together_binary, _each_softmax)]
 
 
 def _met_at_all_tolerances(found: ByTolerance, goal: Callable[[Sequence[CaseResult]], Goal]) -> Goal:
-    """Return one target for all tolerances: met if it is met at each."""
+    """Return one `Goal` over all tolerances: met only if it is known and met at each.
+
+    `goal` makes the goal of the cases of one tolerance. `measured` then lists all tolerances; with one tolerance, or if
+    none is known, the goal of the first tolerance is returned unchanged.
+    """
     each = {tolerance: goal(cases) for tolerance, cases in found.items()}
     known = {tolerance: one for tolerance, one in each.items() if one.met is not None}
     first = next(iter(each.values()))
@@ -321,28 +372,31 @@ def _met_at_all_tolerances(found: ByTolerance, goal: Callable[[Sequence[CaseResu
 
 
 def _binary(cases: Sequence[CaseResult]) -> list[CaseResult]:
-    """Return the cases of binary classification."""
+    """Return the cases whose record has the model "logistic" (binary classification)."""
     return [case for case in cases if case.row["model"] == BINARY]
 
 
 def _each_binary(cases: Sequence[CaseResult]) -> Goal:
-    """Return the target for each binary data set against its fastest competitor."""
+    """Return the goal that in each binary case sparse is at least 5 times as fast as the fastest competitor."""
     return _targets_of_each("each set of yes or no, against the fastest competitor", _binary(cases), EACH)
 
 
 def _together_binary(cases: Sequence[CaseResult]) -> Goal:
-    """Return the target for all binary data sets together, by the geometric mean."""
+    """Return the goal that the geometric mean of the competitor / sparse ratios of all binary cases is at least 10."""
     return _targets_of_mean("sets of yes or no together, geometric mean", _binary(cases), TOGETHER)
 
 
 def _each_softmax(cases: Sequence[CaseResult]) -> Goal:
-    """Return the target for softmax on the standard library's text, against the fastest competitor."""
+    """Return the goal that sparse is at least 5 times as fast in the softmax case of the data set "stdlib"."""
     text = [case for case in cases if case.row["model"] == "softmax" and case.row["dataset"] == "stdlib"]
     return _targets_of_each("softmax on the standard library, against the fastest competitor", text, SOFTMAX)
 
 
 def _targets_of_each(what: str, cases: Sequence[CaseResult], wanted: float) -> Goal:
-    """Return the target that each case's ratio is at least `wanted`; not met if sparse misses a case's quality."""
+    """Return the goal, named `what`, that each case's competitor / sparse ratio is at least `wanted`.
+
+    `met` is False if sparse misses the target of a case that a competitor reaches, and None if no case has a ratio.
+    """
     lost = [case.name for case in cases if not case.fastest("sparse") and case.fastest("rival")]
     known = sorted((case.ratio.value, case.name) for case in cases if case.ratio)
     if lost:
@@ -356,7 +410,10 @@ def _targets_of_each(what: str, cases: Sequence[CaseResult], wanted: float) -> G
 
 
 def _targets_of_mean(what: str, cases: Sequence[CaseResult], wanted: float) -> Goal:
-    """Return the target that the geometric mean of the ratios is at least `wanted`, every case measured."""
+    """Return the goal, named `what`, that the geometric mean of the cases' ratios is at least `wanted`.
+
+    Met only if every case has a ratio; `met` is None if no case has one.
+    """
     known = [case.ratio.value for case in cases if case.ratio]
     mean = geometric_mean(known)
     if mean is None:
@@ -369,12 +426,12 @@ def _targets_of_mean(what: str, cases: Sequence[CaseResult], wanted: float) -> G
 
 
 def ratio_touching(case: CaseResult) -> float | None:
-    """Return the seconds to the first touch of the target, competitor by sparse."""
+    """Return competitor / sparse of the seconds until the target is first reached; None if unknown."""
     return case.ratio.value if case.ratio else None
 
 
 def ratio_staying(case: CaseResult) -> float | None:
-    """Return the seconds from which on the measure stays at the target, competitor by sparse."""
+    """Return competitor / sparse of the seconds from which on the measure stays at the target; None if unknown."""
     return case.ratio_staying
 
 
@@ -382,19 +439,29 @@ Reading = Callable[[CaseResult], float | None]
 
 
 def ratios_at_all_tolerances(found: ByTolerance, reading: Reading) -> dict[str, list[float]]:
-    """Return the ratios of each case by tolerance, for cases with a ratio at every tolerance."""
+    """Return {case name: its ratios in the order of the tolerances}, only for cases with a ratio at every tolerance.
+
+    `reading` gets a `CaseResult` and returns its ratio or None.
+    """
     every = {each[0].name: list(map(reading, each)) for each in zip(*found.values(), strict=True)}
     return {name: [one for one in each if one is not None] for name, each in every.items() if None not in each}
 
 
 def mean_ratios(found: ByTolerance, reading: Reading = ratio_touching) -> list[float | None]:
-    """Return the geometric mean of the ratios at each tolerance, over the cases that have one at every tolerance."""
+    """Return the geometric mean over cases at each tolerance, in the order of `found`.
+
+    Cases lacking a ratio are left out. A case must have a ratio (by `reading`) at every tolerance. All None if no case
+    has.
+    """
     each = list(ratios_at_all_tolerances(found, reading).values())
     return [geometric_mean(ratios) for ratios in zip(*each, strict=True)] if each else [None] * len(found)
 
 
 def tolerance_sensitivity(found: ByTolerance) -> str:
-    """Statement of how far the choice of the tolerance moves the geometric mean, and the case that it moves most."""
+    """Return sentences on how much the tolerance moves the geometric mean of the ratios, and which case it moves most.
+
+    If there is one tolerance, or no case has a ratio at all of them, the text says that this is unknown.
+    """
     if len(found) < 2:
         only = format_tolerance(next(iter(found)))
         return f"The target was within {only} alone: how far that choice moves the ratios is not known."
@@ -412,12 +479,15 @@ def tolerance_sensitivity(found: ByTolerance) -> str:
 
 
 def _spread(ratios: Sequence[float]) -> float:
-    """Return the largest ratio over the smallest."""
+    """Return the largest ratio divided by the smallest; at least one positive value is needed."""
     return max(ratios) / min(ratios)
 
 
 def _join_names(found: ByTolerance, ratios: Sequence[float]) -> str:
-    """Return each tolerance's ratio as text, "2.1 x at 1 %, ..."."""
+    """Return the ratios with their tolerances as text, such as "2.1 x at 0.3 % and 1.9 x at 1 %".
+
+    `ratios` are in the order of the tolerances in `found`; ValueError if the lengths differ.
+    """
     each = zip(found, ratios, strict=True)
     return formatting.join_items(
         f"{formatting.format_number(value, 2)} x at {format_tolerance(tolerance)}" for tolerance, value in each
@@ -425,7 +495,12 @@ def _join_names(found: ByTolerance, ratios: Sequence[float]) -> str:
 
 
 def table(found: ByTolerance) -> tuple[tuple[str, ...], list[list[str]]]:
-    """Return columns and lines of the ratios of each case, by first touch and staying, then their geometric means."""
+    """Return (column names, rows of text cells).
+
+    Each case's ratios at each tolerance, the last row the geometric means. The columns are "case", one per tolerance
+    ("0.3 %") for the first time at the target, then one per tolerance for staying there ("0.3 %, staying"). Unknown
+    ratios are "".
+    """
     columns = (
         "case",
         *map(format_tolerance, found),
@@ -440,5 +515,5 @@ def table(found: ByTolerance) -> tuple[tuple[str, ...], list[list[str]]]:
 
 
 def _shown(values: Iterable[float | None]) -> list[str]:
-    """Return ratios as text, "2.1 x"; "" for None."""
+    """Return ratios as text with two significant digits, such as "2.1 x"; "" for None."""
     return ["" if value is None else f"{formatting.format_number(value, 2)} x" for value in values]
