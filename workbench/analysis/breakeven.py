@@ -52,14 +52,14 @@ class ByBytes(NamedTuple):
 
     @property
     def place(self) -> str:
-        """The density in words, as it goes on a sentence, or that there is none."""
+        """Clause on where the break-even is, such as "it is at 50 % density", or the text why there is none."""
         if self.density is None:
             return self.text
         return f"it is at {self.text}{', beyond what was measured' if self.is_beyond else ''}"
 
     @property
     def text(self) -> str:
-        """The density in words, or that there is none."""
+        """The density as text, such as "50 % density"; without one, which side is smaller, or that both are alike."""
         if self.is_level:
             return "the two are alike within 2 %"
         if self.density is None:
@@ -68,9 +68,11 @@ class ByBytes(NamedTuple):
 
 
 def breakeven_by_bytes(sparse: Iterable[Record], dense: Iterable[Record]) -> ByBytes | None:
-    """Return the break-even in memory by bytes of one sparse configuration against the best of dense candidates.
+    """Return the break-even by predicted bytes of one sparse configuration against the smallest dense candidate.
 
-    None without predictions at two densities of both. O(rows).
+    `sparse` are the records of one configuration, `dense` those of all dense candidates. The smallest candidate may
+    differ from one density to the next; only candidates predicted at every density of `sparse` count. None if `sparse`
+    has fewer than two densities or no candidate is left. O(rows).
     """
     mine = _predicted_by_density(sparse)
     heads = {line: rows[0] for line, rows in configurations.dense_lines(dense).items()}
@@ -91,11 +93,10 @@ def breakeven_by_bytes(sparse: Iterable[Record], dense: Iterable[Record]) -> ByB
 
 
 def breakeven_by_bytes_clause(sparse: Sequence[Record], dense: Sequence[Record]) -> str:
-    """Return break-even by bytes against a dense array, and against the dense candidate of fewest bytes if that is
-    another.
+    """Return the clause on the break-even by predicted bytes against a dense array; "" without predictions.
 
-    Data that are held as CSR on both sides differ by their batches alone, so the array comes first. "" without
-    predictions.
+    If another dense candidate has fewer bytes than the array (data held as CSR, for example), the clause also gives the
+    break-even against that one.
     """
     best = breakeven_by_bytes(sparse, dense)
     if best is None:
@@ -108,14 +109,14 @@ def breakeven_by_bytes_clause(sparse: Sequence[Record], dense: Sequence[Record])
 
 
 def _density_of_zero(x: Sequence[float], y: Sequence[float]) -> float | None:
-    """Return the crossing of zero by the line through two points; None if it does not rise."""
+    """Return the x at which the line through two points (`x`, `y`) crosses zero; None if it does not rise."""
     if y[1] <= y[0]:
         return None
     return float(x[0] - y[0] * (x[1] - x[0]) / (y[1] - y[0]))
 
 
 def _predicted_by_density(rows: Iterable[Record]) -> dict[float | None, tuple[float, float]]:
-    """Return the density measured and the least predicted bytes, by the density asked for."""
+    """Return {requested density: (measured density, least predicted bytes)}; records without either are left out."""
     found: dict[float | None, tuple[float, float]] = {}
     for row in rows:
         density, size = configurations.density_of(row), number_or_none(row.get(PREDICTED))
@@ -126,7 +127,10 @@ def _predicted_by_density(rows: Iterable[Record]) -> dict[float | None, tuple[fl
 
 
 def _sentence(found: ByBytes, row: Record) -> str:
-    """Return clause about a break-even by bytes, with the bytes of an entry and of a place of the row's types."""
+    """Return the clause on a break-even by bytes, with the bytes of a CSR entry and a dense element of the row's types.
+
+    An example is "by bytes, 8 an entry against 4 a place of a dense array, it is at 50 % density".
+    """
     value = 8 if row.get("dtype") == "float64" else 4
     index = 8 if row.get("index_dtype") == "int64" else 4
     rule = f"by bytes, {value + index} an entry against {value} a place of a dense array"
@@ -179,28 +183,30 @@ class BreakEven:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Settings of the group and of the configuration together, as a row has them."""
+        """Settings of the group and of the configuration in one dict, with the names of record columns."""
         return self.group | self.line
 
     @property
     def is_range(self) -> bool:
-        """Whether the break-even is known to a factor of two at best, so that a range is shown."""
+        """Whether a crossing's upper bound is at least twice its lower one, so that only the range is shown."""
         return _is_range(self.status, self.low, self.high)
 
     @property
     def place(self) -> str:
-        """The break-even as text, as precisely as it is known; "" without a crossing."""
+        """The break-even as text, such as "at 8.2 % density", with no more digits than are known.
+
+        "" without a crossing.
+        """
         if self.status != "crossing" or self.low is None or self.high is None:
             return ""
         return formatting.format_breakeven(self.density, self.low, self.high)
 
 
 def breakeven(frame: pd.DataFrame, measure: str = "seconds_step") -> list[BreakEven]:
-    """Return the break-even of each sparse configuration in each group of a frame, in the order of
-    `configurations.groups`.
+    """Return the break-even of each sparse configuration of each group, in the order of `configurations.groups`.
 
-    `measure` is a column in seconds or bytes. O(groups * configurations * densities * rounds). ValueError for a column
-    that is neither.
+    `frame` holds trial records. `measure` is a column in seconds or bytes; ValueError for any other. O(groups *
+    configurations * densities * rounds).
     """
     if not measure.startswith(("seconds_", "bytes_")) or measure not in frame.columns:
         known_names = [name for name in frame.columns if name.startswith(("seconds_", "bytes_"))]
@@ -209,7 +215,10 @@ def breakeven(frame: pd.DataFrame, measure: str = "seconds_step") -> list[BreakE
 
 
 def breakevens_of_group(group: configurations.Group, measure: str) -> list[BreakEven]:
-    """Return the break-evens of one group of configurations."""
+    """Return one break-even per sparse configuration of a group, in `measure`; for bytes also by predicted bytes.
+
+    The sentence of a configuration that trained a worse model says so.
+    """
     dense, worse = configurations.dense_rows(group.rows), {id(row) for row, _ in trained_worse(group.rows)}
     evens = []
     for rows, contests in records_and_contests(group, measure):
@@ -222,14 +231,14 @@ def breakevens_of_group(group: configurations.Group, measure: str) -> list[Break
 
 
 def records_and_contests(group: configurations.Group, measure: str) -> Iterator[tuple[list[Record], list[Contest]]]:
-    """Return the records of each sparse configuration of a group and its contests with dense, ascending in density."""
+    """Yield (records, contests with dense in `measure`) of each sparse configuration; contests ascend in density."""
     dense = configurations.dense_rows(group.rows)
     for rows in configurations.sparse_lines(group.rows).values():
         yield rows, contests_of(rows, dense, measure)
 
 
 def _quality_warning(rows: list[Record], worse: list[Record]) -> str:
-    """End of the sentence about a line of which some rows trained a worse model."""
+    """Return the end of a sentence: at which densities `worse`, some of `rows`, trained a worse model; "." if none."""
     if not worse:
         return "."
     at = formatting.join_items(formatting.format_density(configurations.density_of(row) or 0.0) for row in worse)
@@ -240,7 +249,10 @@ def _quality_warning(rows: list[Record], worse: list[Record]) -> str:
 def _breakeven_of_line(
     group: configurations.Group, rows: list[Record], contests: list[Contest], dense: list[Record], measure: str
 ) -> BreakEven:
-    """Return the break-even of one sparse configuration with dense in a measure; its status says why there is none."""
+    """Return the break-even of one sparse configuration, given its contests in ascending density.
+
+    Without a crossing `status` (a key of STATUSES) says why; `density` is None if only a range is known.
+    """
     compared = [contest for contest in contests if contest.ratio is not None and contest.density]
     if not compared:
         status, ends = _without_ratios(rows, dense, contests)
@@ -255,9 +267,9 @@ def _breakeven_of_line(
 
 
 def contests_of(rows: Sequence[Record], dense: Sequence[Record], measure: str) -> list[Contest]:
-    """Return the rows of one line against the dense rows of the same asked density, rising.
+    """Return the contests of one sparse configuration with the dense records of the same requested density, ascending.
 
-    If several rows share a density (other seeds, other learning rates) the best stands for them.
+    If several records share a density (other seeds, other learning rates) the best of them is compared.
     """
     baseline = configurations.by_density(dense)
     contests = [
@@ -267,12 +279,16 @@ def contests_of(rows: Sequence[Record], dense: Sequence[Record], measure: str) -
 
 
 def _is_range(status: str, low: float | None, high: float | None) -> bool:
-    """Return whether a crossing has bounds so far apart that it is given as a range."""
+    """Return whether the status is "crossing" with an upper bound at least `RANGE` (2) times the lower one."""
     return status == "crossing" and low is not None and high is not None and high >= formatting.RANGE * low
 
 
 def locate_crossing(compared: list[Contest]) -> tuple[str, Bounds]:
-    """Return the status and (density, lower, upper) of the crossing of two or more contests that have a ratio."""
+    """Return (status, (density, lower, upper)) from two or more contests with a ratio, ascending in density.
+
+    `status` is a key of STATUSES: "crossing" if sparse wins first and dense after it. Of the three densities those that
+    the status does not define are None.
+    """
     decided = [one for one in compared if one.verdict in ("sparse", "dense")]
     if not decided:
         status = "level" if all(one.verdict == "level" for one in compared) else "inconclusive"
@@ -290,7 +306,11 @@ def locate_crossing(compared: list[Contest]) -> tuple[str, Bounds]:
 
 
 def _crossing(compared: list[Contest]) -> tuple[float, float, float]:
-    """Return (density, low, high) where sparse wins at first and dense at last; it lies between these two verdicts."""
+    """Return (density, lower, upper) at which the ratio is 1; sparse must win first and dense last.
+
+    The density is interpolated linearly in log ratio over log density, after a monotone fit; the bounds are where those
+    of the ratio's interval cross 1. All lie between the last win of sparse and the first of dense.
+    """
     verdicts = [one.verdict for one in compared]
     won, lost = len(verdicts) - 1 - verdicts[::-1].index("sparse"), verdicts.index("dense")
     x = np.log([one.density or 0.0 for one in compared])
@@ -309,20 +329,27 @@ def _crossing(compared: list[Contest]) -> tuple[float, float, float]:
 
 
 def _log(ratio: float) -> float:
-    """Return log(ratio), clipped to a finite range."""
+    """Return the natural log of a ratio, clipped to [-700, 700]; 0 and inf are allowed."""
     with np.errstate(divide="ignore"):
         return float(np.clip(np.log(ratio), -FARTHEST, FARTHEST))
 
 
 def _zero_crossing(x: np.ndarray, y: np.ndarray) -> float:
-    """Return where a line through points, negative at first and positive at last, crosses zero."""
+    """Return the x at which the polyline through (`x`, `y`), float64 [points], first turns positive.
+
+    `y` must not be positive at first and positive later; `x` ascends.
+    """
     after = int(np.argmax(y > 0))
     (x0, x1), (y0, y1) = x[after - 1 : after + 1], y[after - 1 : after + 1]
     return float(x0 + (x1 - x0) * y0 / (y0 - y1))
 
 
 def _without_ratios(rows: list[Record], dense: list[Record], contests: list[Contest]) -> tuple[str, Bounds]:
-    """Return status and (density, low, high) where no density has a number of both sides."""
+    """Return (status, (density, lower, upper)) if no density has a measured number of both sides.
+
+    "feasible" if sparse ran where dense did not fit (lower is the highest such density), "infeasible" if only dense
+    ran, else "no_baseline".
+    """
     fits = [contest.density for contest in contests if contest.verdict == "sparse" and contest.density]
     if fits:
         return "feasible", (None, max(fits), None)
@@ -337,7 +364,11 @@ def _without_ratios(rows: list[Record], dense: list[Record], contests: list[Cont
 def breakeven_sentence(
     status: str, ends: tuple, rows: Sequence[Record], contests: Sequence[Contest], dense: Sequence[Record], measure: str
 ) -> str:
-    """Return the sentence of one break-even: its status, (density, low, high), the rows and contests it was made of."""
+    """Return the sentence on one break-even, which names the configuration, the measure and the densities.
+
+    `status` is a key of STATUSES, `ends` (density, lower, upper), `rows` the sparse and `dense` the dense records,
+    `contests` those compared, ascending in density.
+    """
     who, what = formatting.name_configuration(rows[0]), _measure_noun(measure)
     compared = [contest for contest in contests if contest.ratio is not None]
     against = baseline(compared)
@@ -369,31 +400,34 @@ def breakeven_sentence(
 
 
 def baseline(compared: Sequence[Contest]) -> str:
-    """Return the name of the best dense configuration of some contests.
+    """Return the name of the dense configuration of some contests.
 
-    "the best dense" if it changes from one to another.
+    "the best dense" if several, "dense" if none is named.
     """
     names = {formatting.name_configuration(one.dense) for one in compared if one.dense is not None}
     return names.pop() if len(names) == 1 else "the best dense" if names else "dense"
 
 
 def _format_density_of(contest: Contest) -> str:
-    """Return the density of a contest as per cent; 0 % if it is unknown."""
+    """Return the density of a contest in per cent, such as "1 %"; "0 %" if it is unknown."""
     return formatting.format_density(contest.density or 0.0)
 
 
 def _capital(text: str) -> str:
-    """Return the text with its first letter in upper case."""
+    """Return the text with its first letter in upper case; "" stays ""."""
     return f"{text[:1].upper()}{text[1:]}"
 
 
 def _measure_noun(measure: str) -> str:
-    """Return "time" or "memory" for the column of a measure."""
+    """Return "time" for a column that begins with "seconds", else "memory"."""
     return "time" if measure.startswith("seconds") else "memory"
 
 
 def _one_sided_sentence(won: Sequence[Contest], contests: Sequence[Contest], end: int) -> str:
-    """Tell, where one side wins all that is decided, by how much at its ends, and what is not decided."""
+    """Return where the only winning side wins, by which factor, and which densities are inconclusive.
+
+    `won` are its contests among `contests`, ascending; `end` (0 or -1) selects the one whose factor is given.
+    """
     at = _format_density_of(won[end])
     if len(won) == len(contests):
         towards = "from" if end == 0 else "up to"
@@ -404,14 +438,14 @@ def _one_sided_sentence(won: Sequence[Contest], contests: Sequence[Contest], end
 
 
 def inconclusive_clause(contests: Sequence[Contest]) -> str:
-    """Return the end of a sentence on the contests without a winner, with the reasons; "" if all have one."""
+    """Return "; ..." on the contests without a winner, with reasons, to append to a sentence; "" if all have one."""
     return "".join(f"; {what} ({why})" if why else f"; {what}" for what, why in list_open_contests(contests))
 
 
 def list_open_contests(contests: Sequence[Contest], digits: int = 3) -> list[tuple[str, str]]:
-    """Return (clause, reason or "") of the contests without a winner: probable sides, inconclusive and level ones.
+    """Return (clause, reason) for the contests without a winner: probable, inconclusive, then equivalent ones.
 
-    Densities have so many digits.
+    The reason is "" unless inconclusive. Densities have `digits` significant digits.
     """
     clauses = [(clause, "") for clause in probable_clauses(contests, digits)]
     clauses += [
@@ -424,9 +458,9 @@ def list_open_contests(contests: Sequence[Contest], digits: int = 3) -> list[tup
 
 
 def probable_clauses(contests: Sequence[Contest], digits: int = 3) -> list[str]:
-    """Return a clause for each side that is probably better at some densities, with the range of its probabilities.
+    """Return a clause per side that is probably better at some densities, with its range of probabilities.
 
-    An example is "probably sparse from 1 to 3 % (86 to 97 %)".
+    An example is "probably sparse from 1 to 3 % (86 to 97 %)". Densities have `digits` significant digits.
     """
     clauses = []
     for side in ("sparse", "dense"):
@@ -442,7 +476,7 @@ def probable_clauses(contests: Sequence[Contest], digits: int = 3) -> list[str]:
 
 
 def group_inconclusive(contests: Sequence[Contest]) -> dict[str, list[Contest]]:
-    """Group the contests in which no side wins and none is probably better by the reason."""
+    """Return {reason: contests} of the contests that are inconclusive and have no probable side, in their order."""
     groups: dict[str, list[Contest]] = {}
     for contest in contests:
         if contest.verdict == "inconclusive" and not contest.likely:
@@ -451,9 +485,10 @@ def group_inconclusive(contests: Sequence[Contest]) -> dict[str, list[Contest]]:
 
 
 def format_density_ranges(some: Sequence[Contest], contests: Sequence[Contest], digits: int = 3) -> str:
-    """Return the densities of `some` of the `contests` in words, neighbours as a range, with so many digits.
+    """Return the densities of `some` of `contests` as text, neighbours joined to ranges, `digits` significant digits.
 
-    Examples: "from 0.1 to 3 % and at 30 %"; "at every density, from 0.1 to 30 %" where `some` are all.
+    Examples: "from 0.1 to 3 % and at 30 %"; "at every density, from 0.1 to 30 %" if `some` are all. `contests` ascend
+    in density.
     """
     if len(some) == len(contests) > 1 and contests[0].density:
         return f"at every density, {_range(contests, digits)}"
@@ -463,13 +498,13 @@ def format_density_ranges(some: Sequence[Contest], contests: Sequence[Contest], 
 
 
 def _remedy(contests: Sequence[Contest]) -> str:
-    """Return what to do about the most frequent reason why contests have no winner; "" if all have one."""
+    """Return ". To decide it: ..." for the most frequent reason why contests have no winner; "" if all have one."""
     reasons = Counter(contest.why for contest in contests if contest.why)
     return f". To decide it: {REMEDY[reasons.most_common(1)[0][0]]}" if reasons else ""
 
 
 def _segments(compared: Sequence[Contest]) -> str:
-    """Return the verdicts over the densities as text, consecutive equal ones joined."""
+    """Return the verdicts over ascending densities, such as "sparse from 1 to 3 % and dense at 10 %"."""
     parts: list[list[Contest]] = []
     for one in compared:
         if parts and parts[-1][0].verdict == one.verdict:
@@ -480,7 +515,7 @@ def _segments(compared: Sequence[Contest]) -> str:
 
 
 def _range(contests: Sequence[Contest], digits: int = 3) -> str:
-    """Return the densities of contests as text, "from 0.1 % to 3 %" or "at 1 %"."""
+    """Return the densities of ascending contests, such as "from 0.1 to 3 %" or "at 1 %"; at least one is needed."""
     low, high = contests[0].density, contests[-1].density
     if low is None or high is None or len(contests) == 1:
         return f"at {formatting.format_densities(contests, digits)}"
@@ -488,7 +523,10 @@ def _range(contests: Sequence[Contest], digits: int = 3) -> str:
 
 
 def _missing_requirements(dense: Sequence[Record]) -> str:
-    """Return what memory dense needs and what the limit is, if it did not fit."""
+    """Return the memory that the dense records need and the limit, such as "dense needs 12 GB and the limit is 8 GB".
+
+    "dense did not fit in memory" if the size is unknown; the limit is left out if unknown.
+    """
     unfit = [row for row in dense if row["status"] == "memory"]
     needed = max((row["bytes_needed"] for row in unfit if row["bytes_needed"]), default=None)
     limit = max((row["bytes_limit"] for row in unfit if row["bytes_limit"]), default=None)
@@ -497,12 +535,12 @@ def _missing_requirements(dense: Sequence[Record]) -> str:
 
 
 def _reasons(rows: Sequence[Record]) -> str:
-    """Return the statuses of failed configurations with their reasons, joined by semicolons."""
+    """Return the distinct failures of records as "status: reason; status: reason"; "" if none failed."""
     return "; ".join(f"{status}: {reason or 'no reason given'}" for status, reason in configurations.failures(rows))
 
 
 def _unique(contest: Contest) -> str:
-    """Return the verdict at the only density that was compared."""
+    """Return density and verdict if only one density was compared, such as "1 %: sparse is 3 times better there"."""
     at = _format_density_of(contest)
     if contest.verdict in ("sparse", "dense"):
         return f"{at}: {contest.verdict} is {format_factor(contest)} better there"

@@ -58,7 +58,10 @@ class Contest(NamedTuple):
 
     @property
     def likely(self) -> str:
-        """Side that is probably better where it is inconclusive, by its probability; empty if neither is."""
+        """The probably better side, "sparse" or "dense", of an inconclusive contest (probability >= 0.8).
+
+        "" if neither.
+        """
         if self.verdict != "inconclusive" or self.ratio is None or self.why != HOLDS_ONE:
             return ""
         probability = self.ratio.probability
@@ -66,32 +69,33 @@ class Contest(NamedTuple):
 
     @property
     def remedy(self) -> str:
-        """What to do to get a winner; empty if there is one."""
+        """What to do to get a winner, such as "measure both in one run"; "" if there is one."""
         is_unmeasured = self.source == PREDICTED and self.ratio is not None and self.ratio.rounds == 0
         return LARGER_BUDGET if self.why == HOLDS_ONE and is_unmeasured else REMEDY.get(self.why, "")
 
     @property
     def is_beside_others(self) -> bool:
-        """Whether other programs ran during every round: then the factor is little known."""
+        """Whether other programs ran during every round with both sides, so that only a bound of the factor is known.
+        """
         return self.ratio is not None and 0 < self.ratio.rounds == self.ratio.disturbed
 
     @property
     def sides(self) -> tuple[Record, Record]:
-        """(sparse, dense); ValueError if a side has no record."""
+        """(sparse record, dense record); ValueError if either is None."""
         if self.sparse is None or self.dense is None:
             raise ValueError(f"A side of the contest at density {self.density} has no record ({self.why}).")
         return self.sparse, self.dense
 
     @property
     def known(self) -> tuple[Record, Record, Ratio]:
-        """(sparse, dense, ratio) where both sides have a number; ValueError where not."""
+        """(sparse record, dense record, ratio); ValueError if any is None."""
         if self.sparse is None or self.dense is None or self.ratio is None:
             raise ValueError(f"A side of the contest at density {self.density} has no number ({self.why}).")
         return self.sparse, self.dense, self.ratio
 
     @property
     def minimum_detectable_ratio(self) -> float | None:
-        """Return the smallest factor between both sides that these rounds could have detected; None if unknown."""
+        """Smallest factor between both sides that these rounds could have detected; None if unknown or infinite."""
         return (
             self.ratio.minimum_detectable_ratio
             if self.ratio is not None and math.isfinite(self.ratio.minimum_detectable_ratio)
@@ -102,11 +106,11 @@ class Contest(NamedTuple):
 def contests(rows: Iterable[Record], measure: str) -> list[Contest]:
     """Compare the best eligible sparse record of a group with the best dense one at each density, in ascending order.
 
-    Rows are as `configurations.latest` pools them. Rows of a lazy update that trained to a worse model
-    (`trained_worse`) may not win. No side wins if only some configurations of the other were measured, as at densities
-    that were added around a break-even, and an unmeasured one may be faster. If several configurations win equally at a
-    density, the configuration that wins at most densities is named. All texts, charts and tables take their verdicts
-    and ratios from here. O(rows * rounds).
+    `rows` are pooled records (`pool_rounds`), `measure` a column of seconds or bytes. Records of a lazy update that
+    trained a worse model (`trained_worse`) may not win. No side wins if only some configurations of the other were
+    measured, as at densities that were added around a break-even, and an unmeasured one may be faster. If several
+    configurations win equally at a density, the configuration that wins at most densities is named. All texts, charts
+    and tables take their verdicts and ratios from here. O(rows * rounds).
     """
     rows = list(rows)
     worse = {id(row) for row, _ in trained_worse(rows)}
@@ -122,10 +126,10 @@ def contests(rows: Iterable[Record], measure: str) -> list[Contest]:
 
 
 def _inconclusive_if_incomplete(found: Contest, rows: Sequence[Record], measure: str) -> Contest:
-    """Return the contest, inconclusive if the losing side has an unmeasured configuration that may win.
+    """Return the contest, made inconclusive if the losing side has an unmeasured configuration that may win.
 
     A configuration may win if, at the nearest density where it was measured, neither the other side nor its own side
-    was significantly better.
+    was significantly better. `rows` are the eligible records of all densities.
     """
     row = found.sparse or found.dense
     if found.verdict == "inconclusive" or row is None or not found.density:
@@ -138,7 +142,11 @@ def _inconclusive_if_incomplete(found: Contest, rows: Sequence[Record], measure:
 
 
 def _lost_at_nearest_density(line: tuple, rows: Sequence[Record], density: float, measure: str) -> bool:
-    """Return whether a configuration has lost at the density nearest to this one at which it has rows."""
+    """Return whether a configuration lost at the density nearest (in log) to `density` at which it was measured.
+
+    It lost if another configuration of its own side, or the other side, is significantly better there. `line` are its
+    identifying settings.
+    """
     own = [row for row in rows if _line(row) == line]
     near = min(own, key=lambda row: abs(math.log((configurations.density_of(row) or density) / density)))["density"]
     there = [row for row in rows if row["density"] == near]
@@ -151,9 +159,9 @@ def _lost_at_nearest_density(line: tuple, rows: Sequence[Record], density: float
 
 
 def undominated_records(rows: Iterable[Record], measure: str, side: str = "sparse") -> list[Record]:
-    """Return the records of one side at one density that are not significantly slower than another one.
+    """Return the records of `side` at one density that are not significantly worse in `measure` than the best one.
 
-    Rows without a number in the measure are not among them. O(rows * rounds).
+    Records without a number in the measure are left out; smaller is better. O(rows * rounds).
     """
     own = [row for row in rows if configurations.is_dense(row) == (side == "dense")]
     if measure.startswith("seconds"):
@@ -166,7 +174,7 @@ def undominated_records(rows: Iterable[Record], measure: str, side: str = "spars
 
 
 def compare_best(sparse: Sequence[Record], dense: Sequence[Record], measure: str) -> Contest:
-    """Compare the best of some records with the best of others at one density; smaller values are better.
+    """Compare the best of some sparse records with the best dense one at one density; smaller values are better.
 
     The best record of a side has the least expected loss. Every text and chart that compares these two records shows
     this ratio. A side that did not fit in memory loses to a side that ran.
@@ -175,14 +183,21 @@ def compare_best(sparse: Sequence[Record], dense: Sequence[Record], measure: str
 
 
 def contest_verdict(sparse_row: Record, dense_row: Record, measure: str) -> str:
-    """Return the verdict of two records in a measure: sparse, dense, level or inconclusive."""
+    """Return the verdict on two records in `measure`: "sparse", "dense", "level" or "inconclusive".
+
+    Smaller is better.
+    """
     return compare_best([sparse_row], [dense_row], measure).verdict
 
 
 def _compare_without_worse_models(
     at: Sequence[Record], worse: set[int], measure: str
 ) -> tuple[Contest, dict[tuple, Ratio]]:
-    """Return the contest of the rows at one density, without those sparse ones that trained a worse model."""
+    """Return (contest, ratios by configuration) of the records at one density, without sparse ones that trained worse.
+
+    `worse` holds the id() of these records. If no sparse one is left, the contest is inconclusive with the reason
+    WORSE.
+    """
     sparse = [row for row in at if not configurations.is_dense(row)]
     found, ratios = _compare_lines(
         [row for row in sparse if id(row) not in worse], configurations.dense_rows(at), measure
@@ -193,7 +208,10 @@ def _compare_without_worse_models(
 def _compare_lines(
     sparse: Sequence[Record], dense: Sequence[Record], measure: str
 ) -> tuple[Contest, dict[tuple, Ratio]]:
-    """Return a contest, and the ratio of each row that is named in it, by its line."""
+    """Return (contest, {configuration: ratio dense / sparse}) of the best records; ratios only of those it names.
+
+    A configuration is the tuple of its settings (`_line`). The density is measured if known, else the requested one.
+    """
     judge = _compare_times if measure.startswith("seconds") else _compare_memory
     found, ratios = judge(sparse, dense, measure)
     densities = (configurations.density_of(row) for row in (*sparse, *dense) if row["density_measured"] is not None)
@@ -202,7 +220,10 @@ def _compare_lines(
 
 
 def _with_most_frequent_winner(found: Contest, ratios: Mapping[tuple, Ratio], wins: Mapping[tuple, int]) -> Contest:
-    """Return the contest with the line that wins most often of those estimated to be as good, instead of the best."""
+    """Return the contest with another, equally good sparse record if its configuration wins at more densities.
+
+    `wins` counts wins by configuration, `ratios` has dense / sparse of the candidates; "equally good" is within 10 %.
+    """
     if not found.level or found.sparse is None:
         return found
     least = ratios[_line(found.sparse)].value / EQUIVALENCE_MARGIN
@@ -215,7 +236,11 @@ def _with_most_frequent_winner(found: Contest, ratios: Mapping[tuple, Ratio], wi
 def _compare_times(
     sparse: Sequence[Record], dense: Sequence[Record], measure: str
 ) -> tuple[Contest, dict[tuple, Ratio]]:
-    """Compare the times of sparse and dense configurations; return the contest and the ratios by configuration."""
+    """Return (contest, {configuration: ratio}) in a column of seconds, by least expected loss of each side.
+
+    Ratios are given only if sparse wins, for the named record and those not significantly slower. A side without times
+    is judged by a bound or a prediction; two sides without a common run stay inconclusive.
+    """
     rows = [*sparse, *dense]
     found = posterior_of(rows, measure)
     first, against = (
@@ -245,7 +270,11 @@ def _compare_times(
 def _of_unmeasured(
     sparse: Sequence[Record], dense: Sequence[Record], best: Record | None, base: Record | None, measure: str
 ) -> Contest:
-    """Return a contest in time of which a side was not measured: from a bound or a prediction, if there is one."""
+    """Return a contest in time in which a side has no measured time.
+
+    From a bound or predicted times, else without ratio. `best` and `base` are the most informative records of `sparse`
+    and `dense`, None if a side is empty.
+    """
     if best is None or base is None:
         return _without_ratio(best, base)
     timed = [
@@ -264,15 +293,16 @@ def _of_unmeasured(
 
 
 def fastest_predicted(rows: Iterable[Record]) -> Record | None:
-    """Return the record of least predicted time among the unmeasured ones; None without a prediction."""
+    """Return the record of least predicted step time among the unmeasured ones; None without a prediction."""
     able = [row for row in rows if row["status"] in UNTRIED and number_or_none(row.get(PREDICTION))]
     return min(able, key=lambda row: float(row[PREDICTION]), default=None)
 
 
 def posterior_of(rows: Sequence[Record], measure: str) -> Posterior[int]:
-    """Return the posterior of rows in a measure of seconds, by their places, with the noise that they were pooled with.
+    """Return the posterior of the times of `rows` in a column of seconds.
 
-    The predicted seconds of a step are the prior of the measured ones.
+    Candidates are named by their index in `rows`. The noise is that of the pooled records. Predicted step times are the
+    prior if `measure` is "seconds_step" and all measured rows have one.
     """
     trials = [trial for k, row in enumerate(rows) for trial in trials_of(row, measure, k)]
     noise = next(((row["deviation"], row["freedom"]) for row in rows if number_or_none(row.get("deviation"))), None)
@@ -283,10 +313,9 @@ def posterior_of(rows: Sequence[Record], measure: str) -> Posterior[int]:
 
 
 def ratio_between(first: Record, second: Record, measure: str) -> Ratio | None:
-    """Return ratio first / second of two rows in a measure of seconds, disturbed rounds counting less; None without
-    one.
+    """Return the ratio first / second of two records in a column of seconds; disturbed rounds have less weight.
 
-    O(rounds^3).
+    None if one has no trial or they share no run. O(rounds^3).
     """
     found = posterior_of((first, second), measure)
     if len(found.names) < 2 or not share_a_run(found, 0, 1):
@@ -295,8 +324,9 @@ def ratio_between(first: Record, second: Record, measure: str) -> Ratio | None:
 
 
 def bound_by_time(dense: Record, sparse: Record, measure: str) -> Ratio | None:
-    """Return a bound of dense / sparse if only one of them was measured and the other ended before its first step; None
-    if no bound follows.
+    """Return a bound of dense / sparse if one side was measured and the other ended before its first step.
+
+    None if no bound follows or `measure` is not "seconds_step". The open end of the interval is inf or 0.
     """
     if measure != "seconds_step":
         return None
@@ -310,7 +340,10 @@ def bound_by_time(dense: Record, sparse: Record, measure: str) -> Ratio | None:
 
 
 def _least_to_read(dense: Record, sparse: Record) -> float:
-    """Return the least seconds that reading the batches of a dense record takes that was cut off, else 0."""
+    """Return the least time (s) to read one batch of a timed-out dense record at 1e11 bytes/s.
+
+    0.0 for any other record.
+    """
     sizes = [dense[name] or sparse[name] for name in ("batch_rows", "features")]
     if dense["status"] != "timeout" or not all(sizes):
         return 0.0
@@ -319,7 +352,7 @@ def _least_to_read(dense: Record, sparse: Record) -> float:
 
 
 def _least_of_first_step(row: Record) -> float:
-    """Return the least seconds of a later step of a record that was ended in its first step, else 0."""
+    """Return half the time (s) of the first step of a record without a step time, a bound on later steps; else 0.0."""
     seconds = number_or_none(row.get("seconds_first_step"))
     was_ended = row["status"] in UNTRIED and not number_or_none(row.get("seconds_step"))
     return STEADY * seconds if was_ended and seconds else 0.0
@@ -339,7 +372,7 @@ BYTES_A_SECOND = 1e11
 
 
 def _with_ratio(sparse: Record, dense: Record, ratio: Ratio | None) -> Contest:
-    """Return a contest with a ratio, and the reason if it is inconclusive."""
+    """Return the contest of two records with a known ratio; its source is BOUNDED if either timed out."""
     assert ratio is not None, "both were measured in one run"
     source = BOUNDED if "timeout" in (sparse["status"], dense["status"]) else MEASURED
     why = HOLDS_ONE if ratio.verdict == "inconclusive" else ""
@@ -349,7 +382,11 @@ def _with_ratio(sparse: Record, dense: Record, ratio: Ratio | None) -> Contest:
 def _compare_memory(
     sparse: Sequence[Record], dense: Sequence[Record], measure: str
 ) -> tuple[Contest, dict[tuple, Ratio]]:
-    """Compare the memory of the smallest sparse and dense configurations; return the contest and the ratios."""
+    """Return (contest, {configuration: ratio dense / sparse}) of the smallest sparse and dense records in bytes.
+
+    Measured sizes of a side come first, then those of unmeasured records, then predicted ones. `level` of the contest
+    lists sparse records within the interval of the smallest.
+    """
     known_of = [
         next(filter(None, (_sizes(side, measure, statuses) for statuses in SIZED)), []) for side in (sparse, dense)
     ]
@@ -374,13 +411,15 @@ def _compare_memory(
 
 
 def _sizes(rows: Sequence[Record], measure: str, statuses: Sequence[str]) -> list[tuple[Record, Interval]]:
-    """Return (row, memory interval) of the rows that have one of `statuses` and a known size."""
+    """Return (record, interval of its bytes) for the records with one of `statuses` and a known size."""
     return [(row, interval) for row in rows if row["status"] in statuses and (interval := _size(row, measure))]
 
 
 def _size(row: Record, measure: str) -> Interval | None:
-    """Return the bytes of a row; of one whose peak was not measured what the formulas of its arrays say, as far as
-    they go."""
+    """Return the interval of a record's bytes in `measure`; None if unknown or 0.
+
+    A missing peak is replaced by the predicted bytes, with an error of 10 % and 8 MB on either side.
+    """
     interval = interval_of(row, measure)
     predicted = number_or_none(row.get("bytes_predicted"))
     if interval is None and predicted and measure == "bytes_peak":
@@ -394,7 +433,10 @@ def _size(row: Record, measure: str) -> Interval | None:
 
 
 def _disjoint_intervals_ratio(sparse: Record, size: Interval, dense: Record, against: Interval) -> Contest:
-    """Compare the memory of two records: a side wins if the two intervals do not overlap."""
+    """Return the contest in memory of two records: a side wins only if the two intervals do not overlap.
+
+    `size` and `against` are the intervals of the bytes of `sparse` and `dense`.
+    """
     low, high = against.low / size.high, against.high / size.low if size.low else math.inf
     source = PREDICTED if COMPUTED in (size.why, against.why) else MEASURED
     is_apart = low > 1 or high < 1
@@ -408,13 +450,19 @@ def _disjoint_intervals_ratio(sparse: Record, size: Interval, dense: Record, aga
 
 
 def _most_informative(rows: Sequence[Record]) -> Record | None:
-    """Return the row that says most of a side without a number."""
+    """Return the record with the most telling status (ok, disturbed, timeout, memory, others), the first of equals.
+
+    Or None.
+    """
     order = ("ok", "disturbed", "timeout", "memory")
     return min(rows, key=lambda row: order.index(row["status"]) if row["status"] in order else len(order), default=None)
 
 
 def _without_ratio(sparse: Record | None, dense: Record | None) -> Contest:
-    """Return a contest in which a side has no number."""
+    """Return the contest of a side without a number; a side that ran beats one that did not fit in memory.
+
+    Otherwise it is inconclusive, with the reason: no record of a side, no result, or no common run.
+    """
     if sparse is None or dense is None:
         return Contest(None, sparse, dense, "inconclusive", None, NO_SPARSE if sparse is None else NO_DENSE)
     ran = [row["status"] in configurations.NUMBERED for row in (sparse, dense)]
@@ -425,7 +473,8 @@ def _without_ratio(sparse: Record | None, dense: Record | None) -> Contest:
 
 
 def _line(row: Record) -> tuple:
-    """Return the settings that identify a configuration at any density, as a hashable tuple."""
+    """Return the values of the settings that identify a configuration at any density, as a tuple usable as a dict key.
+    """
     return tuple(configurations.line_of(row).values())
 
 
@@ -438,16 +487,20 @@ QUALITY_ALLOWED = 0.005
 
 
 def trained_worse(rows: Iterable[Record]) -> list[tuple[Record, Record]]:
-    """Return pairs (lazy record, dense-update record) of equal density in which the lazy update trained a worse
-    model."""
+    """Return (lazy record, dense-update record) pairs of equal density in which the lazy one trained a worse model.
+
+    Worse is a final loss more than 1 % higher or a quality more than 0.005 lower.
+    """
     return [
         (row, fair) for row, fair in pair_with_dense_update(rows) if row["update"] == "lazy" and _is_worse(row, fair)
     ]
 
 
 def pair_with_dense_update(rows: Iterable[Record]) -> list[tuple[Record, Record]]:
-    """Return each record with a lazy or exact update together with the record with the dense update to compare it
-    with."""
+    """Return (record, reference) for each lazy or exact update with the "standard" update that is alike otherwise.
+
+    Dense references come first, of these one alike in all other settings; records without a reference are left out.
+    """
     pairs = []
     for at in configurations.by_density(row for row in rows if row["status"] in configurations.NUMBERED).values():
         standard = sorted(
@@ -466,9 +519,9 @@ _ALIKE = tuple(name for name in configurations.LINE if name not in ("update", "l
 
 
 def _differ_in_update_only(row: Record, other: Record) -> bool:
-    """Return whether two trainings differ in the update alone: settings of the optimizer, seed, and how far they went.
+    """Return whether two trainings have equal optimizer settings and seed, and ended at the same step.
 
-    A timing run stops when it knows enough, each at another step.
+    A timing run stops when it knows enough, so the step at which it ended has to be compared too.
     """
     steps = [one["curve"][-1][2] if one["curve"] else None for one in (row, other)]
     return (
@@ -477,7 +530,7 @@ def _differ_in_update_only(row: Record, other: Record) -> bool:
 
 
 def _is_worse(row: Record, fair: Record) -> bool:
-    """Return whether a configuration ended with a loss or quality worse than its dense counterpart beyond tolerance."""
+    """Return whether the final loss of `row` is over 1 % above that of `fair`, or its quality more than 0.005 below."""
     loss, fair_loss = number_or_none(row["loss_last"]), number_or_none(fair["loss_last"])
     quality, fair_quality = number_or_none(row["quality"]), number_or_none(fair["quality"])
     if loss is not None and fair_loss is not None and loss > fair_loss + LOSS_ALLOWED * abs(fair_loss):

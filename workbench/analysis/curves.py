@@ -58,7 +58,7 @@ Ends = Mapping[int, End]
 
 
 def frame(points: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """Return points as a frame with exactly these columns; ValueError for a point that has others."""
+    """Return points (mappings with exactly the keys of COLUMNS) as a typed DataFrame; ValueError for other keys."""
     points = list(points)
     for point in points:
         if set(point) != set(COLUMNS):
@@ -67,9 +67,9 @@ def frame(points: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 def points_of_trials(trials: pd.DataFrame) -> pd.DataFrame:
-    """Return the points of trial rows that trained epochs, as `ours`; those of one configuration are of its last round.
+    """Return the curve points of trial records that trained epochs as a frame, side "ours", of the last round each.
 
-    A candidate is named by its model, its update, and the settings in which rows with that model differ.
+    A candidate is named by its model, its update, and the settings in which records with that model differ.
     """
     rows = [
         row
@@ -90,7 +90,7 @@ def points_of_trials(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def _name(row: Mapping[str, Any], varied: list[str]) -> str:
-    """Return the candidate as words: its model and the settings in `varied`, such as "logistic, lazy update"."""
+    """Return the candidate's name: its model, its update, and the settings in `varied`, as "logistic, lazy update"."""
     texts = [] if row["update"] == "standard" and "update" not in varied else [f"{row['update']} update"]
     others = [name for name in varied if name not in ("update", "gradient")]
     say = {setting.column or setting.name: setting for setting in settings.SETTINGS}
@@ -101,7 +101,10 @@ def _name(row: Mapping[str, Any], varied: list[str]) -> str:
 
 
 def _points(row: Mapping[str, Any], who: str) -> Iterable[dict[str, Any]]:
-    """Yield a record for each point and measure of a training's quality curve."""
+    """Yield one mapping with the keys of COLUMNS per point and measure of `row["quality_curve"]`.
+
+    `who` is the candidate.
+    """
     for point in row["quality_curve"]:
         known = {
             "who": who,
@@ -116,12 +119,12 @@ def _points(row: Mapping[str, Any], who: str) -> Iterable[dict[str, Any]]:
 
 
 def list_measures(curves: pd.DataFrame) -> tuple[str, ...]:
-    """Return the measures that trainings have, in the order met."""
+    """Return the distinct measures that trainings (sides "ours" and "rival") have, in the order of the frame."""
     return tuple(dict.fromkeys(curves.loc[curves["side"].isin(TRAINED), "measure"]))
 
 
 def final_values(curves: pd.DataFrame, measure: str) -> Mapping[str, Ends]:
-    """Return seconds and value at the last epoch of each training, by candidate, in the order of repeats."""
+    """Return {candidate: {repeat: End(seconds, value) at the last epoch}} of the trainings that have `measure`."""
     trained = curves[(curves["measure"] == measure) & curves["side"].isin(TRAINED)]
     last = trained.sort_values("epoch", kind="stable").groupby(["who", "repeat"], sort=False).last()
     found: dict[str, dict[int, End]] = {}
@@ -131,9 +134,9 @@ def final_values(curves: pd.DataFrame, measure: str) -> Mapping[str, Ends]:
 
 
 def best_candidate(curves: pd.DataFrame, measure: str, side: str | None = None) -> str:
-    """Return the candidate whose trainings end best, by their mean; of one side alone where it is named (ValueError.
+    """Return the candidate with the best mean final value of `measure`, of `side` only if given ("ours" or "rival").
 
-    None).
+    For a loss the smallest mean is best. Raises ValueError if there is no training with the measure.
     """
     of_side = curves if side is None else curves[curves["side"] == side]
     found = final_values(of_side, measure)
@@ -146,19 +149,20 @@ def best_candidate(curves: pd.DataFrame, measure: str, side: str | None = None) 
 
 
 def _mean(values: list[float]) -> float:
-    """Return the mean of the values; at least one."""
+    """Return the arithmetic mean of the values; ZeroDivisionError without any."""
     return sum(values) / len(values)
 
 
 def reference_levels(curves: pd.DataFrame, measure: str, side: str | None = None) -> dict[str, float]:
-    """Return means over the repeats of references and bounds, which are no trainings, or those of one side."""
+    """Return {name: mean value over repeats} of references and bounds, which are no trainings, of `side` only if given.
+    """
     of_measure = curves[(curves["measure"] == measure) & ~curves["side"].isin(TRAINED)]
     of_side = of_measure if side is None else of_measure[of_measure["side"] == side]
     return {str(who): float(value) for who, value in of_side.groupby("who", sort=False)["value"].mean().items()}
 
 
 def unbeaten_references(curves: pd.DataFrame, measure: str) -> list[str]:
-    """Return the reference values that the best of this project's candidates does not exceed, on average."""
+    """Return the names of reference values that this project's best candidate does not beat, by means over repeats."""
     mine = curves[curves["side"] == "ours"]
     sign = -1 if measure in SMALLER else 1
     least = sign * _mean([end.value for end in final_values(mine, measure)[best_candidate(mine, measure)].values()])
@@ -166,7 +170,10 @@ def unbeaten_references(curves: pd.DataFrame, measure: str) -> list[str]:
 
 
 def seconds_to(curves: pd.DataFrame, who: str, measure: str, goals: Mapping[int, float]) -> dict[int, float]:
-    """Return the seconds after which a candidate first reached the target of each repeat that reached it."""
+    """Return {repeat: seconds at which candidate `who` first reached `goals[repeat]`}.
+
+    Repeats that never did are missing.
+    """
     mine = curves[(curves["who"] == who) & (curves["measure"] == measure)]
     found = {}
     for repeat, points in mine.groupby("repeat"):
@@ -178,13 +185,16 @@ def seconds_to(curves: pd.DataFrame, who: str, measure: str, goals: Mapping[int,
 
 
 def goals_by_repeat(first: Ends, second: Ends, measure: str) -> dict[int, float]:
-    """Return the target of each repeat that both have: the worse of both final values, less 1 %."""
+    """Return {repeat: the worse of both final values, relaxed by 1 %} for the repeats that both candidates have."""
     worse, ease = (max, 1 + NEAR) if measure in SMALLER else (min, 1 - NEAR)
     return {repeat: ease * worse(first[repeat].value, second[repeat].value) for repeat in first.keys() & second.keys()}
 
 
 def headline(curves: pd.DataFrame, measure: str) -> tuple[str, str]:
-    """Best end, short enough for a title, and in full the best of ours compared with the best of the others."""
+    """Return (short title, full sentence): the best final value, and the best of ours against the best competitor.
+
+    Without a second candidate or without ours the sentence is on the best candidate alone.
+    """
     trained = curves[(curves["measure"] == measure) & curves["side"].isin(TRAINED)]
     found = final_values(trained, measure)
     first = best_candidate(trained, measure)
@@ -198,11 +208,10 @@ def headline(curves: pd.DataFrame, measure: str) -> tuple[str, str]:
 
 
 def sentences(curves: pd.DataFrame, measure: str) -> list[str]:
-    """Tell the end of each candidate, the levels, then pairs: the best of ours and the others of ours, and the
-    competitors.
+    """Return sentences: each candidate's final value, the references, then pairwise comparisons.
 
-    A competitor is compared with those of ours that are of its model, where its name begins with that, else with
-    those of the model of the best.
+    The best of ours is compared with the others of ours, and each competitor with those of ours whose model begins its
+    name, else with those of the best one's model. Below four repeats nothing is compared.
     """
     found = final_values(curves, measure)
     if not found:
@@ -220,7 +229,11 @@ def sentences(curves: pd.DataFrame, measure: str) -> list[str]:
 
 
 def _pairs(curves: pd.DataFrame, measure: str, found: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield the best of ours with each other one of ours, then each competitor with those of ours that are like it."""
+    """Yield (first, second) candidates to compare: our best with our others, then ours with each competitor.
+
+    `found` names the candidates with final values. A competitor is paired with ours of the model that its name begins
+    with, else with ours of the best one's model.
+    """
     leader, mine = best_candidate(curves, measure, "ours"), set(curves.loc[curves["side"] == "ours", "who"])
     ours = [who for who in found if who in mine]
     yield from ((leader, who) for who in ours if who != leader)
@@ -230,7 +243,7 @@ def _pairs(curves: pd.DataFrame, measure: str, found: Iterable[str]) -> Iterator
 
 
 def model_of(who: str) -> str:
-    """Return the model of one of ours, which its name begins with.
+    """Return the model of one of this project's candidates: its name up to the first comma.
 
     >>> model_of("bpr, lazy update")
     'bpr'
@@ -239,7 +252,10 @@ def model_of(who: str) -> str:
 
 
 def _describe_end(of_who: Ends) -> str:
-    """Return where the trainings of one tool ended: mean quality and seconds with intervals."""
+    """Return mean final value and seconds over repeats as text, such as "0.812 after 3.1 to 3.4 s".
+
+    {repeat: End} in.
+    """
     seconds = formatting.format_measured(
         *_interval([end.seconds for end in of_who.values()]), formatting.format_seconds
     )
@@ -247,17 +263,18 @@ def _describe_end(of_who: Ends) -> str:
 
 
 def _format_value(of_who: Ends) -> str:
-    """Return the mean final quality of a tool with its interval, as text."""
+    """Return the mean final value over repeats ({repeat: End}) as text, with no more digits than the interval allows.
+    """
     return formatting.format_measured(*_interval([end.value for end in of_who.values()]), _exact)
 
 
 def _exact(value: float, digits: int = 3) -> str:
-    """Return a number with at least three digits."""
+    """Return a number with `digits` significant digits, at least three."""
     return formatting.format_number(value, max(digits, 3))
 
 
 def _interval(values: list[float]) -> tuple[float, float, float]:
-    """Return (mean, low, high) of the values, as `mean_interval` finds it; of some that are not above 0 the range."""
+    """Return (mean, lower, upper): geometric mean and 95 % interval, or mean and range if a value is not above 0."""
     if min(values) <= 0:
         return _mean(values), min(values), max(values)
     mean = mean_interval(values)
@@ -267,7 +284,8 @@ def _interval(values: list[float]) -> tuple[float, float, float]:
 def compare_paired_repeats(curves: pd.DataFrame, measure: str, first: str, second: str) -> str:
     """Return a sentence that compares two candidates over the repeats that both have, paired by repeat.
 
-    It gives the difference of `measure` at the end, and the ratio of the times until each reaches the lower of both.
+    It gives the difference of `measure` at the end, and the ratio of the times until each reaches the worse of both
+    final values, less 1 %.
     """
     found = final_values(curves, measure)
     least = goals_by_repeat(found[first], found[second], measure)
@@ -277,8 +295,7 @@ def compare_paired_repeats(curves: pd.DataFrame, measure: str, first: str, secon
 
 
 def mean_difference(first: Ends, second: Ends) -> Ratio | None:
-    """Return the mean of first - second over the repeats that both have, with its 95 % interval; None below four of
-    them.
+    """Return the mean final value of first - second over common repeats, with its 95 % interval; None below four.
 
     Student's t of the differences, which come from the same splits (Student 1908).
     """
@@ -291,17 +308,17 @@ def mean_difference(first: Ends, second: Ends) -> Ratio | None:
 
 
 def _ratio(first: Mapping[int, float], second: Mapping[int, float]) -> Ratio | None:
-    """Return first / second by repeat, as rounds of one run are compared."""
+    """Return first / second of values by repeat, as a `Ratio` over the common repeats; None if there is none."""
     return ratio_of(_rounds(first), _rounds(second))
 
 
 def _rounds(values: Mapping[int, float]) -> Rounds:
-    """Return positive values by repeat as rounds that can be compared."""
+    """Return the positive values keyed by ("repeats", repeat), the form in which `ratio_of` takes rounds."""
     return {("repeats", repeat): value for repeat, value in values.items() if value > 0}
 
 
 def _compare_quality(found: Mapping[str, Ends], measure: str, first: str, second: str) -> str:
-    """Return the sentence on whose final quality is better, or that they cannot be distinguished."""
+    """Return a clause on which candidate ends better in `measure` and by how much, or that it cannot be decided."""
     apart = mean_difference(found[first], found[second])
     if apart is None:
         return f"which ends with the better {measure} is inconclusive, {FEW} of both"
@@ -316,7 +333,10 @@ def _compare_quality(found: Mapping[str, Ends], measure: str, first: str, second
 
 
 def _compare_time(ratio: Ratio | None, first: str, second: str) -> str:
-    """Return the sentence on who reaches the common quality sooner and by which factor."""
+    """Return a clause on which candidate reaches the common quality sooner and by which factor, if conclusive.
+
+    `ratio` is time of second / time of first; None if unknown.
+    """
     where = "to within 1 % of the lesser of both ends"
     if ratio is None or ratio.rounds < INTERIM_ANALYSES[0]:
         return f"the time {where} is inconclusive, {FEW}"
@@ -346,7 +366,7 @@ class Target(NamedTuple):
 
     @property
     def is_loss(self) -> bool:
-        """Whether the measure is a loss, of which less is better."""
+        """Whether smaller values are better (the measure is one of SMALLER)."""
         return self.measure in SMALLER
 
 
@@ -369,7 +389,10 @@ class UpdateDifference(NamedTuple):
 
 
 def trained_records(rows: Iterable[Record]) -> list[TrainedRecord]:
-    """Return the rows that have a quality and the time of their epochs, by time, rising. O(rows * points)."""
+    """Return the records with a quality and a training time, ascending in time, with their time to the common target.
+
+    The target is `quality_target` of these records. O(rows * points).
+    """
     able = [
         row for row in rows if row["status"] == "ok" and row["epochs"] and number_or_none(row["quality"]) is not None
     ]
@@ -380,7 +403,10 @@ def trained_records(rows: Iterable[Record]) -> list[TrainedRecord]:
 
 
 def _seconds(row: Record) -> float | None:
-    """Return the training seconds of a record, of its last point or of all epochs; None if unknown."""
+    """Return the training time (s): that of the last curve point, else epochs times `seconds_epoch`.
+
+    None if unknown.
+    """
     points = row["quality_curve"] or ()
     seconds = number_or_none(points[-1].get("seconds")) if points else None
     epoch = number_or_none(row["seconds_epoch"])
@@ -388,7 +414,10 @@ def _seconds(row: Record) -> float | None:
 
 
 def quality_target(rows: Sequence[Record]) -> Target | None:
-    """Result of dense, less 1 % of it: a loss on held-out rows where its points have one, else quality."""
+    """Return the worst final value of the dense records, relaxed by 1 %, as the target; None if no dense one has it.
+
+    The measure is a held-out loss if the curves have one, else the quality.
+    """
     dense = [row for row in configurations.dense_rows(rows) if row["quality_curve"]]
     if not dense:
         return None
@@ -402,7 +431,7 @@ def quality_target(rows: Sequence[Record]) -> Target | None:
 
 
 def _reached(row: Record, goal: Target | None) -> float | None:
-    """Return the seconds of the first point that reaches the target; None if none does."""
+    """Return the seconds of the first curve point that reaches the target; None if none does or there is no target."""
     for point in (row["quality_curve"] or ()) if goal else ():
         value = number_or_none(point.get(goal.measure)) if goal else None
         if value is not None and goal and (value <= goal.value if goal.is_loss else value >= goal.value):
@@ -411,7 +440,7 @@ def _reached(row: Record, goal: Target | None) -> float | None:
 
 
 def pareto_front(found: Sequence[TrainedRecord]) -> list[TrainedRecord]:
-    """Return the points that no other point dominates in both time and quality, by ascending time. O(n log n)."""
+    """Return the records that no other one beats in both time and quality, ascending in time. O(n log n)."""
     best: list[TrainedRecord] = []
     for one in sorted(found, key=lambda one: (one.seconds, -one.quality)):
         if not best or one.quality > best[-1].quality:
@@ -420,8 +449,7 @@ def pareto_front(found: Sequence[TrainedRecord]) -> list[TrainedRecord]:
 
 
 def differences_from_dense_update(rows: Iterable[Record]) -> list[UpdateDifference]:
-    """Return the differences of each lazy and exact update from the standard one, of trainings that are alike
-    otherwise."""
+    """Return final loss and quality of each lazy or exact update minus those of the alike "standard" one."""
     return [
         UpdateDifference(
             row, fair, _difference_or_none(row, fair, "loss_last"), _difference_or_none(row, fair, "quality")
@@ -431,6 +459,6 @@ def differences_from_dense_update(rows: Iterable[Record]) -> list[UpdateDifferen
 
 
 def _difference_or_none(row: Record, fair: Record, name: str) -> float | None:
-    """Return row[name] - fair[name], or None if either is unknown."""
+    """Return row[name] - fair[name] as a float; None if either is None or NaN."""
     value, other = number_or_none(row[name]), number_or_none(fair[name])
     return None if value is None or other is None else value - other

@@ -52,9 +52,10 @@ TIME, MEMORY = "seconds_step", "bytes_peak"
 
 
 def best_record(rows: Sequence[Record], accept: Callable[[Record], bool] = lambda row: True) -> Record | None:
-    """Return the accepted record of least expected loss, the one of least memory among equivalent ones.
+    """Return the accepted record of least expected time loss, of equivalent ones that of least memory.
 
-    None if none ran.
+    None if none ran. "Expected loss" is the mean of time / least time - 1 over the posterior of the rounds. `accept`
+    filters records.
     """
     able = [row for row in rows if accept(row)]
     found = posterior_of(able, TIME)
@@ -66,7 +67,7 @@ def best_record(rows: Sequence[Record], accept: Callable[[Record], bool] = lambd
 
 
 def smallest_record(rows: Sequence[Record]) -> Record | None:
-    """Return the record of least memory among those at most 10 % slower than the fastest; None if none ran."""
+    """Return the record of least memory among those surely at most 10 % slower than the fastest; None if none ran."""
     first = best_record(rows)
     if first is None:
         return None
@@ -76,15 +77,15 @@ def smallest_record(rows: Sequence[Record]) -> Record | None:
 
 
 def is_dense_batch_of_compact_data(row: Record) -> bool:
-    """Return whether a row trains on dense batches of data that are not held as a dense array."""
+    """Return whether a record trains on dense batches while its data are held in another form, such as CSR or uint8."""
     return configurations.is_dense(row) and configurations.storage_of(row) != configurations.HELD
 
 
 def compare_with_dense_array(row: Record, rows: Iterable[Record]) -> str:
-    """Return the comparison of a dense row, its data not held as a dense array, with the fastest that is; empty if
-    there is none.
+    """Return how the memory and time of a record with dense batches compare with those of a dense array, as a clause.
 
-    `rows` are those of its density; arrays that did not fit are said to.
+    `rows` are all records of its density. "" if `row` is not such a record or no array was tried; says so if it did not
+    fit.
     """
     if not is_dense_batch_of_compact_data(row):
         return ""
@@ -97,7 +98,10 @@ def compare_with_dense_array(row: Record, rows: Iterable[Record]) -> str:
 
 
 def fastest_smaller_than_array(row: Record, rows: Iterable[Record]) -> Record | None:
-    """Return the fastest dense row whose data are held in less memory than this dense array; None if there is none."""
+    """Return the fastest record with dense batches whose peak memory is at least 10 % below that of the array `row`.
+
+    None if `row` is not of a dense array, has no memory figure, or nothing smaller ran.
+    """
     if not configurations.is_dense(row) or is_dense_batch_of_compact_data(row) or not row[MEMORY]:
         return None
     apart = [
@@ -109,7 +113,7 @@ def fastest_smaller_than_array(row: Record, rows: Iterable[Record]) -> Record | 
 
 
 def _compare_memory_and_time(row: Record, array: Record) -> str:
-    """Return the memory of a row and of a dense array, and how many times as long the array takes."""
+    """Return a clause on the memory of both records and how many times as long `array` takes; "" if unknown."""
     ratio = ratio_between(array, row, TIME)
     sizes = [formatting.format_measured_quantity(one, MEMORY) for one in (row, array)]
     memory = f"it needs {sizes[0]} where a dense array needs {sizes[1]}" if all(sizes) else ""
@@ -118,7 +122,7 @@ def _compare_memory_and_time(row: Record, array: Record) -> str:
 
 
 def best_of_all_sentences(groups: Sequence[configurations.Group]) -> Iterator[str]:
-    """Tell at which densities a dense training of data that are not held as a dense array is the best answer of all."""
+    """Yield a sentence per density range in which dense batches of compact data are the best choice of all."""
     for group in groups:
         head = f"{group.label[:1].upper()}{group.label[1:]}: " if len(groups) > 1 else ""
         for best, stretch in groupby(_best_by_density(group), key=lambda one: _name(one[1])):
@@ -128,9 +132,9 @@ def best_of_all_sentences(groups: Sequence[configurations.Group]) -> Iterator[st
 
 
 def compact_storage_sentences(groups: Sequence[configurations.Group]) -> Iterator[str]:
-    """Tell of each group how much of what sparse saves a dense training saves that holds its data in less memory.
+    """Yield a sentence per group on the peak memory of a dense array, of compact data in dense batches, and of sparse.
 
-    At the lowest density at which a dense array, another way to hold the data and sparse have a memory.
+    It is for the lowest density at which all three have a memory figure; a group without one is left out.
     """
     for group in groups:
         head = f"{group.label[:1].upper()}{group.label[1:]}: " if len(groups) > 1 else ""
@@ -159,7 +163,10 @@ def compact_storage_sentences(groups: Sequence[configurations.Group]) -> Iterato
 
 
 def _best_by_density(group: configurations.Group) -> list[tuple[float | None, Record | None]]:
-    """Return density and best row of all, rising."""
+    """Return (requested density, best record or None) for each density of a group, ascending.
+
+    Worse models are left out. The best is that of least memory among those at most 10 % slower than the fastest.
+    """
     worse = {id(row) for row, _ in trained_worse(group.rows)}
     able = [row for row in group.rows if id(row) not in worse]
     found = [(at, smallest_record(rows)) for at, rows in configurations.by_density(able).items()]
@@ -167,12 +174,15 @@ def _best_by_density(group: configurations.Group) -> list[tuple[float | None, Re
 
 
 def _name(row: Record | None) -> str:
-    """Return the name of a configuration whose dense batches come from compact storage; "" for others and None."""
+    """Return the configuration's name if its dense batches come from compact data; "" for other records and None."""
     return formatting.name_configuration(row) if row is not None and is_dense_batch_of_compact_data(row) else ""
 
 
 def _sentence(name: str, stretch: Sequence[tuple[float | None, Record | None]], group: configurations.Group) -> str:
-    """Return the sentence that `name` is the best answer of all over a range of densities, with its gain."""
+    """Return the sentence that `name` is the best of all over consecutive densities, with its gain over a dense array.
+
+    `stretch` holds (density, record) of these densities, ascending.
+    """
     rows = [row for _, row in stretch if row is not None]
     ends = [configurations.density_of(row) or 0.0 for row in (rows[0], rows[-1])]
     where = (
@@ -212,7 +222,7 @@ class Recommendation:
 
     @property
     def sentences(self) -> tuple[Statement, ...]:
-        """All of it, in the order to read."""
+        """All statements in reading order: headline, grounds, what would change the answer."""
         return (self.headline, *self.grounds, *self.would_change)
 
     def __str__(self) -> str:
@@ -222,11 +232,11 @@ class Recommendation:
 def recommend(
     frame: pd.DataFrame, accept: Callable[[Record], bool] = lambda row: True, density: float | None = None
 ) -> Recommendation:
-    """Return the recommendation from the records of one model on one data set, at any batch size, device and density.
+    """Return the recommendation from trial records of one model on one data set, at any batch size, device and density.
 
-    It is for the `density` asked for, None for that of the data; rows of others tell what would change it.
-    Only rows that `accept` may be recommended; others, lazy updates that train another model, are reported.
-    O(rows * rounds).
+    It is for the requested `density`, None for that of the data; records of other densities tell what would change it.
+    Only records that `accept` returns True for may be recommended; the others (lazy updates that train another model)
+    are reported. Without any time the verdict is "none". O(rows * rounds).
     """
     groups = configurations.groups(frame)
     own: list[list[Record]] = [[row for row in group.rows if row["density"] == density] for group in groups]
@@ -253,12 +263,15 @@ def recommend(
 
 
 def seconds_a_row(row: Record) -> float:
-    """Return the seconds of a step by rows of its batch, predicted ones of a row that was not measured."""
+    """Return the time (s) of a step divided by the batch rows; the predicted time if the record was not measured."""
     return (row[TIME] or row[PREDICTION]) / row["batch_rows"]
 
 
 def _of_better_side(best: Record, time: Contest) -> Record:
-    """Return the row of the other side if that is better by the contest, since only the leader's side was measured."""
+    """Return the best record, or the other side's of contest `time` if that side wins or is the likelier one.
+
+    Of two predicted times the smaller one decides.
+    """
     side = time.likely or time.verdict
     if time.source == PREDICTED and time.ratio is not None and side not in ("sparse", "dense"):
         side = "sparse" if time.ratio.value > 1 else "dense"
@@ -268,7 +281,10 @@ def _of_better_side(best: Record, time: Contest) -> Record:
 
 
 def _chosen(own: Sequence[list[Record]], leaders: dict[int, Record]) -> list[Record]:
-    """Return the rows of the device and the batch to take: of batches nearly as fast as the fastest the smallest."""
+    """Return the records of the smallest batch size and device within 1.25 times the least time of an epoch.
+
+    `own` has a list per batch size and device; `leaders` maps the id() of each list to its best record.
+    """
     least = min(seconds_a_row(leaders[id(rows)]) for rows in own)
     near = [rows for rows in own if seconds_a_row(leaders[id(rows)]) <= NEAR * least]
     return min(near, key=lambda rows: (leaders[id(rows)]["batch_rows"], seconds_a_row(leaders[id(rows)])))
@@ -277,7 +293,10 @@ def _chosen(own: Sequence[list[Record]], leaders: dict[int, Record]) -> list[Rec
 def _compare_with_other_side(
     best: Record, rows: Sequence[Record], accept: Callable[[Record], bool], measure: str
 ) -> Contest:
-    """Return the best row against the other side: dense for a sparse one, and for a dense one the best sparse."""
+    """Return the contest of `best` with the best record of the other side in `measure`.
+
+    `accept` filters sparse ones.
+    """
     dense = configurations.dense_rows(rows)
     sparse = [row for row in rows if not configurations.is_dense(row) and accept(row)]
     if measure == MEMORY:  # which varies little: who left a race after a round is not needed for it
@@ -288,14 +307,14 @@ def _compare_with_other_side(
 
 
 def _most_measured(rows: list[Record]) -> list[Record]:
-    """Return the rows of most rounds, disturbed ones among them, and those without a number."""
+    """Return the records with the most rounds of memory, disturbed ones included, and those without any."""
     rounds = {row["key"]: len(values_of(row, MEMORY)) for row in rows}
     most = max(rounds.values(), default=0)
     return [row for row in rows if rounds[row["key"]] in (0, most)]
 
 
 def _headline(best: Record, time: Contest, memory: Contest) -> Statement:
-    """Say which side to take, by how much it is better in time and memory, and how sure that is."""
+    """Return which side to take, by which factor it is better in time and memory, and how certain that is."""
     keys = keys_of(time.sparse, time.dense)
     side = "dense" if configurations.is_dense(best) else "sparse"
     if time.ratio is None:
@@ -311,7 +330,7 @@ def _headline(best: Record, time: Contest, memory: Contest) -> Statement:
 
 
 def _advice(side: str, time: Contest) -> str:
-    """Return the advice for the side to take, worded by its certainty: "Go sparse", "Probably sparse", ..."""
+    """Return the advice to take `side`, worded by its certainty: "Go sparse", "Probably sparse", ..."""
     if time.verdict == side:
         return "Go sparse" if side == "sparse" else "Stay dense"
     if time.likely == side:
@@ -322,17 +341,14 @@ def _advice(side: str, time: Contest) -> str:
 
 
 def _memory_beside(side: str, memory: Contest) -> str:
-    """Return the memory of the side to take, to go on a headline about its time.
-
-    Empty if the two need about the same.
-    """
+    """Return "; it needs 3 times less memory" (or more) for the chosen side; "" if memory has no winner."""
     if memory.verdict not in ("sparse", "dense"):
         return ""
     return f"; it needs {format_factor_with_interval(memory)} {'less' if memory.verdict == side else 'more'} memory"
 
 
 def _missing_side_reason(time: Contest) -> str:
-    """Return the reason why the other side of a recommended one has no time, as it goes on a sentence."""
+    """Return ": reason" why the other side has no time, to append to a sentence; "" if no reason is known."""
     other = time.dense if time.verdict == "sparse" else time.sparse
     if time.verdict in ("sparse", "dense") and other is not None:
         return f": {verdict_text.failure_reason(other)}"
@@ -347,7 +363,10 @@ def _grounds(
     accept: Callable[[Record], bool],
     leaders: dict[int, Record],
 ) -> Iterable[Statement]:
-    """Yield the statements that support a recommendation, each with the keys of its records."""
+    """Yield the statements that support the recommendation `best` among `rows`, each with the keys of its records.
+
+    `leaders` holds the best record of each batch size and device, whose epochs are compared.
+    """
     what = f"Take {formatting.name_configuration(best)}, with {best['batch_rows']:,} rows a batch"
     yield Statement(f"{what}{_count_of_rounds(time)}.", keys_of(best))
     for found, measure in ((time, TIME), (memory, MEMORY)):
@@ -363,9 +382,9 @@ def _grounds(
 
 
 def _count_of_rounds(time: Contest) -> str:
-    """Return the number of rounds that the answer in time is from, to go on a sentence.
+    """Return "; it was measured in 6 rounds with the other side", disturbed ones counted.
 
-    Empty if no round has both sides.
+    "" if no round has both sides.
     """
     if time.ratio is None or not time.ratio.rounds:
         return ""
@@ -374,7 +393,7 @@ def _count_of_rounds(time: Contest) -> str:
 
 
 def _compact_storage_comparison(best: Record, rows: Sequence[Record]) -> Iterable[Statement]:
-    """Yield the comparison of a dense array with data that are held in less memory, if the best row is one of both."""
+    """Yield statements that compare a dense array with compact data in dense batches, if `best` is either of them."""
     if compared := compare_with_dense_array(best, rows):
         yield Statement(f"With {formatting.name_configuration(best)} {compared}.", keys_of(best))
     if (apart := fastest_smaller_than_array(best, rows)) is not None:
@@ -385,7 +404,7 @@ def _compact_storage_comparison(best: Record, rows: Sequence[Record]) -> Iterabl
 
 
 def _next_best_comparison(best: Record, others: Sequence[Record]) -> Statement:
-    """Return the comparison of the next best sparse configuration with the best row."""
+    """Return the statement on how many times as long as `best` the fastest of `others` takes."""
     known = [(row, ratio) for row in others if (ratio := ratio_between(row, best, TIME))]
     if not known:
         return Statement("No other sparse configuration ran.", keys_of(*others))
@@ -409,7 +428,7 @@ def _next_best_comparison(best: Record, others: Sequence[Record]) -> Statement:
 
 
 def _batch_comparison(best: Record, leaders: Sequence[Record]) -> Statement:
-    """Return the seconds of an epoch with each batch and device, each at its fastest."""
+    """Return the statement with the epoch time of the best configuration of each batch size and device."""
     parts = [
         f"{formatting.format_seconds(seconds_a_row(row) * (row['rows_trained'] or 1), 2)} with "
         f"{row['batch_rows']:,} rows a batch"
@@ -427,7 +446,7 @@ def _batch_comparison(best: Record, leaders: Sequence[Record]) -> Statement:
 
 
 def _batch_reasons(best: Record, leaders: Sequence[Record]) -> str:
-    """Return the reasons for the batch, and what was not looked at: how much is learned in an epoch of fewer steps."""
+    """Return a clause why this batch size is taken, with a caveat on larger batches; "" if there is none to state."""
     least = min(row["batch_rows"] for row in leaders)
     if best["batch_rows"] > least:
         return (
@@ -444,7 +463,7 @@ def _sensitivities(
     accept: Callable[[Record], bool],
     time: Contest,
 ) -> Iterable[Statement]:
-    """Yield the statements on what would change a recommendation, each with the keys of its records."""
+    """Yield statements on what would change the answer: excluded faster records, densities, break-even, remedy."""
     against = [(row, ratio_between(best, row, TIME)) for row in rows if not accept(row)]
     faster = [(row, ratio) for row, ratio in against if ratio and ratio.low > 1]
     for row, ratio in sorted(faster, key=lambda one: -one[1].value)[:1]:
@@ -460,7 +479,7 @@ def _sensitivities(
 
 
 def _without_times(rows: Sequence[Record]) -> Recommendation:
-    """Tell, if no row has a time, what is known of memory, and why nothing ran."""
+    """Return the recommendation "none", with the reasons of the records, if no record has a time."""
     reasons = list(dict.fromkeys(row["reason"] for row in rows if row["reason"]))
     text = "There is no answer: " + (" ".join(reasons) if reasons else "nothing was measured.")
     return Recommendation("none", Statement(text, keys_of(*rows)))
@@ -478,8 +497,10 @@ TIME = "seconds_step"
 def verdicts_at_other_densities(
     rows: Sequence[Record], groups: Sequence[configurations.Group], accept: Callable[[Record], bool], verdict: str
 ) -> Iterable[Statement]:
-    """Yield the verdict at every other density and batch that was measured, against that of `rows`, the data as they
-    are."""
+    """Yield a statement on the winner at each density and batch of `groups` other than that of `rows`.
+
+    `verdict` is that of `rows`, the data as they are; `accept` says which sparse records may win.
+    """
     for group in groups:
         for _, at in sorted(configurations.by_density(group.rows).items(), key=lambda one: one[0] or 0.0):
             if not any(row is one for row in at for one in rows):
@@ -489,7 +510,11 @@ def verdicts_at_other_densities(
 def _winner_at(
     at: Sequence[Record], rows: Sequence[Record], accept: Callable[[Record], bool], verdict: str
 ) -> Iterable[Statement]:
-    """Yield the winner at one place, and whether it is the same side."""
+    """Yield at most one statement on the winner among records `at` one density and batch; none if inconclusive.
+
+    It says whether that is the side of `verdict`, or that configurations of `rows` which may be faster were not
+    measured.
+    """
     sparse, dense = _split_by_side(at, accept)
     found = compare_best(sparse, dense, TIME)
     if found.verdict == "inconclusive" or found.sparse is None or found.dense is None:
@@ -512,12 +537,15 @@ def _winner_at(
 
 
 def _split_by_side(rows: Sequence[Record], accept: Callable[[Record], bool]) -> tuple[list[Record], list[Record]]:
-    """Return the sparse rows that may be recommended, and the dense ones."""
+    """Return (accepted sparse records, dense records)."""
     return [row for row in rows if not configurations.is_dense(row) and accept(row)], configurations.dense_rows(rows)
 
 
 def _condition_text(at: Sequence[Record], rows: Sequence[Record], found: Contest) -> str:
-    """Return the batch size, device and density at which another verdict holds."""
+    """Return the conditions of records `at`, such as "256 rows a batch on cuda at 3 % density".
+
+    Density only if it differs.
+    """
     batch = f"{at[0]['batch_rows']:,} rows a batch{formatting.device_suffix(at[0])}"
     is_denser = at[0]["density"] != rows[0]["density"] and found.density
     return f"{batch} at {formatting.format_density(found.density, 2)} density" if is_denser and found.density else batch
@@ -526,7 +554,8 @@ def _condition_text(at: Sequence[Record], rows: Sequence[Record], found: Contest
 def _unmeasured_rivals(
     found: Contest, at: Sequence[Record], rows: Sequence[Record], accept: Callable[[Record], bool]
 ) -> list[Record]:
-    """Return the rows of the side that does not win, not measured there, that nothing else beats in `rows`."""
+    """Return configurations of `rows` that were not measured in `at` and might still beat the winner of `found` there.
+    """
     measured = {_line(row) for row in at}
     sparse, dense = _split_by_side(rows, accept)
     absent = [row for row in undominated_records(sparse, TIME) if _line(row) not in measured]
@@ -543,13 +572,14 @@ def _winner(sparse: Sequence[Record], dense: Sequence[Record]) -> str:
 
 
 def _line(row: Record) -> tuple:
-    """Return the settings that identify a configuration at any density, as a hashable tuple."""
+    """Return the values of the settings that identify a configuration at any density, as a tuple usable as a dict key.
+    """
     return tuple(configurations.line_of(row).values())
 
 
 def break_even(time: Contest, groups: Sequence[configurations.Group]) -> Iterable[Statement]:
-    """Yield the density at which the sparse side of a contest stops winning, if those on both sides of it were
-    measured."""
+    """Yield a statement with the break-even density in time of the contest's sparse side, if a crossing was measured.
+    """
     if time.sparse is None:
         return
     group = next(group for group in groups if any(row is time.sparse for row in group.rows))
