@@ -75,8 +75,7 @@ class Contest(NamedTuple):
 
     @property
     def is_beside_others(self) -> bool:
-        """Whether other programs ran during every round with both sides, so that only a bound of the factor is known.
-        """
+        """Whether other programs ran in every round with both sides, so that only a bound of the factor is known."""
         return self.ratio is not None and 0 < self.ratio.rounds == self.ratio.disturbed
 
     @property
@@ -473,8 +472,7 @@ def _without_ratio(sparse: Record | None, dense: Record | None) -> Contest:
 
 
 def _line(row: Record) -> tuple:
-    """Return the values of the settings that identify a configuration at any density, as a tuple usable as a dict key.
-    """
+    """Return the values of the settings that identify a configuration at any density, as a hashable tuple."""
     return tuple(configurations.line_of(row).values())
 
 

@@ -154,8 +154,7 @@ def _mean(values: list[float]) -> float:
 
 
 def reference_levels(curves: pd.DataFrame, measure: str, side: str | None = None) -> dict[str, float]:
-    """Return {name: mean value over repeats} of references and bounds, which are no trainings, of `side` only if given.
-    """
+    """Return {name: mean value over repeats} of references and bounds (no trainings), of one `side` if given."""
     of_measure = curves[(curves["measure"] == measure) & ~curves["side"].isin(TRAINED)]
     of_side = of_measure if side is None else of_measure[of_measure["side"] == side]
     return {str(who): float(value) for who, value in of_side.groupby("who", sort=False)["value"].mean().items()}
@@ -263,8 +262,7 @@ def _describe_end(of_who: Ends) -> str:
 
 
 def _format_value(of_who: Ends) -> str:
-    """Return the mean final value over repeats ({repeat: End}) as text, with no more digits than the interval allows.
-    """
+    """Return the mean final value over repeats ({repeat: End}) as text, with the digits that the interval allows."""
     return formatting.format_measured(*_interval([end.value for end in of_who.values()]), _exact)
 
 

@@ -132,7 +132,7 @@ def best_of_all_sentences(groups: Sequence[configurations.Group]) -> Iterator[st
 
 
 def compact_storage_sentences(groups: Sequence[configurations.Group]) -> Iterator[str]:
-    """Yield a sentence per group on the peak memory of a dense array, of compact data in dense batches, and of sparse.
+    """Yield a sentence per group on the peak memory of a dense array, compact data in dense batches, and sparse.
 
     It is for the lowest density at which all three have a memory figure; a group without one is left out.
     """
@@ -554,8 +554,7 @@ def _condition_text(at: Sequence[Record], rows: Sequence[Record], found: Contest
 def _unmeasured_rivals(
     found: Contest, at: Sequence[Record], rows: Sequence[Record], accept: Callable[[Record], bool]
 ) -> list[Record]:
-    """Return configurations of `rows` that were not measured in `at` and might still beat the winner of `found` there.
-    """
+    """Return configurations of `rows`, not measured in `at`, that might still beat the winner of `found` there."""
     measured = {_line(row) for row in at}
     sparse, dense = _split_by_side(rows, accept)
     absent = [row for row in undominated_records(sparse, TIME) if _line(row) not in measured]
@@ -572,14 +571,12 @@ def _winner(sparse: Sequence[Record], dense: Sequence[Record]) -> str:
 
 
 def _line(row: Record) -> tuple:
-    """Return the values of the settings that identify a configuration at any density, as a tuple usable as a dict key.
-    """
+    """Return the values of the settings that identify a configuration at any density, as a hashable tuple."""
     return tuple(configurations.line_of(row).values())
 
 
 def break_even(time: Contest, groups: Sequence[configurations.Group]) -> Iterable[Statement]:
-    """Yield a statement with the break-even density in time of the contest's sparse side, if a crossing was measured.
-    """
+    """Yield a statement with the break-even density in time of the contest's sparse side, if it was measured."""
     if time.sparse is None:
         return
     group = next(group for group in groups if any(row is time.sparse for row in group.rows))
