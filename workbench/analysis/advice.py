@@ -61,19 +61,22 @@ data are not among others."""
 
 
 def newest_good_records(frame: pd.DataFrame) -> list[Record]:
-    """Return the newest good row of each case: one of whose configurations has a time."""
+    """Return the newest record of each case with status "ok" and at least one usable configuration time."""
     good = (row for row in records(frame) if row["status"] == "ok" and _that_ran(row))
     return list({row["case"]: row for row in good}.values())
 
 
 def newest_failed_records(frame: pd.DataFrame) -> list[Record]:
-    """Return the newest row of each case that has no good one."""
+    """Return the newest record of each case that has no good record."""
     good = {row["case"] for row in newest_good_records(frame)}
     return list({row["case"]: row for row in records(frame) if row["case"] not in good}.values())
 
 
 def score_rules(frame: pd.DataFrame) -> list[Score]:
-    """Return every rule in every case, cases in the order written."""
+    """Return a `Score` for every rule in every case, cases in the order written.
+
+    A rule gets as training cases only those on other data.
+    """
     rows = newest_good_records(frame)
     return [
         _score(row, name, rule(row, [other for other in rows if other["data"] != row["data"]]))
@@ -83,8 +86,10 @@ def score_rules(frame: pd.DataFrame) -> list[Score]:
 
 
 def _score(row: Record, name: str, chosen: Record | None) -> Score:
-    """Return how far a rule's choice is from the fastest configuration of a case, as time ratios; None if it did not
-    run.
+    """Return a rule's time over the least one in a case, for the chosen side and the chosen configuration.
+
+    `chosen` are the settings that the rule chose, None for none. Both values are None if that configuration did not
+    run; the advice is scored by the slowest one then.
     """
     able = _that_ran(row)
     ran = chosen is not None and any(matches_settings(cell, chosen) for cell in able)
@@ -96,7 +101,10 @@ def _score(row: Record, name: str, chosen: Record | None) -> Score:
 
 
 def matches_settings(cell: Record, chosen: Record) -> bool:
-    """Return whether a configuration has the given values in the settings that distinguish those of a case."""
+    """Return whether a configuration equals `chosen` in the settings of LINE that `chosen` has.
+
+    Unset ones have defaults.
+    """
     return all(
         settings.value_or_default(name, cell.get(name)) == settings.value_or_default(name, chosen[name])
         for name in LINE
@@ -117,59 +125,57 @@ def dense_over_sparse_seconds(row: Record) -> float | None:
 
 
 def _that_ran(row: Record) -> list[Record]:
-    """Return the configurations of a case that ended with a time and trained faithfully."""
+    """Return the configurations (`cells`) of a case with status "ok", a time, and the same model as dense."""
     return [cell for cell in row["cells"] if cell["status"] == "ok" and cell["seconds"] and cell["is_faithful"]]
 
 
 def _cells_of_side(able: Sequence[Record], is_dense: bool) -> list[Record]:
-    """Return the dense configurations, or the sparse ones."""
+    """Return the configurations with format "dense" if `is_dense`, else the others."""
     return [cell for cell in able if (cell["format"] == "dense") == is_dense]
 
 
 def _slowest(able: Sequence[Record]) -> Record:
-    """Return the configuration that took longest."""
+    """Return the configuration with the most seconds; ValueError if there is none."""
     return max(able, key=lambda cell: cell["seconds"])
 
 
 def seconds_of(row: Record, chosen: Record) -> float:
-    """Return the seconds per step of the configuration with these settings; if it failed, those of the slowest
-    configuration that ran.
-    """
+    """Return the seconds per step of the configuration with the settings `chosen`, else of the slowest that ran."""
     able = _that_ran(row)
     return next((cell for cell in able if matches_settings(cell, chosen)), _slowest(able))["seconds"]
 
 
 def _recommended(row: Record, others: Sequence[Record]) -> Record:
-    """Return the configuration that was recommended; `others` is not used."""
+    """Return the settings that the advice recommended for the case; `others` is not used."""
     return row["recommended"]
 
 
 def _first_able(row: Record, ways: Sequence[Record]) -> Record | None:
-    """Return the first of these settings that a configuration of the case ran with."""
+    """Return the first of the settings `ways` with which a configuration of the case ran; None if none did."""
     able = _that_ran(row)
     return next((way for way in ways if any(matches_settings(cell, way) for cell in able)), None)
 
 
 def _sparse(row: Record, others: Sequence[Record]) -> Record | None:
-    """Return the first sparse configuration that ran, or None; a simple rule to compare with."""
+    """Return the first of the settings SPARSE that ran in the case, or None; `others` is not used."""
     return _first_able(row, SPARSE)
 
 
 def _dense(row: Record, others: Sequence[Record]) -> Record | None:
-    """Return the first dense configuration that ran, or None; a simple rule to compare with."""
+    """Return the first of the settings DENSE that ran in the case, or None; `others` is not used."""
     return _first_able(row, DENSE)
 
 
 def _by_bytes(row: Record, others: Sequence[Record]) -> Record | None:
-    """Return a sparse configuration if CSR takes fewer bytes than dense, else a dense one; None if it did not run."""
+    """Return sparse settings if CSR takes fewer bytes than dense, else dense ones; None if they did not run."""
     return _sparse(row, others) if row["bytes_csr"] < row["bytes_dense"] else _dense(row, others)
 
 
 def _fitted(row: Record, others: Sequence[Record]) -> Record:
-    """Return the rule "sparse below a density, dense above" fitted to the other cases: the density and both
-    configurations.
+    """Return the settings chosen by a density threshold fitted to the `others`: sparse up to it, dense above.
 
-    The density lies in the middle of two of the cases; of equally good ones it is the highest.
+    The threshold is 1, 0 or the geometric mean of neighbouring densities, whichever costs least over `others`; of equal
+    ones the highest. Each side has its settings of least total time.
     """
     sparse, dense = (_best_of_all(others, is_dense) for is_dense in (False, True))
     sparse, dense = sparse or SPARSE[0], dense or DENSE[0]
@@ -180,13 +186,13 @@ def _fitted(row: Record, others: Sequence[Record]) -> Record:
 
 
 def _cost(cases: Sequence[Record], bound: float, sparse: Record, dense: Record) -> float:
-    """Return the sum of log seconds over cases if `sparse` is taken up to density `bound` and `dense` above it."""
+    """Return the sum of log seconds over `cases` if `sparse` is taken up to density `bound` and `dense` above it."""
     chosen = ((row, sparse if row["density"] <= bound else dense) for row in cases)
     return sum(math.log(seconds_of(row, cell)) for row, cell in chosen)
 
 
 def _best_of_all(cases: Sequence[Record], is_dense: bool) -> Record | None:
-    """Return the settings of a side that take least over some cases, by the geometric mean."""
+    """Return the settings of a side with the least geometric mean time over `cases`; None if none ran."""
     able = [cell for row in cases for cell in _cells_of_side(_that_ran(row), is_dense)]
     lines = {tuple(settings.value_or_default(name, cell.get(name)) for name in LINE) for cell in able}
     named = [dict(zip(LINE, line, strict=True)) for line in sorted(lines, key=str)]
@@ -205,8 +211,7 @@ RULES: dict[str, Rule] = {
 
 
 def list_targets(frame: pd.DataFrame) -> list[Goal]:
-    """Return the goals of advice, what each other rule reaches, then whether the cases can tell good advice from
-    bad."""
+    """Return the targets of the advice, what each simpler rule reaches, then whether the cases can judge advice."""
     rows, found = newest_good_records(frame), score_rules(frame)
     if not rows:
         return [Goal("advice", "", "not measured", None)]
@@ -224,14 +229,14 @@ def list_targets(frame: pd.DataFrame) -> list[Goal]:
 
 
 def _reached_by_rule(own: Sequence[Score]) -> tuple[list[float], list[float], str]:
-    """Return both numbers of the cases in which the choice of a rule ran, and the case of the worst whole choice."""
+    """Return (side ratios, whole ratios, name of the case with the largest whole ratio) of scores that have both."""
     ran = [(score.side, score.whole, score.case) for score in own if score.side is not None and score.whole is not None]
     worst = max(ran, key=lambda one: one[1], default=(None, None, ""))[2]
     return [side for side, _, _ in ran], [whole for _, whole, _ in ran], worst
 
 
 def _case_targets(rows: Sequence[Record]) -> list[Goal]:
-    """Return the goals of the suite: enough cases, enough of them won by dense, enough of them close."""
+    """Return the targets of the suite itself: cases, cases that dense wins by 10 %, cases within a factor of 1.5."""
     ratios = [ratio for row in rows if (ratio := dense_over_sparse_seconds(row)) is not None]
     won, close = (sum(map(test, ratios)) for test in (lambda ratio: ratio < 1 / EQUIVALENCE_MARGIN, _is_close))
     return [
@@ -247,12 +252,12 @@ def _case_targets(rows: Sequence[Record]) -> list[Goal]:
 
 
 def _is_close(ratio: float) -> bool:
-    """Return whether a time ratio is within the factor `NEAR` of 1."""
+    """Return whether a time ratio lies between 1 / 1.5 and 1.5."""
     return 1 / NEAR <= ratio <= NEAR
 
 
 def _mean_goal(what: str, values: Sequence[float], wanted: float) -> Goal:
-    """Return the performance target that the geometric mean of `values` is at most `wanted`."""
+    """Return the target named `what` that the geometric mean of `values` (at least one) is at most `wanted`."""
     mean = geometric_mean(values)
     assert mean is not None, "there is a case"
     return Goal(
@@ -261,7 +266,7 @@ def _mean_goal(what: str, values: Sequence[float], wanted: float) -> Goal:
 
 
 def _rule_statement(name: str, own: Sequence[Score]) -> Goal:
-    """State what a simpler rule reaches; always the same side has to miss a goal, or the cases judge nothing."""
+    """Return what a simpler rule reaches, as a goal; "always sparse" and "always dense" meet it by missing a target."""
     sides, wholes, worst = _reached_by_rule(own)
     without = len(own) - len(sides)
     left_out = f"; {formatting.format_count(without, 'case')} left out, where it did not run" if without else ""
@@ -277,5 +282,5 @@ def _rule_statement(name: str, own: Sequence[Score]) -> Goal:
 
 
 def _span(shares: Sequence[float]) -> str:
-    """Return the range of shares as text, "3% to 12%"."""
+    """Return the range of fractions as text, such as "3% to 12%"."""
     return f"{min(shares):.0%} to {max(shares):.0%}"

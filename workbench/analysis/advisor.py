@@ -43,8 +43,7 @@ _SETTINGS = {setting.name: setting.noun for setting in settings.SETTINGS if sett
 
 
 def warnings(groups: Sequence[configurations.Group]) -> Iterator[str]:
-    """Yield the sentences on lazy updates that trained worse, densified operations, disturbed, noisy and lost
-    rounds."""
+    """Yield the caveats: unequal execution, worse lazy models, densified operations, disturbed and noisy trials."""
     rows = [row for group in groups for row in group.rows]
     yield from _unequal_execution(groups)
     yield from _lazy(groups)
@@ -62,7 +61,7 @@ def warnings(groups: Sequence[configurations.Group]) -> Iterator[str]:
 
 
 def _unequal_execution(groups: Sequence[configurations.Group]) -> Iterator[str]:
-    """Yield a sentence per group on the unequally executed contest whose ratio is closest to 1."""
+    """Yield a sentence per group on its unequally executed contest in time whose ratio is nearest 1."""
     for group in groups:
         at = configurations.by_density(group.rows)
         met = contests(group.rows, "seconds_step")
@@ -74,7 +73,7 @@ def _unequal_execution(groups: Sequence[configurations.Group]) -> Iterator[str]:
 
 
 def _disturbances(rows: Sequence[configurations.Record]) -> Iterator[str]:
-    """Yield the share of the trials during which other programs ran, which count for less."""
+    """Yield a sentence with the number of trials during which other programs ran; nothing if there was none."""
     disturbed = sum(row["rounds_disturbed"] for row in rows)
     if disturbed:
         trials = formatting.format_count(disturbed + sum(row["rounds"] for row in rows), "trial")
@@ -84,7 +83,7 @@ def _disturbances(rows: Sequence[configurations.Record]) -> Iterator[str]:
 
 
 def _noisy_densities(groups: Sequence[configurations.Group]) -> Iterator[str]:
-    """Yield the densities at which the rounds differ so much that large differences would not be seen."""
+    """Yield per group the densities at which differences below 1.5 times or more could have gone unseen."""
     for group in groups:
         compared = contests(group.rows, "seconds_step")
         blind = [one for one in compared if (one.minimum_detectable_ratio or 0.0) > NOISY]
@@ -98,7 +97,7 @@ def _noisy_densities(groups: Sequence[configurations.Group]) -> Iterator[str]:
 
 
 def _machine(rows: Sequence[configurations.Record]) -> Iterator[str]:
-    """Disturbances of the machine during the trials, and in how many configurations."""
+    """Yield at most one sentence: in how many configurations the machine drifted, throttled, swapped, ..."""
     met = [outliers.machine_state(row) for row in rows]
     kinds = Counter(
         kind for each in met for kind in each if kind != outliers.OTHERS
@@ -111,7 +110,10 @@ def _machine(rows: Sequence[configurations.Record]) -> Iterator[str]:
 
 
 def count_failures(groups: Sequence[configurations.Group]) -> list[str]:
-    """Return one line per status and reason with the number of configurations without a result."""
+    """Return a sentence with the configurations without a result by status, and one on failed rounds.
+
+    [] if none failed.
+    """
     rows = [row for group in groups for row in group.rows]
     lost = [row for row in rows if row["status"] not in configurations.NUMBERED]
     retried = sum(row["rounds_failed"] for row in rows if row["status"] in configurations.NUMBERED)
@@ -127,15 +129,14 @@ def count_failures(groups: Sequence[configurations.Group]) -> list[str]:
 
 
 def _reason(status: str, rows: Sequence[configurations.Record]) -> str:
-    """Return a status with its count and its reason, or one of its reasons."""
+    """Return the count, the status and a reason, such as "3 memory (needs 12 GB)"; "for example:" if reasons differ."""
     reasons = [row["reason"] or "no reason given" for row in rows if row["status"] == status]
     example = "" if len(set(reasons)) == 1 else "for example: "
     return f"{len(reasons)} {status} ({example}{reasons[0].rstrip('.')})"
 
 
 def list_sensitivities(groups: Sequence[configurations.Group], evens: Sequence[BreakEven]) -> Iterator[str]:
-    """Return one sentence for each varied setting on how it moves the break-even in time, and one on those not
-    varied."""
+    """Yield a sentence per varied setting that moves the break-even in time, then one on fixed settings."""
     varied = [name for name in _SETTINGS if len(_values(name, groups)) > 1]
     for name in varied:
         yield from _largest_effect(name, evens)
@@ -145,13 +146,15 @@ def list_sensitivities(groups: Sequence[configurations.Group], evens: Sequence[B
 
 
 def _values(name: str, groups: Sequence[configurations.Group]) -> set:
-    """Return the values of a setting of groups, or of configurations."""
+    """Return the distinct values of the setting `name`, taken from the groups' settings or from the records."""
     return {group.settings[name] if name in group.settings else row[name] for group in groups for row in group.rows}
 
 
 def _largest_effect(name: str, evens: Sequence[BreakEven]) -> Iterator[str]:
-    """Describe the first setting whose values give significantly different break-evens, all other settings being
-    equal."""
+    """Yield at most one sentence: the first case in which values of setting `name` give disjoint break-even intervals.
+
+    All other settings must be equal.
+    """
     sets: dict[tuple, dict[Any, BreakEven]] = {}
     for even in evens:
         rest = tuple((key, value) for key, value in even.settings.items() if key != name)
@@ -167,12 +170,12 @@ def _largest_effect(name: str, evens: Sequence[BreakEven]) -> Iterator[str]:
 
 
 def _are_disjoint(evens: Sequence[BreakEven]) -> bool:
-    """Return whether the intervals of two crossings do not overlap."""
+    """Return whether any two of the break-even intervals (low, high) do not overlap."""
     return any((even.high or 0.0) < (other.low or 0.0) for even in evens for other in evens)
 
 
 def _lazy(groups: Sequence[configurations.Group]) -> Iterator[str]:
-    """Yield a sentence for each configuration whose lazy update trained a worse model than the dense one."""
+    """Yield a sentence per configuration whose lazy update trained a worse model than the dense update."""
     for group in groups:
         pairs = trained_worse(group.rows)
         for line in dict.fromkeys(formatting.name_configuration(lazy) for lazy, _ in pairs):
@@ -195,7 +198,7 @@ def _lazy(groups: Sequence[configurations.Group]) -> Iterator[str]:
 
 
 def _end_sentences(row: configurations.Record, fair: configurations.Record) -> str:
-    """Return final loss and quality of a configuration compared with those of its dense counterpart, as text."""
+    """Return "loss 0.31 instead of 0.28, AUC 0.8 instead of 0.82": final values of `row` against those of `fair`."""
     parts = []
     for name, column in (("loss", "loss_last"), (row["quality_name"] or "quality", "quality")):
         if row[column] is not None and fair[column] is not None:
@@ -206,7 +209,10 @@ def _end_sentences(row: configurations.Record, fair: configurations.Record) -> s
 
 
 def _densified(rows: Iterable[configurations.Record]) -> Iterator[str]:
-    """Yield a sentence for each operation that made a dense array, with the largest size."""
+    """Yield a sentence per configuration and operation that made a dense array, with the largest size in bytes.
+
+    Records whose batches are dense by design are left out.
+    """
     sizes_by_op: dict[tuple[str, str], list[int]] = {}
     for row in (
         row for row in rows if not is_dense_batch_of_compact_data(row)
@@ -223,7 +229,7 @@ def _densified(rows: Iterable[configurations.Record]) -> Iterator[str]:
 
 
 def _prepared(rows: Iterable[configurations.Record]) -> Iterator[str]:
-    """Says where a step reuses prepared batches, and what preparing one costs."""
+    """Yield at most one sentence: batches are prepared once outside the timed step, and what that costs in steps."""
     costs: dict[str, float] = {}
     for row in rows:
         inside = sum(row[f"seconds_{phase}"] or 0.0 for phase in ("slice", "convert", "plan"))
@@ -241,7 +247,7 @@ def _prepared(rows: Iterable[configurations.Record]) -> Iterator[str]:
 
 
 def _densities_clause(group: configurations.Group, groups: Sequence[configurations.Group]) -> str:
-    """Return the label of a group in parentheses, or "" if there is only one group."""
+    """Return " (label)" with the label of `group`, to end a sentence; "" if there is only one group."""
     return f" ({group.label})" if len(groups) > 1 else ""
 
 
@@ -253,7 +259,10 @@ ALIKE = 1.15
 
 
 def certainty_sentences(group: configurations.Group, contests: Sequence[Contest]) -> str:
-    """Return the sentences on the uncertainty of a verdict; `contests` are those in time of its group."""
+    """Return the sentences on how certain a verdict in time is: rounds, runs, detectable difference, disturbed trials.
+
+    `contests` are those in time of `group`.
+    """
     disturbed = _disturbed(group)
     ratios = [contest.ratio for contest in contests if contest.ratio is not None]
     if not ratios:
@@ -266,7 +275,7 @@ def certainty_sentences(group: configurations.Group, contests: Sequence[Contest]
 
 
 def minimum_detectable_sentence(contests: Sequence[Contest]) -> str:
-    """State the smallest difference between sparse and dense that the rounds could have detected."""
+    """Return a clause on the smallest detectable ratio, such as "differences from 1.1 times on ..."."""
     seen = sorted(
         (contest for contest in contests if contest.minimum_detectable_ratio),
         key=lambda one: one.minimum_detectable_ratio or 0.0,
@@ -287,7 +296,7 @@ def minimum_detectable_sentence(contests: Sequence[Contest]) -> str:
 
 
 def _disturbed(group: configurations.Group) -> str:
-    """Return the sentence on the share of trials during which other programs ran; "" if there was none."""
+    """Return " Other programs ran next to 12 % of the trials, ..." for a group; "" if no trial was disturbed."""
     disturbed, timed = (sum(row[name] for row in group.rows) for name in ("rounds_disturbed", "rounds"))
     if not disturbed:
         return ""
@@ -318,7 +327,7 @@ class Advice:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """All of it, verdict first, how sure it is second."""
+        """All sentences in reading order: verdict, certainty, time, memory, warnings, failures, sensitivities."""
         grounds = (*self.time, *self.memory, *self.warnings, *self.failures, *self.would_change)
         return (*filter(None, (self.verdict, self.certainty)), *grounds)
 
@@ -327,7 +336,10 @@ class Advice:
 
 
 def advise(frame: pd.DataFrame) -> Advice:
-    """Return the advice from the rows of a frame, all groups in it; the verdict is about the largest group."""
+    """Return the advice from trial records, over all groups of comparable ones; the verdict is on the largest group.
+
+    Without records the verdict says that there is no answer yet.
+    """
     groups = configurations.groups(frame)
     if not groups:
         return Advice("There is no answer yet: no rows were given.")
@@ -356,7 +368,7 @@ def advise(frame: pd.DataFrame) -> Advice:
 
 
 def _verdict(groups: Sequence[configurations.Group], evens: Mapping[str, Sequence[BreakEven]]) -> str:
-    """Return the sentences of the verdict on the first group in time and in memory."""
+    """Return the verdict on the first group, a sentence or two per measure; `evens` has the break-evens by measure."""
     group = groups[0]
     parts = [headline(group, measure, evens[measure])[1] for measure in MEASURES]
     which = f"configurations {group.label}" if group.label.startswith(("on ", "with ")) else group.label
@@ -365,9 +377,9 @@ def _verdict(groups: Sequence[configurations.Group], evens: Mapping[str, Sequenc
 
 
 def headline(group: configurations.Group, measure: str, evens: Sequence[BreakEven]) -> tuple[str, str]:
-    """Return advice about one measure, short enough for the title of a chart, and in full.
+    """Return (chart title, full sentence) of the advice in one measure for a group.
 
-    `evens` are of the measure.
+    `measure` is a key of MEASURES; `evens` are the break-evens in it.
     """
     compared = contests(group.rows, measure)
     won = [one for one in compared if one.verdict == "sparse"]
@@ -396,7 +408,7 @@ def headline(group: configurations.Group, measure: str, evens: Sequence[BreakEve
 
 
 def _by_fitting(first: Contest, compared: Sequence[Contest], measure: str) -> tuple[str, str]:
-    """Return headline where sparse wins because dense did not run."""
+    """Return (title, sentence) if sparse wins at `first` only because dense did not run."""
     sparse, dense = first.sides
     does = f"runs where {verdict_text.failure_reason(dense)}"
     full = f"For {MEASURES[measure][0]}, go sparse with {formatting.name_configuration(sparse)}: it {does}."
@@ -406,7 +418,7 @@ def _by_fitting(first: Contest, compared: Sequence[Contest], measure: str) -> tu
 def _sparse_at_some(
     first: Contest, won: Sequence[Contest], compared: Sequence[Contest], measure: str
 ) -> tuple[str, str]:
-    """Return headline where sparse wins at some densities and dense at none."""
+    """Return (title, sentence) if sparse wins at the densities `won` and dense nowhere; `first` gives the factor."""
     name, verb, better = MEASURES[measure]
     at = format_density_ranges(won, compared, DIGITS)
     gain = _gain(first, better, is_alone=len(won) == 1)
@@ -414,7 +426,10 @@ def _sparse_at_some(
 
 
 def _sparse_below(even: BreakEven, of: str, compared: Sequence[Contest], measure: str) -> tuple[str, str]:
-    """Return headline where sparse wins below a break-even; `of` is its configuration, "" for the one named first."""
+    """Return (title, sentence) if sparse wins below a break-even and dense above it.
+
+    `of` names the configuration of the break-even, "" if it is that which the sentence names anyway.
+    """
     name, verb, better = MEASURES[measure]
     won = [one for one in compared if one.verdict == "sparse"]
     up_to = formatting.format_density(won[-1].density or 0.0, DIGITS)
@@ -431,10 +446,7 @@ def _sparse_below(even: BreakEven, of: str, compared: Sequence[Contest], measure
 
 
 def _gain(first: Contest, better: str, is_alone: bool) -> str:
-    """Return the factor by which sparse wins at its lowest density, and its configuration.
-
-    Without the density if `is_alone`.
-    """
+    """Return by which factor sparse wins in contest `first`, the density (unless `is_alone`), and the configuration."""
     sparse, dense, _ = first.known
     at = "" if is_alone or not first.density else f" at {formatting.format_density(first.density, DIGITS)}"
     return (
@@ -444,23 +456,19 @@ def _gain(first: Contest, better: str, is_alone: bool) -> str:
 
 
 def _stay_dense(lost: Sequence[Contest]) -> str:
-    """Return the advice to train dense, with the name of the dense configuration that wins unless it is the usual
-    one."""
+    """Return "stay dense", or "stay with NAME" if one dense configuration of a special kind wins."""
     name = baseline(lost)
     return "stay dense" if name in ("dense", "the best dense") else f"stay with {name}"
 
 
 def _open_sentences(compared: Sequence[Contest]) -> str:
-    """Return the sentences that go on a headline: probable sides, what is inconclusive and why, what is level.
-
-    "" if each density has a winner.
-    """
+    """Return " Sentence. Sentence." on densities without a winner, with reasons; "" if each has a winner."""
     clauses = (f"{what}: {why}" if why else what for what, why in list_open_contests(compared, DIGITS))
     return "".join(f" {clause[0].upper()}{clause[1:]}." for clause in clauses)
 
 
 def _without_win(compared: Sequence[Contest], lost: Sequence[Contest], measure: str) -> tuple[str, str]:
-    """Return (headline, sentence) if sparse wins nowhere in a measure."""
+    """Return (title, sentence) if sparse wins nowhere; `lost` are the contests that dense wins."""
     name, verb, better = MEASURES[measure]
     if lost:
         at = format_density_ranges(lost, compared, DIGITS)
@@ -490,12 +498,12 @@ def _without_win(compared: Sequence[Contest], lost: Sequence[Contest], measure: 
 
 
 def _is_decidable(why: str, measure: str) -> bool:
-    """Return whether more measuring helps a comparison without a winner; more rounds do not in memory."""
+    """Return whether measuring more can settle a comparison with the reason `why`; more rounds do not in memory."""
     return why != HOLDS_ONE or measure.startswith("seconds")
 
 
 def _is_of_configuration(even: BreakEven, group: configurations.Group, contest: Contest) -> bool:
-    """Return whether a break-even belongs to the sparse configuration of a contest in this group."""
+    """Return whether a break-even belongs to this group and to the sparse configuration of the contest."""
     return (
         contest.sparse is not None
         and even.line == configurations.line_of(contest.sparse)

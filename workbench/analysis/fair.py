@@ -31,7 +31,10 @@ class Side:
 
     @property
     def ratio(self) -> Ratio | None:
-        """Time of the project / that of the independent one: median, least and most of the rounds that both have."""
+        """Time of the project over that of the independent candidate.
+
+        Median, minimum and maximum over their paired rounds. None if either was not timed.
+        """
         if self.project is None or self.independent is None:
             return None
         pairs = zip(self.project["samples"], self.independent["samples"], strict=False)
@@ -40,12 +43,12 @@ class Side:
 
     @property
     def seconds(self) -> float | None:
-        """Seconds a batch of the project's best."""
+        """Seconds per batch of the project's fastest candidate; None if it was not timed."""
         return self.project["seconds"] if self.project else None
 
     @property
     def seconds_at_best(self) -> float | None:
-        """Seconds a batch of the project's best, divided by its ratio if an independent one is faster."""
+        """Seconds per batch, divided by the project / independent ratio if that is above 1; None if not timed."""
         if self.seconds is None:
             return None
         return self.seconds / max(self.ratio.value, 1.0) if self.ratio else self.seconds
@@ -60,32 +63,32 @@ class Compared:
 
     @property
     def settings(self) -> Record:
-        """Any record, for the columns that all of a configuration share."""
+        """The first record of the configuration, for columns that all its records share."""
         return self.records[0]
 
     @property
     def name(self) -> str:
-        """Name of the configuration, such as D16384-B256-N1-15%."""
+        """Name of the configuration: columns, batch rows, outputs and density, such as "D16384-B256-N1-15%"."""
         return self.settings["configuration"]
 
     @property
     def family(self) -> tuple[int, int, int]:
-        """(D, rows a batch, N): configurations that agree in these differ in their density alone."""
+        """(columns, batch rows, outputs): configurations equal in these differ in their density alone."""
         return self.settings["features"], self.settings["batch_rows"], self.settings["width"]
 
     @property
     def is_apart(self) -> bool:
-        """Whether sparse training has a separate goal here: one output, many columns."""
+        """Whether sparse training has a separate target here: one output and more than 2000 columns."""
         return self.settings["width"] == 1 and self.settings["features"] > COLUMNS_APART
 
 
 def compare_all(records: Iterable[Record]) -> list[Compared]:
-    """Return the configurations of `bench fair` in the order they were first measured."""
+    """Return the configurations of `bench fair` records in the order written, with their fastest sides."""
     return [_compared(group) for group in _newest(records)]
 
 
 def compare_epochs(records: Iterable[Record]) -> list[Compared]:
-    """Return the configurations of `bench epochs` in the order they were first measured; the one side is "epoch"."""
+    """Return the configurations of `bench epochs` records in the order written; the only side is named "epoch"."""
     found = []
     for group in _newest(records):
         pair = (_fastest(group, side=side) for side in ("project", "competitor"))
@@ -94,7 +97,10 @@ def compare_epochs(records: Iterable[Record]) -> list[Compared]:
 
 
 def _newest(records: Iterable[Record]) -> list[list[Record]]:
-    """Return the records of each configuration of the newest key, the newest of each candidate."""
+    """Return one list of records per configuration, machine and thread count: of the newest key, newest per candidate.
+
+    `records` are in the order written.
+    """
     by_place: dict[tuple, dict[str, dict[str, Record]]] = {}
     for record in records:
         keys = by_place.setdefault((record["configuration"], record["machine"], record["threads"]), {})
@@ -104,20 +110,23 @@ def _newest(records: Iterable[Record]) -> list[list[Record]]:
 
 
 def _compared(records: list[Record]) -> Compared:
-    """Return the fastest project and independent candidates of a configuration, sparse and dense."""
+    """Return a configuration with the fastest project and independent candidate of kinds "dense" and "sparse"."""
     pairs = {kind: [_fastest(records, side=side, kind=kind) for side in ("project", "independent")] for kind in KINDS}
     return Compared(records, {kind: Side(*pair) for kind, pair in pairs.items()})
 
 
 def _fastest(records: Iterable[Record], **values: str) -> Record | None:
-    """Return the record of least time with these values; None if none was timed."""
+    """Return the record with the least `seconds` among those with these column values and a time; None without one."""
     timed = [record for record in records if record["status"] == "ok" and record["seconds"]]
     able = [record for record in timed if all(record[name] == value for name, value in values.items())]
     return min(able, key=lambda record: record["seconds"], default=None)
 
 
 def list_epoch_targets(found: Sequence[Compared]) -> list[Goal]:
-    """Return the targets of whole epochs: each configuration, and the geometric mean, of all and of each rule."""
+    """Return the targets for epoch time / fastest competitor: each configuration <= 1, geometric means <= 0.67.
+
+    The means are over all configurations and over those of each optimizer.
+    """
     what = "epoch / fastest competitor"
     ratios = {one.name: one.sides["epoch"].ratio for one in found}
     rules = {str(one.settings["optimizer"]): None for one in found}
@@ -130,7 +139,10 @@ def list_epoch_targets(found: Sequence[Compared]) -> list[Goal]:
 
 
 def list_targets(found: Sequence[Compared]) -> list[Goal]:
-    """Return the goals of each configuration and of the geometric mean, of dense and of sparse training."""
+    """Return the four targets of project / independent time.
+
+    Each configuration and geometric mean, dense and sparse.
+    """
     dense = {one.name: one.sides["dense"].ratio for one in found}
     sparse = {one.name: one.sides["sparse"].ratio for one in found if not one.is_apart}
     several = f"but for N = 1 with D > {COLUMNS_APART:,}"
@@ -143,12 +155,15 @@ def list_targets(found: Sequence[Compared]) -> list[Goal]:
 
 
 def separate_configurations(found: Sequence[Compared]) -> list[Compared]:
-    """Return the configurations of which sparse training is the goal of other work."""
+    """Return the configurations whose sparse training has a separate target (one output, more than 2000 columns)."""
     return [one for one in found if one.is_apart]
 
 
 def _targets_of_each(what: str, ratios: Mapping[str, Ratio | None], most: float = EACH) -> Goal:
-    """Return the target that each ratio is at most `most`."""
+    """Return the target named `what` that each ratio is at most `most`.
+
+    `ratios` by configuration, None if unmeasured.
+    """
     known = {name: ratio.value for name, ratio in ratios.items() if ratio}
     wanted = f"≤ {most:g}"
     if not known:
@@ -160,7 +175,7 @@ def _targets_of_each(what: str, ratios: Mapping[str, Ratio | None], most: float 
 
 
 def _targets_of_mean(what: str, ratios: Mapping[str, Ratio | None], wanted: float) -> Goal:
-    """Return the target that the geometric mean of the ratios is at most `wanted`."""
+    """Return the target named `what` that the geometric mean of the known ratios is at most `wanted`."""
     mean = geometric_mean(ratio.value for ratio in ratios.values() if ratio)
     if mean is None:
         return Goal(what, f"≤ {wanted:g}", "not measured", None)
@@ -168,7 +183,7 @@ def _targets_of_mean(what: str, ratios: Mapping[str, Ratio | None], wanted: floa
 
 
 def list_untimed(found: Sequence[Compared]) -> list[tuple[str, str, str, int]]:
-    """Return (candidate, status, a reason, configurations) of candidates that have no time, alike reasons together."""
+    """Return (candidate, status, first reason, configurations) per candidate and status without a time."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for one in found:
         for record in one.records:
@@ -218,27 +233,27 @@ class Shift:
 
     @property
     def factor(self) -> float:
-        """After / before, both cut to the densities that matter."""
+        """Break-even after / before, both clipped to densities from 1e-4 to 1."""
         return _clip_density(self.after) / _clip_density(self.before)
 
     @property
     def is_within(self) -> bool:
-        """Whether one of the two is a density from `LOWEST` to `HIGHEST`."""
+        """Whether the break-even before or after lies at a density from 1e-4 to 1."""
         return any(LOWEST <= one <= HIGHEST for one in (self.before, self.after))
 
     @property
     def text(self) -> str:
-        """Sentence part on how the break-even moves."""
+        """How the break-even moves, such as "13 % to 15 %"."""
         return f"{format_breakeven(self.before)} to {format_breakeven(self.after)}"
 
 
 def _clip_density(density: float) -> float:
-    """Return a density clipped to [`LOWEST`, `HIGHEST`]."""
+    """Return the density clipped to [1e-4, 1]."""
     return min(max(density, LOWEST), HIGHEST)
 
 
 def format_breakeven(density: float) -> str:
-    """Return break-even in words.
+    """Return a break-even density as text.
 
     >>> format_breakeven(0.131), format_breakeven(3.0), format_breakeven(1e-6)
     ('13 %', 'above 100 %', 'below 0.01 %')
@@ -249,17 +264,24 @@ def format_breakeven(density: float) -> str:
 
 
 def measured_seconds(side: Side) -> float | None:
-    """Return the seconds of a side as measured, None if it has none."""
+    """Return the measured seconds per batch of a side; None if it was not timed."""
     return side.seconds
 
 
 def seconds_at_best(side: Side) -> float | None:
-    """Return seconds divided by the ratio if that is above 1."""
+    """Return the seconds per batch of a side, divided by its project / independent ratio if above 1.
+
+    None if untimed.
+    """
     return side.seconds_at_best
 
 
 def fit_slope(found: Sequence[Compared], seconds: Seconds = measured_seconds) -> Fit | None:
-    """Return the slope of all configurations together; None with fewer than three densities, or without a rise."""
+    """Return the slope of log(sparse / dense) over log(density) of all configurations, by least squares.
+
+    None with fewer than three densities or a slope that is not positive. From 12 points on the logs of columns, batch
+    rows and outputs are regressors, too. `seconds` takes a `Side` and returns its time.
+    """
     points = [(one, point) for one in found if (point := point_of(one, seconds))]
     if len({point[0] for _, point in points}) < 3:
         return None
@@ -272,15 +294,14 @@ def fit_slope(found: Sequence[Compared], seconds: Seconds = measured_seconds) ->
 
 
 def point_of(compared: Compared, seconds: Seconds) -> Point | None:
-    """Return the point of a configuration; None if a side was not timed."""
+    """Return (log density, log of sparse / dense seconds) of a configuration; None if a side was not timed."""
     dense, sparse = (seconds(compared.sides[kind]) for kind in ("dense", "sparse"))
     density = compared.settings["density"]
     return (math.log(density), math.log(sparse / dense)) if dense and sparse else None
 
 
 def breakeven_shifts(found: Sequence[Compared]) -> list[Shift]:
-    """Return the shift of each family that has both sides and a break-even at a density that matters, before or
-    after."""
+    """Return the break-even before and after of each family that has one between 1e-4 and 1, in order of sizes."""
     families: dict[tuple[int, int, int], list[Compared]] = {}
     for one in found:
         families.setdefault(one.family, []).append(one)
@@ -296,7 +317,11 @@ def breakeven_shifts(found: Sequence[Compared]) -> list[Shift]:
 
 
 def _crossing(members: Sequence[Compared], seconds: Seconds, fitted: Fit | None) -> tuple[float, bool] | None:
-    """Return (density at which sparse takes as long as dense, whether it lies between measured ones)."""
+    """Return (density at which sparse takes as long as dense, whether it lies between measured ones), or None.
+
+    It is interpolated between two measured densities, else extrapolated with the slope of `fitted` from the point
+    nearest to equality.
+    """
     points = sorted(point for member in members if (point := point_of(member, seconds)))
     for (x0, y0), (x1, y1) in itertools.pairwise(points):
         if y0 <= 0 < y1:
@@ -308,12 +333,12 @@ def _crossing(members: Sequence[Compared], seconds: Seconds, fitted: Fit | None)
 
 
 def _safe_exp(logarithm: float) -> float:
-    """Return exp(logarithm), finite for any finite argument."""
+    """Return exp of the argument clipped to [-700, 700], so that the result is finite and positive."""
     return math.exp(min(max(logarithm, -700.0), 700.0))
 
 
 def summary(found: Sequence[Compared]) -> str:
-    """Return the sentence on the shift of all families together, and on the largest."""
+    """Return a sentence on how far the break-evens of all families could move, in the geometric mean and at most."""
     each = breakeven_shifts(found)
     if not each:
         return "Too few configurations were measured to compute how far the break-even could move."
@@ -333,7 +358,7 @@ def summary(found: Sequence[Compared]) -> str:
 
 
 def family_text(family: tuple[int, int, int]) -> str:
-    """Return the sizes of a family in words.
+    """Return a family (columns, batch rows, outputs) as text.
 
     >>> family_text((2048, 256, 16))
     'D = 2,048, 256 rows a batch, N = 16'

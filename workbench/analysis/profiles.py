@@ -38,15 +38,15 @@ class RatiosBySetting:
 
     @property
     def factor(self) -> float:
-        """The largest ratio over the smallest."""
+        """The largest ratio divided by the smallest; `ratios` must be ascending."""
         values = [ratio.value for ratio in self.ratios.values()]
         return values[-1] / values[0]
 
 
 def structure_sentence(frame: pd.DataFrame, measured: pd.DataFrame | None = None) -> str:
-    """Describe how far the answer depends on the structure and size of the data; "" for an empty frame.
+    """Return how far the answer depends on the structure and size of the data; "" for a frame without records.
 
-    It is inferred from the frame's own rows if these have several data sets, else from those `measured` by the sweep
+    It is inferred from the frame's own records if these have several data sets, else from those `measured` by the sweep
     `NAME` on the same machine; without either it says that it was not measured. O(groups * rows).
     """
     groups = configurations.groups(frame)
@@ -68,7 +68,10 @@ def structure_sentence(frame: pd.DataFrame, measured: pd.DataFrame | None = None
 
 
 def ratios_by_setting(groups: Sequence[configurations.Group], setting: str) -> Iterator[RatiosBySetting]:
-    """Yield the ratios at each density that was asked for of groups alike but for a setting, if two or more decide."""
+    """Yield dense / sparse ratios at each requested density, for groups equal in all but `setting`.
+
+    Each holds {value of the setting: ratio}, ascending in ratio; densities with fewer than two values are left out.
+    """
     alike: dict[tuple, dict[Any, configurations.Group]] = {}
     for group in groups:
         rest = tuple(value for name, value in group.settings.items() if name not in (setting, *FOLLOWING))
@@ -84,7 +87,10 @@ def ratios_by_setting(groups: Sequence[configurations.Group], setting: str) -> I
 
 
 def _ratios(group: configurations.Group) -> dict[float, Ratio]:
-    """Return the ratio of the best of both sides at each density asked for."""
+    """Return {requested density: ratio dense / sparse of the step time} of a group.
+
+    Densities without a ratio are left out.
+    """
     return {
         contest.dense["density"]: contest.ratio
         for contest in contests(group.rows, MEASURE)
@@ -93,7 +99,7 @@ def _ratios(group: configurations.Group) -> dict[float, Ratio]:
 
 
 def _several_data_sets_sentence(groups: Sequence[configurations.Group]) -> str:
-    """Return the sentences from groups of several data sets; "" from groups of one."""
+    """Return sentences on the spread of dense / sparse between data sets, breakeven and rows; "" without several."""
     most = max(ratios_by_setting(groups, "dataset"), key=lambda one: one.factor, default=None)
     if most is None:
         return ""
@@ -112,7 +118,10 @@ def _several_data_sets_sentence(groups: Sequence[configurations.Group]) -> str:
 
 
 def _breakevens(groups: Sequence[configurations.Group]) -> str:
-    """Return the clause on the lowest and the highest break-even of data sets alike in all else, if two have one."""
+    """Return a clause on the lowest and the highest break-even in time among the data sets.
+
+    "" if fewer than two have one. Only groups with the most rows count.
+    """
     sizes = [group.settings["rows_total"] or 0 for group in groups]
     found = []
     for group in groups:
@@ -132,10 +141,7 @@ def _breakevens(groups: Sequence[configurations.Group]) -> str:
 
 
 def _size_sentence(groups: Sequence[configurations.Group]) -> str:
-    """Return the sentence on data of fewer rows, which may fit the cache.
-
-    "" if only one number of rows was measured.
-    """
+    """Return a sentence on how the ratio changes with fewer rows of data; "" if one number of rows was measured."""
     by_rows = max(ratios_by_setting(groups, "rows_total"), key=lambda one: one.factor, default=None)
     if by_rows is None:
         return ""
@@ -156,9 +162,9 @@ Fact = tuple[str, tuple[str, ...]]
 
 
 def profile_sentence(profile: Mapping[str, Any], bytes_free: int | None = None) -> str:
-    """Says what dense would cost against CSR, and whether that is worth measuring; of speed, that only trials tell.
+    """Return what dense would cost in bytes against CSR, and whether that is worth measuring; speed is not predicted.
 
-    `bytes_free` is the memory of the machine that dense would have to fit in.
+    `profile` is the mapping of `workbench.data.profile`; `bytes_free` the memory available to dense, None to skip that.
     """
     said, dense = _is_worth_measuring(profile), profile["bytes_format"]["dense"]
     if bytes_free is None or dense <= bytes_free:
@@ -167,7 +173,7 @@ def profile_sentence(profile: Mapping[str, Any], bytes_free: int | None = None) 
 
 
 def top_columns_sentence(profile: Mapping[str, Any]) -> str:
-    """Says what share of the entries the most frequent columns hold."""
+    """Return the share of the entries in the most frequent columns (1 % of those used) of a profile, as a clause."""
     count, share = profile["columns"]["top"], _percent(profile["columns"]["top_share"])
     if count == 1:
         return f"the most frequent column holds {share} of the entries"
@@ -175,7 +181,7 @@ def top_columns_sentence(profile: Mapping[str, Any]) -> str:
 
 
 def _is_worth_measuring(profile: Mapping[str, Any]) -> str:
-    """Return the sentence on whether the data is sparse enough for a comparison to be worth while."""
+    """Return the sentence on whether dense takes enough bytes (twice those of CSR) to be worth measuring."""
     sizes = profile["bytes_format"]
     dense, sparse = sizes["dense"], sizes["csr"]
     stored = (
@@ -192,14 +198,14 @@ def _is_worth_measuring(profile: Mapping[str, Any]) -> str:
 
 
 def profile_facts(profile: Mapping[str, Any]) -> list[Fact]:
-    """Return all there is to tell, in the order in which it is read."""
+    """Return (title, lines of text) per section of a profile, in reading order; empty sections are left out."""
     tellers = (_size, _lengths, _columns, _touched, _values, _bytes, _preparations, _duplicates, _labels, _groups)
     sections = [(what, tuple(lines)) for what, lines in (teller(profile) for teller in tellers)]
     return [(what, lines) for what, lines in sections if lines]
 
 
 def _size(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
-    """Return the title "size" and lines on rows, columns, entries, density and types of a profile."""
+    """Return ("size", lines): rows, columns, entries, density and types of a profile."""
 
     def lines() -> Iterator[str]:
         """Yield the lines on rows, columns, entries, density and types."""
@@ -211,7 +217,7 @@ def _size(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
 
 
 def _lengths(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
-    """Return (title, lines) on the entries in a row."""
+    """Return ("entries a row", lines): mean, median, 99th percentile, largest, variation and empty rows."""
 
     def lines() -> Iterator[str]:
         """Yield the lines on entries per row."""
@@ -230,7 +236,7 @@ def _lengths(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
 
 
 def _columns(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
-    """Return (title, lines) on how often columns are used."""
+    """Return ("columns", lines): share of the most frequent columns, Zipf exponent and unused columns."""
 
     def lines() -> Iterator[str]:
         """Yield the lines on how entries spread over the columns."""
@@ -245,7 +251,7 @@ def _columns(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
 
 
 def _touched(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
-    """Return (title, lines) on the active columns of random batches."""
+    """Return ("touched columns, mean", lines): active columns of random batches, one line per batch size."""
 
     def lines() -> Iterator[str]:
         """Yield one line on active columns per batch size."""
@@ -258,7 +264,7 @@ def _touched(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
 
 
 def _values(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
-    """Return (title, lines) on the range of stored values and explicit zeros."""
+    """Return ("values", lines): range of the stored values and number of explicit zeros; no lines if unknown."""
 
     def lines() -> Iterator[str]:
         """Yield the lines on the stored values; none if they are unknown."""
@@ -274,12 +280,12 @@ def _values(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
 
 
 def _bytes(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
-    """Return (title, lines) on the bytes in each format."""
+    """Return ("memory", lines): bytes of the data in each storage format, such as "csr 12 MB"."""
     return "memory", (f"{name} {formatting.format_bytes(size)}" for name, size in profile["bytes_format"].items())
 
 
 def _preparations(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
-    """Return (title, lines) on which preparations keep the data sparse."""
+    """Return ("preparation", lines): which preparations make the data dense and which keep it sparse, with bytes."""
 
     def lines() -> Iterator[str]:
         """Yield a line on the preparations that make data dense, and one on the preparations that keep it sparse."""
@@ -294,7 +300,7 @@ def _preparations(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
 
 
 def _duplicates(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
-    """Return (title, lines) on duplicate entries and rows."""
+    """Return ("duplicates", lines): entries summed on reading (if counted) and rows equal to an earlier one."""
 
     def lines() -> Iterator[str]:
         """Yield a line on summed entries, if they were counted, and one on equal rows."""
@@ -307,7 +313,7 @@ def _duplicates(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
 
 
 def _labels(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
-    """Return (title, lines) on the labels: quartiles or class counts."""
+    """Return ("labels", lines): quartiles of regression targets, or classes with their shares of the rows."""
 
     def lines() -> Iterator[str]:
         """Yield the lines on the labels: their range or their classes."""
@@ -326,16 +332,16 @@ def _labels(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
 
 
 def _groups(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
-    """Return (title, lines) on the groups of rows; no lines without groups."""
+    """Return ("groups", lines): number of groups of rows and the largest; no lines without groups."""
     known = profile["groups"]
     return "groups", iter([f"{known[0]:,}, the largest of {_count(known[1], 'row')}"] if known else [])
 
 
 def _count(count: int, noun: str, several: str = "") -> str:
-    """Return a count with its noun, "1 row" or "3 rows"."""
+    """Return a count with its noun, such as "1 row" or "3 rows"; `several` is an irregular plural."""
     return f"{count:,} {noun if count == 1 else several or noun + 's'}"
 
 
 def _percent(share: float) -> str:
-    """Return a share as percent text."""
+    """Return a fraction as per cent with three significant digits, such as "12.5 %"."""
     return formatting.format_density(share)

@@ -42,7 +42,11 @@ class _Crossing(NamedTuple):
 
 
 def densities_to_add(frame: pd.DataFrame, until: float) -> list[DensityToAdd]:
-    """Return the densities whose measurement would narrow the break-evens in time and memory that are too wide."""
+    """Return the densities to measure next to narrow break-evens in time and memory that are too wide.
+
+    `until` is the wanted width as a fraction: upper <= (1 + until) * lower. Per group and measure the best sparse
+    configuration comes first; single configurations follow only if that is narrow enough.
+    """
     found: list[DensityToAdd] = []
     for group in configurations.groups(frame):
         for measure in MEASURES:
@@ -58,13 +62,16 @@ def densities_to_add(frame: pd.DataFrame, until: float) -> list[DensityToAdd]:
 def _densities_of_series(
     series: Sequence[Sequence[Contest]], group: configurations.Group, measure: str, until: float
 ) -> list[DensityToAdd]:
-    """Return the opening of each series of contests, rising in density, whose crossing is not known well enough."""
+    """Return at most one density per series of contests (ascending in density).
+
+    That which narrows its crossing most.
+    """
     crossings = [one for met in series if (one := _crossing(met))]
     return [opening for crossing in crossings if (opening := _density_to_add(crossing, group, measure, until))]
 
 
 def _crossing(met: Sequence[Contest]) -> _Crossing | None:
-    """Return the crossing of sparse and dense over these contests, or None."""
+    """Return the crossing of sparse and dense in ascending contests, with those that bracket it; None without one."""
     compared = [one for one in met if one.ratio is not None and one.density]
     status, ends = locate_crossing(compared)
     density, low, high = ends
@@ -76,12 +83,15 @@ def _crossing(met: Sequence[Contest]) -> _Crossing | None:
 
 
 def is_narrow(even: BreakEven | _Crossing, until: float) -> bool:
-    """Return whether the interval of a crossing is as narrow as requested."""
+    """Return whether the upper bound is at most (1 + `until`) times the lower one; False if a bound is unknown."""
     return even.low is not None and even.high is not None and even.high <= (1 + until) * even.low
 
 
 def _density_to_add(even: _Crossing, group: configurations.Group, measure: str, until: float) -> DensityToAdd | None:
-    """Return the density, geometric mean of a bracket, to measure next; None if the bracket is narrow enough."""
+    """Return the density to measure next, the geometric mean of the gap around the crossing, with its configurations.
+
+    None if the gap is narrow enough; if the interval stays wide in a narrow gap, more rounds help, not densities.
+    """
     gaps = [gap for gap in pairwise(even.met) if (gap[0].density or 0.0) <= even.density <= (gap[1].density or 0.0)]
     ends = gaps[0] if gaps else (even.met[0], even.met[-1])
     low, high = (end.density or 0.0 for end in ends)
@@ -92,8 +102,7 @@ def _density_to_add(even: _Crossing, group: configurations.Group, measure: str, 
 
 
 def _keys(ends: Sequence[Contest], group: configurations.Group, measure: str) -> tuple[str, ...]:
-    """Return the keys of the configurations that cross, and of those of either side that may be the best at an end of
-    a gap."""
+    """Return the keys of the records that cross at both ends of a gap, and of all that may be the best there."""
     keys: list[str] = []
     for end in ends:
         crossing, dense, _ = end.known
@@ -104,17 +113,14 @@ def _keys(ends: Sequence[Contest], group: configurations.Group, measure: str) ->
 
 
 def _near_existing(opening: DensityToAdd, found: Sequence[DensityToAdd], until: float) -> DensityToAdd:
-    """Return the opening at the density of an already planned one, if that is close enough to share a comparison."""
+    """Return `opening` moved to the density of one in `found`, if that is near enough to share a comparison."""
     near = math.log1p(until / 2)
     density = next((other.density for other in found if abs(math.log(other.density / opening.density)) <= near), None)
     return opening if density is None else opening._replace(density=density)
 
 
 def breakeven_width_sentences(frame: pd.DataFrame, until: float) -> list[str]:
-    """Return the width of each break-even of a frame, in a sentence.
-
-    Bracketed to so many per cent, or not bracketed.
-    """
+    """Return a sentence per break-even on the width of its interval, compared with the fraction `until`."""
     several = len(groups := configurations.groups(frame)) > 1
     return [
         (f"{group.label}: " if several else "") + _breakeven_width_sentence(even, met, until)
@@ -127,7 +133,7 @@ def breakeven_width_sentences(frame: pd.DataFrame, until: float) -> list[str]:
 
 
 def _breakeven_width_sentence(even: BreakEven, met: Sequence[Contest], until: float) -> str:
-    """Return the sentence on how closely a break-even is bracketed."""
+    """Return "NAME in time: bracketed at 8.2 % density, to 4 %", with a hint if that is more than `until`."""
     who = f"{formatting.name_configuration(even.settings)} in {MEASURES[even.measure][0]}"
     if even.status != "crossing" or even.low is None or even.high is None:
         return f"{who}: not bracketed, since no crossing was seen; {_reason(even, met)}."
@@ -141,7 +147,7 @@ def _breakeven_width_sentence(even: BreakEven, met: Sequence[Contest], until: fl
 
 
 def _reason(even: BreakEven, met: Sequence[Contest]) -> str:
-    """Return why there is no crossing, as text."""
+    """Return why a break-even has no crossing, such as "sparse wins from 0.1 to 3 %"; `met` are its contests."""
     at = [one.density for one in met if one.density]
     where = f" from {formatting.format_span(at[0], at[-1], formatting.format_density)}" if len(at) > 1 else ""
     reasons = {"sparse": f"sparse wins{where}", "dense": f"dense wins{where}", "level": f"the two are level{where}"}

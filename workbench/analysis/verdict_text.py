@@ -13,28 +13,34 @@ MEASURES = {"seconds_step": ("time", "is", "faster"), "bytes_peak": ("memory", "
 
 
 def density_range_sentences(group: configurations.Group, measure: str, several: bool) -> list[str]:
-    """Return one sentence per density range with the same winner; with `several` groups each begins with its group."""
+    """Return one sentence per range of consecutive densities with the same verdict in `measure` (a key of MEASURES).
+
+    With `several` groups each sentence begins with the label of its group.
+    """
     head = f"{group.label[:1].upper()}{group.label[1:]}: " if several else ""
     stretches = groupby(contests(group.rows, measure), key=_verdict_key)
     return [head + _density_range_sentence(list(stretch), measure, bare=not head) for _, stretch in stretches]
 
 
 def contest_sentence(contest: Contest, measure: str) -> str:
-    """Describe the winner of one contest, by how much and with which probability, in the unit of `measure`.
-
-    What to do about an inconclusive one is not in it.
-    """
+    """Return the sentence on one contest: winner, factor, probability and both values, without a remedy."""
     return _density_range_sentence([contest], measure, bare=True, is_with_remedy=False)
 
 
 def _verdict_key(contest: Contest) -> tuple:
-    """Return what consecutive densities must share to share a sentence, as a hashable tuple."""
+    """Return (verdict, reason, likely side, has no ratio, configurations).
+
+    Equal for densities that share a sentence.
+    """
     lines = (configurations.line_of(row) if row else None for row in (contest.sparse, contest.dense))
     return contest.verdict, contest.why, contest.likely, contest.ratio is None, *lines
 
 
 def _density_range_sentence(stretch: Sequence[Contest], measure: str, bare: bool, is_with_remedy: bool = True) -> str:
-    """Return the sentence on a range of consecutive densities with the same verdict, with what to do if it has none."""
+    """Return the sentence on consecutive contests with the same verdict; it begins in lower case unless `bare`.
+
+    `is_with_remedy` adds what to do about an inconclusive one.
+    """
     first, where = stretch[0], _density_condition(stretch)
     if first.ratio is None:
         text = f"{where} {_one_sided_sentence(first, measure)}"
@@ -46,7 +52,7 @@ def _density_range_sentence(stretch: Sequence[Contest], measure: str, bare: bool
 
 
 def _density_condition(stretch: Sequence[Contest]) -> str:
-    """Return "At 1 % density" or "From 1 % to 3 % density"."""
+    """Return "At 1 % density", "From 1 to 3 % density", or "At the density of the data" if unknown."""
     densities = [one.density for one in stretch if one.density is not None]
     if not densities:
         return "At the density of the data"
@@ -56,12 +62,12 @@ def _density_condition(stretch: Sequence[Contest]) -> str:
 
 
 def density_suffix(contest: Contest) -> str:
-    """Return " at <density>" for a contest, to append to a sentence; "" at the data's own density."""
+    """Return " at 1 %" with the density of a contest, to append to a clause; "" if it is unknown."""
     return f" at {formatting.format_density(contest.density)}" if contest.density else ""
 
 
 def _winner_sentence(stretch: Sequence[Contest], measure: str) -> str:
-    """Return the sentence on who wins over a range of densities and by how much."""
+    """Return the clause on who wins over a range of densities, by which factor, and which others are equivalent."""
     first, last = stretch[0], stretch[-1]
     sparse, dense = map(formatting.name_configuration, first.known[:2])
     if first.verdict == "dense":
@@ -70,7 +76,7 @@ def _winner_sentence(stretch: Sequence[Contest], measure: str) -> str:
 
 
 def _gain_clause(first: Contest, last: Contest, measure: str) -> str:
-    """Describe the winner's and the loser's values and their ratio at both ends of a density range."""
+    """Return values and factor of the winner in contest `first`, and the factor in `last` if that is another one."""
     sparse, dense, _ = first.known
     values = [formatting.format_measured_quantity(row, measure) for row in (sparse, dense)]
     less, more = values if first.verdict == "sparse" else values[::-1]
@@ -87,7 +93,10 @@ def _gain_clause(first: Contest, last: Contest, measure: str) -> str:
 
 
 def _equivalent_sentence(stretch: Sequence[Contest]) -> str:
-    """Name the configurations that are as good as the best one over the whole density range."""
+    """Return "; NAME cannot be told from it" for configurations equivalent at every density of the range.
+
+    "" if none.
+    """
     lines = [{formatting.name_configuration(row) for row in one.level} for one in stretch]
     level = sorted(set.intersection(*lines))
     if not level:
@@ -98,7 +107,10 @@ def _equivalent_sentence(stretch: Sequence[Contest]) -> str:
 
 
 def _inconclusive_sentence(contest: Contest, measure: str, several: bool, is_with_remedy: bool) -> str:
-    """State how likely each side is and both values, if neither is significantly better."""
+    """Return the clause on a contest without a winner: how likely each side is, and both values.
+
+    `several` says that it stands for a range of densities, so that its own density is given.
+    """
     sparse, dense, _ = contest.known
     quantities = (
         (row, formatting.format_measured_quantity(row, measure) or "was not measured") for row in (sparse, dense)
@@ -114,7 +126,7 @@ def _inconclusive_sentence(contest: Contest, measure: str, several: bool, is_wit
 
 
 def _one_sided_sentence(contest: Contest, measure: str) -> str:
-    """Describe what is known if one side has no number."""
+    """Return the clause on a contest without a ratio: which side ran, why the other did not, and what to do."""
     if contest.verdict == "sparse" and contest.sparse and contest.dense:
         takes = formatting.format_measured_quantity(contest.sparse, measure)
         more = f"; {formatting.name_configuration(contest.sparse)} takes {takes}" if takes else ""
@@ -131,7 +143,7 @@ def _one_sided_sentence(contest: Contest, measure: str) -> str:
 
 
 def failure_reason(row: Mapping[str, Any]) -> str:
-    """Return why a record has no result, in a few words."""
+    """Return why a record has no result, such as "dense needs 12 GB and the limit is 8 GB"."""
     need = (
         f"needs {formatting.format_bytes(row['bytes_needed'])}" if row["bytes_needed"] else f"ended as {row['status']}"
     )
