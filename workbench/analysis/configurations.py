@@ -43,9 +43,9 @@ class Group(NamedTuple):
 
 
 def groups(frame: pd.DataFrame) -> list[Group]:
-    """Return the groups of a frame, largest first (equal sizes in the order written).
+    """Return the groups of comparable configurations in a frame of trial records, largest first.
 
-    Rows as `pool_rounds` pools them.
+    Records are pooled (`pool_rounds`); groups of equal size keep the order written.
     """
     by_key: dict[tuple, list[dict[str, Any]]] = {}
     # Whole rows first: one that failed early may not know the sizes of its data; it joins a group that agrees so far.
@@ -59,14 +59,15 @@ def groups(frame: pd.DataFrame) -> list[Group]:
 
 
 def _label(group: Record, varying: list[str]) -> str:
-    """Label that tells a group from the others; one without an intercept among some with one has none."""
+    """Return the label that tells a group from others by the settings `varying`, such as "width 16, 1 thread"."""
     return describe(group, varying or GROUP) or "without an intercept"
 
 
 def _group_of(row: Record, by_key: Mapping[tuple, list[dict[str, Any]]]) -> tuple:
-    """Return the key of the group that a row belongs to.
+    """Return the key of a record's group: the values of its GROUP settings.
 
-    Its own, or of one without a result the only group it can be of.
+    A record without a result may not know its data's sizes; it gets the key of the one compatible group in `by_key`, if
+    there is exactly one (at its density).
     """
     key = _values_of_group(row)
     if row["status"] in NUMBERED:
@@ -78,7 +79,7 @@ def _group_of(row: Record, by_key: Mapping[tuple, list[dict[str, Any]]]) -> tupl
 
 
 def _is_compatible(key: tuple, other: tuple) -> bool:
-    """Return whether two keys differ at most in what the first does not know of its data."""
+    """Return whether two group keys differ at most in data sizes that are None in the first."""
     for name, mine, theirs in zip(GROUP, key, other, strict=True):  # not all(): it is asked for each pair of rows
         if mine != theirs and not (mine is None and name in FROM_DATA):
             return False
@@ -86,7 +87,7 @@ def _is_compatible(key: tuple, other: tuple) -> bool:
 
 
 def describe(group: Record, names: Sequence[str] = GROUP) -> str:
-    """Return the settings of a group in words, of those named.
+    """Return the settings `names` of a group as text; unknown (None) ones are left out.
 
     >>> describe({"width": 16, "batch_rows": 256, "threads": 1}, ("width", "batch_rows", "threads"))
     'width 16, 256 rows a batch, 1 thread'
@@ -99,26 +100,26 @@ def describe(group: Record, names: Sequence[str] = GROUP) -> str:
 
 
 def names_of(rows: Sequence[Record], names: Sequence[str] = GROUP) -> list[str]:
-    """Return the name of each row among these: configuration, density, and what varies of the settings named."""
+    """Return a name per record: configuration, density, and those settings of `names` in which the records differ."""
     varied = [name for name in names if len(set(map(operator.itemgetter(name), rows)) - {None}) > 1]
     best = [name for name in BEST if len(set(map(operator.itemgetter(name), rows))) > 1]
     return [_name(row, varied, best) for row in rows]
 
 
 def _name(row: Record, varied: Sequence[str], best: Sequence[str]) -> str:
-    """Return the full name of a configuration with its density, the settings that vary, and its best parameters."""
+    """Return the name of a record's configuration, its density, the settings `varied`, and the parameters `best`."""
     own = [f"{name.replace('_', ' ')} {row[name]:g}" for name in best if row[name] is not None]
     at = f"{formatting.name_configuration(row)} at {density_label(row)} density"
     return ", ".join(filter(None, (at, describe(row, varied), *own)))
 
 
 def line_of(row: Record) -> dict[str, Any]:
-    """Return the settings of a row that tell its line from the others of a chart."""
+    """Return {setting: value} of the settings that identify a record's configuration at any density."""
     return dict(zip(LINE, _values_of_line(row), strict=True))
 
 
 def sparse_lines(rows: Iterable[Record]) -> dict[tuple, list[Record]]:
-    """Return the rows of each sparse configuration, in the order met; the dense baseline is left out."""
+    """Return {configuration: its records}, in the order met; records of dense candidates are left out."""
     lines: dict[tuple, list[Record]] = {}
     for row in rows:
         if not is_dense(row):
@@ -127,10 +128,7 @@ def sparse_lines(rows: Iterable[Record]) -> dict[tuple, list[Record]]:
 
 
 def dense_lines(rows: Iterable[Record]) -> dict[tuple, list[Record]]:
-    """Return the rows of each dense candidate.
-
-    Those held as a dense array first, a step at a time first, on all threads first.
-    """
+    """Return {dense configuration: its records}; dense arrays first, per-step execution first, all threads first."""
     lines: dict[tuple, list[Record]] = {}
     for row in dense_rows(rows):
         lines.setdefault(tuple(line_of(row).values()), []).append(row)
@@ -138,42 +136,39 @@ def dense_lines(rows: Iterable[Record]) -> dict[tuple, list[Record]]:
 
 
 def _dense_order(row: Record) -> tuple[bool, str, bool, bool]:
-    """Return the sort key of a dense configuration: stored dense and executed per step first."""
+    """Return the sort key of a dense configuration: dense arrays, per-step execution, and all threads come first."""
     hold = storage_of(row)
     return hold != HELD, hold, (row.get("launch") or "kernels") != "kernels", bool(row.get("serial"))
 
 
 def storage_of(row: Record) -> str:
-    """Return the setting `hold` of a row; one from before the setting has what is usual."""
+    """Return how a record's data are stored between batches (setting `hold`); "format", the default, if unset."""
     return row.get("hold") or HELD
 
 
 def dense_rows(rows: Iterable[Record]) -> list[Record]:
-    """Return the rows of all dense candidates, the best of which is the baseline."""
+    """Return the records of dense candidates, in their order; the best of them is the baseline."""
     return [row for row in rows if is_dense(row)]
 
 
 def is_dense(row: Record) -> bool:
-    """Return whether a row is of a dense candidate.
-
-    Dense batches and kernels, however its data are held and it is run.
-    """
+    """Return whether a record trained on dense batches by dense kernels, however its data are stored."""
     return row["format"] == "dense"
 
 
 def density_of(row: Record) -> float | None:
-    """Return the density to draw a row at: measured, else asked for (a row that failed was not measured)."""
+    """Return the measured density of a record, else the requested one; None if neither is known."""
     measured = number_or_none(row["density_measured"])
     return number_or_none(row["density"]) if measured is None else measured
 
 
 def density_label(row: Record) -> str:
-    """Return the density asked for, in words."""
+    """Return the requested density in per cent, such as "1 %"; "the data's own" if none was requested."""
     return NATURAL if row["density"] is None else formatting.format_density(row["density"])
 
 
 def by_density(rows: Iterable[Record]) -> dict[float | None, list[Record]]:
-    """Return the rows by the density asked for, which is what pairs a sparse row with its baseline."""
+    """Return {requested density: records}, in the order met; None is the data's own density."""
     rows_at: dict[float | None, list[Record]] = {}
     for row in rows:
         rows_at.setdefault(row["density"], []).append(row)
@@ -181,5 +176,5 @@ def by_density(rows: Iterable[Record]) -> dict[float | None, list[Record]]:
 
 
 def failures(rows: Iterable[Record]) -> Counter:
-    """Return the number of rows without a result, by (status, reason)."""
+    """Return a Counter of (status, reason) over the records without a result."""
     return Counter((row["status"], row["reason"] or "") for row in rows if row["status"] not in NUMBERED)

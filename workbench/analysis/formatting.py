@@ -22,13 +22,17 @@ NAMES = {"csr": "CSR", "csc": "CSC", "coo": "COO"}
 
 
 def format_number(value: float, digits: int = 3) -> str:
-    """Format a value with `digits` significant digits, without exponent and trailing zeros."""
+    """Return `value` as text with `digits` significant digits, without exponent and trailing zeros."""
     text = f"{float(f'{value:.{digits}g}'):.12f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _format_with_unit(value: float, units: Iterable[tuple[float, str]], digits: int) -> str:
-    """Return a value in the largest fitting unit, with `digits` significant digits; `units` from large to small."""
+    """Return `value` in the largest unit in which it is at least 1, such as "13.2 ms".
+
+    `units` are (scale, name) pairs from large to small, one of scale 1; 0 is given in that one, and values too small in
+    the last one. `digits` is the number of significant digits.
+    """
     units = tuple(units)
     if value == 0:
         return next(f"0 {unit}" for scale, unit in units if scale == 1.0)
@@ -38,30 +42,31 @@ def _format_with_unit(value: float, units: Iterable[tuple[float, str]], digits: 
 
 
 def format_seconds(value: float, digits: int = 3) -> str:
-    """Format a time in seconds with a suitable unit."""
+    """Return a time in seconds with a suitable unit (s, ms, µs, ns), such as "13.2 ms"."""
     return _format_with_unit(value, _SECONDS, digits)
 
 
 def format_bytes(value: float, digits: int = 3) -> str:
-    """Format a size in bytes with its unit, in powers of 1000."""
+    """Return a size in bytes with a suitable unit, in powers of 1000, such as "1.5 GB"."""
     return _format_with_unit(value, _BYTES, digits)
 
 
 def format_density(value: float, digits: int = 3) -> str:
-    """Format a density as per cent."""
+    """Return a density, a fraction, in per cent with `digits` significant digits, such as "12.5 %"."""
     return f"{format_number(100 * value, digits)} %"
 
 
 def format_quantity(value: float, measure: str, digits: int = 3) -> str:
-    """Return a number of the column `measure`, in the unit that its name states."""
+    """Return the value of a column as text: as seconds if its name begins with "seconds", else as bytes."""
     return (format_seconds if measure.startswith("seconds") else format_bytes)(value, digits)
 
 
 def format_measured(value: float, low: float, high: float, tell: Tell) -> str:
     """Return a measured number with the digits that its interval allows: every sentence says measured numbers so.
 
-    Known to 10 %: the number, two digits. To a factor of two: both ends, two digits. Worse: both ends, one digit, or
-    two that begin with a 1. "about" where it was measured once.
+    Known to 10 %: the number, two digits. To a factor of two: both bounds, two digits. Worse: both bounds, one digit,
+    or two that begin with a 1. "about" if it was measured once or a bound is 0 or infinite. `tell` formats (value,
+    digits).
 
     >>> format_measured(31.84, 31.8, 31.9, format_number), format_measured(4.96, 4.62, 5.41,
     ... format_number), format_measured(0.052, 0.021, 0.12, format_density)
@@ -81,7 +86,7 @@ def format_measured(value: float, low: float, high: float, tell: Tell) -> str:
 
 
 def format_breakeven(value: float | None, low: float, high: float) -> str:
-    """Describe where a break-even lies, as exactly as that is known.
+    """Return where a break-even density lies, as exactly as it is known; `value` None means only the bounds are.
 
     >>> format_breakeven(0.082, 0.08, 0.084), format_breakeven(0.082, 0.07, 0.09), format_breakeven(None, 0.03, 0.09)
     ('at 8.2 % density', 'at 7 to 9 % density', 'somewhere between 3 % and 9 % density')
@@ -95,18 +100,21 @@ def format_breakeven(value: float | None, low: float, high: float) -> str:
 
 
 def format_densities(contests: Iterable[Any], digits: int = 3) -> str:
-    """Return the densities of what has one, as a list in a sentence."""
+    """Return the `density` of each contest as a list, such as "1 %, 3 % and 10 %"; None is "the data's own density"."""
     at = [each.density for each in contests]
     return join_items("the data's own density" if one is None else format_density(one, digits) for one in at)
 
 
 def _format_rough_density(value: float, tell: Tell) -> str:
-    """Return a density with one significant digit, or two if it begins with 1."""
+    """Return a value formatted by `tell` with one significant digit, or two if its first digit is 1."""
     return tell(value, 2 if f"{value:e}".startswith("1") else 1)
 
 
 def format_measured_quantity(row: Mapping[str, Any], measure: str) -> str:
-    """Format a measured value of a row, with unit and the digits that its interval allows; empty without a number."""
+    """Return the value of a column of a pooled record with unit and justified digits; "" if it has none.
+
+    A missing `bytes_peak` of a record without a result is replaced by the predicted bytes.
+    """
     known = interval_of(row, measure)
     if known is None and measure == "bytes_peak" and row["status"] not in ("ok", "disturbed"):
         known = interval_of(row, "bytes_predicted")  # by formula, of what was not measured
@@ -131,12 +139,12 @@ def format_times(ratio: Ratio) -> str:
 
 
 def format_factor(value: float, digits: int) -> str:
-    """Return a factor: next to 1 with as many digits as tell on which side it is, three at most."""
+    """Return a factor with `digits` significant digits, with up to three if it would otherwise read "1"."""
     return next((text for more in range(digits, 4) if (text := format_number(value, more)) != "1"), "1")
 
 
 def format_gain(ratio: Ratio) -> str:
-    """Format how many times the better side is better; `ratio` may be given either way round."""
+    """Return how many times better the better side is, such as "4.6 to 5.4 times"; a ratio below 1 is inverted."""
     return format_times(ratio if ratio.value >= 1 else invert_ratio(ratio))
 
 
@@ -159,20 +167,20 @@ def format_span(low: float, high: float, tell: Any) -> str:
 
 
 def format_with_interval(value: float, low: float, high: float, tell: Any) -> str:
-    """Format a number with its interval, without it if the interval is invisible in three digits."""
+    """Return "value (low to high)" formatted by `tell`, without the interval if its bounds read the same."""
     return tell(value) if tell(low) == tell(high) else f"{tell(value)} ({format_span(low, high, tell)})"
 
 
 def join_items(items: Iterable[str], last: str = "and") -> str:
-    """Join items with commas and "and"."""
+    """Return items joined by commas and the word `last`, such as "a, b and c"; ValueError without items."""
     *most, final = items
     return f"{', '.join(most)} {last} {final}" if most else final
 
 
 def name_configuration(row: Mapping[str, Any]) -> str:
-    """Return the name of a record's configuration.
+    """Return the name of a record's configuration, such as "CSR ours (row_sparse gradient, lazy update)" or "dense".
 
-    Format, engine, gradient, update and execution if not the default.
+    Device, threads, index type, storage and execution are added if they are not the default.
     """
     place = f"{device_suffix(row)}{_processors(row)}"
     launches = {"graph": "one graph", "epoch": "epochs in one call", "dual": "dual ascent"}
@@ -188,16 +196,13 @@ def name_configuration(row: Mapping[str, Any]) -> str:
 
 
 def _storage_name(row: Mapping[str, Any]) -> str:
-    """Return the name of what the data of a dense training is held as between its batches.
-
-    Empty for a dense array of its type.
-    """
+    """Return the storage format of a dense training's data between batches, such as "CSR"; "" for a dense array."""
     hold = row.get("hold") or "format"
     return "" if hold == "format" else NAMES.get(hold, hold)
 
 
 def device_suffix(row: Mapping[str, Any]) -> str:
-    """Return the name of the device of a row, as it ends a name: nothing for the CPU.
+    """Return " on DEVICE" for a record that did not train on the CPU, to append to a name, else "".
 
     >>> device_suffix({"device": "cuda"}), device_suffix({"device": "cpu"})
     (' on cuda', '')
@@ -207,13 +212,13 @@ def device_suffix(row: Mapping[str, Any]) -> str:
 
 
 def _processors(row: Mapping[str, Any]) -> str:
-    """Processors of a configuration where they are not all threads in one process."""
+    """Return ", 1 thread" for serial execution, ", 4 trainers" for several processes, both, or "" for the default."""
     trainers = row.get("trainers") or 1
     return f"{', 1 thread' if row.get('serial') else ''}{f', {trainers} trainers' if trainers > 1 else ''}"
 
 
 def short_configuration_name(row: Mapping[str, Any]) -> str:
-    """Return a configuration in words for a legend, where a standard update goes without saying.
+    """Return the name of a record's configuration for a legend; the "standard" update is left out.
 
     >>> short_configuration_name({"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "lazy"})
     'CSR ours · row_sparse gradient · lazy'

@@ -31,7 +31,7 @@ class Statement:
 
 
 def keys_of(*rows: Record | None) -> tuple[str, ...]:
-    """Return the distinct keys of records, in order, without None."""
+    """Return the distinct `key` values of records, in order; None among `rows` is skipped."""
     return tuple(dict.fromkeys(row["key"] for row in rows if row))
 
 
@@ -45,9 +45,9 @@ BY_SIZES = "predicted from the sizes, not measured"
 
 
 def grade_comparison(contest: Contest, measure: str) -> str:
-    """Return the clause that states what is known of one comparison, without its full stop.
+    """Return the clause that states what is known of a contest, such as "sparse is 3 times faster".
 
-    "" if a side has no number.
+    `measure` is a key of BETTER. "" if the contest has no ratio.
     """
     if contest.ratio is None:
         return ""
@@ -71,19 +71,19 @@ def grade_comparison(contest: Contest, measure: str) -> str:
 
 
 def cost_clause(side: str, contest: Contest) -> str:
-    """Return the clause on what choosing a side costs on average if the comparison is inconclusive."""
+    """Return the clause on the mean cost of choosing `side` in an inconclusive contest, as a factor of time."""
     cost = formatting.format_factor(max(expected_cost(side, contest.known[2]), 1.01), 2)
     return f"choosing {side} costs at most {cost} times on average{_reserve_of_prediction(contest)}"
 
 
 def likely_factor(contest: Contest) -> str:
-    """Return how many times the likelier side is faster, with the probability that it is faster at all."""
+    """Return the likelier side's factor and probability, such as "1.3 times faster (86 %)"."""
     ratio = contest.known[2]
     return f"{_value(ratio)} times faster ({format_probability(ratio.probability)}){_reserve_of_prediction(contest)}"
 
 
 def format_factor_with_interval(contest: Contest) -> str:
-    """Format how many times the better side is better: an estimate with its interval, or a lower bound."""
+    """Return by which factor the better side is better, with its interval, or "at least 3 times" if only bounded."""
     ratio = contest.known[2]
     if contest.is_beside_others or contest.source == BOUNDED:
         least = ratio.low if ratio.value > 1 else 1 / ratio.high
@@ -92,19 +92,19 @@ def format_factor_with_interval(contest: Contest) -> str:
 
 
 def format_factor(contest: Contest) -> str:
-    """Format how many times the better side is better, without an estimate inside its interval."""
+    """Return by which factor the better side is better as a range, or "at least 3 times" if only bounded."""
     return format_factor_with_interval(contest) if bound_reason(contest) else formatting.format_gain(contest.known[2])
 
 
 def bound_reason(contest: Contest) -> str:
-    """Return why only a bound of the factor is known, in brackets after a space; "" if the factor is known."""
+    """Return why only a bound of the factor is known, such as " (dense was cut off ...)"; "" if it is known."""
     if contest.source == BOUNDED:
         return f" ({'dense' if contest.verdict == 'sparse' else 'sparse'} {CUT})"
     return _reserve_of_prediction(contest) or (f" ({BESIDE})" if contest.is_beside_others else "")
 
 
 def _reserve_of_prediction(contest: Contest) -> str:
-    """Note, in brackets after a space, that no round has both sides; "" if one has."""
+    """Return " (predicted from the sizes, not measured)" if no round has both sides, else ""."""
     return (
         f" ({BY_SIZES})"
         if contest.source == PREDICTED and contest.ratio is not None and not contest.ratio.rounds
@@ -125,12 +125,12 @@ def format_estimate(ratio: Ratio) -> str:
 
 
 def _value(ratio: Ratio) -> str:
-    """Return a ratio as a factor above 1, as text."""
+    """Return a ratio, inverted if below 1, with two significant digits."""
     return formatting.format_factor(max(ratio.value, 1 / ratio.value), 2)
 
 
 def format_interval(ratio: Ratio) -> str:
-    """Return both ends of the interval of a ratio dense / sparse.
+    """Return both bounds of the interval of a ratio dense / sparse.
 
     >>> format_interval(Ratio(1.0, 0.948, 1.08))
     '0.95 to 1.1'
@@ -139,12 +139,15 @@ def format_interval(ratio: Ratio) -> str:
 
 
 def format_probability(probability: float) -> str:
-    """Format the probability of the likelier side; it never reads 100 %."""
+    """Return the probability of the likelier side in whole per cent, at most "99 %".
+
+    Values below 0.5 are complemented.
+    """
     return f"{min(math.floor(100 * max(probability, 1 - probability) + 0.5), 99)} %"
 
 
 def comparison_facts(contest: Contest) -> dict[str, Any]:
-    """Return the answer of a comparison for programs.
+    """Return the answer of a comparison for programs, as a dict with the keys explained here.
 
     `side` is sparse, dense, either (no difference that matters) or unknown, the likelier one if none is sure; `ratio`
     with `low` and `high`, its 95 % interval, is the time of dense over that of sparse, None if unknown; `probability`
@@ -166,9 +169,9 @@ def _finite(value: float) -> float | None:
 
 
 def expected_cost(side: str, ratio: Ratio) -> float:
-    """Return the expected time of a side over that of the better one, for a lognormal ratio dense / sparse.
+    """Return the expected time of `side` over that of the better side; 1.02 is 2 % lost.
 
-    1.02 is 2 % lost.
+    The ratio dense / sparse is taken as lognormal with its 95 % interval.
     """
     mean, spread = math.log(ratio.value), (math.log(ratio.high) - math.log(ratio.low)) / 2 / float(special.ndtri(SURE))
     mean = -mean if side == "sparse" else mean

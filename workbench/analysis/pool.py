@@ -47,14 +47,14 @@ class Rounds(NamedTuple):
 
     @property
     def best(self) -> dict[Place, dict[str, Any]]:
-        """The rows whose seconds are shown: undisturbed ones if there are any."""
+        """The records whose seconds are shown, by (run, round): undisturbed ones, else the disturbed ones."""
         return self.timed or self.disturbed
 
 
 def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows of a frame as dictionaries, null as None, numbers as Python's own.
+    """Return the rows of a frame as dictionaries: nulls as None, NumPy scalars as Python numbers.
 
-    Those of a frame that `pool_rounds` made are read once: every chart, sentence and choice asks for them.
+    Rows of a frame that `pool_rounds` returned come from a cache; each call returns new dictionaries.
     """
     if (known := _read.get(id(frame))) is not None and known[0]() is frame:
         return [dict(row) for row in known[1]]
@@ -62,7 +62,7 @@ def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows of a frame as dicts; missing values are None."""
+    """Return the rows of a frame as dictionaries, missing values (NaN, NA) as None; nothing is cached."""
     objects = frame.astype(object).where(frame.notna(), None)
     values = {name: objects[name].tolist() for name in frame.columns}
     return [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]
@@ -73,15 +73,15 @@ _read: dict[int, tuple[weakref.ref[pd.DataFrame], list[dict[str, Any]]]] = {}
 
 
 def _cache_records(frame: pd.DataFrame) -> None:
-    """Read the rows of a frame that is not changed any more, for as long as it lives."""
+    """Store the records of `frame` in `_read` until it is garbage collected; `frame` must not be changed any more."""
     place = id(frame)
     _read[place] = weakref.ref(frame, lambda _: _read.pop(place, None)), _records(frame)
 
 
 def on_its_device(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the row with the memory of where it trains.
+    """Return the record with the memory columns of the device that it trained on; a new dict for CUDA.
 
-    On a CUDA device the device's, as far as it was measured there.
+    Columns that were not measured on the CUDA device keep the values of the host.
     """
     if row["device"] != "cuda":
         return row
@@ -90,9 +90,9 @@ def on_its_device(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_disturbed(row: Record) -> bool:
-    """Return whether other programs ran during a trial, so that its times are unreliable.
+    """Return whether other programs ran during a trial, so that its times are unreliable; its memory is valid.
 
-    Its memory figures are valid.
+    True for the status "disturbed" and, in records of schema 1, for a CPU share of others above 0.1.
     """
     older = row["schema"] is None or row["schema"] < 2
     return row["status"] == "disturbed" or (row["status"] == "ok" and older and (row["busy_others"] or 0.0) > BUSY)
@@ -141,8 +141,10 @@ def pool_rounds(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def cells_of(frame: pd.DataFrame) -> dict[tuple, list[dict[str, Any]]]:
-    """Return the rows of each configuration of a frame, by its settings, in the order written, as `pool_rounds` pools
-    them. O(rows)."""
+    """Return {settings of a configuration: its records in the order written}, as `pool_rounds` pools them.
+
+    Records get the default of settings that older ones lack, and the memory of their device. O(rows).
+    """
     cells: dict[tuple, list[dict[str, Any]]] = {}
     for row in map(on_its_device, records(frame)):
         row |= {name: settings.value_or_default(name, row[name]) for name in ADDED}
@@ -151,12 +153,15 @@ def cells_of(frame: pd.DataFrame) -> dict[tuple, list[dict[str, Any]]]:
 
 
 def cell_of(row: Record) -> tuple:
-    """Return the identity of the configuration of a row: its settings but the round, and the machine."""
+    """Return the identity of a record's configuration as a tuple: its settings without the round, and the machine."""
     return _cell_of(row)
 
 
 def _count_rounds(rows: list[dict[str, Any]]) -> Rounds:
-    """Return the timed and the disturbed rounds of one configuration's newest key, and the count of failures."""
+    """Return the timed and disturbed rounds of one configuration, and the count of failed records.
+
+    `rows` are in the order written; only those with the `key` of the newest good one count, the last of each round.
+    """
     numbered = [row for row in rows if row["status"] in ("ok", "disturbed")]
     newest = next((row for row in reversed(numbered) if not is_disturbed(row)), numbered[-1] if numbered else None)
     same = [row for row in numbered if newest and row["key"] == newest["key"]]
@@ -167,7 +172,7 @@ def _count_rounds(rows: list[dict[str, Any]]) -> Rounds:
 
 
 def _runs_shown(cells: Iterable[Rounds]) -> dict[tuple, str]:
-    """Run of each comparison whose seconds are shown: most rounds, of equal ones the newest."""
+    """Return {comparison: name of the run whose seconds are shown}: that with most rounds, of equal ones the newest."""
     rounds: dict[tuple, dict[str, set[int]]] = {}
     newest: dict[str, str] = {}
     for place, row in (item for cell in cells for item in cell.best.items()):
@@ -177,7 +182,10 @@ def _runs_shown(cells: Iterable[Rounds]) -> dict[tuple, str]:
 
 
 def _noise(cells: Iterable[Rounds]) -> Callable[[tuple], Scatter]:
-    """Scatter of the rounds of each comparison, shrunk towards that of all comparisons on its machine."""
+    """Return a function of a comparison (tuple of settings) to the scatter of its rounds.
+
+    Each is shrunk towards that of all comparisons on its machine; unknown comparisons get the default.
+    """
     trials: dict[tuple, list[Trial]] = {}
     for number, cell in enumerate(cells):
         for place, row in (cell.disturbed | cell.timed).items():
@@ -196,12 +204,15 @@ def _noise(cells: Iterable[Rounds]) -> Callable[[tuple], Scatter]:
 
 
 def _comparison(row: Record) -> tuple:
-    """Return the values of the columns that identify a comparison."""
+    """Return the values of the settings that all candidates of a comparison share, as a hashable tuple."""
     return _comparison_of(row)
 
 
 def _pool(last: dict[str, Any], rounds: Rounds, shown: Mapping[tuple, str]) -> dict[str, Any]:
-    """Return the row of a configuration whose last row is given, if only a failed one."""
+    """Return the pooled record of a configuration; `last` is its last record, `shown` the run by comparison.
+
+    Without a round that has numbers it is `last`, with the counts of rounds added.
+    """
     counts = {"rounds": len(rounds.timed), "rounds_disturbed": len(rounds.disturbed), "rounds_failed": rounds.failed}
     everything = rounds.disturbed | rounds.timed
     if not everything:
@@ -225,7 +236,7 @@ def _pool(last: dict[str, Any], rounds: Rounds, shown: Mapping[tuple, str]) -> d
 
 
 def _as_disturbed(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a configuration without an undisturbed round: seconds without an interval, the status, and a reason."""
+    """Return a pooled record without undisturbed rounds: status "disturbed", a reason, no interval, no samples."""
     share = 100 * (row["busy_others"] or 0.0)
     reason = row["reason"] or f"Other programs took {share:.0f} % of the cores while it was measured."
     without = {"seconds_step_low": None, "seconds_step_high": None, "samples": None}
@@ -233,27 +244,27 @@ def _as_disturbed(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_time(name: str) -> bool:
-    """Return whether a column holds seconds."""
+    """Return whether a column holds seconds, by its name."""
     return name.startswith("seconds_")
 
 
 def _values(name: str, rows: Mapping[Place, Record]) -> dict[Place, float]:
-    """Return the known values of a column by round."""
+    """Return {(run, round): value} of a column, without unknown values."""
     return {place: row[name] for place, row in rows.items() if row[name] is not None}
 
 
 def _value_of(values: Mapping[Place, float], places: Mapping[Place, Any], run: str) -> dict[Place, float]:
-    """Return the values of the rounds in `places` that belong to one run."""
+    """Return the values of the rounds in `places` that belong to `run`; all are keyed by (run, round)."""
     return {place: value for place, value in values.items() if place in places and place[0] == run}
 
 
 def _medians(values: Mapping[str, Mapping[Place, float]]) -> dict[str, Any]:
-    """Return the median of each number, an integer where all values are, None if there is none."""
+    """Return {column: median of its rounds}, an int if all values are, None if there is none."""
     return {name: _median(list(by_place.values())) for name, by_place in values.items()}
 
 
 def _median(values: list[Any]) -> Any:
-    """Return the median, an int if all values are; None without values."""
+    """Return the median: an int if all values are ints, else a float; None without values."""
     if not values:
         return None
     median = float(statistics.median(values))  # NumPy's takes ten times as long for a few values, and charts wait
