@@ -27,5 +27,5 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Return what an old name stands for (`workbench.aliases`)."""
+    """Return the object that a former name stands for (`workbench.aliases`); AttributeError for unknown names."""
     return aliases.find(__name__, name)

@@ -41,9 +41,9 @@ class Ratio(NamedTuple):
 
 
 def newest_records(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return one row of each candidate of a configuration: the last that is ok, else the last.
+    """Return the newest record of each candidate and configuration, the last with status "ok" if there is one.
 
-    In the order they were first written.
+    `frame` is in the order written; the result keeps the order of first appearance.
     """
     by_place: dict[tuple, Record] = {}
     for row in records(frame):
@@ -55,7 +55,10 @@ def newest_records(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def group_by_configuration(frame: pd.DataFrame, task: str | None = None) -> list[list[Record]]:
-    """Return the rows of each configuration, of one task or of all but the machine's own; what failed among them."""
+    """Return the newest records of each configuration, one list each, failed ones included.
+
+    Of one `task`, or with None of all tasks except records of the machine itself (no rows of data).
+    """
     by_cell: dict[tuple, list[Record]] = {}
     for row in records(newest_records(frame)):
         if row["task"] == task or (task is None and row["rows"] is not None):
@@ -64,11 +67,10 @@ def group_by_configuration(frame: pd.DataFrame, task: str | None = None) -> list
 
 
 def ratios(frame: pd.DataFrame, task: str, rival: str = "", ours: str = "") -> list[Ratio]:
-    """Return the ratios of the fastest competitor, its name starting with `rival`, to `ours` or what rows name, by
-    configuration of a task.
+    """Return fastest competitor / ours for each configuration of a task that has both.
 
-    Configurations without such a competitor are left out. `ours` names another candidate of ours than the rows'
-    reference.
+    `rival` begins the competitor's name. `ours` names this project's candidate, "" for the reference candidate to which
+    the stored ratios refer.
     """
     fastest = []
     for rows in group_by_configuration(frame, task):
@@ -85,7 +87,7 @@ def ratios(frame: pd.DataFrame, task: str, rival: str = "", ours: str = "") -> l
 
 
 def geometric_mean(values: Iterable[float]) -> float | None:
-    """Return the geometric mean; None of nothing.
+    """Return the geometric mean of positive values; None without any.
 
     >>> round(geometric_mean([1.0, 4.0]), 9)
     2.0
@@ -95,7 +97,9 @@ def geometric_mean(values: Iterable[float]) -> float | None:
 
 
 def describe_configuration(row: Record) -> str:
-    """Return a configuration in words: its shape, rows, width, and what else tells it.
+    """Return a benchmark configuration as text.
+
+    Shape, rows (R), width (N), and optimizer, batches, device, cache if set.
 
     >>> describe_configuration({"shape": "uniform 100k", "rows": 4096, "width": 16, "optimizer": None, "batches": None})
     'uniform 100k, R 4,096, N 16'
@@ -118,7 +122,10 @@ class Goal(NamedTuple):
 
 
 def target_at_least(what: str, measured: Iterable[Ratio], wanted: float) -> Goal:
-    """Return the goal that the geometric mean of ratios is at least `wanted`."""
+    """Return the goal named `what` that the geometric mean of ratios is at least `wanted`.
+
+    Unmeasured without ratios.
+    """
     ratios = list(measured)
     mean = geometric_mean(ratio.value for ratio in ratios)
     if mean is None:
@@ -128,5 +135,5 @@ def target_at_least(what: str, measured: Iterable[Ratio], wanted: float) -> Goal
 
 
 def _missed_by(mean: float, least: float) -> str:
-    """Return ", 12 % short" for a mean below the target, else ""."""
+    """Return ", 12 % short" for a mean below `least`, else ""."""
     return "" if mean >= least else f", {formatting.format_number(100 * (1 - mean / least))} % short"

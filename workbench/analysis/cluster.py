@@ -22,21 +22,21 @@ class Steps(NamedTuple):
 
     @property
     def ratios(self) -> list[tuple[int, float]]:
-        """(processes, measured / predicted) of processes of one machine."""
+        """(processes, measured / predicted step time) for each measured count of processes with a prediction."""
         known = {row["machines"]: row["seconds_step"] for row in self.here}
         both = [row for row in self.measured if row["machines"] in known]
         return [(row["machines"], row["seconds_step"] / known[row["machines"]]) for row in both]
 
 
 def newest_records(frame: pd.DataFrame, part: str = "") -> list[Record]:
-    """Return the newest row of each name, of the machine of the newest row: all, or those of a part."""
+    """Return the newest record of each name (`what`) on the machine of the last record; of one `part` if given."""
     rows = records(frame)
     of_machine = (row for row in rows if row["machine"] == rows[-1]["machine"])
     return [row for row in {row["what"]: row for row in of_machine}.values() if part in ("", row["part"])]
 
 
 def steps_of(frame: pd.DataFrame) -> Steps:
-    """Return the times of a step that are known, all of the sizes that were measured last."""
+    """Return the newest step times of the sizes measured last, ascending in machines, split by how they are known."""
     known = [row for row in newest_records(frame, "step") if row["status"] == "ok"]
     sizes = ("batch_rows", "features", "width")
     same = [row for row in known if all(row[name] == known[-1][name] for name in sizes)]
@@ -47,7 +47,7 @@ def steps_of(frame: pd.DataFrame) -> Steps:
 
 
 def list_targets(frame: pd.DataFrame) -> list[Goal]:
-    """Return the goals for bytes and memory, and what was reached."""
+    """Return the targets on bytes moved and on memory, with what was reached, from distributed-training records."""
     return [
         *_byte_targets(newest_records(frame, "bytes")),
         *(_memory_targets(row) for row in newest_records(frame, "rows")),
@@ -55,7 +55,7 @@ def list_targets(frame: pd.DataFrame) -> list[Goal]:
 
 
 def _byte_targets(rows: list[Record]) -> list[Goal]:
-    """Return the targets on bytes moved in a step, one for each table size, and across sizes."""
+    """Return the targets on bytes moved in a step: one per table size, and one across sizes if there are several."""
     found = [
         Goal(
             f"bytes of a step, table of {row['features']:,} rows",
@@ -74,7 +74,10 @@ def _byte_targets(rows: list[Record]) -> list[Goal]:
 
 
 def _memory_targets(row: Record) -> Goal:
-    """Return the target on memory of a run with limited memory: whether it stayed below, or was refused it."""
+    """Return the target on the memory of one run under a limit.
+
+    Below it if rows are streamed, refused if all are held.
+    """
     mebibytes = {
         name: f"{row[name] / 2**20:,.0f} MiB" for name in ("bytes_limit", "bytes_resident") if row[name] is not None
     }

@@ -41,7 +41,7 @@ class Machine(NamedTuple):
 
 
 def machines(frame: pd.DataFrame) -> list[Machine]:
-    """Return the machines of trial rows, that with most configurations first; empty if all rows are of one. O(rows)."""
+    """Return the machines of trial records, most configurations first; [] if all records are of one. O(rows)."""
     pooled = configurations.pool_rounds(frame)
     numbered = pooled[pooled["status"].isin(configurations.NUMBERED)]
     counts = Counter(numbered["machine"].dropna())
@@ -53,8 +53,9 @@ def machines(frame: pd.DataFrame) -> list[Machine]:
 
 
 def _machine(name: str, own: pd.DataFrame, first: pd.DataFrame) -> Machine:
-    """Return a machine's records summarised: count, time of the reference workload, and changes against the first
-    machine.
+    """Return the `Machine` of the pooled records `own`, with its changes against those of the `first` machine.
+
+    There are no common changes if it is the first machine, or if no configuration is in both.
     """
     works = own["seconds_sentinel"].dropna().tolist()
     try:
@@ -65,7 +66,7 @@ def _machine(name: str, own: pd.DataFrame, first: pd.DataFrame) -> Machine:
 
 
 def compare_machine_sentences(frame: pd.DataFrame) -> Iterator[str]:
-    """Compare each machine with the first, in a sentence each; none if there is one machine."""
+    """Yield a sentence per further machine on how it compares with the first; nothing for a single machine."""
     found = machines(frame)
     for other in found[1:]:
         if not other.common:
@@ -80,9 +81,10 @@ def compare_machine_sentences(frame: pd.DataFrame) -> Iterator[str]:
 
 
 def table(frame: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
-    """Headings and rows: configurations, the fixed work, each common configuration as times of the first machine's.
+    """Return (headings, rows of text) with a column per machine; ([], []) for a single machine.
 
-    By machine.
+    The rows are the configurations, the time of the fixed work, then each common configuration as times of the first
+    machine's.
     """
     found = machines(frame)
     if not found:
@@ -110,7 +112,10 @@ class _Location(NamedTuple):
 
 
 def compare_device_sentences(groups: Sequence[configurations.Group]) -> Iterator[str]:
-    """Compare each two places, at both ends of the densities that they share, in sentences."""
+    """Yield sentences that compare devices, and one process with several trainers, each at its fastest.
+
+    They are compared at the lowest and the highest density that both have.
+    """
     for one, other in combinations(groups, 2):
         if {name for name, value in one.settings.items() if other.settings[name] != value} == {"device"}:
             yield from _compare_locations(_device(one), _device(other))
@@ -123,13 +128,13 @@ def compare_device_sentences(groups: Sequence[configurations.Group]) -> Iterator
 
 
 def _device(group: configurations.Group) -> _Location:
-    """Return the records of a group as a location to compare, named by its device."""
+    """Return the usable records of a group as a location named by its device, such as "cuda"."""
     device = group.settings["device"]
     return _Location(device, f"on {device}", _comparable_records(group.rows), f" on {device}")
 
 
 def _trainers(group: configurations.Group) -> list[_Location]:
-    """Return one process, then several trainers, each of which trains sparse: none if there are no others."""
+    """Return the locations "one process", "2 trainers", ... of a group's sparse records; [] without one process."""
     sparse = [row for row in _comparable_records(group.rows) if not configurations.is_dense(row)]
     counts = sorted({row["trainers"] for row in sparse})
     if counts[:1] != [1]:
@@ -140,18 +145,18 @@ def _trainers(group: configurations.Group) -> list[_Location]:
 
 
 def _multiple_trainers(name: str, rows: Sequence[Record]) -> _Location:
-    """Return the records of a distributed training as a location to compare."""
+    """Return records of several trainers as a location to compare, with the name `name`."""
     return _Location(name, f"by {name}", rows, verb="are")
 
 
 def _comparable_records(rows: Sequence[Record]) -> list[Record]:
-    """Return the records that have a time and did not train a worse model than the dense update."""
+    """Return the records that have a result and did not train a worse model than the dense update."""
     worse = {id(row) for row, _ in trained_worse(rows)}
     return [row for row in rows if row["status"] in configurations.NUMBERED and id(row) not in worse]
 
 
 def _compare_locations(one: _Location, other: _Location) -> Iterator[str]:
-    """Yield a sentence comparing two locations at the lowest and the highest density that both have."""
+    """Yield a sentence on two locations at the lowest and, if it is another, the highest density that both have."""
     rows = [configurations.by_density(place.rows) for place in (one, other)]
     densities = sorted(set(rows[0]) & set(rows[1]), key=lambda density: density or 0.0)
     for density in dict.fromkeys(densities[:1] + densities[-1:]):
@@ -160,7 +165,7 @@ def _compare_locations(one: _Location, other: _Location) -> Iterator[str]:
 
 
 def _sentence(density: float | None, one: _Location, other: _Location, found: Contest) -> str:
-    """Return sentence about a contest in which the rows of two places stand in those of sparse and of dense."""
+    """Return the sentence on contest `found`, in which location `one` took the part of sparse, `other` of dense."""
     where = f"At {formatting.format_density(density) if density is not None else configurations.NATURAL} density"
     both = f"the fastest {one.there} and the fastest {other.there}"
     if found.verdict == "level":
@@ -176,5 +181,5 @@ def _sentence(density: float | None, one: _Location, other: _Location, found: Co
 
 
 def _name_without_device(row: Record) -> str:
-    """Return the configuration of a row without its device."""
+    """Return the name of a record's configuration without its device."""
     return formatting.name_configuration({**row, "device": "cpu"})

@@ -23,12 +23,12 @@ class Taken(NamedTuple):
 
 
 def within(loss: float, best: float) -> bool:
-    """Return whether a held-out loss is near enough to the best one."""
+    """Return whether a held-out loss is at most 2 % above the best one."""
     return loss <= best * (1 + TOLERANCE)
 
 
 def cases_of(records: Iterable[Record]) -> dict[str, list[Record]]:
-    """Return the records of each case, smaller ones first."""
+    """Return {case: its records}, ascending in megabytes, then by format name."""
     cases: dict[str, list[Record]] = {}
     for record in sorted(records, key=lambda record: (record["megabytes"], record["format"])):
         cases.setdefault(record["case"], []).append(record)
@@ -36,8 +36,9 @@ def cases_of(records: Iterable[Record]) -> dict[str, list[Record]]:
 
 
 def taken(records: Sequence[Record], start: str) -> dict[str, Taken]:
-    """Return what each candidate of a case takes, the fastest first; candidates that do not reach the loss are left
-    out.
+    """Return {candidate: Taken} for start "warm" or "cold", fastest first; candidates that miss the loss are left out.
+
+    The loss to reach is the best of any record, plus 2 %.
     """
     best = min((record["loss"] for record in records if record["loss"] is not None), default=0.0)
     found: dict[str, list[Record]] = {}
@@ -49,14 +50,14 @@ def taken(records: Sequence[Record], start: str) -> dict[str, Taken]:
 
 
 def _median(runs: list[Record]) -> Taken:
-    """Return the run of the lower median of the seconds."""
+    """Return the run with the (lower) median of the seconds, with the least and the most."""
     seconds = [run["seconds"] for run in runs]
     middle = statistics.median_low(seconds)
     return Taken(runs[seconds.index(middle)], min(seconds), max(seconds), len(runs))
 
 
 def ratio(records: Sequence[Record], start: str) -> float | None:
-    """Return the seconds of the soonest competitor by those of the project at its best; None if either is missing."""
+    """Return seconds of the fastest competitor over those of the project; None if either has none at this start."""
     own, other = soonest(taken(records, start), "project"), soonest(taken(records, start), "competitor")
     return other.record["seconds"] / own.record["seconds"] if own and other else None
 
@@ -67,7 +68,7 @@ def soonest(found: Mapping[str, Taken], side: str) -> Taken | None:
 
 
 def reason_left_out(records: Sequence[Record], candidate: str) -> str:
-    """Return why a candidate has no time in a case: its first failure, or that no setting reaches the loss."""
+    """Return why a candidate has no time: the reason of its first failure, or that no setting reaches the loss."""
     own = [record for record in records if record["candidate"] == candidate]
     if reason := next((record["reason"] for record in own if record["status"] != "ok"), ""):
         return str(reason)
@@ -77,7 +78,7 @@ def reason_left_out(records: Sequence[Record], candidate: str) -> str:
 
 
 def summary(records: Iterable[Record]) -> str:
-    """Return the ratios of all cases in one sentence."""
+    """Return the competitor / project ratios of all cases, warm and cold, in one sentence."""
     parts = []
     for case, own in cases_of(records).items():
         each = [f"{start} {formatting.format_number(value)}" for start in STARTS if (value := ratio(own, start))]

@@ -62,7 +62,7 @@ def describe(row: Record) -> str:
 
 
 def describe_sides(contest: Contest) -> str:
-    """Say how both sides of a contest were held and executed; a side that did not run is left out."""
+    """Return how the sides of a contest were stored and executed: "Dense: .... Sparse: ...." (those that ran)."""
     sides = (("Dense", contest.dense), ("Sparse", contest.sparse))
     return " ".join(
         f"{name}: {describe(row)}." for name, row in sides if row and row["status"] in configurations.NUMBERED
@@ -70,24 +70,24 @@ def describe_sides(contest: Contest) -> str:
 
 
 def describe_contest(contest: Contest, rows: Iterable[Record], measure: str) -> str:
-    """Say how both sides of a contest were held and executed, and, of a contest in time, what is unequal in that.
+    """Return how both sides of a contest were stored and executed; for a measure in seconds also what is unequal.
 
-    `rows` are those of a group, of any density.
+    `rows` are the records of the group, of any density.
     """
     unequal = describe_inequality(contest, _records_at_density(contest, rows)) if measure.startswith("seconds") else ""
     return " ".join(filter(None, (describe_sides(contest), unequal)))
 
 
 def _records_at_density(contest: Contest, rows: Iterable[Record]) -> list[Record]:
-    """Return the rows of the density of a contest."""
+    """Return the records with the requested density of the contest; [] if the contest has no record."""
     own = contest.sparse or contest.dense
     return [row for row in rows if own is not None and row["density"] == own["density"]]
 
 
 def describe_inequality(contest: Contest, rows: Iterable[Record]) -> str:
-    """Inequality of the executions of a contest in time, and what it could change; empty if they are equal.
+    """Return how unequally both sides of a contest in time were executed, and what that could change; "" if equally.
 
-    `rows` are all of the density. A side of which the other's execution was measured, too, had its chance. The
+    `rows` are all of the density. A side that was also measured with the other side's execution counts as equal. The
     bound is the gain of one call on the other side, if its steps were measured, else the share of its step that the
     slower executed side spends around its kernels.
     """
@@ -113,7 +113,7 @@ def describe_inequality(contest: Contest, rows: Iterable[Record]) -> str:
 
 
 def _storage_text(row: Record) -> str:
-    """Return how the data of a configuration is held in memory and turned into batches."""
+    """Return how a record's data are stored and turned into batches, such as "held as CSR"."""
     if row["format"] != "dense":
         name = "sparse rows" if row["format"] == "row_sparse" else formatting.NAMES.get(row["format"], row["format"])
         return f"held as {name}" if row["format"] == "csr" else f"held as CSR, batches converted to {name}"
@@ -124,7 +124,7 @@ def _storage_text(row: Record) -> str:
 
 
 def _gradient_and_update_text(row: Record) -> tuple[str, ...]:
-    """Return gradient and update of a sparse training; a dense one has one of each."""
+    """Return (gradient, update) of a sparse training as texts, "" for a part not worth saying; () for a dense one."""
     if row["format"] == "dense":
         return ()
     is_call = RANKS.get(str(row.get("launch")), 0) > 0
@@ -135,14 +135,17 @@ def _gradient_and_update_text(row: Record) -> tuple[str, ...]:
 
 
 def _execution_text(row: Record) -> str:
-    """Return how a configuration is executed: per step, per epoch or as a CUDA graph, and by which backend."""
+    """Return how a record was executed, such as "a step at a time by BLAS" or "the epoch in one compiled call"."""
     launch = str(row.get("launch") or "kernels")
     by = ENGINES.get((row["engine"], row.get("device") or "cpu"), "")
     return LAUNCHES.get(launch, launch) + (f" by {by}" if by and launch == "kernels" else "")
 
 
 def _location_text(row: Record) -> str:
-    """Device, threads or trainers that a row ran on; BLAS decides for itself how many threads it takes."""
+    """Return on what a record ran: "on cuda", "2 trainers", "1 thread" or "up to 2 threads"; "" if unknown.
+
+    "up to", since BLAS decides for itself how many threads it uses.
+    """
     if (row.get("device") or "cpu") != "cpu":
         return f"on {row['device']}"
     if (trainers := row.get("trainers") or 1) > 1:
@@ -156,13 +159,15 @@ def _location_text(row: Record) -> str:
 
 
 def _rank(row: Record) -> int:
-    """Return the rank of an execution mode, a higher one being faster by design."""
+    """Return the rank of a record's execution: 0 a step at a time, 1 a CUDA graph, 2 one call per epoch."""
     return RANKS.get(str(row.get("launch") or "kernels"), 0)
 
 
 def _bound(contest: Contest, slow: str, fast: str, rows: Sequence[Record]) -> str:
-    """Return how much the slower executed side could gain at most, the evidence for it, and the verdict it would
-    give."""
+    """Return the clause on how much the slower executed side could gain at most, and the verdict that would follow.
+
+    `slow` and `fast` are "sparse" or "dense"; `rows` are all records of the density.
+    """
     sparse, dense, ratio = contest.known
     best, behind = (sparse, dense) if slow == "dense" else (dense, sparse)
     if gain := _gain_of_call(best, rows):
@@ -180,7 +185,10 @@ def _bound(contest: Contest, slow: str, fast: str, rows: Sequence[Record]) -> st
 
 
 def _gain_of_call(best: Record, rows: Sequence[Record]) -> Ratio | None:
-    """Return the time of a step at a time over the time in calls, of the configuration that is alike but for that."""
+    """Return the least ratio of step time a step at a time over that of `best`, for configurations alike otherwise.
+
+    None if none of `rows` is alike with a lower execution rank.
+    """
     alike = [name for name in configurations.LINE if name not in ("launch", "gradient")]
     steps = [row for row in rows if _rank(row) < _rank(best) and all(row[name] == best[name] for name in alike)]
     ratios = [ratio for row in steps if (ratio := ratio_between(row, best, "seconds_step"))]
@@ -188,20 +196,20 @@ def _gain_of_call(best: Record, rows: Sequence[Record]) -> Ratio | None:
 
 
 def _share_around(row: Record) -> float | None:
-    """Return the share of a step outside of its kernels; None if no phase was timed."""
+    """Return the fraction of a step's phases outside of its kernels; None if no kernel was timed."""
     around, inside = (sum(row.get(f"seconds_{name}") or 0.0 for name in names) for names in (AROUND, KERNELS))
     return around / (around + inside) if inside else None
 
 
 def _hypothetical_ratio(ratio: Ratio, gain: Ratio, slow: str) -> Ratio:
-    """Return the ratio dense / sparse, were the slow side so many times as fast."""
+    """Return the ratio dense / sparse if side `slow` were faster by the factor `gain`."""
     if slow == "dense":
         return ratio._replace(value=ratio.value / gain.value, low=ratio.low / gain.high, high=ratio.high / gain.low)
     return ratio._replace(value=ratio.value * gain.value, low=ratio.low * gain.low, high=ratio.high * gain.high)
 
 
 def _hypothetical_clause(ratio: Ratio, slow: str, fast: str) -> str:
-    """Say what the slow side would take compared with the fast one with that ratio dense / sparse."""
+    """Return how `slow` compares with `fast` at a ratio dense / sparse, as "would be level with dense"."""
     if ratio.low > 1 or ratio.high < 1:
         is_slower = (ratio.low > 1) == (slow == "dense")
         return f"would be {formatting.format_gain(ratio)} {'slower' if is_slower else 'faster'} than {fast}"

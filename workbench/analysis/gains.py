@@ -38,7 +38,7 @@ class Gain(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The gain in words, with a sign: as exactly as it is known."""
+        """The gain as text with a sign, such as "✓ sparse 3 times better" or "? not measured below 1 %"."""
         if self.ratio is None:
             return f"{SIGNS[self.verdict]} {self.source}"
         if self.verdict in ("sparse", "dense"):
@@ -67,24 +67,24 @@ class Line(NamedTuple):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Settings of the group and of the configuration together, as a row has them."""
+        """Settings of the group and of the configuration in one dict, with the names of record columns."""
         return self.group.settings | configurations.line_of(self.rows[0])
 
     @property
     def compared(self) -> list[Contest]:
-        """The contests that have a ratio and a density, rising."""
+        """The contests that have a ratio and a density, ascending in density."""
         return [contest for contest in self.contests if contest.ratio is not None and contest.density]
 
 
 def lines_of_group(group: configurations.Group, measure: str) -> Iterator[Line]:
-    """Yield the sparse configurations of a group; O(configurations * densities * rounds)."""
+    """Yield a `Line` per sparse configuration of a group in `measure`. O(configurations * densities * rounds)."""
     worse = {id(row) for row, _ in trained_worse(group.rows)}
     for rows, contests in records_and_contests(group, measure):
         yield Line(group, measure, rows, contests, _quality_warning(rows, [row for row in rows if id(row) in worse]))
 
 
 def _quality_warning(rows: Sequence[configurations.Record], worse: Sequence[configurations.Record]) -> str:
-    """Return the warning that configurations train a worse model, with the densities; "" if none does."""
+    """Return the warning that `worse`, some of `rows`, trained a worse model, with densities; "" if none did."""
     if not worse:
         return ""
     if len(worse) == len(rows):
@@ -94,7 +94,10 @@ def _quality_warning(rows: Sequence[configurations.Record], worse: Sequence[conf
 
 
 def gain_at_density(line: Line, density: float) -> Gain:
-    """Return the gain of a configuration at a density, measured there or interpolated between two densities."""
+    """Return the gain of a configuration at `density` (a fraction): measured (within 2 %), or interpolated.
+
+    Outside of the measured densities it has no ratio, and `source` says why.
+    """
     here = next((contest for contest in line.contests if _is_at(contest, density)), None)
     if here is not None:
         return Gain(here.ratio, here.verdict, MEASURED if here.ratio else _without_ratio(here))
@@ -112,7 +115,7 @@ def gain_at_density(line: Line, density: float) -> Gain:
 
 
 def highest_density_with_gain(line: Line, factor: float) -> Reach:
-    """Return the highest density up to which a configuration is faster by at least `factor`."""
+    """Return up to which density a configuration is at least `factor` times as fast as dense."""
     asked = [_with_better_dense(one, factor) for one in line.compared]
     if len(asked) < 2:
         return Reach("too_few", None, None, None, _at_one(asked))
@@ -122,20 +125,20 @@ def highest_density_with_gain(line: Line, factor: float) -> Reach:
 
 
 def _is_at(contest: Contest, density: float) -> bool:
-    """Return whether a contest was measured at that density, or asked to be."""
+    """Return whether the measured or requested density of a contest is within 2 % of `density`."""
     rows = [row for row in (contest.sparse, contest.dense) if row is not None]
     known = (contest.density, *(row["density"] for row in rows))
     return any(each and abs(each / density - 1) < ALIKE for each in known)
 
 
 def _without_ratio(contest: Contest) -> str:
-    """Return the text of a cell without a ratio: who did not fit, or why nothing is known."""
+    """Return why a contest has no ratio: which side did not fit in memory, or its reason."""
     unfit = {"sparse": "dense did not fit in memory", "dense": "sparse did not fit in memory"}
     return unfit.get(contest.verdict, contest.why)
 
 
 def _reach_beyond_measured(compared: Sequence[Contest], after: int) -> str:
-    """Return why nothing is known below the lowest or above the highest density measured."""
+    """Return "not measured below 1 %" if `after` is 0, else "... above"; "not compared with dense" without contests."""
     if not compared:
         return "not compared with dense"
     end = compared[0] if after == 0 else compared[-1]
@@ -143,7 +146,7 @@ def _reach_beyond_measured(compared: Sequence[Contest], after: int) -> str:
 
 
 def _interpolate_ratio(low: Contest, high: Contest, density: float) -> Ratio:
-    """Return the ratio at a density between two, on straight lines in logarithms."""
+    """Return the ratio at a density between two contests, value and bounds linear in log ratio over log density."""
     (_, _, first), (_, _, last) = low.known, high.known
     x = np.log([low.density or 1.0, high.density or 1.0])
     value, lowest, highest = (
@@ -154,7 +157,7 @@ def _interpolate_ratio(low: Contest, high: Contest, density: float) -> Ratio:
 
 
 def _with_better_dense(contest: Contest, factor: float) -> Contest:
-    """Return the contest as it would be if dense were better by `factor`."""
+    """Return the contest with its ratio divided by `factor`, as if dense were that much faster; no ratio: unchanged."""
     if contest.ratio is None or factor == 1:
         return contest
     value, low, high = (end / factor for end in contest.ratio[:3])
@@ -163,7 +166,7 @@ def _with_better_dense(contest: Contest, factor: float) -> Contest:
 
 
 def _at_one(asked: Sequence[Contest]) -> str:
-    """Return whether the gain is reached at the only density that was compared, as text."""
+    """Return whether the gain is reached at the only density compared, such as "yes, at 1 %, the one density"."""
     if not asked:
         return "not compared with dense"
     words = {"sparse": "yes", "dense": "no", "level": "about that", "inconclusive": "cannot be told"}
@@ -171,7 +174,7 @@ def _at_one(asked: Sequence[Contest]) -> str:
 
 
 def _describe_reach(status: str, ends: tuple, asked: Sequence[Contest]) -> str:
-    """Return up to which density the gain is reached, as text, from a crossing's status and bounds."""
+    """Return up to which density the gain is reached, from `locate_crossing`'s status and (density, lower, upper)."""
     middle, low, high = ends
     first, last = (formatting.format_density(one.density or 0.0) for one in (asked[0], asked[-1]))
     if status == "crossing":

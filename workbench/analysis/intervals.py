@@ -26,7 +26,11 @@ class Interval(NamedTuple):
 
 
 def interval_of(row: Mapping[str, Any], measure: str) -> Interval | None:
-    """Return the interval of a measure in a pooled record; None if the record has no such number."""
+    """Return the interval of a measure in a pooled record; None if the record has no such number.
+
+    Times: mean of the rounds of its run with 95 % interval. Bytes: at least 1 MiB and 2 % to either side. Predicted or
+    once measured numbers have equal bounds, and `why` says so.
+    """
     value = number_or_none(row.get(measure))
     if value is None:
         return None
@@ -43,15 +47,18 @@ def interval_of(row: Mapping[str, Any], measure: str) -> Interval | None:
 
 
 def _memory(value: float, rounds: list[float]) -> Interval:
-    """Return the interval of a memory size: at least 1 MiB and `MEMORY_SHARE`, or half the range of rounds."""
+    """Return the interval of a size in bytes.
+
+    To either side 1 MiB, 2 %, or half the range of the rounds, the largest.
+    """
     half = max(MIB, MEMORY_SHARE * value, (max(rounds, default=value) - min(rounds, default=value)) / 2)
     return Interval(value, max(value - half, 0.0), value + half, "")
 
 
 def values_of(row: Mapping[str, Any], measure: str) -> dict[tuple[str, int], float]:
-    """Return the values of a measure by (run, round); seconds of undisturbed rounds only.
+    """Return {(run, round): value} of a measure in a pooled record; {} for a record that was not pooled.
 
-    Empty for a row not pooled.
+    Of columns whose names begin with "seconds" only undisturbed rounds are returned.
     """
     values = row.get("round_values") or {}
     known = values.get(measure) or {}
@@ -62,10 +69,9 @@ def values_of(row: Mapping[str, Any], measure: str) -> dict[tuple[str, int], flo
 
 
 def trials_of(row: Mapping[str, Any], measure: str, candidate: Candidate) -> list[Trial[Candidate]]:
-    """Return the trials of a pooled row in a measure of seconds, disturbed ones among them, under the name of a
-    candidate.
+    """Return the trials of a pooled record in a column of seconds, disturbed ones included, named `candidate`.
 
-    A row whose time was out has what it reached.
+    A record with status "timeout" and no rounds gives one trial of the time that it reached.
     """
     values = row.get("round_values") or {}
     disturbed, processes, others = (values.get(name) or {} for name in (DISTURBED, "process", "busy_others"))
@@ -88,5 +94,5 @@ def trials_of(row: Mapping[str, Any], measure: str, candidate: Candidate) -> lis
 
 
 def number_or_none(value: Any) -> float | None:
-    """Return a number, or None for null, NaN and pandas' NA."""
+    """Return `value` as a float; None for None, NaN, pandas.NA and everything that is not a number."""
     return None if value is None or value != value or not isinstance(value, int | float | np.number) else float(value)

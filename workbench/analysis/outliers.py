@@ -31,16 +31,16 @@ OTHERS = "other programs"
 
 
 def log_spread(row: Record) -> float | None:
-    """Return the standard deviation of the log times of the rounds of the shown run.
-
-    None with fewer than two rounds.
-    """
+    """Return the standard deviation of the log step times of the shown run's rounds; None with fewer than two."""
     logs = _logs(row, "seconds_step")
     return statistics.stdev(logs) if len(logs) > 1 else None
 
 
 def warnings_of_record(row: Record, usual: float = 0.0) -> Iterator[str]:
-    """Return short warnings about the numbers of one pooled record; empty if there is no concern."""
+    """Yield short warnings about a pooled record: scatter of its rounds, then its surroundings; none without a result.
+
+    `usual` is the standard deviation of log times that is usual, 0 if unknown.
+    """
     if row["status"] not in configurations.NUMBERED:
         return
     yield from warning_of_spread(row, usual)
@@ -48,14 +48,17 @@ def warnings_of_record(row: Record, usual: float = 0.0) -> Iterator[str]:
 
 
 def warnings_of_surroundings(row: Record, drift: float = 0.0) -> Iterator[str]:
-    """Return warnings about other programs and the machine during the rounds of a pooled record."""
+    """Yield warnings about other programs and the machine during a pooled record's rounds.
+
+    `drift` is the log ratio up to which the fixed reference work may vary without a warning.
+    """
     if row["rounds_disturbed"]:
         yield f"{formatting.format_count(row['rounds_disturbed'], 'round')} next to other programs"
     yield from machine_state(row, drift).values()
 
 
 def warning_of_spread(row: Record, usual: float = 0.0) -> Iterator[str]:
-    """Return a warning if the rounds of a pooled record scatter more than the `usual` deviation allows, else ""."""
+    """Yield a warning if log step times deviate by more than 0.1 and twice the `usual` deviation."""
     deviation = log_spread(row)
     if deviation is not None and deviation > max(SPREAD, NOISIER * usual):
         beside = f"; {formatting.format_density(usual, 2)} is usual here" if usual else ""
@@ -63,12 +66,15 @@ def warning_of_spread(row: Record, usual: float = 0.0) -> Iterator[str]:
 
 
 def machine_state(row: Record, drift: float = 0.0) -> dict[str, str]:
-    """Return what the rounds of a pooled record tell about the machine's state, as texts by name."""
+    """Return {kind: text} of what disturbed the machine during a pooled record's rounds; {} without a result.
+
+    `drift` is the log ratio up to which the fixed reference work may vary.
+    """
     return dict(_met(row, drift)) if row["status"] in configurations.NUMBERED else {}
 
 
 def _met(row: Record, drift: float) -> Iterator[tuple[str, str]]:
-    """Yield (kind, sentence) for each condition of the machine that casts doubt on a record: drift, load, swap, ..."""
+    """Yield (kind, text) per disturbance of the machine: drift, other programs, throttling, swapping, frequency."""
     work = _logs(row, "seconds_sentinel")
     if len(work) > 1 and max(work) - min(work) > max(math.log(1 + SPREAD), drift):
         drifted = math.exp(max(work) - min(work))
@@ -92,7 +98,7 @@ def _met(row: Record, drift: float) -> Iterator[tuple[str, str]]:
 
 
 def _logs(row: Record, measure: str) -> list[float]:
-    """Return the logarithms of a measure in the rounds of the record's own run."""
+    """Return the natural logs of a column's positive values in the undisturbed rounds of the record's own run."""
     own = {place: value for place, value in values_of(row, measure).items() if value > 0}
     return [math.log(value) for (run, _), value in own.items() if run == str(row.get("run"))]
 
@@ -113,9 +119,9 @@ class Outlier(NamedTuple):
 
 
 def find_outliers(rows: Iterable[configurations.Record]) -> list[Outlier]:
-    """Outliers of pooled rows, configurations without a result first, then in the order of the rows.
+    """Return the outliers of pooled records: those without a result first, then warnings and outlying rounds.
 
-    O(rows * rounds**2).
+    `place` of an outlier names the round, "" for the whole record. O(rows * rounds**2).
     """
     rows = list(rows)
     lost = [row for row in rows if row["status"] not in configurations.NUMBERED]
@@ -132,27 +138,27 @@ def find_outliers(rows: Iterable[configurations.Record]) -> list[Outlier]:
 
 
 def outlier_threshold(count: int) -> float:
-    """Return the number of deviations from the middle that hardly any of `count` values of a normal law is away."""
+    """Return how many standard deviations from the mean one of `count` normal values exceeds with probability 5 %."""
     return statistics.NormalDist().inv_cdf(1 - MISTAKEN / 2 / max(count, 1))
 
 
 def usual_deviation_of_records(rows: Iterable[configurations.Record], measure: str = "seconds_step") -> float:
-    """Return the deviation of rounds that is usual among pooled rows, as `usual_deviation` finds it."""
+    """Return the usual standard deviation of a round's log `measure`, over the rounds of all pooled records."""
     return usual_deviation(list(logs.values()) for row in rows for logs in _by_run(row, measure).values())
 
 
 def usual_deviation(runs: Iterable[Sequence[float]]) -> float:
-    """Return the standard deviation of a round's logarithm that is usual, from those of each configuration in each run.
+    """Return the usual standard deviation of a round's logarithm, from those of each configuration in each run.
 
-    From the median of the differences of two rounds of a configuration, which a few rounds that lie off do not move,
-    and the number of rounds neither (Rousseeuw and Croux 1993). `measure.rounds.FLOOR` at least.
+    From the median of the differences of two rounds of a configuration, which a few outliers do not move, and the
+    number of rounds neither (Rousseeuw and Croux 1993). `MIN_LOG_SD` at least, also without two rounds.
     """
     differences = [abs(first - second) for run in runs for first, second in combinations(run, 2)]
     return max(OF_PAIRS * statistics.median(differences), MIN_LOG_SD) if differences else MIN_LOG_SD
 
 
 def _record_warnings(row: configurations.Record, usual: float, drift: float) -> Iterator[str]:
-    """Yield doubts about a row beyond the `usual` deviation of its rounds, and that of the fixed work next to them."""
+    """Yield warnings about a record; `usual` is the usual deviation of log times, `drift` that of reference work."""
     if row["status"] == "disturbed":
         yield f"disturbed: {row['reason'] or 'other programs were at work'}"
     yield from warning_of_spread(row, usual)
@@ -160,10 +166,10 @@ def _record_warnings(row: configurations.Record, usual: float, drift: float) -> 
 
 
 def outlying_rounds(row: configurations.Record, usual: float, count: int) -> Iterator[tuple[str, str]]:
-    """Return the rounds of a pooled record that deviate from the others of their run, with their deviations.
+    """Yield (round name, text) for each round of a pooled record that deviates from the others of its run.
 
     A round is compared with the median of the other ones, by the larger of their deviation and of the `usual` one, and
-    so far that among `count` rounds of normal noise one would hardly be.
+    so far that among `count` rounds of normal noise one would hardly be. Runs of fewer than four rounds are skipped.
     """
     far, runs = outlier_threshold(count), _by_run(row)
     for run, logs in runs.items():
@@ -179,14 +185,14 @@ def outlying_rounds(row: configurations.Record, usual: float, count: int) -> Ite
 
 
 def _describe_outlier(distance: float, limit: float, others: int) -> str:
-    """Return the text on a round's distance from the median of the others; arguments are log ratios."""
+    """Return by which factor a round differs from the median of `others` rounds; `distance`, `limit` are log ratios."""
     times, most = (formatting.format_number(math.exp(value)) for value in (distance, math.copysign(limit, distance)))
     noise = f"{'up' if distance > 0 else 'down'} to {most}"
     return f"took {times} times the median of its {others} other rounds; {noise} times is noise here"
 
 
 def _by_run(row: configurations.Record, measure: str = "seconds_step") -> dict[str, dict[int, float]]:
-    """Return the logarithms of the seconds of a pooled row's rounds, by run."""
+    """Return {run: {round: natural log of the value}} of a pooled record's positive values, undisturbed rounds only."""
     runs: dict[str, dict[int, float]] = {}
     for (run, number), seconds in values_of(row, measure).items():
         if seconds > 0:

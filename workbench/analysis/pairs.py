@@ -32,7 +32,7 @@ class Pair(NamedTuple):
 
     @property
     def is_same_code(self) -> bool:
-        """Whether both have one key: the same settings, code, versions and machine, so any difference is the time's."""
+        """Whether both records have one key and machine: equal settings, code and versions, so only time differs."""
         return self.before["key"] == self.after["key"] and self.before["machine"] == self.after["machine"]
 
 
@@ -55,14 +55,14 @@ class Pairs:
 
     @property
     def is_one_machine(self) -> bool:
-        """Whether both runs are of one machine."""
+        """Whether both runs have the same machine name or names."""
         return self.machines[0] == self.machines[1]
 
 
 def pair_runs(before: pd.DataFrame, after: pd.DataFrame) -> Pairs:
-    """Return the pairs of two frames of trial rows. O(rows).
+    """Return the pairs of configurations of two frames of trial records. O(rows).
 
-    `CompareError` if a frame is empty, or no configuration is in both.
+    Raises CompareError if a frame is empty or no configuration is in both.
     """
     sides = [configurations.records(configurations.pool_rounds(frame)) for frame in (before, after)]
     for which, rows in zip(("first", "second"), sides, strict=True):
@@ -89,7 +89,10 @@ def pair_runs(before: pd.DataFrame, after: pd.DataFrame) -> Pairs:
 
 
 def _match_records(before: Sequence[Record], after: Sequence[Record]) -> tuple[list[tuple[Record, Record]], int]:
-    """Return the rows that agree in all settings that both know, and how many of the second side have no partner."""
+    """Return ((before, after) records that agree in all settings, number of `after` records without a partner).
+
+    Data sizes that one of the two does not know are ignored.
+    """
     waiting: dict[tuple, list[Record]] = {}
     for row in after:
         waiting.setdefault(tuple(row[name] for name in SURE), []).append(row)
@@ -104,13 +107,13 @@ def _match_records(before: Sequence[Record], after: Sequence[Record]) -> tuple[l
 
 
 def _settings_agree(row: Record, other: Record) -> bool:
-    """Return whether two records have the same data sizes; unknown ones agree with all."""
+    """Return whether two records agree in the data sizes; an unknown (None) size agrees with any."""
     sizes = (name for name in configurations.FROM_DATA if name in SETTINGS)
     return all(row[name] == other[name] or None in (row[name], other[name]) for name in sizes)
 
 
 def _with_names(found: Sequence[tuple[Record, Record]]) -> list[Pair]:
-    """Return pairs of records with names that tell them apart."""
+    """Return the (before, after) records as pairs, named by configuration and the settings that vary."""
     names = configurations.names_of(
         [row for row, _ in found], [name for name in configurations.GROUP if name in SETTINGS]
     )
@@ -118,7 +121,7 @@ def _with_names(found: Sequence[tuple[Record, Record]]) -> list[Pair]:
 
 
 def _without_repeated_rounds(pair: Pair) -> Pair | None:
-    """Return the pair without rounds of the first side in the second; None if nothing else is left there."""
+    """Return the pair without rounds in `after` that are also in `before`; None if no round is left there."""
     known = {name: values_of(pair.before, name) for name in pair.after.get("round_values") or ()}
     values = {
         name: {place: value for place, value in own.items() if known[name].get(place) != value}
@@ -135,10 +138,7 @@ def _have_value(pair: Pair, statuses: Sequence[str]) -> bool:
 
 
 def _is_lost(pair: Pair) -> bool:
-    """Return whether the first run has a result and the second one a failure.
-
-    Stopped or disturbed trials do not count.
-    """
+    """Return whether the first record has a result and the second one failed; "stopped" is no failure."""
     return pair.before["status"] in configurations.NUMBERED and pair.after["status"] not in (
         *configurations.NUMBERED,
         "stopped",
@@ -146,19 +146,19 @@ def _is_lost(pair: Pair) -> bool:
 
 
 def _machine(rows: Iterable[Record]) -> str:
-    """Return the names of the machines of records, joined."""
+    """Return the distinct machine names of records, joined by commas and "and"; "an unnamed machine" without any."""
     return formatting.join_items(sorted({row["machine"] for row in rows if row["machine"]}) or ["an unnamed machine"])
 
 
 def _values(rows: Iterable[Record], name: str) -> set[str]:
-    """Return the distinct values of a column, as their `repr`."""
+    """Return the distinct values of a column as their `repr`."""
     return {repr(row[name]) for row in rows}
 
 
 def name_of(phase: str, row: Record) -> str:
-    """Return the name of what computes a phase of a row.
+    """Return the name of what computes a phase: its kernel if the record names it, else a description.
 
-    Its kernel, where the row has it, else the part of the step in words.
+    Examples are "csr_dense (forward)" and "product of csr, ours (forward)".
     """
     kernel = (row.get("kernels") or {}).get(phase)
     if kernel:

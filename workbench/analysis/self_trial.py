@@ -29,26 +29,25 @@ class Criterion(NamedTuple):
 
 
 def newest_outcomes(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the newest outcome of each key on each machine, of a frame whose rows are in the order they were
-    written."""
+    """Return the frame of the newest record per (machine, key); `frame` is in the order written."""
     newest = {(row["machine"], row["key"]): row for row in records(frame)}
     return store.SELF.frame(newest.values())
 
 
 def criteria(frame: pd.DataFrame) -> list[Criterion]:
-    """Return the outcomes that have a target or failed, in the order in which they were written."""
+    """Return the newest outcomes that have a target or failed, in the order written."""
     return [
         _criterion(row) for row in records(newest_outcomes(frame)) if row["met"] is not None or row["status"] != "ok"
     ]
 
 
 def other_outcomes(frame: pd.DataFrame) -> list[Criterion]:
-    """Return the outcomes without a target that did not fail, in the order written."""
+    """Return the newest outcomes without a target that did not fail, in the order written."""
     return [_criterion(row) for row in records(newest_outcomes(frame)) if row["met"] is None and row["status"] == "ok"]
 
 
 def meaning(frame: pd.DataFrame) -> str:
-    """Return what the outcomes mean for a reader of answers, in plain sentences; "" before any was simulated."""
+    """Return what the outcomes mean for a reader of answers, in one sentence; "" before any was simulated."""
     rows = [row for row in records(newest_outcomes(frame)) if row["share"] is not None]
     sure = [row for row in rows if row["what"] == SURE_IS_RIGHT]
     held = [100 * row["share"] for row in rows if row["part"] == "coverage" and row["what"].startswith(HELD)]
@@ -68,12 +67,12 @@ def meaning(frame: pd.DataFrame) -> str:
 
 
 def _criterion(row: Record) -> Criterion:
-    """Return the criterion of a record: target, measured value, and whether it was met."""
+    """Return a record as a table line: target, measured value, and whether it is met (None: no target)."""
     return Criterion(row["part"], row["what"], row["condition"], format_target(row), format_measured(row), row["met"])
 
 
 def format_target(row: Record) -> str:
-    """Return the goal of an outcome, in words; "" if there was none.
+    """Return the target of an outcome record as text; "" if there is none.
 
     >>> format_target({"wanted_low": 0.93, "wanted_high": 0.97, "ratio": None, "truth": None, "part": "coverage"})
     '93 to 97 %'
@@ -91,7 +90,7 @@ def format_target(row: Record) -> str:
 
 
 def format_measured(row: Record) -> str:
-    """Measured value of an outcome, with its interval.
+    """Return the measured value of an outcome record with its interval; its reason if it failed.
 
     >>> row = {"status": "ok", "share": 0.95, "low": 0.94, "high": 0.96, "hits": 95, "count": 100, "ratio": None}
     >>> format_measured(row)
@@ -107,5 +106,5 @@ def format_measured(row: Record) -> str:
 
 
 def _percent(share: float) -> str:
-    """Return a share in percent, without the sign."""
+    """Return a fraction in per cent with three significant digits, without the sign, such as "12.5"."""
     return f"{100 * share:.3g}"

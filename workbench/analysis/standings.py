@@ -53,7 +53,7 @@ class Standings:
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """The keys of MARKS that occur, in the order of MARKS."""
+        """The keys of MARKS that occur in the table, in the order of MARKS."""
         met = {place.mark for line in self.lines for place in line.places}
         return tuple(mark for mark in MARKS if mark and mark in met)
 
@@ -73,9 +73,9 @@ class Headline(NamedTuple):
 
 
 def make_standings(group: configurations.Group, measure: str) -> Standings:
-    """Return the table of one group; of records that differ only in seed or learning rate the best one counts.
+    """Return the table of a group in `measure`: densities ascending by configurations, dense ones first.
 
-    O(records).
+    Of records that differ only in seed or learning rate the best one counts. O(records).
     """
     lines = {**configurations.dense_lines(group.rows), **configurations.sparse_lines(group.rows)}
     found = contests(group.rows, measure)
@@ -91,13 +91,13 @@ def make_standings(group: configurations.Group, measure: str) -> Standings:
 
 
 def _asked_densities(contest: Contest) -> float | None:
-    """Return the density that was asked for, or the measured one."""
+    """Return the requested density of a contest (None is the data's own), or the measured one without records."""
     row = contest.sparse or contest.dense
     return row["density"] if row else contest.density
 
 
 def _rank(contest: Contest) -> float:
-    """Return the sort key of a contest: its density."""
+    """Return the density of a contest as a sort key, 0.0 if unknown."""
     return contest.density or 0.0
 
 
@@ -109,7 +109,10 @@ def _line(row: Record) -> tuple:
 def _line_of(
     lines: Mapping[tuple, Sequence[Record]], at: Sequence[Record], contest: Contest, worse: set[int], measure: str
 ) -> Line:
-    """Return the table row of one density: a standing for each configuration, and the winner."""
+    """Return the table row of one density: a standing for each configuration in `lines`, and the winner.
+
+    `at` are the records of the density, `worse` holds the id() of those that trained a worse model.
+    """
     places = tuple(_make_standing([row for row in at if _line(row) == line], contest, measure) for line in lines)
     places = tuple(
         place._replace(mark="worse") if place.row is not None and id(place.row) in worse else place for place in places
@@ -122,7 +125,7 @@ def _line_of(
 
 
 def _make_standing(rows: Sequence[Record], contest: Contest, measure: str) -> Standing:
-    """Return the cell of one configuration at one density: its value, or why there is none, and a mark."""
+    """Return the table cell of one configuration: value or reason of failure, and a mark; empty without records."""
     if not rows:
         return Standing(None, "")
     named = next((row for row in rows if row is contest.sparse or row is contest.dense), None)
@@ -134,7 +137,10 @@ def _make_standing(rows: Sequence[Record], contest: Contest, measure: str) -> St
 
 
 def _mark(row: Record, contest: Contest, is_named: bool, is_alike: bool) -> str:
-    """Return the mark of a cell: "wins", "alike", a verdict, or ""."""
+    """Return the mark of a cell, a key of MARKS; `is_named`: the record is in the contest, `is_alike`.
+
+    It is equivalent.
+    """
     if not is_named:
         return "alike" if is_alike and contest.verdict == "sparse" else ""
     if contest.verdict in ("sparse", "dense"):
@@ -144,7 +150,7 @@ def _mark(row: Record, contest: Contest, is_named: bool, is_alike: bool) -> str:
 
 
 def _missing_reason(row: Record, reached: str) -> str:
-    """Return why a number is missing, short enough for a table; for a timeout the stage that it `reached`."""
+    """Return why a record has no number, such as "no memory: needs 12 GB" or "none: timeout"; `reached` is appended."""
     if row["bytes_needed"]:
         return f"no memory: needs {formatting.format_bytes(row['bytes_needed'], 2)}"
     if row["status"] == "disturbed":
@@ -153,7 +159,7 @@ def _missing_reason(row: Record, reached: str) -> str:
 
 
 def winner_text(contest: Contest, measure: str) -> str:
-    """Return the winner and its factor, the probable side, or why there is none, such as "sparse, 3 faster"."""
+    """Return the winner and its factor, the probable side, or why there is none, such as "sparse, 3 times faster"."""
     better = MEASURES[measure][2]
     if contest.verdict in ("sparse", "dense"):
         if contest.ratio is None:
@@ -165,9 +171,10 @@ def winner_text(contest: Contest, measure: str) -> str:
 
 
 def headline_of(group: configurations.Group, measure: str, evens: Sequence[BreakEven]) -> Headline:
-    """Return the number to begin with.
+    """Return the leading number of a group in `measure`, with where it holds and the records behind it.
 
-    At the data's own density if decided, else at the lowest decided density, else None.
+    It is from the data's own density if that is decided, else from the lowest decided density, else from any density
+    with a ratio; "Not known" without one. `evens` are the break-evens in the measure.
     """
     found = contests(group.rows, measure)
     finding = headline(group, measure, evens)[0]
@@ -192,6 +199,6 @@ def headline_of(group: configurations.Group, measure: str, evens: Sequence[Break
 
 
 def _number(contest: Contest, measure: str) -> str:
-    """Return the headline of a contest, with a capital letter."""
+    """Return the grade of a contest as text with a capital letter, such as "Sparse is 3 times faster"."""
     text = grade_comparison(contest, measure)
     return text[:1].upper() + text[1:]

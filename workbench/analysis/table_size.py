@@ -32,9 +32,9 @@ class AtSize(NamedTuple):
 
 
 def groups(frame: pd.DataFrame) -> list[configurations.Group]:
-    """Return configurations alike but for the size of the tables and the configuration, largest first.
+    """Return groups of configurations that differ in table size and configuration only, largest first.
 
-    Rows have `table_rows`.
+    Their records have the added column `table_rows`, the features of the data.
     """
     pooled = configurations.pool_rounds(frame).copy()
     pooled[ROWS] = pooled["features"]
@@ -44,7 +44,10 @@ def groups(frame: pd.DataFrame) -> list[configurations.Group]:
 
 
 def _without_sizes(reading: Any) -> str | None:
-    """Return the model options except the sizes of tables; None if none remains."""
+    """Return the option text of a data set without options that set table sizes; None if none remains.
+
+    Text that cannot be parsed is returned unchanged.
+    """
     if not isinstance(reading, str):
         return None
     try:
@@ -55,12 +58,15 @@ def _without_sizes(reading: Any) -> str | None:
 
 
 def takes_all(row: Record) -> bool:
-    """Return whether a step reads or updates all rows of the tables."""
+    """Return whether a step reads or updates all rows of the tables: a dense gradient or the "standard" update."""
     return bool(row["gradient"] == "dense" or row["update"] == "standard")
 
 
 def records_by_size(group: configurations.Group) -> list[list[Record]]:
-    """Return the records of each configuration by table size, dense-gradient ones first; unknown sizes are left out."""
+    """Return one list of records per configuration, ascending in table rows, those with `takes_all` first.
+
+    Records of unknown size are left out.
+    """
     by_line: dict[tuple, list[Record]] = {}
     for row in group.rows:
         by_line.setdefault(tuple(configurations.line_of(row).values()), []).append(row)
@@ -70,7 +76,7 @@ def records_by_size(group: configurations.Group) -> list[list[Record]]:
 
 
 def contests(group: configurations.Group, measure: str) -> list[AtSize]:
-    """Compare the best configuration with active rows to the best one with all rows, at each size, ascending.
+    """Return the contest of the best active-row with the best all-row configuration at each table size, ascending.
 
     A lazy update that trained a worse model may not win. O(rows * rounds).
     """
@@ -78,14 +84,14 @@ def contests(group: configurations.Group, measure: str) -> list[AtSize]:
 
 
 def _by_size(group: configurations.Group) -> Iterator[tuple[int, list[Record]]]:
-    """Yield (table rows, records) for each table size, ascending."""
+    """Yield (table rows, records) for each known table size, ascending."""
     for size in sorted({row[ROWS] for row in group.rows if row[ROWS]}):
         rows: list[Record] = [row for row in group.rows if row[ROWS] == size]
         yield int(size), rows
 
 
 def _contest_at(rows: Sequence[Record], measure: str) -> Contest:
-    """Compare gradients of the active rows with dense ones at one table size."""
+    """Return the contest of active-row updates (as "sparse") with all-row updates (as "dense") at one table size."""
     worse = {id(row) for row, _ in trained_worse(rows)}
     touched = [row for row in rows if not takes_all(row) and id(row) not in worse]
     whole = [row for row in rows if takes_all(row)]
@@ -93,15 +99,14 @@ def _contest_at(rows: Sequence[Record], measure: str) -> Contest:
 
 
 def table_size_sentences(frame: pd.DataFrame) -> list[str]:
-    """Size from which on active rows win, in time and in memory, for each group of configurations that has several
-    sizes."""
+    """Return a sentence per measure and group with several table sizes: from which size on active rows win."""
     found = [group for group in groups(frame) if len(list(_by_size(group))) > 1]
     heads = {group.label: f"{group.label}: " if len(found) > 1 else "" for group in found}
     return [heads[group.label] + headline(group, measure)[1] for group in found for measure in MEASURES]
 
 
 def headline(group: configurations.Group, measure: str) -> tuple[str, str]:
-    """Size from which on active rows win in a measure, short enough for a title, and in full."""
+    """Return (title, sentence) on from which table size on active rows win in a measure; says so if undecided."""
     name, verb, better = MEASURES[measure]
     found = contests(group, measure)
     if not any(one.contest.ratio for one in found):
@@ -126,7 +131,10 @@ def headline(group: configurations.Group, measure: str) -> tuple[str, str]:
 
 
 def _without_win(found: Sequence[AtSize], lost: Sequence[AtSize], rest: str, measure: str) -> tuple[str, str]:
-    """Return (headline, sentence) if gradients of the active rows win nowhere."""
+    """Return (title, sentence) if active rows win at no size; `lost` are the sizes at which all rows win.
+
+    `rest` is a clause on undecided sizes.
+    """
     name = MEASURES[measure][0]
     if lost:
         where = "at every size measured" if len(lost) == len(found) else f"at {_sizes(lost)}"
@@ -136,7 +144,7 @@ def _without_win(found: Sequence[AtSize], lost: Sequence[AtSize], rest: str, mea
 
 
 def _open_sizes_clause(found: Sequence[AtSize]) -> str:
-    """Return the sizes that are level or inconclusive, with the reason and the remedy; it goes on a sentence."""
+    """Return "; ..." on sizes that are equivalent, inconclusive (with remedy) or ran on one side only; "" if none."""
     parts = []
     if level := [one for one in found if one.contest.verdict == "level"]:
         parts.append(f"level, within 10 %, at {_sizes(level)}")
@@ -150,20 +158,20 @@ def _open_sizes_clause(found: Sequence[AtSize]) -> str:
 
 
 def _remedy(why: str) -> str:
-    """Return what to do about an inconclusive comparison."""
+    """Return what to do about an inconclusive comparison with reason `why`, such as "measure both in one run"."""
     return REMEDY.get(why, "measure both")
 
 
 def _plural(verb: str) -> str:
-    """Return the plural of a verb."""
+    """Return the plural of the verbs "is" and "needs"; KeyError for others."""
     return {"is": "are", "needs": "need"}[verb]
 
 
 def _sizes(some: Sequence[AtSize]) -> str:
-    """Return table sizes as text, "1,000 and 10,000 rows"."""
+    """Return table sizes as text, such as "1,000 and 10,000 rows"."""
     return f"{formatting.join_items(f'{one.rows:,}' for one in some)} rows"
 
 
 def _rows(at_size: AtSize) -> str:
-    """Return a table size as text."""
+    """Return a table size as text, such as "10,000 rows"."""
     return f"{at_size.rows:,} rows"

@@ -25,23 +25,23 @@ class Waited(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Seconds of the project, median of the rounds."""
+        """Seconds of the project, the median of its rounds."""
         return float(self.project["seconds"])
 
     @property
     def seconds_above(self) -> float | None:
-        """Seconds of the project above those of the competitor, None without one."""
+        """Seconds of the project minus those of the competitor; None without a competitor."""
         return None if self.competitor is None else self.seconds - float(self.competitor["seconds"])
 
     @property
     def loss_ratio(self) -> float | None:
-        """Held-out log loss of the project by that of the competitor, None if either has none."""
+        """Held-out log loss of the project over that of the competitor; None if either is missing."""
         other = self.competitor and self.competitor["loss"]
         return self.project["loss"] / other if other and self.project["loss"] is not None else None
 
 
 def compare_all(records: Iterable[Record]) -> list[Waited]:
-    """Return every case with a measured time of the project, the newest record of each candidate, in their order."""
+    """Return every case with a time of the project, from the newest "ok" record of each side, in the order written."""
     newest: dict[tuple[str, str], dict[str, Record]] = {}
     for record in records:
         if record["status"] == "ok":
@@ -50,7 +50,7 @@ def compare_all(records: Iterable[Record]) -> list[Waited]:
 
 
 def _compared(part: str, case: str, sides: Mapping[str, Record]) -> Waited:
-    """Return a case by the records of its sides."""
+    """Return one case from its newest records by side ("project", and "competitor" if there is one)."""
     own, other = sides["project"], sides.get("competitor")
     if other is None:
         return Waited(part, case, own, None, None)
@@ -59,7 +59,7 @@ def _compared(part: str, case: str, sides: Mapping[str, Record]) -> Waited:
 
 
 def failures(records: Iterable[Record]) -> list[Record]:
-    """Return the newest record of each candidate whose newest one has no time."""
+    """Return the newest record of each (part, case, candidate) whose status is not "ok"."""
     newest = {(record["part"], record["case"], record["candidate"]): record for record in records}
     return [record for record in newest.values() if record["status"] != "ok"]
 
@@ -76,22 +76,22 @@ class Target(NamedTuple):
 
 
 def _ratio(one: Waited) -> float | None:
-    """Return the time ratio of a case."""
+    """Return project / competitor of a case, the median over rounds; None without a competitor."""
     return None if one.ratio is None else one.ratio[0]
 
 
 def _seconds(one: Waited) -> float | None:
-    """Return the project's seconds of a case."""
+    """Return the seconds of the project in a case, the median of its rounds."""
     return one.seconds
 
 
 def _is(*names: str) -> Callable[[str], bool]:
-    """Return whether a case begins with one of these names, as a function of the case."""
+    """Return a predicate: whether a case name begins with one of `names`."""
     return lambda case: case.startswith(names)
 
 
 def _is_not(*names: str) -> Callable[[str], bool]:
-    """Return whether a case begins with none of these names, as a function of the case."""
+    """Return a predicate: whether a case name begins with none of `names`."""
     return lambda case: not case.startswith(names)
 
 
@@ -123,12 +123,12 @@ TARGETS = (
 
 
 def list_targets(found: Sequence[Waited]) -> list[Goal]:
-    """Return each target with its worst case; not measured if no case has a value."""
+    """Return one goal per target, with the worst (largest) case; "not measured" if no case has a value."""
     return [_goal(target, found) for target in TARGETS]
 
 
 def _goal(target: Target, found: Sequence[Waited]) -> Goal:
-    """Return a target with the worst of its cases, and how many miss it."""
+    """Return the goal of a target with its largest value, and how many of its cases exceed the limit."""
     wanted = f"≤ {_text(target.most, target.unit)}"
     own = [one for one in found if one.part == target.part and target.matches(one.case)]
     known = {one.case: value for one in own if (value := target.value(one)) is not None}
@@ -141,11 +141,11 @@ def _goal(target: Target, found: Sequence[Waited]) -> Goal:
 
 
 def _text(value: float, unit: str) -> str:
-    """Return a number with its unit, seconds in a unit that suits them."""
+    """Return a number as text with three digits; with unit "s" in a suitable unit of time."""
     return formatting.format_seconds(value) if unit == "s" else formatting.format_number(value)
 
 
 def summary(found: Sequence[Waited]) -> str:
-    """Return how many targets are met in a sentence."""
+    """Return how many of the measured targets are met, as a sentence."""
     known = [goal.met for goal in list_targets(found) if goal.met is not None]
     return f"{sum(known)} of {len(known)} measured targets are met." if known else "Nothing was measured."
