@@ -42,14 +42,14 @@ class Direct(NamedTuple):
 
 @inlined
 def direct_of(parts):
-    """A `Direct` of its bare parts."""
+    """Return a `Direct` built from the tuple of its fields, inside compiled code."""
     return Direct(*parts)
 
 
 def suits(rule: Rule, settings: np.ndarray, is_unchanged: bool) -> bool:
-    """Whether all steps of these settings [S, K] may be done so; `is_unchanged`: the gradient is not scaled or clipped.
+    """Return whether updates by single entries equal updates by sums, for settings [S, K]: linear rule without decay.
 
-    O(S).
+    `is_unchanged` says that no gradient is rescaled or clipped; if False, so is the result. O(S).
     """
     if not (rule.is_linear and is_unchanged) or rule.coast is None:
         return False
@@ -58,7 +58,10 @@ def suits(rule: Rule, settings: np.ndarray, is_unchanged: bool) -> bool:
 
 
 def direct_for(parts: int, indices: np.ndarray, weights: np.ndarray) -> Direct:
-    """Columns of each part, for weights [D, N]: about as many entries each, by a sample, and whole lines of memory."""
+    """Divide the columns of weights [D, N] into `parts` ranges of about equal entry counts, estimated from a sample.
+
+    `indices` are the column indices of X. Inner bounds are multiples of the columns in a cache line.
+    """
     if parts == 1:
         return Direct(np.array([0, len(weights)]))
     columns, unit = len(weights), max(LINE // (weights.shape[1] * weights.itemsize), 1)
@@ -70,9 +73,9 @@ def direct_for(parts: int, indices: np.ndarray, weights: np.ndarray) -> Direct:
 
 @inlined
 def own_entries(indices, start, stop, low, high):
-    """(first, last) of the entries of a row in the columns from `low` to `high`; (-1, -1) if its columns do not rise.
+    """Return (first, last) of the entries start..stop - 1 with low <= column < high, or (-1, -1) if unsorted.
 
-    One pass over the row, a vector at a time: rows are read from a near cache.
+    last is exclusive. (-1, -1) means that columns do not strictly ascend. Vectorised single pass over `indices`.
     """
     below = within = falls = np.int64(0)
     for k in range(start, stop):
@@ -86,21 +89,33 @@ def own_entries(indices, start, stop, low, high):
 
 
 def make_pass(forward: Callable) -> Callable:
-    """Scores of the rows `order[first:last]` and their gradient; there is nothing to sum."""
+    """Return a compiled function: scores of rows order[first:last] and their gradient; column sums are not needed.
+
+    `forward` is the result of `make_forward`.
+    """
 
     def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store, is_summed):
-        """Fill scores and gradients of order[first:last]; return (sum of losses, invalid target or -1)."""
+        """Run `forward` on order[first:last], writing `scratch`.
+
+        Return (sum of losses, position of an invalid target or -1). `part`, `store` and `is_summed` are unused.
+        """
         return forward(rows, order, first, last, share, arrays, added, is_far, scratch)
 
     return inlined(one_pass)
 
 
 def make_step(programs: Programs, is_parallel: bool) -> Callable:
-    """The step by the entries of a batch in the columns of an owner."""
+    """Return a compiled function that updates weights by the entries of a batch, without summing them first.
+
+    `is_parallel`: each thread processes only the columns it owns.
+    """
     entries = programs.entries_at
 
     def step_all(owner, parts, stepped, settings, at, store, batch):
-        """Update the rows of weights by each entry of the batch in turn."""
+        """Update weight rows in place by each entry of the batch in order, with the settings of step `at`.
+
+        `batch` is (rows, order, gradient of the scores [R, N]); `owner`, `parts` and `store` are unused.
+        """
         rows, order, slope = batch
         width = slope.shape[1]
         for place in range(order.size):
@@ -109,7 +124,10 @@ def make_step(programs: Programs, is_parallel: bool) -> Callable:
             emit_row(entries, start, width, (stop, *stepped, rows.indices, rows.data, slope, place, settings, at))
 
     def step_own(owner, parts, stepped, settings, at, store, batch):
-        """Update the rows of weights by the entries of the batch in the columns of `owner`."""
+        """Update in place the weight rows from store.bounds[owner] to store.bounds[owner + 1] - 1 by their entries.
+
+        `batch` is (rows, order, gradient of the scores [R, N]); `at` is the row of `settings`; `parts` is unused.
+        """
         rows, order, slope = batch
         indices, width, low, high = rows.indices, slope.shape[1], store.bounds[owner], store.bounds[owner + 1]
         for place in range(order.size):
@@ -185,17 +203,23 @@ class Alone(NamedTuple):
 
 @inlined
 def alone_of(parts):
-    """Return an `Alone` of its fields, inside compiled code."""
+    """Return an `Alone` built from the nested tuple of its fields, inside compiled code."""
     return Alone(Hashing(*parts[0]), Touched(*parts[1]), parts[2], parts[3])
 
 
 def bare(value: object) -> object:
-    """Return a nested tuple without names: Numba infers types of named tuples in Python, in each call."""
+    """Return `value` with all nested named tuples turned into plain tuples; other values are returned unchanged.
+
+    Numba infers the types of named tuples in Python on each call, which is slow.
+    """
     return tuple(map(bare, value)) if isinstance(value, tuple) else value
 
 
 def named(function: Callable, *parts: object) -> Callable:
-    """Give the function a unique name, in place, so that it has its own index in the code cache; return it."""
+    """Set a unique `__qualname__` on `function`, from its name and a hash of `parts`, and return it.
+
+    Each variant then has its own index file in the code cache on disk.
+    """
     text = " ".join(map(str, parts))
     function.__qualname__ = f"epoch_{function.__name__}_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     return function
@@ -203,7 +227,10 @@ def named(function: Callable, *parts: object) -> Callable:
 
 @inlined
 def ask_for_entries(rows, order, place):
-    """Prefetch the start, entries and target of rows that come some places after `place`, of which there are enough."""
+    """Prefetch row start, entries and target of rows that follow `place` in `order`.
+
+    `STARTS_AHEAD` more rows must exist.
+    """
     prefetch(rows.indptr, np.uint64(order[place + STARTS_AHEAD]))
     row = np.uint64(order[place + ENTRIES_AHEAD])
     start, stop = np.uint64(rows.indptr[row]), np.uint64(rows.indptr[row + np.uint64(1)])
@@ -217,12 +244,13 @@ def ask_for_entries(rows, order, place):
 
 
 def make_look_ahead(programs: Programs) -> Callable:
-    """Return a compiled function that prefetches entries and weights of rows that come later in the order."""
+    """Return a compiled function that prefetches entries and weights of later rows of the order."""
     ask = programs.ask
 
     def look_ahead(rows, order, place, arrays, is_far):
-        """Prefetch entries (if is_far[0]) and weights (if is_far[1]) of the rows of order that come a fixed distance
-        after `place`.
+        """Prefetch entries (if is_far[0]), weights and states (if is_far[1]) of rows shortly after `place` in `order`.
+
+        `arrays` are weights and states. Nothing is read or written; near the end of `order` nothing happens.
         """
         if is_far[0] and place + STARTS_AHEAD < order.size:
             ask_for_entries(rows, order, place)
@@ -235,15 +263,18 @@ def make_look_ahead(programs: Programs) -> Callable:
 
 
 def make_forward(programs: Programs, loss: str) -> Callable:
-    """Return a compiled function: scores and gradients of rows order[first:last].
+    """Return a compiled function: scores, losses and gradients of the scores of the rows order[first:last].
 
-    It returns (sum of losses, position of an invalid target or -1).
+    `loss` is the name of a loss kernel.
     """
     score, losses, look_ahead = programs.score, make_losses(loss), make_look_ahead(programs)
 
     def forward(rows, order, first, last, share, arrays, added, is_far, scratch):
-        """Write scores and gradients of the rows order[first:last] to `scratch`; return (sum of losses, position of an
-        invalid target or -1). Gradients are multiplied by `share`.
+        """Write scores and gradients of rows order[first:last] to `scratch`.
+
+        Return (sum of losses, invalid target or -1). The gradient, scratch.slope [last - first, N], is multiplied by
+        `share` (1 / rows of the batch) and by `rows.counts`. `added` [N] is the intercept. An invalid target is given
+        as its position in `order`; the pass ends there.
         """
         (scores, targets, slopes), weights, total = scratch, arrays[0], 0.0
         for begin in range(first, last, scores.shape[0]):
@@ -271,13 +302,16 @@ FEW_SCORES = 8
 
 
 def make_losses(loss: str) -> Callable:
-    """Return a compiled function: writes the gradients of some scores; (sum of losses, invalid target or -1)."""
+    """Return a compiled function of `loss`: (scores [r, N], targets, slope [r, N], share) -> (sum of losses, wrong).
+
+    `wrong` is the row of an invalid target or -1.
+    """
     block, element = block_of(loss), element_of(loss)
     if element is None:
         return block
 
     def losses(scores, targets, slope, share):
-        """Write the gradient of scores [r, N], times `share`; return (sum of losses, -1)."""
+        """Overwrite `slope` by the gradient of the scores [r, N] times `share`; return (sum of losses, -1)."""
         if scores.size >= FEW_SCORES:
             return block(scores, targets, slope, share)
         total, one = 0.0, scores.dtype.type(1)
@@ -294,7 +328,7 @@ def make_losses(loss: str) -> Callable:
 
 @inlined
 def take_target(out, q, targets, row):
-    """Write targets[row], a number or a row, to out[q]."""
+    """Copy targets[row], a scalar or a row, to out[q] in place."""
     if targets.ndim == 1:
         out[q] = targets[row]
     else:
@@ -304,20 +338,21 @@ def take_target(out, q, targets, row):
 
 @inlined
 def weigh(slope, counts, order):
-    """Multiply each row of the gradient of the scores by the weight of its loss, in place."""
+    """Multiply row i of `slope` [rows, N], the gradient of the scores, by counts[order[i]], in place."""
     for place in range(order.size):
         for n in range(slope.shape[1]):
             slope[place, n] *= counts[order[place]]
 
 
 def make_gather(programs: Programs) -> Callable:
-    """Return a compiled function: sums the weight gradient of rows order[first:last]; returns the count of active
-    columns.
-    """
+    """Return a compiled function that sums the weight gradient of a batch for each active column (hash table)."""
     begin, add = programs.begin, programs.add
 
     def gather(rows, order, first, last, slope, hashing, touched, sums):
-        """Sum the gradient of order[first:last] by column; return the count of active columns."""
+        """Add up data[k] * slope[i] by column over rows order[first:last]; return the count of active columns.
+
+        Fills sums[u] [N] and `touched` (column of each u, hash slots), which must be empty before.
+        """
         width, count = slope.shape[1], 0
         for place in range(first, last):
             row = np.uint64(order[place])
@@ -337,7 +372,7 @@ def make_gather(programs: Programs) -> Callable:
 
 @inlined
 def rises(indices, start, stop):
-    """Return whether indices[start:stop] are strictly ascending, so that no column repeats."""
+    """Return whether indices[start:stop] are strictly ascending, so that no column repeats; True for an empty range."""
     is_rising = True
     for k in range(start + 1, stop):
         is_rising &= indices[k] > indices[k - 1]
@@ -346,7 +381,7 @@ def rises(indices, start, stop):
 
 @inlined
 def sum_columns(slope, out):
-    """Write the sum of column n of the gradient of the scores [R, N] to out[n, 0]."""
+    """Write the column sums of `slope` [R, N], the gradient of the scores, to out [N, 1]; nothing if `out` is empty."""
     for n in range(out.shape[0]):
         out[n, 0] = 0
     for q in range(slope.shape[0]):
@@ -355,11 +390,11 @@ def sum_columns(slope, out):
 
 
 def make_step_one(programs: Programs) -> Callable:
-    """Return a compiled function: the update by a single row with ascending columns, without storing sums."""
+    """Return a compiled function: the update by one row of X with strictly ascending columns, without storing sums."""
     entries = programs.entries
 
     def step_one(rows, row, slope, trained, at):
-        """Update weights and states by the entries of `row`, with the settings of step `at`."""
+        """Update weights and states in place by the entries of `row` times slope[0], with the settings of step `at`."""
         start, stop = rows.indptr[row], rows.indptr[row + 1]
         operands = (rows.indices, rows.data, slope, trained.settings, at)
         emit_row(entries, start, slope.shape[1], (stop, *trained.stepped, *operands))
@@ -368,10 +403,13 @@ def make_step_one(programs: Programs) -> Callable:
 
 
 def make_step_intercept(steps: str) -> Callable:
-    """Return a compiled function: the update of the intercept, if there is one, by column sums [N, 1]."""
+    """Return a compiled function that updates the intercept; `steps` is the name of its vector code."""
 
     def step_intercept(trained, numbers, sums, step):
-        """Update intercept and states by the column sums, with the settings of step `step`."""
+        """Update intercept and its states in place by the gradient `sums` [N, 1], with the settings of step `step`.
+
+        `numbers` is arange(N). After the last row of the settings table that row is used again.
+        """
         count, at = trained.intercept[0].shape[0], min(step, trained.settings_intercept.shape[0] - 1)
         operands = (numbers, numbers, sums, trained.settings_intercept, at)
         emit_row(steps, 0, 1, (count, *trained.intercept, *operands))
@@ -380,7 +418,10 @@ def make_step_intercept(steps: str) -> Callable:
 
 
 def make_whole(programs: Programs, loss: str, sums: str) -> tuple[Callable, Callable, Callable]:
-    """Return compiled (pass over a batch, update of its active columns, constructor of the memory), for one thread."""
+    """Return compiled functions for one thread: (pass over a batch, update of its columns, constructor of the memory).
+
+    `sums` names the method of summing the gradient: "placed", "grouped", "direct", "scattered", else a hash table.
+    """
     forward, gather, steps = make_forward(programs, loss), make_gather(programs), programs.steps
     if sums == "placed":
         return placed.make_pass(programs, forward), placed.make_step(programs, is_parallel=False), placed.placed_of
@@ -393,14 +434,21 @@ def make_whole(programs: Programs, loss: str, sums: str) -> tuple[Callable, Call
         return scattered.make_pass(programs, forward), scattered.make_step(programs), scattered.scattered_of
 
     def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store, is_summed):
-        """Fill scores, gradients and sums of a batch; return (sum of losses, invalid target or -1)."""
+        """Fill scores, gradients and, if `is_summed`, column sums of a batch.
+
+        Return (sum of losses, invalid target or -1). `store` is an `Alone`, changed in place; the invalid target is a
+        position in `order`; `part` is unused.
+        """
         total, wrong = forward(rows, order, first, last, share, arrays, added, is_far, scratch)
         if wrong < 0 and is_summed:
             store.counts[0] = gather(rows, order, first, last, scratch.slope, store.hashing, store.touched, store.sums)
         return total, wrong
 
     def step(owner, parts, stepped, settings, at, store, batch):
-        """Update the active columns by their sums, and clear the table of columns."""
+        """Update rows of weights and states of the active columns in place by their sums; empty the hash table.
+
+        `settings` [steps, K] is read at row `at`; `store` is an `Alone`; `owner`, `parts` and `batch` are unused.
+        """
         columns = store.touched.columns
         operands = (store.counts[0], *stepped, columns, columns, store.sums, settings, at)
         emit_row(steps, 0, store.sums.shape[1], operands)
@@ -411,11 +459,10 @@ def make_whole(programs: Programs, loss: str, sums: str) -> tuple[Callable, Call
 
 @functools.cache
 def make_serial(programs: Programs, loss: str, sums: str) -> Callable:
-    """Return the compiled loop on one thread; it fills `losses` and returns the position of an invalid target or -1.
+    """Return the compiled training loop on one thread, for a loss and a method `sums` of summing gradients; cached.
 
-    `sums` says how the gradient is summed: placed, grouped, scattered, listed, or direct (not at all). `store`
-    is what that needs: a `placed.Placed`, `grouped.Grouped`, `scattered.Scattered`, `direct.Direct` or an `Alone`.
-    Operands come `bare`.
+    `sums` is "placed", "grouped", "scattered", "listed" or "direct" (not summed). The loop takes its operands as plain
+    tuples (`bare`), with the scratch memory that `sums` needs as `bare_store`.
     """
     one_pass, step_touched, store_of = make_whole(programs, loss, sums)
     step_one, step_intercept = make_step_one(programs), make_step_intercept(programs.steps_intercept)
@@ -424,7 +471,11 @@ def make_serial(programs: Programs, loss: str, sums: str) -> Callable:
     sums_one = sums != "direct"  # whose step needs no look at the columns of a single row
 
     def serial(bare_rows, order, batch_rows, bare_trained, is_far, scratch, bare_store, intercept, losses):
-        """Do all batches of `order` on this thread; return the position of an invalid target or -1."""
+        """Train on all batches of `order` in place; return the position in `order` of an invalid target or -1.
+
+        Writes the mean loss of each batch to `losses` [batches]; batches before an invalid target have been applied.
+        `intercept` is (arange(N), its gradient [N, 1]), the latter [0, 1] without an intercept.
+        """
         rows, trained, store = Rows(*bare_rows), Trained(*bare_trained), store_of(bare_store)
         (numbers, sums_intercept), (scores, targets, slopes) = intercept, scratch
         arrays, added, settings = trained.arrays, trained.added, trained.settings

@@ -43,24 +43,27 @@ class Placed(NamedTuple):
 
 @inlined
 def placed_of(parts):
-    """Return a `Placed` of its fields, inside compiled code."""
+    """Return a `Placed` built from the tuple of its fields, inside compiled code."""
     return Placed(*parts)
 
 
 def suits(entries: int, columns: int, width: int) -> bool:
-    """Return whether batches of `entries` entries are summed this way, for weights [columns, width]."""
+    """Return whether a sum for each column pays, for batches of `entries` entries and weights [columns, width]."""
     return columns * width <= max(PLACES * entries, min(LOOKED_THROUGH * entries, touched.DIRECT))
 
 
 def table(rows: int, width: int, dtype: np.dtype) -> np.ndarray:
-    """Return uninitialised memory [rows, width] at a cache line; large blocks are reused from earlier calls."""
+    """Return uninitialised memory [rows, width] that starts at a cache line.
+
+    Large blocks are reused from earlier calls.
+    """
     if rows * width * dtype.itemsize < reused.SMALL:
         return aligned.empty((rows, width), dtype)
     return reused.empty(rows * width, dtype).reshape(rows, width)
 
 
 def placed_for(parts: int, weights: np.ndarray) -> Placed:
-    """Allocate the memory for batches in `parts` parts; sums are zero."""
+    """Allocate a `Placed` for `parts` threads and weights [D, N]: sums and marks zero, columns uninitialised."""
     columns, width = weights.shape
     places = -(-columns // STRETCH) * STRETCH
     sums = table(parts * places, width, weights.dtype)
@@ -69,11 +72,14 @@ def placed_for(parts: int, weights: np.ndarray) -> Placed:
 
 
 def make_gather(programs: Programs) -> Callable:
-    """Return compiled code that adds the gradient of some rows of a batch to the sums of one part."""
+    """Return a compiled function that adds the gradient of some rows of a batch to the sums of one thread."""
     add = programs.add_entries
 
     def gather(part, rows, order, first, last, slope, placed):
-        """Add the gradient of order[first:last] to the sums of part `part`, and mark its columns."""
+        """Add X[order[first:last]].T @ slope to the sums of part `part` and mark its active columns, in place.
+
+        `slope` [last - first, N] is the gradient of the scores; `placed` a `Placed`.
+        """
         width, marks = slope.shape[1], placed.marks[part]
         base = part * marks.size
         for place in range(first, last):
@@ -87,7 +93,10 @@ def make_gather(programs: Programs) -> Callable:
 
 @inlined
 def end_of_block(rows, order, begin, last):
-    """Return the end of the block of rows that starts at `begin` of the order: at least one row."""
+    """Return the exclusive end of the block of rows that starts at order[begin]: one row or more.
+
+    A block ends after 128 rows, after 24 K entries, or at `last`.
+    """
     entries, end = 0, begin
     while end < min(begin + ROWS, last) and entries < ENTRIES:
         row = np.uint64(order[end])
@@ -97,14 +106,15 @@ def end_of_block(rows, order, begin, last):
 
 
 def make_pass(programs: Programs, forward: Callable) -> Callable:
-    """Return a compiled function: scores, gradients and sums of rows order[first:last], a cached block at a time.
-
-    It returns (sum of losses, position of an invalid target or -1).
-    """
+    """Return a compiled function: scores, gradients and column sums of rows order[first:last], block by block."""
     gather = make_gather(programs)
 
     def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store, is_summed):
-        """Do the rows order[first:last] block by block; return (sum of losses, invalid target or -1)."""
+        """Process rows order[first:last] block by block; return (sum of losses, position of an invalid target or -1).
+
+        Writes the gradient of the scores to scratch.slope [last - first, N] and, if `is_summed`, adds to the sums of
+        part `part` in `store`. Stops at an invalid target.
+        """
         total, end = 0.0, first
         while end < last:
             begin, end = end, end_of_block(rows, order, end, last)
@@ -123,7 +133,10 @@ def make_pass(programs: Programs, forward: Callable) -> Callable:
 
 @inlined
 def add_up(start, parts, placed):
-    """Add what the later parts have for the columns of a chunk, and their marks, to the first; theirs are cleared."""
+    """Add the sums and marks of parts 1.. for columns start..start + STRETCH - 1 to those of part 0.
+
+    Zero the others.
+    """
     places, width = placed.marks.shape[1], placed.sums.shape[1]
     sums, marks = placed.sums[start : start + STRETCH], placed.marks[0, start : start + STRETCH]
     for part in range(1, parts):
@@ -140,7 +153,10 @@ def add_up(start, parts, placed):
 
 @inlined
 def list_marked(start, owner, placed):
-    """Write the marked columns of a chunk to the owner's list, clear their marks, and return their count."""
+    """Write the marked columns start..start + STRETCH - 1 to placed.columns[owner], zero their marks.
+
+    Return their count.
+    """
     marks, columns, count = placed.marks[0], placed.columns[owner], 0
     for place in range(np.uint64(start), np.uint64(start + STRETCH)):
         columns[np.uint64(count)] = place
@@ -151,16 +167,20 @@ def list_marked(start, owner, placed):
 
 @inlined
 def _nothing_to_add(start, parts, placed):
-    """Do nothing: the only part has all sums."""
+    """Do nothing: with one thread part 0 already has all sums."""
 
 
 def make_step(programs: Programs, is_parallel: bool) -> Callable:
-    """Return a compiled function: the update of an owner's columns, in chunks, by the sums of all parts."""
+    """Return a compiled function that updates one thread's columns, chunk by chunk, by the sums of all threads.
+
+    `is_parallel` is False for one thread, which has nothing to add up.
+    """
     steps, marked, add = programs.steps_placed, programs.marked, add_up if is_parallel else _nothing_to_add
 
     def step_vectors(owner, parts, stepped, settings, at, placed, batch):
-        """Add the parts' gradients of thread `owner`'s columns (every `parts`-th chunk), and update their marked
-        weights and states in place, one output, with the settings of step `at`.
+        """Update the marked weights [D, 1] and states of chunks owner, owner + parts, ... in place by their sums.
+
+        Sums and marks in `placed` are zeroed; `settings` [steps, K] is read at row `at`; `batch` is unused.
         """
         marks = placed.marks[0]
         for start in range(owner * STRETCH, marks.size, parts * STRETCH):
@@ -168,7 +188,10 @@ def make_step(programs: Programs, is_parallel: bool) -> Callable:
             emit_row(marked, start, 1, (start + STRETCH, *stepped, marks, placed.sums, settings, at))
 
     def step_rows(owner, parts, stepped, settings, at, placed, batch):
-        """Update the marked rows of `owner`, one by one."""
+        """Update the marked rows of weights and states of chunks owner, owner + parts, ... in place by their sums.
+
+        Sums and marks in `placed` are zeroed; `settings` [steps, K] is read at row `at`; `batch` is unused.
+        """
         columns, width = placed.columns[owner], placed.sums.shape[1]
         for start in range(owner * STRETCH, placed.marks.shape[1], parts * STRETCH):
             add(start, parts, placed)

@@ -22,10 +22,9 @@ from kernels.vector.tiles import Cut, cut_elements, cut_neighbours, cut_sums
 
 
 def where_marked(lane: Lane, marks: Array, place: Int, length: Int, body: Callable[[Int], None]) -> None:
-    """Emit `body(place)` for the lanes of a masked tile whose bytes of `marks` from `place` on are not 0, if there is
-    any.
+    """Emit `body(place)` for those lanes whose byte in `marks` (uint8) from `place` on is not 0, if any.
 
-    These bytes are set to 0. What `body` loads and stores has `length` elements, with no marks beyond.
+    Zero these bytes. Sets `lane.mask` and `lane.edge` for `body`, which loads and stores arrays of `length` elements.
     """
     builder, lanes = lane.builder, lane.tile.lanes
     vector, bits = ir.VectorType(I8, lanes), ir.IntType(lanes)
@@ -41,23 +40,29 @@ def where_marked(lane: Lane, marks: Array, place: Int, length: Int, body: Callab
 
 
 def numbers_at(settings, at, count: int) -> list:
-    """Return the `count` values of row `at` of a table of settings, as scalars of generated code."""
+    """Return row `at` of the settings table [steps, count] as a list of `count` scalars of generated code."""
     return [settings[at * count + number] for number in range(count)]
 
 
 def sum_of_column(lane, u, starts, rows, values, slope) -> Callable:
-    """Return a function of the tile that emits the sum of column u's entries, values times gradient rows."""
+    """Return a function `j -> vectors` that emits the sum over column u of values[k] * slope[rows[k]] from output j on.
+
+    Entries k of column u run from starts[u] to starts[u + 1] - 1; `slope` [R, N] is the gradient of the scores.
+    """
     return lambda j: lane.sum_of_rows(starts[u], starts[u + 1], values, rows, slope, j)
 
 
 def put_steps(rule: Rule, count: int, is_listed: bool = False) -> Callable:
-    """Write the sums of `_steps` as rows of the gradient of all."""
+    """Return a code generator that stores sums[u] as row columns[u] of the dense gradient [D, N].
+
+    Used for `_steps` in the strategy "standard"; `rule` and `count` are unused.
+    """
 
     def work(lane, first, last, gradient, columns, listed, sums, settings, at):
-        """Emit code that stores sums first to last - 1 as rows of the gradient."""
+        """Emit code: gradient[columns[u]] = sums[u] for u = first..last - 1, or for u in listed[first:last]."""
 
         def one(place, _):
-            """Store the sum of one column."""
+            """Emit the copy of one row, u = `place` or listed[place]."""
             u = listed[place] if is_listed else place
             lane.blocks(lambda j, _: gradient.row(columns[u], j).store(sums.row(u, j).load()))
 
@@ -67,21 +72,24 @@ def put_steps(rule: Rule, count: int, is_listed: bool = False) -> Callable:
 
 
 def put_listed(rule: Rule, count: int) -> Callable:
-    """Write the rows of the sums that are listed, as `put_steps` does."""
+    """Return `put_steps` for the positions u in the operand `listed`."""
     return put_steps(rule, count, is_listed=True)
 
 
 def put_steps_placed(rule: Rule, count: int) -> Callable:
-    """Write the sums of `_steps_placed`, which are cleared, as rows of the gradient of all."""
+    """Return a code generator that moves rows columns[u] of the sums [D, N] to the same rows of the dense gradient.
+
+    The sums are zeroed. It replaces `_steps_placed` in the strategy "standard"; `rule` and `count` are unused.
+    """
 
     def work(lane, first, last, gradient, columns, sums, settings, at):
-        """Emit code that moves the sums of columns[first:last] to the gradient."""
+        """Emit code: gradient[c] = sums[c], then sums[c] = 0, for c = columns[u], first <= u < last."""
 
         def one(u, _):
-            """Move the sum of one column."""
+            """Emit the move of row columns[u]."""
 
             def block(j, _):
-                """Store block j of the sum in the gradient, and clear it."""
+                """Emit the move of the outputs of one tile, from output j on; the sum becomes 0."""
                 total = sums.row(columns[u], j)
                 gradient.row(columns[u], j).store(total.load())
                 total.store(nothing(lane))
@@ -94,13 +102,19 @@ def put_steps_placed(rule: Rule, count: int) -> Callable:
 
 
 def put_marked(rule: Rule, count: int) -> Callable:
-    """Write the sums of `_marked` as elements of the gradient of all."""
+    """Return a code generator that moves the sums [D, 1] of marked columns to the dense gradient [D, 1].
+
+    Sums and marks are zeroed. It replaces `_marked` in the strategy "standard"; `rule` and `count` are unused.
+    """
 
     def work(lane, first, last, gradient, marks, sums, settings, at):
-        """Emit code that moves the marked sums among elements first to last - 1 to the gradient."""
+        """Emit code for each first <= i < last with marks[i] != 0: gradient[i] = sums[i].
+
+        Then sums[i] = marks[i] = 0.
+        """
 
         def put(place):
-            """Store the vector of sums at `place` in the gradient, and clear it."""
+            """Emit the move of the vector of sums from element `place` on; lanes outside `lane.mask` are not stored."""
             total = sums.flat().row(lane.integer(0), place)
             gradient.flat().row(lane.integer(0), place).store(total.load())
             total.store(nothing(lane))
@@ -112,13 +126,13 @@ def put_marked(rule: Rule, count: int) -> Callable:
 
 
 def put_grouped(rule: Rule, count: int) -> Callable:
-    """Write the sums of `_grouped` as rows of the gradient of all."""
+    """Return a code generator that stores the sum of each column's entries as a row of the dense gradient."""
 
     def work(lane, first, last, gradient, columns, starts, rows, values, slope, settings, at):
-        """Emit code that stores the sums of the entries of columns first to last - 1 as rows of the gradient."""
+        """Emit code: gradient[columns[u]] = sum of the entries of column u (see `sum_of_column`), first <= u < last."""
 
         def one(u, _):
-            """Sum the entries of one column, and store the sum."""
+            """Emit the sum of the entries of column position u and its store."""
             total = sum_of_column(lane, u, starts, rows, values, slope)
             lane.blocks(lambda j, _: gradient.row(columns[u], j).store(total(j)))
 
@@ -128,14 +142,14 @@ def put_grouped(rule: Rule, count: int) -> Callable:
 
 
 def put_entries(rule: Rule, count: int) -> Callable:
-    """Write the sums of `_entries` as rows of the gradient of all."""
+    """Return a code generator that stores one row's entries times its gradient of the scores as gradient rows."""
 
     def work(lane, first, last, gradient, indices, data, slope, settings, at):
-        """Emit code that stores entries first to last - 1 times the gradient of the scores as rows."""
+        """Emit code: gradient[indices[k]] = data[k] * slope[0], k = first..last - 1; columns must not repeat."""
         nought = lane.integer(0)
 
         def one(k, _):
-            """Store one entry times the gradient of its row's scores."""
+            """Emit the store of entry k."""
             factor = data[k]
             lane.blocks(
                 lambda j, _: gradient.row(indices[k], j).store([factor * g for g in slope.row(nought, j).load()])
@@ -147,16 +161,22 @@ def put_entries(rule: Rule, count: int) -> Callable:
 
 
 def dense(rule: Rule, count: int) -> Callable:
-    """Return the program: the dense update of rows first to last - 1 by a gradient, which is cleared."""
+    """Return a code generator of the dense update: a step of all rows by a gradient, which is then zeroed.
+
+    Rows are flat chunks of `steps.CHUNK` elements, unless the rule averages over rows (`rule.average`).
+    """
     step = steps.dense(rule)
 
     def work(lane, first, last, *args):
-        """Emit code that updates rows (or chunks) first to last - 1 and clears their gradient."""
+        """Emit code that updates rows or chunks first to last - 1 in place and zeroes their gradient.
+
+        `args` are weights, states, gradient, the settings [steps, count] and the row `at` of these to use.
+        """
         *arrays, gradient, settings, at = args
         numbers = numbers_at(settings, at, count)
 
         def one(u, _):
-            """Update one row or chunk, and clear its gradient."""
+            """Emit the update of row or chunk u and the zeros in its gradient."""
             step(lane, u, *arrays, gradient, *numbers)
             part, row = (gradient, u) if rule.average else (gradient.moved(u * steps.CHUNK), lane.integer(0))
             lane.blocks(lambda j, _: part.row(row, j).store(nothing(lane)))
@@ -167,18 +187,18 @@ def dense(rule: Rule, count: int) -> Callable:
 
 
 def nothing(lane) -> list:
-    """Return the gradient of an inactive row: zero vectors of the tile."""
+    """Return one zero vector for each vector of the current tile: the gradient of an inactive row."""
     return [lane.float(lane.zeros())] * lane.tile.vectors
 
 
 def coast(rule: Rule, count: int) -> Callable:
-    """Return the program that multiplies a row of the weights by `factor`."""
+    """Return a code generator that multiplies a row of the weights by a scalar; `rule` and `count` are unused."""
 
     def work(lane, row, factor, weights, *states):
-        """Emit code that multiplies row `row` of the weights by `factor`."""
+        """Emit code: weights[row] *= factor, in place; the states do not change."""
 
         def block(j, _):
-            """Multiply block j of the row."""
+            """Emit the product for the outputs of one tile, from output j on."""
             place = weights.row(row, j)
             place.store([factor * value for value in place.load()])
 
@@ -188,13 +208,13 @@ def coast(rule: Rule, count: int) -> Callable:
 
 
 def coast_pair(rule: Rule, count: int) -> Callable:
-    """Return the program: (weights, state) of a row times a 2 x 2 matrix."""
+    """Return a code generator that applies a 2 x 2 matrix to a row of (weights, state); `rule`, `count` are unused."""
 
     def work(lane, row, a, b, c, d, weights, state):
-        """Emit code that multiplies (weights, state) of row `row` by the matrix ((a, b), (c, d))."""
+        """Emit code, in place: weights[row], state[row] = a * w + b * s, c * w + d * s, of their old values w and s."""
 
         def block(j, _):
-            """Multiply block j of both rows."""
+            """Emit the products for the outputs of one tile, from output j on."""
             places = [array.row(row, j) for array in (weights, state)]
             pairs = list(zip(*[place.load() for place in places], strict=True))
             places[0].store([a * w + b * s for w, s in pairs])
@@ -206,21 +226,21 @@ def coast_pair(rule: Rule, count: int) -> Callable:
 
 
 def settle(rule: Rule, count: int) -> Callable:
-    """Return the program: the zero-gradient step of a row with row k of the settings."""
+    """Return a code generator of one zero-gradient step of a row of weights and states; `count` is unused."""
     numbers = len(rule.settings(*rule.example))
 
     def work(lane, row, k, table, *arrays):
-        """Emit code for a step of row `row` by a gradient of zero, with row k of the settings."""
+        """Emit code that steps `row` of `arrays` (weights, states) in place by gradient 0 with settings table[k]."""
         steps.step(rule, lane, row, arrays, lambda j: nothing(lane), numbers_at(table, k, numbers))
 
     return work
 
 
 def replay(rule: Rule, count: int) -> Callable:
-    """Return the program: the zero-gradient steps of a row with rows start to stop - 1 of the settings."""
+    """Return a code generator of several zero-gradient steps of a row of weights and states; `count` is unused."""
 
     def work(lane, row, start, stop, table, *arrays):
-        """Emit code for the steps of row `row` by gradients of zero, with settings start to stop - 1."""
+        """Emit code that steps `row` of `arrays` in place by gradient 0 with settings table[start] to [stop - 1]."""
         steps.repeat(rule, lane, row, arrays, start, stop, table)
 
     return work
@@ -235,11 +255,11 @@ AHEAD_ROWS = 2
 
 
 def _score(lane, q, row, indptr, indices, data, weights, intercept, scores):
-    """Emit code: scores[q] = row `row` of X @ weights + intercept."""
+    """Emit code: scores[q] = X[row] @ weights + intercept, for X in CSR form and weights [D, N]."""
     nought = lane.integer(0)
 
     def block(j, _):
-        """Write the scores of the outputs of block j."""
+        """Emit the scores of the outputs of one tile, from output j on."""
         total = lane.sum_of_rows(indptr[row], indptr[row + 1], data, indices, weights, j)
         added = intercept.row(nought, j).load()
         scores.row(q, j).store([one + other for one, other in zip(total, added, strict=True)])
@@ -248,20 +268,20 @@ def _score(lane, q, row, indptr, indices, data, weights, intercept, scores):
 
 
 def _begin(lane, u, factor, vectors, r, sums):
-    """Emit code: sums[u] = factor * vectors[r]."""
+    """Emit code: sums[u] = factor * vectors[r], both [rows, N]; sums[u] is overwritten."""
 
     def block(j, _):
-        """Write block j of the sum."""
+        """Emit the outputs of one tile, from output j on."""
         sums.row(u, j).store([factor * value for value in vectors.row(r, j).load()])
 
     lane.blocks(block)
 
 
 def _add(lane, u, factor, vectors, r, sums):
-    """Emit code: sums[u] += factor * vectors[r]."""
+    """Emit code: sums[u] += factor * vectors[r], both [rows, N], in place."""
 
     def block(j, _):
-        """Add to block j of the sum."""
+        """Emit the outputs of one tile, from output j on."""
         place, factors = sums.row(u, j), lane.numbers.spread(factor)
         pairs = zip(vectors.row(r, j).load(), place.load(), strict=True)
         place.store([factors.times_plus(value, total) for value, total in pairs])
@@ -270,15 +290,14 @@ def _add(lane, u, factor, vectors, r, sums):
 
 
 def _add_entries(lane, first, stop, indices, data, slope, q, sums, base, marks):
-    """Rows `base + indices[k]` of the sums: `data[k]` times row `q` of the slopes more, for k from `first` to `stop`;
-    `marks[indices[k]]` becomes 1."""
+    """Emit code: sums[base + indices[k]] += data[k] * slope[q] and marks[indices[k]] = 1, for k = first..stop - 1."""
 
     def block(j, _):
-        """Add the entries times block j of the gradient of the scores to the sums of their columns."""
+        """Emit the loop over all entries for the outputs of one tile, from output j on."""
         moved = slope.row(q, j).load()
 
         def entry(k, _):
-            """Add one entry times the gradient of its row's scores to its column's sum; mark the column."""
+            """Emit the addition of entry k to the sum of its column, and the store of 1 in the column's mark."""
             column, factor = indices[k], lane.numbers.spread(data[k])
             place = sums.row(base + column, j)
             pairs = zip(moved, place.load(), strict=True)
@@ -291,16 +310,19 @@ def _add_entries(lane, first, stop, indices, data, slope, q, sums, base, marks):
 
 
 def _steps(rule: Rule, count: int, is_listed: bool = False) -> Callable:
-    """Return the program: the update of rows columns[u] by sums[u], u in [first, last) or in a list."""
+    """Return a code generator of the update of weight and state rows columns[u] by the gradient rows sums[u]."""
     written = len(rule.written)
 
     def work(lane, first, last, *args):
-        """Emit code that updates rows columns[u] by sums[u]."""
+        """Emit code that steps rows columns[u] in place, for u = first..last - 1, or for u in listed[first:last].
+
+        `args` are weights, states, columns, listed, sums, the settings [steps, count] and the row `at` of these to use.
+        """
         arrays, (columns, listed, sums, settings, at) = args[:written], args[written:]
         numbers = numbers_at(settings, at, count)
 
         def one(place, _):
-            """Update one row by its sum."""
+            """Emit the step of one row, u = `place` or listed[place]."""
             u = listed[place] if is_listed else place
             steps.step(rule, lane, columns[u], arrays, lambda j: sums.row(u, j).load(), numbers)
 
@@ -310,23 +332,24 @@ def _steps(rule: Rule, count: int, is_listed: bool = False) -> Callable:
 
 
 def _listed(rule: Rule, count: int) -> Callable:
-    """Return the loop program for steps of rows that are given as a list of indices."""
+    """Return `_steps` for the positions u in the operand `listed`."""
     return _steps(rule, count, is_listed=True)
 
 
 def _entries(rule: Rule, count: int) -> Callable:
-    """Return the program: the update of rows indices[k] by data[k] times the gradient, k in [first, last), no
-    duplicates.
-    """
+    """Return a code generator of the update by the entries of a single row of X, whose columns must not repeat."""
     written = len(rule.written)
 
     def work(lane, first, last, *args):
-        """Emit code that updates rows indices[k] by data[k] times the gradient of the scores, first <= k < last."""
+        """Emit code that steps rows indices[k] in place by the gradient data[k] * slope[0], k = first..last - 1.
+
+        `args` are weights, states, indices, data, slope, the settings [steps, count] and the row `at` of these to use.
+        """
         arrays, (indices, data, slope, settings, at) = args[:written], args[written:]
         numbers, nought = numbers_at(settings, at, count), lane.integer(0)
 
         def one(k, _):
-            """Update one row by one entry."""
+            """Emit the step of row indices[k]."""
             factor = data[k]
             gradient = lambda j: [factor * g for g in slope.row(nought, j).load()]  # noqa: E731
             steps.step(rule, lane, indices[k], arrays, gradient, numbers)
@@ -337,23 +360,22 @@ def _entries(rule: Rule, count: int) -> Callable:
 
 
 def _entries_at(rule: Rule, count: int) -> Callable:
-    """Rows `indices[k]`, each by `data[k]` times row `q` of the slopes, one after the other, for `k` from `first` to
-    `last`; of rules that are linear in the gradient, in steps that change nothing without one.
+    """Return a code generator of SGD-like updates entry by entry, in place, for linear rules without decay.
 
-    Such a step adds the gradient times what a gradient of one makes of a weight of zero: the same for all entries.
+    A step then adds gradient times a rate, the formula's value at weight 0 and gradient 1; columns may repeat.
     """
 
     def work(lane, first, last, weights, indices, data, slope, q, settings, at):
-        """Emit code that adds data[k] times the change by row q of the gradient to rows indices[k] of the weights."""
+        """Emit code: weights[indices[k]] += rate * data[k] * slope[q] for first <= k < last, with settings row `at`."""
         numbers, nought, one = numbers_at(settings, at, count), lane.number(0), lane.number(1)
         (rate,) = rule.formula(nought, one, *steps.whole(rule, tuple(numbers)))
 
         def block(j, _):
-            """Change block j of the weights of all entries."""
+            """Emit the loop over all entries for the outputs of one tile, from output j on."""
             moved = [lane.numbers.spread(rate) * g for g in slope.row(q, j).load()]
 
             def entry(k, _):
-                """Change the weights of one entry."""
+                """Emit the change of the weights of entry k."""
                 place, factor = weights.row(indices[k], j), lane.numbers.spread(data[k])
                 pairs = zip(moved, place.load(), strict=True)
                 place.store([factor.times_plus(change, old) for change, old in pairs])
@@ -366,16 +388,19 @@ def _entries_at(rule: Rule, count: int) -> Callable:
 
 
 def _steps_placed(rule: Rule, count: int) -> Callable:
-    """Return the program: the update of rows columns[u] by the same rows of the sums, which are cleared."""
+    """Return a code generator of the update of rows columns[u] by the same rows of sums [D, N], then zeroed."""
     written = len(rule.written)
 
     def work(lane, first, last, *args):
-        """Emit code that updates rows columns[u] by their sums, which are cleared."""
+        """Emit code that steps rows columns[u] in place by sums[columns[u]], first <= u < last, and zeroes these sums.
+
+        `args` are weights, states, columns, sums, the settings [steps, count] and the row `at` of these to use.
+        """
         arrays, (columns, sums, settings, at) = args[:written], args[written:]
         numbers = numbers_at(settings, at, count)
 
         def one(u, _):
-            """Update one row, and clear its sum."""
+            """Emit the step of row columns[u] and the zeros in its sum."""
             column = columns[u]
             steps.step(rule, lane, column, arrays, lambda j: sums.row(column, j).load(), numbers)
             lane.blocks(lambda j, _: sums.row(column, j).store(nothing(lane)))
@@ -386,16 +411,19 @@ def _steps_placed(rule: Rule, count: int) -> Callable:
 
 
 def _marked(rule: Rule, count: int) -> Callable:
-    """Return the program: the update of marked rows of one output by their sums; marks and sums are cleared."""
+    """Return a code generator of the update of marked weights [D, 1] by their sums; marks and sums are zeroed."""
     written = len(rule.written)
 
     def work(lane, first, last, *args):
-        """Emit code that updates the marked weights among elements first to last - 1."""
+        """Emit code that steps each weight i = first..last - 1 with marks[i] != 0 in place by sums[i], and zeroes both.
+
+        `args` are weights, states, marks (uint8), sums, the settings [steps, count] and the row `at` of these to use.
+        """
         arrays, (marks, sums, settings, at) = args[:written], args[written:]
         numbers = numbers_at(settings, at, count)
 
         def step(place):
-            """Update the vector of weights and states at `place`, and clear its sums."""
+            """Emit the step of the vector at `place` and zeros in its sums; unmarked lanes are not stored."""
             total = sums.flat().row(lane.integer(0), place)
             steps.step_elements(
                 rule, [each.flat().row(lane.integer(0), place) for each in arrays], total.load(), numbers
@@ -409,16 +437,20 @@ def _marked(rule: Rule, count: int) -> Callable:
 
 
 def _grouped(rule: Rule, count: int) -> Callable:
-    """Return the program: the update of rows columns[u] by the sum of their entries from starts[u] on."""
+    """Return a code generator of the update of rows columns[u] by the summed entries starts[u] to starts[u + 1] - 1."""
     written = len(rule.written)
 
     def work(lane, first, last, *args):
-        """Emit code that updates rows columns[u] by the sums of their entries."""
+        """Emit code that steps rows columns[u] in place by the sum of values[k] * slope[rows[k]], first <= u < last.
+
+        `args` are weights, states, columns, starts, rows, values, slope, the settings [steps, count] and their row
+        `at`.
+        """
         arrays, (columns, starts, rows, values, slope, settings, at) = args[:written], args[written:]
         numbers, end = numbers_at(settings, at, count), last - 1
 
         def one(u, _):
-            """Update one row by the sum of its entries."""
+            """Emit the step of row columns[u], with a prefetch of a later row if states are beyond the cache."""
             ahead = columns[(u + AHEAD_ROWS).least(end)] if lane.cut.far_state else None
             gradient = sum_of_column(lane, u, starts, rows, values, slope)
             steps.step(rule, lane, columns[u], arrays, gradient, numbers, ahead)
@@ -429,27 +461,30 @@ def _grouped(rule: Rule, count: int) -> Callable:
 
 
 def _ask(rule: Rule, count: int) -> Callable:
-    """Return the program: prefetch rows indices[k] of weights and states, k in [first, last)."""
+    """Return a code generator that prefetches weights and states of rows indices[k], first <= k < last."""
     return _asking(with_states=not rule.average, by_row=rule.average is not None)
 
 
 def _ask_weights(rule: Rule, count: int) -> Callable:
-    """Return the program: prefetch rows of the weights only; wide states would leave the cache before use."""
+    """Return a code generator that prefetches weights only; wide states would leave the cache before their use."""
     return _asking(with_states=False, by_row=False)
 
 
 def _asking(with_states: bool, by_row: bool) -> Callable:
-    """Return the loop program that prefetches rows of the weights, and of the states if `with_states`."""
+    """Return a code generator of prefetches of weight rows.
+
+    `with_states`: of states [D, N] too; `by_row`: of states [D], one element for each row.
+    """
 
     def work(lane, first, last, indices, weights, *states):
-        """Emit code that prefetches the rows indices[first:last] of the tables."""
+        """Emit prefetches of the rows indices[k] of the arrays, k = first..last - 1; nothing is read or written."""
         tables = (weights, *states) if with_states else (weights,)
 
         def one(k, _):
-            """Prefetch the rows of one entry."""
+            """Emit the prefetches for entry k."""
 
             def block(j, _):
-                """Prefetch block j of the rows."""
+                """Emit the prefetches of the outputs of one tile, from output j on."""
                 for array in tables:
                     array.row(indices[k], j).prefetch()
 
@@ -475,14 +510,17 @@ OF_ENTRIES = ("steps", "steps_placed", "listed", "entries")
 
 @functools.cache
 def _of_rule(rule_name: str, kind: str, count: int) -> RowLoop:
-    """Return the compiled row loop of a kind ("step", ...) for a rule by name and its count of states."""
+    """Return the row loop of `kind` (a key of `_OF_RULE`, `PUT` or `UNTOUCHED`) for a rule with `count` settings.
+
+    Cached.
+    """
     return RowLoop(
         (_OF_RULE | PUT | UNTOUCHED)[kind](get_rule(rule_name), count), name=f"epoch_{rule_name}_{kind}_{count}"
     )
 
 
 def steps_of_intercept(rule_name: str, count: int, itemsize: int) -> str:
-    """Name of the code that steps rows of one number: those of the intercept."""
+    """Return the name of the code of `_steps` for the intercept: rows of one element of `itemsize` bytes."""
     return _of_rule(rule_name, "steps", count).code(cut_elements(1, itemsize))
 
 
@@ -512,7 +550,7 @@ class Programs:
 
 
 def adding(cut: Cut) -> str:
-    """Return the name of the vector code that adds factor * row to a row of sums, for a cut."""
+    """Return the name of the code of `_add`, sums[u] += factor * vectors[r], for rows cut into tiles by `cut`."""
     return _LOOPS["add"].code(cut)
 
 
@@ -520,9 +558,10 @@ def adding(cut: Cut) -> str:
 def programs_for(
     rule_name: str, width: int, itemsize: int, count: int, way: str = "lazy", far_state: bool = False
 ) -> Programs:
-    """Return the compiled vector code for weights [D, width], a rule with `count` settings and an update strategy.
+    """Return the names of the vector code for weights [D, width] of `itemsize` bytes and a rule with `count` settings.
 
-    `far_state` says that weights and states come from beyond a core's cache, as `tiles.is_far_state` tells.
+    `way` is the strategy for inactive rows ("lazy", "standard", "coast", ...); `far_state`: whether weights and states
+    exceed a core's cache, so that they are prefetched. Cached. Raises KernelError for an unknown rule.
     """
     elements, put = cut_elements(width, itemsize), "put_" if way == "standard" else ""
     kinds = {kind: _LOOPS[kind].code(elements) for kind in ("begin", "add")}

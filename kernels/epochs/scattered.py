@@ -44,18 +44,24 @@ class Scattered(NamedTuple):
 
 @inlined
 def scattered_of(parts):
-    """Return a `Scattered` of its fields, inside compiled code."""
+    """Return a `Scattered` built from the tuple of its fields, inside compiled code."""
     return Scattered(*parts)
 
 
 def suits(entries: int, batches: int, weights: np.ndarray) -> bool:
-    """Return whether `batches` batches of `entries` entries are summed this way, for weights [D, N]."""
+    """Return whether to sum in a table [D, N] with a list of active columns, for batches of `entries` entries.
+
+    True for narrow rows, many columns for the entries of a batch, and enough `batches` to pay for the clearing.
+    """
     is_cleared_soon = weights.size <= max(DIRECT, CLEARED * entries * batches)
     return weights.shape[1] * weights.itemsize <= LINE and weights.size > PLACES * entries and is_cleared_soon
 
 
 def scattered_for(most: int, weights: np.ndarray, marks_itself: bool) -> Scattered:
-    """Allocate the memory for batches of at most `most` entries; `marks_itself`: the sums are the marks."""
+    """Allocate a zeroed `Scattered` for batches of at most `most` entries and weights [D, N].
+
+    `marks_itself` (one output): `marks` are the bits of the sums, as integers in the same memory.
+    """
     columns, width = weights.shape
     sums = table(columns, width, weights.dtype)
     sums[...] = 0
@@ -65,10 +71,14 @@ def scattered_for(most: int, weights: np.ndarray, marks_itself: bool) -> Scatter
 
 
 def make_gather_one(programs: Programs) -> Callable:
-    """Return `make_gather` for one output, whose sums are the marks."""
+    """Return `make_gather` for one output, where a nonzero sum (or negative zero) marks an active column."""
 
     def gather(rows, order, first, last, slope, is_far, scattered):
-        """Add the gradient of order[first:last] to the sums; return the count of active columns, which are listed."""
+        """Add X[order[first:last]].T @ slope to the sums [D, 1]; return the count of active columns.
+
+        These are written to scattered.columns in order of first use. A sum that cancels to 0 becomes negative zero.
+        is_far[1]: prefetch sums.
+        """
         sums, marks, columns, _ = scattered
         count, cancelled = np.uint64(0), marks.dtype.type(np.iinfo(marks.dtype).min)  # the bits of negative zero
         for place in range(first, last):
@@ -91,13 +101,17 @@ def make_gather_one(programs: Programs) -> Callable:
 
 
 def make_gather(programs: Programs) -> Callable:
-    """Return a compiled function: adds the gradient of rows order[first:last]; returns the count of active columns."""
+    """Return a compiled function that adds the gradient of some rows to a table and lists the active columns."""
     if programs.marked:
         return make_gather_one(programs)
     add = programs.add
 
     def gather(rows, order, first, last, slope, is_far, scattered):
-        """Add the gradient of order[first:last] to the sums; return the count of active columns, which are listed."""
+        """Add X[order[first:last]].T @ slope to the sums [D, N]; return the count of active columns.
+
+        These are written to scattered.columns in order of first use and marked with 1. is_far[1]: prefetch sums and
+        marks.
+        """
         sums, marks, columns, _ = scattered
         width, count = slope.shape[1], np.uint64(0)
         for place in range(first, last):
@@ -119,14 +133,18 @@ def make_gather(programs: Programs) -> Callable:
 
 
 def make_pass(programs: Programs, forward: Callable) -> Callable:
-    """Return a compiled function: scores, gradients and, if asked, sums of rows order[first:last].
+    """Return a compiled function: scores, gradients and, if requested, column sums of rows order[first:last].
 
-    It returns (sum of losses, position of an invalid target or -1).
+    `forward` is the result of `loops.make_forward`.
     """
     gather = make_gather(programs)
 
     def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store, is_summed):
-        """Fill scores, gradients and sums of a batch; return (sum of losses, invalid target or -1)."""
+        """Fill `scratch` and, if `is_summed`, the sums and counts[0] of `store`.
+
+        Return (sum of losses, invalid target or -1). The invalid target is its position in `order`; then nothing is
+        summed. `part` is unused.
+        """
         total, wrong = forward(rows, order, first, last, share, arrays, added, is_far, scratch)
         if wrong < 0 and is_summed:
             store.counts[0] = gather(rows, order, first, last, scratch.slope, is_far, store)
@@ -136,11 +154,14 @@ def make_pass(programs: Programs, forward: Callable) -> Callable:
 
 
 def make_step(programs: Programs) -> Callable:
-    """Return a compiled function: the update of the listed columns by their sums, which are cleared."""
+    """Return a compiled function that updates the listed active columns by their sums and zeroes these."""
     steps, marks_itself = programs.steps_placed, bool(programs.marked)
 
     def step(owner, parts, stepped, settings, at, scattered, batch):
-        """Update the listed columns by their sums; sums and marks are cleared."""
+        """Update rows of weights and states of the counts[0] listed columns in place; zero their sums and marks.
+
+        `settings` [steps, K] is read at row `at`; `owner`, `parts` and `batch` are unused.
+        """
         sums, marks, columns, counts = scattered
         count, width = counts[0], sums.shape[1]
         emit_row(steps, 0, width, (count, *stepped, columns, sums, settings, at))

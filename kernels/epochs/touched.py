@@ -46,7 +46,10 @@ class Hashing(NamedTuple):
 
 
 def hashing_for(columns: int, most: int) -> tuple[Hashing, int]:
-    """Return (hash parameters, slots) of a table for up to `most` of `columns` columns."""
+    """Return (hash parameters, number of slots) for a table of up to `most` of `columns` columns.
+
+    With few columns each has its own slot; else a power of two of slots, at least twice `most`.
+    """
     bits = max(int(2 * most - 1).bit_length(), 4)
     if columns <= max(DIRECT, 1 << bits):
         return Hashing(np.uint64(1), np.uint64(0), np.uint64(2**64 - 1)), max(columns, 1)
@@ -55,7 +58,10 @@ def hashing_for(columns: int, most: int) -> tuple[Hashing, int]:
 
 @inlined
 def owner_of(column, group, parts):
-    """Return the part that owns a column; columns that differ in the last `group` bits only share an owner."""
+    """Return the part, 0 to parts - 1, that owns a column, by a hash of the column without its low `group` bits.
+
+    `column` is an integer, `group` uint64; columns in one cache line thus get the same owner. Returns uint64.
+    """
     place = ((np.uint64(column) >> group) * FACTOR >> np.uint64(32)) & LOW
     return place * np.uint64(parts) >> np.uint64(32)
 
@@ -71,13 +77,13 @@ class Touched(NamedTuple):
 
 @inlined
 def touched_of(part, stacked):
-    """Return the hash table of one of several parts."""
+    """Return the hash table of part `part` as a `Touched` of views of the stacked arrays [P, ...]."""
     return Touched(stacked.slots[part], stacked.columns[part], stacked.places[part])
 
 
 @inlined
 def find(touched, hashing, column):
-    """Return (number of a column or -1, its slot or the free slot where it would go)."""
+    """Return (index of a column in the table, its slot), or (-1, free slot where it would go); changes nothing."""
     place = (np.uint64(column) * hashing.factor) >> hashing.shift
     number = touched.slots[place]
     while number >= 0 and touched.columns[np.uint64(number)] != column:
@@ -88,7 +94,7 @@ def find(touched, hashing, column):
 
 @inlined
 def put(touched, column, place, number):
-    """Assign `number` to a column in the free slot `place` of the hash table, in place."""
+    """Insert `column` with index `number` into the free slot `place` of the hash table, in place."""
     touched.slots[place] = number
     touched.columns[number] = column
     touched.places[number] = place
@@ -96,7 +102,7 @@ def put(touched, column, place, number):
 
 @inlined
 def forget(touched, count):
-    """Empty the hash table, which holds `count` columns, in place."""
+    """Empty the slots of the first `count` columns of the hash table, in place; O(count)."""
     for number in range(count):
         touched.slots[touched.places[number]] = -1
 
@@ -135,7 +141,7 @@ class Grouped(NamedTuple):
 
 
 def suits(width: int, itemsize: int) -> bool:
-    """Whether the gradient of rows of so many numbers is summed so.
+    """Return whether to group the entries by column, for rows of `width` elements of `itemsize` bytes: 4 lines or more.
 
     Measured on a core of an EPYC 9004, AdaGrad, 256 rows of 30 to 39 entries in 50,000 columns: N = 201 takes 0.79
     times as long as with sums that are listed, with SGD 0.53, N = 64 takes 0.86, N = 32 takes 1.3, N = 16 takes 1.4.
@@ -144,7 +150,11 @@ def suits(width: int, itemsize: int) -> bool:
 
 
 def grouped_for(parts: int, entries: int, weights: np.ndarray, group: int) -> Grouped:
-    """Allocate the memory for batches of at most `entries` entries in `parts` parts."""
+    """Allocate a `Grouped` for batches of at most `entries` entries in `parts` parts, for weights [D, N].
+
+    `group` is how many low bits of a column to drop to find its owner. Hash tables are empty, the rest is
+    uninitialised.
+    """
     most, entries = max(min(entries, weights.shape[0]), 1), max(entries, 1)
     hashing, places = hashing_for(weights.shape[0], most)
     stacked = Touched(
@@ -159,7 +169,7 @@ def grouped_for(parts: int, entries: int, weights: np.ndarray, group: int) -> Gr
 
 @inlined
 def grouped_of(parts):
-    """Return a `Grouped` of its fields, inside compiled code."""
+    """Return a `Grouped` built from the nested tuple of its fields, inside compiled code."""
     hashing, touched, starts, numbers, rows, values, rows_ordered, values_ordered, group = parts
     stacked = Touched(*touched)
     return Grouped(Hashing(*hashing), stacked, starts, numbers, rows, values, rows_ordered, values_ordered, group)
@@ -167,7 +177,10 @@ def grouped_of(parts):
 
 @inlined
 def one_entry(touched, hashing, starts, column, count):
-    """Count an entry of a column: (the number of the column, how many columns there are then)."""
+    """Count one entry of `column` in `starts`; return (index of the column, number of active columns after it).
+
+    A new column is inserted in `touched` in place. `count` is the number of active columns before.
+    """
     number, place = find(touched, hashing, column)
     if number < 0:
         number = count
@@ -180,7 +193,11 @@ def one_entry(touched, hashing, starts, column, count):
 
 @inlined
 def take_up(owner, parts, rows, order, grouped, touched):
-    """List the entries of the columns of an owner as they come: (how many columns, how many entries)."""
+    """List the entries of the columns that `owner` owns, in batch order; return (active columns, listed entries).
+
+    `order` are the rows of the batch. Fills `numbers`, `rows`, `values` and entry counts `starts` of `grouped` and the
+    hash table `touched`, in place.
+    """
     starts, numbers, group = grouped.starts[owner], grouped.numbers[owner], grouped.group[0]
     rows_own, values = grouped.rows[owner], grouped.values[owner]
     count = listed = 0
@@ -198,7 +215,10 @@ def take_up(owner, parts, rows, order, grouped, touched):
 
 @inlined
 def put_in_order(owner, count, listed, grouped):
-    """Sort the listed entries of an owner by column, in place."""
+    """Sort the `listed` entries of `owner` by column (counting sort, stable) into `rows_ordered` and `values_ordered`.
+
+    Then `starts[u]` to `starts[u + 1]` bound the entries of column u of `count`. Written in place in `grouped`.
+    """
     starts, numbers = grouped.starts[owner], grouped.numbers[owner]
     rows, values = grouped.rows[owner], grouped.values[owner]
     rows_ordered, values_ordered = grouped.rows_ordered[owner], grouped.values_ordered[owner]
@@ -213,21 +233,31 @@ def put_in_order(owner, count, listed, grouped):
 
 
 def make_pass(forward: Callable) -> Callable:
-    """Return a compiled function: scores and gradients of some rows; sums wait until all rows are done."""
+    """Return a compiled function: scores and gradients of rows order[first:last].
+
+    Column sums are left to the update.
+    """
 
     def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store, is_summed):
-        """Fill scores and gradients of order[first:last]; return (sum of losses, invalid target or -1)."""
+        """Run `forward` on order[first:last], writing `scratch`.
+
+        Return (sum of losses, position of an invalid target or -1). `part`, `store` and `is_summed` are unused.
+        """
         return forward(rows, order, first, last, share, arrays, added, is_far, scratch)
 
     return inlined(one_pass)
 
 
 def make_step(programs: Programs) -> Callable:
-    """Return a compiled function: the update of an owner's columns, by the sums of their entries."""
+    """Return a compiled function that updates the columns of one owner by the sums of their entries."""
     steps = programs.grouped
 
     def step(owner, parts, stepped, settings, at, grouped, batch):
-        """Group the entries of the columns of `owner`, and update these by their sums."""
+        """Group the entries of the columns of `owner`; update their rows of weights and states in place.
+
+        `batch` is (rows, order, gradient of the scores [R, N]); `settings` [steps, K] is read at row `at`. Overwrites
+        the owner's arrays in `grouped`; its hash table is empty before and after.
+        """
         rows, order, slope = batch
         touched = touched_of(owner, grouped.stacked)
         count, listed = take_up(owner, parts, rows, order, grouped, touched)
@@ -254,7 +284,7 @@ class Lag(NamedTuple):
 
 
 def ways_of(rule: Rule) -> list[str]:
-    """Return the names of the update strategies ("lazy", "standard", "coast", ...) that epochs of a rule support."""
+    """Return the strategies for inactive rows that a rule supports in epochs: "lazy", "standard" and deferred ones."""
     coasts = rule.coast is not None
     could = {"coast": coasts, "coast_pair": coasts and len(rule.states) == 1 and not rule.average}
     could |= {"settle": rule.settles, "replay": rule.replays and not rule.average}
@@ -262,39 +292,46 @@ def ways_of(rule: Rule) -> list[str]:
 
 
 def check_way(rule: Rule, way: str) -> None:
-    """Raise KernelError if an update rule does not support the strategy `way`."""
+    """Raise KernelError, listing the supported ones, if a rule does not support the strategy `way`."""
     if way not in (known := ways_of(rule)):
         raise KernelError(unknown_name(f"strategy of an epoch of {rule.name}", way, known))
 
 
 def catches_up(way: str) -> bool:
-    """Return whether a strategy defers the updates of inactive rows and applies them later."""
+    """Return whether strategy `way` defers the updates of inactive rows: all but "lazy" and "standard"."""
     return way not in ("lazy", "standard")
 
 
 def is_dense(way: str) -> bool:
-    """Return whether a strategy updates all rows in each batch."""
+    """Return whether strategy `way` updates all rows in each batch: only "standard"."""
     return way == "standard"
 
 
 @inlined
 def _nothing_before(owner, parts, group, rows, order, arrays, lag, step):
-    """Do nothing before a batch: inactive rows are left unchanged."""
+    """Do nothing before a batch, for "lazy" and "standard": no row has missed an update."""
 
 
 @inlined
 def _nothing_after(part, parts, whole, units, width, settings, at):
-    """Do nothing after a batch: inactive rows are left unchanged."""
+    """Do nothing after a batch, for strategies that leave inactive rows unchanged."""
 
 
 def make_before(programs: Programs) -> Callable:
-    """Return a compiled function: applies the missed updates of a batch's columns that one part owns."""
+    """Return a compiled function that applies missed updates to the columns of a batch before it is scored.
+
+    A function without effect for strategies that do not defer updates.
+    """
     if not catches_up(programs.way):
         return _nothing_before
     catch_up = _CATCH_UP[programs.way](programs.untouched)
 
     def before(owner, parts, group, rows, order, arrays, lag, step):
-        """Apply the missed steps of the columns of `owner` that the rows `order` read, up to `step`."""
+        """Apply the missed steps, up to `step`, to the weight and state rows of a batch's columns that `owner` owns.
+
+        `order` are the rows of the batch, `arrays` weights and states, `lag` a `Lag`. Writes `arrays` and lag.last in
+        place.
+        """
         last, missed, begin, start = lag
         now = start + step
         for place in range(order.size):
@@ -311,44 +348,58 @@ def make_before(programs: Programs) -> Callable:
 
 
 def _make_coast(program: str) -> Callable:
-    """Return a compiled function that applies the missed zero-gradient steps of one row in closed form, by a scalar
-    factor.
+    """Return a compiled function that applies missed zero-gradient steps of one row as one scalar factor.
+
+    `program` is the name of vector code of `programs.coast`.
     """
 
     def coast(column, start, stop, missed, arrays):
-        """Apply the missed steps start to stop - 1 of row `column`."""
+        """Multiply weights[column] in place by the product of the factors of missed steps start to stop - 1.
+
+        `missed` is the tree of factors, float64 [2 * S, 4]; `arrays` are weights and states.
+        """
         emit_row(program, column, arrays[0].shape[1], (number_between(missed, start, stop), *arrays))
 
     return inlined(coast)
 
 
 def _make_coast_pair(program: str) -> Callable:
-    """Return a compiled function that applies the missed zero-gradient steps of one row by a 2 x 2 matrix
-    (momentum).
+    """Return a compiled function that applies missed zero-gradient steps of one row as one 2 x 2 matrix.
+
+    `program` is the name of vector code of `programs.coast_pair`.
     """
 
     def coast_pair(column, start, stop, missed, arrays):
-        """Apply the missed steps start to stop - 1 of row `column`."""
+        """Multiply (weight, state) row `column` in place by the product of the matrices of steps start to stop - 1.
+
+        `missed` is the tree of matrices, float64 [2 * S, 4].
+        """
         emit_row(program, column, arrays[0].shape[1], (*pair_between(missed, start, stop), *arrays))
 
     return inlined(coast_pair)
 
 
 def _make_settle(program: str) -> Callable:
-    """Return a compiled function that applies the last missed step of one row, to which all missed ones amount."""
+    """Return a compiled function that applies only the last missed step of one row, which has the effect of all.
+
+    `program` is the name of vector code of `programs.settle`.
+    """
 
     def settle(column, start, stop, missed, arrays):
-        """Apply missed step stop - 1 of row `column`."""
+        """Step row `column` of `arrays` in place by gradient 0 with settings missed[stop - 1]; `start` is unused."""
         emit_row(program, column, arrays[0].shape[1], (stop - 1, missed, *arrays))
 
     return inlined(settle)
 
 
 def _make_replay(program: str) -> Callable:
-    """Return a compiled function that repeats the missed steps start to stop - 1 of one row, one by one."""
+    """Return a compiled function that repeats the missed zero-gradient steps of one row, one by one.
+
+    `program` is the name of vector code of `programs.replay`.
+    """
 
     def replay(column, start, stop, missed, arrays):
-        """Apply the missed steps start to stop - 1 of row `column`."""
+        """Step row `column` of `arrays` in place by gradient 0 with settings missed[k], k = start..stop - 1."""
         emit_row(program, column, arrays[0].shape[1], (start, stop, missed, *arrays))
 
     return inlined(replay)
@@ -358,16 +409,19 @@ _CATCH_UP = {"coast": _make_coast, "coast_pair": _make_coast_pair, "settle": _ma
 
 
 def make_after(programs: Programs) -> Callable:
-    """Return a compiled function: a part's share of the dense update of all rows.
+    """Return a compiled function: one thread's share of the dense update of all rows, for the strategy "standard".
 
-    `whole` are weights, states and the gradient, flat where the rule has a number for each element, of so many `units`.
+    A function without effect for other strategies.
     """
     if not is_dense(programs.way):
         return _nothing_after
     dense = programs.untouched
 
     def after(part, parts, whole, units, width, settings, at):
-        """Update the share of part `part` of all rows."""
+        """Update part `part` of `parts` of the `units` rows or chunks of `whole` (weights, states, gradient) in place.
+
+        Zeroes the gradient. `width` is the elements of a unit; `settings` [steps, K] is read at row `at`.
+        """
         first, last = units * part // parts, units * (part + 1) // parts
         emit_row(dense, first, width, (last, *whole, settings, at))
 
