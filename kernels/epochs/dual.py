@@ -63,18 +63,23 @@ class Scratch(NamedTuple):
 
 
 def make_turns(loss: str, width: int) -> Callable:
-    """Return a compiled function: dual steps of a row; it fills `change`, returns (loss before, invalid target or
-    -1).
+    """Return a compiled function that computes the dual steps of one row from its scores, for `width` outputs.
+
+    It writes `scratch.change` and returns (loss before the step, invalid target: 0, or -1).
     """
     element = element_of(loss)
     return make_turns_of_one(element) if width == 1 and element else make_turns_of_block(block_of(loss))
 
 
 def make_turns_of_one(element: Callable) -> Callable:
-    """Return `make_turns` for one score, with all values in registers."""
+    """Return `make_turns` for one output, in registers; `element` is the compiled loss of a single score."""
 
     def turns(dual, row, count, factor, numbers, scratch):
-        """Fill the change of the dual variable of `row`; return (loss before, -1)."""
+        """Write the change of the dual variable of `row` to scratch.change [1, 1]; return (loss before, -1).
+
+        `count` is the weight of the row's loss; `factor` is what the score moves by for a change of 1. Up to 3 steps
+        are done.
+        """
         one, score, target, own = numbers.one, scratch.scores[0, 0], scratch.target[0], dual[row, 0]
         rate = one / (one + factor * count * numbers.curvature)
         before, slope = element(score, target, one)
@@ -95,10 +100,17 @@ def make_turns_of_one(element: Callable) -> Callable:
 
 
 def make_turns_of_block(block: Callable) -> Callable:
-    """Return `make_turns` for several scores, or for a loss of all scores of a row."""
+    """Return `make_turns` for several outputs, or losses that couple them.
+
+    `block` is the loss function of a block of rows.
+    """
 
     def turns(dual, row, count, factor, numbers, scratch):
-        """Fill the change of the dual variables of `row`; return (loss before, 0 for an invalid target or -1)."""
+        """Write the change of the dual variables of `row` to scratch.change [1, N].
+
+        Return (loss before, 0 if invalid or -1). `count` is the weight of the row's loss; `factor` what a score moves
+        by for a change of 1. Scores are overwritten.
+        """
         target, scores, slope, change = scratch
         rate = numbers.one / (numbers.one + factor * count * numbers.curvature)
         before, wrong = 0.0, -1
@@ -129,7 +141,7 @@ FEW_ENTRIES = 32
 
 
 def reference_square(indices: np.ndarray, data: np.ndarray) -> float:
-    """Return the squared 2-norm of a row in plain loops, duplicates summed first."""
+    """Return the squared 2-norm of a row with `indices` [z] and `data` [z] in plain loops, duplicates summed first."""
     entries: dict[int, float] = {}
     for column, value in zip(indices.tolist(), data.tolist(), strict=True):
         entries[column] = entries.get(column, 0.0) + value
@@ -138,8 +150,9 @@ def reference_square(indices: np.ndarray, data: np.ndarray) -> float:
 
 @compiled_with_arrays
 def _of_repeated(indices, data):
-    """Return the squared 2-norm of a row that may have duplicate columns, which are summed first, by a hash table: to
-    sort them would take a second to compile.
+    """Return the squared 2-norm of a row (indices [z], data [z]) with possible duplicate columns, summed first.
+
+    Float64. Uses a hash table: to sort the columns would take a second to compile.
     """
     total = 0.0
     if indices.size <= FEW_ENTRIES:
@@ -167,7 +180,7 @@ def _of_repeated(indices, data):
 
 @inlined
 def square_of(indices, data, start, stop):
-    """Return the squared 2-norm of entries start to stop - 1, duplicates summed first.
+    """Return the squared 2-norm, float64, of entries start to stop - 1 of a row, duplicates summed first.
 
     O(entries).
     """
@@ -195,22 +208,22 @@ class DualCall(NamedTuple):
 
     @property
     def outputs(self) -> int:
-        """Number of outputs N; `dual` has N columns for each decay that is trained."""
+        """Return the number of outputs N; `dual` has N columns for each decay that is trained."""
         return self.dual.shape[1] // max(np.size(self.decay), 1)
 
     @property
     def scale(self) -> float:
-        """1 / (decay * T) of the only decay."""
+        """Return 1 / (decay * T), the factor from dual variables to weights; for a single decay."""
         return 1 / (float(self.decay) * max(len(self.dual), 1))
 
     @property
     def scales(self) -> np.ndarray:
-        """1 / (decay * T) of each column [K*N], of the type of the weights."""
+        """Return 1 / (decay * T) for each column of `dual` [K*N], in the dtype of the weights."""
         scales = 1 / (np.asarray(self.decay, np.float64) * max(len(self.dual), 1))
         return np.repeat(scales, self.outputs).astype(self.weights.dtype)
 
     def checked(self) -> "DualCall":
-        """Return the call itself; KernelError if lengths or settings are invalid."""
+        """Return the call itself; KernelError if lengths disagree or a decay <= 0 or intercept_square < 0."""
         rows, width = self.dual.shape
         decays = np.size(self.decay)
         if not decays or width % decays:
@@ -229,11 +242,10 @@ class DualCall(NamedTuple):
 
 
 def reference(loss: str, *args) -> np.ndarray:
-    """Compute in plain loops: Rows one by one, each by a step of its dual variables: a = a - (g + a) / (1 + q c), W +=
-    x.T @ change / (decay * T).
+    """Compute dual ascent in plain loops, row by row: a -= (g + a) / (1 + q c), W += x.T @ change / (decay * T).
 
-    Writes weights, dual, intercept, the squared norms of rows met for the first time; nothing else changes; returns the
-    losses, float64 [M]: of each row before its step.
+    `args` are the operands of the kernel. Writes weights, dual, intercept, and the squared norms of rows met for the
+    first time. Returns float64 [M]: the loss of each row before its step.
     """
     (indptr, indices, data), call, losses = args[:3], DualCall(*args[3:]).checked(), []
     kernel, width = get_kernel(loss), call.dual.shape[1]
@@ -280,27 +292,27 @@ class OfRows(NamedTuple):
 
 @functools.cache
 def of_csr(programs: Programs) -> OfRows:
-    """Return the compiled functions for rows in CSR form."""
+    """Return the compiled row functions for X in CSR form, given the vector code of `programs_for`; cached."""
     score_row, add_entry, ask = programs.score, programs.add, make_look_ahead(programs)
 
     def rows_of(parts):
-        """Return the arrays of the rows as a `Rows`."""
+        """Return the tuple of X's arrays, targets and counts as a `Rows`."""
         return Rows(*parts)
 
     def look_ahead(rows, order, place, weights, is_far):
-        """Prefetch what rows after `place` need."""
+        """Prefetch entries (is_far[0]) and weights (is_far[1]) of rows that follow `place` in `order`."""
         ask(rows, order, place, (weights,), is_far)
 
     def score(rows, row, weights, added, scores):
-        """Write the scores of `row` to scores[0]."""
+        """Write X[row] @ weights + added to scores[0] [N]."""
         emit_row(score_row, 0, weights.shape[1], (row, rows.indptr, rows.indices, rows.data, weights, added, scores))
 
     def square(rows, row):
-        """Return the sum of squares of `row`, duplicates summed before."""
+        """Return the squared 2-norm of `row`, float64, duplicates summed first."""
         return square_of(rows.indices, rows.data, rows.indptr[row], rows.indptr[row + np.uint64(1)])
 
     def add(rows, row, change, weights):
-        """Add the outer product of `row` and `change` to the weights."""
+        """Add the outer product of `row` and change[0] [N] to the weights [D, N], in place."""
         for k in range(np.uint64(rows.indptr[row]), np.uint64(rows.indptr[row + np.uint64(1)])):
             emit_row(add_entry, np.int64(rows.indices[k]), weights.shape[1], (rows.data[k], change, 0, weights))
 
@@ -310,12 +322,16 @@ def of_csr(programs: Programs) -> OfRows:
 
 @functools.cache
 def make_loop(of_rows: OfRows, loss: str, width: int) -> Callable:
-    """Return the compiled loop over rows; it fills `losses` and returns the position of an invalid target or -1."""
+    """Return the compiled loop of dual ascent over rows, for `width` outputs; cached."""
     rows_of, look_ahead, score, square_of_row, add, text = of_rows
     turns, is_one = make_turns(loss, width), width == 1
 
     def dual_rows(parts, squares, order, weights, dual, intercept, added, bare_numbers, is_far, bare_scratch, losses):
-        """Do the rows of `order`; fill `losses`; return the position of an invalid target or -1."""
+        """Do one step of each row of `order`; return the position in `order` of an invalid target or -1.
+
+        Updates dual [T, N], weights, intercept and unknown (negative) `squares` in place; writes the loss of each row
+        to `losses` [M]. `added` [N] is the intercept in the scores, zeros without one.
+        """
         rows, numbers, scratch = rows_of(parts), Numbers(*bare_numbers), Scratch(*bare_scratch)
         width, change = 1 if is_one else dual.shape[1], scratch.change
         for place in range(order.size):
@@ -354,7 +370,11 @@ _compiled = njit(nogil=True, error_model="numpy", fastmath={"contract", "nsz"}, 
 def climb(
     loss: str, of_rows: OfRows, x: tuple, weights: np.ndarray, call: DualCall, is_far: tuple[bool, ...]
 ) -> np.ndarray:
-    """Do the steps of a call on rows `x`, with `weights` as its functions take them: the losses."""
+    """Run dual ascent on the rows `x` in place; return the loss of each row before its step, float64 [M].
+
+    `weights` has the layout that `of_rows` takes; `is_far` states what exceeds a core's cache (entries, weights).
+    Raises KernelError for an invalid target; the rows before it have had their steps.
+    """
     losses = np.zeros(call.order.size)
     width, number = call.dual.shape[1], weights.dtype.type
     targets = call.targets.reshape(-1) if width == 1 else call.targets
@@ -373,7 +393,10 @@ def climb(
 
 
 def cpu(loss: str, *args) -> np.ndarray:
-    """Run the CPU implementation on one core of this machine."""
+    """Run dual ascent on CSR rows on one core, in place; return the loss of each row before its step, float64 [M].
+
+    `args` are the operands of the kernel. Raises KernelError for invalid operands or targets.
+    """
     x, call = args[:3], DualCall(*args[3:]).checked()
     weights = call.weights
     programs = programs_for("sgd", weights.shape[1], weights.itemsize, 2)
@@ -382,14 +405,17 @@ def cpu(loss: str, *args) -> np.ndarray:
 
 
 def cost(loss: str, s: Sizes) -> Cost:
-    """Return the cost of a pass over R rows."""
+    """Return the cost of one pass over s.R rows."""
     flops = 4 * s.z * s.N + TURNS * (get_kernel(loss).cost(s).flops + 6 * s.R * s.N)
     moved = s.z * (s.index + s.value) + (s.R + 1) * s.index + 3 * s.R * s.N * s.value + 2 * s.U * s.N * s.value
     return Cost(flops, moved, 2 * s.z * s.N * s.value)
 
 
 def arguments(loss: str, case: Case) -> tuple:
-    """Build operands: A as the rows, each about twice; weights, dual variables, and an intercept."""
+    """Build test operands: A of the case as X, each row about twice in `order`; weights, dual variables, an intercept.
+
+    Every second squared norm is unknown (-1).
+    """
     order = np.random.default_rng(case.seed).integers(0, case.R, 2 * case.R + 1 if case.R else 0)
     _, targets, _ = get_kernel(loss).arguments(case)
     counts = 1 + case.dense(case.R, salt=9).clip(-1, 1) / 2
@@ -403,7 +429,7 @@ def arguments(loss: str, case: Case) -> tuple:
 
 
 def bind_loss(function: Callable, loss: str, names: list[str]) -> Callable:
-    """Return `function` with the loss bound and its other parameters named `names`."""
+    """Return `function` with `loss` as its first argument bound and the signature `names`."""
     twin: Any = functools.partial(function, loss)
     functools.update_wrapper(twin, function)
     parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
@@ -413,14 +439,17 @@ def bind_loss(function: Callable, loss: str, names: list[str]) -> Callable:
 
 @functools.cache
 def get(loss: str) -> Kernel:
-    """Return the kernel `<loss>_dual_epoch`; KernelError, with the known losses, for an unknown one."""
+    """Return the kernel `<loss>_dual_epoch`, cached; KernelError, with the known losses, for an unknown one."""
     block_of(loss)
     x = "indptr:i[T+1]^z indices:i[z]<D data:f[z]"
     return kernel_of(loss, f"{loss}_dual_epoch", x, (reference, cpu, cost, arguments))
 
 
 def kernel_of(loss: str, name: str, x: str, functions: tuple[Callable, ...]) -> Kernel:
-    """Return a kernel for rows declared as `x`; `functions` (reference, cpu, cost, arguments) take the loss first."""
+    """Return a `Kernel` called `name` for rows declared as `x`; `functions` are (reference, cpu, cost, arguments).
+
+    Each of these takes the loss as its first argument.
+    """
     kind = get_kernel(loss).operands.split()[1].partition(":")[2].replace("R", "T")
     rest = f"targets:{kind} counts:f[C] squares:f[T] order:l[M]<T"
     operands = f"{x} {rest} weights:f[D,N] dual:f[T,N] intercept:f[B] intercept_square:s decay:s"

@@ -37,9 +37,10 @@ from kernels.vector.tiles import cache_bytes, cut_elements
 
 
 def reference(loss: str, *args: Any) -> None:
-    """Compute in plain loops: rows one by one, for each decay by a step of its dual variables.
+    """Compute dual ascent in plain loops, row by row, for all decays at once; in place.
 
-    Writes weights, dual, intercept, and the squared norms of rows met for the first time.
+    `args` are the operands of the kernel. Writes weights, dual, intercept, and the squared norms of rows met for the
+    first time.
     """
     (indptr, indices, data), call = args[:3], DualCall(*args[3:]).checked()
     kernel, outputs = get_kernel(loss), call.outputs
@@ -88,20 +89,21 @@ class Scratch(NamedTuple):
 
 
 def make_slopes(loss: str, outputs: int) -> Callable:
-    """Return a compiled function: the gradients of the scores of a row for all decays; it returns whether the target
-    is out of range.
-    """
+    """Return a compiled function: gradients of one row's scores for all decays, `outputs` scores each."""
     element, block = element_of(loss), block_of(loss)
 
     def slopes_of_elements(scratch, one):
-        """Fill the gradients of the scores, one for each decay; return False: no target is out of range."""
+        """Overwrite scratch.slope [1, K] by the gradient of each score; return False: every target is valid."""
         target, scores, slope = scratch.target[0], scratch.scores, scratch.slope
         for k in range(scores.shape[1]):
             _, slope[0, k] = element(scores[0, k], target, one)
         return False
 
     def slopes_of_blocks(scratch, one):
-        """Fill the gradients of the scores, a block for each decay; return whether the target is out of range."""
+        """Overwrite scratch.slope_of [K, N] by the gradients of scores_of [K, N].
+
+        Return whether the target is invalid.
+        """
         is_wrong = False
         for k in range(scratch.scores_of.shape[0]):
             decay = slice(k, k + 1)
@@ -126,11 +128,14 @@ class OfColumns(NamedTuple):
 
 
 def _prepare(lane, row, square, curvature, scales, counts, factors, rates, change):
-    """Emit code: factors and rates of the columns of a row, and a change of zero."""
+    """Emit code for all columns: factors = square * scales, rates = 1 / (1 + factors * counts * curvature), change = 0.
+
+    The arrays have one row of K*N elements; `row` is unused.
+    """
     nought = lane.integer(0)
 
     def block(j, _):
-        """Write those of block j."""
+        """Emit the columns of one tile, from column j on."""
         one = lane.numbers.spread(lane.number(1))
         made = [square * scale for scale in scales.row(nought, j).load()]
         pairs = zip(made, counts.row(nought, j).load(), strict=True)
@@ -142,12 +147,14 @@ def _prepare(lane, row, square, curvature, scales, counts, factors, rates, chang
 
 
 def _step(lane, row, dual, counts, rates, factors, scores, change, slope):
-    """Emit code: a step of the dual variables of a row by the gradient `slope` of its scores, in whose first place is
-    then how many scores moved far; NaN if one is NaN."""
+    """Emit code for one dual step of row `row` by the gradient `slope` of its scores; adds to `change` and `scores`.
+
+    slope[0] is then the number of scores that moved far, NaN if one is NaN. `dual` [T, K*N] is only read.
+    """
     nought = lane.integer(0)
 
     def block(j, moved):
-        """Do the step of block j; return the count of scores that moved far."""
+        """Emit the step of the columns of one tile, from column j on; return the count of scores that moved far."""
         one, far = lane.numbers.spread(lane.number(1)), []
         known = [array.row(nought, j).load() for array in (counts, rates, factors)]
         places = [array.row(nought, j) for array in (scores, change, slope)]
@@ -167,11 +174,11 @@ def _step(lane, row, dual, counts, rates, factors, scores, change, slope):
 
 
 def _finish(lane, row, dual, change, scales):
-    """Emit code: the dual variables of a row by their change, and the change of the weights for a value of one."""
+    """Emit code: dual[row] += change, then change *= scales: the change of the weights for a value of 1."""
     nought = lane.integer(0)
 
     def block(j, _):
-        """Do block j."""
+        """Emit the columns of one tile, from column j on."""
         own, moved = dual.row(row, j), change.row(nought, j)
         changes = moved.load()
         own.store([one + more for one, more in zip(own.load(), changes, strict=True)])
@@ -185,7 +192,7 @@ _LOOPS = [RowLoop(row, cut=cut_elements, name=f"dual_decays{row.__name__}") for 
 
 @functools.cache
 def of_columns(width: int, itemsize: int) -> OfColumns:
-    """Return the vector code for rows of `width` columns."""
+    """Return the names of the vector code for rows of `width` columns of `itemsize` bytes; cached."""
     cut = cut_elements(width, itemsize)
     prepare, step, finish = (loop.code(cut) for loop in _LOOPS)
     return OfColumns(prepare, step, finish, adding(cut))
@@ -193,15 +200,18 @@ def of_columns(width: int, itemsize: int) -> OfColumns:
 
 @functools.cache
 def make_loop(of_rows: OfRows, columns: OfColumns, loss: str, is_one: bool) -> Callable:
-    """Return the compiled loop over rows, of one output for each decay if `is_one`; it returns the position of an
-    invalid target or -1.
-    """
+    """Return the compiled loop over rows for all decays; cached. `is_one`: one output for each decay."""
     rows_of, look_ahead, score, square_of_row, add, text = of_rows
     prepare, step, finish, add_intercept = columns
     slopes = make_slopes(loss, 1 if is_one else 2)
 
     def dual_decays(parts, counts, squares, order, weights, dual, intercept, added, scales, numbers, is_far, bare):
-        """Do the rows of `order` for all decays; return the position of an invalid target or -1."""
+        """Do the steps of the rows of `order` for all decays.
+
+        Return the position in `order` of an invalid target or -1. Updates weights [D, K*N], dual [T, K*N], intercept
+        and unknown (negative) `squares` in place. `numbers` is (1, square of the intercept's value, curvature); `bare`
+        are the fields of a `Scratch`.
+        """
         rows, scratch = rows_of(parts), Scratch(*bare)
         one, own, curvature = numbers
         slope, change, factors, rates = scratch.slope, scratch.change, scratch.factors, scratch.rates
@@ -241,7 +251,11 @@ def make_loop(of_rows: OfRows, columns: OfColumns, loss: str, is_one: bool) -> C
 
 
 def cpu(loss: str, *args: Any) -> None:
-    """Run the CPU implementation on one core of this machine."""
+    """Run dual ascent for all decays on one core, in place.
+
+    `args` are the operands of the kernel. Writes weights, dual, intercept and unknown squared norms. Raises KernelError
+    for invalid operands or targets.
+    """
     x, call = args[:3], DualCall(*args[3:]).checked()
     weights, outputs = call.weights, call.outputs
     width, number = call.dual.shape[1], weights.dtype.type
@@ -265,7 +279,7 @@ def cpu(loss: str, *args: Any) -> None:
 
 
 def cost(loss: str, s: Sizes) -> Cost:
-    """Return the cost of a pass over R rows, of K * N = N columns."""
+    """Return the cost of one pass over s.R rows, with s.N = K * N columns."""
     flops = 4 * s.z * s.N + TURNS * (get_kernel(loss).cost(s).flops + 8 * s.R * s.N)
     moved = s.z * (s.index + s.value) + (s.R + 1) * s.index + 3 * s.R * s.N * s.value + 2 * s.U * s.N * s.value
     return Cost(flops, moved, 2 * s.z * s.N * s.value)
@@ -276,7 +290,10 @@ DECAYS = 0.25, 2.0, 0.5
 
 
 def arguments(loss: str, case: Case) -> tuple:
-    """Build operands: A as the rows, each about twice; weights, dual variables and an intercept of three decays."""
+    """Build test operands: A of the case as X, each row about twice in `order`; arrays for three decays.
+
+    Every second squared norm is unknown (-1).
+    """
     order = np.random.default_rng(case.seed).integers(0, case.R, 2 * case.R + 1 if case.R else 0)
     _, targets, _ = get_kernel(loss).arguments(case)
     width = len(DECAYS) * case.N
@@ -292,7 +309,7 @@ def arguments(loss: str, case: Case) -> tuple:
 
 @functools.cache
 def get(loss: str) -> Kernel:
-    """Return the kernel `<loss>_dual_epoch_decays`; KernelError, with the known losses, for an unknown one."""
+    """Return the kernel `<loss>_dual_epoch_decays`, cached; KernelError, with the known losses, for an unknown one."""
     block_of(loss)
     kind = get_kernel(loss).operands.split()[1].partition(":")[2].replace("R", "T")
     x = "indptr:i[T+1]^z indices:i[z]<D data:f[z]"

@@ -47,7 +47,7 @@ class Rows(NamedTuple):
 
 
 def reference(loss: str, *args) -> np.ndarray:
-    """Run the reference: the one for CSR rows that store every element."""
+    """Run the reference of dual ascent on CSR rows that store every element of the dense X; return losses [M]."""
     x = args[0]
     rows, columns = x.shape
     csr = np.arange(rows + 1) * columns, np.tile(np.arange(columns), rows), x.reshape(-1)
@@ -55,7 +55,7 @@ def reference(loss: str, *args) -> np.ndarray:
 
 
 def cut_row(columns: int, itemsize: int) -> Cut:
-    """Return how a row of `columns` is cut into vectors: the widest ones, `IN_FLIGHT` at once."""
+    """Return the cut of a row of `columns` columns of `itemsize` bytes: full registers, `IN_FLIGHT` of them at once."""
     lanes, bits = full_lanes(8 * itemsize), 8 * itemsize
     most = IN_FLIGHT * lanes
     rest = (columns - 1) % most + 1
@@ -64,10 +64,10 @@ def cut_row(columns: int, itemsize: int) -> Cut:
 
 
 def _dot(lane, n, row, x, weights, scores):
-    """Add row `row` of x times row `n` of the weights to element `n` of the scores."""
+    """Emit code: scores[n] += x[row] @ weights[n], for weights [N, D]; vectors run along the columns."""
 
     def block(j, sums):
-        """Add the products of block j to the sums, and return them."""
+        """Return the sums plus the products of the columns of one tile, from column j on."""
         pairs = zip(x.row(row, j).load(), weights.row(n, j).load(), sums, strict=False)
         added = [value.times_plus(weight, total) for value, weight, total in pairs]
         return [*added, *sums[len(added) :]]
@@ -78,11 +78,11 @@ def _dot(lane, n, row, x, weights, scores):
 
 
 def _score(lane, q, row, x, weights, intercept, scores):
-    """Emit code: scores[q] = x[row] @ weights + intercept."""
+    """Emit code: scores[q] = x[row] @ weights + intercept, for weights [D, N]; vectors run along the outputs."""
     start = row * x.columns
 
     def block(j, _):
-        """Write the scores of the outputs of block j."""
+        """Emit the scores of the outputs of one tile, from output j on."""
         term = lambda k: (x[start + k], weights.row(k, j))  # noqa: E731
         total = lane.sum(lane.integer(0), x.columns, term, x.columns - 1)
         added = intercept.row(lane.integer(0), j).load()
@@ -95,12 +95,12 @@ _DOTS, _SCORES = RowLoop(_dot, name="dual_dot"), RowLoop(_score, name="dual_scor
 
 
 def _rows_of(parts):
-    """Return a `Rows` of the operands of a dense matrix, inside compiled code."""
+    """Return the tuple (x, rows to prefetch ahead, targets, counts) as a `Rows`, inside compiled code."""
     return Rows(*parts)
 
 
 def _look_ahead(rows, order, place, weights, is_far):
-    """Prefetch the row that comes `rows.ahead` places after `place` in `order`, if rows are far apart in memory."""
+    """Prefetch the row that comes `rows.ahead` places after `place` in `order`, if is_far[0] and there is one."""
     if is_far[0] and place + rows.ahead < order.size:
         first = np.uint64(order[place + rows.ahead]) * np.uint64(rows.x.shape[1])
         step = np.uint64(LINE // rows.x.itemsize)
@@ -109,7 +109,7 @@ def _look_ahead(rows, order, place, weights, is_far):
 
 
 def _square(rows, row):
-    """Return the squared 2-norm of a dense row, summed in float64."""
+    """Return the squared 2-norm of row `row` of X [T, D], summed in float64."""
     total = 0.0
     for k in range(rows.x.shape[1]):
         total += np.float64(rows.x[row, k]) * rows.x[row, k]
@@ -118,18 +118,18 @@ def _square(rows, row):
 
 @functools.cache
 def of_columns(columns: int, itemsize: int) -> OfRows:
-    """Return the compiled functions for weights [N, D], vectors along the columns."""
+    """Return the compiled row functions for weights [N, D], vectors along the `columns`; cached."""
     cut = cut_row(columns, itemsize)
     dot, add_row = _DOTS.code(cut), adding(cut)
 
     def score(rows, row, weights, added, scores):
-        """Write the scores of `row` to scores[0]."""
+        """Write weights @ x[row] + added to scores[0] [N]."""
         for n in range(weights.shape[0]):
             scores[0, n] = added[n]
             emit_row(dot, n, weights.shape[1], (row, rows.x, weights, scores))
 
     def add(rows, row, change, weights):
-        """Add the outer product of `change` and `row` to the weights [N, D]."""
+        """Add the outer product of change[0] [N] and x[row] to the weights [N, D], in place."""
         for n in range(weights.shape[0]):
             emit_row(add_row, n, weights.shape[1], (change[0, n], rows.x, row, weights))
 
@@ -145,15 +145,15 @@ def of_columns(columns: int, itemsize: int) -> OfRows:
 
 @functools.cache
 def of_outputs(width: int, itemsize: int) -> OfRows:
-    """Return the compiled functions for weights [D, N], vectors along the outputs."""
+    """Return the compiled row functions for weights [D, N], vectors along the `width` outputs; cached."""
     score_row, add_element = _SCORES.code(cut_sums(width, itemsize)), adding(cut_elements(width, itemsize))
 
     def score(rows, row, weights, added, scores):
-        """Write the scores of `row` to scores[0]."""
+        """Write x[row] @ weights + added to scores[0] [N]."""
         emit_row(score_row, 0, weights.shape[1], (row, rows.x, weights, added, scores))
 
     def add(rows, row, change, weights):
-        """Add the outer product of `row` and `change` to the weights [D, N]."""
+        """Add the outer product of x[row] and change[0] [N] to the weights [D, N], in place."""
         for k in range(weights.shape[0]):
             emit_row(add_element, k, weights.shape[1], (rows.x[row, k], change, 0, weights))
 
@@ -168,7 +168,11 @@ def of_outputs(width: int, itemsize: int) -> OfRows:
 
 
 def cpu(loss: str, *args) -> np.ndarray:
-    """Run the CPU implementation on one core of this machine."""
+    """Run dual ascent on dense rows on one core, in place; return the loss of each row before its step, float64 [M].
+
+    `args` are the operands of the kernel. Few outputs: the weights are transposed to [N, D] and copied back at the end,
+    also after an error. Raises KernelError for invalid operands or targets.
+    """
     x, call = args[0], DualCall(*args[1:]).checked()
     weights, bytes_row = call.weights, max(x.shape[1] * x.itemsize, 1)
     rows, is_far = (x, max(BYTES_AHEAD // bytes_row, 1)), (x.nbytes > cache_bytes(2),)
@@ -183,14 +187,17 @@ def cpu(loss: str, *args) -> np.ndarray:
 
 
 def cost(loss: str, s: Sizes) -> Cost:
-    """Return the cost of a pass over R rows."""
+    """Return the cost of one pass over s.R dense rows."""
     flops = 4 * s.R * s.D * s.N + TURNS * (get_kernel(loss).cost(s).flops + 6 * s.R * s.N)
     moved = s.R * s.D * s.value + 3 * s.R * s.N * s.value + 2 * s.D * s.N * s.value
     return Cost(flops, moved, 2 * s.R * s.D * s.N * s.value)
 
 
 def arguments(loss: str, case: Case) -> tuple:
-    """Build operands: A as dense rows, each about twice; weights, dual variables, and an intercept."""
+    """Build test operands: A of the case as dense rows, each about twice in `order`.
+
+    Weights, dual variables, intercept.
+    """
     x = case.garbage(case.R, case.D)
     get_kernel("csr_to_dense").reference(case.indptr, case.indices, case.data, x)
     _, _, _, *rest = dual.arguments(loss, case)
@@ -199,6 +206,6 @@ def arguments(loss: str, case: Case) -> tuple:
 
 @functools.cache
 def get(loss: str) -> Kernel:
-    """Return the kernel `<loss>_dual_epoch_dense`; KernelError, with the known losses, for an unknown one."""
+    """Return the kernel `<loss>_dual_epoch_dense`, cached; KernelError, with the known losses, for an unknown one."""
     block_of(loss)
     return dual.kernel_of(loss, f"{loss}_dual_epoch_dense", "x:f[T,D]", (reference, cpu, cost, arguments))

@@ -510,10 +510,7 @@ OF_ENTRIES = ("steps", "steps_placed", "listed", "entries")
 
 @functools.cache
 def _of_rule(rule_name: str, kind: str, count: int) -> RowLoop:
-    """Return the row loop of `kind` (a key of `_OF_RULE`, `PUT` or `UNTOUCHED`) for a rule with `count` settings.
-
-    Cached.
-    """
+    """Return the cached row loop `kind`, a key of `_OF_RULE`, `PUT` or `UNTOUCHED`, for a rule of `count` settings."""
     return RowLoop(
         (_OF_RULE | PUT | UNTOUCHED)[kind](get_rule(rule_name), count), name=f"epoch_{rule_name}_{kind}_{count}"
     )

@@ -92,23 +92,27 @@ class Store(NamedTuple):
 
 
 def suits(batch_rows: int, columns: int, width: int, itemsize: int) -> bool:
-    """Return whether batches of `batch_rows` rows are trained on in stripes, for X [rows, columns], `width` outputs and
-    values of `itemsize` bytes.
+    """Return whether to process a batch in stripes: X [batch_rows, columns] exceeds the cache and has many rows.
 
-    The number of threads does not count, so that weights have the same bits on any number of them.
+    `width` is the number of outputs, `itemsize` the bytes of a value. The number of threads does not count, so that
+    weights have the same bits on any number of them.
     """
     cache, row = cache_bytes(2), columns * itemsize
     return batch_rows >= ROWS_AN_OUTPUT_STRIPED * width and batch_rows * row > 2 * cache and row * width <= cache // 2
 
 
 def rows_of_block(batch_rows: int, columns: int, itemsize: int, rows_at_once: int) -> int:
-    """Number of rows of a block: as fit half of the cache of a core, at least `rows_at_once`, at most a stripe's."""
+    """Return the rows of a block: as many as fit half of a core's cache, within limits.
+
+    At least `rows_at_once`, at most the rows of a stripe of a batch of `batch_rows` rows; X has `columns` columns of
+    `itemsize` bytes.
+    """
     fitting = cache_bytes(2) // 2 // max(columns * itemsize, 1) // rows_at_once * rows_at_once
     return min(max(fitting, rows_at_once), -(-batch_rows // STRIPES) + rows_at_once)
 
 
 def store_for(shape: tuple[int, int], width: int, dtype: np.dtype, has_intercept: bool) -> Store:
-    """Return memory for the stripes of a batch, for weights of this shape in the layout of the programs."""
+    """Allocate a `Store` for weights of `shape` in the programs' layout and `width` outputs: zeros, `wrong` -1."""
     return Store(
         np.zeros((STRIPES * shape[0], shape[1]), dtype),
         np.zeros(STRIPES),
@@ -118,12 +122,20 @@ def store_for(shape: tuple[int, int], width: int, dtype: np.dtype, has_intercept
 
 
 def make_stripes(programs: Programs, loss: str, held: str) -> Callable:
-    """Work of a part on its stripes of the rows `first` to `last` of the order: their losses and gradients."""
+    """Return a compiled function that computes losses and gradients of one thread's stripes of a batch.
+
+    `held` is the storage of X, a key of `SOURCES`.
+    """
     scores_of, adds, unit = make_scores(programs, loss, held), programs.adds, programs.rows
     is_narrow, (_, table_at, index_at, is_in_order) = programs.is_narrow, SOURCES[held].loop
 
     def do_stripes(part, parts, source, order, span, block_rows, bare_labels, share, bare_trained, memory, store):
-        """Fill the losses, gradients and intercept sums of the stripes of part `part`."""
+        """Fill losses, wrong, gradients and intercept sums of `store` for the stripes of thread `part` of `parts`.
+
+        `span` is (first, last) of the batch in `order`; `source` is what `Source.prepare` returns. Gradients are added
+        to, and must be zero before; wrong[stripe] is the position of an invalid target in `order`, or -1. Scratch
+        `memory` is overwritten.
+        """
         trained, scratch, labels = Trained(*bare_trained), Scratch(*memory), Labels(*bare_labels)
         gradients, losses, wrong, sums = store
         x, index, stripes = source[table_at], source[index_at], losses.size
@@ -153,12 +165,16 @@ def make_stripes(programs: Programs, loss: str, held: str) -> Callable:
 
 
 def make_columns(programs: Programs, held: str) -> Callable:
-    """Work of a part on its columns: the gradients of the stripes added up in their order, and the step by them."""
+    """Return a compiled function that adds up all stripes' gradients for one thread's columns and steps the weights."""
     added, by_row, is_narrow = programs.steps_added, programs.by_row, programs.is_narrow
     _, table_at, index_at, _ = SOURCES[held].loop
 
     def do_columns(part, parts, source, bare_trained, slopes, gradients, stripes, at):
-        """Add the gradients of all stripes for the columns of part `part`, and update those weights and states."""
+        """Sum `gradients` over the stripes for the columns of thread `part`; update weights and states in place.
+
+        Zero them. `gradients` [stripes * rows, ...] has the layout of the weights; `stripes` is their number; settings
+        are those of step `at`.
+        """
         trained, x, index = Trained(*bare_trained), source[table_at], source[index_at]
         columns, width, rows_each = x.shape[1], trained.arrays[0].shape[1], gradients.shape[0] // stripes
         first, last = bounds_of(part, parts, 0, columns, UNIT_NARROW if is_narrow else UNIT_WIDE)
@@ -182,7 +198,7 @@ def make_columns(programs: Programs, held: str) -> Callable:
 
 @inlined
 def add_row(one, other):
-    """one += other, which becomes 0."""
+    """Add `other` to `one` in place and set `other` to 0; both 1-d of equal length."""
     for j in range(one.size):
         one[j] += other[j]
         other[j] = 0
@@ -190,13 +206,20 @@ def add_row(one, other):
 
 @functools.cache
 def make_striped_loop(programs: Programs, loss: str, held: str, is_parallel: bool) -> Callable:
-    """The loop, as `kernels.epochs.dense.loops.make_loop`, together with the memory of the stripes, a bare `Store`."""
+    """Return the compiled training loop over batches in stripes; parameters as `loops.make_loop`. Cached.
+
+    The loop takes the fields of a `Store` as a further operand.
+    """
     each_stripes = make_each(is_parallel, make_stripes(programs, loss, held))
     each_columns = make_each(is_parallel, make_columns(programs, held))
     step_intercept = make_step_intercept(programs.steps_intercept)
 
     def striped(source, order, batch_rows, block_rows, parts, labels, bare_trained, memory, losses, store, span):
-        """Do the batches span[0] to span[1] - 1; fill `losses`; return the position of an invalid target or -1."""
+        """Train on batches span[0] to span[1] - 1 in place; return the position in `order` of an invalid target or -1.
+
+        Adds the mean loss of each batch to `losses`, which must be 0 before. Batches before an invalid target are
+        applied.
+        """
         trained, scratch = Trained(*bare_trained), Scratch(*memory)
         (gradients, losses_each, wrong, sums_each), sums, stripes = store, scratch.sums, store[1].size
         for step in range(span[0], span[1]):
@@ -243,7 +266,7 @@ PARTS = 8
 
 
 def split(held: str, args: tuple) -> tuple[tuple, tuple]:
-    """Split the operands into (the arrays of X in the form `held`, all others)."""
+    """Split the operands of a dense epoch into (arrays of X, all others); the storage `held` says how many X has."""
     count = len(SOURCES[held].operands.split())
     return args[:count], args[count:]
 
@@ -266,8 +289,9 @@ class DenseCall:
 
     @classmethod
     def of(cls, rule: Rule, held: str, args: tuple) -> "DenseCall":
-        """Return the operands `args` of a dense epoch kernel, X stored as `held` ("dense", "csr", ...), as a
-        `DenseCall`; KernelError if lengths do not agree.
+        """Build a `DenseCall` from the operands `args` of a dense epoch kernel; KernelError if their lengths disagree.
+
+        `held` is the storage of X: "dense", "csr", "uint8" or "float16".
         """
         x, (targets, counts, order, batch_rows, *others) = split(held, args)
         count = len(rule.written)
@@ -280,8 +304,9 @@ class DenseCall:
 
 
 def run(loss: str, rule: Rule, held: str, call: DenseCall) -> np.ndarray:
-    """Train on all batches of a call in place; return the mean loss of each batch, float64 [batches]. Raises for an
-    invalid target; `held` is the storage of X.
+    """Train on all batches of a call in place; return the mean loss of each batch before its step, float64 [batches].
+
+    `held` is the storage of X. Raises KernelError for an invalid target; the batches before it have been applied.
     """
     losses = np.zeros(-(-call.order.size // call.batch_rows))
     if call.order.size:
@@ -293,8 +318,10 @@ def run(loss: str, rule: Rule, held: str, call: DenseCall) -> np.ndarray:
 
 
 def _loop(loss: str, rule: Rule, held: str, call: DenseCall, losses: np.ndarray) -> int:
-    """Train on all batches of the call in place by the compiled loop; fills `losses` [batches]; return the position in
-    the order of an invalid target, or -1.
+    """Train on all batches of a call in place by a compiled loop; return the position of an invalid target or -1.
+
+    Writes mean losses to `losses` float64 [batches], 0 before. Chooses blocks or stripes and the number of threads from
+    the sizes.
     """
     weights, (settings, settings_intercept) = call.arrays[0], given_settings(call.settings, call.settings_intercept)
     columns, width = weights.shape
@@ -343,26 +370,31 @@ def _in_layout(programs: Programs, arrays: tuple[np.ndarray, ...]) -> tuple[np.n
 
 
 def is_far(held: str, x: tuple[np.ndarray, ...]) -> bool:
-    """Return whether rows are read in place and exceed a core's cache, so that they are prefetched."""
+    """Return whether dense rows, read in place, exceed a core's cache, so that they are prefetched.
+
+    `held` is the storage.
+    """
     return held == "dense" and x[0].nbytes > cache_bytes(2)
 
 
 def _parts(batch_rows: int, columns: int, width: int) -> int:
-    """Return the number of threads for a batch of batch_rows x columns and `width` outputs: 1 if it has too little
-    work.
+    """Return the number of threads, 1 to 8, for batches [batch_rows, columns] with `width` outputs.
+
+    1 if there is too little work for several.
     """
     is_alone = batch_rows < LEAST_SHARED or is_serial(_work(batch_rows, columns, width) // REGIONS, within=True)
     return 1 if is_alone else min(get_threads(), PARTS)
 
 
 def _work(batch_rows: int, columns: int, width: int) -> int:
-    """Return the work of a batch in multiply-adds, as `threads.is_serial` counts it."""
+    """Return the work of a batch [batch_rows, columns] with `width` outputs, in multiply-adds of `is_serial`."""
     return batch_rows * columns * (width + 4) // 4
 
 
 def _block_rows(batch_rows: int, columns: int, width: int, itemsize: int, parts: int) -> int:
-    """Return the number of rows of a block, so that blocks of `parts` threads fill half of the level 2 caches, within
-    limits; at most `batch_rows`.
+    """Return the rows of a block: the blocks of `parts` threads fill half of their level 2 caches, within limits.
+
+    At most `batch_rows`; `width` outputs, `columns` columns of `itemsize` bytes.
     """
     fitting = parts * cache_bytes(2) // 2 // max(columns * itemsize, 1)
     return min(max(fitting, LEAST_ROWS, ROWS_AN_OUTPUT * width), batch_rows)
@@ -371,8 +403,9 @@ def _block_rows(batch_rows: int, columns: int, width: int, itemsize: int, parts:
 def _scratch(
     targets: np.ndarray, block_rows: int, weights: np.ndarray, parts: int, has_intercept: bool
 ) -> loops.Scratch:
-    """Allocate scores, targets, gradients of scores and losses for blocks of `block_rows` rows on `parts` threads;
-    uninitialised but for the losses.
+    """Allocate a `loops.Scratch` for blocks of `block_rows` rows on `parts` threads; arrays are uninitialised.
+
+    Except losses (0), wrong (-1) and numbers (arange). `targets` gives dtype and columns; `weights` [D, N] the rest.
     """
     width, dtype = weights.shape[1], weights.dtype
     at_once = min(max(BLOCK // width // 8 * 8, 8), block_rows)
@@ -383,7 +416,11 @@ def _scratch(
 
 
 def reference(loss: str, rule: Rule, held: str, *args) -> np.ndarray:
-    """Run the reference: an epoch on CSR rows that store every element, with updates of all rows."""
+    """Run the reference in plain loops: the sparse epoch on CSR rows that store every element, all rows updated.
+
+    `args` are the operands of the kernel; weights, states and intercept are updated in place. Returns the mean loss of
+    each batch, float64 [batches].
+    """
     operands, rest = split(held, args)
     weights = rest[4]
     x = SOURCES[held].dense_rows(operands, len(weights)).astype(weights.dtype)
@@ -393,17 +430,17 @@ def reference(loss: str, rule: Rule, held: str, *args) -> np.ndarray:
 
 
 def cpu(loss: str, rule: Rule, held: str, *args) -> np.ndarray:
-    """Run on the CPU: A batch after a batch of dense rows: scores X @ W + b, the gradient g of the scores, X.T @ g, a
-    step of all of W.
+    """Train a linear model on dense rows on the CPU: per batch scores X @ W + b, their gradient, a step of all W.
 
-    Writes weights, intercept and the states of both; nothing else changes; returns the losses, float64 [batches]: each
-    the mean over its rows before the step, in which all count alike.
+    `args` are the operands of the kernel. Writes weights, intercept and their states in place. Returns float64
+    [batches]: the mean loss over a batch's rows before the step, in which all count alike. Raises KernelError for
+    invalid lengths or targets.
     """
     return run(loss, rule, held, DenseCall.of(rule, held, args))
 
 
 def cost(loss: str, rule: Rule, held: str, s: Sizes) -> Cost:
-    """Return the cost of a batch of R rows: each entry of X, each row of weights and states moves once."""
+    """Return the cost of one batch of s.R rows: each value of X, each row of weights and states moves once."""
     of_loss = get_kernel(loss).cost(s)
     flops = 4 * s.R * s.D * s.N + of_loss.flops + rule.flops * s.D * s.N
     of_csr = s.z * (s.index + s.value) + (s.R + 1) * s.index
@@ -412,23 +449,23 @@ def cost(loss: str, rule: Rule, held: str, s: Sizes) -> Cost:
 
 
 def arguments(loss: str, rule: Rule, held: str, case: Case) -> tuple:
-    """Build operands: those of an epoch on CSR rows with dense updates, X in the form `held`."""
+    """Build test operands: those of the sparse epoch of a case with dense updates, X in the storage `held`."""
     _, _, _, *rest, _ = sparse_epoch.arguments(loss, rule, "standard", case)
     return *SOURCES[held].arguments(case), *rest
 
 
 def _operands(loss: str, rule: Rule, held: str) -> str:
-    """Return the declaration of the operands of a dense epoch, with rows held as `held` ("dense", "csr", "halves")."""
+    """Return the operand declaration of a dense epoch, such as "x:f[T,D] targets:l[T] ...", for the storage `held`."""
     _, _, _, *rest, _ = sparse_epoch.operands_of(loss, rule, "standard").split()
     return " ".join((SOURCES[held].operands, *rest))
 
 
 @functools.cache
 def get(loss: str, rule: str, held: str = "dense") -> Kernel:
-    """Return the kernel `<loss>_<rule>_dense_epoch`, with `_<held>` unless X is held dense.
+    """Return the kernel `<loss>_<rule>_dense_epoch`, with `_<held>` unless X is stored dense; cached.
 
-    `held` is a name of `kernels.epochs.dense.sources`. KernelError, with the known names, for an unknown loss, rule or
-    `held`. The kernel is not in the registry.
+    `held` is a key of `SOURCES`: "dense", "csr", "uint8" or "float16". Raises KernelError, with the known names, for an
+    unknown loss, rule or `held`. The kernel is not in the registry.
     """
     block_of(loss)
     known = get_rule(rule)
@@ -438,7 +475,7 @@ def get(loss: str, rule: str, held: str = "dense") -> Kernel:
     names = [operand.partition(":")[0] for operand in operands.split()]
 
     def named(function: Callable) -> Callable:
-        """Return `function` with loss, rule and `held` bound, its signature being the operands of this kernel."""
+        """Return `function` with loss, rule and `held` bound and the operand names of this kernel as its signature."""
         return sparse_epoch.named_twin(function, names, loss, known, held)
 
     return Kernel(

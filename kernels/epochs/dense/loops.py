@@ -39,28 +39,32 @@ ROWS = 8
 
 
 def _power(number: int) -> int:
-    """Return the largest power of two that is at most `number`."""
+    """Return the largest power of two that is at most `number`, a positive integer."""
     return 1 << (number.bit_length() - 1)
 
 
 def _rows_at(index, first, count: int) -> list:
-    """Return the `count` row indices index[first], index[first + 1], ... as values of generated code."""
+    """Return the `count` values index[first], index[first + 1], ... as integers of generated code."""
     return [index[first + number] for number in range(count)]
 
 
 def narrow_scores(rows: int, width: int, is_far: bool) -> Callable:
-    """Return the program: scores of `rows` rows of X from index[first] on, written from row q on; weights [N, D]."""
+    """Return a code generator of the scores of `rows` rows of X at once, for weights [N, D] with `width` = N outputs.
+
+    `is_far`: prefetch the rows that follow.
+    """
     side = _power(max(most_vectors() // (rows * width), 1))
 
     def work(lane, q, first, index, x, weights, added, scores):
-        """Emit code that writes the scores of `rows` rows, index[first] on, to scores row q on; vectors run along the
-        columns of X, weights are [N, D].
+        """Emit code: scores[q + i] = X[index[first + i]] @ weights.T + added, for i < rows.
+
+        Vectors run along columns of X.
         """
         numbers, count = _rows_at(index, first, rows), rows * width * side
         later = _rows_at(index, (first + rows).least(index.last + 1 - rows), rows) if is_far else []
 
         def span(j, sums):
-            """Return the sums (a vector for each row and output) plus the products of columns j on."""
+            """Return the sums (a vector for each row and output) plus the products of the columns from j on."""
             sums, outputs = list(sums), [weights.row(lane.integer(n), j).load() for n in range(width)]
             for row in later:
                 x.row(row, j).prefetch()
@@ -82,21 +86,24 @@ def narrow_scores(rows: int, width: int, is_far: bool) -> Callable:
 
 
 def narrow_steps(rule: Rule, count: int, width: int, reads: bool, is_last: bool) -> Callable:
-    """Return the program: the update of columns first to last - 1 of weights [N, D], by sums over `rows` rows of X.
+    """Return a code generator of the update of some columns of weights [N, D] by sums over the rows of a block.
 
-    Sums begin with those in `gradient` if `reads`; they are stored there unless `is_last`.
+    The sums start from those in `gradient` if `reads`, else from 0. They step the weights if `is_last`, else they are
+    stored in `gradient`. `width` is N, `count` the number of settings.
     """
     written, side = len(rule.written), min(_power(most_vectors() // width), 8)
 
     def work(lane, first, last, rows, offset, index, x, slope, gradient, *args):
-        """Emit code that updates columns first to last - 1 of weights and states [N, D] by sums of x * slope over
-        `rows` rows; vectors run along the columns.
+        """Emit code for columns first to last - 1: sum of slope[i] * X[index[offset + i]], i < rows; step or store.
+
+        `args` are weights and states [N, D], settings [steps, count] and the row `at` of these; vectors run along the
+        columns.
         """
         arrays, (settings, at) = args[:written], args[written:]
         numbers = numbers_at(settings, at, count)
 
         def span(j, _):
-            """Sum the gradient of columns j on over the rows, and update these columns or store the sums."""
+            """Emit the sums of the columns from j on over the rows, then the step or the store of the sums."""
             vectors = lane.tile.vectors
             known = [gradient.row(lane.integer(n), j).load() if reads else nothing(lane) for n in range(width)]
 
@@ -121,19 +128,23 @@ def narrow_steps(rule: Rule, count: int, width: int, reads: bool, is_last: bool)
 
 
 def _outer_sum(lane, factors: list, values: list, sums: list) -> list:
-    """Emit sums[f, v] + factors[f] * values[v]; returns vectors, a flat list by factor and then by vector."""
+    """Emit sums[f, v] + factors[f] * values[v] for all f, v; return the new sums as a flat list, v fastest."""
     pairs = [(lane.numbers.spread(factor), value) for factor in factors for value in values]
     return [factor.times_plus(value, total) for (factor, value), total in zip(pairs, sums, strict=True)]
 
 
 def _sums_of_lines(lane, x, start: list, later: list, callable: Callable) -> list:
-    """Return sums over the columns of X, prefetching the rows `later` a cache line at a time."""
+    """Return `start` after `callable(d, sums)` for each column d of X.
+
+    Prefetch the rows `later` one cache line at a time. `callable` emits the products of one column and returns the new
+    sums; without `later` nothing is prefetched.
+    """
     entries, nought = LINE * 8 // lane.bits, lane.integer(0)
     if not later:
         return lane.loop(nought, x.columns, 1, start, callable)
 
     def line(d, sums):
-        """Prefetch a cache line of each later row, and add the columns of this line to the sums."""
+        """Prefetch the cache line of each later row at column d; return the sums plus the columns of this line."""
         for row in later:
             x.prefetch(row * x.columns + d)
         return lane.loop(d, (d + entries).least(x.columns), 1, sums, callable)
@@ -142,20 +153,26 @@ def _sums_of_lines(lane, x, start: list, later: list, callable: Callable) -> lis
 
 
 def wide_scores(rows: int, width: int, is_far: bool) -> Callable:
-    """Return the program: scores of `rows` rows of X from index[first] on, written from row q on; weights [D, N]."""
+    """Return a code generator of the scores of `rows` rows of X at once, for weights [D, N].
+
+    `is_far`: prefetch the rows that follow; `width` is unused.
+    """
 
     def work(lane, q, first, index, x, weights, added, scores):
-        """Emit code for the scores of `rows` rows, vectors along the outputs."""
+        """Emit code: scores[q + i] = X[index[first + i]] @ weights + added, for i < rows.
+
+        Vectors run along the outputs.
+        """
         numbers, nought = _rows_at(index, first, rows), lane.integer(0)
         later = _rows_at(index, (first + rows).least(index.last + 1 - rows), rows) if is_far else []
 
         def one(d, sums, j):
-            """Add the products of column d to the sums."""
+            """Return the sums plus the products of column d of all rows with row d of the weights, from output j on."""
             factors = [x[row * x.columns + d] for row in numbers]
             return _outer_sum(lane, factors, weights.row(d, j).load(), sums)
 
         def block(j, _):
-            """Sum over all columns for the outputs of block j, and store the scores."""
+            """Emit the sums over all columns for the outputs of one tile from j on, and their store."""
             vectors, row = lane.tile.vectors, numbers[0]
             if rows == 1:
                 term = lambda d: (x[row * x.columns + d], weights.row(d, j))  # noqa: E731
@@ -173,19 +190,23 @@ def wide_scores(rows: int, width: int, is_far: bool) -> Callable:
 
 
 def wide_steps(rule: Rule, count: int, width: int, reads: bool, is_last: bool) -> Callable:
-    """Return the program: the update of rows first to last - 1 of weights [D, N]; otherwise as `narrow_steps`."""
+    """Return a code generator of the update of rows of weights [D, N]; parameters as `narrow_steps`, `width` unused."""
     written = len(rule.written)
 
     def work(lane, first, last, rows, offset, index, x, slope, gradient, *args):
-        """Emit code for the update of columns first to last - 1, vectors along the outputs."""
+        """Emit code for weight rows first to last - 1: sums of slope[i] * X[index[offset + i], d], then step or store.
+
+        `args` are weights and states [D, N], settings [steps, count] and the row `at` of these; vectors run along the
+        outputs.
+        """
         arrays, (settings, at) = args[:written], args[written:]
         numbers = numbers_at(settings, at, count)
 
         def block(d, j, together: int):
-            """Sum the gradient of `together` columns from d on for the outputs of block j, and update or store them."""
+            """Emit sums, then step or store, of weight rows d to d + together - 1, outputs of one tile from j on."""
 
             def one(i, sums):
-                """Add row i of the block times its gradient of the scores to the sums."""
+                """Return the sums plus row i of the block, at columns d on, times the gradient of its scores."""
                 place = index[offset + i] * x.columns + d
                 return _outer_sum(lane, [x[place + k] for k in range(together)], slope.row(i, j).load(), sums)
 
@@ -209,8 +230,9 @@ def wide_steps(rule: Rule, count: int, width: int, reads: bool, is_last: bool) -
 
 
 def _step(rule: Rule, lane, places: list, gradient, total: list, numbers: list, reads: bool, is_last: bool) -> None:
-    """Emit the update of weights and states at `places` by the sums `total` if `is_last`, else the store of the sums to
-    `gradient`; zeroes `gradient` if it was read.
+    """Emit the step of weights and states at `places` by `total` if `is_last`, else the store of `total` in `gradient`.
+
+    `gradient` is zeroed after a step if it was read (`reads`); `numbers` are the settings.
     """
     if not is_last:
         gradient.store(total)
@@ -221,7 +243,7 @@ def _step(rule: Rule, lane, places: list, gradient, total: list, numbers: list, 
 
 
 def _cut_wide(width: int, itemsize: int) -> Cut:
-    """Cut of a row of the weights into tiles of two vectors, whose sums of eight rows fit the registers."""
+    """Return the cut of `width` outputs into tiles of two vectors: the sums of eight rows then fit the registers."""
     bits = 8 * itemsize
     lanes = full_lanes(bits)
     if width <= 2 * lanes:
@@ -253,7 +275,10 @@ class Programs:
 
 @functools.cache
 def programs_for(rule_name: str, width: int, itemsize: int, count: int, is_far: bool) -> Programs:
-    """Return the compiled vector code for weights of `width` outputs and a rule with `count` settings."""
+    """Return the names of the vector code for `width` outputs of `itemsize` bytes and a rule of `count` settings.
+
+    Cached. `is_far`: prefetch rows of X. Raises KernelError for an unknown rule.
+    """
     rule = get_rule(rule_name)
     is_narrow = width <= MOST_NARROW and not rule.average
     cut = cut_neighbours(itemsize) if is_narrow else _cut_wide(width, itemsize)
@@ -265,8 +290,9 @@ def programs_for(rule_name: str, width: int, itemsize: int, count: int, is_far: 
         return RowLoop(make_scores(rows, width, is_far), name=f"{layout}_scores_{rows}_{is_far}").code(cut)
 
     def steps_of(reads: bool, is_last: bool) -> str:
-        """Return the name of the compiled code of the update; it adds to stored sums if `reads`, and applies them if
-        `is_last`, else stores them.
+        """Return the name of the compiled code of the update by the sums of a block.
+
+        `reads`: continue the stored sums; `is_last`: step the weights by them, else store them.
         """
         made = make_steps(rule, count, width, reads, is_last)
         return RowLoop(made, name=f"{layout}_{rule_name}_{count}_steps_{reads}_{is_last}").code(cut)
@@ -326,22 +352,27 @@ UNIT_NARROW, UNIT_WIDE = 128, 16
 
 @inlined
 def bounds_of(part, parts, first, last, unit):
-    """Return (first, last) of a part's rows or columns, cut at multiples of `unit`."""
+    """Return (begin, end) of the share `part` of `parts` of [first, last), cut at multiples of `unit` from first."""
     units = (last - first + unit - 1) // unit
     begin = first + units * part // parts * unit
     return begin, min(first + units * (part + 1) // parts * unit, last)
 
 
 def make_slope(loss: str) -> Callable:
-    """Return a compiled function (scores [R, N], targets, slope [R, N], share) -> (sum of losses, position of an
-    invalid target or -1); slope is overwritten by the gradient times share.
+    """Return a compiled function of `loss`: (scores [R, N], targets, slope [R, N], share) -> (sum of losses, wrong).
+
+    It overwrites slope by the gradient of the scores times share; `wrong` is the row of an invalid target or -1.
     """
     block, element = block_of(loss), element_of(loss)
     if element is None:
         return block
 
     def slope_of(scores, targets, slope, share):
-        """Fill the gradient of the scores; return (sum of losses, index of an invalid target or -1)."""
+        """Overwrite `slope` by the gradient of the scores [R, N] times `share`.
+
+        Return (sum of losses, invalid row or -1). A single row is done in registers, without the memory that a block
+        takes.
+        """
         if scores.shape[0] > 1:
             return block(scores, targets, slope, share)
         total, labels = 0.0, flat(targets)
@@ -355,18 +386,20 @@ def make_slope(loss: str) -> Callable:
 
 
 def make_scores(programs: Programs, loss: str, held: str) -> Callable:
-    """Return a compiled function: scores and gradients of rows begin to end - 1 of a block.
+    """Return a compiled function: scores, losses and gradients of the scores of some rows of a block.
 
-    It returns (sum of losses, position of an invalid target or -1) and fills the block's table first, if rows are not
-    read in place.
+    `held` is the storage of X, a key of `SOURCES`.
     """
     several, single, rows_at_once = programs.scores, programs.scores_of_one, programs.rows
     is_narrow, (fill, table_at, index_at, is_in_order) = programs.is_narrow, SOURCES[held].loop
     slope_of = make_slope(loss)
 
     def scores_of(source, order, start, begin, end, labels, share, trained, memory):
-        """Write scores and gradients of rows begin to end - 1 of a block; return (sum of losses, position of an invalid
-        target or -1).
+        """Write scores and gradients of rows begin to end - 1 of a block; return (sum of losses, invalid target or -1).
+
+        Row q of the block is row order[start + q] of X; rows that are not read in place are first filled into the
+        block's table. `memory` is (scores, targets, slopes), overwritten; gradients are times `share` and the row's
+        count. The invalid target is its position in `order`.
         """
         (scores, targets, slopes), weights, total = memory, trained.arrays[0], 0.0
         fill(source, order, start, begin, end)
@@ -395,14 +428,14 @@ def make_scores(programs: Programs, loss: str, held: str) -> Callable:
 
 
 def make_rows(programs: Programs, loss: str, held: str) -> Callable:
-    """Return a compiled function that computes scores and gradients of one thread's share of a block's rows; it writes
-    the share's loss and invalid target.
-    """
+    """Return a compiled function that computes scores and gradients of one thread's share of a block's rows."""
     scores_of, unit = make_scores(programs, loss, held), programs.rows
 
     def do_rows(part, parts, source, order, start, count, bare_labels, share, bare_trained, bare_scratch):
-        """Write scores and gradients of share `part` of `parts` of a block's `count` rows; writes losses[part] and
-        wrong[part] (position or -1) of the scratch.
+        """Fill the gradients of the scores of share `part` of `parts` of the block of `count` rows from order[start].
+
+        Writes losses[part] (sum) and wrong[part] (position of an invalid target in `order`, or -1) of the scratch
+        memory.
         """
         scratch = Scratch(*bare_scratch)
         begin, end = bounds_of(part, parts, 0, count, unit)
@@ -415,15 +448,15 @@ def make_rows(programs: Programs, loss: str, held: str) -> Callable:
 
 
 def make_columns(programs: Programs, held: str) -> Callable:
-    """Return a compiled function: a thread's share of the columns; sums over a block, and the update after the last
-    one.
-    """
+    """Return a compiled function that sums the gradient of a block for one thread's columns and updates the weights."""
     direct, adds, added, by_row = programs.steps, programs.adds, programs.steps_added, programs.by_row
     is_narrow, (_, table_at, index_at, is_in_order) = programs.is_narrow, SOURCES[held].loop
 
     def do_columns(part, parts, source, order, start, count, bare_trained, slopes, at, is_first, is_last):
-        """Sum the gradient of one block for share `part` of `parts` of the columns; after the last block update these
-        columns in place, with the settings of step `at`.
+        """Add X.T @ slopes of one block for share `part` of `parts` of the columns; update these after the last block.
+
+        `is_first`, `is_last` state the position of the block in its batch. Sums go to the gradient in between; weights
+        and states are updated in place with the settings of step `at`, and the gradient is then zero.
         """
         trained, x, index = Trained(*bare_trained), source[table_at], source[index_at]
         columns, width, offset = x.shape[1], trained.arrays[0].shape[1], start if is_in_order else 0
@@ -445,23 +478,23 @@ def make_columns(programs: Programs, held: str) -> Callable:
 
 @inlined
 def add_columns(slopes, sums):
-    """Add the sum of each column n of the gradient of the scores [R, N] to sums[n, 0], in place."""
+    """Add the column sums of `slopes` [R, N], the gradient of the scores, to sums [N, 1], in place."""
     for q in range(slopes.shape[0]):
         for n in range(slopes.shape[1]):
             sums[n, 0] += slopes[q, n]
 
 
 def make_each(is_parallel: bool, function: Callable) -> Callable:
-    """Return a compiled function that calls `function` for each part: on all threads, or once if not `is_parallel`."""
+    """Return a compiled function: calls `function(part, *arguments)` for all parts, or only for part 0 if serial."""
     if is_parallel:
 
         def each(parts, arguments):
-            """Call `function` for each part, on all threads."""
+            """Call `function(part, *arguments)` for part 0 to parts - 1, on all threads."""
             each_part(function, parts, arguments)
     else:
 
         def each(parts, arguments):
-            """Call `function` once, as part 0."""
+            """Call `function(0, *arguments)` on this thread; `parts` is unused."""
             function(0, *arguments)
 
     return inlined(each)
@@ -469,16 +502,16 @@ def make_each(is_parallel: bool, function: Callable) -> Callable:
 
 @functools.cache
 def make_loop(programs: Programs, loss: str, held: str, is_parallel: bool) -> Callable:
-    """Return the compiled loop over batches: it trains in place, fills `losses` and returns the position of an invalid
-    target or -1.
-    """
+    """Return the compiled training loop over batches, for a loss and the storage `held` of X; cached."""
     each_rows = make_each(is_parallel, make_rows(programs, loss, held))
     each_columns = make_each(is_parallel, make_columns(programs, held))
     step_intercept = make_step_intercept(programs.steps_intercept)
 
     def loop(source, order, batch_rows, block_rows, parts, labels, bare_trained, bare_scratch, losses, span):
-        """Train on batches span[0] to span[1] - 1 in place, `block_rows` rows at a time; write mean losses; return the
-        position of an invalid target or -1.
+        """Train on batches span[0] to span[1] - 1 in place; return the position in `order` of an invalid target or -1.
+
+        Batches of `batch_rows` rows are done in blocks of `block_rows` on `parts` threads. Adds the mean loss of each
+        batch to `losses`, which must be 0 before. Batches before an invalid target are applied.
         """
         trained, scratch = Trained(*bare_trained), Scratch(*bare_scratch)
         wrong, sums, numbers = scratch.wrong, scratch.sums, scratch.numbers

@@ -41,7 +41,7 @@ class Source:
 
     @property
     def loop(self) -> tuple[Callable, int, int, bool]:
-        """What a compiled loop is built from: (fill, position of the table, position of the row index, is_in_order)."""
+        """Return (fill, position of the table, position of the row index, is_in_order), for making a compiled loop."""
         return self.fill, self.table, self.index, self.is_in_order
 
 
@@ -50,11 +50,11 @@ class Source:
 
 @inlined
 def _fill_nothing(source, order, start, begin, end):
-    """Do nothing: dense rows are read in place, no block has to be filled."""
+    """Do nothing: dense rows are read in place, so no table is filled."""
 
 
 def _densified(case: Case) -> np.ndarray:
-    """Return the matrix of a case as a dense array [R, D]; duplicates are summed."""
+    """Return the matrix of a case as a dense array [R, D] of its dtype; duplicates are summed."""
     x = aligned.zeros((case.R, case.D), case.dtype)
     rows = np.repeat(np.arange(case.R), np.diff(case.indptr))
     np.add.at(x, (rows, case.indices), case.data)
@@ -78,7 +78,7 @@ DENSE = Source(
 
 @inlined
 def _clear(table, q, row, indptr, indices):
-    """Set the entries of row `row` of a CSR matrix to zero in row `q` of the table, in place."""
+    """Set table[q] to zero in place: only at the columns of CSR row `row` if these are few, else all of it."""
     start, stop = np.uint64(indptr[row]), np.uint64(indptr[row + np.uint64(1)])
     if np.int64(stop - start) * FEW < table.shape[1]:
         for k in range(start, stop):
@@ -89,8 +89,11 @@ def _clear(table, q, row, indptr, indices):
 
 @inlined
 def _fill_from_csr(source, order, start, begin, end):
-    """Make rows `begin` to `end` of the table hold the rows of X that the order names: clear the old entries, add the
-    new."""
+    """Write row order[start + q] of X, dense, to table[q] for q = begin..end - 1; duplicates are summed.
+
+    `source` is (indptr, indices, data, table [block rows, D], _, held); held[q] is the row that table[q] has (-1:
+    none), whose entries are cleared first, and is updated.
+    """
     indptr, indices, data, table, _, held = source
     for q in range(np.uint64(begin), np.uint64(end)):
         if held[q] >= 0:
@@ -102,15 +105,16 @@ def _fill_from_csr(source, order, start, begin, end):
 
 
 def _prepare_csr(operands: tuple, order: np.ndarray, columns: int, block_rows: int, dtype: np.dtype) -> tuple:
-    """Return the CSR operands with a zeroed dense table [block_rows, columns], its row positions and contents (-1:
-    none).
+    """Return the CSR operands with a zeroed table [block_rows, columns], arange(block_rows), and -1 for each row.
+
+    The last array names the row that each row of the table has.
     """
     table = aligned.zeros((block_rows, columns), dtype)
     return *operands, table, np.arange(block_rows), np.full(block_rows, -1)
 
 
 def _dense_of_csr(operands: tuple, columns: int) -> np.ndarray:
-    """Return the dense array [R, columns] of the CSR operands (indptr, indices, data)."""
+    """Return the dense array [R, columns] of CSR operands (indptr, indices, data); duplicates are summed."""
     indptr, indices, data = operands
     return _densified(Case(indptr, indices, data, columns, 1))
 
@@ -131,7 +135,10 @@ CSR = Source(
 
 @inlined
 def _fill_from_bytes(source, order, start, begin, end):
-    """Widen the uint8 rows order[begin:end] to the float table, in place."""
+    """Convert rows order[start + q] of X, uint8, to the float table, table[q], for q = begin..end - 1; in place.
+
+    `source` is (x, table, index).
+    """
     x, table, _ = source
     for q in range(np.uint64(begin), np.uint64(end)):
         values, row = x[np.uint64(order[np.uint64(start) + q])], table[q]
@@ -140,7 +147,7 @@ def _fill_from_bytes(source, order, start, begin, end):
 
 
 def _bytes_of(case: Case) -> tuple[np.ndarray]:
-    """Return the matrix of a case, scaled to uint8 [R, D], as the one operand."""
+    """Return the one operand of a test case: its matrix, clipped and scaled to uint8 [R, D]."""
     return ((10 * np.nan_to_num(_densified(case)).clip(-25, 25)).clip(0, 255).astype(np.uint8),)
 
 
@@ -170,7 +177,10 @@ product is exact, of the smallest numbers too, but for infinity."""
 
 @inlined
 def _fill_from_halves(source, order, start, begin, end):
-    """Widen the halves, float16 by their bits, of the rows that come: exactly, on any processor."""
+    """Convert rows order[start + q] of X, float16 as uint16 bits, to table[q], q = begin..end - 1, exactly; in place.
+
+    `source` is (x, bits, single, table, index); `bits` and `single` are one scratch memory as uint32 and float32.
+    """
     x, bits, single, table, _ = source
     for q in range(np.uint64(begin), np.uint64(end)):
         halves, moved, values, row = x[np.uint64(order[np.uint64(start) + q])], bits[q], single[q], table[q]
@@ -184,7 +194,10 @@ def _fill_from_halves(source, order, start, begin, end):
 
 
 def _prepare_halves(operands: tuple, order: np.ndarray, columns: int, block_rows: int, dtype: np.dtype) -> tuple:
-    """Return the float16 operands with buffers of block_rows rows in which they are widened to `dtype`."""
+    """Return the float16 operand with scratch bits uint32, the same as float32, the table, and arange(block_rows).
+
+    Arrays have shape [block_rows, columns]; the table has `dtype` and is the float32 scratch itself if that is float32.
+    """
     single = aligned.empty((block_rows, columns), np.float32)
     table = single if dtype == np.float32 else aligned.empty((block_rows, columns), dtype)
     return *operands, single.view(np.uint32), single, table, np.arange(block_rows)
