@@ -77,14 +77,18 @@ class Listed(NamedTuple):
 
 @inlined
 def listed_of(parts):
-    """Return a `Listed` of its fields, inside compiled code."""
+    """Return a `Listed` built from the nested tuple of its fields, inside compiled code."""
     hashing, stacked, sums, counts, owned, starts, ends, group = parts
     return Listed(Hashing(*hashing), Touched(*stacked), sums, counts, owned, starts, ends, group)
 
 
 @inlined
 def divide(columns, count, starts, owned, group):
-    """Write the column numbers to `owned` by owner: those of owner o from starts[o] on."""
+    """Write the indices 0 to count - 1 of `columns` to `owned`, grouped by the part that owns the column.
+
+    Those of owner o are then owned[starts[o]] to owned[starts[o + 1] - 1]; `starts` [P + 2] is overwritten. `group` is
+    the number of low bits of a column that do not change its owner.
+    """
     parts = starts.size - 2
     starts[:] = 0
     for number in range(count):
@@ -98,11 +102,16 @@ def divide(columns, count, starts, owned, group):
 
 
 def make_pass(programs: Programs, forward: Callable) -> Callable:
-    """Return a compiled function: scores, gradients and column sums of a part's rows order[first:last]."""
+    """Return a compiled function: scores, gradients and column sums of one thread's rows of a batch."""
     gather = make_gather(programs)
 
     def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store, is_summed):
-        """Do a part of a batch: fill its scores, gradients and sums; return (sum of losses, invalid target or -1)."""
+        """Fill scratch, sums and active columns of thread `part` for order[first:last].
+
+        Return (sum of losses, invalid target). The latter is a position in `order`, or -1. The hash table and the list
+        by owner in `store`, a `Listed`, are rebuilt in place; nothing is summed after an invalid target or unless
+        `is_summed`.
+        """
         touched, most, counts = touched_of(part, store.stacked), store.owned.shape[1], store.counts
         forget(touched, counts[part])
         counts[part] = 0
@@ -117,10 +126,9 @@ def make_pass(programs: Programs, forward: Callable) -> Callable:
 
 
 def make_two(programs: Programs, loss: str, sums: str) -> tuple[Callable, Callable, Callable]:
-    """Return compiled functions (pass over a thread's rows, update of a thread's columns, constructor of the scratch
-    memory) for the method `sums` of summing gradients.
+    """Return compiled functions for several threads: (pass over rows, update of columns, constructor of the memory).
 
-    `sums` is "placed", "direct", "grouped" or "listed".
+    `sums` is the method of summing gradients: "placed", "direct", "grouped", else "listed".
     """
     forward = make_forward(programs, loss)
     if sums == "placed":
@@ -133,13 +141,13 @@ def make_two(programs: Programs, loss: str, sums: str) -> tuple[Callable, Callab
 
 
 def make_part(one_pass: Callable) -> Callable:
-    """Return a compiled function that does one thread's share of a batch by `one_pass`; it writes the share's loss and
-    the position of an invalid target or -1.
-    """
+    """Return a compiled function that runs `one_pass` on one thread's share of a batch."""
 
     def do_part(part, rows, order, first, last, arrays, added, is_far, scratch, store, part_losses, wrong):
-        """Do share `part` of the rows order[first:last]; writes part_losses[part] and wrong[part] (position of an
-        invalid target or -1).
+        """Process share `part` of order[first:last]; write its loss to part_losses[part] and to wrong[part] -1.
+
+        Or there the position in `order` of an invalid target. Shares have equal counts of rows; `scratch` and `store`
+        are overwritten.
         """
         parts, count = wrong.size, last - first
         begin, end = first + count * part // parts, first + count * (part + 1) // parts
@@ -154,7 +162,10 @@ def make_part(one_pass: Callable) -> Callable:
 
 @inlined
 def holder_of(column, part, hashing, stacked, most):
-    """Return the row of the sums that an earlier part has for a column, or -1."""
+    """Return the row of the sums in which a part before `part` has a column, or -1 if none of these has it.
+
+    `most` is the number of rows of the sums of each part.
+    """
     for earlier in range(part):
         number, _ = find(touched_of(earlier, stacked), hashing, column)
         if number >= 0:
@@ -163,11 +174,15 @@ def holder_of(column, part, hashing, stacked, most):
 
 
 def make_merge(programs: Programs) -> Callable:
-    """Return a compiled function: the update of an owner's columns, by the sums of all parts."""
+    """Return a compiled function that updates one owner's columns by the sums of all parts."""
     add, listed = programs.add, programs.listed
 
     def merge(owner, parts, stepped, settings, at, store, batch):
-        """Add the sums of all parts for the columns of `owner`, and update its rows of weights and states."""
+        """Add the sums of all parts for the columns of `owner` and update their rows of weights and states, in place.
+
+        Sums of a column are added to those of the first part that has it. `settings` [steps, K] is read at row `at`;
+        `batch` is unused.
+        """
         hashing, stacked, sums, owned = store.hashing, store.stacked, store.sums, store.owned
         most, width = owned.shape[1], sums.shape[1]
         for part in range(parts):
@@ -191,17 +206,20 @@ def make_merge(programs: Programs) -> Callable:
 
 @functools.cache
 def make_parallel(programs: Programs, loss: str, sums: str) -> Callable:
-    """The loop on several threads, as `loops.make_serial`; arrays of `scratch` have a row for each part, and `store` is
-    a `placed.Placed`, `grouped.Grouped`, `direct.Direct` or `Listed`. `outcome` is a pair of arrays [P]: the loss of
-    each part of a batch, and the place of its first wrong target or -1. `span` is the first batch to do and the end."""
+    """Return the compiled training loop on several threads, for a loss and a method `sums` of summing gradients.
+
+    Cached. As `loops.make_serial`, but arrays of the scratch memory have a row for each part. `outcome` are two arrays
+    [P]: the loss of each part, and its invalid target (a position in `order`) or -1. `span` is (first batch, end).
+    """
     one_pass, merge, store_of = make_two(programs, loss, sums)
     do_part, step_intercept = make_part(one_pass), make_step_intercept(programs.steps_intercept)
     before, after = make_before(programs), make_after(programs)
     misses, steps_all = catches_up(programs.way), is_dense(programs.way)
 
     def parallel(bare_rows, order, batch_rows, bare_trained, is_far, memory, intercept, losses, group, outcome, span):
-        """Train on batches span[0] to span[1] - 1 in place on several threads; adds the mean loss of each to `losses`;
-        return the position of an invalid target or -1.
+        """Train on batches span[0] to span[1] - 1 in place; return the position in `order` of an invalid target or -1.
+
+        Adds the mean loss of each batch to `losses` [batches], 0 before. Batches before an invalid target are applied.
         """
         rows, trained = Rows(*bare_rows), Trained(*bare_trained)
         scratch, store = Scratch(*memory[0]), store_of(memory[1])
@@ -264,8 +282,9 @@ def check_batches(
     numbers: int,
     batch_rows: int,
 ) -> None:
-    """Raise KernelError unless counts, intercept, settings tables {name: [steps, numbers]} and batch_rows fit `rows` of
-    X, `width` outputs and a rule of `numbers` settings.
+    """Raise KernelError unless counts, intercept, settings tables and batch_rows fit the other operands.
+
+    `rows` are those of X, `width` the outputs, `numbers` the settings of a step; `tables` are {name: [steps, numbers]}.
     """
     if counts.size not in (0, rows):
         raise KernelError(f"counts has {counts.size} numbers; it has one for each of {rows} rows, or none.")
@@ -279,7 +298,7 @@ def check_batches(
 
 
 def intercept_tables(intercept: tuple[np.ndarray, ...], by_row: bool) -> tuple[np.ndarray, ...]:
-    """Return the intercept and its states reshaped: weights [N, 1], states [N] if `by_row`, else [N, 1]."""
+    """Return the intercept and its states reshaped: weights [N, 1], states [N] if `by_row`, else [N, 1]; views."""
     weights, *states = intercept
     return weights.reshape(-1, 1), *(state if by_row else state.reshape(-1, 1) for state in states)
 
@@ -307,8 +326,9 @@ class Call:
 
     @classmethod
     def of(cls, rule: Rule, way: str, args: tuple) -> "Call":
-        """Return the operands `args` of an epoch kernel as a `Call`, for an update rule and catch-up strategy `way`;
-        KernelError if lengths do not agree.
+        """Build a `Call` from the operands `args` of an epoch kernel; KernelError if their lengths disagree.
+
+        `way` is the strategy for inactive rows, such as "lazy".
         """
         count = len(rule.written)
         indptr, indices, data, targets, counts, order, batch_rows, *others = args
@@ -321,7 +341,7 @@ class Call:
         return call
 
     def check(self, numbers: int) -> None:
-        """Refuse lengths that do not fit; `numbers` is how many settings the rule's formula takes."""
+        """Raise KernelError if lengths of operands disagree; `numbers` is the count of settings of a step."""
         rows, width = self.indptr.size - 1, self.arrays[0].shape[1]
         tables = {"settings": self.settings, "settings_intercept": self.settings_intercept}
         check_batches(rows, width, self.counts, self.intercept[0], tables, numbers, self.batch_rows)
@@ -329,7 +349,7 @@ class Call:
             self._check_lag(touched.Lag(*self.update_arrays), numbers)
 
     def _check_lag(self, lag: touched.Lag, numbers: int) -> None:
-        """Refuse steps without settings: batches ask for those of all steps before their own."""
+        """Raise KernelError if `missed` lacks settings (or matrices) of a step before the last batch of the call."""
         is_tree = self.way in ("coast", "coast_pair")
         width, steps = (4, len(lag.missed) // 2) if is_tree else (numbers, len(lag.missed))
         asked = lag.now + self.batches - 1 - lag.first
@@ -341,23 +361,23 @@ class Call:
 
     @property
     def has_intercept(self) -> bool:
-        """Whether scores have an intercept, which is trained."""
+        """Return whether scores have an intercept, which is then trained."""
         return self.intercept[0].size > 0
 
     @property
     def tables(self) -> tuple[np.ndarray, ...]:
-        """The intercept and its states as weights [N, 1] and states of N rows."""
+        """Return the intercept and its states as tables: weights [N, 1], states [N] or [N, 1]."""
         return intercept_tables(self.intercept, by_row=self.arrays[-1].ndim == 1)
 
     @property
     def batches(self) -> int:
-        """Number of batches."""
+        """Return the number of batches; the last one may have fewer rows."""
         return -(-self.order.size // self.batch_rows)
 
 
 @compiled
 def _largest_batch(indptr, order, batch_rows):
-    """Return the largest count of stored entries in any batch of `batch_rows` rows, taken in `order`."""
+    """Return the largest count of stored entries in any batch of `batch_rows` rows taken in `order`; 0 without rows."""
     most = entries = 0
     for place in range(order.size):
         if place % batch_rows == 0:
@@ -369,7 +389,10 @@ def _largest_batch(indptr, order, batch_rows):
 
 
 def run(loss: str, rule: Rule, call: Call) -> np.ndarray:
-    """Train on all batches of a call in place; return the mean loss of each batch, float64 [batches]."""
+    """Train on all batches of a call in place; return the mean loss of each batch before its step, float64 [batches].
+
+    Raises KernelError for an invalid target; the batches before it have been applied.
+    """
     losses = np.zeros(call.batches)
     if call.order.size:
         wrong = _loop(loss, rule, call, losses)
@@ -380,8 +403,10 @@ def run(loss: str, rule: Rule, call: Call) -> np.ndarray:
 
 
 def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
-    """Train on all batches of the call in place by the compiled loop chosen for the work of a batch; fills `losses`;
-    return the position of an invalid target or -1.
+    """Train on all batches of a call in place; return the position in `order` of an invalid target or -1.
+
+    Writes mean losses to `losses` [batches], 0 before. Chooses the compiled loop, its method of summing gradients and
+    the number of threads from the work of a batch.
     """
     weights, settings = call.arrays[0], given_settings(call.settings, call.settings_intercept)
     is_direct = _is_direct(rule, call, settings[0])
@@ -416,17 +441,17 @@ def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
 
 
 def _is_direct(rule: Rule, call: Call, settings: np.ndarray) -> bool:
-    """Whether entries step the weights at once; `settings` as code takes them."""
+    """Return whether entries may update the weights one by one; `settings` is the table as compiled code takes it."""
     is_unchanged = settings.shape[1] < call.settings.shape[1]
     return not touched.catches_up(call.way) and loops.suits(rule, call.settings, is_unchanged)
 
 
 def _sums(call: Call, entries: int, parts: int, is_direct: bool = False) -> str:
-    """Way to sum the gradient of batches of so many entries; `is_direct`: it need not be summed.
+    """Return the method of summing gradients for batches of `entries` entries on `parts` threads, such as "placed".
 
-    Measured on two cores of an EPYC 9004 with SGD, N = 64, direct / placed / grouped: 32 rows of 820 columns, 16,384 in
-    all, 760 / 1,200 / 1,310 us a batch; 32 of 51 of 1,024: 14 / 24 / 32; 4,096 of 51 of 1,024: 1,300 / 1,240 / 2,850;
-    4,096 of 154 of 256: 5,500 / 4,400 / 9,800.
+    `is_direct`: the rule allows updates without sums ("direct"). Measured on two cores of an EPYC 9004 with SGD, N =
+    64, direct / placed / grouped: 32 rows of 820 columns, 16,384 in all, 760 / 1,200 / 1,310 us a batch; 32 of 51 of
+    1,024: 14 / 24 / 32; 4,096 of 51 of 1,024: 1,300 / 1,240 / 2,850; 4,096 of 154 of 256: 5,500 / 4,400 / 9,800.
     """
     weights = call.arrays[0]
     is_placed = placed.suits(entries, *weights.shape)
@@ -440,12 +465,12 @@ def _sums(call: Call, entries: int, parts: int, is_direct: bool = False) -> str:
 
 
 def _gains(sums: str, entries: int, weights: np.ndarray) -> bool:
-    """Return whether several threads gain on batches of so many entries whose gradient is summed this way.
+    """Return whether several threads are faster for batches of `entries` entries with the method `sums` of summing.
 
-    They look at every entry twice where each owns columns, and add up the sums of all parts. Measured on two cores of a
-    Xeon, time of two threads / of one. AdaGrad, D = 1,000,000, 300 entries a row, 256 rows a batch, N = 1, 4, 16: 2.4,
-    1.2, 0.72. N = 1, 300 entries, 1,024 rows, D = 3,000, 100,000, 1,000,000: 0.70, 0.90, 1.37. SGD at once, D =
-    1,000,000, 30 entries, 1,024 rows, N = 1, 4, 16, 32, 64: 1.2, 1.1, 0.95, 0.77, 0.81.
+    Each thread looks at every entry twice where each owns columns, and adds up the sums of all parts. Measured on two
+    cores of a Xeon, time of two threads / of one. AdaGrad, D = 1,000,000, 300 entries a row, 256 rows a batch, N = 1,
+    4, 16: 2.4, 1.2, 0.72. N = 1, 300 entries, 1,024 rows, D = 3,000, 100,000, 1,000,000: 0.70, 0.90, 1.37. SGD at once,
+    D = 1,000,000, 30 entries, 1,024 rows, N = 1, 4, 16, 32, 64: 1.2, 1.1, 0.95, 0.77, 0.81.
     """
     bytes_row = weights.shape[1] * weights.itemsize
     if sums == "placed":
@@ -454,7 +479,8 @@ def _gains(sums: str, entries: int, weights: np.ndarray) -> bool:
 
 
 def _store(sums: str, call: Call, batch_rows: int, parts: int, marks_itself: bool) -> NamedTuple:
-    """Allocate the scratch memory of the method `sums` of summing gradients, for `parts` threads, as its named tuple;
+    """Allocate the scratch memory of the method `sums` of summing gradients, for `parts` threads, as its named tuple.
+
     `marks_itself` goes to `scattered.scattered_for`.
     """
     weights = call.arrays[0]
@@ -471,8 +497,9 @@ def _store(sums: str, call: Call, batch_rows: int, parts: int, marks_itself: boo
 
 
 def _untouched(rule: Rule, call: Call) -> tuple[tuple, tuple, int, int]:
-    """Return (arrays the active rows are stepped in, arrays for the other rows, rows to step, work a batch) of a
-    strategy.
+    """Return (arrays the active rows are stepped in, operands for inactive rows, units to step, work of a batch).
+
+    Units are rows or chunks of all weights that are stepped after each batch; 0 unless the strategy is "standard".
     """
     if touched.catches_up(call.way):
         return call.arrays, call.update_arrays, 0, 0
@@ -487,8 +514,10 @@ def _untouched(rule: Rule, call: Call) -> tuple[tuple, tuple, int, int]:
 
 
 def given_settings(settings: np.ndarray, settings_intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return both tables of settings [S, K] as compiled code takes them: without the last two columns, rescale and
-    clip, if all of these are `steps.UNCHANGED`."""
+    """Return both settings tables [S, K] for compiled code: without rescale and clip if these change no gradient.
+
+    These are the last two columns, equal to `steps.UNCHANGED` in all rows of both tables.
+    """
     tables = settings, settings_intercept
     if all(map(_is_unchanged, tables)):
         return np.ascontiguousarray(tables[0][:, :-2]), np.ascontiguousarray(tables[1][:, :-2])
@@ -496,14 +525,14 @@ def given_settings(settings: np.ndarray, settings_intercept: np.ndarray) -> tupl
 
 
 def _is_unchanged(table: np.ndarray) -> bool:
-    """Return whether rescale and clip of a settings table leave every gradient unchanged."""
+    """Return whether the last two columns of a settings table, rescale and clip, leave every gradient unchanged."""
     if len(table) == 1:
         return tuple(table[0, -2:].tolist()) == steps.UNCHANGED
     return bool((table[:, -2:] == steps.UNCHANGED).all())
 
 
 def _is_far(call: Call, is_direct: bool) -> tuple[bool, bool]:
-    """Return (whether entries of X, whether weights and states exceed the cache so that prefetching them pays)."""
+    """Return (prefetch entries of X, prefetch weights and states): whether they exceed a core's cache."""
     bytes_x, bytes_state = call.indices.nbytes + call.data.nbytes, sum(array.nbytes for array in call.arrays)
     few = FEW_ENTRIES_AT_ONCE if is_direct or call.batch_rows == 1 else FEW_ENTRIES
     is_short = call.indices.size < few * (call.indptr.size - 1)
@@ -511,14 +540,15 @@ def _is_far(call: Call, is_direct: bool) -> tuple[bool, bool]:
 
 
 def _rows(call: Call, width: int) -> loops.Rows:
-    """Return the CSR rows and targets of a call; targets of one output as a 1-d array."""
+    """Return X in CSR form with its targets and counts as a `loops.Rows`; targets of one output (`width` 1) as [T]."""
     targets = call.targets.reshape(-1) if width == 1 else call.targets
     return loops.Rows(call.indptr, call.indices, call.data, targets, call.counts)
 
 
 def _scratch(rows: loops.Rows, batch_rows: int, weights: np.ndarray, parts: int) -> loops.Scratch:
-    """Allocate scores and targets [parts, rows at once, N] and gradients of the scores [batch_rows, N] for batches on
-    `parts` threads; uninitialised.
+    """Allocate a `loops.Scratch` for batches on `parts` threads, uninitialised.
+
+    Scores and targets have shape [parts, rows at once, ...], the gradient of the scores [batch_rows, N].
     """
     width, dtype = weights.shape[1], weights.dtype
     at_once = min(max(BLOCK // width, 1), batch_rows)
@@ -528,7 +558,10 @@ def _scratch(rows: loops.Rows, batch_rows: int, weights: np.ndarray, parts: int)
 
 
 def _listed(weights: np.ndarray, entries: int, parts: int) -> Listed:
-    """Allocate memory for the active columns of each of `parts` parts, at most `entries` a part."""
+    """Allocate a `Listed` for `parts` threads with at most `entries` entries each, for weights [D, N].
+
+    Hash tables are empty.
+    """
     columns, width = weights.shape
     most = max(min(entries, columns), 1)
     hashing, places = hashing_for(columns, most)
@@ -541,14 +574,15 @@ def _listed(weights: np.ndarray, entries: int, parts: int) -> Listed:
 
 
 def _alone(listed: Listed) -> loops.Alone:
-    """Return the fields of `listed` that the loop on one thread uses."""
+    """Return a `loops.Alone` over the first part's arrays of `listed`, for the loop on one thread."""
     touched = Touched(*(array[0] for array in listed.stacked))
     return loops.Alone(listed.hashing, touched, listed.sums, listed.counts)
 
 
 def _group(weights: np.ndarray) -> int:
-    """Return how many low bits of a column index to drop to get its owner, so that the columns of one cache line have
-    the same owner; 0 for few columns.
+    """Return how many low bits of a column index do not change its owner: columns of a cache line have one owner.
+
+    0 if there are few columns.
     """
     columns_a_line = max(aligned.LINE // (weights.itemsize * weights.shape[1]), 1)
     return (columns_a_line - 1).bit_length() if weights.shape[0] >= FEW_COLUMNS else 0

@@ -42,11 +42,11 @@ from kernels.rules.rule import Rule, arguments_dense, get_rule, step_row
 
 
 def reference(loss: str, rule: Rule, way: str, *args) -> np.ndarray:
-    """Compute in plain loops: A batch after a batch: scores X @ W + b, the gradient g of the scores, X.T @ g on the
-    active columns, a lazy step of W.
+    """Train a linear model in plain loops: per batch scores X @ W + b, their gradient, X.T @ g, a step of the rule.
 
-    Writes weights, intercept and the states of both, last; gradient, which is of zeros again; nothing else changes;
-    returns the losses, float64 [batches]: each the mean over its rows before the step, in which all count alike.
+    `args` are the operands of the kernel, `way` the strategy for inactive rows. Updates weights, states, intercept and
+    `last` in place; `gradient` is zero again. Returns float64 [batches]: the mean loss of a batch before its step, in
+    which all rows count alike.
     """
     call = calls.Call.of(rule, way, args)
     losses = []
@@ -73,16 +73,14 @@ def reference(loss: str, rule: Rule, way: str, *args) -> np.ndarray:
 
 
 def _entries(call: calls.Call, rows: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Yield (position of the row in `rows`, position of the entry in indices and data) of each stored entry."""
+    """Yield (position of the row in `rows`, position of the entry in indices and data) of each entry of `rows`."""
     for q, row in enumerate(rows):
         for k in range(call.indptr[row], call.indptr[row + 1]):
             yield q, k
 
 
 def _catch_up(rule: Rule, call: calls.Call, rows: np.ndarray, step: int) -> None:
-    """Apply the updates that the columns of the rows have missed up to `step`, in place, if the strategy defers
-    them.
-    """
+    """Apply the steps that the columns of the rows have missed, before batch `step`, in place; none if not deferred."""
     if not touched.catches_up(call.way):
         return
     last, missed, first, now = call.update_arrays
@@ -98,7 +96,7 @@ def _catch_up(rule: Rule, call: calls.Call, rows: np.ndarray, step: int) -> None
 
 
 def _coast(call: calls.Call, column: int, matrix: np.ndarray) -> None:
-    """Multiply row `column` of weights and state by the matrix of a zero-gradient step, in place."""
+    """Apply one zero-gradient step to row `column` of weights and state in place, given as `matrix` (a, b, c, d)."""
     w, (a, b, c, d) = call.arrays[0][column], matrix
     if call.way == "coast":
         w *= a
@@ -108,9 +106,7 @@ def _coast(call: calls.Call, column: int, matrix: np.ndarray) -> None:
 
 
 def _step_intercept(rule: Rule, call: calls.Call, gradient: np.ndarray, step: int) -> None:
-    """Take a step of `rule` on the intercept and its states in place, by its gradient [N]; nothing without an
-    intercept.
-    """
+    """Update the intercept and its states in place by `gradient` [N] with the settings of batch `step`, if any."""
     if call.has_intercept:
         settings = call.settings_intercept[min(step, len(call.settings_intercept) - 1)]
         weights, *states = call.tables
@@ -119,17 +115,17 @@ def _step_intercept(rule: Rule, call: calls.Call, gradient: np.ndarray, step: in
 
 
 def cpu(loss: str, rule: Rule, way: str, *args) -> np.ndarray:
-    """Run on the CPU: A batch after a batch: scores X @ W + b, the gradient g of the scores, X.T @ g on the active
-    columns, a lazy step of W.
+    """Train a linear model on the CPU: per batch scores X @ W + b, their gradient, X.T @ g, a step of the rule.
 
-    Writes weights, intercept and the states of both, last; gradient, which is of zeros again; nothing else changes;
-    returns the losses, float64 [batches]: each the mean over its rows before the step, in which all count alike.
+    `args` are the operands of the kernel, `way` the strategy for inactive rows. Updates weights, states, intercept and
+    `last` in place; `gradient` is zero again. Returns float64 [batches]: the mean loss of a batch before its step, in
+    which all rows count alike. Raises KernelError for invalid operands or targets.
     """
     return calls.run(loss, rule, calls.Call.of(rule, way, args))
 
 
 def cost(loss: str, rule: Rule, way: str, s: Sizes) -> Cost:
-    """Return the cost of a batch of R rows: each entry, each row of weights and states that is updated moves once."""
+    """Return the cost of one batch of s.R rows: each entry and each updated row of weights and states moves once."""
     of_loss, stepped = get_kernel(loss).cost(s), s.D if touched.is_dense(way) else s.U
     flops = 4 * s.z * s.N + of_loss.flops + rule.flops * stepped * s.N
     moved = s.z * (s.index + s.value) + (s.R + 1) * s.index + s.R * s.N * s.value + stepped * rule.bytes_row(s)
@@ -137,7 +133,10 @@ def cost(loss: str, rule: Rule, way: str, s: Sizes) -> Cost:
 
 
 def arguments(loss: str, rule: Rule, way: str, case: Case) -> tuple:
-    """Build operands: A as the rows, each about twice in batches of three; weights, states, intercept, settings."""
+    """Build test operands: A of the case as X, rows in random order, each about twice, in batches of three.
+
+    Further: targets, weights, states, an intercept, settings of two steps, and what strategy `way` takes.
+    """
     random = np.random.default_rng(case.seed)
     order = random.integers(0, case.R, 2 * case.R + 1 if case.R else 0)
     _, targets, _ = get_kernel(loss).arguments(case)
@@ -160,8 +159,9 @@ FIRST, NOW = 2, 6
 
 
 def _beside(way: str, case: Case, settings: np.ndarray, steps: int) -> tuple:
-    """Build the extra operands of a strategy: last steps [D] from `FIRST` to `NOW`, and the settings of missed
-    steps.
+    """Build the extra operands of strategy `way`: () for lazy, (zero gradient,) for standard, else those of a `Lag`.
+
+    `settings` [1, K] are scaled down from step to step for the `steps` missed steps.
     """
     if touched.is_dense(way):
         return (np.zeros((case.D, case.N), case.dtype),)
@@ -178,8 +178,9 @@ def _beside(way: str, case: Case, settings: np.ndarray, steps: int) -> tuple:
 
 
 def operands_of(loss: str, rule: Rule, way: str) -> str:
-    """Return the declaration of the operands of an epoch kernel, as text for `Kernel(operands=...)`; `way` is the
-    catch-up strategy.
+    """Return the declaration of an epoch kernel's operands, such as "indptr:i[T+1]^z indices:i[z]<D ...".
+
+    `way` is the strategy for inactive rows, which adds operands.
     """
     targets = next(operand for operand in get_kernel(loss).operands.split()[1:])
     kind = targets.partition(":")[2].replace("R", "T")
@@ -196,7 +197,7 @@ def operands_of(loss: str, rule: Rule, way: str) -> str:
 
 
 def named_twin(function: Callable, names: list[str], *bound: object) -> Callable:
-    """Return `function` with its first parameters bound and the others named `names`."""
+    """Return `function` with its first parameters bound to `bound` and the signature `names`."""
     twin: Any = functools.partial(function, *bound)
     functools.update_wrapper(twin, function)
     parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
@@ -206,9 +207,10 @@ def named_twin(function: Callable, names: list[str], *bound: object) -> Callable
 
 @functools.cache
 def get(loss: str, rule: str, way: str = "lazy") -> Kernel:
-    """Return the kernel `<loss>_<rule>_epoch`, with `_<way>` unless `way` is lazy (see `kernels.epochs.touched`).
+    """Return the kernel `<loss>_<rule>_epoch`, with `_<way>` unless `way` is "lazy" (see `kernels.epochs.touched`).
 
-    KernelError, with the known names, for an unknown loss, rule or strategy. The kernel is not in the registry.
+    Cached. Raises KernelError, with the known names, for an unknown loss, rule or strategy. The kernel is not in the
+    registry.
     """
     block_of(loss)
     known = get_rule(rule)

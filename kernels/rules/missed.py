@@ -23,7 +23,7 @@ ONE = np.uint64(1)
 
 @compiled
 def _times(left, right, out):
-    """Write left @ right, 2 x 2 matrices as (a, b, c, d), to out, which may be either operand."""
+    """Write left @ right, 2 x 2 matrices as arrays (a, b, c, d) by rows, to `out`, which may be either operand."""
     a, b = left[0] * right[0] + left[1] * right[2], left[0] * right[1] + left[1] * right[3]
     c, d = left[2] * right[0] + left[3] * right[2], left[2] * right[1] + left[3] * right[3]
     out[0], out[1], out[2], out[3] = a, b, c, d
@@ -31,7 +31,11 @@ def _times(left, right, out):
 
 @compiled
 def _append(tree, count, matrices):
-    """Store the matrices of steps count, count + 1, ... in the tree, and the products that they complete."""
+    """Write matrices [n, 4] as the leaves of steps count, count + 1, ...
+
+    Of the tree, and the products that they complete. `tree` [2 * S, 4] is changed in place: leaf of step s at S + s,
+    node k the product of nodes 2k + 1 and 2k.
+    """
     for number in range(matrices.shape[0]):
         node = tree.shape[0] // 2 + count + number
         for k in range(4):
@@ -43,7 +47,10 @@ def _append(tree, count, matrices):
 
 @inlined
 def number_between(tree, start, stop):
-    """Return the product of the scalars a of the steps from `start` to `stop`."""
+    """Return the product of the scalars a of the steps start to stop - 1, from a tree [2 * S, 4]; O(log S).
+
+    1.0 for none.
+    """
     leaves, product = tree.shape[0] // 2, 1.0
     low, high = np.uint64(leaves + start), np.uint64(leaves + stop)
     while low < high:
@@ -60,7 +67,10 @@ def number_between(tree, start, stop):
 
 @inlined
 def pair_between(tree, start, stop):
-    """Return the product of the matrices of steps `start` to `stop`, later ones on the left: a, b, c, d."""
+    """Return the product of the matrices of steps start to stop - 1, later ones on the left, as (a, b, c, d).
+
+    O(log S).
+    """
     leaves = tree.shape[0] // 2
     a, b, c, d = 1.0, 0.0, 0.0, 1.0  # of the earlier steps
     e, f, g, h = 1.0, 0.0, 0.0, 1.0  # of the later ones
@@ -81,22 +91,23 @@ def pair_between(tree, start, stop):
 
 @compiled
 def _numbers(tree, count, since, out):
-    """Write to out[u, 0] the factor of the steps since[u] to count - 1, from a tree of products."""
+    """Write to out[u, 0] the product of the factors of steps since[u] to count - 1, from a tree [2 * S, 4]."""
     for u in range(since.size):
         out[u, 0] = number_between(tree, since[u], count)
 
 
 @compiled
 def _pairs(tree, count, since, out):
-    """Write to out[u] the 2 x 2 matrix, flat, of the steps since[u] to count - 1, from a tree of products."""
+    """Write to out[u] [4] the product of the matrices of steps since[u] to count - 1, from a tree [2 * S, 4]."""
     for u in range(since.size):
         out[u, 0], out[u, 1], out[u, 2], out[u, 3] = pair_between(tree, since[u], count)
 
 
 @compiled_parallel
 def _products(tree, count, since, bounds, out):
-    """Do `_numbers` or `_pairs`, by the columns of out [U, 1 or 4], for the rows between two `bounds` on each
-    thread.
+    """Write the products of steps since[u] to count - 1 to out [U, 1] (factors) or [U, 4] (matrices), in parallel.
+
+    Part p does the rows bounds[p] to bounds[p + 1] - 1.
     """
     for part in prange(bounds.size - 1):
         here = slice(bounds[part], bounds[part + 1])
@@ -108,7 +119,10 @@ def _products(tree, count, since, bounds, out):
 
 @compiled
 def _to_last(tree, first, count, out):
-    """Write to out[n] the product of the steps first + n to count - 1; the last one is 1."""
+    """Write to out[n] [4] the product of the matrices of steps first + n to count - 1; the last row is the identity.
+
+    `out` has count - first + 1 rows; O(count - first).
+    """
     leaf, steps = tree.shape[0] // 2 + first, count - first
     a, b, c, d = 1.0, 0.0, 0.0, 1.0
     for back in range(steps + 1):
@@ -124,29 +138,30 @@ class Spans:
     """The matrices of up to `steps` steps (a power of two), appended one by one; float64."""
 
     def __init__(self, steps: int = STEPS) -> None:
+        """Allocate an empty tree for `steps` steps, a power of two; memory pages are taken as they are written."""
         self.tree = np.zeros((2 * steps, 4))  # room is taken as it is written
         self.count = 0
 
     @property
     def leaves(self) -> np.ndarray:
-        """The matrices of all steps, [count, 4]."""
+        """Return the matrices of all steps so far, [count, 4], a view."""
         return self.tree[len(self.tree) // 2 :][: self.count]
 
     def append(self, matrix: tuple[float, ...]) -> None:
-        """Append the matrix of the next step: (a, b, c, d), or (a,) for a scalar."""
+        """Append the matrix of the next step: (a, b, c, d) by rows, or (a,) for a scalar factor."""
         self.foresee([matrix], 1)
         self.count += 1
 
     def foresee(self, matrices: Sequence[tuple[float, ...]], steps: int) -> None:
-        """Store the matrices of the next `steps` steps, one each or one for all, in the tree; `count` is unchanged."""
+        """Write the matrices of the next `steps` steps, one each or one for all, to the tree; `count` is unchanged."""
         whole = [matrix if len(matrix) == 4 else (*matrix, 0.0, 0.0, 1.0) for matrix in matrices]
         _append(self.tree, self.count, np.array(np.broadcast_to(whole, (steps, 4)), order="C"))  # writable
 
     def products(self, since: np.ndarray, columns: int) -> np.ndarray:
         """Return the product of the matrices from each step in `since` int64 [U] to the last, later ones on the left.
 
-        float64 [U, columns], with `columns` 1 (scalar a) or 4. If there are more rows than steps, one pass over the
-        steps, O(U + steps); else by the tree, O(log STEPS) per row.
+        float64 [U, columns], with `columns` 1 (scalar a) or 4. O(U + steps) in one pass if there are more rows than
+        steps, else O(log STEPS) per row by the tree.
         """
         first = int(since.min()) if since.size else self.count
         if self.count - first <= since.size:
@@ -161,8 +176,9 @@ class Spans:
 
 @compiled
 def _take_stale(last, rows, now, mark, stale, since):
-    """Write the rows whose last step is before `now` to stale, that step to since; sets last[rows] = mark; returns a
-    count.
+    """Write the rows with last[row] < now to `stale` and their last[row] to `since`; return their count.
+
+    Sets last[row] = mark for all of `rows`.
     """
     count = 0
     for u in range(rows.size):
@@ -175,10 +191,9 @@ def _take_stale(last, rows, now, mark, stale, since):
 
 
 def take_stale(last: np.ndarray, rows: np.ndarray, now: int, mark: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows among `rows` int64 [U] whose `last` step, int64 [D], is before `now`, and that step of each.
-    O(U).
+    """Return the rows among `rows` int64 [U] whose `last` step is before `now`, and that step of each; O(U).
 
-    `last` is set to `mark` (not before `now`) for all of `rows`, which must be in range.
+    `last` int64 [D] is set to `mark` (not before `now`) for all of `rows`, which must be in range: this is not checked.
     """
     stale, since = np.empty(rows.size, np.int64), np.empty(rows.size, np.int64)
     count = _take_stale(last, rows, now, mark, stale, since)

@@ -37,12 +37,12 @@ PARTS = ("reference", "cpu", "cost", "arguments")
 
 
 def _given(settings: tuple[float, ...]) -> tuple[float, ...]:
-    """Return the settings that code is called with: without the last two if these are `UNCHANGED`."""
+    """Return the settings for compiled code: without the last two, rescale and clip, if these are `UNCHANGED`."""
     return settings[:-2] if settings[-2:] == steps.UNCHANGED else settings
 
 
 def step_row(rule: "Rule", row: int, weights, states, gradient, settings: tuple) -> None:
-    """Update one row by `gradient` [N], in place."""
+    """Update row `row` of weights [D, N] and `states` in place by `gradient` [N], computed in float64."""
     pairs = [(np.float64(w), np.float64(g)) for w, g in zip(weights[row], gradient, strict=True)]
     shared = [np.float64(state[row]) for state in states] if rule.average else []
     mean = (sum(rule.average(w, g, *settings) for w, g in pairs) / len(pairs),) if rule.average else ()
@@ -55,21 +55,30 @@ def step_row(rule: "Rule", row: int, weights, states, gradient, settings: tuple)
 
 
 def reference_dense(rule: "Rule", *args) -> None:
-    """Take a step of a rule on all rows of weights and states in plain loops, in place."""
+    """Update all rows of weights and states in place by a gradient [D, N], in plain loops.
+
+    `args` are the kernel's operands: weights, states, gradient, scalars.
+    """
     (weights, *states), (gradient,), settings = rule.split(args)
     for row in range(weights.shape[0]):
         step_row(rule, row, weights, states, gradient[row], settings)
 
 
 def reference_lazy(rule: "Rule", *args) -> None:
-    """Take a step of a rule on the rows `rows` of weights and states in plain loops, in place."""
+    """Update the rows `rows` of weights and states in place by a gradient [U, N], in plain loops.
+
+    `args` are the kernel's operands: weights, states, rows, gradient, scalars.
+    """
     (weights, *states), (rows, gradient), settings = rule.split(args)
     for u, row in enumerate(rows):
         step_row(rule, row, weights, states, gradient[u], settings)
 
 
 def reference_replay(rule: "Rule", *args) -> None:
-    """Apply the zero-gradient steps that each of `rows` has missed in plain loops, in place."""
+    """Apply the zero-gradient steps that each of `rows` has missed, in place, in plain loops.
+
+    `args` are weights, states, rows [U], since [U] (first missed step of each) and table [S, settings].
+    """
     arrays, (rows, since, table) = args[: len(rule.written)], args[len(rule.written) :]
     nought = np.zeros(arrays[0].shape[1])
     for row, first in zip(rows, since, strict=True):
@@ -78,7 +87,10 @@ def reference_replay(rule: "Rule", *args) -> None:
 
 
 def reference_fused(rule: "Rule", *args) -> None:
-    """Take a step of a rule on the rows `columns` by (A.T @ g)[columns] in plain loops, in place."""
+    """Update the rows `columns` in place by the gradient (A.T @ g)[columns], in plain loops.
+
+    `args` are weights, states, columns, segments, rows, values, g and scalars.
+    """
     (weights, *states), (columns, segments, rows, values, g), settings = rule.split(args)
     for u, column in enumerate(columns):
         gradient = np.zeros(g.shape[1])
@@ -91,8 +103,9 @@ def reference_fused(rule: "Rule", *args) -> None:
 
 
 def _in_chunks(rule: "Rule", arrays: tuple) -> tuple[tuple[int, int], int, int, tuple]:
-    """Return (shape of a row, rows, work, arrays) of a dense update, flattened if the step of an element needs no
-    other one.
+    """Return ((width, itemsize) of a row of the loop, rows, work, arrays) of a dense update.
+
+    Arrays [D, N] are flattened and rows are chunks of CHUNK elements, unless the rule averages over a row.
     """
     rows, width = arrays[-1].shape
     itemsize = arrays[-1].itemsize
@@ -103,14 +116,14 @@ def _in_chunks(rule: "Rule", arrays: tuple) -> tuple[tuple[int, int], int, int, 
 
 
 def cpu_dense(rule: "Rule", loop: RowLoop, *args) -> None:
-    """Take a step of a rule on all rows of weights and states on the CPU, in place."""
+    """Update all rows of weights and states in place by a gradient [D, N], on the CPU; `args` as `reference_dense`."""
     arrays, gradient, settings = rule.split(args)
     shape, rows, work, flat = _in_chunks(rule, (*arrays, *gradient))
     loop.run(shape, rows, work, *flat, *_given(settings))
 
 
 def bound_dense(rule: "Rule", loop: RowLoop, *arrays: np.ndarray) -> Callable[..., None]:
-    """Return the dense update of these arrays (the last is the gradient) as a function of the scalars."""
+    """Return the dense update of `arrays` (weights, states, gradient) as a function of the scalars of a step."""
     shape, rows, work, flat = _in_chunks(rule, arrays)
     settings = functools.lru_cache(1)(lambda *numbers: _given(rule.set(numbers)))
     run = functools.partial(loop.bind(shape, rows, work), *flat)
@@ -118,12 +131,12 @@ def bound_dense(rule: "Rule", loop: RowLoop, *arrays: np.ndarray) -> Callable[..
 
 
 def _bytes_state(rule: "Rule", arrays: tuple) -> int:
-    """Return the bytes of weights and states."""
+    """Return the bytes of weights and states, the `arrays` of a call."""
     return sum([array.nbytes for array in arrays]) if rule.average else len(arrays) * arrays[0].nbytes
 
 
 def cpu_lazy(rule: "Rule", loop: RowLoop, *args) -> None:
-    """Take a step of a rule on the rows `rows` of weights and states on the CPU, in place."""
+    """Update the rows `rows` of weights and states in place, on the CPU; `args` as `reference_lazy`."""
     arrays, (rows, gradient), settings = rule.split(args)
     width = gradient.shape[1]
     far = is_far_state(_bytes_state(rule, arrays), gradient.itemsize * width)
@@ -132,7 +145,7 @@ def cpu_lazy(rule: "Rule", loop: RowLoop, *args) -> None:
 
 
 def cpu_fused(rule: "Rule", loop: RowLoop, *args) -> None:
-    """Take a step of a rule on the rows `columns` by (A.T @ g)[columns] on the CPU, in place."""
+    """Update the rows `columns` in place by (A.T @ g)[columns], on the CPU; `args` as `reference_fused`."""
     arrays, batch, settings = rule.split(args)
     columns, _, rows, _, g = batch
     width, in_a_column = g.shape[1], min(rows.size // max(columns.size, 1), MANY)
@@ -143,7 +156,10 @@ def cpu_fused(rule: "Rule", loop: RowLoop, *args) -> None:
 
 @functools.lru_cache(4096)
 def shape_of_fused(slope: tuple[int, int], itemsize: int, bytes_state: int, in_a_column: int) -> tuple:
-    """Return the arguments of `cut_sums` for sums of rows of the gradient of the scores; cached."""
+    """Return the arguments of `cut_sums` for a fused update: (width, itemsize, far_rows, far_state, head); cached.
+
+    `slope` is the shape of g [R, N], `in_a_column` the mean number of entries of a column, at most `MANY`.
+    """
     rows, width = slope
     bytes_row = itemsize * width
     far = is_far_gradient(rows * bytes_row, bytes_row), is_far_state(bytes_state, bytes_row)
@@ -153,7 +169,10 @@ def shape_of_fused(slope: tuple[int, int], itemsize: int, bytes_state: int, in_a
 
 
 def cpu_replay(rule: "Rule", loop: RowLoop, *args) -> None:
-    """Apply the zero-gradient steps that each of `rows` has missed on the CPU, in place."""
+    """Apply the zero-gradient steps that each of `rows` has missed, in place, on the CPU.
+
+    `args` as `reference_replay`.
+    """
     weights, rows, since, table = args[0], *args[-3:]
     width, steps_missed = weights.shape[1], len(table) * rows.size - int(since.sum())
     loop.run((width, weights.itemsize), rows.size, rule.work(steps_missed, width), *args)
@@ -163,22 +182,22 @@ def cpu_replay(rule: "Rule", loop: RowLoop, *args) -> None:
 
 
 def cost_dense(rule: "Rule", s: Sizes) -> Cost:
-    """Return the cost: every row of weights, states and gradient moves once."""
+    """Return the cost of a dense update: every row of weights, states and gradient moves once."""
     return Cost(rule.flops * s.D * s.N, s.D * (rule.bytes_row(s) + s.N * s.value))
 
 
 def cost_lazy(rule: "Rule", s: Sizes) -> Cost:
-    """Return the cost: every active row moves once."""
+    """Return the cost of a lazy update of s.U rows: every active row moves once."""
     return Cost(rule.flops * s.U * s.N, s.U * (8 + rule.bytes_row(s) + s.N * s.value))
 
 
 def cost_replay(rule: "Rule", s: Sizes) -> Cost:
-    """Return the cost of one missed step; more of them add flops only."""
+    """Return the cost of one missed step of s.U rows; more steps add flops only."""
     return Cost(rule.flops * s.U * s.N, s.U * (16 + rule.bytes_row(s)))
 
 
 def cost_fused(rule: "Rule", s: Sizes) -> Cost:
-    """Return the cost: every active row and every row of g moves once; the gradient is never stored."""
+    """Return the cost of a fused update: active rows and rows of g move once; the gradient is never stored."""
     entries = s.z * (s.index + s.value) + (s.U + 1) * s.index + s.R * s.N * s.value
     flops = 2 * s.z * s.N + rule.flops * s.U * s.N
     work = ("entry", s.z * s.lines), ("row", s.U * s.lines)
@@ -189,7 +208,7 @@ def cost_fused(rule: "Rule", s: Sizes) -> Cost:
 
 
 def _arrays(rule: "Rule", case: Case) -> list[np.ndarray]:
-    """Return [weights, *states] with random values, for tests and benchmarks."""
+    """Return [weights, *states] of random values for a test case; states that are sums of squares are not negative."""
     shape = (case.D,) if rule.average else (case.D, case.N)
     states = [case.dense(*shape, salt=2 + number) for number in range(len(rule.states))]
     squared = [np.square(s) if name in rule.squares else s for name, s in zip(rule.states, states, strict=True)]
@@ -197,25 +216,25 @@ def _arrays(rule: "Rule", case: Case) -> list[np.ndarray]:
 
 
 def arguments_dense(rule: "Rule", case: Case) -> tuple:
-    """Build operands: weights, states, and a gradient for all rows."""
+    """Build test operands: weights, states, a gradient [D, N] and the rule's example scalars."""
     return *_arrays(rule, case), case.dense(case.D, case.N, salt=1), *rule.example
 
 
 def arguments_lazy(rule: "Rule", case: Case) -> tuple:
-    """Build operands: weights, states, and a gradient for the columns of A's entries."""
+    """Build test operands: weights, states, the columns of A's entries as rows, their gradient, and example scalars."""
     rows = np.unique(case.indices).astype(np.int64)
     return *_arrays(rule, case), rows, case.dense(rows.size, case.N, salt=1), *rule.example
 
 
 def arguments_fused(rule: "Rule", case: Case) -> tuple:
-    """Build operands: weights, states, the plan of A, its values, and a dense g."""
+    """Build test operands: weights, states, the plan of A, its values in column order, a dense g, and scalars."""
     p = plan.build(case.indptr, case.indices, case.D)
     g = case.dense(case.R, case.N, salt=1)
     return *_arrays(rule, case), p.columns, p.segments, p.rows, p.in_order(case.data), g, *rule.example
 
 
 def arguments_replay(rule: "Rule", case: Case) -> tuple:
-    """Build operands: weights, states, the columns of A's entries, and up to five steps that each missed."""
+    """Build test operands: weights, states, columns of A's entries, their first missed steps, a table of 5 steps."""
     rows = np.unique(case.indices).astype(np.int64)
     since = np.random.default_rng(case.seed).integers(0, 6, rows.size)
     table = np.tile(rule.settings(*rule.example), (5, 1)) * np.linspace(1, 0.5, 5)[:, None]  # [S, numbers]
@@ -227,7 +246,7 @@ BATCH = "columns:l[U]<!D segments:i[U+1]^z rows:i[z]<R values:f[z] g:f[R,N]"
 
 
 def _as_given(*numbers: float) -> tuple[float, ...]:
-    """Return the scalars unchanged: the default of `Rule.settings`."""
+    """Return `numbers`, the scalars of a call, unchanged: the default of `Rule.settings`."""
     return numbers
 
 
@@ -267,7 +286,7 @@ class Rule:
 
     @functools.cached_property
     def row_cost(self) -> int:
-        """Cost of a row's step, in entries of a sum."""
+        """Return the cost of a row's step, in stored entries of a sum."""
         return 4 + 4 * len(self.states)
 
     def work(self, rows: int, width: int) -> int:
@@ -280,16 +299,17 @@ class Rule:
 
     @functools.cached_property
     def written(self) -> tuple[str, ...]:
-        """Parameters that a call changes: weights and states."""
+        """Return the names of the parameters that a call changes: weights and states."""
         return ("weights", *self.states)
 
     def bytes_row(self, s: Sizes) -> int:
-        """Return the bytes of weights and states that a row's step reads and writes."""
+        """Return the bytes of weights and states that the step of a row of s.N elements reads and writes."""
         return 2 * s.value * (s.N + len(self.states) * (1 if self.average else s.N))
 
     def operands(self, gradient: str) -> str:
-        """Return the operands of a kernel whose gradient is given by the operands `gradient`, or a table instead of
-        scalars.
+        """Return the declaration of a kernel's operands, such as "weights:f[D,N] ... learning_rate:s".
+
+        `gradient` declares the arrays of the gradient; with a "table:" among them there are no scalars.
         """
         state = "f[D]" if self.average else "f[D,N]"
         arrays = [f"{name}:{state}" for name in self.states]
@@ -302,18 +322,23 @@ class Rule:
         return args[:first], args[first:last], self.set(args[last:])
 
     def set(self, numbers: tuple) -> tuple[float, ...]:
-        """Return the constants of the formula for one step, from the scalars of a call (learning rate, decay, ...)."""
+        """Return the settings of the formula for one step as floats, from a call's scalars (learning rate, decay,
+        ...).
+        """
         return tuple(map(float, numbers if self.settings is _as_given else self.settings(*numbers)))
 
     def with_step(self, numbers: list[float], step: int) -> list[float]:
-        """Return the scalars of a call with the step count `step`; unchanged if the rule does not use it."""
+        """Return the scalars of a call with `step`, the step count, filled in.
+
+        Unchanged if the rule does not use it.
+        """
         if "step" not in self.numbers:
             return numbers
         return [step if name == "step" else value for name, value in zip(self.numbers, numbers, strict=True)]
 
     @functools.cached_property
     def _places(self) -> tuple[int, int]:
-        """Number of weights and states among the operands, and where scalars begin, counted from the end."""
+        """Return (number of weights and states among the operands, start of the scalars from the end, negative)."""
         return len(self.written), -len(self.numbers)
 
 
@@ -321,7 +346,7 @@ class Rule:
 
 
 def _named(rule: Rule, function: Callable, names: list[str], *bound) -> Callable:
-    """Return `function` with `bound` filled in, with the parameters `names` and the module of the rule."""
+    """Return `function` with rule and `bound` bound, the signature `names`, and the module of the rule's formula."""
     twin: Any = functools.partial(function, rule, *bound)
     functools.update_wrapper(twin, function)
     twin.__module__ = rule.formula.__module__
@@ -332,7 +357,11 @@ def _named(rule: Rule, function: Callable, names: list[str], *bound) -> Callable
 
 
 def _register(rule: Rule, kind: str, gradient: str, emit: Callable, cut: Callable, starts: int | None = None) -> None:
-    """Register one kernel of a rule."""
+    """Register the kernel `<rule>_<kind>`; `kind` is "dense", "lazy", "fused" or "replay".
+
+    `gradient` declares its operands after the states; `emit` and `cut` make its row loop, `starts` is the position of
+    the row pointers among the operands (None: rows of equal cost).
+    """
     reference, cpu, cost, arguments = (globals()[f"{part}_{kind}"] for part in PARTS)
     operands = rule.operands(gradient)
     names = [operand.partition(":")[0] for operand in operands.split()]
@@ -354,7 +383,10 @@ def _register(rule: Rule, kind: str, gradient: str, emit: Callable, cut: Callabl
 
 
 def register_kernels(rule: Rule) -> None:
-    """Register `<rule>_dense`, `<rule>_lazy`, `<rule>_fused`, and `<rule>_replay` if the rule has one."""
+    """Register `<rule>_dense`, `<rule>_lazy`, `<rule>_fused`, and `<rule>_replay` if the rule has one, on CPU and CUDA.
+
+    Raises KernelError if the rule's last two settings are not rescale and clip.
+    """
     example = dict(zip(rule.numbers, rule.example, strict=True))
     if rule.settings(*rule.example)[-2:] != (example.get("rescale"), example.get("clip")):
         raise KernelError(f"{rule.name}: the last two settings must be rescale and clip, as given.")
@@ -371,7 +403,10 @@ _rules: dict[str, Rule] = {}
 
 
 def get_rule(name: str) -> Rule:
-    """Return the rule called `name`. Raises KernelError that lists the kernels."""
+    """Return the rule called `name`, such as "adagrad".
+
+    Raises KernelError that lists the kernels for an unknown one.
+    """
     if name not in _rules:
         get(f"{name}_dense")
     return _rules[name]

@@ -14,9 +14,9 @@ which they are known and cost nothing: in columns of one number they take a tent
 
 
 def step(rule, lane, row, arrays: tuple, gradient: Callable, settings: tuple, ahead=None) -> None:
-    """Update `row` of `arrays`, weights and states, by the vectors that `gradient(j)` returns from column `j` on.
+    """Emit the update of `row` of `arrays`, weights and states, in place, by vectors `gradient(j)` from column j on.
 
-    If a row `ahead` is given, it is prefetched. Settings that are omitted are `UNCHANGED`.
+    `settings` are scalars; the last two, if omitted, are `UNCHANGED`. A row `ahead`, if given, is prefetched.
     """
     settings = whole(rule, settings)
     if rule.average:
@@ -24,7 +24,7 @@ def step(rule, lane, row, arrays: tuple, gradient: Callable, settings: tuple, ah
         return
 
     def block(j, _):
-        """Update block j of the row, and prefetch that of the row `ahead`."""
+        """Emit the update of the columns of one tile, from column j on, and prefetch them in the row `ahead`."""
         for array in arrays if ahead is not None else ():
             array.row(ahead, j).prefetch()
         step_elements(rule, [array.row(row, j) for array in arrays], gradient(j), settings)
@@ -33,7 +33,10 @@ def step(rule, lane, row, arrays: tuple, gradient: Callable, settings: tuple, ah
 
 
 def step_elements(rule, places: list, gradient, settings: tuple) -> None:
-    """Update the vectors of weights and states at `places` by the vectors `gradient`."""
+    """Emit the update of the vectors of weights and states at `places` by the vectors `gradient`.
+
+    Elementwise rules only.
+    """
     old = [place.load() for place in places]
     new = [rule.formula(*values, *whole(rule, settings)) for values in zip(*old, gradient, strict=True)]
     for place, changed in zip(places, zip(*new, strict=True), strict=True):
@@ -46,8 +49,9 @@ def whole(rule, settings: tuple) -> tuple:
 
 
 def _step_by_row(rule, lane, row, arrays: tuple, gradient: Callable, settings: tuple, ahead) -> None:
-    """Do `step` with one state per row: a pass for the mean and one for the step. A row of one tile is read only
-    once.
+    """Emit `step` for a rule with one state per row: one pass for the mean over the row, and one for the step.
+
+    A row of one tile is loaded only once.
     """
     weights, *states = arrays
     kept: list = []
@@ -55,13 +59,13 @@ def _step_by_row(rule, lane, row, arrays: tuple, gradient: Callable, settings: t
         state.prefetch(ahead)
 
     def read(j) -> list:
-        """Return the pairs (weights, gradient) of block j as vectors."""
+        """Return the pairs (weights, gradient) of the tile from column j on as vectors, loaded once if it is alone."""
         if not kept or lane.cut.full is not None:
             kept[:] = zip(weights.row(row, j).load(), gradient(j), strict=True)
         return kept
 
     def add(j, sums):
-        """Add block j's terms of the mean to the sum, and return it."""
+        """Return the one-element list `sums` plus the terms of the tile from column j on."""
         if ahead is not None:
             weights.row(ahead, j).prefetch()
         return [sums[0] + lane.total([rule.average(w, g, *settings) for w, g in read(j)])]
@@ -70,7 +74,7 @@ def _step_by_row(rule, lane, row, arrays: tuple, gradient: Callable, settings: t
     old = [state[row] for state in states]
 
     def apply(j, _):
-        """Store the new weights of block j, and return the new states."""
+        """Emit the store of the new weights of the tile from column j on; return the new states, scalars."""
         new = [rule.formula(w, *old, g, mean, *settings) for w, g in read(j)]
         weights.row(row, j).store([w for w, *_ in new])
         return new[0][1:]
@@ -80,21 +84,21 @@ def _step_by_row(rule, lane, row, arrays: tuple, gradient: Callable, settings: t
 
 
 def _ahead(lane, u, rows):
-    """Return the row to prefetch for row `u`; None unless states are far."""
+    """Return the row index `AHEAD` positions after `u` in `rows`, to be prefetched; None unless states are far."""
     return rows[(u + AHEAD).least(rows.last)] if lane.cut.far_state else None
 
 
 def dense(rule) -> Callable:
-    """Return the row function for a chunk of flat arrays, or a row if the rule has one state per row."""
+    """Return the row function of the dense update: for chunks of flat arrays, or rows if a state is shared by a row."""
     count = len(rule.written)
 
     def row(lane, u, *args):
-        """Update row u by row u of the gradient."""
+        """Emit the update of row u by row u of the gradient; `args` are weights, states, gradient and settings."""
         arrays, gradient, settings = args[:count], args[count], args[count + 1 :]
         step(rule, lane, u, arrays, lambda j: gradient.row(u, j).load(), settings)
 
     def chunk(lane, u, *args):
-        """Update the flat elements u * CHUNK on by those of the gradient."""
+        """Emit the update of the flat elements from u * CHUNK on, at most CHUNK; `args` as for `row`, all 1-d."""
         start = u * CHUNK
         lane.width = (args[0].last + 1 - start).least(lane.integer(CHUNK))
         arrays = [array.moved(start) for array in args[: count + 1]]
@@ -105,11 +109,11 @@ def dense(rule) -> Callable:
 
 
 def lazy(rule) -> Callable:
-    """Return the row function for row `rows[u]`, by the gradient's row `u`."""
+    """Return the row function of the lazy update: row rows[u] of weights and states by row u of the gradient."""
     count = len(rule.written)
 
     def row(lane, u, *args):
-        """Update row rows[u] by the gradient's row u."""
+        """Emit the update of row rows[u]; `args` are weights, states, rows, gradient and settings."""
         rows, gradient = args[count : count + 2]
         ahead = _ahead(lane, u, rows)
         step(rule, lane, rows[u], args[:count], lambda j: gradient.row(u, j).load(), args[count + 2 :], ahead)
@@ -118,11 +122,11 @@ def lazy(rule) -> Callable:
 
 
 def replay(rule) -> Callable:
-    """Return the row function for row `rows[u]`: one step without gradient per row of `table` from `since[u]` on."""
+    """Return the row function of deferred updates: row rows[u] by zero-gradient steps table[since[u]:]."""
     count = len(rule.written)
 
     def row(lane, u, *args):
-        """Repeat the missed steps of row rows[u]."""
+        """Emit all missed steps of row rows[u]; `args` are weights, states, rows, since and table."""
         arrays, (rows, since, table) = args[:count], args[count:]
         repeat(rule, lane, rows[u], arrays, since[u], table.last + 1, table)
 
@@ -130,11 +134,14 @@ def replay(rule) -> Callable:
 
 
 def repeat(rule, lane, row, arrays: tuple, start, stop, table) -> None:
-    """Update `row` of `arrays` by one step without gradient per row of `table` from `start` to `stop`."""
+    """Emit the update of `row` of `arrays` in place by zero-gradient steps with rows start to stop - 1 of `table`.
+
+    `table` is [steps, settings]; weights and states stay in registers between the steps.
+    """
     count, numbers = len(rule.written), len(rule.settings(*rule.example))
 
     def again(k, carried: list) -> list:
-        """Return the vectors of weights and states after a step with row k of the table."""
+        """Return the vectors `carried` (weights, then states) after a zero-gradient step with row k of the table."""
         settings = [table[k * numbers + number] for number in range(numbers)]
         vectors = len(carried) // count
         old = [carried[vector::vectors] for vector in range(vectors)]
@@ -142,7 +149,7 @@ def repeat(rule, lane, row, arrays: tuple, start, stop, table) -> None:
         return [lane.numbers.spread(value) for values in zip(*new, strict=True) for value in values]
 
     def block(j, _):
-        """Update block j of the row."""
+        """Emit all steps of the columns of one tile, from column j on."""
         places = [array.row(row, j) for array in arrays]
         old = [value for place in places for value in place.load()]
         new = lane.loop(start, stop, 1, old, again)
@@ -154,15 +161,15 @@ def repeat(rule, lane, row, arrays: tuple, start, stop, table) -> None:
 
 
 def fused(rule) -> Callable:
-    """Return the row function for row `columns[u]`, by the sum over the entries of that column."""
+    """Return the row function of the fused update: row columns[u] by the sum over the entries of that column."""
     count = len(rule.written)
 
     def row(lane, u, *args):
-        """Update row columns[u] by the sum over its entries."""
+        """Emit the update of row columns[u]; `args`: weights, states, columns, segments, rows, values, g, settings."""
         columns, segments, rows, values, g = args[count : count + 5]
 
         def gradient(j) -> list:
-            """Return the sum of the entries for block j as vectors."""
+            """Return the sum of values[k] * g[rows[k]] over the column's entries, as vectors from column j on."""
             return lane.sum_of_rows(segments[u], segments[u + 1], values, rows, g, j)
 
         step(rule, lane, columns[u], args[:count], gradient, args[count + 5 :], _ahead(lane, u, columns))
