@@ -19,24 +19,24 @@ LINE = 64
 
 
 def empty(shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
-    """Return a C-contiguous uninitialised array, as `numpy.empty`."""
+    """Return a C-contiguous uninitialised array that starts at a cache line, else as `numpy.empty`."""
     return _align(np.empty, shape, np.dtype(dtype))
 
 
 def zeros(shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
-    """Return an array of zeros, as `numpy.zeros`: pages of memory are allocated when they are written."""
+    """Return a C-contiguous array of zeros that starts at a cache line; pages of memory are allocated when written."""
     return _align(np.zeros, shape, np.dtype(dtype))
 
 
 def copy(array: np.ndarray, dtype: DTypeLike | None = None) -> np.ndarray:
-    """Return a C-contiguous copy, converted to `dtype` if given."""
+    """Return a C-contiguous copy of `array` that starts at a cache line, converted to `dtype` if given."""
     copied = empty(array.shape, array.dtype if dtype is None else dtype)
     copied[...] = array
     return copied
 
 
 def _align(make: Callable[..., np.ndarray], shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Return an aligned array of this shape within a larger buffer from `make(bytes, uint8)`."""
+    """Return an array of `shape` and `dtype` at a cache line, within a larger buffer from `make(bytes, uint8)`."""
     size = math.prod(shape) * dtype.itemsize
     room = make(size + LINE, np.uint8)
     first = -room.__array_interface__["data"][0] % LINE  # as room.ctypes.data, in a third of its time

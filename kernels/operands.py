@@ -18,9 +18,10 @@ KINDS = {"f": FLOATS, "d": FLOATS[1:], "i": INTEGERS, "l": INTEGERS[1:], "b": NA
 
 
 def check_operands(kernel: "Kernel", args: Sequence[Any], array_type: type[Any] = np.ndarray) -> bool:
-    """Validate dtypes and shapes of a call with arrays of `array_type`. Raises KernelError.
+    """Validate dtypes and shapes of a call's operands against the kernel's declaration.
 
-    Returns whether all arrays are NumPy arrays that are writable and C-contiguous.
+    Raises KernelError if one is wrong. Arrays must have exactly the type `array_type`; scalars are not checked. Returns
+    whether all arrays are NumPy arrays that are aligned, writable and C-contiguous.
     """
     sizes: dict[str, int] = {}
     kinds: dict[str, np.dtype] = {}
@@ -48,7 +49,7 @@ def check_operands(kernel: "Kernel", args: Sequence[Any], array_type: type[Any] 
 
 
 def _refuse_dtype(kernel: "Kernel", name: str, kind: str, dtype: np.dtype, first: np.dtype) -> None:
-    """Raise KernelError: the dtype of operand `name` is not allowed; lists the allowed ones."""
+    """Raise KernelError: operand `name` has `dtype`, not one allowed for `kind`, or not that of `first`."""
     allowed = " or ".join(map(str, KINDS[kind]))
     raise KernelError(
         f"{kernel.name}: {name} is {dtype}; operands of its kind are {allowed}, all the same (the first is {first}). "
@@ -57,7 +58,7 @@ def _refuse_dtype(kernel: "Kernel", name: str, kind: str, dtype: np.dtype, first
 
 
 def _refuse_shape(kernel: "Kernel", name: str, shape: tuple, letter: str, expected: int) -> None:
-    """Raise KernelError: operand `name` has another shape than the letters of its declaration require."""
+    """Raise KernelError: operand `name` has `shape`, but axis `letter` must have length `expected`."""
     raise KernelError(
         f"{kernel.name}: {name} has shape {list(shape)}, but {letter} is {expected} by the operands before it "
         f"({kernel.operands})."

@@ -32,23 +32,23 @@ _A9, _A11, _A13 = np.float32(1 / 9), np.float32(1 / 11), np.float32(1 / 13)
 
 
 def exp_of_negative(x: float) -> float:
-    """Return exp(x) for x <= 0; float32: within 9e-8 of the true value, zero below `EXP_SMALLEST`; NaN stays NaN."""
+    """Return exp(x) for x <= 0; compiled float32: within 9e-8 relative, zero below `EXP_SMALLEST`; NaN stays NaN."""
     return math.exp(x)
 
 
 def log1p_of_unit(u: float) -> float:
-    """Return log(1 + u) for 0 <= u <= 1; float32: within 1.8e-7 of the true value for every normal u; NaN stays NaN."""
+    """Return log(1 + u) for 0 <= u <= 1; compiled float32: within 1.8e-7 relative for normal u; NaN stays NaN."""
     return math.log1p(u)
 
 
 @overload(exp_of_negative, jit_options=_FLAGS)
 def _exp_of_negative(x):  # without type hints: Numba compares its signature with that of the compiled function
-    """Return the implementation of exp(x), x <= 0, for a Numba type: a polynomial of float32, else `math.exp`."""
+    """Return the implementation of `exp_of_negative` for a Numba type: a polynomial for float32, else `math.exp`."""
     if x != types.float32:
         return lambda x: math.exp(x)
 
     def exp32(x):
-        """Return exp(x) of a float32 by a polynomial; 0 below `EXP_SMALLEST`."""
+        """Return exp(x) of a float32 x <= 0 by a polynomial; 0 below `EXP_SMALLEST`."""
         rounded = np.float32(x * _LOG2_E + _ROUND)
         n = rounded - _ROUND
         r = (x - n * _LN2_HIGH) - n * _LN2_LOW
@@ -62,14 +62,12 @@ def _exp_of_negative(x):  # without type hints: Numba compares its signature wit
 
 @overload(log1p_of_unit, jit_options=_FLAGS)
 def _log1p_of_unit(u):
-    """Return the implementation of log(1 + u), 0 <= u <= 1, for a Numba type: a polynomial of float32, else
-    `math.log1p`.
-    """
+    """Return the implementation of `log1p_of_unit` for a Numba type: a polynomial for float32, else `math.log1p`."""
     if u != types.float32:
         return lambda u: math.log1p(u)
 
     def log1p32(u):
-        """Return log(1 + u) of a float32 by a polynomial."""
+        """Return log(1 + u) of a float32 in [0, 1] by a polynomial."""
         s = u / (np.float32(2) + u)
         y = s * s
         p = ((((_A13 * y + _A11) * y + _A9) * y + _A7) * y + _A5) * y + _A3
@@ -80,10 +78,10 @@ def _log1p_of_unit(u):
 
 @intrinsic
 def maximum(typingctx, a, b):
-    """Return the larger of two floats, NaN if either is; unlike `max` it vectorises in a loop."""
+    """Return the larger of two floats in compiled code, NaN if either is; unlike `max` it vectorises in a loop."""
 
     def code(context, builder, signature, args):
-        """Emit a call of LLVM's maximum."""
+        """Emit a call of LLVM's maximum of the two LLVM values `args`; parameters as of Numba's code generators."""
         kind = context.get_value_type(signature.return_type)
         declared = builder.module.declare_intrinsic("llvm.maximum", [kind], ir.FunctionType(kind, [kind, kind]))
         return builder.call(declared, args)

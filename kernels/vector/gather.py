@@ -46,22 +46,29 @@ class Costs:
     """
 
     def __init__(self, lane: Lane, rows: Int, starts: "Array | None", per_row: int) -> None:
+        """Keep the row count and the row pointers `starts` [rows + 1] (None: all rows cost the same) of generated code.
+
+        `per_row` is the cost of a row besides its entries, in entries.
+        """
         self.lane, self.rows, self.starts, self.per_row = lane, rows, starts, per_row
 
     def before(self, row: Int) -> Int:
-        """Return the cost of the rows before this one."""
+        """Emit the cost, in entries, of the rows before `row`; without `starts` their number."""
         if self.starts is None:
             return row
         return self.starts.index(row) - self.starts.index(self.lane.integer(0)) + row * self.per_row
 
     def first(self, part: Int, parts: Int) -> Int:
-        """Return the first row of a part, parts having equal cost as far as whole rows allow; `rows` for the end."""
+        """Emit the first row of part `part` of `parts`, parts of equal cost as far as whole rows allow.
+
+        `rows` if part = parts.
+        """
         if self.starts is None:
             return (self.rows * part).over(parts)
         return self._bisect((self.before(self.rows) * part).over(parts))
 
     def _bisect(self, target: Int) -> Int:
-        """Return the first row before which the cost is `target` or more."""
+        """Emit a binary search: the first row before which the cost is `target` or more."""
         builder, before = self.lane.builder, self.lane.builder.block
         head, inside, after = (builder.append_basic_block(f"rows.{part}") for part in ("head", "body", "after"))
         builder.branch(head)
@@ -82,26 +89,33 @@ class Costs:
 
 @intrinsic(prefer_literal=True)
 def emit(typing_context, name, parts, rows, width, arguments):
-    """Emit the code of `programs[name]` for rows 0 to `rows` of `width` columns, in `parts` parts, one per thread.
+    """Emit, in compiled code, the row function of `programs[name]` for rows 0 to rows - 1 of `width` columns.
 
-    `arguments` is the tuple of its other arguments.
+    The rows are cut into `parts` parts of equal cost, executed on the threads. `arguments` is the tuple of the row
+    function's other arguments. `name` must be a literal: typing fails otherwise.
     """
     if not isinstance(name, types.StringLiteral):
         return None
 
     def generate(context, builder, signature, values):
-        """Emit the loop over the parts, on the threads of the layer."""
+        """Emit the loop over the parts on the layer's threads; return the LLVM value of None.
+
+        Parameters as Numba gives them.
+        """
         program = programs[name.literal_value]
 
         def write(builder, first, count, values):
-            """Emit the loop over parts first to first + count - 1, the share of one thread."""
+            """Emit the loop over parts first to first + count - 1 in one thread's function.
+
+            `values` are (parts, rows, ...).
+            """
             lane = Lane(context, builder, program, values[2])
             operands = operands_of(lane, program, arguments, values[3])
             starts = None if program.starts is None else operands[program.starts]
             parts, cost = Int(lane, values[0]), Costs(lane, Int(lane, values[1]), starts, program.per_row)
 
             def part(number, _):
-                """Emit the rows of one part: those between its bounds of equal cost."""
+                """Emit the rows of part `number`; the second argument is unused."""
                 row = lambda u, _: program.row(lane, u, *operands)  # noqa: E731
                 lane.loop(cost.first(number, parts), cost.first(number + 1, parts), 1, [], row)
 
@@ -131,10 +145,13 @@ made: list = []
 
 @functools.cache
 def _make(name: str) -> Callable:
-    """Compile and return the row loop of the generated code `programs[name]`; cached."""
+    """Return the compiled row loop (parts, rows, width, *arguments) of the code `programs[name]`; cached, also on disk.
+
+    Starts the threading layer, and appends the function to `made`.
+    """
 
     def run(parts, rows, width, *arguments):
-        """Run the rows 0 to `rows` - 1 in `parts` parts."""
+        """Run the row function for rows 0 to rows - 1 of `width` columns in `parts` parts; returns nothing."""
         emit(name, parts, rows, width, arguments)
 
     # Its own name gives it an index of its own on disk: one index for all 850 takes 30 ms to read, for each of them.
@@ -164,56 +181,70 @@ class RowLoop(dict[tuple, Callable]):
         per_row: int = ROW_COST,
         name: str = "",
     ) -> None:
+        """Keep the row function, its cut into tiles, the position of row pointers and the cost of a row.
+
+        Compiles nothing. `name` identifies the code on disk; by default the row function's module and name.
+        """
         super().__init__()
         self.row, self.cut, self.starts, self.per_row = row, cut, starts, per_row
         self.name = name or f"{row.__module__}.{row.__qualname__}"
 
     def run(self, shape: tuple, rows: int, work: int, *arguments: np.ndarray | float) -> None:
-        """Run the row loop on rows 0 to `rows` - 1, on threads if `work` (in multiply-adds) is worth it."""
+        """Run the row function on rows 0 to rows - 1, on several threads if `work` (in multiply-adds) is worth it.
+
+        `shape` is what `cut` takes; shape[0] is the width. Compiles on first use of a shape; arrays are changed as the
+        row function says.
+        """
         parts, choices = share(work, self.name)
         self[shape](parts, rows, shape[0], *arguments)
         if choices is not None:
             choices.ended()
 
     def bind(self, shape: tuple, rows: int, work: int) -> Callable[..., None]:
-        """Return `run` of such calls as a function of the arguments; for little work without the choice of threads."""
+        """Return `run` with shape, rows and work bound, as a function of the arguments.
+
+        Little work always runs serially.
+        """
         if shape[0] and work < LEAST_WORK:
             return functools.partial(self[shape], 1, rows, shape[0])
         return functools.partial(self.run, shape, rows, work)
 
     def __missing__(self, shape: tuple) -> Callable:
+        """Compile, store and return the loop for `shape`; one that does nothing if its width, shape[0], is 0."""
         self[shape] = function = self._function(self.cut(*shape)) if shape[0] else _no_columns
         return function
 
     def _function(self, cut: Cut) -> Callable:
-        """Return the compiled function for a cut."""
+        """Return the compiled function (parts, rows, width, *arguments) for a cut."""
         return _make(self.code(cut))
 
     def code(self, cut: Cut) -> str:
-        """Register the program of a cut and return its name, for `lanes.emit_row` within other compiled functions."""
+        """Register the row function with a cut in `lanes.programs`.
+
+        Return its key, for `lanes.emit_row` in compiled code.
+        """
         name = f"{self.name} {cut} {self.starts} {self.per_row} {self.digest}"
         lanes.programs[name] = lanes.Program(self.row, cut, self.starts, self.per_row)
         return name
 
     @functools.cached_property
     def digest(self) -> str:
-        """Return the digest of the sources: those of lanes, and everything that the row function refers to."""
+        """Return a 16-digit hash of the sources: this module's and everything that the row function refers to."""
         texts = digest_of(self.row) + digest_of_files(__name__)
         return hashlib.sha256(texts.encode()).hexdigest()[:16]
 
 
 def has_compiled_loops() -> bool:
-    """Return whether the disk has compiled code of a row loop, of this version or an earlier one."""
+    """Return whether the cache folder on disk has compiled code of any row loop, of this version or an earlier one."""
     return any(Path(CodeCache(work_of).cache_path).glob(f"{__name__}.*.nbc"))
 
 
 def _no_columns(parts: int, rows: int, width: int, *arguments: np.ndarray | float) -> None:
-    """Stand in for the compiled sum of rows without columns, of which there is nothing to add."""
+    """Do nothing, in place of a compiled loop, for rows without columns."""
 
 
 def work_of(entries: int, width: int, rows: int = 0) -> int:
-    """Return the work of a row loop in multiply-adds, as `threads.is_serial` counts them, for `entries` of `width`
-    columns.
+    """Return the work of summing `entries` entries of `width` columns in `rows` rows, in multiply-adds of `is_serial`.
 
     Measured on one core of an EPYC 9004, 31,000 entries in 1,024 rows, of N = 1, 16, 64: 15, 26, 75 us; by this 12, 29,
     82. In 7,000 columns: 30, 42 us with N = 1, 16; by this 25, 42.

@@ -58,7 +58,7 @@ class Program(NamedTuple):
     per_row: int = 1
 
     def names(self, count: int) -> list[str]:
-        """Return names for `count` arguments of the row function; numbered if it names fewer."""
+        """Return names for `count` arguments of the row function: its own, or "argument 3" beyond these."""
         _, _, *parameters = inspect.signature(self.row).parameters.values()
         known = [each.name for each in parameters if each.kind is not each.VAR_POSITIONAL]
         return known + [f"argument {number}" for number in range(len(known), count)]
@@ -72,6 +72,10 @@ class Lane:
     """Code generation for a row: the builder, the current tile, and the row's width."""
 
     def __init__(self, context: Any, builder: ir.IRBuilder, program: Program, width: ir.Value) -> None:
+        """Start code generation of `program` at the builder's position, for rows of `width` columns (an LLVM int64).
+
+        Uses the cut's last tile until `use` is called.
+        """
         self.context, self.builder, self.cut = context, builder, program.cut
         self.name = f"{program.row.__module__}.{program.row.__qualname__}"
         self.width = Int(self, width)
@@ -81,22 +85,22 @@ class Lane:
         self.use(self.cut.rest)
 
     def use(self, tile: Tile) -> None:
-        """Use this tile for the following code."""
+        """Make `tile` the current tile and drop mask and edge; emits nothing."""
         self.tile = tile
         self.vector = self.vector_of(self.element)
         self.mask: Any = None
         self.edge: Int | None = None
 
     def vector_of(self, element: ir.Type) -> ir.Type:
-        """Return the vector type with one element per lane of the tile."""
+        """Return the LLVM vector type with one `element` per lane of the tile; `element` itself for one lane."""
         return ir.VectorType(element, self.tile.lanes) if self.tile.lanes > 1 else element
 
     def declare(self, name: str, result: ir.Type, *arguments: ir.Type) -> ir.Function:
-        """Return the LLVM function `name`, declared on first use."""
+        """Return the LLVM function `name` with these result and argument types, declared in the module on first use."""
         return cgutils.get_or_insert_function(self.builder.module, ir.FunctionType(result, arguments), name)
 
     def spread(self, scalar: ir.Value) -> ir.Value:
-        """Return a vector with the scalar in every lane."""
+        """Emit a vector with `scalar` in every lane; the scalar itself for a tile of one lane."""
         if self.tile.lanes == 1:
             return scalar
         undefined = ir.Constant(self.vector_of(scalar.type), ir.Undefined)
@@ -104,19 +108,19 @@ class Lane:
         return self.builder.shuffle_vector(first, undefined, self._numbers(I32, [0] * self.tile.lanes))
 
     def _numbers(self, kind: ir.Type, numbers: Iterable[int]) -> ir.Constant:
-        """Return the LLVM constant vector of elements `kind` with these integers, one for each lane."""
+        """Return the LLVM constant vector of type `kind` with these integers, one for each lane."""
         return ir.Constant(self.vector_of(kind), list(numbers))
 
     def integer(self, number: int) -> Int:
-        """Return `number` as a constant of 64 bits in the code of this lane."""
+        """Return `number` as an int64 constant of generated code."""
         return Int(self, I64(number))
 
     def float(self, value: ir.Value) -> Float:
-        """Return a value as a `Float` of formulas."""
+        """Return an LLVM value, scalar or vector, as a `Float` that formulas can use."""
         return Float(self.numbers, value)
 
     def number(self, number: Scalar) -> Float:
-        """Return `number` as a constant of the element type, not spread over the lanes."""
+        """Return `number` as a constant `Float` of the element type, a scalar."""
         return self.float(ir.Constant(self.element, float(number)))
 
     def zeros(self) -> ir.Constant:
@@ -124,24 +128,27 @@ class Lane:
         return ir.Constant(self.vector, 0.0 if self.tile.lanes == 1 else [0.0] * self.tile.lanes)
 
     def _edge(self, columns: Int) -> None:
-        """Create the mask of the tile's last vector, which has `columns` columns."""
+        """Emit the mask of the tile's last vector, in which only the first `columns` lanes are used.
+
+        Nothing if not masked.
+        """
         if self.tile.masked:
             self.edge = columns
             numbers = self._numbers(I64, range(self.tile.lanes))
             self.mask = self.builder.icmp_signed("<", numbers, self.spread(columns.value))
 
     def columns(self) -> Int:
-        """Return the number of columns that a load or store of the tile accesses."""
+        """Return the number of columns that a load or store of the current tile accesses."""
         tile = self.tile
         if self.edge is None:
             return self.integer(tile.width)
         return self.edge + (tile.vectors - 1) * tile.lanes
 
     def blocks(self, body: Callable[[Int, list], list | None], carried: list | None = None) -> list:
-        """Emit `carried = body(j, carried)` for the first column `j` of each tile of the row; return the last
-        `carried`.
+        """Emit `carried = body(j, carried)` for the first column `j` of each tile of the row.
 
-        `carried` is a list of `Float`s and may be omitted.
+        Return the last `carried`. `carried` is a list of `Float`s and may be omitted. Changes the current tile; the row
+        must not be empty.
         """
         carried, start, full = carried or [], Int(self, I64(0)), self.cut.full
         if full is not None:
@@ -159,10 +166,10 @@ class Lane:
     def spans(
         self, start: Int, stop: Int, vectors: int, body: Callable[[Int, list], list | None], carried: list | None = None
     ) -> list:
-        """Emit `carried = body(j, carried)` for columns `j` from start to stop, `vectors` (a power of two) vectors at a
-        time.
+        """Emit `carried = body(j, carried)` for columns j from start to stop, `vectors` vectors at a time, then fewer.
 
-        Then with half as many and so on, at last with one masked vector. Returns the last `carried`.
+        `vectors` is a power of two, halved for the rest; the last step is one masked vector. Returns the last
+        `carried`, a list of `Float`s; changes the current tile.
         """
         carried, lanes, bits = carried or [], self.cut.rest.lanes, self.bits
         while vectors:
@@ -177,17 +184,17 @@ class Lane:
         return carried
 
     def sum(self, start: Int, stop: Int, term: Callable[[Int], tuple], last: Int) -> list[Float]:
-        """Emit the sum over k from start to stop of scale * row, for each vector of the tile.
+        """Emit the sum over k from start to stop - 1 of scale * row.
 
-        `term(k)` returns (scale, row): a `Float` (None: 1) and a `Row`. Rows outside the cache are prefetched, up to
-        entry `last`.
-        Entries are added to `unroll` separate sums, which are added at the end.
+        Return one vector of sums for each vector of the tile. `term(k)` returns (scale, row): a `Float` (None: 1) and a
+        `Row`. Rows outside the cache are prefetched, up to entry `last`. Entries go to `unroll` separate sums, which
+        are added at the end.
         """
         unroll, vectors = self.tile.unroll, self.tile.vectors
         ahead = self._ahead(stop, last) if self.cut.far_rows else None
 
         def entries(k: Int, sums: list[Float], count: int) -> list[Float]:
-            """Add entries k to k + count - 1, each to a sum of its own, and return the sums."""
+            """Return the sums after entries k to k + count - 1, each added to its own group of vectors."""
             added = []
             for number in range(count):
                 at = k + number
@@ -211,23 +218,24 @@ class Lane:
     def sum_of_rows(
         self, start: Int, stop: Int, scales: Array | None, rows: Array, table: Array, j: Int
     ) -> list[Float]:
-        """Emit the sum over k from start to stop of scales[k] * table[rows[k]] from column j on, for each vector.
+        """Emit the sum over k from start to stop - 1 of scales[k] * table[rows[k]] from column j on.
 
-        Without `scales` they count as 1. Rows of one number are gathered, many at a time, unless they are prefetched:
-        on one core of a Xeon 0.41 ns an entry instead of 0.6, of 300 in a row and 3,000 columns.
+        Return its vectors. Without `scales` they count as 1. Rows of one number are gathered, many at a time, unless
+        they are prefetched: on one core of a Xeon 0.41 ns an entry instead of 0.6, of 300 in a row and 3,000 columns.
         """
         if self.cut.width == 1 and gathers() and not (self.cut.far_rows or self.cut.head):
             return [self._sum_gathered(start, stop, scales, rows, table)]
 
         def term(k: Int) -> tuple[Float | None, Row]:
-            """Return scale and row of entry k."""
+            """Return (scale or None, row) of entry k."""
             return None if scales is None else scales.number(k), table.row(rows.index(k), j)
 
         return self.sum(start, stop, term, rows.last)
 
     def _sum_gathered(self, start: Int, stop: Int, scales: Array | None, rows: Array, table: Array) -> Float:
-        """Emit the sum over k of scales[k] * table[rows[k]] of a table of one column: vectors of entries, then single
-        ones.
+        """Emit the sum over k of scales[k] * table[rows[k]] for a table of one column; return it as a scalar.
+
+        Gathers vectors of entries first, then single entries.
         """
         tile, nought = self.tile, self.integer(0)
         vector = Tile(self.bits, GATHERED * 8 // self.bits, 1, masked=False)
@@ -235,7 +243,7 @@ class Lane:
         sums = [self.float(self.zeros())] * GATHERS
 
         def entries(k: Int, sums: list[Float]) -> list[Float]:
-            """Add a vector of entries to each sum."""
+            """Return the sums, each plus one gathered vector of entries from k on."""
             added = []
             for number, one in enumerate(sums):
                 at = k + number * vector.lanes
@@ -254,19 +262,17 @@ class Lane:
         self.use(tile)
 
         def entry(k: Int, sums: list[Float]) -> list[Float]:
-            """Return the sums with the row of `table` that entry `k` names added, times its scale if there are
-            scales.
-            """
+            """Return the sums plus the scaled row of entry k."""
             scale = None if scales is None else scales.number(k)
             return self._add(scale, table.row(rows.index(k), nought).load(), sums)
 
         return self.loop(start, stop, 1, [total], entry)[0]
 
     def _head(self, start: Int, stop: Int, term: Callable) -> tuple[list[Float], Int]:
-        """Emit the sum of the first `cut.head` entries without a branch, for short rows whose lengths are
-        unpredictable.
+        """Emit the sum of the first `cut.head` entries without a branch.
 
-        There must be at least one entry; missing ones are zero times zero.
+        Return (sums, first entry that is not included). For short rows of unpredictable length. There must be at least
+        one entry; missing ones count as zero times zero. With head 0 nothing is emitted.
         """
         zeros = [self.float(self.zeros())] * self.tile.vectors
         if not self.cut.head:
@@ -283,13 +289,13 @@ class Lane:
         return sums, (start + self.cut.head).least(stop)
 
     def _ahead(self, stop: Int, last: Int) -> Int:
-        """Return the number of entries to prefetch ahead: 0 in the last rows, where there may be no such entry."""
+        """Emit how many entries ahead to prefetch: 0 if stop + ahead exceeds `last`, the last entry of all rows."""
         ahead = self.integer(self.tile.ahead)
         there = self.builder.icmp_signed("<=", (stop + ahead).value, last.value)
         return Int(self, self.builder.select(there, ahead.value, I64(0)))
 
     def _add(self, scale: Float | None, vectors: list[Float], sums: list[Float]) -> list[Float]:
-        """Return the sums plus scale * vectors."""
+        """Return the vectors sums + scale * vectors; scale None counts as 1."""
         pairs = zip(vectors, sums, strict=True)
         if scale is None:
             return [total + vec for vec, total in pairs]
@@ -297,7 +303,10 @@ class Lane:
         return [scale.times_plus(vec, total) for vec, total in pairs]
 
     def loop(self, start: Int, stop: Int, step: int, carried: list[Float], body: Callable) -> list[Float]:
-        """Emit `for k in range(start, stop, step): carried = body(k, carried)`; return the last `carried`."""
+        """Emit `for k in range(start, stop, step): carried = body(k, carried)`; return the last `carried`.
+
+        `carried` is a list of `Float`s that the loop passes on; `body` runs once, while code is generated.
+        """
         builder, before = self.builder, self.builder.block
         head, inside, after = (builder.append_basic_block(f"lanes.{part}") for part in ("head", "body", "after"))
         builder.branch(head)
@@ -318,13 +327,13 @@ class Lane:
         return [self.float(phi) for phi in phis]
 
     def prefetch(self, pointer: ir.Value) -> None:
-        """Emit a prefetch of the cache line at `pointer`."""
+        """Emit a prefetch of the cache line at the LLVM address `pointer`, for reading, into all levels."""
         function = self.declare("llvm.prefetch.p0", ir.VoidType(), I8.as_pointer(), I32, I32, I32)
         at = self.builder.bitcast(pointer, I8.as_pointer())
         self.builder.call(function, [at, I32(0), I32(3), I32(1)])
 
     def total(self, vectors: list[Float]) -> Float:
-        """Return the sum over all columns of the tile as a scalar, by adding halves."""
+        """Emit the sum over all columns of the tile, masked lanes left out; return it as a scalar `Float`."""
         vectors = list(vectors)
         if self.mask is not None:
             kept = self.builder.select(self.mask, vectors[-1].value, self.zeros())
@@ -341,21 +350,25 @@ class Lane:
 
 
 def operands_of(lane: Lane, program: Program, kinds: Any, values: ir.Value) -> list:
-    """Return stand-ins for the arguments of the row function, which are passed as a tuple."""
+    """Return stand-ins (`Array`, `Float`, `Int`) for the row function's arguments, given as one LLVM tuple `values`.
+
+    `kinds` are their Numba types.
+    """
     parts = cgutils.unpack_tuple(lane.builder, values) if len(kinds) else ()
     return [argument(lane, *each) for each in zip(kinds, parts, program.names(len(kinds)), strict=True)]
 
 
 @intrinsic(prefer_literal=True)
 def emit_row(typing_context: Any, name: Any, u: Any, width: Any, arguments: Any) -> Any:
-    """Emit the code of `programs[name]` for row `u` of `width` columns; `arguments` is the tuple of its other
-    arguments.
+    """Emit, in compiled code, the row function of `programs[name]` for row `u` of `width` columns.
+
+    `arguments` is the tuple of its other arguments. `name` must be a literal: typing fails otherwise. Returns nothing.
     """
     if not isinstance(name, types.StringLiteral):
         return None
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        """Emit the code of the row."""
+        """Emit the code of the row; return the LLVM value of None; parameters as Numba gives them."""
         program = programs[name.literal_value]
         lane = Lane(context, builder, program, values[2])
         program.row(lane, Int(lane, values[1]), *operands_of(lane, program, arguments, values[3]))
@@ -371,10 +384,13 @@ _I8, _I32 = ir.IntType(8), ir.IntType(32)
 
 @intrinsic
 def prefetch(typing_context, array, place):
-    """`prefetch(array, place)`: fetch the cache line of that element. Nothing is read, so any place is harmless."""
+    """Fetch the cache line of element `place` (uint64) of a 1-d or flat array, in compiled code.
+
+    Nothing is read, so a place out of range is harmless.
+    """
 
     def generate(context, builder, signature, values):
-        """Emit LLVM's prefetch of the element."""
+        """Emit LLVM's prefetch of the element's address; return the LLVM value of None."""
         data = context.make_array(signature.args[0])(context, builder, values[0]).data
         arguments = (_I8.as_pointer(), _I32, _I32, _I32)
         function = cgutils.get_or_insert_function(

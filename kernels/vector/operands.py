@@ -34,34 +34,37 @@ class Int:
     value: ir.Value
 
     def _binary(self, operation: str, other: "Int | int") -> "Int":
-        """Emit the LLVM instruction `operation` on this integer and `other`; return its result."""
+        """Emit the LLVM instruction `operation`, such as "add", on this integer and `other`; return its result."""
         other = other.value if isinstance(other, Int) else I64(other)
         return Int(self.lane, getattr(self.lane.builder, operation)(self.value, other))
 
     def __add__(self, other: "Int | int") -> "Int":
+        """Emit the sum of two integers."""
         return self._binary("add", other)
 
     def __sub__(self, other: "Int | int") -> "Int":
+        """Emit the difference of two integers."""
         return self._binary("sub", other)
 
     def __mul__(self, other: "Int | int") -> "Int":
+        """Emit the product of two integers."""
         return self._binary("mul", other)
 
     def over(self, other: "Int") -> "Int":
-        """Return the quotient, rounded down; both are non-negative."""
+        """Emit the quotient, rounded down; both integers must be non-negative."""
         return self._binary("sdiv", other)
 
     def rounded_down(self, step: int) -> "Int":
-        """Return the largest multiple of `step`, a power of two, that is at most this non-negative integer."""
+        """Emit the largest multiple of `step`, a power of two, that is at most this non-negative integer."""
         return self._binary("and_", -step)
 
     def least(self, other: "Int") -> "Int":
-        """Emit the smaller of this integer and `other`, compared with sign."""
+        """Emit the smaller of this integer and `other`, compared as signed."""
         smaller = self.lane.builder.icmp_signed("<", self.value, other.value)
         return Int(self.lane, self.lane.builder.select(smaller, self.value, other.value))
 
     def to_float(self) -> Float:
-        """Return the nearest float of the lane's type."""
+        """Emit the conversion to the nearest float of the lane's element type."""
         return self.lane.float(self.lane.builder.sitofp(self.value, self.lane.element))
 
 
@@ -73,7 +76,7 @@ class Vectors(Backend):
         self.lane = lane
 
     def _alike(self, *numbers: Float | float) -> list[ir.Value]:
-        """Return values of one type: vectors if one of them is one."""
+        """Return the numbers as LLVM values of one type: all spread to vectors if one of them is a vector."""
         constant = self.lane.element
         values = [n.value if isinstance(n, Float) else ir.Constant(constant, float(n)) for n in numbers]
         if any(map(_is_vector, values)):
@@ -81,7 +84,7 @@ class Vectors(Backend):
         return values
 
     def arithmetic(self, sign: str, one: Float | float, other: Float | float) -> Float:
-        """Emit one instruction: the result of `one` sign `other`, sign one of + - * /."""
+        """Emit one instruction: `one` sign `other`, sign one of + - * /."""
         return Float(self, getattr(self.lane.builder, INSTRUCTIONS[sign])(*self._alike(one, other)))
 
     def compared(self, sign: str, one: Float | float, other: Float | float) -> Truth:
@@ -89,13 +92,11 @@ class Vectors(Backend):
         return Truth(self, self.lane.builder.fcmp_ordered(sign, *self._alike(one, other)))
 
     def chosen(self, condition: Truth, one: Float | float, other: Float | float) -> Float:
-        """Emit the choice of `one` where the condition is true and `other` elsewhere; scalars are spread over the
-        lanes.
-        """
+        """Emit the choice, lane by lane, of `one` where the condition is true, else `other`."""
         return Float(self, self.lane.builder.select(condition.value, *self._alike(one, other)))
 
     def called(self, function: str, *arguments: Float | float) -> Float:
-        """Emit a call of LLVM's function."""
+        """Emit a call of LLVM's function for `function`: sqrt, fabs, copysign or fma."""
         values = self._alike(*arguments)
         kind, bits = values[0].type, self.lane.bits
         suffix = f"v{kind.count}f{bits}" if _is_vector(values[0]) else f"f{bits}"
@@ -104,11 +105,11 @@ class Vectors(Backend):
         return Float(self, self.lane.builder.call(declared, values))
 
     def spread(self, number: Float) -> Float:
-        """Return the number in every lane of the tile."""
+        """Return the number in every lane of the tile; a vector is returned unchanged."""
         return number if _is_vector(number.value) else Float(self, self.lane.spread(number.value))
 
     def masked(self, number: Float, bits: ir.Value) -> Float:
-        """Return the number, or zero if the integer `bits` of its size is zero and not all ones."""
+        """Emit the number, or zero if the integer `bits` of its size is zero; `bits` must be zero or all ones."""
         builder, kind = self.lane.builder, bits.type
         if _is_vector(number.value):
             bits = self.lane.spread(bits)
@@ -118,7 +119,7 @@ class Vectors(Backend):
 
 
 def _is_vector(value: ir.Value) -> bool:
-    """Return whether a value is a vector."""
+    """Return whether an LLVM value is a vector."""
     return isinstance(value.type, ir.VectorType)
 
 
@@ -135,19 +136,19 @@ class Row:
     """Part of the debug build: writes the check that the tile's columns are within the array."""
 
     def _parts(self) -> Iterable[tuple[ir.Value, bool]]:
-        """Yield the address of each vector of the tile, and whether it is masked."""
+        """Yield (address, whether masked) of each vector of the current tile."""
         lane, tile = self.lane, self.lane.tile
         for number in range(tile.vectors):
             at = lane.builder.gep(self.pointer, [I64(number * tile.lanes)])
             yield lane.builder.bitcast(at, lane.vector.as_pointer()), tile.masked and number == tile.vectors - 1
 
     def load(self) -> list[Float]:
-        """Load the tile's vectors; lanes beyond the edge are zero."""
+        """Emit the loads of the tile's vectors and return them; lanes beyond the edge are zero."""
         self.check("load")
         return [self.lane.float(self._load(pointer, masked)) for pointer, masked in self._parts()]
 
     def _load(self, pointer: ir.Value, masked: bool) -> ir.Value:
-        """Emit the load of one vector."""
+        """Emit the load of one vector at `pointer`; masked lanes are not read and are zero."""
         lane = self.lane
         if not masked:
             value = lane.builder.load(pointer)
@@ -158,7 +159,7 @@ class Row:
         return lane.builder.call(function, [pointer, I32(lane.bits // 8), lane.mask, lane.zeros()])
 
     def store(self, vectors: list[Float]) -> None:
-        """Store the tile's vectors; lanes beyond the edge are not written."""
+        """Emit the stores of the tile's `vectors` to the row; lanes beyond the edge are not written."""
         self.check("store")
         lane = self.lane
         for (pointer, masked), vec in zip(self._parts(), vectors, strict=True):
@@ -170,7 +171,7 @@ class Row:
                 lane.builder.store(vec.value, pointer).align = lane.bits // 8
 
     def prefetch(self) -> None:
-        """Prefetch every cache line of the tile."""
+        """Emit a prefetch of every cache line of the tile."""
         for offset in range(0, self.lane.tile.width, LINE * 8 // self.lane.bits):
             self.lane.prefetch(self.lane.builder.gep(self.pointer, [I64(offset)]))
 
@@ -179,6 +180,10 @@ class Array:
     """An array argument: elements by `a[k]`, rows of a two-dimensional one by `a.row(r, j)`."""
 
     def __init__(self, lane: "Lane", kind: types.Array, value: ir.Value, name: str) -> None:
+        """Read address and lengths of a Numba array argument of type `kind` from its LLVM value.
+
+        `name` is used in bounds-check messages.
+        """
         struct = lane.context.make_array(kind)(lane.context, lane.builder, value)
         self.lane, self.kind, self.data, self.name = lane, kind, struct.data, name
         lengths = [Int(lane, length) for length in cgutils.unpack_tuple(lane.builder, struct.shape)]
@@ -187,26 +192,33 @@ class Array:
         self.rows = lengths[0] if len(lengths) > 1 else lane.integer(1)
 
     def _pointer(self, k: Int) -> ir.Value:
-        """Return the address of element `k`."""
+        """Emit the address of element `k`, counted in C order."""
         return self.lane.builder.gep(self.data, [k.value])
 
     def _check(self, verb: str, place: Int, count: Int, length: Int) -> None:
-        """Emit the bounds check of `count` elements from `place` on."""
+        """Emit the bounds check that elements place to place + count - 1 are within `length`.
+
+        `verb` goes into the message.
+        """
         lane, what = self.lane, f"{self.lane.name}: {verb} of {self.name}"
         bounds.require(lane.context, lane.builder, place.value, count.value, length.value, what)
 
     def _check_element(self, verb: str, k: Int) -> None:
-        """Emit the bounds check of an element in the debug build."""
+        """Emit the bounds check of element `k`; nothing unless bounds checks are on."""
         if bounds.is_on():
             self._check(verb, k, self.lane.integer(1), self.rows * self.columns)
 
     def _check_row(self, verb: str, r: Int, j: Int) -> None:
-        """Emit the bounds checks of a row and of the tile's columns."""
+        """Emit the bounds checks of row `r` and of the tile's columns from `j` on.
+
+        Nothing unless bounds checks are on.
+        """
         if bounds.is_on():
             self._check(f"{verb} of a row", r, self.lane.integer(1), self.rows)
             self._check(f"{verb} of columns", j, self.lane.columns(), self.columns)
 
     def __getitem__(self, k: Int) -> Int | Float:
+        """Emit the load of element `k`: a `Float`, or an `Int` widened to 64 bits without sign."""
         builder = self.lane.builder
         self._check_element("load", k)
         loaded = builder.load(self._pointer(k))
@@ -217,51 +229,55 @@ class Array:
         return Int(self.lane, loaded)
 
     def index(self, k: Int) -> Int:
-        """Return element `k` of an array of integers. Raises TypeError if they are floats."""
+        """Emit the load of element `k` of an array of integers. Raises TypeError if its dtype is float."""
         if not isinstance(found := self[k], Int):
             raise TypeError(f"{self.name} has floating-point elements; expected integers.")
         return found
 
     def number(self, k: Int) -> Float:
-        """Return element `k` of an array of floats. Raises TypeError if they are integers."""
+        """Emit the load of element `k` of an array of floats. Raises TypeError if its dtype is integer."""
         if not isinstance(found := self[k], Float):
             raise TypeError(f"{self.name} has integer elements; expected floats.")
         return found
 
     def __setitem__(self, k: Int, number: Float) -> None:
+        """Emit the store of the scalar `number` in element `k`."""
         self._check_element("store", k)
         self.lane.builder.store(number.value, self._pointer(k))
 
     def mark(self, k: Int) -> None:
-        """Set element `k` of an array of bytes to 1."""
+        """Emit the store of 1 in element `k` of an array of uint8."""
         self._check_element("store", k)
         self.lane.builder.store(ir.Constant(ir.IntType(8), 1), self._pointer(k))
 
     def moved(self, start: Int) -> "Array":
-        """Return the one-dimensional array from element `start` on."""
+        """Return the one-dimensional array from element `start` on, over the same memory."""
         other = copy.copy(self)
         other.data, other.columns = self._pointer(start), self.columns - start
         return other
 
     def flat(self) -> "Array":
-        """Return all elements as one row."""
+        """Return all elements as one row, over the same memory."""
         other = copy.copy(self)
         other.rows, other.columns = self.lane.integer(1), self.rows * self.columns
         return other
 
     def bytes_at(self, k: Int, count: Int) -> ir.Value:
-        """Return the address of `count` bytes from `k` on, of an array of bytes."""
+        """Return the address of `count` bytes from `k` on, of an array of uint8, bounds-checked if checks are on."""
         if bounds.is_on():
             self._check("load of bytes", k, count, self.rows * self.columns)
         return self._pointer(k)
 
     def row(self, r: Int, j: Int) -> Row:
-        """Return row `r` from column `j` on; rows are as wide as the lane's, but for an array of one row."""
+        """Return the `Row` at row `r` from column `j` on.
+
+        Rows are as wide as the lane's, except in an array of one row.
+        """
         pointer = self._pointer(r * (self.lane.cut.width or self.columns) + j)
         return Row(self.lane, pointer, functools.partial(self._check_row, r=r, j=j))
 
     def indices_at(self, k: Int) -> ir.Value:
-        """Load the vector of indices from element `k` on."""
+        """Emit the load of a vector of indices from element `k` on, one for each lane."""
         lane, lanes = self.lane, self.lane.tile.lanes
         bits = self.lane.context.get_value_type(self.kind.dtype).width
         kind = ir.VectorType(ir.IntType(bits), lanes)
@@ -273,7 +289,7 @@ class Array:
         return loaded
 
     def gathered(self, indices: ir.Value) -> Float:
-        """Load the elements at a vector of indices."""
+        """Emit the gather of the elements at a vector of indices, one for each lane."""
         lane, lanes = self.lane, self.lane.tile.lanes
         if bounds.is_on():
             self._check_gathered(indices)
@@ -299,7 +315,10 @@ class Array:
 
 
 def argument(lane: "Lane", kind: types.Type, value: ir.Value, name: str) -> Array | Float | Int:
-    """Return the stand-in for an argument; floats are converted to the lane's type."""
+    """Return the stand-in for an argument: `Array`, `Float` or `Int` by its Numba type `kind`.
+
+    Floats are converted to the lane's element type, other scalars to int64. `name` is used in messages.
+    """
     if isinstance(kind, types.Array):
         return Array(lane, kind, value, name)
     if isinstance(kind, types.Float):

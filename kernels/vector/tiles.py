@@ -20,7 +20,10 @@ IN_FLIGHT = 8
 
 @functools.cache
 def features() -> frozenset[str]:
-    """Return the vector extensions that Numba compiles for on this machine."""
+    """Return the vector extensions that Numba compiles for, such as "avx2"; cached.
+
+    From Numba's CPU_FEATURES setting, else those of this processor.
+    """
     if config.CPU_FEATURES is not None:
         return frozenset(entry[1:] for entry in config.CPU_FEATURES.split(",") if entry.startswith("+"))
     host_features = llvmlite.binding.get_host_cpu_features()
@@ -35,7 +38,7 @@ def register_bytes() -> int:
 
 @functools.cache
 def most_vectors() -> int:
-    """Return the number of sums that fit the registers besides the other values of a loop."""
+    """Return the number of vectors of sums that a loop keeps in registers: 16 with AVX-512, else 8."""
     return 16 if "avx512f" in features() else 8
 
 
@@ -52,22 +55,22 @@ class Tile:
 
     @property
     def width(self) -> int:
-        """Number of columns of a full tile: lanes of a vector times vectors."""
+        """Return the number of columns of a full tile: lanes of a vector times vectors."""
         return self.lanes * self.vectors
 
     @property
     def lines(self) -> int:
-        """Cache lines of a full tile."""
+        """Return the number of cache lines of a full tile, rounded up."""
         return -(-self.width * self.bits // (8 * LINE))
 
     @property
     def ahead(self) -> int:
-        """Entries between a prefetch and its use, for some hundred lines in flight."""
+        """Return how many entries lie between a prefetch and its use, 8 to 48: some 100 lines are then in flight."""
         return min(48, max(8, 128 // self.lines))
 
     @property
     def unroll(self) -> int:
-        """Entries summed in parallel, so that enough sums are in flight."""
+        """Return how many entries are summed in parallel, so that enough sums are in flight."""
         return max(1, IN_FLIGHT // self.vectors)
 
 
@@ -88,28 +91,28 @@ class Cut:
 
     @property
     def width(self) -> int:
-        """Columns of the rows if all that are cut so have as many, else 0: a constant spares a multiplication."""
+        """Return the columns of a row if all rows of this cut have as many, else 0: a constant saves a product."""
         return self.rest.width if self.full is None and not self.rest.masked else 0
 
 
 def full_lanes(bits: int) -> int:
-    """Return the elements of a register."""
+    """Return the number of elements of `bits` bits in a vector register."""
     return register_bytes() * 8 // bits
 
 
 @functools.cache
 def gathers() -> bool:
-    """Return whether the processor has an instruction that loads a register from many places, with masks: AVX-512."""
+    """Return whether the processor has masked gather instructions of AVX-512."""
     return {"avx512f", "avx512vl"} <= features()
 
 
 def widest(bits: int) -> int:
-    """Return the columns of the widest tile."""
+    """Return the number of columns of the widest tile, for elements of `bits` bits."""
     return full_lanes(bits) * most_vectors()
 
 
 def tile_for(width: int, bits: int) -> Tile:
-    """Return the tile for `width` columns, 1 to `widest(bits)`: the narrowest vectors that hold them."""
+    """Return the tile for `width` columns, 1 to `widest(bits)`, with the narrowest vectors that hold them."""
     lanes = full_lanes(bits)
     while lanes // 2 >= width:
         lanes //= 2
@@ -118,8 +121,9 @@ def tile_for(width: int, bits: int) -> Tile:
 
 
 def cut_sums(width: int, itemsize: int, far_rows: bool = False, far_state: bool = False, head: int = 0) -> Cut:
-    """Return the cut for sums over a row's entries: as many columns as possible in registers, since entries are read
-    per tile.
+    """Return the cut of `width` columns for sums over entries: as many columns as possible in registers.
+
+    Entries are read once per tile. `far_rows`, `far_state` and `head` are the fields of `Cut`.
     """
     bits = 8 * itemsize
     most = widest(bits)
@@ -128,7 +132,10 @@ def cut_sums(width: int, itemsize: int, far_rows: bool = False, far_state: bool 
 
 
 def cut_elements(width: int, itemsize: int, far_state: bool = False) -> Cut:
-    """Return the cut for elementwise work: vectors, and a masked one for the rest, the same for every wide row."""
+    """Return the cut of `width` columns for elementwise work: single vectors and a masked one for the rest.
+
+    It is the same for every row wider than a vector.
+    """
     bits = 8 * itemsize
     lanes = full_lanes(bits)
     if width <= lanes:
@@ -137,7 +144,7 @@ def cut_elements(width: int, itemsize: int, far_state: bool = False) -> Cut:
 
 
 def cut_neighbours(itemsize: int) -> Cut:
-    """Return the cut for adjacent elements of which some are omitted (`where_marked`)."""
+    """Return the cut for adjacent elements of which some are skipped (`where_marked`): one masked vector."""
     bits = 8 * itemsize
     return Cut(None, Tile(bits, full_lanes(bits), 1, masked=True))
 
@@ -148,7 +155,7 @@ USUAL_CACHES = {2: 2**20, 3: 16 * 2**20}
 
 @functools.cache
 def cache_bytes(level: int) -> int:
-    """Return the bytes of this machine's cache of a level, from Linux, elsewhere a usual size."""
+    """Return the bytes of this machine's cache of level 2 or 3, from Linux, else a usual size; cached."""
     for index in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
         size = (index / "size").read_text().strip()
         if (index / "level").read_text().strip() == str(level) and size.endswith("K"):
@@ -157,11 +164,12 @@ def cache_bytes(level: int) -> int:
 
 
 def is_far(bytes_operand: int, bytes_row: int = 2 * LINE) -> bool:
-    """Return whether rows of an operand that a sum gathers should be prefetched, since it exceeds a core's cache.
+    """Return whether rows that a sum gathers should be prefetched, since the operand exceeds a core's cache.
 
-    Measured on one core of an EPYC 9005, rows of 128 to 1024 bytes: 10 to 25 % faster from the shared cache, up to 40 %
-    from memory; up to 20 % slower within a core's cache. A row of one cache line gains 25 % from memory and nothing
-    from the shared cache; shorter ones never gain, since the processor itself looks as many entries ahead.
+    `bytes_operand` is the size of the operand, `bytes_row` of one row. Measured on one core of an EPYC 9005, rows of
+    128 to 1024 bytes: 10 to 25 % faster from the shared cache, up to 40 % from memory; up to 20 % slower within a
+    core's cache. A row of one cache line gains 25 % from memory and nothing from the shared cache; shorter ones never
+    gain, since the processor itself looks as many entries ahead.
     """
     if bytes_row < LINE:
         return False
@@ -170,7 +178,10 @@ def is_far(bytes_operand: int, bytes_row: int = 2 * LINE) -> bool:
 
 @functools.lru_cache(4096)
 def shape_of(table: tuple[int, int], itemsize: int) -> tuple[int, int, bool]:
-    """Return the arguments of `cut_sums` for sums of rows of a dense operand of this shape; cached."""
+    """Return (width, itemsize, far_rows), the arguments of `cut_sums`, for sums of rows of a `table` of this shape.
+
+    Cached.
+    """
     rows, width = table
     return width, itemsize, is_far(rows * width * itemsize, width * itemsize)
 
@@ -178,7 +189,8 @@ def shape_of(table: tuple[int, int], itemsize: int) -> tuple[int, int, bool]:
 def is_far_gradient(bytes_operand: int, bytes_row: int) -> bool:
     """Return whether rows of the gradient of the scores should be prefetched when columns are summed.
 
-    5 to 15 % faster from memory, and as much slower from the shared cache, since columns are short.
+    `bytes_operand` is its size. 5 to 15 % faster from memory, and as much slower from the shared cache, since columns
+    are short.
     """
     return bytes_row >= LINE and bytes_operand >= cache_bytes(3) // 2
 
@@ -189,9 +201,9 @@ MANY = 8
 
 @functools.lru_cache(4096)
 def shape_of_gradient(slope: tuple[int, int], itemsize: int, in_a_column: int) -> tuple[int, int, bool, bool, int]:
-    """Return the arguments of `cut_sums` for sums of rows of the gradient of the scores; cached.
+    """Return (width, itemsize, far_rows, False, head), the arguments of `cut_sums` for the gradient of the scores.
 
-    `in_a_column` is the mean number of entries of a column, at most `MANY`.
+    Cached. `slope` is its shape [R, N], `in_a_column` the mean number of entries of a column, at most `MANY`.
     """
     rows, width = slope
     bytes_row = width * itemsize
@@ -202,17 +214,18 @@ def shape_of_gradient(slope: tuple[int, int], itemsize: int, in_a_column: int) -
 def is_far_state(bytes_state: int, bytes_row: int) -> bool:
     """Return whether rows of weights and states that an update changes should be prefetched.
 
-    Measured as above: a third faster for wide rows that exceed a core's cache, and half for single values from memory,
-    where the sum of a column keeps the processor from looking far ahead.
+    `bytes_state` is the size of all these arrays, `bytes_row` of one row of one array. Measured as above: a third
+    faster for wide rows that exceed a core's cache, and half for single values from memory, where the sum of a column
+    keeps the processor from looking far ahead.
     """
     return bytes_state >= (4 * cache_bytes(2) if bytes_row >= LINE else cache_bytes(3) // 2)
 
 
 def head_of(entries: int, rows: int, bytes_row: int) -> int:
-    """Return the entries to sum without a branch, from the mean length of rows that are never empty.
+    """Return how many entries of a row to sum without a branch: 0, 2 or 4.
 
-    Measured on columns of batches with 1.6 to 5.5 entries on average, N = 1 to 16: 10 to 60 % faster than a loop; with
-    wider rows no gain.
+    From the mean length, `entries` / `rows`, of rows that are never empty. Measured on columns of batches with 1.6 to
+    5.5 entries on average, N = 1 to 16: 10 to 60 % faster than a loop; with wider rows no gain.
     """
     if bytes_row > register_bytes():
         return 0
