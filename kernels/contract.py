@@ -60,14 +60,17 @@ class Content:
     more: int
 
     def limit(self, args: Sequence[Any]) -> int:
-        """Return the exclusive upper bound of the indices, from the operands of a call."""
+        """Return the exclusive upper bound of the indices in a call with operands `args`.
+
+        2**63 - 1 if none is declared.
+        """
         if self.source is None:
             return NO_LIMIT
         operand = args[self.source]
         return self.more + int(operand if self.axis is None else operand.shape[self.axis])
 
     def fault(self, args: Sequence[Any]) -> str:
-        """Return what is wrong with the contents of the operand in a call; "" if they are valid."""
+        """Return a message about the first invalid element of this operand in `args`; "" if its contents are valid."""
         array, limit = args[self.place], self.limit(args)
         if self.sign == "^":
             anywhere = self.source is None and array.size
@@ -83,8 +86,9 @@ class Content:
 
 
 def contents(operands: Sequence[tuple[str, str, tuple, str]]) -> tuple[Content, ...]:
-    """Return the declared contents of operands given as (name, kind, axes, end of the declaration); those without
-    are skipped.
+    """Return the declared contents of operands given as (name, kind, axes, end of the declaration such as "<D").
+
+    Operands without an end are skipped. Raises ValueError for an invalid one.
     """
     names = [name for name, _, _, _ in operands]
     letters: dict[str, tuple[int, int, int]] = {}
@@ -106,10 +110,7 @@ def contents(operands: Sequence[tuple[str, str, tuple, str]]) -> tuple[Content, 
 
 
 def checker(declared: Sequence[Content]) -> Callable[[Sequence[Any]], str]:
-    """Return a function that validates the contents of the operands of a call and returns a message, "" if valid.
-
-    Row pointers and the indices that they divide are validated in one compiled call.
-    """
+    """Return a function that validates the contents of operands and returns a message, "" if they are valid."""
     first = {content.sign: content for content in reversed(declared)}
     starts, indices = first.get("^"), first.get("<")
     if starts is None or indices is None or (starts.source, starts.axis, starts.more) != (indices.place, 0, 0):
@@ -118,7 +119,7 @@ def checker(declared: Sequence[Content]) -> Callable[[Sequence[Any]], str]:
     places, limit = (starts.place, indices.place), indices.limit
 
     def fault(args: Sequence[Any]) -> str:
-        """Return a message about the first invalid content of the operands `args`, "" if all are valid."""
+        """Return a message about the first invalid content of the operands `args`; "" if all are valid."""
         is_right = structure.is_compressed(args[places[0]], args[places[1]], limit(args))
         return _first_fault(others if is_right else declared, args)
 
@@ -126,7 +127,7 @@ def checker(declared: Sequence[Content]) -> Callable[[Sequence[Any]], str]:
 
 
 def _first_fault(declared: Sequence[Content], args: Sequence[Any]) -> str:
-    """Return the first message of the declared contents; "" if all are valid."""
+    """Return the message of the first invalid operand among the `declared` contents; "" if all are valid."""
     for content in declared:
         if wrong := content.fault(args):
             return wrong
@@ -134,7 +135,10 @@ def _first_fault(declared: Sequence[Content], args: Sequence[Any]) -> str:
 
 
 def range_fault(name: str, indices: np.ndarray, limit: int) -> str:
-    """Return the message for the first index outside [0, limit)."""
+    """Return the message for the first index outside [0, limit), which must exist: "rows[3] is 9, out of range.
+
+    ...".
+    """
     at = int(np.argmax((indices < 0) | (indices >= limit)))
     allowed = "0 and more" if limit == NO_LIMIT else f"0 to {limit - 1}" if limit > 0 else "none, as there is no row"
     advice = "Count from 0, not from the end" if indices[at] < 0 else "Correct it, or give the other arrays more rows"
@@ -142,7 +146,7 @@ def range_fault(name: str, indices: np.ndarray, limit: int) -> str:
 
 
 def order_fault(name: str, indices: np.ndarray) -> str:
-    """Return the message for the first index that does not ascend."""
+    """Return the message for the first index that is not larger than the one before; there must be one."""
     at = int(np.argmax(indices[1:] <= indices[:-1])) + 1
     pair = f"{name}[{at}] is {indices[at]} and {name}[{at - 1}] is {indices[at - 1]}"
     return f"{pair}. Allowed: indices that rise, each once. Sort them with np.unique."
@@ -157,7 +161,7 @@ def repeated_fault(name: str, indices: np.ndarray) -> str:
 
 
 def starts_fault(name: str, starts: np.ndarray, entries: int) -> str:
-    """Return the message for invalid row pointers of a matrix with `entries` stored entries."""
+    """Return the message for row pointers that decrease or do not go from 0 to `entries`."""
     advice = "Build the matrix again from its parts"
     if not starts.size or starts[0] != 0 or starts[-1] != entries:
         ends = f"goes from {starts[0]} to {starts[-1]}" if starts.size else "is empty"
@@ -176,11 +180,11 @@ def starts_fault(name: str, starts: np.ndarray, entries: int) -> str:
 def guarded(
     parsed: tuple, kinds: dict[str, tuple[np.dtype, ...]], right: Callable[..., Any], otherwise: Callable[[tuple], Any]
 ) -> Callable[..., Any]:
-    """Return a function that calls `right(*args)` if operands are valid and plain (C-contiguous, aligned, writable),
-    else
-    `otherwise(args)`.
+    """Return a function that calls `right(*args)` for valid plain operands, else `otherwise(args)`.
 
-    `parsed` are the operands (name, kind, axes) and `kinds` the dtypes of each kind, as in `kernels.operands.KINDS`.
+    Compiled from source. Plain arrays are C-contiguous, aligned and writable. `parsed` are the operands (name, kind,
+    axes) and `kinds` the dtypes of each kind, as in `kernels.operands.KINDS`. The source is kept in `linecache` for
+    tracebacks.
     """
     names: dict[str, Any] = {_type(kind, n): dtype for kind, types in kinds.items() for n, dtype in enumerate(types)}
     names |= {"ndarray": np.ndarray, "right": right, "otherwise": otherwise}
@@ -192,14 +196,12 @@ def guarded(
 
 
 def _type(kind: str, number: int) -> str:
-    """Return the variable name, in the generated check, of dtype `number` allowed for operands of a kind ("f", "i",
-    ...).
-    """
+    """Return the variable name of dtype `number` allowed for `kind` in generated source, such as "f_type_0"."""
     return f"{kind}_type_{number}"
 
 
 def _source(parsed: tuple, kinds: dict[str, tuple[np.dtype, ...]]) -> str:
-    """Return the Python source of the validation, specialised for these operands."""
+    """Return the Python source of the check of these operands: a function `call(*args)`."""
     arrays = [(place, kind, axes) for place, (_, kind, axes) in enumerate(parsed) if kind != "s"]
     plain = [f"type(array_{place}) is ndarray and array_{place}.flags.carray" for place, _, _ in arrays]
     first = {axes: place for place, _, axes in reversed(arrays)}
@@ -226,24 +228,22 @@ def _source(parsed: tuple, kinds: dict[str, tuple[np.dtype, ...]]) -> str:
 
 
 def _length(place: int, axis: int) -> str:
-    """Return the name of the length of an axis in the generated source."""
+    """Return the variable name of the length of an axis in generated source, such as "length_2_0"."""
     return f"length_{place}_{axis}"
 
 
 def _lengths_of(place: int, axes: tuple) -> str:
-    """Return the source of a tuple of variable names, one for the length of each axis of operand `place`."""
+    """Return the source of a tuple of variables for the axes of operand `place`: "(length_2_0, length_2_1, )"."""
     return f"({''.join(f'{_length(place, axis)}, ' for axis in range(len(axes)))})"
 
 
 def _all(tests: Iterable[str]) -> str:
-    """Return Python source that is true if all conditions, each Python source, are; "True" for none."""
+    """Return Python source that joins conditions, each Python source, by "and"; "True" for none."""
     return " and ".join(tests) or "True"
 
 
 def _types(arrays: list[tuple], kinds: dict[str, tuple[np.dtype, ...]]) -> list[str]:
-    """Return the source of conditions: the first array of each kind has an allowed dtype, others the same; `arrays` are
-    (position, kind, axes).
-    """
+    """Return source conditions on dtypes of `arrays`, (position, kind, axes): allowed by `kinds`, equal in a kind."""
     first: set[str] = set()
     tests = []
     for place, kind, _ in arrays:
@@ -257,9 +257,9 @@ def _types(arrays: list[tuple], kinds: dict[str, tuple[np.dtype, ...]]) -> list[
 
 
 def _lengths(arrays: dict[tuple, int]) -> list[str]:
-    """Return the source of conditions: axes with the same letter have equal lengths, offsets (R+1) considered.
+    """Return conditions as Python source: axes with the same letter have equal lengths, up to an offset as in R+1.
 
-    `arrays` maps each distinct shape to the position of the first array that has it.
+    `arrays` maps each distinct tuple of axes to the position of the first array that has it.
     """
     seen: dict[str, tuple[str, int]] = {}
     tests = []
@@ -295,7 +295,7 @@ class Sizes:
 
     @property
     def lines(self) -> int:
-        """Number of 64-byte vectors in a row of N values."""
+        """Return the number of 64-byte vectors in a row of N values, rounded up."""
         return -(-self.N * self.value // 64)
 
 
@@ -314,7 +314,7 @@ class Cost:
     work: tuple[tuple[str, int], ...] = ()
 
     def __add__(self, other: "Cost") -> "Cost":
-        """Return the cost of two calls."""
+        """Return the cost of two calls: flops, bytes and work added up."""
         work = Counter(dict(self.work)) + Counter(dict(other.work))
         return Cost(
             self.flops + other.flops,
@@ -324,7 +324,7 @@ class Cost:
         )
 
     def over(self, count: int) -> "Cost":
-        """Return the cost of one of `count` equal calls that together have this cost."""
+        """Return the cost of one of `count` equal calls that together have this cost; amounts are rounded down."""
         work = tuple((kind, amount // count) for kind, amount in self.work)
         return Cost(self.flops // count, self.bytes_compulsory // count, self.bytes_gather // count, work)
 
@@ -342,20 +342,20 @@ class Case:
 
     @property
     def R(self) -> int:  # noqa: N802
-        """Number of rows of A."""
+        """Return the number of rows of A."""
         return len(self.indptr) - 1
 
     @property
     def dtype(self) -> np.dtype:
-        """dtype of the values."""
+        """Return the dtype of the values: float32 or float64."""
         return self.data.dtype
 
     def dense(self, *shape: int, salt: int = 0) -> np.ndarray:
-        """Return a dense array of normal values; the same for the same seed and salt."""
+        """Return an array of this shape and the case's dtype with standard normal values, fixed by seed and `salt`."""
         return aligned.copy(np.random.default_rng((self.seed, salt)).standard_normal(shape), self.dtype)
 
     def garbage(self, *shape: int) -> np.ndarray:
-        """Return an array to be overwritten, filled with a value that reveals elements that were not."""
+        """Return an array of this shape filled with 7.25, to reveal elements that are not overwritten."""
         return aligned.copy(np.broadcast_to(7.25, shape), self.dtype)
 
 
@@ -392,6 +392,10 @@ class Kernel:
     _raw: tuple[Callable | None, Callable[[tuple], str]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        """Parse and validate the declaration; wrap `cpu`, `prepare` and `gpu` by the validation of their operands.
+
+        Raises KernelError for an invalid declaration.
+        """
         operands = [_parse(text, self.name) for text in self.operands.split()]
         object.__setattr__(self, "parsed", tuple(operand[:3] for operand in operands))
         check_declaration(self)
@@ -411,9 +415,9 @@ class Kernel:
 
     @functools.cached_property
     def trusted(self) -> Callable[..., Any]:
-        """CPU implementation that checks dtypes and shapes of its operands but not their contents (index ranges).
+        """Return the CPU implementation with checks of dtypes and shapes but not of contents (index ranges).
 
-        Compiled on first access, which takes as long as many calls. Raises KernelError without a CPU implementation.
+        Generated on first access, which takes as long as many calls. Raises KernelError without a CPU implementation.
         """
         raw, _ = self._raw
         if raw is None:
@@ -422,16 +426,15 @@ class Kernel:
 
     @property
     def cuda(self) -> Callable[..., Any]:
-        """CUDA implementation. Raises KernelError without one."""
+        """Return the CUDA implementation. Raises KernelError without one."""
         if self.gpu is None:
             raise KernelError(f"{self.name} has no CUDA implementation.")
         return self.gpu
 
     def bind(self, *arrays: np.ndarray) -> Callable[..., Any] | None:
-        """Return the CPU implementation on these arrays, validated once: a function of the scalars that follow them in
-        a call.
+        """Return the CPU implementation with these arrays bound and validated, as a function of the scalars.
 
-        Returns None for arrays that a call would copy or refuse.
+        Returns None for arrays that a call would copy or refuse. Contents are not checked.
         """
         raw, _ = self._raw
         numbers = (0.0,) * (len(self.parsed) - len(arrays))
@@ -442,15 +445,14 @@ class Kernel:
 
     @functools.cached_property
     def _are_plain(self) -> Callable[..., bool]:
-        """Generated function: whether operands have the right types and shapes, so that the slow check is not
-        needed.
-        """
+        """Return the generated function that tells whether operands are plain arrays of valid dtypes and shapes."""
         return guarded(self.parsed, KINDS, lambda *_: True, lambda _: False)
 
     @functools.cached_property
     def _checked(self) -> Callable:
-        """Function that validates all operands, index contents too, and runs the CPU implementation; raises
-        KernelError.
+        """Return the CPU implementation behind the validation of all operands, contents included.
+
+        It raises KernelError.
         """
         raw, fault = self._raw
         if raw is None:
@@ -466,7 +468,10 @@ class Kernel:
 
 
 def _parse(text: str, kernel: str) -> tuple[str, str, tuple[tuple[str, int], ...], str]:
-    """Split `"indptr:i[R+1]^z"` into `("indptr", "i", (("R", 1),), "^z")`. Raises KernelError."""
+    """Split a declaration such as "indptr:i[R+1]^z" into ("indptr", "i", (("R", 1),), "^z").
+
+    Raises KernelError if invalid.
+    """
     match = re.fullmatch(rf"(\w+):([bdfhils])(?:\[([^\]]*)\])?((?:{SIGN})?)", text)
     if match is None:
         raise KernelError(f"{kernel}: operand {text!r} is not of the form name:kind[shape], as in 'indptr:i[R+1]'.")
@@ -476,7 +481,7 @@ def _parse(text: str, kernel: str) -> tuple[str, str, tuple[tuple[str, int], ...
 
 
 def check_declaration(kernel: Kernel) -> None:
-    """Raise KernelError if implementations differ in their parameters or the header of the module is incomplete."""
+    """Raise KernelError if parameters differ, `writes` is wrong, or the module docstring lacks a heading."""
     names = [name for name, _, _ in kernel.parsed]
     for twin in ("reference", "cpu", "gpu"):
         function = getattr(kernel, twin)
@@ -494,16 +499,19 @@ def check_declaration(kernel: Kernel) -> None:
 
 
 def _behind_checks(kernel: Kernel, raw: Callable) -> Callable:
-    """Wrap `raw` by a validation of its operands; compiled code then receives only writable C-contiguous arrays.
+    """Return `raw` behind the validation of its operands' dtypes and shapes.
 
-    Read-only inputs are passed as an alias and non-contiguous ones as a copy, so that each kernel compiles once for
-    each pair of value and index dtype. A non-contiguous output is written through a copy.
+    It receives only writable C-contiguous arrays. Read-only inputs are passed as an alias and non-contiguous ones as a
+    copy, so that a kernel compiles once for each pair of dtypes. A non-contiguous output is written through a copy.
     """
     parsed = kernel.parsed
     written = tuple(name in kernel.writes for name, _, _ in parsed)
 
     def otherwise(args: tuple) -> Any:
-        """Run `raw` on operands that are not all writable and C-contiguous, or raise KernelError for them."""
+        """Run `raw` on copies of operands that are not plain, and copy written ones back.
+
+        Raises KernelError for invalid ones.
+        """
         if len(args) != len(parsed):
             raise KernelError(f"{kernel.name} takes {len(parsed)} arguments ({kernel.operands}), not {len(args)}.")
         if check_operands(kernel, args):
@@ -519,8 +527,9 @@ def _behind_checks(kernel: Kernel, raw: Callable) -> Callable:
 
 
 def _checked_before(kernel: Kernel, fault: Callable[[tuple], str]) -> Callable:
-    """Return the preparation of a competitor, wrapped to validate NumPy operands by the kernel's declaration and by
-    `fault`; KernelError if they are invalid.
+    """Return the preparation of a competitor behind the validation of NumPy operands; other operands are not checked.
+
+    `fault` returns a message about invalid contents, "" if valid.
     """
     raw = kernel.prepare
     if raw is None:
@@ -540,8 +549,9 @@ def _checked_before(kernel: Kernel, fault: Callable[[tuple], str]) -> Callable:
 
 
 def _plain(arg: Any, written: bool) -> Any:
-    """Return `arg` as a writable C-contiguous array: itself, a copy, or for a read-only input an alias that is only
-    read.
+    """Return `arg` as a writable C-contiguous array: itself, a copy, or an alias of a read-only input.
+
+    Other objects are returned unchanged. Raises KernelError for a read-only array that the kernel writes.
     """
     if not isinstance(arg, np.ndarray):
         return arg
@@ -554,10 +564,10 @@ def _plain(arg: Any, written: bool) -> Any:
 
 
 def gpu_checked(kernel: "Kernel") -> Callable:
-    """Wrap the CUDA implementation by a validation of its operands, which must be on one device (KernelError,
-    TypeError).
+    """Return the CUDA implementation behind the validation of its operands, which must be on one device.
 
-    A non-contiguous input is copied, and a non-contiguous output written through a copy.
+    Non-contiguous arrays are copied, outputs back again. Contents are not checked. Calls raise KernelError, and
+    TypeError for host arrays.
     """
     raw, parsed = kernel.gpu, kernel.parsed
     if raw is None:
@@ -567,7 +577,7 @@ def gpu_checked(kernel: "Kernel") -> Callable:
 
     @functools.wraps(raw)
     def call(*args: Any) -> Any:
-        """Validate the operands, make them contiguous on their device, and run the CUDA implementation."""
+        """Validate operands, make them contiguous on their device, run the implementation, copy outputs back."""
         if len(args) != len(parsed):
             raise KernelError(f"{kernel.name} takes {len(parsed)} arguments ({kernel.operands}), not {len(args)}.")
         device = devices.device_of(args[arrays[0]])

@@ -59,11 +59,10 @@ class Word(NamedTuple):
 
 
 def word_of(rows: int, entries: int, columns: int, parts: int, low: int | None = None) -> Word | None:
-    """Return the layout of words for this many entries, rows and columns, sorted by `parts` threads; None if
-    64 bits are too few.
+    """Return the layout of words for sorting `entries` entries of `rows` rows and `columns` columns by `parts` threads.
 
-    The lowest `low` bits are for a value; by default they are for a position. With values, the row number takes bits
-    too.
+    None if 64 bits are too few. The lowest `low` bits are for a value (None: a position); then the row must fit as
+    well.
     """
     bits, row_bits = max((columns - 1).bit_length(), 1), max(rows - 1, 1).bit_length()
     row = max(entries - 1, 1).bit_length() if low is None else low
@@ -77,8 +76,9 @@ def word_of(rows: int, entries: int, columns: int, parts: int, low: int | None =
 
 
 def bits_of(values: np.ndarray | None, kind: np.dtype) -> np.ndarray:
-    """Return the bits of values that may be sorted along in place of positions of dtype `kind`, uint32, or
-    `NO_VALUES`.
+    """Return float32 `values` as uint32 bits if they may be sorted along, i.e. positions are int32.
+
+    Else `NO_VALUES`.
     """
     if values is None or values.dtype != np.float32 or kind != np.int32:
         return NO_VALUES
@@ -111,7 +111,7 @@ _kept = threading.local()
 
 
 def _scratch(size: int) -> np.ndarray:
-    """Return `size` words that this thread keeps: allocating new memory in every call costs more than the sort."""
+    """Return `size` uninitialised uint64 words from a buffer of this thread that grows and is reused by every call."""
     if getattr(_kept, "words", None) is None or _kept.words.size < size:
         _kept.words = np.empty(size, np.uint64)
     return _kept.words[:size]
@@ -119,7 +119,7 @@ def _scratch(size: int) -> np.ndarray:
 
 @compiled
 def largest(keys):
-    """Return the largest key, as unsigned: a negative one counts as huge."""
+    """Return the largest key as uint64, 0 for none; a negative one counts as huge."""
     most = np.uint64(0)
     for k in range(keys.size):
         most = max(most, np.uint64(keys[k]))
@@ -128,7 +128,7 @@ def largest(keys):
 
 @compiled
 def _count(keys, shift, counts):
-    """Add to counts the histogram of one digit of the keys, that above bit `shift`."""
+    """Add the histogram of the digit above bit `shift` of the keys [z] to counts [2**width], in place."""
     low, mask = np.uint64(shift), np.uint64(counts.size - 1)
     for k in range(keys.size):
         counts[(np.uint64(keys[k]) >> low) & mask] += 1
@@ -136,7 +136,7 @@ def _count(keys, shift, counts):
 
 @compiled
 def _count_digits(keys, word, counts, later):
-    """Write the histograms of all digits of the keys; those of later digits by digit and stream."""
+    """Add the histograms of all digits of the keys [z]: the first to counts, others by digit and stream to later."""
     _count(keys, 0, counts)
     for digit in range(1, word.digits):
         _count(keys, digit * word.width - word.streams, later[digit - 1])
@@ -144,9 +144,9 @@ def _count_digits(keys, word, counts, later):
 
 @compiled
 def _cursors(counts, cursors, edges):
-    """Turn counts [values, writers] into where each writer puts its first entry of a value: `cursors`, transposed.
+    """Turn counts [values, writers] into the position of each writer's first entry: cursors [writers, values].
 
-    `edges` [streams + 1] gets where the streams begin that the result is taken as.
+    `edges` [streams + 1] gets where the streams begin that the result is read as. Both are overwritten.
     """
     total, step = 0, max(counts.shape[0] // (edges.size - 1), 1)
     for value in range(counts.shape[0]):
@@ -160,7 +160,10 @@ def _cursors(counts, cursors, edges):
 
 @compiled
 def _later_cursors(counts, cursors, edges):
-    """Write the cursors of a later pass; counts [parts, values * streams] are summed over the parts in place."""
+    """Write the cursors of a later pass, and its `edges`.
+
+    Counts [parts, values * streams] are summed into part 0 in place.
+    """
     for part in range(1, counts.shape[0]):
         for k in range(counts.shape[1]):
             counts[0, k] += counts[part, k]
@@ -169,7 +172,11 @@ def _later_cursors(counts, cursors, edges):
 
 @compiled
 def _scatter_words(starts, keys, values, word, first, last, cursors, out):
-    """Write entries first to last - 1 as words to `out`, sorted by their first digit; cursors advance."""
+    """Write entries first to last - 1 as words to `out`, sorted by their first digit; cursors advance in place.
+
+    A word is column, row and, in its lowest bits, values[k] if there are values, else k. `starts` are the row pointers,
+    `keys` the columns.
+    """
     mask, to_row, to_column = np.uint64(cursors.size - 1), np.uint64(word.row), np.uint64(word.column)
     row, k = np.searchsorted(starts, starts[0] + first, side="right") - 1, first
     while k < last:
@@ -185,7 +192,7 @@ def _scatter_words(starts, keys, values, word, first, last, cursors, out):
 
 @compiled
 def _move(word, shift, mask, cursor, out):
-    """Write `word` to out at the cursor of its digit, and advance that cursor."""
+    """Write `word` to `out` at the cursor of its digit, above bit `shift`, and advance that cursor in place."""
     digit = (word >> shift) & mask
     place = np.uint64(cursor[digit])
     cursor[digit] += 1
@@ -194,7 +201,10 @@ def _move(word, shift, mask, cursor, out):
 
 @compiled
 def _scatter_four(source, edges, shift, cursors, out):
-    """Do a later pass over four streams in turn, 1.6 times as fast as one after another."""
+    """Sort four streams of words, source[edges[s]:edges[s + 1]], to `out` by the digit above bit `shift`.
+
+    Cursors advance.
+    """
     shift, mask, at = np.uint64(shift), np.uint64(cursors.shape[1] - 1), edges.astype(np.uint64)
     a, b, c, d = at[0], at[1], at[2], at[3]
     shortest = min(min(b - a, c - b), min(d - c, at[4] - d))
@@ -211,11 +221,10 @@ def _scatter_four(source, edges, shift, cursors, out):
 
 @compiled
 def _split(words, word, first, last, following, rows, permutation):
-    """Return rows and places out of sorted words; these become one word a column, the column and the place of its last
-    entry.
+    """Write rows and positions (or values) of sorted words first to last - 1; return the number of columns found.
 
-    Returns the number of columns. A run that goes on in the word `following` is left to the part that it ends in.
-    Every entry writes and the last one of a run stays: runs are short, and a branch would be guessed wrong.
+    The words are overwritten by one word a column: the column and the position of its last entry. A run that goes on in
+    the word `following` is left to the part that it ends in. Every entry writes; the last one of a run stays.
     """
     if first == last:
         return 0
@@ -236,7 +245,10 @@ def _split(words, word, first, last, following, rows, permutation):
 
 @compiled
 def _sort(starts, keys, values, word, counts, later, cursors, edges, buffers, rows, permutation, distinct):
-    """Sort all words on one thread; passes alternate between the two buffers, the last one writes buffer 0."""
+    """Sort all entries by column on one thread; results are as of `_split`, the count of columns in distinct[0].
+
+    The last pass writes buffer 0. Arrays from `counts` on are overwritten; counts and later must be 0 before.
+    """
     target = (word.digits - 1) % 2
     _count_digits(keys, word, counts[0], later[:, 0])
     _cursors(counts.T, cursors, edges[0])
@@ -251,7 +263,7 @@ def _sort(starts, keys, values, word, counts, later, cursors, edges, buffers, ro
 
 @compiled_parallel
 def _sort_parts(starts, keys, values, word, counts, later, cursors, edges, buffers, rows, permutation, distinct):
-    """Sort all words, one thread for each part of the entries."""
+    """Sort all entries by column, one thread for each part of them; operands as `_sort`, distinct [parts]."""
     parts, last = counts.shape[0], (word.digits - 1) % 2
     bounds = np.arange(parts + 1) * keys.size // parts
     for part in prange(parts):
@@ -276,7 +288,7 @@ def _sort_parts(starts, keys, values, word, counts, later, cursors, edges, buffe
 
 @compiled
 def _unpack(words, word, columns, ends):
-    """Write columns and the end of each column's run from the words that `_split` left."""
+    """Write columns [n] and the exclusive end of each column's entries from the words that `_split` left."""
     to_column, one = np.uint64(word.column), np.uint64(1)
     places = (one << np.uint64(word.row)) - one
     for u in range(columns.size):
@@ -287,7 +299,7 @@ def _unpack(words, word, columns, ends):
 
 @compiled
 def _unpack_parts(words, word, distinct, columns, segments):
-    """Do `_unpack` for the words of each part; writes columns and segments."""
+    """Write columns [U] and segments [U + 1] from the words of all parts; part p has distinct[p] of them."""
     u = segments[0] = 0
     for part in range(distinct.size):
         first, count = words.size * part // distinct.size, distinct[part]
@@ -296,11 +308,10 @@ def _unpack_parts(words, word, distinct, columns, segments):
 
 
 def sort(starts: np.ndarray, keys: np.ndarray, n_keys: int, kind: np.dtype, values: np.ndarray | None = None) -> Sorted:
-    """Sort entries by column: rows begin at `starts` [R + 1], columns are `keys` [z].
+    """Sort entries by column: rows begin at `starts` [R + 1], columns are `keys` [z], 0 to n_keys - 1. Stable.
 
-    Stable; O(z) per digit of `n_keys`. Positions count from `starts[0]`; they, segments and rows have dtype `kind`.
-    `values` [z] are sorted along in place of a permutation if they fit. Raises KernelError for a column outside [0,
-    n_keys).
+    O(z) per digit of `n_keys`. Positions count from `starts[0]`; they, segments and rows have dtype `kind`. float32
+    `values` [z] are sorted along in place of a permutation if they fit. Raises KernelError for a column out of range.
     """
     if keys.size and largest(keys) >= n_keys:
         raise wrong_column(keys, n_keys)
@@ -325,7 +336,10 @@ def sort(starts: np.ndarray, keys: np.ndarray, n_keys: int, kind: np.dtype, valu
 
 
 def _run(starts, keys, carried, word: Word, parts: int, buffers: tuple, rows, permutation) -> np.ndarray:
-    """Sort by the digits of the words; return the number of columns that each part has left in buffer 0."""
+    """Allocate counters and sort by `_sort` or `_sort_parts`.
+
+    Return the number of columns left by each part in buffer 0.
+    """
     digits, streams, kind = 1 << word.width, 1 << word.streams, rows.dtype
     counts, cursors = np.zeros((parts, digits), kind), np.empty((max(streams, parts), digits), kind)
     later = np.zeros((word.digits - 1, parts, digits * streams), kind)
@@ -336,7 +350,7 @@ def _run(starts, keys, carried, word: Word, parts: int, buffers: tuple, rows, pe
 
 
 def _sort_wide(keys: np.ndarray, kind: np.dtype) -> Sorted:
-    """Sort columns and positions that do not fit one word, with NumPy's stable sort, some ten times as slow."""
+    """Sort entries whose columns and positions do not fit one word, by NumPy's stable sort, some ten times as slow."""
     permutation = np.argsort(keys, kind="stable").astype(kind)
     ordered = keys[permutation]
     first = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: keys.size])
@@ -382,12 +396,12 @@ class BatchPlan:
 
     @property
     def touched(self) -> int:
-        """U, the number of active columns."""
+        """Return U, the number of active columns."""
         return len(self.columns)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the plan's arrays and of what is kept with them."""
+        """Return the bytes of the plan's arrays and of the values in column order, if these were computed."""
         arrays = self.columns, self.segments, self.rows, self.permutation, self.row_order, self.column_order
         return sum(array.nbytes for array in (*arrays, *self.kept[1:]) if array is not None)
 
@@ -407,7 +421,7 @@ class BatchPlan:
 
 @compiled
 def _row_of_entry(starts, rows):
-    """Write to rows [z] the row of each entry, from the row pointers `starts` [R + 1]."""
+    """Write the row of each entry to rows [z], from the row pointers `starts` [R + 1], which may start above 0."""
     for r in range(starts.size - 1):
         for k in range(starts[r] - starts[0], starts[r + 1] - starts[0]):
             rows[k] = r
@@ -415,13 +429,13 @@ def _row_of_entry(starts, rows):
 
 @compiled
 def _gather(source, places, out):
-    """Write source[places] to out, one after the other."""
+    """Write source[places] to out [n], one after the other."""
     for k in range(places.size):
         out[k] = source[np.uint64(places[k])]
 
 
 def _in_order(data: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Return `data[places]`, gathered on several threads if that is faster."""
+    """Return data[places] as a new array, gathered on several threads if that is faster."""
     if data.size <= sorting.ENTRIES:  # half of the time of a compiled call
         return data.take(places)
     out, source = reused.empty(data.size, data.dtype), _plain(data)
@@ -434,14 +448,14 @@ def _in_order(data: np.ndarray, places: np.ndarray) -> np.ndarray:
 
 @compiled_parallel
 def _gather_parts(source, places, out, bounds):
-    """Write source[places] to out, the places between two `bounds` on each thread."""
+    """Write source[places] to out [n] on several threads; part p does the elements bounds[p] to bounds[p + 1] - 1."""
     for part in prange(bounds.size - 1):
         _gather(source, places[bounds[part] : bounds[part + 1]], out[bounds[part] : bounds[part + 1]])
 
 
 @compiled
 def _extremes(starts):
-    """Return (least, most) entries between neighbouring starts; 0 if there are none."""
+    """Return (min(0, least), most) of the differences of neighbouring starts: negative if row pointers decrease."""
     least = most = 0
     for r in range(starts.size - 1):
         least, most = min(least, starts[r + 1] - starts[r]), max(most, starts[r + 1] - starts[r])
@@ -449,24 +463,27 @@ def _extremes(starts):
 
 
 def row_length(rows: int, entries: int, longest: int) -> int:
-    """Return the entries of every row if all rows have the same number, else -1; `longest` is the largest row."""
+    """Return the entries of every row if all `rows` rows have the same number, else -1.
+
+    `longest` is that of the largest row.
+    """
     return longest if rows and rows * longest == entries else -1
 
 
 def index_type(largest: int, least: DTypeLike = np.int32) -> np.dtype:
-    """Return the dtype of indices up to `largest`: `least`, or int64 if that is too narrow."""
+    """Return the dtype for indices up to `largest`: `least`, or int64 from 2**31 on."""
     return np.dtype(np.int64 if largest >= INT32_LIMIT else least)
 
 
 def _checked(name: str, array: np.ndarray) -> np.ndarray:
-    """Return a one-dimensional int32 or int64 array. Raises KernelError for others."""
+    """Return `array` unchanged; KernelError, which calls it `name`, unless it is one-dimensional int32 or int64."""
     if array.ndim != 1 or array.dtype not in (np.int32, np.int64):
         raise KernelError(f"{name} is {array.dtype} {list(array.shape)}; it is int32 or int64, of one dimension.")
     return array
 
 
 def _plain(array: np.ndarray) -> np.ndarray:
-    """Return `array`, copied unless C-contiguous and writable, so that compiled code needs one version only."""
+    """Return `array` itself if C-contiguous and writable, else a copy, so that compiled code needs one version only."""
     flags = array.flags
     return array if flags.c_contiguous and flags.writeable else np.array(array, order="C")
 
@@ -474,7 +491,10 @@ def _plain(array: np.ndarray) -> np.ndarray:
 def sort_segments(
     indices: np.ndarray, n_columns: int, kind: np.dtype | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Group entries by column: return active columns int64 [U], first entry of each [U + 1] and the permutation [z]."""
+    """Group entries by column, stable: return active columns int64 [U], segments [U + 1] and the permutation [z].
+
+    `kind` is the dtype of the latter two. Raises KernelError for an index outside [0, n_columns).
+    """
     starts = np.array([0, indices.size], index_type(indices.size, indices.dtype))
     ordered = sort(starts, _plain(indices), n_columns, kind or index_type(indices.size))
     if ordered.permutation is None:  # with values alone
@@ -513,7 +533,10 @@ def build(indptr: np.ndarray, indices: np.ndarray, n_columns: int, values: np.nd
 
 
 def _build_small(starts: np.ndarray, indices: np.ndarray, n_columns: int) -> BatchPlan:
-    """Compute the plan of a small batch in one compiled call."""
+    """Compute the plan of a batch of up to 4096 entries in one compiled call.
+
+    KernelError for invalid rows or columns.
+    """
     kind = index_type(max(indices.size, starts.size))
     found, *arrays = sorting.sort(starts, indices, n_columns, kind)
     if found.fault == sorting.WRONG_COLUMN:
@@ -524,7 +547,7 @@ def _build_small(starts: np.ndarray, indices: np.ndarray, n_columns: int) -> Bat
 
 
 def _small(shape: tuple[int, int], found: sorting.Found, columns, segments, rows, permutation) -> BatchPlan:
-    """Build a plan from the result of `sorting.plan_parts`."""
+    """Build a plan from the result of `sorting.sort`; `shape` is (rows, columns) of the batch."""
     length = row_length(shape[0], rows.size, found.longest_row)
     return BatchPlan(shape, columns, segments, rows, permutation, found.longest_run, length, found.longest_row)
 
@@ -548,7 +571,7 @@ def build_each(indptr: np.ndarray, indices: np.ndarray, n_columns: int, batch_ro
 
 
 def _wrong_length(starts: np.ndarray, indices: np.ndarray) -> KernelError:
-    """Build the error for row pointers that do not match the number of indices."""
+    """Return, without raising it, the error for row pointers that do not match the number of indices."""
     return KernelError(
         f"indptr speaks of {starts[-1] - starts[0]} entries, indices holds {indices.size}; pass the slice "
         "indices[indptr[0]:indptr[-1]]."
@@ -556,12 +579,16 @@ def _wrong_length(starts: np.ndarray, indices: np.ndarray) -> KernelError:
 
 
 def _falling() -> KernelError:
-    """Build the error for decreasing row pointers."""
+    """Return, without raising it, the error for decreasing row pointers."""
     return KernelError("indptr falls; starts of rows never do. Build the batch again from its parts.")
 
 
 def build_coo(row: np.ndarray, col: np.ndarray, shape: tuple[int, int]) -> BatchPlan:
-    """Compute the plan of a COO batch, entries in any order, as `build`; rows within a column keep the given order."""
+    """Compute the plan of a COO batch with entries in any order; rows within a column keep the given order.
+
+    `row` and `col` are int32|int64 [z], `shape` (rows, features). KernelError for unequal lengths or indices out of
+    range.
+    """
     row, col = _plain(_checked("row", row)), _checked("col", col)
     if row.size != col.size:
         raise KernelError(f"row has {row.size} entries and col {col.size}; each entry needs both.")

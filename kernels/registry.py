@@ -36,7 +36,7 @@ class Named(Protocol):
 
     @property
     def name(self) -> str:
-        """Name by which the registry finds the entry."""
+        """Return the name by which the registry finds the entry."""
 
 
 Entry = TypeVar("Entry", bound=Named)
@@ -92,6 +92,7 @@ class Registry(Generic[Entry]):
         order: Sequence[str] = (),
         is_named_by_files: bool = False,
     ) -> None:
+        """Create an empty registry and append it to `registries`; nothing is imported."""
         self.kind, self.packages, self.error, self.order = kind, packages, error, tuple(order)
         self.is_named_by_files = is_named_by_files
         self.entries: dict[str, Entry] = {}
@@ -102,7 +103,7 @@ class Registry(Generic[Entry]):
         registries.append(self)
 
     def register(self, entry: Entry) -> Entry:
-        """Add an entry and return it. Raises `error` if the name is taken.
+        """Add an entry under its `name` and return it. Raises `error` if the name is taken.
 
         A file that is imported again after an interrupted import may register its names again.
         """
@@ -116,7 +117,10 @@ class Registry(Generic[Entry]):
         return entry
 
     def names(self) -> list[str]:
-        """Return all names: those of `order` first, the others sorted."""
+        """Return all names: those of `order` first, the others sorted.
+
+        Imports all files unless names are those of the files.
+        """
         if self.is_named_by_files and not self._scanned:
             failed = {module.rpartition(".")[2] for module in self._reasons}
             known = (self._named_files - failed) | set(self.entries)
@@ -126,7 +130,10 @@ class Registry(Generic[Entry]):
         return [name for name in self.order if name in known] + sorted(known.difference(self.order))
 
     def get(self, name: str) -> Entry:
-        """Return the entry called `name`. Raises `error`, which lists the known names and unavailable files."""
+        """Return the entry called `name`, importing files if needed.
+
+        Raises `error`, which lists the known names and the files that could not be imported, for an unknown name.
+        """
         entry = self.entries.get(name)
         if entry is None:
             self._import_likely(name)
@@ -139,17 +146,17 @@ class Registry(Generic[Entry]):
         return entry
 
     def unavailable(self) -> dict[str, str]:
-        """Return the reasons why files could not be imported, by file name without extension."""
+        """Import all files; return the reason for each that could not be imported, by file name without extension."""
         self.scan()
         return {module.rpartition(".")[2]: reason for module, reason in self._reasons.items()}
 
     def origin(self, name: str) -> str:
-        """Return the name of the module that registered the entry; "" if no module did."""
+        """Return the name of the module that registered the entry ("kernels.rows.add"), empty if no module did."""
         self.get(name)
         return (self._origins[name] or {}).get("__name__", "")
 
     def _refusal(self, name: str) -> str:
-        """Return the message for an unknown or unavailable name."""
+        """Return the message for a name that is unknown, or whose file could not be imported."""
         missing = self.unavailable()
         if name in missing:
             return f"The {self.kind} {name!r} is unavailable: {missing[name]}"
@@ -159,7 +166,10 @@ class Registry(Generic[Entry]):
 
     @functools.cached_property
     def _files(self) -> dict[str, list[str]]:
-        """Full names of the modules of the packages, by file name without extension; none of them is imported."""
+        """Return the full module names of the packages by file name without extension.
+
+        None of the modules is imported.
+        """
         files: dict[str, list[str]] = {}
         for package in self.packages:
             for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
@@ -168,11 +178,14 @@ class Registry(Generic[Entry]):
 
     @functools.cached_property
     def _named_files(self) -> set[str]:
-        """Names of the files that have an entry, by a line `register(...)` in their source."""
+        """Return the names of the files that have a line beginning with `register(`."""
         return {name for name, modules in self._files.items() if any(map(_has_entry, modules))}
 
     def _import_likely(self, name: str) -> None:
-        """Import the files named like an entry, or like its beginning: `adagrad_lazy` is probably in `adagrad.py`."""
+        """Import the files named like an entry or its beginning, longest first, until it is registered.
+
+        `adagrad_lazy` is looked for in `adagrad_lazy.py` and `adagrad.py`. Does nothing during or after `scan`.
+        """
         if self._scanned or threading.get_ident() in self._scanning:
             return
         words = re.split(r"(?=[_.])", name)
@@ -185,7 +198,10 @@ class Registry(Generic[Entry]):
                 return
 
     def scan(self) -> None:
-        """Import all modules of the packages once; modules that this thread is importing already are not waited for."""
+        """Import all modules of the packages once. Failures are recorded, not raised.
+
+        Nested calls of a thread return at once.
+        """
         thread = threading.get_ident()
         if self._scanned or thread in self._scanning:  # the modules import the package that asks
             return
@@ -199,7 +215,7 @@ class Registry(Generic[Entry]):
             self._scanning.discard(thread)
 
     def _import(self, module: str) -> None:
-        """Import one module; record the reason if that fails, and drop what it had registered until then."""
+        """Import `module`; if that fails, record the reason in `_reasons` and drop its registered entries."""
         try:
             importlib.import_module(module)
         except Exception as error:  # whatever a file does wrong, the others are there
@@ -219,8 +235,9 @@ def _has_entry(module: str) -> bool:
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Defer Ctrl-C to the end of the block, about a second: Numba cannot be imported again after an interrupted
-    import.
+    """Defer Ctrl-C to the end of the block: Numba cannot be imported again after an interrupted import.
+
+    Only in the main thread; elsewhere it has no effect.
     """
     handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
@@ -237,7 +254,7 @@ def _interrupts_held() -> Iterator[None]:
 
 
 def _reason(module: str, error: Exception) -> str:
-    """Return the reason of a failed import: module, exception and line."""
+    """Return why an import failed, such as "m could not be imported: ValueError: text (m.py, line 3).", as text."""
     frames = traceback.extract_tb(error.__traceback__)
     frame = next((frame for frame in frames if frame.name == "<module>"), frames[-1])
     place = f"{PurePath(frame.filename).name}, line {frame.lineno}"
@@ -245,7 +262,7 @@ def _reason(module: str, error: Exception) -> str:
 
 
 def _namespace_on_its_way_in() -> dict | None:
-    """Return the globals of the module whose top-level code is calling; None if there is none."""
+    """Return the globals of the module whose top-level code is on the call stack; None if there is none."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_name != "<module>":
         frame = frame.f_back
@@ -253,8 +270,9 @@ def _namespace_on_its_way_in() -> dict | None:
 
 
 def _is_live(namespace: dict | None) -> bool:
-    """Return whether the module with this namespace is imported or being imported; failed imports are removed by
-    Python.
+    """Return whether the module with these globals is imported or being imported; None counts as imported.
+
+    Python removes a module from `sys.modules` if its import fails.
     """
     if namespace is None:
         return True
@@ -263,7 +281,10 @@ def _is_live(namespace: dict | None) -> bool:
 
 
 def origin(kind: str, name: str) -> str:
-    """Return the name of the module that registered entry `name` in the registry for `kind`."""
+    """Return the module that registered entry `name` in the registry for `kind`.
+
+    StopIteration for an unknown `kind`.
+    """
     return next(registry for registry in registries if registry.kind == kind).origin(name)
 
 
@@ -273,6 +294,6 @@ register, names, get, unavailable = _kernels.register, _kernels.names, _kernels.
 
 
 def rivals_of(name: str) -> "list[Kernel]":
-    """Return the competitors of the kernel `name` (implementations of other libraries), available or not."""
+    """Return the kernels of other libraries that compete with kernel `name`, available or not. Raises KernelError."""
     get(name)
     return [kernel for kernel in map(get, names()) if kernel.rival_of == name]

@@ -54,6 +54,7 @@ class _Scratch(threading.local):
     """Memory of a thread: two buffers of words, and rows of entries, columns and segments in the widest dtypes."""
 
     def __init__(self) -> None:
+        """Allocate the buffers of a thread for batches of up to `ENTRIES` entries."""
         self.words = np.empty((2, ENTRIES), np.uint64)
         self.rows = np.empty(ENTRIES, np.int64)
         self.columns = np.empty(ENTRIES, np.int64)
@@ -65,7 +66,10 @@ _scratch = _Scratch()
 
 @compiled
 def _row_lengths(starts, entries):
-    """Return (whether starts rise by so many entries, least and most entries of a row)."""
+    """Return (whether starts rise and span `entries` entries, fewest or 0, most entries of a row).
+
+    The second value is negative if the row pointers decrease.
+    """
     least = most = 0
     for r in range(starts.size - 1):
         least, most = min(least, starts[r + 1] - starts[r]), max(most, starts[r + 1] - starts[r])
@@ -74,7 +78,10 @@ def _row_lengths(starts, entries):
 
 @compiled
 def _make_words(starts, keys, words, rows):
-    """Return the words of the entries and their rows; returns the largest column, a negative one as a huge number."""
+    """Write the words (column << 12 | position) and the row of each entry; return the largest column as uint64.
+
+    A negative column counts as a huge one.
+    """
     largest = np.uint64(0)
     for r in range(starts.size - 1):
         for k in range(np.uint64(starts[r] - starts[0]), np.uint64(starts[r + 1] - starts[0])):
@@ -87,7 +94,10 @@ def _make_words(starts, keys, words, rows):
 
 @compiled
 def _pass(source, shift, counts, out):
-    """Write the words of `source` to `out`, stably sorted by one digit of their columns; counts are the cursors."""
+    """Write the words of `source` to `out`, stably sorted by the 8-bit digit above bit `shift`.
+
+    Counts [256] is overwritten.
+    """
     counts[:] = 0
     low, mask = np.uint64(shift), np.uint64(255)
     for k in range(source.size):
@@ -103,7 +113,10 @@ def _pass(source, shift, counts, out):
 
 @compiled
 def _split(words, of_entry, columns, segments, rows, permutation):
-    """Return rows and places of sorted words, and where each column begins: (columns, entries of the fullest one)."""
+    """Write columns, segments, rows and permutation of sorted words.
+
+    Return (active columns, entries of the fullest one). `of_entry` is the row of each entry by its position.
+    """
     touched, longest, place_bits = np.uint64(0), 0, np.uint64(PLACE_BITS)
     places = (np.uint64(1) << place_bits) - np.uint64(1)
     segments[0] = 0
@@ -125,7 +138,11 @@ def _split(words, of_entry, columns, segments, rows, permutation):
 
 @compiled
 def _sort(starts, keys, n_keys, words, of_entry, columns, segments, rows, permutation):
-    """Sort the entries of a small batch by column; writes columns, segments, rows, permutation; return a `Found`."""
+    """Sort the entries of a small batch by column; write columns, segments, rows, permutation.
+
+    Return the fields of a `Found`. `words` [2, ENTRIES] and `of_entry` are scratch memory. Invalid batches are reported
+    by the first field.
+    """
     is_right, shortest, longest = _row_lengths(starts, keys.size)
     if not is_right:
         return WRONG_STARTS, 0, 0, shortest, longest
@@ -141,9 +158,10 @@ def _sort(starts, keys, n_keys, words, of_entry, columns, segments, rows, permut
 
 @compiled
 def _sort_each(starts, keys, n_keys, batch_rows, words, of_entry, columns, segments, rows, permutation, found):
-    """Do `_sort` for each batch of `batch_rows` rows; results lie one after another, a `Found` in each row of found.
+    """Sort the entries of every batch of `batch_rows` rows, as `_sort`; write the results one after another.
 
-    Return False if row pointers are invalid.
+    found[b] gets the fields of a `Found`; batch b has one more segment than columns. Returns False for invalid row
+    pointers or a batch of more than `ENTRIES` entries.
     """
     for b in range(found.shape[0]):
         part = starts[b * batch_rows : (b + 1) * batch_rows + 1]
@@ -158,7 +176,7 @@ def _sort_each(starts, keys, n_keys, batch_rows, words, of_entry, columns, segme
 
 
 def wrong_column(keys: np.ndarray, n_keys: int) -> KernelError:
-    """Build the error for columns out of range."""
+    """Return, without raising it, the error for columns outside [0, n_keys)."""
     found = f"Column numbers lie from {keys.min()} to {keys.max()}; allowed are 0 to {n_keys - 1}"
     return KernelError(f"{found}. Check the batch with workbench.formats.check(x, full=True).")
 
@@ -166,9 +184,11 @@ def wrong_column(keys: np.ndarray, n_keys: int) -> KernelError:
 def sort(
     starts: np.ndarray, keys: np.ndarray, n_keys: int, kind: np.dtype
 ) -> tuple[Found, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Sort up to `ENTRIES` entries: return (found, columns, segments, rows, permutation), as in `radix.Sorted`.
+    """Sort up to `ENTRIES` entries by column: return (found, columns, segments, rows, permutation).
 
-    `n_keys` is at most `COLUMNS`; segments, rows and permutation have dtype `kind`. O(z + R) per 8 bits of columns.
+    Row pointers are `starts` [R + 1], columns `keys` [z]; arrays as of `kernels.plan.Sorted`. `n_keys` is at most
+    `COLUMNS`; segments, rows and permutation have dtype `kind`. Invalid batches are reported by `found.fault`. O(z + R)
+    per 8 bits of columns.
     """
     rows, permutation = np.empty(keys.size, kind), np.empty(keys.size, kind)
     kept = _scratch
@@ -183,7 +203,7 @@ def sort(
 def sort_each(
     starts: np.ndarray, keys: np.ndarray, n_keys: int, batch_rows: int
 ) -> list[tuple[Found, np.ndarray, np.ndarray, np.ndarray, np.ndarray]] | None:
-    """Sort every `batch_rows` rows with row pointers `starts`, as `sort` with int32, in one compiled call.
+    """Sort the entries of every `batch_rows` rows in one compiled call: return the result of `sort` for each, in int32.
 
     Returns None if a batch has more than `ENTRIES` entries or is invalid.
     """
@@ -230,11 +250,15 @@ class _Kept(threading.local):
     """
 
     def __init__(self) -> None:
+        """Start without memory for sums and bits."""
         self.sums: dict[np.dtype, np.ndarray] = {}
         self.bits = np.zeros((2, 0), np.uint64)
 
     def take(self, columns: int, width: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-        """Return memory for `columns` columns of this width; the caller leaves it zero and gives it back."""
+        """Return zeroed sums [2, >= columns * width] and bits uint64 [2, >= columns / 64], removed from this object.
+
+        The caller zeroes them after use and passes them to `give_back`.
+        """
         sums = self.sums.pop(dtype, None)
         if sums is None or sums.shape[1] < columns * width:
             sums = np.zeros((2, columns * width), dtype)
@@ -243,7 +267,7 @@ class _Kept(threading.local):
         return sums, bits if bits.shape[1] >= words else np.zeros((2, words), np.uint64)
 
     def give_back(self, sums: np.ndarray, bits: np.ndarray) -> None:
-        """Keep the scratch arrays `sums` and `bits`, all zero, for the next call."""
+        """Keep the scratch arrays `sums` and `bits`, which must be all zero, for the next call."""
         self.sums[sums.dtype], self.bits = sums, bits
 
 
@@ -251,14 +275,19 @@ _kept = _Kept()
 
 
 def suits(entries: int, columns: int, width: float) -> bool:
-    """Return whether the gradient of a weight of this width is cheaper without a plan, for a batch used once."""
+    """Return whether the weight gradient of a batch used once is cheaper without a plan.
+
+    True for more than 4096 entries, `width` up to 2, and up to 4 sums (columns * width) an entry.
+    """
     return entries > ENTRIES and width <= NUMBERS and columns * width <= PLACES * entries
 
 
 @compiled
 def _add(starts, indices, data, g, first, last, limit, sums, bits):
-    """Add the entries of rows first to last - 1 to sums and mark their columns in bits; False if a column is >=
-    limit.
+    """Add data[k] * g[r] for the entries of rows first to last - 1 to sums [columns * N].
+
+    Set the bits of their columns. In place. Returns False if a column is not below `limit` (uint64); its entry is
+    skipped.
     """
     width, one, is_right = np.uint64(g.shape[1]), np.uint64(1), True
     for r in range(np.uint64(first), np.uint64(last)):
@@ -278,8 +307,9 @@ def _add(starts, indices, data, g, first, last, limit, sums, bits):
 
 @compiled_parallel
 def _add_halves(starts, indices, data, g, bounds, limit, sums, bits, is_right):
-    """Do `_add` for both halves of the batch on two threads, each with its own sums and bits; results to is_right
-    [2].
+    """Add the entries of both halves of the rows on two threads, as `_add`, each with its own sums and bits.
+
+    is_right [2] gets the results.
     """
     for half in prange(2):
         is_right[half] = _add(starts, indices, data, g, bounds[half], bounds[half + 1], limit, sums[half], bits[half])
@@ -287,7 +317,10 @@ def _add_halves(starts, indices, data, g, bounds, limit, sums, bits, is_right):
 
 @compiled
 def _find_ends(bits, bounds, ends):
-    """Find where the columns of each range of words begin among those with a bit in either half, and the end of all."""
+    """Write to ends [parts + 1] how many active columns come before each range of words, the total last.
+
+    Range p is words bounds[p] to bounds[p + 1] - 1; a column is active if its bit is set in either half.
+    """
     total = 0
     for part in range(bounds.size - 1):
         ends[part] = total
@@ -301,7 +334,10 @@ def _find_ends(bits, bounds, ends):
 
 @compiled
 def _collect(sums, bits, first, last, columns, values):
-    """Write the columns marked in bits[first:last] and their sums to columns, values; clears bits and sums."""
+    """Write the active columns in words first to last - 1 and their gradient rows to columns [U], values [U, N].
+
+    Adds up both halves of sums; zeroes their bits and sums in place.
+    """
     width, u = np.uint64(values.shape[1]), np.uint64(0)
     for word in range(np.uint64(first), np.uint64(last)):
         left = bits[0, word] | bits[1, word]
@@ -319,7 +355,7 @@ def _collect(sums, bits, first, last, columns, values):
 
 @compiled_parallel
 def _collect_parts(sums, bits, bounds, ends, columns, values):
-    """Gather the active columns and their gradient rows from sums and bits, between two `bounds` on each thread."""
+    """Write all active columns and their gradient rows on several threads; range p of words from ends[p] on."""
     for part in prange(ends.size - 1):
         own = slice(ends[part], ends[part + 1])
         _collect(sums, bits, bounds[part], bounds[part + 1], columns[own], values[own])
@@ -328,11 +364,10 @@ def _collect_parts(sums, bits, bounds, ends, columns, values):
 def gradient(
     indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, g: np.ndarray, columns: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return active columns, sorted int64 [U], and the gradient (A.T @ g)[columns] [U, N].
+    """Return active columns, sorted int64 [U], and the gradient (A.T @ g)[columns] [U, N] of a CSR batch.
 
-    The batch is `indptr` [R + 1] (validated), `indices` and `data` [z] in CSR form with `columns` features; g is [R,
-    N].
-    O(z N + features / 64). Raises KernelError for a column out of range.
+    The batch is `indptr` [R + 1] (validated), `indices` and `data` [z] with `columns` features; g is [R, N]. O(z N +
+    features / 64). Raises KernelError for a column out of range.
     """
     starts, indices, data, g = map(plain, (indptr, indices, data, g))
     width, work = g.shape[1], WORK * indices.size * g.shape[1]
@@ -369,8 +404,10 @@ DRAWS, SPREAD = 1.48, 8
 
 @compiled
 def _shuffle(order, draws):
-    """Shuffle `order` int64 by numbers uint32; False if they did not suffice. A draw that is not taken exchanges a
-    number with itself: no processor guesses which these are."""
+    """Shuffle `order` int64 in place by random `draws` uint32; return False if they did not suffice.
+
+    A rejected draw exchanges an element with itself, which avoids a branch that no processor predicts.
+    """
     used, last, mask = np.uint64(0), np.uint64(order.size - 1), np.uint64(1)
     while mask < last:
         mask = np.uint64(2) * mask + np.uint64(1)
