@@ -174,8 +174,7 @@ def _later_cursors(counts, cursors, edges):
 def _scatter_words(starts, keys, values, word, first, last, cursors, out):
     """Write entries first to last - 1 as words to `out`, sorted by their first digit; cursors advance in place.
 
-    A word is column, row and, in its lowest bits, values[k] if there are values, else k. `starts` are the row pointers,
-    `keys` the columns.
+    A word is (column `keys[k]`, row, values[k], or k without values), from high to low bits; `starts` are row pointers.
     """
     mask, to_row, to_column = np.uint64(cursors.size - 1), np.uint64(word.row), np.uint64(word.column)
     row, k = np.searchsorted(starts, starts[0] + first, side="right") - 1, first
@@ -221,7 +220,7 @@ def _scatter_four(source, edges, shift, cursors, out):
 
 @compiled
 def _split(words, word, first, last, following, rows, permutation):
-    """Write rows and positions (or values) of sorted words first to last - 1; return the number of columns found.
+    """Write rows and positions (or values) of sorted words first to last - 1; return the number of columns.
 
     The words are overwritten by one word a column: the column and the position of its last entry. A run that goes on in
     the word `following` is left to the part that it ends in. Every entry writes; the last one of a run stays.
@@ -247,7 +246,7 @@ def _split(words, word, first, last, following, rows, permutation):
 def _sort(starts, keys, values, word, counts, later, cursors, edges, buffers, rows, permutation, distinct):
     """Sort all entries by column on one thread; results are as of `_split`, the count of columns in distinct[0].
 
-    The last pass writes buffer 0. Arrays from `counts` on are overwritten; counts and later must be 0 before.
+    The last pass writes buffer 0. Arrays from `counts` on are overwritten; counts and later must be 0.
     """
     target = (word.digits - 1) % 2
     _count_digits(keys, word, counts[0], later[:, 0])
@@ -308,7 +307,7 @@ def _unpack_parts(words, word, distinct, columns, segments):
 
 
 def sort(starts: np.ndarray, keys: np.ndarray, n_keys: int, kind: np.dtype, values: np.ndarray | None = None) -> Sorted:
-    """Sort entries by column: rows begin at `starts` [R + 1], columns are `keys` [z], 0 to n_keys - 1. Stable.
+    """Sort entries by column, stable: rows begin at `starts` [R + 1], columns are `keys` [z], below `n_keys`.
 
     O(z) per digit of `n_keys`. Positions count from `starts[0]`; they, segments and rows have dtype `kind`. float32
     `values` [z] are sorted along in place of a permutation if they fit. Raises KernelError for a column out of range.
