@@ -67,7 +67,7 @@ class SeveralFilesError(DataError):
 
 
 def _zstd(source: BinaryIO) -> Any:
-    """Return a stream that decompresses zstd by pyarrow; raise DataError with the install command without it."""
+    """Return a stream that decompresses zstd by pyarrow. Raises DataError with the install command if it is missing."""
     try:
         import pyarrow
     except ImportError:
@@ -77,7 +77,7 @@ def _zstd(source: BinaryIO) -> Any:
 
 
 def _zip(source: BinaryIO) -> Any:
-    """Return a stream that unpacks the only file of a zip archive."""
+    """Return a stream of the first file in a zip archive, decompressed; folders and macOS metadata are skipped."""
     archive = zipfile.ZipFile(source)
     return archive.open(_members(archive)[0])
 
@@ -87,23 +87,27 @@ class _FileInTar(io.RawIOBase):
     """The only file of a tar archive, as a stream; what macOS adds is no file. `DataError` at its end for several."""
 
     def __init__(self, stream: BinaryIO) -> None:
+        """Open `stream` as a tar archive, read once from front to back, and move to its first regular file."""
         super().__init__()
         self._archive = tarfile.open(fileobj=stream, mode="r|")  # noqa: SIM115 (it is read from as long as this is)
         self._name, self._file = self._next()
 
     def _next(self) -> tuple[str, Any]:
-        """Return name and stream of the next file; ("", None) if there is none."""
+        """Move to the next regular file, macOS "._" files skipped; return (name, stream), ("", None) at the end."""
         while (member := self._archive.next()) is not None:
             if member.isfile() and not os.path.basename(member.name).startswith("._"):
                 return member.name, self._archive.extractfile(member)
         return "", None
 
     def readable(self) -> bool:
-        """Return True: it can be read."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Return the bytes that were read, 0 at the end of the file."""
+        """Fill `buffer` with the next bytes of the file and return their number, 0 at its end.
+
+        Raises SeveralFilesError at the end of the first file if the archive has another one.
+        """
         text = self._file.read(len(buffer)) if self._file is not None else b""
         if not text and self._file is not None:
             other, self._file = self._next()
@@ -115,12 +119,15 @@ class _FileInTar(io.RawIOBase):
 
 
 def _members(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
-    """Return the files of a zip archive, without folders and what macOS adds."""
+    """Return the entries of a zip archive that are files, without macOS metadata."""
     return [one for one in archive.infolist() if not one.is_dir() and not one.filename.startswith("__MACOSX/")]
 
 
 def _is_packed_file(source: BinaryIO) -> bool:
-    """Return whether a zip archive holds one file that can be unpacked here, and no array."""
+    """Return whether `source` is a zip archive of exactly one unencrypted file, not .npy, in a supported compression.
+
+    The stream is set back to its start.
+    """
     try:
         with zipfile.ZipFile(source) as archive:
             members = _members(archive)
@@ -154,7 +161,10 @@ _FOLLOWING = bytes(range(0x80, 0xC0))
 
 
 def refuse_endless(path: str | os.PathLike) -> None:
-    """`DataError` for pipes and devices, which have no end or are read only once."""
+    """Raise DataError if `path` is a pipe or device.
+
+    Return silently if it is missing, since opening it reports that.
+    """
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError):  # told by what opens it
@@ -164,7 +174,10 @@ def refuse_endless(path: str | os.PathLike) -> None:
 
 
 def compression_of(path: str | os.PathLike) -> str:
-    """Return the compression of a file, a name of `PACKINGS`; "" if it is not compressed."""
+    """Return the compression of a file by its first bytes: "gzip", "bzip2", "xz", "zstd", "zip", "tar", or "" for none.
+
+    Raises OSError if it cannot be opened.
+    """
     with open(path, "rb") as file:
         return _found(file)[0]
 
@@ -175,12 +188,11 @@ def open_text(
     noticing: dict[bytes, bool] | None = None,
     advice: str = "save it as UTF-8, as iconv -f LATIN1 -t UTF-8 FILE > NEW does",
 ) -> io.BufferedReader:
-    """Return the text of the file as a stream of bytes in UTF-8, unpacked, from behind the mark (BOM) that may stand
-    first.
+    """Open a text file as a checked stream of UTF-8 bytes, decompressed, without byte order mark.
 
-    A file that is not packed and in UTF-8 can be sought in. `encoding` is that of the file, but for UTF-16 and UTF-32,
-    which the first bytes tell; where it is another, `advice` says what to do. The words `noticing` become true when
-    they go past.
+    The stream can seek if the file is uncompressed UTF-8. `encoding` is that of the file; UTF-16 and UTF-32 are
+    recognised by the first bytes. `noticing` maps byte strings to False: each becomes True in place once it was read.
+    `advice` ends the error message for bytes of another encoding.
 
     Reading raises `DataError` with file and line: at bytes of another encoding and at NUL (`NotTextError`); at a line
     above `LONGEST_LINE`; at an archive that is cut short, damaged, or unpacks to more than `MOST_RATIO` times its size;
@@ -192,10 +204,14 @@ def open_text(
 def place_in(
     path: str | os.PathLike, holds_row: Callable[[bytes], Any] = bytes.strip, encoding: str = "utf-8"
 ) -> Callable[[int], str]:
-    """Says for a row, from 0, file and line where it stands; `holds_row` says which lines hold one. O(file) a call."""
+    """Return a function from a row index to "path:line" in a text file of one row a line, for error messages.
+
+    `holds_row(line)` is truthy for lines that contain a row; by default all that are not blank. Each call of the
+    function reads the file from its start and raises DataError if it has fewer rows by now.
+    """
 
     def place(row: int) -> str:
-        """Return the file and line of a row, counted from 0. DataError if the file has changed."""
+        """Return "path:line" of a row, counted from 0. Raises DataError if the file has fewer rows."""
         with open_text(path, encoding) as file:
             lines = (number for number, text in enumerate(file, 1) if holds_row(text))
             return place_at(path, lines, row)
@@ -204,9 +220,9 @@ def place_in(
 
 
 def place_at(path: str | os.PathLike, lines: Iterator[int], row: int) -> str:
-    """Return file and line of a row, counted from 0; `lines` yields the number of the line that each row begins on.
+    """Return "path:line" of a row, counted from 0; `lines` yields the line number on which each row begins.
 
-    `DataError` if there is no such row: it was there when the file was read, so the file has changed.
+    Raises DataError if there are fewer rows: the row existed when the file was read, so the file has changed.
     """
     if (line := next(itertools.islice(lines, row, None), None)) is None:
         raise DataError(f"{path} has changed while it was read; read it again when it is complete.")
@@ -214,9 +230,9 @@ def place_at(path: str | os.PathLike, lines: Iterator[int], row: int) -> str:
 
 
 def encoding_of(first: bytes) -> str:
-    """Return the encoding of a text that its first bytes tell: UTF-32 or UTF-16 by mark, UTF-16 by zeros, else "".
+    r"""Return the Unicode encoding that the first bytes of a text show: UTF-16/32 by byte order mark or zeros, else "".
 
-    >>> encoding_of("1,2\\n".encode("utf-16-le")), encoding_of(b"1,2\\n"), encoding_of(bytes(range(8)))
+    >>> encoding_of("1,2\n".encode("utf-16-le")), encoding_of(b"1,2\n"), encoding_of(bytes(range(8)))
     ('utf-16-le', '', '')
     """
     marked = next((name for mark, name in _MARKS.items() if first.startswith(mark)), "")
@@ -226,7 +242,7 @@ def encoding_of(first: bytes) -> str:
 
 
 def _is_text(first: bytes, encoding: str) -> bool:
-    """Return whether bytes are characters that are written, or end lines, in an encoding of two bytes a character."""
+    """Return whether bytes decode as UTF-16 `encoding` to printable text, enough of it ASCII or Latin-1."""
     try:
         text = codecs.getincrementaldecoder(encoding)().decode(first)
     except UnicodeDecodeError:
@@ -236,8 +252,10 @@ def _is_text(first: bytes, encoding: str) -> bool:
 
 
 def read_head(path: str | os.PathLike, count: int = 4096) -> bytes:
-    """Return the first bytes of the file, unpacked and unchecked, UTF-16 and UTF-32 as UTF-8; a damaged archive is a
-    `DataError`.
+    """Return up to `count` first bytes of the file, decompressed; UTF-16 and UTF-32 are converted to UTF-8.
+
+    Nothing else is checked. Raises DataError for a damaged archive or one of several files, OSError if the file cannot
+    be opened.
     """
     with open(path, "rb") as source:
         name, unpack = _found(source)
@@ -257,9 +275,9 @@ def read_head(path: str | os.PathLike, count: int = 4096) -> bytes:
 
 
 def _found(source: BinaryIO) -> tuple[str, Unpacker]:
-    """Return (name, decompressor) of a file by its first bytes; ("", identity) if it is not compressed.
+    """Return (compression name, decompressing function) of a stream by its first bytes; ("", identity) if none.
 
-    Reading begins at its start afterwards.
+    `source` is set back to its start. The name is "tar" for tar archives, compressed or not.
     """
     first = source.read(16)
     source.seek(0)
@@ -274,7 +292,10 @@ def _found(source: BinaryIO) -> tuple[str, Unpacker]:
 
 
 def _is_tar(source: BinaryIO, name: str, unpack: Unpacker) -> bool:
-    """Return whether a file is a tar archive, perhaps packed. Reading begins at its start afterwards."""
+    """Return whether a stream, decompressed by `unpack`, is a tar archive; `name` is its compression, "" for none.
+
+    `source` is set back to its start. Damaged files give False.
+    """
     if name not in _AROUND_TAR:
         return False
     try:
@@ -286,7 +307,10 @@ def _is_tar(source: BinaryIO, name: str, unpack: Unpacker) -> bool:
 
 
 def _damaged(path: str | os.PathLike, line: int, name: str, error: Exception) -> DataError:
-    """Return the error for a compressed file that ends early or is damaged."""
+    """Return the DataError for a compressed file that ends early or is damaged; the caller raises it.
+
+    `name` is the compression, `line` the last line that could be read, `error` what the decompressor raised.
+    """
     return DataError(f"{path}:{line}: the file is packed by {name}, and cut short or damaged: {error}. Get it anew.")
 
 
@@ -295,6 +319,11 @@ class CheckedText(io.RawIOBase):
     """The stream behind `open_text`, which says what it refuses."""
 
     def __init__(self, path: str | os.PathLike, encoding: str, noticing: dict[bytes, bool], advice: str) -> None:
+        """Open the file, detect compression and encoding from its first bytes, and skip a byte order mark.
+
+        Size and modification time are kept, to detect a change at the end. Raises DataError for damaged archives,
+        OSError if the file cannot be opened.
+        """
         super().__init__()
         self.path, self.noticing, self._advice = path, noticing, advice
         self._is_utf8 = codecs.lookup(encoding).name == "utf-8"
@@ -323,29 +352,32 @@ class CheckedText(io.RawIOBase):
 
     @property
     def name(self) -> str:
-        """Path of the file."""
+        """Path of the file as str or bytes."""
         return os.fspath(self.path)
 
     def readable(self) -> bool:
-        """Return whether it can be read, as `io.RawIOBase` asks: it always can."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """Return whether the bytes of the stream are those of the file."""
+        """Return whether the stream can seek: the file is uncompressed and UTF-8."""
         return not self._packing and self._is_utf8
 
     def fileno(self) -> int:
-        """Return the number of the open file."""
+        """Return the file descriptor of the open file."""
         return self._source.fileno()
 
     def close(self) -> None:
-        """Close the stream and the file it reads; a second call does nothing."""
+        """Close the stream and the underlying files; later calls do nothing."""
         if not self.closed:
             self._files.close()
         super().close()
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Move to byte `offset` of the text; UnsupportedOperation for packed files and those not in UTF-8."""
+        """Move to byte `offset` of the text, behind a byte order mark, and return the new position.
+
+        Raises io.UnsupportedOperation for compressed files and those not in UTF-8.
+        """
         if not self.seekable():
             raise io.UnsupportedOperation(f"{self.path} is packed or not UTF-8 and is read from its beginning only")
         if whence == os.SEEK_CUR and offset == 0:
@@ -358,7 +390,10 @@ class CheckedText(io.RawIOBase):
         return place
 
     def readinto(self, buffer: Any) -> int:
-        """Return the bytes that were checked, 0 at the end of the file."""
+        """Fill `buffer` with the next checked bytes and return their number, 0 at the end of the file.
+
+        Raises DataError as `open_text` describes.
+        """
         if not self._ready:
             self._ready = self._next(len(buffer))
         count = min(len(self._ready), len(buffer))
@@ -367,7 +402,10 @@ class CheckedText(io.RawIOBase):
         return count
 
     def _next(self, size: int) -> bytes:
-        """Read more of the text and check it; empty only at its end."""
+        """Read, decode and check about `size` more bytes and return them as UTF-8; b"" only at the end of the file.
+
+        Raises DataError for invalid text, and at the end if the file has changed since it was opened.
+        """
         while True:
             raw = self._first or self._unpacked(size)
             self._first = b""
@@ -398,7 +436,11 @@ class CheckedText(io.RawIOBase):
         return raw
 
     def _decoded(self, raw: bytes) -> bytes:
-        """Return the same text in UTF-8; bytes that are not of the encoding are refused."""
+        """Return `raw` in UTF-8, without the bytes of an incomplete last character, which the decoder keeps.
+
+        UTF-8 input is checked and returned as it is. Empty `raw` means the end of the file. Raises NotTextError with
+        the line at bytes that are invalid in the encoding.
+        """
         checked = raw
         if self._is_entered:  # perhaps in the middle of a character, whose bytes that follow are up to three
             checked, self._is_entered = raw[:3].lstrip(_FOLLOWING) + raw[3:], False
@@ -414,7 +456,11 @@ class CheckedText(io.RawIOBase):
         return raw if self._is_utf8 else text.encode()
 
     def _check(self, text: bytes) -> None:
-        """Refuse NUL and endless lines; notice words; count lines."""
+        """Raise for NUL bytes (NotTextError) and lines above `LONGEST_LINE` (DataError).
+
+        Update line count and `noticing`. `text` is the next piece of the file in UTF-8. Words that straddle two pieces
+        are noticed as well.
+        """
         if b"\0" in text:
             line = self._line(text[: text.index(b"\0")])
             raise NotTextError(f"{self.path}:{line}: a NUL byte, which no text holds; the file is damaged or binary.")
@@ -431,7 +477,10 @@ class CheckedText(io.RawIOBase):
             self._before = seen[-max(map(len, self.noticing)) :]
 
     def _line(self, text: bytes = b"") -> int:
-        """Return the number of the line behind that text, which follows what was checked."""
+        """Return the line number, from 1, at the end of `text`, which follows the bytes that were checked so far.
+
+        For seekable files the lines before are counted by reading the file again.
+        """
         if self._lines is not None:
             return self._lines + text.count(b"\n") + 1
         with open(self.path, "rb") as file:
@@ -439,18 +488,18 @@ class CheckedText(io.RawIOBase):
         return before + text.count(b"\n") + 1
 
     def _state_now(self) -> tuple[int, int]:
-        """Return (size, modification time in ns) of the open file."""
+        """Return (size in bytes, modification time in ns) of the open file."""
         state = os.fstat(self._source.fileno())
         return state.st_size, state.st_mtime_ns
 
     def _check_unchanged(self) -> None:
-        """Raise DataError if the file has changed since it was opened."""
+        """Raise DataError if size or modification time of the file differ from those at opening."""
         if self._state_now() != self._state:
             raise DataError(f"{self.path} has changed while it was read; read it again when it is complete.")
 
 
 def _blocks(file: BinaryIO, stop: int) -> Iterator[bytes]:
-    """Yield the first `stop` bytes of a file in blocks."""
+    """Yield the next `stop` bytes of a file, or all if it is shorter, in blocks of at most `BLOCK` bytes."""
     while stop > 0 and (block := file.read(min(stop, BLOCK))):
         yield block
         stop -= len(block)
@@ -466,7 +515,10 @@ AHEAD = 2
 
 
 def line_blocks(file: BinaryIO, size: int | None = None) -> Iterator[bytes]:
-    """Cut a file into blocks of about `size` bytes that end with a line end; the last line gets one if it has none."""
+    """Yield the rest of a file in blocks of about `size` bytes (4 MiB if None) that end with a line end.
+
+    A line is never cut. A line end is added to the last line if it has none.
+    """
     while block := file.read(BYTES if size is None else size):
         if not block.endswith(b"\n"):
             block += file.readline()
@@ -474,15 +526,15 @@ def line_blocks(file: BinaryIO, size: int | None = None) -> Iterator[bytes]:
 
 
 def codes_of(text: bytes) -> np.ndarray:
-    """Give the bytes of a text as uint8 [bytes], without a copy."""
+    """Return the bytes of a text as a read-only uint8 array [bytes] that shares their memory."""
     return np.frombuffer(text, np.uint8)
 
 
 def map_blocks(parse: Callable[[Item], Result], blocks: Iterable[Item]) -> Iterator[Result]:
-    """Give `parse(block)` for each block, in order, computed on all threads of this process some blocks ahead.
+    """Yield `parse(block)` for each block, in order, computed on a pool of threads up to two blocks per thread ahead.
 
-    `parse` is to release the interpreter's lock where it works. An error comes in the place of the block's result. The
-    blocks themselves are made by the calling thread; a single one is parsed by it, too.
+    `parse` should release the GIL. An error of `parse`, or of the iterator `blocks`, is raised in place of the result
+    of that block. `blocks` is advanced by the calling thread; with one thread or one block everything runs there.
     """
     blocks = iter(blocks)
     first = deque(islice(blocks, 2))
@@ -504,7 +556,10 @@ def map_blocks(parse: Callable[[Item], Result], blocks: Iterable[Item]) -> Itera
 
 
 def _until_error(blocks: Iterator[Item], waiting: deque[Future[Any]]) -> Iterator[Item]:
-    """Give the blocks; what goes wrong in making one becomes the result that follows those of the blocks before."""
+    """Yield `blocks`; if the iterator raises, append a failed future to `waiting` and stop.
+
+    The error is then raised in order, after the results of the blocks before.
+    """
     try:
         yield from blocks
     except Exception as error:

@@ -31,7 +31,7 @@ LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 
 
 def arrow() -> Any:
-    """Return the package pyarrow; `DataError` if it is not installed."""
+    """Import and return pyarrow with compute, csv, ipc and parquet. Raises DataError if it is not installed."""
     try:
         import pyarrow
         import pyarrow.compute
@@ -48,34 +48,37 @@ def arrow() -> Any:
 
 
 def mask_of(chosen: np.ndarray) -> Any:
-    """Return a mask as a pyarrow array."""
+    """Return a bool array [n] as a pyarrow boolean array (a packed copy)."""
     pa = arrow()
     bits = np.packbits(chosen, bitorder="little")
     return pa.Array.from_buffers(pa.bool_(), len(chosen), [None, pa.py_buffer(bits)])
 
 
 def strings_of(texts: Sequence[str]) -> Any:
-    """Return texts as a pyarrow array of strings."""
+    """Return a sequence of str as a pyarrow string array (a copy in UTF-8)."""
     pa = arrow()
     offsets, letters = _laid_out(texts)
     return pa.StringArray.from_buffers(len(texts), pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(letters))
 
 
 def values_of(column: Any, dtype: DTypeLike) -> np.ndarray:
-    """Return the values of a pyarrow array of numbers of that type without nulls, not copied."""
+    """Return a pyarrow numeric array without nulls as a NumPy array of `dtype`, sharing its memory.
+
+    `dtype` must be that of the pyarrow type: the bytes are reinterpreted, not converted.
+    """
     if not len(column):
         return np.empty(0, dtype)
     return np.frombuffer(column.buffers()[1], dtype)[column.offset : column.offset + len(column)]
 
 
 def flags_of(column: Any) -> np.ndarray:
-    """Return the values of a pyarrow array of booleans without nulls, bool."""
+    """Return a pyarrow boolean array without nulls as a NumPy bool array [n] (a copy)."""
     bits = np.frombuffer(column.buffers()[1], np.uint8) if len(column) else np.empty(0, np.uint8)
     return np.unpackbits(bits, bitorder="little")[column.offset : column.offset + len(column)].astype(np.bool_)
 
 
 def _laid_out(words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Return offsets int64 [words + 1] and letters uint8 of some words."""
+    """Return (offsets int64 [words + 1], UTF-8 bytes uint8) of words laid end to end, as pyarrow stores strings."""
     joined = "".join(words)
     encoded = words if joined.isascii() else [word.encode() for word in words]
     offsets = np.zeros(len(words) + 1, np.int64)
@@ -85,7 +88,7 @@ def _laid_out(words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
 
 @functools.lru_cache(64)
 def _in_memory(words: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Return offsets and letters of words that are looked for again and again."""
+    """Return offsets and UTF-8 bytes of words as `_laid_out` does, cached for the last 64 tuples; do not modify."""
     return _laid_out(words)
 
 
@@ -101,25 +104,33 @@ class Texts:
     __slots__ = ("_cleaned", "_texts", "_values", "numbers")
 
     def __init__(self, texts: Any, numbers: np.ndarray, values: np.ndarray | None = None) -> None:
+        """Store the texts, the index of each row's text (int32, -1: missing) and the number of each text.
+
+        `texts` is a pyarrow string array, `Fields`, or None if `values`, float64 [texts], replaces it.
+        """
         self._texts, self.numbers, self._values = texts, numbers, values
         self._cleaned: tuple[tuple[str, ...], Texts | None] | None = None  # by these words; None if this is the result
 
     def __len__(self) -> int:
+        """Return the number of stored texts (not of rows)."""
         return len(self.values if self._texts is None else self._texts)
 
     @property
     def fields(self) -> Fields | None:
-        """Places of the texts in a block of text, if it is still there."""
+        """The texts as positions in their block of text (`Fields`); None if they were copied out or dropped."""
         return self._texts if isinstance(self._texts, Fields) else None
 
     @property
     def has_texts(self) -> bool:
-        """Whether the texts were kept."""
+        """Whether texts are stored, rather than only their numbers."""
         return self._texts is not None
 
     @property
     def distinct(self) -> Any:
-        """The texts, a pyarrow array of strings."""
+        """The texts as a pyarrow string array; `Fields` are copied out and replaced at the first access.
+
+        If only whole numbers are stored, they are formatted each time; AssertionError if these have fractions.
+        """
         if self._texts is None:
             assert self._values is not None
             assert (np.floor(self._values) == self._values).all(), "the texts of fractions were not kept"
@@ -132,7 +143,10 @@ class Texts:
 
     @property
     def values(self) -> np.ndarray:
-        """The numbers that the texts stand for, float64 [texts]; NaN for a text that is none."""
+        """The number of each text, float64 [texts], NaN if it is not a decimal number.
+
+        Computed at the first access and kept.
+        """
         if self._values is None:
             fields = self.fields
             self._values = numbers_of(self.distinct) if fields is None else fields.numbers()
@@ -140,19 +154,25 @@ class Texts:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the texts as pyarrow holds them, of their values, and of numbers that are not shared."""
+        """Memory in bytes of texts, numbers and row indices; row indices shared between columns count 0.
+
+        Copies `Fields` out.
+        """
         values = 0 if self._values is None else self._values.nbytes
         numbers = 0 if is_each_number(self.numbers) else self.numbers.nbytes
         return values + numbers + (int(self.distinct.nbytes) if self.has_texts else 0)
 
     def of_rows(self, numbers: np.ndarray) -> "Texts":
-        """Return the same texts for other rows."""
+        """Return the same texts, shared, for other rows: `numbers` int32 [rows] are text indices, -1 missing."""
         other = Texts(self._texts, numbers, self._values)
         other._cleaned = None if self._cleaned is None or self._cleaned[1] is not None else self._cleaned
         return other
 
     def cleaned(self, words: tuple[str, ...]) -> "Texts":
-        """Return the column with blanks stripped from its texts; texts among the words become missing. O(rows)."""
+        """Return the column with texts stripped of blanks, and rows whose text is in `words` marked missing. O(rows).
+
+        The result for the last `words` is cached; the column itself is returned if it needs no change.
+        """
         if self._texts is None or not len(self._texts):
             return self
         if self._cleaned is None or self._cleaned[0] != words:
@@ -162,24 +182,27 @@ class Texts:
         return self if self._cleaned[1] is None else self._cleaned[1]
 
     def settle(self) -> None:
-        """Take the texts out of their block, and drop values of which none is a number."""
+        """Copy the texts out of the block of file text, so that it can be freed; drop `values` if all are NaN.
+
+        In place.
+        """
         self._texts = self.distinct
         if self._values is not None and np.isnan(self._values).all():
             self._values = None
 
     def are_printed_whole(self) -> bool:
-        """Return whether all texts are whole numbers as they are printed, so that `values` are enough."""
+        """Return whether each text is a whole number in canonical form, which `values` can restore."""
         if isinstance(self._texts, Fields):
             return are_whole(self._texts.text, self._texts.starts, self._texts.stops)
         offsets, letters = buffers_of(self.distinct)
         return are_whole(letters, offsets[:-1], offsets[1:])
 
     def without_texts(self) -> "Texts":
-        """Return the numbers alone, all of which are finite."""
+        """Return a copy without texts, only their numbers, all of which must be finite."""
         return Texts(None, self.numbers, self.values)
 
     def _clean(self, words: tuple[str, ...]) -> "Texts":
-        """Return the result of `cleaned`."""
+        """Return the column stripped, with rows whose text is in `words` marked -1; what `cleaned` caches."""
         fields = self.fields
         stripped = None if fields is None else fields.stripped(_in_memory(words))
         if stripped is not None:
@@ -197,7 +220,7 @@ class Texts:
         return Texts(distinct, self.numbers, self._values if distinct is self._texts else None)
 
     def _without(self, texts: Any, is_absent: np.ndarray) -> "Texts":
-        """Return the rows without the texts that stand for a missing value."""
+        """Return `texts` without those flagged in `is_absent` (bool [texts]); their rows get the index -1."""
         number_of = np.cumsum(~is_absent, dtype=np.int32) - np.int32(1)
         number_of[is_absent] = -1
         left = texts.taken(~is_absent) if isinstance(texts, Fields) else texts.filter(mask_of(~is_absent))
@@ -207,27 +230,24 @@ class Texts:
 
 @functools.lru_cache(4)
 def _first_numbers(count: int) -> np.ndarray:
-    """Return 0, 1, ... up to `count`, int32, read-only."""
+    """Return arange(count) as read-only int32, cached: columns share it, and its identity marks one text per row."""
     numbers = np.arange(count, dtype=np.int32)
     numbers.flags.writeable = False
     return numbers
 
 
 def each_number(rows: int) -> np.ndarray:
-    """Return the numbers of texts of which each row has its own, int32 [rows]: a part of one array for all columns."""
+    """Return the text indices if every row has its own text: arange(rows), int32, a view of a shared array."""
     return _first_numbers(1 << rows.bit_length())[:rows]
 
 
 def is_each_number(numbers: np.ndarray) -> bool:
-    """Return whether it is such an array, so that texts stand as rows do."""
+    """Return whether `numbers` is a view made by `each_number`, so that text i belongs to row i."""
     return numbers.base is _first_numbers(1 << len(numbers).bit_length())
 
 
 def texts_of(column: Any) -> Texts:
-    """Return the texts of a pyarrow array of any type that is no list or structure, as they stand.
-
-    Nulls are missing.
-    """
+    """Return a pyarrow array of any flat type as `Texts`: distinct values as text, nulls missing (-1)."""
     pa = arrow()
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
@@ -243,9 +263,9 @@ def texts_of(column: Any) -> Texts:
 
 
 def numbers_of(distinct: Any) -> np.ndarray:
-    """Return the numbers that texts stand for, float64; NaN for a text that is none.
+    """Return the number of each text of a pyarrow string array, float64 [texts]: NaN if it is not a decimal number.
 
-    Beyond float64 they are infinite.
+    Numbers beyond float64 are infinite.
     """
     pa = arrow()
     is_number = are_decimal(*buffers_of(distinct))
@@ -274,9 +294,9 @@ DRESSED = (
 
 
 def is_dressed(distinct: Any) -> np.ndarray:
-    """Return for each text whether it is a number with a currency, groups of digits or a percent sign (`DRESSED`).
+    """Return bool [texts]: whether a text is a number with currency, digit groups or percent, as "$3,123.00".
 
-    O(letters), and slow only for texts that have such signs and digits.
+    `distinct` is a pyarrow string array. O(bytes); the regular expression `DRESSED` only runs on texts with such signs.
     """
     pa = arrow()
     offsets, letters = buffers_of(distinct)
@@ -288,7 +308,10 @@ def is_dressed(distinct: Any) -> np.ndarray:
 
 
 def undressed(distinct: Any) -> Any:
-    """Return the texts with the plain number in place of each that `is_dressed`: "$3,123.00" is 3123.00, "5 %" is 5."""
+    """Return a pyarrow string array with plain numbers for dressed ones: "$3,123.00" is "3123.00".
+
+    "(5)" becomes "-5". Other texts are unchanged.
+    """
     pa = arrow()
     found = is_dressed(distinct)
     if not found.any():
@@ -301,9 +324,10 @@ def undressed(distinct: Any) -> Any:
 
 
 def read_amounts(texts: Texts) -> tuple[np.ndarray, np.ndarray]:
-    """Return the numbers that texts stand for as `numbers_of` does, and which of them were dressed.
+    """Return (numbers float64 [texts], is_dressed bool [texts]): NaN for texts that are not numbers.
 
-    Those with a currency, groups of digits or a percent sign are numbers too.
+    Numbers with a currency, digit groups or a percent sign are read too, and flagged. The numbers may be the array that
+    `texts` caches: do not modify.
     """
     numbers = texts.values
     found = np.isnan(numbers)
@@ -317,7 +341,7 @@ def read_amounts(texts: Texts) -> tuple[np.ndarray, np.ndarray]:
 
 
 def amounts_of(distinct: Any) -> np.ndarray:
-    """Return the numbers of `read_amounts` for a pyarrow array of strings."""
+    """Return the numbers of a pyarrow string array, float64 [texts], "$5" read as 5; NaN for other text."""
     return read_amounts(Texts(distinct, each_number(len(distinct))))[0]
 
 
@@ -329,6 +353,7 @@ class WrongValueError(DataError):
     """A value that its column cannot hold, in the row of that number, from 0."""
 
     def __init__(self, row: int, message: str) -> None:
+        """Store the message and the row index, from 0, of the value."""
         super().__init__(message)
         self.row = row
 
@@ -354,25 +379,32 @@ class Encoder(Protocol):
     is_learned: bool
 
     def learn(self, texts: Texts, row: int) -> None:
-        """Take in the texts of some rows, the first of which has that number."""
+        """Add some rows to the statistics; `row` is the index of their first.
+
+        Raises WrongValueError for invalid values.
+        """
 
     def learned(self) -> Column:
-        """Return the column with all that is needed of the other rows to encode one of them."""
+        """Return the column with its values, edges or divisor, so that rows can be encoded one by one."""
 
     def encode(self, texts: Texts, row: int) -> Encoded:
-        """Encode some rows, the first of which has the number `row`."""
+        """Return the matrix entries of some rows; `row` is the index of their first, used in WrongValueError."""
 
 
 def hashed(distinct: Any, buckets: int) -> np.ndarray:
-    """Return a bucket for each text, int32, from 0.
+    """Return the bucket of each text of a pyarrow string array, int32 [texts], 0 <= bucket < `buckets`.
 
-    SipHash of its UTF-8, as `pandas.util.hash_array` gives it, modulo `buckets`.
+    It is `pandas.util.hash_array` (SipHash of the UTF-8 bytes) modulo `buckets`.
     """
     return (hash_texts(*buffers_of(distinct)) % np.uint64(buckets)).astype(np.int32)
 
 
 def of_rows(of_distinct: np.ndarray, of_missing: Any, numbers: np.ndarray) -> np.ndarray:
-    """Spread values of distinct texts over the rows [rows]; a missing text has `of_missing`."""
+    """Return the value of each row, [rows]: `of_distinct[numbers]`, and `of_missing` for rows with the index -1.
+
+    `numbers` is int32 [rows], indices into `of_distinct` [texts]. If each row has its own text, `of_distinct` itself is
+    returned, not a copy.
+    """
     if is_each_number(numbers):
         return of_distinct
     values = np.empty(len(numbers), of_distinct.dtype)
@@ -381,6 +413,9 @@ def of_rows(of_distinct: np.ndarray, of_missing: Any, numbers: np.ndarray) -> np
 
 
 def first_row(texts: Texts, wrong: Collection[bool] | np.ndarray) -> tuple[int, str]:
-    """Return the first row of the block whose text is wrong, from 0, and the text."""
+    """Return (index in the block, text) of the first row whose text is flagged in `wrong`, bool [texts].
+
+    At least one row must have such a text.
+    """
     at = int(np.argmax(of_rows(np.asarray(wrong, bool), False, texts.numbers)))
     return at, texts.distinct[int(texts.numbers[at])].as_py()

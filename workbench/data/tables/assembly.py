@@ -48,17 +48,22 @@ class Words:
     is_learned = True
 
     def __init__(self, column: Column) -> None:
+        """Store the column and its number of buckets."""
         self.column, self.buckets = column, column.buckets or 0
 
     def learn(self, texts: Texts, row: int) -> None:
-        """Nothing is learned."""
+        """Do nothing: hashed words need no statistics of other rows."""
 
     def learned(self) -> Column:
-        """Return the column as it is."""
+        """Return the column unchanged."""
         return self.column
 
     def encode(self, texts: Texts, row: int) -> Encoded:
-        """Encode each row as one entry for each different word of its text. O(entries + words of distinct texts)."""
+        """Return word counts of each row: one entry per distinct bucket of its words, float32 counts, indices sorted.
+
+        A row without text (missing) has a single 1 in the last column, `buckets`. `row` is not used. O(entries + words
+        of distinct texts).
+        """
         lengths, buckets, counts = self._bags(texts.distinct)
         starts = np.cumsum(lengths) - lengths
         of_row, length = starts[texts.numbers], lengths[texts.numbers]
@@ -67,9 +72,11 @@ class Words:
         return Encoded(self.buckets + 1, buckets[entries], counts[entries], length.astype(np.int32))
 
     def _bags(self, distinct: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the entries of each text, their buckets, sorted in each, and counts.
+        """Return (lengths, buckets, counts) of the bags of words of a pyarrow string array, for each text in turn.
 
-        The last is for a missing text.
+        `lengths` [texts + 1] is the number of entries per text, `buckets` int32 and `counts` float32 [entries] are
+        sorted by bucket in each text. The appended last text, one entry in column `self.buckets`, stands for a missing
+        value.
         """
         compute = arrow().compute
         split = compute.split_pattern_regex(compute.utf8_lower(distinct), _BETWEEN)
@@ -91,6 +98,10 @@ class Numbers:
     """Ranges by quantiles, or numbers by their spread, where edges or the divisor are not given."""
 
     def __init__(self, column: Column) -> None:
+        """Set up encoding by ranges (quantile edges) or by scale.
+
+        `is_learned` if the column already has edges or divisor.
+        """
         self.column, self.is_binned = column, column.encoding == "binned"
         is_scaled = column.divisor is not None or column.scaling == "none"
         self.is_learned = column.edges is not None if self.is_binned else is_scaled
@@ -98,7 +109,11 @@ class Numbers:
         self._edges = np.array(column.edges or (), np.float64)
 
     def learn(self, texts: Texts, row: int) -> None:
-        """Take in some rows; a text that is no finite number is refused (`WrongValueError`)."""
+        """Add some rows to the quantiles (binned) or to the spread (kept or log) of the column.
+
+        Missing values are skipped. `row` is the index of the first row in the table. Raises WrongValueError with the
+        row of a text that is not a finite number.
+        """
         numbers = self._numbers(texts, row)
         if self.is_binned and is_each_number(texts.numbers):
             self._quantiles.add(Counted(numbers, np.broadcast_to(np.int64(1), len(numbers))))
@@ -111,19 +126,27 @@ class Numbers:
             self._spread.add(some)
 
     def learned(self) -> Column:
-        """Return the column with its edges, or its divisor."""
+        """Return the column with its quantile `edges`, or its `divisor` (largest or deviation; 1.0 if 0)."""
         if self.is_binned:
             return dataclasses.replace(self.column, edges=tuple(self._quantiles.cuts(self.column.bins or 1).tolist()))
         divisor = self._spread.largest if self.column.scaling == "largest" else self._spread.deviation()
         return dataclasses.replace(self.column, divisor=divisor or 1.0)
 
     def encode(self, texts: Texts, row: int) -> Encoded:
-        """Return one entry a row; none for a 0 that is kept."""
+        """Return one entry per row: the index of its range with value 1, or the scaled number in column 0.
+
+        Missing values have an entry in the last column. A scaled 0 has no entry (index -1). Raises WrongValueError for
+        text or values beyond float32; `row` is the index of the first row.
+        """
         numbers = self._numbers(texts, row)
         return self._binned(numbers, texts) if self.is_binned else self._kept(numbers, texts, row)
 
     def _numbers(self, texts: Texts, row: int) -> np.ndarray:
-        """Return the number that each text stands for, float64 [texts], its logarithm where that is kept."""
+        """Return the number of each distinct text, float64 [texts]; sign(x) * log(1 + |x|) if the encoding is "log".
+
+        Raises WrongValueError with the index (from `row`) of the first row whose text is not a finite number; texts
+        that no row refers to are allowed.
+        """
         numbers, _ = read_amounts(texts)
         wrong = ~np.isfinite(numbers)
         if wrong.any():
@@ -134,21 +157,29 @@ class Numbers:
         return np.sign(numbers) * np.log1p(np.abs(numbers)) if self.column.encoding == "log" else numbers
 
     def _refusal(self, text: str) -> str:
-        """Return the message for a text in a column of numbers that is no finite number."""
+        """Return the error message for `text`, which is not a finite number as this column needs."""
         shown = repr(text if len(text) <= 40 else f"{text[:40]}...")
         advice = f'in a file of column kinds say missing = [{shown}] if it stands for none, or kind = "category"'
         taken_out = "Take the row out of the file if it is a total or a comment; or "
         return f"column {self.column.name!r} holds numbers, and {shown} is no finite one.\n{taken_out}{advice}."
 
     def _binned(self, numbers: np.ndarray, texts: Texts) -> Encoded:
-        """Return the numbers as one-hot bins by the column's edges, a missing value in the last one."""
+        """Return the index of the range of each row, float64 `numbers` [texts]; missing values have the last index.
+
+        Range i holds edges[i - 1] <= number < edges[i]; there are len(edges) + 1 ranges and one more column for
+        missing.
+        """
         edges = self._edges
         ranges = np.empty(len(numbers), np.int32)
         find_ranges(edges, numbers, ranges)  # edges[i - 1] <= number < edges[i]
         return Encoded(len(edges) + 2, of_rows(ranges, len(edges) + 1, texts.numbers))
 
     def _kept(self, numbers: np.ndarray, texts: Texts, row: int) -> Encoded:
-        """Return the numbers as one column, divided by its scale; raise WrongValueError beyond float32."""
+        """Return the numbers divided by the column's divisor as values of column 0; missing rows have a 1 in column 1.
+
+        `numbers` is float64 [texts]. Zeros get the index -1 (no entry). Raises WrongValueError for values beyond
+        float32, with the row counted from `row`.
+        """
         with np.errstate(over="ignore"):  # refused below
             values = numbers / (self.column.divisor or 1.0)
         if (beyond := np.abs(values) > LARGEST_FLOAT32).any():
@@ -184,6 +215,7 @@ class LabelColumn:
     """
 
     def __init__(self, column: Column, wanted: Wanted) -> None:
+        """Start label statistics of a column; `wanted` states kind and classes as far as the user gave them."""
         self.column, self.wanted = column, wanted
         self.are_whole = True
         self.rows = self.rows_of_text = 0
@@ -193,7 +225,10 @@ class LabelColumn:
         self.are_words_for_missing = True
 
     def learn(self, texts: Texts, row: int) -> None:
-        """Take in some rows; labels that are missing or too long are refused."""
+        """Update the label statistics with some rows; `row` is the index of the first. Does nothing for multilabel.
+
+        Raises WrongValueError with the row of a label that is missing or longer than `LONGEST` characters.
+        """
         if self.wanted.kind == "multilabel":
             return
         if (texts.numbers < 0).any():
@@ -215,7 +250,11 @@ class LabelColumn:
         self.are_whole = self.are_whole and _whole(texts.distinct) is not None
 
     def _note_amounts(self, texts: Texts, row: int, is_amount: np.ndarray) -> None:
-        """Record the first label that is a number with a currency or alike, and how many rows and texts are."""
+        """Update the first label, row count and set of texts of labels with currency, digit groups or percent sign.
+
+        `is_amount` is bool [texts]; `row` is the index of the block's first row. At most about `MOST_NAMES` texts are
+        kept.
+        """
         at, text = first_row(texts, is_amount)
         self.first_amount = self.first_amount or (row + at, text)
         self.rows_of_amounts += int(of_rows(is_amount, False, texts.numbers).sum())
@@ -224,12 +263,19 @@ class LabelColumn:
 
     @property
     def are_amounts(self) -> bool:
-        """Return whether labels with a currency, groups of digits or a percent sign are numbers, not names."""
+        """Whether labels with currency, digit groups or percent sign are regression targets rather than class names.
+
+        That is so if the kind "numbers" was requested, or nothing was and there are more than `MOST_NAMES` such labels.
+        """
         is_said = self.wanted.kind is not None or self.wanted.classes is not None
         return self.wanted.kind == "numbers" or (not is_said and len(self._amounts) > MOST_NAMES)
 
     def check(self) -> None:
-        """Refuse text among numbers that looks like a mistake (`WrongValueError`), when all rows were learned of."""
+        """Decide, after all rows, whether labels are text; raise WrongValueError for probable mistakes.
+
+        Labels are refused if at most a tenth of the rows, or only words for missing values, are text among numbers and
+        the user stated neither kind nor classes. Call it once.
+        """
         if self.first_amount is not None and not self.are_amounts:
             self.first_text = min(filter(None, (self.first_text, self.first_amount)))
             self.rows_of_text += self.rows_of_amounts
@@ -244,9 +290,10 @@ class LabelColumn:
             raise WrongValueError(row, f"{what}. {advice}")
 
     def labels(self, texts: Texts) -> np.ndarray | list[tuple]:
-        """Return the labels of some rows: whole numbers, numbers, or text.
+        """Return the labels of some rows, [rows]: int64 if all labels of the table are whole numbers, float64, or str.
 
-        Of several a row, between commas, a tuple for each.
+        For multilabel the result is a list of tuples of names, () for a missing value; the text is split at commas.
+        Call `check` before.
         """
         if self.wanted.kind == "multilabel":
             names = [tuple(filter(None, map(str.strip, text.split(",")))) for text in texts.distinct.to_pylist()]
@@ -258,7 +305,10 @@ class LabelColumn:
         return numbers[texts.numbers]
 
     def _refuse_long(self, texts: Texts, row: int) -> None:
-        """Raise WrongValueError for a label longer than `LONGEST` characters."""
+        """Raise WrongValueError with the row of a label longer than `LONGEST` characters.
+
+        `row` is the block's first index.
+        """
         lengths = values_of(arrow().compute.utf8_length(texts.distinct), np.int32)
         if (lengths > LONGEST).any():
             at = int(np.argmax(lengths[texts.numbers] > LONGEST))
@@ -267,7 +317,7 @@ class LabelColumn:
 
 
 def _whole(distinct: Any) -> np.ndarray | None:
-    """Return the numbers as int64; None if some are not whole, or written otherwise."""
+    """Return a pyarrow string array as int64 [texts]; None if a text is not a plain whole number."""
     pa = arrow()
     try:
         return values_of(distinct.cast(pa.int64()), np.int64)
@@ -290,11 +340,15 @@ class OneHot:
     """
 
     def __init__(self, column: Column) -> None:
+        """Set up the vocabulary from the column's values; `is_learned` if it has any, empty otherwise."""
         self.column, self.is_learned = column, column.values is not None
         self.vocabulary = Vocabulary(column.values or ())
 
     def learn(self, texts: Texts, row: int) -> None:
-        """Take in some rows. O(rows + values)."""
+        """Add the texts of some rows to the vocabulary. O(rows + values).
+
+        Raises WrongValueError for more than `MOST_VALUES` values; `row` is the index of the first row.
+        """
         numbers = self.vocabulary.add(texts)
         if len(self.vocabulary) > MOST_VALUES:
             advice = 'say encoding = "hashed" in a file of column kinds, or hashed = 65536'
@@ -304,11 +358,14 @@ class OneHot:
             )
 
     def learned(self) -> Column:
-        """Return the column with its values."""
+        """Return the column with its distinct values in code point order."""
         return self.column.with_values(self.vocabulary.in_order())
 
     def encode(self, texts: Texts, row: int) -> Encoded:
-        """Return one entry a row."""
+        """Return one entry of value 1 per row: the index of its value; missing and unknown values have the last index.
+
+        `row` is not used.
+        """
         numbers, count = self.vocabulary.find(texts), len(self.vocabulary)
         numbers = np.where(numbers < 0, np.int32(count), numbers)
         return Encoded(count + 1, of_rows(numbers, count, texts.numbers))
@@ -321,17 +378,21 @@ class Hashed:
     is_learned = True
 
     def __init__(self, column: Column) -> None:
+        """Store the column and its number of buckets."""
         self.column, self.buckets = column, column.buckets or 0
 
     def learn(self, texts: Texts, row: int) -> None:
-        """Nothing is learned."""
+        """Do nothing: hashing needs no statistics of other rows."""
 
     def learned(self) -> Column:
-        """Return the column as it is."""
+        """Return the column unchanged."""
         return self.column
 
     def encode(self, texts: Texts, row: int) -> Encoded:
-        """Return one entry a row. O(rows + characters of distinct texts)."""
+        """Return one entry of value 1 per row: the hash bucket of its text.
+
+        A missing value has the last index, `buckets`. `row` is not used. O(rows + characters of distinct texts).
+        """
         return Encoded(self.buckets + 1, of_rows(hashed(texts.distinct, self.buckets), self.buckets, texts.numbers))
 
 
@@ -364,7 +425,11 @@ class Learned:
     """The labels; None of a table that is read without."""
 
     def parts(self) -> Iterator[Part]:
-        """Yield all rows, in order; memory holds a block (`DataError`)."""
+        """Yield all rows in order as `Part`s: a CSR block [rows, features] and its labels (zeros if none).
+
+        Reads the table once; memory holds one block. Raises DataError with file and line for a value that its column
+        cannot hold.
+        """
         encoders = {column.name: _encoder(column) for column in features_of(self.columns)}
         label = [] if self.labels is None else [self.labels.column]
         words = _words([*features_of(self.columns), *label])
@@ -379,11 +444,12 @@ class Learned:
 
 
 def learn(table: Table, columns: tuple[Column, ...], wanted: Wanted) -> Learned:
-    """Return the table by its columns, one of which is the label; others that are not ignored stand in the matrix, in
-    order.
+    """Read the table once and return it with everything needed to encode its rows: values, edges, divisors, label kind.
 
-    `DataError` says where a value is wrong. A pass over the file; memory holds a block, the values of categories, and
-    what `quantiles.Quantiles` holds of numbers.
+    `columns` are in the order of the features; "ignored" ones are left out, and the "label" one too if `wanted.kind` is
+    "none". Nothing is read if all columns are complete and there is no label. Raises DataError with file and line for
+    an invalid value, or if no column is a feature. Memory holds a block, the values of categories, and the sketches of
+    numeric columns.
     """
     found = (column for column in columns if column.kind == "label" and wanted.kind != NONE)
     label = next(found, None)
@@ -410,24 +476,27 @@ def learn(table: Table, columns: tuple[Column, ...], wanted: Wanted) -> Learned:
 
 
 def features_of(columns: tuple[Column, ...]) -> list[Column]:
-    """Return the columns that stand in the matrix."""
+    """Return the columns that become features, in order: all but labels and ignored ones."""
     return [column for column in columns if column.kind not in ("label", "ignored")]
 
 
 def _encoder(column: Column) -> Encoder:
-    """Return the encoder of a column by its kind and encoding."""
+    """Return a new encoder for a column, chosen by its kind and encoding; KeyError for an unknown combination."""
     return ENCODERS[column.kind, column.encoding](column)
 
 
 def _words(columns: list[Column]) -> dict[str, tuple[str, ...]]:
-    """Texts that stand for a missing value, by the name of the column."""
+    """Return {column name: texts that mean a missing value}; for the label the empty text and those it declares."""
     return {
         column.name: ("", *column.missing) if column.kind == "label" else missing_words(column) for column in columns
     }
 
 
 def _blocks(table: Table, words: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[Block, int]]:
-    """Yield the blocks of those columns with the number of their first row, missing values found."""
+    """Yield (block, index of its first row) of the columns in `words`, texts stripped and missing values marked.
+
+    `words` maps each column name to the texts that mean missing. Raises DataError as reading the table does.
+    """
     row = 0
     for block in table.blocks(list(words)):
         yield {name: texts.cleaned(words[name]) for name, texts in block.items()}, row
@@ -435,17 +504,18 @@ def _blocks(table: Table, words: Mapping[str, tuple[str, ...]]) -> Iterator[tupl
 
 
 def missing_words(column: Column) -> tuple[str, ...]:
-    """Return the words that mean a missing value in that column.
-
-    The usual ones and its own, but for values that it names.
-    """
+    """Return the texts that mean a missing value in a column: usual and declared ones, not its own values."""
     words = (*MISSING_WORDS, *column.missing)
     named = set(words).intersection(column.values or ())
     return tuple(word for word in words if word not in named) if named else words
 
 
 def _put_one_each(encoded: list[Encoded], first: int, free: np.ndarray, indices: np.ndarray, data: np.ndarray) -> None:
-    """Put the entries of columns that have at most one a row into their places, from the index `first` on."""
+    """Write the entries of encoded columns that have at most one per row into the CSR arrays `indices` and `data`.
+
+    `first` is the feature index of the first column. `free` int64 [rows] is the next free position of each row; all
+    three arrays are changed in place.
+    """
     with_values = [one.values for one in encoded if one.values is not None]
     values = np.stack(with_values) if with_values else np.empty((0, len(free)), np.float32)
     has_values = np.array([one.values is not None for one in encoded])
@@ -455,7 +525,10 @@ def _put_one_each(encoded: list[Encoded], first: int, free: np.ndarray, indices:
 
 
 def matrix(encoded: list[Encoded], rows: int) -> scipy.sparse.csr_array:
-    """Return the columns side by side, csr [rows, sum of widths] float32, canonical. O(entries)."""
+    """Return the encoded columns side by side as canonical CSR, float32 [rows, sum of widths]. O(entries).
+
+    Raises DataError if the widths sum to 2**31 or more.
+    """
     width = sum(one.width for one in encoded)
     if width > INT32_LIMIT:
         raise DataError(f"The columns make {width:,} features; at most 2**31 - 1 are held: hash into fewer buckets.")

@@ -43,13 +43,17 @@ class Table(Protocol):
     nested: frozenset[str]
 
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
-        """Return the columns of those names, some rows at a time, in their order (`DataError`)."""
+        """Yield the rows in blocks, in file order: a dict from each column name in `names` to its `Texts`.
+
+        A block holds some thousand rows; all columns of it have the same rows. Nothing is yielded if `names` is empty.
+        Raises DataError for rows that cannot be read.
+        """
 
     def place(self, row: int) -> str:
-        """Place of the row, counted from 0, in the file, in words."""
+        """Return where a row (index from 0) stands in the file, as text for error messages, such as "clicks.csv:12"."""
 
     def layout(self) -> dict[str, Any]:
-        """Return the parameters by which another file is split as this one is."""
+        """Return the `table_of` parameters that split another file alike, by name; {} if the format fixes them."""
 
 
 def table_of(
@@ -60,8 +64,13 @@ def table_of(
     decimal: str | None = None,
     encoding: str = "utf-8",
 ) -> Table:
-    """Return the table in the file; of text, separator, header and decimal sign are guessed where they are None
-    (`DataError`).
+    """Open the table file at `path` and return its reader; the format is recognised by its first bytes.
+
+    Parquet, Feather, JSON lines and ARFF need no layout; all other files are separated text. There `separator`,
+    `header` and `decimal` are guessed from the first rows if None, and `quotes` says whether double quotes enclose
+    fields. With a `separator` the file is always read as separated text, unless it is Parquet or Feather. Raises
+    DataError if the file cannot be read, pyarrow is not installed, or a Parquet or Feather file is compressed as a
+    whole.
     """
     arrow()
     with reading(path, TABLE):
@@ -87,19 +96,27 @@ class TextTable:
     nested: frozenset[str] = frozenset()
 
     def __init__(self, path: str | os.PathLike, dialect: Dialect) -> None:
+        """Store path and layout of a separated text file; nothing is read."""
         self.path, self.dialect = path, dialect
         self.names = dialect.names
         self._is_plain = dialect.separator not in OF_NUMBERS
 
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
-        """Yield the columns of those names, some rows at a time, in their order (`DataError`)."""
+        """Yield the rows in blocks, in file order: a dict of column name to `Texts` for each column in `names`.
+
+        With a decimal comma, numbers are yielded with a point in its place. Nothing is yielded if `names` is empty.
+        Raises DataError with file and line for malformed rows.
+        """
         if not names:
             return
         blocks = self._blocks(names)
         yield from map(_with_points, blocks) if self.dialect.decimal == "," else blocks
 
     def _blocks(self, names: Sequence[str]) -> Iterator[Block]:
-        """Yield the blocks of compiled code as long as they are plain, and then those of pyarrow."""
+        """Yield blocks of the columns `names`, split by compiled code as long as it can, then by pyarrow.
+
+        The first block it refuses clears `_is_plain`, so that later passes use pyarrow at once.
+        """
         rows = 0
         if self._is_plain:
             for block in self._plain_blocks(names):
@@ -112,7 +129,11 @@ class TextTable:
             yield from self._blocks_of_pyarrow(names, rows)
 
     def _plain_blocks(self, names: Sequence[str]) -> Iterator[Block | None]:
-        """Yield the blocks; None, and no more, at one that is not plain."""
+        """Yield the blocks that compiled code splits; None, as the last item, at the first block that it cannot split.
+
+        Later blocks are split on several threads; columns whose texts differ in most rows of the first are not
+        deduplicated.
+        """
         dialect = self.dialect
         with reading(self.path, TABLE), opened(self.path, dialect.are_aligned, dialect.encoding) as file:
             pieces, scratches = _pieces(file, dialect), list[Scratch]()
@@ -125,7 +146,10 @@ class TextTable:
                     yield from map_blocks(functools.partial(_split, **known), pieces)
 
     def _blocks_of_pyarrow(self, names: Sequence[str], rows: int) -> Iterator[Block]:
-        """Yield the blocks that pyarrow splits, without so many rows of the first ones."""
+        """Yield the blocks that pyarrow splits, leaving out the first `rows` rows of the file.
+
+        Raises DataError for a malformed row, a row longer than a block, or a double quote that is never closed.
+        """
         pa = arrow()
         dialect = self.dialect
         with reading(self.path, TABLE), opened(self.path, dialect.are_aligned, dialect.encoding) as file:
@@ -146,12 +170,12 @@ class TextTable:
             refuse_fault(self.path, self.dialect)
 
     def place(self, row: int) -> str:
-        """File and line of the row, from 0."""
+        """Return "path:line" of a row, counted from 0 without the header. Reads the file up to there."""
         lines = (line for line, _ in records(self.path, self.dialect))
         return place_at(self.path, lines, row + int(self.dialect.header))
 
     def layout(self) -> dict[str, Any]:
-        """Return the layout of the text, by name: separator, header and quotes, and what is not usual of it."""
+        """Return separator, header and quotes by name, with decimal and encoding if not "." and "utf-8"."""
         dialect = self.dialect
         layout = {"separator": dialect.separator, "header": dialect.header, "quotes": dialect.quotes}
         layout |= {"separator": BLANKS} if dialect.are_aligned else {}
@@ -160,14 +184,15 @@ class TextTable:
 
 
 def _with_points(block: Block) -> Block:
-    """Return the block with a point in place of the comma of numbers, and without the points between their groups of
-    digits.
-    """
+    """Return a new block in which numbers have a decimal point in place of the comma: "1.234,5" becomes "1234.5"."""
     return {name: Texts(_with_point(texts.distinct), texts.numbers) for name, texts in block.items()}
 
 
 def _with_point(distinct: Any) -> Any:
-    """Return the texts with a point in numbers that have a comma; numbers such as 1.234,5 and 1.234 lose the others."""
+    """Return a pyarrow string array with decimal points: "3,5" becomes "3.5", "1.234,5" becomes "1234.5".
+
+    Texts that do not look like such a number are left as they are.
+    """
     pa = arrow()
     grouped = pa.compute.match_substring_regex(distinct, r"^[^0-9.,]*[1-9][0-9]{0,2}(\.[0-9]{3})+(,[0-9]+)?[^0-9.,]*$")
     if pa.compute.any(grouped).as_py():
@@ -178,7 +203,7 @@ def _with_point(distinct: Any) -> Any:
 
 
 def _differing(block: Block) -> set[str]:
-    """Return the names of the columns of the first block that are not deduplicated in others."""
+    """Return the names of columns whose texts differ in most rows: later blocks do not deduplicate them."""
     return {name for name, texts in block.items() if len(texts) > DIFFERING * len(texts.numbers)}
 
 
@@ -187,9 +212,11 @@ Piece = tuple[bytes, int]
 
 
 def _pieces(file: io.BufferedReader, dialect: Dialect) -> Iterator[Piece | None]:
-    """Yield the lines of a file, cut where pyarrow cuts them; None, and no more, where they cannot be cut so.
+    """Yield (text, offset) for consecutive blocks of whole lines of a file.
 
-    Lines of a header and blank lines at the end are left out.
+    None, as the last item, if it cannot be cut. `text` ends with `PADDING` zero bytes; `offset` is where its first row
+    begins, behind comments and header. The file cannot be cut if a row exceeds a block, or lines above the rows have
+    quoted line ends or lone carriage returns.
     """
     padding, size = bytes(PADDING), _block_bytes(dialect)
     rest, begin, block = b"", -1, file.read(size)
@@ -221,8 +248,11 @@ def _pieces(file: io.BufferedReader, dialect: Dialect) -> Iterator[Piece | None]
 
 
 def _begin(text: bytes, dialect: Dialect) -> int:
-    """Return where the first row begins, behind comments and header; -1 if other signs may end lines there, or a quoted
-    name holds a line end."""
+    """Return the byte offset of the first row in `text`, behind comments and header; -1 if it cannot be determined.
+
+    That is so if `text` has fewer lines, a quoted name contains a line end, or a carriage return stands alone before
+    the first row.
+    """
     begin = 0
     for line in range(dialect.comments + dialect.rows_skipped):
         end = text.find(b"\n", begin)
@@ -236,9 +266,10 @@ def _begin(text: bytes, dialect: Dialect) -> int:
 def _split(
     piece: Piece | None, dialect: Dialect, names: Sequence[str], differing: Collection[str], scratches: list[Scratch]
 ) -> Block | None:
-    """Return the texts of some lines, None if they are not plain; columns in `differing` are not deduplicated.
+    """Split one piece (text, offset) into the columns `names`; return {name: Texts}, or None if the piece is not plain.
 
-    The scratches are those that no thread uses.
+    Columns in `differing` are not deduplicated: each row has its own text. `scratches` is a pool of work buffers shared
+    by threads: one is popped (or created) and returned to the pool afterwards. A `piece` of None gives None.
     """
     if piece is None:
         return None
@@ -260,8 +291,10 @@ def _split(
 
 
 def _encoded(batches: Iterator[Any], rows: int) -> Iterator[Block]:
-    """Yield the texts of record batches, some computed ahead, without the first `rows`; columns that differ in most
-    rows of the first batch are not deduplicated."""
+    """Yield blocks made of pyarrow record batches, leaving out the first `rows` rows.
+
+    Later batches are converted on several threads; columns that differ in most rows of the first are not deduplicated.
+    """
     first = next(batches, None)
     if first is None:
         return
@@ -274,7 +307,7 @@ def _encoded(batches: Iterator[Any], rows: int) -> Iterator[Block]:
 
 
 def _behind(batches: Iterator[Any], rows: int) -> Iterator[Any]:
-    """Yield the record batches without the first `rows`."""
+    """Yield pyarrow record batches without their first `rows` rows in total; a batch is sliced, not copied."""
     for batch in batches:
         if rows < batch.num_rows:
             yield batch.slice(max(rows, 0))
@@ -282,7 +315,7 @@ def _behind(batches: Iterator[Any], rows: int) -> Iterator[Any]:
 
 
 def _block(batch: Any, differing: Collection[str] = ()) -> Block:
-    """Return the texts of a record batch; columns in `differing` are not deduplicated."""
+    """Return {column name: Texts} of a pyarrow record batch; columns in `differing` are not deduplicated."""
     columns = zip(batch.schema.names, batch.columns, strict=True)
     return {
         name: Texts(column, each_number(len(column))) if name in differing else texts_of(column)
@@ -291,7 +324,11 @@ def _block(batch: Any, differing: Collection[str] = ()) -> Block:
 
 
 def _batches(pa: Any, file: Any, dialect: Dialect, names: Sequence[str]) -> Iterator[Any]:
-    """Yield the record batches of a CSV file, all columns as strings; DataError for malformed rows."""
+    """Yield the pyarrow record batches of a CSV stream, the columns `names` as strings, empty fields as "".
+
+    `pa` is the pyarrow package, `file` a binary stream. Nothing is yielded for a file without rows. Raises
+    pyarrow.ArrowInvalid for malformed rows.
+    """
     csv = pa.csv
     read = csv.ReadOptions(
         column_names=dialect.names,
@@ -314,7 +351,7 @@ def _batches(pa: Any, file: Any, dialect: Dialect, names: Sequence[str]) -> Iter
 
 
 def _block_bytes(dialect: Dialect) -> int:
-    """Return the bytes of a block; a row is shorter."""
+    """Return the block size in bytes, 4 MiB to 256 MiB, growing with the columns; a row must be shorter."""
     return max(BLOCK_BYTES, min(BLOCK_BYTES_COLUMN * len(dialect.names), LARGEST_BLOCK))
 
 
@@ -323,13 +360,14 @@ class _Counting:
     """A file that counts the double quotes that are read, and is read not far ahead: pyarrow would, by 32 blocks."""
 
     def __init__(self, file: BinaryIO) -> None:
+        """Wrap `file`; a semaphore allows `BLOCKS_AHEAD` reads before the first block is consumed."""
         self._file, self.quotes, self.closed = file, 0, False
         self._ahead = threading.Semaphore(BLOCKS_AHEAD)
         self.is_awaited = True
         """Whether nothing goes on before there is another block: none comes of some, as of blank lines."""
 
     def taken(self, blocks: Iterator[Any]) -> Iterator[Any]:
-        """Yield the blocks that are made of the file; for each that was taken another one may be read."""
+        """Yield `blocks`, made from this file by another thread; each consumed block allows one more read."""
         for block in blocks:
             self.is_awaited = False
             yield block
@@ -337,7 +375,10 @@ class _Counting:
             self._ahead.release()
 
     def read(self, size: int = -1) -> bytes:
-        """Return the next bytes, when few blocks wait to be taken."""
+        """Return up to `size` bytes of the file (all if -1) and count their double quotes in `quotes`.
+
+        Blocks while `BLOCKS_AHEAD` reads are unconsumed, except when the consumer waits for a block (`is_awaited`).
+        """
         while not self._ahead.acquire(timeout=0.1) and not self.is_awaited:
             pass
         text = self._file.read(size)
@@ -345,20 +386,20 @@ class _Counting:
         return text
 
     def readable(self) -> bool:
-        """Yes."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """No."""
+        """Return False."""
         return False
 
     def close(self) -> None:
-        """Leave the file to who opened it."""
+        """Set `closed`; the wrapped file stays open, as its owner closes it."""
         self.closed = True
 
 
 def _plain(pa: Any, column: Any) -> Any:
-    """Return the column without a dictionary that may hold values which no row has."""
+    """Return a pyarrow array with a dictionary-encoded one decoded: its dictionary may hold values that no row has."""
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
@@ -369,6 +410,7 @@ class ParquetTable:
     KIND = "Parquet"
 
     def __init__(self, path: str | os.PathLike) -> None:
+        """Read column names and nested columns of the schema; DataError if two columns have one name."""
         self.path = path
         pa = arrow()
         with pa.parquet.ParquetFile(path) as file:
@@ -378,7 +420,7 @@ class ParquetTable:
         self.nested = frozenset(field.name for field in schema if pa.types.is_nested(field.type))
 
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
-        """Yield the columns of those names, some rows at a time, in their order (`DataError`)."""
+        """Yield {name: Texts} of the columns `names`, block by block, values as text; DataError if damaged."""
         pa = arrow()
         with reading(self.path, TABLE), pa.parquet.ParquetFile(self.path) as file:
             rows = max(1, min(BLOCK_ROWS, BLOCK_VALUES // max(len(names), 1)))
@@ -386,11 +428,11 @@ class ParquetTable:
                 yield {name: texts_of(_plain(pa, batch.column(name))) for name in names}
 
     def place(self, row: int) -> str:
-        """File and number of the row, both from 0."""
+        """Return "path, row N" for the row index N, counted from 0."""
         return f"{self.path}, row {row}"
 
     def layout(self) -> dict[str, Any]:
-        """Nothing: a Parquet file says itself how it is laid out."""
+        """Return an empty dict: a Parquet file has no layout parameters."""
         return {}
 
 
@@ -401,6 +443,7 @@ class ArrowTable:
     KIND = "Feather"
 
     def __init__(self, path: str | os.PathLike) -> None:
+        """Read column names and nested columns of the schema; DataError if two columns have one name."""
         self.path = path
         pa = arrow()
         with pa.OSFile(os.fspath(path)) as file, pa.ipc.open_file(file) as batches:
@@ -410,7 +453,7 @@ class ArrowTable:
         self.nested = frozenset(field.name for field in schema if pa.types.is_nested(field.type))
 
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
-        """Yield the columns of those names, some rows at a time, in their order (`DataError`)."""
+        """Yield {name: Texts} of the columns `names` by record batch, values as text; DataError if damaged."""
         pa = arrow()
         with reading(self.path, TABLE), pa.OSFile(os.fspath(self.path)) as file, pa.ipc.open_file(file) as batches:
             for number in range(batches.num_record_batches if names else 0):
@@ -420,11 +463,11 @@ class ArrowTable:
                     yield {name: texts_of(_plain(pa, batch.column(name))) for name in names}
 
     def place(self, row: int) -> str:
-        """File and number of the row, both from 0."""
+        """Return "path, row N" for the row index N, counted from 0."""
         return f"{self.path}, row {row}"
 
     def layout(self) -> dict[str, Any]:
-        """Nothing: an Arrow file says itself how it is laid out."""
+        """Return an empty dict: a Feather file has no layout parameters."""
         return {}
 
 
@@ -440,7 +483,7 @@ _ATTRIBUTE = re.compile(r"(?i)@attribute\s+('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*
 
 
 def starts_as_arff(path: str | os.PathLike) -> bool:
-    """Return whether the first line that is no comment begins as one of ARFF."""
+    """Return whether the file begins with @relation or @attribute, blank lines and % comments skipped."""
     lines = (line.strip() for line in read_head(path, ARFF_HEAD).removeprefix(b"\xef\xbb\xbf").splitlines())
     first = next((line for line in lines if line and not line.startswith(b"%")), b"")
     return first[:11].lower().startswith((b"@relation ", b"@relation\t", b"@attribute ", b"@attribute\t"))
@@ -453,6 +496,11 @@ class ArffTable:
     nested: frozenset[str] = frozenset()
 
     def __init__(self, path: str | os.PathLike) -> None:
+        """Read the header: attribute names, the value of each that sparse rows leave out, and the data line.
+
+        That value is the first name of a nominal attribute, else "0". Raises DataError if the header has no @attribute
+        or no @data line, or two attributes of one name.
+        """
         self.path = path
         self._zeros: dict[str, str] = {}
         """What stands in a column where a row names no value."""
@@ -470,7 +518,10 @@ class ArffTable:
             raise DataError(f"{path} has no {'@data' if self.names else '@attribute'}; it cannot be read as {ARFF}.")
 
     def _add(self, name: str, kind: str, line: int) -> None:
-        """Take in an attribute; `DataError` for a name that comes twice."""
+        """Add an attribute to `_zeros`; `kind` is the text behind its name, such as "numeric" or "{a, b}".
+
+        Raises DataError with file and `line` if the name, quotes removed, has occurred before.
+        """
         name = name[1:-1] if name[0] in "'\"" else name
         if name in self._zeros:
             raise DataError(f"{self.path}:{line}: a second attribute is called {name!r}; give each a name of its own.")
@@ -478,7 +529,10 @@ class ArffTable:
         self._zeros[name] = values[0] if values else "0"
 
     def blocks(self, names: Sequence[str]) -> Iterator[dict[str, Texts]]:
-        """Yield the columns of those names, some rows at a time, in their order (`DataError`)."""
+        """Yield the rows in blocks, in file order: {name: Texts} of the columns `names`; nothing if `names` is empty.
+
+        Raises DataError with file and line for a row with too few or too many values.
+        """
         pa = arrow()
         place = {name: at for at, name in enumerate(self.names)}
         with reading(self.path, ARFF):
@@ -488,15 +542,18 @@ class ArffTable:
                 yield {name: texts_of(pa.array([row[place[name]] for row in rows], pa.string())) for name in names}
 
     def place(self, row: int) -> str:
-        """File and line of the row, from 0."""
+        """Return "path:line" of a row, counted from 0. Reads the file up to there."""
         return place_at(self.path, (line for line, _ in self._rows()), row)
 
     def layout(self) -> dict[str, Any]:
-        """Nothing: ARFF says itself how it is laid out."""
+        """Return an empty dict: an ARFF file has no layout parameters."""
         return {}
 
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield the values of each row with the number of its line (`DataError`)."""
+        """Yield (line number from 1, values as text in the order of `names`) of each row, sparse rows filled up.
+
+        Raises DataError with file and line if a row has another number of values than the file has attributes.
+        """
         zeros = list(self._zeros.values())
         with open_text(self.path) as file:
             for number, line in enumerate(file, 1):
@@ -513,7 +570,11 @@ class ArffTable:
                 yield number, row
 
     def _of_pairs(self, text: str, row: list[str], line: int) -> list[str]:
-        """Return the values of a row whose pairs of place and value stand between braces (`DataError`)."""
+        """Fill `row` in place from the text "{index value, ...}" of a sparse row, and return it.
+
+        `row` holds the default of each column on entry. Raises DataError with file and `line` for an index out of range
+        or without a value.
+        """
         for pair in _fields(text[1:].rpartition("}")[0]):
             place, _, value = pair.partition(" ")
             if not place.isdecimal() or int(place) >= len(row) or not value.strip():
@@ -524,7 +585,7 @@ class ArffTable:
 
 
 def _fields(text: str) -> list[str]:
-    """Return what stands between commas, quotes of either kind taken off.
+    """Split a line at commas into stripped values; single quotes (or double ones, if there are no single) are removed.
 
     >>> _fields("1.5, 'a, b',?")
     ['1.5', 'a, b', '?']

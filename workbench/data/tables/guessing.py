@@ -48,6 +48,7 @@ class Seen:
     """
 
     def __init__(self, counts_all: bool = True) -> None:
+        """Start empty statistics; `counts_all` False stops counting distinct values of columns that have fractions."""
         self.counts_all, self.is_counted = counts_all, True
         self.rows = self.missing = self.rows_of_numbers = self.rows_of_zero = self.words = self.texts_seen = 0
         self.are_whole = self.counts_rows = True
@@ -65,20 +66,23 @@ class Seen:
 
     @property
     def present(self) -> int:
-        """Rows that have a value in the column."""
+        """Number of rows that have a value in the column."""
         return self.rows - self.missing
 
     @property
     def are_numbers(self) -> bool:
-        """Whether most values are numbers."""
+        """Whether at least nine tenths of the values that are present are numbers."""
         return self.rows_of_numbers >= MOSTLY * self.present
 
     def found(self) -> Found:
-        """Return the figures that a guess is shown with."""
+        """Return (rows, missing, distinct values, whether `distinct` is only a lower bound) as `Found`, for display."""
         return Found(self.rows, self.missing, self.distinct, self.is_least)
 
     def add(self, texts: Texts) -> None:
-        """Take in some rows. O(rows + distinct values)."""
+        """Update all statistics with the next rows of the column, whose texts are cleaned. O(rows + distinct values).
+
+        Rows are counted on from those added before. Call `join` after the last rows.
+        """
         numbers, are_amounts = read_amounts(texts)
         is_text = np.isnan(numbers)
         if is_text.any():
@@ -103,7 +107,10 @@ class Seen:
             self._count(texts)
 
     def _note_text(self, texts: Texts, is_text: np.ndarray) -> None:
-        """Record the first text that is no number, and the count of words in texts."""
+        """Record the first text that is not a number (`not_number`, as row index and text), and add to the word count.
+
+        `is_text` is bool [texts], True for texts that are not numbers.
+        """
         pa = arrow()
         if self.not_number is None and of_rows(is_text, False, texts.numbers).any():
             at, text = first_row(texts, is_text)
@@ -116,7 +123,10 @@ class Seen:
             self.words += int(pa.compute.sum(words).as_py() or 0)
 
     def _note_rows(self, numbers: np.ndarray) -> None:
-        """Update the counts from the number of each row, NaN if its text is not a number."""
+        """Update rows, numbers, zeros and `counts_rows` from float64 [rows], NaN where a row has no number.
+
+        `counts_rows` stays True only while each number is that of the row before plus 1.
+        """
         self.rows_of_numbers += len(numbers) - int(np.count_nonzero(np.isnan(numbers)))
         self.rows_of_zero += int(np.count_nonzero(numbers == 0))
         if self.counts_rows and len(numbers):
@@ -125,14 +135,18 @@ class Seen:
         self.rows += len(numbers)
 
     def _count(self, texts: Texts) -> None:
-        """Add different values; now and then finds out whether there are too many."""
+        """Add the texts to the vocabulary of distinct values, and call `join` when it may have outgrown its limits."""
         self._vocabulary.add(texts)
         self._held += len(texts)
         if self._held > 2 * self.distinct + AT_ONCE:
             self.join()
 
     def join(self) -> None:
-        """Note how many different values were taken in, and drop them if they are too many to be held."""
+        """Set `distinct` and `is_least` from the vocabulary; drop the vocabulary if it exceeds its limits.
+
+        The limits are `MOST_DISTINCT` values and `MOST_BYTES` bytes; `is_least` says that `distinct` is then a lower
+        bound.
+        """
         if not self.is_counted:
             self.distinct = max(self.distinct, MANY)
         if not len(self._vocabulary):
@@ -144,17 +158,17 @@ class Seen:
             self._vocabulary = Vocabulary()
 
     def values(self) -> tuple[str, ...] | None:
-        """Return the different values by their code points; None if they are not held."""
+        """Return the distinct values in code point order; None if they were dropped or not counted."""
         return self._vocabulary.in_order() if len(self._vocabulary) else None
 
     def are_all(self, pattern: str) -> bool:
-        """Return whether the different values are held, and match the pattern."""
+        """Return whether the distinct values are held and all match the regular expression (RE2) somewhere."""
         return self.matching(pattern, 1)[0] == 1
 
     def matching(self, pattern: str, least: float) -> tuple[float, str]:
-        """Return the share of the different values that match the pattern, and one of them.
+        """Return (share of the distinct values that match the regular expression `pattern`, an example of them).
 
-        0 if they are not held, or the share is below `least`.
+        Returns (0.0, "") if the values are not held, or if it stops early because the share is below `least`.
         """
         if not len(self._vocabulary):
             return 0.0, ""
@@ -166,14 +180,15 @@ class Seen:
 
     @property
     def words_each(self) -> float:
-        """Words of a distinct value, on average."""
+        """Mean number of words, split at blanks, of a distinct value."""
         return self.words / max(self.texts_seen, 1)
 
 
 def survey(table: Table, names: Sequence[str], counts_all: bool = True) -> dict[str, Seen]:
-    """Gather statistics of the columns of those names, in one pass (`DataError`).
+    """Read the columns `names` of the table once and return their statistics, {name: Seen}. Raises DataError.
 
-    Without `counts_all` another pass follows for columns that have fractions and mostly hold something else.
+    With `counts_all` False, distinct values of columns with fractions are not counted at first; a second pass counts
+    those of them that turn out to be mostly text.
     """
     seen = {name: Seen(counts_all) for name in names}
     for block in table.blocks(names):
@@ -244,8 +259,10 @@ def guess(
 
 
 def opened_table(path: str | os.PathLike, declared: Columns, given: Mapping[str, Any]) -> Table:
-    """Return the table, split as `given` says (`LAYOUT`), else as the declared columns do, else as is guessed
-    (`DataError`).
+    """Open a table; layout parameters come from `given` if not None, then from the declared columns, else are guessed.
+
+    `given` has the names of `LAYOUT` (separator, header, quotes, decimal, encoding). Raises DataError if the file
+    cannot be read as a table.
     """
     stored = {"decimal": "."} if "separator" in declared.layout else {}  # which is written only if it is another one
     layout = {**stored, **declared.layout, **{name: value for name, value in given.items() if value is not None}}
@@ -253,7 +270,7 @@ def opened_table(path: str | os.PathLike, declared: Columns, given: Mapping[str,
 
 
 def decimal_note(table: Table, declared: Columns) -> str:
-    """Return the sentence on numbers with a comma that are read as fractions; "" if there are none, or it was said."""
+    """Return the notice that numbers are read with a decimal comma, and how to avoid it; "" if not so."""
     if table.layout().get("decimal") != "," or "separator" in declared.layout:
         return ""
     advice = reader_option_advice(decimal=".").removeprefix("Type ")
@@ -261,7 +278,7 @@ def decimal_note(table: Table, declared: Columns) -> str:
 
 
 def nested_note(table: Table) -> str:
-    """Return the sentence on columns of lists or structures, which are left out; "" if there are none."""
+    """Return the notice that names the columns of lists or structures, which are ignored; "" if there are none."""
     if not table.nested:
         return ""
     names = format_names(map(repr, sorted(table.nested)))
@@ -270,7 +287,7 @@ def nested_note(table: Table) -> str:
 
 
 def layout_notes(table: Table) -> list[str]:
-    """Return the sentences on lines above a header that are not read, and on columns that have one name."""
+    """Return notices on skipped title lines and renamed duplicate columns; [] unless separated text."""
     if not isinstance(table, TextTable):
         return []
     titles, repeated = table.dialect.titles, table.dialect.repeated
@@ -289,23 +306,33 @@ class LabelledRows:
     """The rows of a table that have a label; those without are left out."""
 
     def __init__(self, table: Table, label: Column) -> None:
+        """Wrap `table`.
+
+        `label` names the label column and the texts that mean a missing label (the usual words if none).
+        """
         self._table, self._label = table, label.name
         self._missing = ("", *label.missing) if label.missing else ("", *MISSING_WORDS)
         self.path, self.names, self.nested = table.path, table.names, table.nested
 
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
-        """Yield the columns of those names, some rows at a time, in their order (`DataError`)."""
+        """Yield the blocks of the table without rows whose label is missing: {name: Texts} of `names`.
+
+        Blocks without any labelled row are left out. Raises DataError as the wrapped table does.
+        """
         for block in self._table.blocks([*names, *({self._label} - {*names})] if names else ()):
             kept = self._are_labelled(block)
             if kept.any():
                 yield {name: block[name].of_rows(block[name].numbers[kept]) for name in names}
 
     def _are_labelled(self, block: Block) -> np.ndarray:
-        """Return for each row of a block whether it has a label."""
+        """Return bool [rows] of a block: whether the row has a label."""
         return block[self._label].cleaned(self._missing).numbers >= 0
 
     def place(self, row: int) -> str:
-        """Place of the row, counted from 0 among the rows that have a label, in words."""
+        """Return where a row stands in the file, such as "a.csv:12"; `row` counts only labelled rows, from 0.
+
+        Reads the label column again. Returns the path alone if there are fewer rows.
+        """
         before = 0
         for block in self._table.blocks([self._label]):
             kept = np.flatnonzero(self._are_labelled(block))
@@ -315,7 +342,7 @@ class LabelledRows:
         return str(self.path)
 
     def layout(self) -> dict[str, Any]:
-        """Return the parameters by which another file is split as this one is."""
+        """Return the layout parameters of the wrapped table, by name."""
         return self._table.layout()
 
 
@@ -328,10 +355,12 @@ def guessed(
     guesses_label: bool = True,
     is_shown: bool = True,
 ) -> Columns:
-    """Return all columns of the table in its order.
+    """Return a `Column` for each column of the table: declared ones as they are, others guessed or ignored.
 
-    Those declared as they are, others guessed, or ignored (`DataError`). A guess that is not shown has the values of
-    guessed categories with a column each, and does not count the different values of fractions.
+    `label` names the label column (None: declared or, if `guesses_label`, guessed), `hashed` is the bucket count of
+    guessed categories (None: chosen), `bins` the ranges of numeric ones. Unless `is_shown`, guessed one-hot columns
+    carry their values. Reads the whole file; raises DataError for unknown or nested columns, two label columns, or no
+    rows.
     """
     by_name = {column.name: column for column in declared}
     _refuse_unknown(table, by_name, declared.source)
@@ -358,7 +387,10 @@ def guessed(
 
 
 def _guesses(table: Table, names: list[str], seen: dict[str, Seen], has_label: bool, bins: int) -> dict[str, Column]:
-    """Return a guessed `Column` for each name, the label chosen among them unless `has_label`."""
+    """Return {name: guessed Column} for `names`; one of them becomes the label unless `has_label`.
+
+    Nested columns, which `seen` does not have, are ignored.
+    """
     label, why = (None, "") if has_label else _label_of([name for name in names if name in seen], seen)
     guesses = {}
     for name in names:
@@ -372,10 +404,10 @@ def _guesses(table: Table, names: list[str], seen: dict[str, Seen], has_label: b
 
 
 def _label_of(names: Sequence[str], seen: Mapping[str, Seen]) -> tuple[str | None, str]:
-    """Return the name of the column of labels, and why: by its name, else the only one of two values, else the last
-    one.
+    """Return (guessed label column, reason): by its name, else the only column of two values, else the last.
 
-    Several of two values are listed. None of a table with a single column, or whose last column lacks values.
+    `names` are the candidates in file order. Returns (None, "") for a table of a single column, or if the last column
+    would be taken but lacks values.
     """
     lower = {name.casefold(): name for name in reversed(names) if seen[name].present}
     if by_name := [lower[name] for name in LABELS if name in lower]:
@@ -395,10 +427,7 @@ def _label_of(names: Sequence[str], seen: Mapping[str, Seen]) -> tuple[str | Non
 
 
 def label_note(columns: Columns) -> str:
-    """Return the sentence on how the column of labels was guessed, with what to type for another one.
-
-    "" if it was named.
-    """
+    """Return the notice how the label column was guessed and which option names another one; "" if it was declared."""
     label = columns.label
     if label is None or not label.why or label.why == "named":
         return ""
@@ -406,7 +435,7 @@ def label_note(columns: Columns) -> str:
 
 
 def identifier_note(columns: Columns) -> str:
-    """Return the sentence on columns of whole numbers that are taken for categories; "" if there are none."""
+    """Return the notice on whole-number columns read as categories, with the alternative; "" if none."""
     names = [column.name for column in columns if column.why in (ID_BY_NAME, ID_BY_VALUES)]
     if not names:
         return ""
@@ -415,7 +444,7 @@ def identifier_note(columns: Columns) -> str:
 
 
 def ignored_note(columns: Columns) -> str:
-    """Return the sentence on columns that are left out as names of their rows; "" if there are none."""
+    """Return the notice on columns ignored because every row has another text; "" if there are none."""
     names = [column.name for column in columns if column.kind == "ignored" and column.why == NAME_OF_ROW]
     if not names:
         return ""
@@ -424,9 +453,7 @@ def ignored_note(columns: Columns) -> str:
 
 
 def amount_note(columns: Columns) -> str:
-    """Return the sentence on columns of numbers with a currency, groups of digits or a percent sign; "" if there are
-    none.
-    """
+    """Return the notice on numeric columns written with currency or the like, as "$1,200"; "" if none."""
     found = [column for column in columns if column.why.startswith(AMOUNTS)]
     if not found:
         return ""
@@ -437,7 +464,7 @@ def amount_note(columns: Columns) -> str:
 
 
 def unit_note(columns: Columns) -> str:
-    """Return the sentence on categories of numbers with a unit, such as "19M"; "" if there are none."""
+    """Return the notice on categories whose values are numbers with a unit, such as "19M"; "" if there are none."""
     found = [column for column in columns if column.why.startswith(UNITS)]
     if not found:
         return ""
@@ -448,7 +475,7 @@ def unit_note(columns: Columns) -> str:
 
 
 def _kind_advice(name: str, kind: str) -> str:
-    """Return what to type for another kind of a column."""
+    """Return the command and the Python argument that read the column `name` as another `kind`."""
     return (
         "workbench data columns FILE --out columns.toml, edit it, then --columns columns.toml "
         f'(in Python columns={{"columns": {{"{name}": {{"kind": "{kind}"}}}}}})'
@@ -456,7 +483,10 @@ def _kind_advice(name: str, kind: str) -> str:
 
 
 def _guess(name: str, seen: Seen, bins: int) -> Column:
-    """Return the guessed kind and encoding of a column, with the reason as text."""
+    """Return the guessed `Column` (kind, encoding, reason) of one column from its statistics over all rows.
+
+    `bins` is the number of ranges if it is numeric.
+    """
     is_different = not seen.is_least and seen.distinct == seen.present >= ROWS_OF_IDENTIFIER
     if not seen.present:
         return Column(name, "ignored", why="no value")
@@ -480,7 +510,12 @@ def _guess(name: str, seen: Seen, bins: int) -> Column:
 
 
 def _of_numbers(name: str, seen: Seen, is_different: bool, bins: int) -> Column:
-    """Return the guess for a column in which most values are numbers."""
+    """Return the guessed `Column` for a column in which at least nine tenths of the values are numbers.
+
+    `is_different` says that no two rows have the same value. It becomes a number in `bins` ranges, a category, or
+    ignored if it numbers the rows. A column with some text stays a number, so that encoding reports the text as an
+    error.
+    """
     if seen.not_number is not None:
         row, text = seen.not_number
         share = seen.rows_of_numbers / seen.present
@@ -502,21 +537,27 @@ def _of_numbers(name: str, seen: Seen, is_different: bool, bins: int) -> Column:
 
 
 def _has_values_of_ids(seen: Seen) -> bool:
-    """Return whether whole numbers have many values, each of which occurs about twice or more, and few are 0."""
+    """Return whether over `MANY_WHOLE` values occur, in two rows each on average, and few rows are 0."""
     return (
         seen.distinct > MANY_WHOLE and seen.present >= 2 * seen.distinct and seen.rows_of_zero < MOSTLY_ZERO * seen.rows
     )
 
 
 def _hashed_if_many(name: str, seen: Seen, why: str) -> Column:
-    """Return a category, hashed where it has more values than one-hot columns are made of."""
+    """Return a category `Column`: one-hot up to `MOST_ONE_HOT` values, else hashed into at least twice as many buckets.
+
+    The number of buckets is a power of two of at most `MOST_BUCKETS`; `why` is the reason that is shown.
+    """
     if not seen.is_least and seen.distinct <= MOST_ONE_HOT:
         return Column(name, "category", why=why)
     return Column(name, "category", buckets=min(MOST_BUCKETS, 1 << (2 * seen.distinct - 1).bit_length()), why=why)
 
 
 def _of_zeros(name: str, seen: Seen) -> Column:
-    """Return the numbers that are kept as they are, so that no 0 is stored: 0 and 1, counts, and others."""
+    """Return a numeric `Column` for values that are mostly 0, so that zeros are not stored.
+
+    0/1 columns are kept unscaled, counts are encoded as log(1 + count), others kept and scaled.
+    """
     share = f"{seen.rows_of_zero / seen.rows:.1%} zeros"
     if seen.are_whole and seen.distinct == 2 and seen.largest == 1:
         return Column(name, "number", "keep", scaling="none", why=f"0 and 1, {share}")
@@ -524,20 +565,20 @@ def _of_zeros(name: str, seen: Seen) -> Column:
 
 
 def _as_asked(column: Column, is_guess: bool, hashed: int | None) -> Column:
-    """Return a guessed category hashed into the buckets that are asked for."""
+    """Return a guessed category hashed into `hashed` buckets; any other column, or with None, unchanged."""
     if hashed is None or not is_guess or column.kind != "category":
         return column
     return dataclasses.replace(column, encoding="hashed", buckets=hashed)
 
 
 def _with_values(column: Column, seen: Seen | None) -> Column:
-    """Return a guessed category that has a column of the matrix for each value with its values, others as they are."""
+    """Return a one-hot column with its distinct values from `seen`; the column unchanged if these are not held."""
     values = None if seen is None or column.encoding != "one-hot" else seen.values()
     return column if values is None else column.with_values(values)
 
 
 def _refuse_unknown(table: Table, names: Mapping[str, Any], source: str) -> None:
-    """Raise DataError if a name is no column of the table."""
+    """Raise DataError if a name in `names` is not a column of the table; `source` begins the message."""
     known = set(table.names)
     if unknown := [name for name in names if name not in known]:
         which = f"column {unknown[0]!r}" if len(unknown) == 1 else f"columns {format_names(map(repr, unknown))}"
@@ -545,14 +586,14 @@ def _refuse_unknown(table: Table, names: Mapping[str, Any], source: str) -> None
 
 
 def _refuse_nested(table: Table, by_name: Mapping[str, Column], label: str | None) -> None:
-    """Raise DataError if a column that is to be used holds lists or structures."""
+    """Raise DataError if the label, or a declared column that is not ignored, contains lists or structures."""
     wanted = [name for name in table.nested if name == label or by_name.get(name, IGNORED).kind != "ignored"]
     if wanted:
         raise DataError(f'{table.path}: column {wanted[0]!r} holds lists or structures; say kind = "ignored".')
 
 
 def _refuse_label(table: Table, label: str, declared: Column | None) -> None:
-    """Raise DataError if the label is no column, or two columns are declared as label."""
+    """Raise DataError if `label` is not a column of the table, or another column is declared as the label."""
     if label not in table.names:
         raise DataError(f"label is {label!r}; the columns of {table.path} are {format_names(table.names)}.")
     if declared is not None and declared.name != label:
