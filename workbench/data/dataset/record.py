@@ -25,7 +25,7 @@ class StoredRows(ABC):
     @property
     @abstractmethod
     def place(self) -> str:
-        """Place where the rows are stored, for messages."""
+        """Path at which the rows are stored, for messages."""
 
     @property
     @abstractmethod
@@ -40,66 +40,67 @@ class StoredRows(ABC):
     @property
     @abstractmethod
     def dtype(self) -> np.dtype:
-        """Type of the values that reading gives."""
+        """Type of the values that reading returns."""
 
     @property
     @abstractmethod
     def is_shuffled(self) -> bool:
-        """Whether the rows stand in random order, so that some in a row are like all."""
+        """Whether the rows were stored in random order, so that consecutive ones are a sample of all."""
 
     @abstractmethod
     def astype(self, dtype: np.dtype) -> "StoredRows":
-        """Return the same rows with values of another type."""
+        """Return the same rows with values converted to `dtype` when they are read; nothing is read now."""
 
     @abstractmethod
     def between(self, start: int, stop: int) -> "StoredRows":
-        """Return rows `start` to `stop` alone; nothing is read."""
+        """Return the rows `start` to `stop` (exclusive) as stored rows; nothing is read."""
 
     @abstractmethod
     def read_runs(self, runs: Sequence[tuple[int, int]]) -> Any:
-        """Return rows `start` to `stop` of each run, one after the other, csr in memory.
+        """Read rows `start` to `stop` (exclusive) of each (start, stop) in `runs`, in order, as one CSR array.
 
-        What is damaged is a `DataError`.
+        Raises DataError if the files are damaged.
         """
 
     @abstractmethod
     def row_lengths(self) -> np.ndarray:
-        """Stored entries of each row, int64 [rows]."""
+        """Return the number of stored entries of each row, int64 [rows]."""
 
     @abstractmethod
     def check_unchanged(self) -> None:
-        """Refuse files that were cut, replaced by ones of another size, or taken away (`DataError`)."""
+        """Raise DataError if files were truncated, removed, or replaced by others of another size."""
 
     def read(self, start: int, stop: int) -> Any:
-        """Return rows `start` to `stop`, csr in memory."""
+        """Read rows `start` to `stop` (exclusive) as a CSR array; raises DataError if the files are damaged."""
         return self.read_runs([(start, stop)])
 
     def _refuse(self) -> NoReturn:
-        """Raise DataError: an operation needs the whole matrix in memory."""
+        """Raise DataError: the operation needs the whole matrix in memory."""
         advice = "Load it with whole=True (reading: whole=true) where it fits in memory"
         raise DataError(f"{self.place} is read row by row as it is trained on, and this needs it in memory. {advice}.")
 
     @property
     def indptr(self) -> np.ndarray:
-        """Refuse: stored rows have no `indptr` in memory (`DataError`)."""
+        """Raise DataError: stored rows have no `indptr` in memory."""
         self._refuse()
 
     @property
     def indices(self) -> np.ndarray:
-        """Refuse: stored rows have no `indices` in memory (`DataError`)."""
+        """Raise DataError: stored rows have no `indices` in memory."""
         self._refuse()
 
     @property
     def data(self) -> np.ndarray:
-        """Refuse: stored rows have no `data` in memory (`DataError`)."""
+        """Raise DataError: stored rows have no `data` in memory."""
         self._refuse()
 
     def __repr__(self) -> str:
+        """Return class, path, shape, number of entries and dtype as text."""
         return f"<{type(self).__name__} {self.place}: csr {list(self.shape)}, {self.nnz:,} entries, {self.dtype}>"
 
 
 def row_lengths(x: Any) -> np.ndarray:
-    """Stored entries of each row of a csr array or of stored rows, int64 [rows]."""
+    """Return the number of stored entries of each row of a CSR array or of stored rows, int64 [rows]."""
     return x.row_lengths() if isinstance(x, StoredRows) else np.diff(x.indptr).astype(np.int64)
 
 
@@ -147,6 +148,10 @@ class Dataset:
     graph: scipy.sparse.csr_array | None = None
 
     def __post_init__(self) -> None:
+        """Validate all fields: CSR of float, one label per row of the type its kind has, a square graph over the rows.
+
+        Raises DataError, or FormatError for arrays that are not a valid CSR matrix.
+        """
         if not isinstance(self.x, StoredRows):
             object.__setattr__(self, "x", _checked(self.x))
         if not isinstance(self.labels, Labels):
@@ -162,7 +167,10 @@ class Dataset:
         self._check_graph()
 
     def _check_graph(self) -> None:
-        """Refuse edges that are not among the rows (`DataError`), or invalid (`FormatError`)."""
+        """Validate `graph`: CSR of float, [rows, rows].
+
+        DataError for another format or shape, FormatError if it is invalid.
+        """
         if self.graph is None:
             return
         if formats.format_of(self.graph) != "csr":
@@ -175,7 +183,7 @@ class Dataset:
         object.__setattr__(self, "graph", formats.check(formats.validate(self.graph)[1], dtypes=formats.FLOATS))
 
     def _check_y(self) -> None:
-        """Refuse labels that do not hold what their kind says (`DataError`)."""
+        """Raise DataError unless dtype, dimensions and range of `y` fit the kind of the labels."""
         dtypes, dimensions, allowed = HELD[self.kind]
         if self.y.dtype.name not in dtypes or self.y.ndim not in dimensions:
             raise DataError(f"y is {self.y.dtype} {list(self.y.shape)}; {allowed}: y.astype(np.{dtypes[0]}).")
@@ -193,7 +201,7 @@ class Dataset:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Names of the classes, in the order of their labels; none for numbers."""
+        """Names of the classes, in the order of their indices; () for numbers."""
         return self.labels.classes
 
     @property
@@ -212,6 +220,7 @@ class Dataset:
         return self.x.nnz / (self.rows * self.features) if self.rows and self.features else 0.0
 
     def __repr__(self) -> str:
+        """Return name, shape, density, number of classes or targets, and edges as one line."""
         width = 1 if self.y.ndim == 1 else self.y.shape[1]
         counted = f"{len(self.classes):,} classes" if self.classes else f"{width:,} targets"
         size = f"{self.rows:,} rows x {self.features:,} features, {self.x.nnz / max(self.rows, 1):.3g} entries a row"
@@ -220,7 +229,7 @@ class Dataset:
 
 
 def _checked(x: Any) -> scipy.sparse.csr_array:
-    """Return a matrix as a data set holds it, or `DataError` or `FormatError`."""
+    """Return `x` validated as CSR of float32 or float64; DataError for another format, FormatError if it is invalid."""
     if formats.format_of(x) != "csr":
         raise DataError(f"x is {formats.format_of(x)}; a data set holds csr: formats.to_format(x, 'csr').")
     return formats.check(formats.validate(x)[1], dtypes=formats.FLOATS)

@@ -43,12 +43,15 @@ def merge_rare_classes(dataset: Dataset, width: int) -> Dataset:
 
 
 def with_positive(dataset: Dataset, positive: str) -> Dataset:
-    """Return the data set with another positive class; raises DataError if there is no such class."""
+    """Return the data set with `positive`, a class name, as its positive class; DataError if there is no such class."""
     return dataclasses.replace(dataset, labels=dataclasses.replace(dataset.labels, positive=positive))
 
 
 def _renumber_classes(dataset: Dataset, kept: np.ndarray, number_of: np.ndarray) -> Dataset:
-    """Return the data set with labels numbered by `number_of` [classes]; classes that are not kept become "other"."""
+    """Return the data set with labels `number_of[y]`; classes not in `kept` become the last one, "other (N classes)".
+
+    `number_of` is int [classes], `kept` the old indices of the classes kept, in new order.
+    """
     labels = dataset.labels
     names = tuple(labels.classes[number] for number in kept)
     rare = tuple(name for name, number in zip(labels.classes, number_of, strict=True) if number == len(kept))
@@ -95,7 +98,7 @@ def take(dataset: Dataset, rows: np.ndarray) -> Dataset:
 
 
 def subgraph(graph: scipy.sparse.csr_array, rows: np.ndarray) -> scipy.sparse.csr_array:
-    """Return the edges among the nodes of those numbers, int [n], renumbered in that order: graph[rows][:, rows]."""
+    """Return graph[rows][:, rows], indices sorted: the edges among the nodes `rows`, int [n], renumbered."""
     part = graph[rows][:, rows]
     part.sort_indices()
     return part
@@ -130,7 +133,7 @@ def rows_between(dataset: Dataset, start: int, stop: int) -> Dataset:
 
 
 def _between(x: scipy.sparse.csr_array, start: int, stop: int) -> scipy.sparse.csr_array:
-    """Return rows start to stop of a csr array, over its memory."""
+    """Return rows start to stop of a CSR array as views of its indices and data."""
     indptr = x.indptr[start : stop + 1]
     entries = slice(int(indptr[0]), int(indptr[-1]))
     return assemble("csr", indptr - indptr[0], x.indices[entries], x.data[entries], (stop - start, x.shape[1]))
@@ -245,7 +248,10 @@ def keep_features(dataset: Dataset, k: int) -> Dataset:
 def with_entries(
     x: scipy.sparse.csr_array, mask: np.ndarray, indices: np.ndarray, shape: tuple[int, int]
 ) -> scipy.sparse.csr_array:
-    """Return the entries of `x` where `mask`, bool [nnz], is true, with `indices`, int [nnz], for its own."""
+    """Return the entries of CSR `x` where `mask`, bool [nnz], is true, with the columns `indices`, int [nnz].
+
+    `x` is unchanged. The columns are not sorted or checked against `shape`.
+    """
     before = np.concatenate([[0], np.cumsum(mask)])  # int64 [nnz + 1]
     dtype = kept_or_widened(x.indices.dtype, before[-1])
     return assemble("csr", before[x.indptr].astype(dtype), indices[mask].astype(dtype), x.data[mask], shape)
@@ -289,7 +295,10 @@ def split(dataset: Dataset, held_out: float = 0.2, seed: int = 0) -> tuple[Datas
 
 
 def split_rows(dataset: Dataset, held_out: float = 0.2, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Return the indices of the rows of both parts of `split`, int64."""
+    """Return (rows to train on, rows held out) of `split` as int64 indices.
+
+    Raises DataError if `held_out` is not between 0 and 1, a part would be empty, or stored rows are not shuffled.
+    """
     if not 0 < held_out < 1:
         raise DataError(f"held_out is {held_out}; it is a share of the rows, above 0 and below 1, such as 0.2.")
     if (per_class := dataset.facts.get("trained_per_class")) is not None:
@@ -311,9 +320,9 @@ def split_rows(dataset: Dataset, held_out: float = 0.2, seed: int = 0) -> tuple[
 
 
 def _count_held_out(dataset: Dataset, order: np.ndarray, held_out: float) -> int:
-    """Return the number of rows of the order that are held out.
+    """Return how many rows of `order` are held out: the share `held_out` to the nearest row, or border of groups.
 
-    The share to the nearest row, or the nearest border of groups.
+    `order` is int [rows]; rows of a group follow each other in it. Raises DataError if a part would be empty.
     """
     cut = round(held_out * dataset.rows)
     if dataset.groups is not None and dataset.rows:
@@ -333,13 +342,13 @@ def _refuse_stored_order(x: StoredRows) -> None:
 
 
 def _by_group(groups: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """`order` rearranged so that rows of a group follow each other, groups in the order of their first row."""
+    """Return `order` (int [rows]) rearranged so that rows of a group are adjacent, groups by their first row."""
     _, first, inverse = np.unique(groups[order], return_index=True, return_inverse=True)
     return order[np.argsort(first[inverse], kind="stable")]
 
 
 def _check_count(what: str, count: int, total: int) -> None:
-    """Raise DataError unless 1 <= count <= total; `what` names rows or features in the message."""
+    """Raise DataError unless 1 <= count <= total; `what` ("rows" or "features") names them in the message."""
     if not 1 <= count <= total:
         raise DataError(f"{count} {what} are asked for; the data set has {total}, so 1 to {total} can be kept.")
 
@@ -390,9 +399,9 @@ def with_density(dataset: Dataset, density: float, seed: int = 0) -> Dataset:
 
 
 def highest_density(dataset: Dataset) -> float:
-    """Return the most that `with_density` can reach.
+    """Return the highest density, 0 to 1, that `with_density` can reach for this data set.
 
-    Every row that has an entry gets all columns of its label's rows.
+    Every row that has an entry then has all columns of the rows with its label.
     """
     if not dataset.x.nnz:
         return dataset.density
@@ -402,19 +411,25 @@ def highest_density(dataset: Dataset) -> float:
 
 
 def _unreachable(dataset: Dataset, density: float, most: int) -> DataError:
-    """Return the error for a density above what joining all rows of a label reaches."""
+    """Return the DataError for a density that joining all rows of a label cannot reach.
+
+    `most` is the entries it gives.
+    """
     highest = most / (dataset.rows * dataset.features) if most else 0.0
     beyond = f"{dataset.name} cannot reach density {density}: with all rows of their label joined, rows reach"
     return DataError(f"{beyond} {highest:.4g} at most. Ask for less, or keep fewer features.")
 
 
 def _variation(lengths: np.ndarray) -> float:
-    """Return the coefficient of variation of row lengths: standard deviation / mean, 0 if all are 0."""
+    """Return the coefficient of variation of row lengths [rows]: standard deviation / mean; 0.0 if all are 0."""
     return float(lengths.std() / lengths.mean()) if lengths.any() else 0.0
 
 
 def _label_of_rows(dataset: Dataset) -> np.ndarray:
-    """Return number, from 0, of the label that rows must share to be joined, int64 [rows]."""
+    """Return the index, from 0, of the label that rows must share to be joined, int64 [rows].
+
+    Multilabel rows count by their most frequent class, numbers by the eighth of the rows that their rank is in.
+    """
     y = dataset.y
     if dataset.kind == "multilabel":
         frequent = np.argsort(-y.sum(0, dtype=np.int64), kind="stable")
@@ -426,7 +441,7 @@ def _label_of_rows(dataset: Dataset) -> np.ndarray:
 
 
 def _unions(dataset: Dataset) -> tuple[np.ndarray, scipy.sparse.csr_array]:
-    """Return labels [rows], and of each label the mean of its rows, csr [labels, features]."""
+    """Return (label index of each row [rows], mean of the rows of each label, CSR [labels, features])."""
     labels = _label_of_rows(dataset)
     counts = np.bincount(labels)
     starts = np.concatenate([[0], np.cumsum(counts)])
@@ -434,7 +449,10 @@ def _unions(dataset: Dataset) -> tuple[np.ndarray, scipy.sparse.csr_array]:
 
 
 def _means(x: scipy.sparse.csr_array, starts: np.ndarray, rows: np.ndarray, weights: np.ndarray):
-    """Weighted sums of the rows `rows[starts[i]:starts[i + 1]]` of x; what cancels stays stored."""
+    """Return CSR row i as the weighted sum of the rows rows[starts[i]:starts[i + 1]] of `x`.
+
+    `weights` belong to `rows`. Entries that cancel to 0 stay stored.
+    """
     index = x.indptr.dtype
     product: Callable = numpy_conversions.get("csr_csr", x.dtype)
     indptr, indices, data = product(
@@ -444,17 +462,17 @@ def _means(x: scipy.sparse.csr_array, starts: np.ndarray, rows: np.ndarray, weig
 
 
 def _taken(x: scipy.sparse.csr_array, rows: np.ndarray) -> scipy.sparse.csr_array:
-    """Return the rows `rows` of x as a new CSR array; duplicates allowed."""
+    """Return the rows `rows`, int [n], of a CSR array as a new one; repeats are allowed."""
     slice_rows: Callable = numpy_conversions.get("slice_rows", x.dtype)
     indptr, indices, data = slice_rows(x.indptr, x.indices, x.data, rows)
     return assemble("csr", indptr, indices, data, (len(rows), x.shape[1]))
 
 
 def _scaled(own: np.ndarray, most: np.ndarray, count: int, random: np.random.Generator) -> np.ndarray:
-    """Return the lengths in proportion to `own`, none above `most`, that are `count` together, int64 [rows].
+    """Return row lengths proportional to `own`, at most `most`, that sum to `count`, int64 [rows].
 
-    Rows that the factor would make too long get their `most`, and the factor grows for the others. In whole numbers,
-    since rounding could give a row more than there is.
+    Rows that would exceed `most` get `most`, and the factor grows for the others. Rounding starts at a random offset,
+    in integers, since float rounding could give a row more than there is.
     """
     rows = np.flatnonzero(own)
     rows = rows[np.argsort(most[rows] / own[rows], kind="stable")]
@@ -472,9 +490,10 @@ def _scaled(own: np.ndarray, most: np.ndarray, count: int, random: np.random.Gen
 
 
 def _thinned(x: scipy.sparse.csr_array, lengths: np.ndarray, random: np.random.Generator) -> scipy.sparse.csr_array:
-    """x with `lengths` entries a row, every one of the entries with the same chance. O(nnz).
+    """Return `x` with lengths[i] entries in row i, each entry kept with the same chance. O(nnz).
 
-    Systematic sampling (Madow 1949): of c entries the r-th is kept where (r * length + start) mod c < length.
+    `lengths` int64 [rows] must not exceed the stored ones. Systematic sampling (Madow 1949): of c entries the r-th is
+    kept if (r * length + start) mod c < length.
     """
     own, kind = np.diff(x.indptr), index_dtype(x.shape[1] ** 2, x.nnz)  # of all that is computed here
     starts = random.integers(0, np.maximum(own, 1)).astype(kind)
@@ -487,8 +506,11 @@ def _thinned(x: scipy.sparse.csr_array, lengths: np.ndarray, random: np.random.G
 
 
 def _joined(x, labels, unions, lengths, random) -> tuple[scipy.sparse.csr_array, int]:
-    """Return rows joined until they have `lengths` entries and thinned to them, and the most rows that one is made
-    of."""
+    """Return (CSR whose row i has lengths[i] entries, the most rows joined into one).
+
+    Rows of `x` are averaged with random rows of the same label, twice as many each round, until long enough, then
+    thinned and scaled to their former 2-norm. `labels` int [rows]; `unions` CSR [labels, features].
+    """
     made, norms, of_label = _room(x, lengths), _norms(x), np.bincount(labels)
     rows, doubled, joined, most = np.arange(x.shape[0]), x, 1, 1
     while len(rows):
@@ -510,9 +532,9 @@ def _joined(x, labels, unions, lengths, random) -> tuple[scipy.sparse.csr_array,
 
 
 def _with_partners(x: scipy.sparse.csr_array, labels: np.ndarray, random: np.random.Generator):
-    """Return each row joined with the next one in a random cycle of the rows of its label.
+    """Return each row averaged with the next one in a random cycle of the rows of its label.
 
-    Never with itself but alone.
+    Alone only if it is single.
     """
     order = np.lexsort((random.random(len(labels)), labels))
     counts = np.unique(labels, return_counts=True)[1]
@@ -525,12 +547,15 @@ def _with_partners(x: scipy.sparse.csr_array, labels: np.ndarray, random: np.ran
 
 
 def _parts(lengths: np.ndarray) -> list[np.ndarray]:
-    """Return the numbers of rows of those lengths, in parts of about `ENTRIES_AT_ONCE` entries."""
+    """Return consecutive row indices in groups of about `ENTRIES_AT_ONCE` entries, given the row lengths [rows]."""
     return np.split(np.arange(len(lengths)), np.flatnonzero(np.diff(np.cumsum(lengths) // ENTRIES_AT_ONCE)) + 1)
 
 
 def _room(x: scipy.sparse.csr_array, lengths: np.ndarray) -> scipy.sparse.csr_array:
-    """Return the rows of those lengths in the shape of x, to be filled."""
+    """Return a CSR array of the shape and dtype of `x` with these row lengths, int [rows].
+
+    Its entries are undefined.
+    """
     indptr = np.concatenate([[0], np.cumsum(lengths)])
     index = kept_or_widened(x.indptr.dtype, int(indptr[-1]))
     entries = int(indptr[-1])
@@ -538,14 +563,14 @@ def _room(x: scipy.sparse.csr_array, lengths: np.ndarray) -> scipy.sparse.csr_ar
 
 
 def _put(made: scipy.sparse.csr_array, numbers: np.ndarray, piece: scipy.sparse.csr_array) -> None:
-    """Write the rows of `piece` over those numbers of `made`, which have the same lengths."""
+    """Write the rows of `piece` over the rows `numbers` of `made`, in place; they must have the same lengths."""
     shifts = made.indptr[numbers] - piece.indptr[:-1]
     places = np.arange(piece.nnz) + np.repeat(shifts, np.diff(piece.indptr))
     made.indices[places], made.data[places] = piece.indices, piece.data
 
 
 def _with_norms(x: scipy.sparse.csr_array, norms: np.ndarray) -> scipy.sparse.csr_array:
-    """x, its rows scaled in place to those 2-norms."""
+    """Scale the rows of `x` in place to the 2-norms `norms` [rows], rows of norm 0 left alone, and return it."""
     now = _norms(x)
     factors = np.divide(norms, now, out=np.ones_like(now), where=now > 0).astype(x.dtype)
     x.data *= np.repeat(factors, np.diff(x.indptr))
@@ -553,6 +578,6 @@ def _with_norms(x: scipy.sparse.csr_array, norms: np.ndarray) -> scipy.sparse.cs
 
 
 def _norms(x: scipy.sparse.csr_array) -> np.ndarray:
-    """Return the 2-norms of the rows, float64 [rows]."""
+    """Return the 2-norm of each row, float64 [rows]."""
     rows = np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))
     return np.sqrt(np.bincount(rows, x.data.astype(np.float64) ** 2, minlength=x.shape[0]))

@@ -36,9 +36,9 @@ def targets(dataset: Dataset, target: str, width: int | None = None, dtype: DTyp
 
 
 def natural_width(dataset: Dataset, target: str) -> int:
-    """Return the width N that the labels ask for.
+    """Return the number of outputs N that the labels need: one per class or column; 1 for binary and implicit.
 
-    As many outputs as classes, of `numbers` their columns, of `binary` 1.
+    `target` is a key of `TARGETS`. For the target "numbers", classes need 1 as well.
     """
     if target in ("binary", "implicit") or (target == "numbers" and dataset.kind == "classes"):
         return 1
@@ -46,14 +46,17 @@ def natural_width(dataset: Dataset, target: str) -> int:
 
 
 def with_labels(dataset: Dataset, model: str, width: int | None = None, dtype: DTypeLike = np.float32) -> np.ndarray:
-    """Return the targets of a model by its name: `numbers` of linear, `binary` of logistic, `classes` of softmax."""
+    """Return the targets of a model by its name: "linear" takes numbers, "logistic" binary, "softmax" classes.
+
+    Shapes and errors are those of `targets`; raises DataError for another model name.
+    """
     if model not in OF_MODEL:
         raise DataError(f"{unknown_name('model', model, OF_MODEL)} Others take data.targets.")
     return targets(dataset, OF_MODEL[model], width, dtype)
 
 
 def refuse_constant(dataset: Dataset) -> None:
-    """Refuse labels that are the same in all rows of the whole set (`DataError`): there is nothing to learn."""
+    """Raise DataError if all labels of the whole data set are the same, MissingLabelsError if it was read without."""
     span, classes = dataset.labels.span, dataset.classes
     if dataset.labels.are_missing:
         raise MissingLabelsError(
@@ -75,7 +78,10 @@ def refuse_constant(dataset: Dataset) -> None:
 
 
 def _class_numbers(dataset: Dataset, width: int | None, dtype: np.dtype) -> np.ndarray:
-    """Return the class indices of the rows, int64 [rows]; raise DataError if labels are not classes."""
+    """Return the class index of each row, int64 [rows] (the array of the data set itself); `dtype` is not used.
+
+    Raises DataError if the labels are not one class a row, or `width` is below the number of classes.
+    """
     if dataset.kind != "classes":
         raise DataError(f"{_labels_are(dataset)}; this model chooses one class a row. {_advice(dataset)}")
     _check_width(dataset, width)
@@ -83,7 +89,10 @@ def _class_numbers(dataset: Dataset, width: int | None, dtype: np.dtype) -> np.n
 
 
 def _binary(dataset: Dataset, width: int | None, dtype: np.dtype) -> np.ndarray:
-    """Return 1.0 for rows of the positive class, else 0.0, [rows, 1]; raise DataError if labels have no such class."""
+    """Return 1 for rows of the positive class and 0 for others, `dtype` [rows, 1].
+
+    Raises DataError if `width` is neither None nor 1, the labels are numbers, or no class is the positive one.
+    """
     if (width or 1) != 1:
         raise DataError(f"width is {width}; a yes-or-no target has one output: leave the width out.")
     if not dataset.classes:
@@ -100,7 +109,11 @@ def _binary(dataset: Dataset, width: int | None, dtype: np.dtype) -> np.ndarray:
 
 
 def _numbers(dataset: Dataset, width: int | None, dtype: np.dtype) -> np.ndarray:
-    """Return regression targets [rows, outputs]; classes count by their value if they have one, else DataError."""
+    """Return regression targets, `dtype` [rows, outputs]: the numbers, or the values that the class names stand for.
+
+    Multilabel, and classes at a width above 1, give indicator columns. Raises DataError if class names are not numbers,
+    `width` exceeds the columns, or a value does not fit `dtype`.
+    """
     if dataset.kind == "multilabel" or (dataset.kind == "classes" and (width or 1) > 1):
         return _indicators(dataset, width, dtype)
     if dataset.kind == "classes":
@@ -116,7 +129,10 @@ def _numbers(dataset: Dataset, width: int | None, dtype: np.dtype) -> np.ndarray
 
 
 def _indicators(dataset: Dataset, width: int | None, dtype: np.dtype) -> np.ndarray:
-    """Return a column of 0 and 1 for each class, [rows, width]; raise DataError if labels are not classes."""
+    """Return a column of 0 and 1 for each class, `dtype` [rows, width]; columns beyond the classes are 0.
+
+    Raises DataError if labels are numbers, or `width` is below the number of classes (None: as many as classes).
+    """
     if not dataset.classes:
         raise DataError(f"{_labels_are(dataset)}; this model has a yes or no for each class. {_advice(dataset)}")
     _check_width(dataset, width)
@@ -129,7 +145,7 @@ def _indicators(dataset: Dataset, width: int | None, dtype: np.dtype) -> np.ndar
 
 
 def _check_width(dataset: Dataset, width: int | None) -> None:
-    """Raise DataError if `width` outputs are fewer than the classes."""
+    """Raise DataError if `width` outputs are fewer than the classes; None is allowed."""
     classes = len(dataset.classes)
     if width is not None and width < classes:
         advice = f"Take width = {classes} or leave it out; with merge = true the rarest become one class"
@@ -137,7 +153,7 @@ def _check_width(dataset: Dataset, width: int | None) -> None:
 
 
 def _fitting(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Return numbers cast to a type; raises DataError if one does not fit."""
+    """Return `values` cast to `dtype` (a copy); raise DataError if one becomes infinite."""
     with np.errstate(over="ignore"):
         fitted = values.astype(dtype)
     if not np.isfinite(fitted).all():
@@ -147,17 +163,17 @@ def _fitting(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def _labels_are(dataset: Dataset) -> str:
-    """Return the start of a message: what the labels of the data set are."""
+    """Return the start of an error message: "The labels of SOURCE are DESCRIPTION"."""
     return f"The labels of {_origin(dataset)} are {dataset.labels}"
 
 
 def _origin(dataset: Dataset) -> str:
-    """Return the file, or the name of a data set that is none."""
+    """Return "the file NAME" for a data set read from a file, else its name."""
     return dataset.source if dataset.source.startswith("the file ") else dataset.name
 
 
 def _advice(dataset: Dataset) -> str:
-    """Return the end of a message: which model or setting fits these labels."""
+    """Return the end of an error message: which kind of model or setting fits these labels."""
     if dataset.kind == "multilabel":
         return "Take a model of several classes a row."
     return "Take a model of numbers, or say kind = 'classes' if each different number is a class."
@@ -181,9 +197,9 @@ SHOWN = 8
 
 
 def summary(dataset: Dataset, target: str, width: int | None = None) -> str:
-    """Describe the target, its distribution, and the quality of the best answer that ignores X.
+    """Return one line that describes target, label shares and the quality of the best constant answer.
 
-    Refused (`DataError`): what `targets` refuses.
+    Raises DataError as `targets` does.
 
     >>> from workbench import data
     >>> labels = data.Labels("classes", ("no", "yes"), guess="text")
@@ -197,17 +213,17 @@ def summary(dataset: Dataset, target: str, width: int | None = None) -> str:
 
 
 def _of_classes(dataset: Dataset, y: np.ndarray) -> tuple[str, str]:
-    """Return (description of the targets, score of the most frequent class) of class indices y [rows]."""
+    """Return ("one of N classes", accuracy of always predicting the most frequent) for class indices y, int [rows]."""
     return f"one of {len(dataset.classes):,} classes", f"accuracy {np.bincount(y).max() / len(y):.3g}"
 
 
 def _of_binary(dataset: Dataset, y: np.ndarray) -> tuple[str, str]:
-    """Return (description of the targets, score of the most frequent class) of binary targets y."""
+    """Return (which class means yes, accuracy of the more frequent answer) as text for binary targets y [rows, 1]."""
     return f"yes is {dataset.labels.positive!r}", _commoner(y)
 
 
 def _of_numbers(dataset: Dataset, y: np.ndarray) -> tuple[str, str]:
-    """Return (description of the targets, score of predicting the mean) of regression targets y."""
+    """Return (mean and standard deviation, "r2 0") as text for regression targets y [rows, outputs]."""
     if dataset.kind != "numbers" and natural_width(dataset, "numbers") != y.shape[1]:
         return _of_columns(dataset, y)[0], "r2 0 (the means)"
     outputs = "a number" if y.shape[1] == 1 else f"{y.shape[1]:,} numbers"
@@ -215,23 +231,23 @@ def _of_numbers(dataset: Dataset, y: np.ndarray) -> tuple[str, str]:
 
 
 def _of_pairs(dataset: Dataset, y: np.ndarray) -> tuple[str, str]:
-    """Return (description of the targets, trivial prediction) of implicit ratings y."""
+    """Return ("what was seen, N rows", "the most frequent items") for implicit targets y [rows, 1]."""
     return f"what was seen, {len(y):,} rows", "the most frequent items"
 
 
 def _of_columns(dataset: Dataset, y: np.ndarray) -> tuple[str, str]:
-    """Return (description of the targets, score of the most frequent value) of indicator columns y."""
+    """Return (columns and ones per row, accuracy of the more frequent answer) as text for 0/1 y [rows, N]."""
     return f"{y.shape[1]:,} columns of 0 and 1, {y.sum(axis=1).mean():.3g} ones a row", _commoner(y)
 
 
 def _commoner(y: np.ndarray) -> str:
-    """Accuracy of always giving the more frequent answer, averaged over columns."""
+    """Return "accuracy X" of always giving the more frequent answer, averaged over the 0/1 columns of y [rows, N]."""
     ones = y.mean(axis=0)
     return f"accuracy {np.maximum(ones, 1 - ones).mean():.3g}"
 
 
 def _shares(dataset: Dataset) -> str:
-    """Return the classes with the share of rows that have them, in their order; of many the most frequent ones."""
+    """Return ": NAME 75 %, ..." with the share of rows of up to `SHOWN` classes; "" if there are no classes."""
     if not dataset.classes:
         return ""
     if dataset.kind == "multilabel":

@@ -66,22 +66,22 @@ class Header(NamedTuple):
 
     @property
     def numbers(self) -> int:
-        """Numbers that stand on the line of an entry."""
+        """How many numbers the line of an entry has: 1 (array), 2 (pattern) or 3."""
         return 1 if self.form == "array" else 2 if self.field == "pattern" else 3
 
     @property
     def is_real(self) -> bool:
-        """Whether values may have a point or a power."""
+        """Whether values may have a decimal point or exponent (fields "real" and "double")."""
         return self.field in ("real", "double")
 
     @property
     def dtype(self) -> np.dtype:
-        """Type of the values."""
+        """Type of the values: float64 for real fields, else int64."""
         return np.dtype(np.float64 if self.is_real else np.int64)
 
     @property
     def bytes_most(self) -> int:
-        """Bytes that the entries may take."""
+        """Upper limit for the bytes of all entry lines; a longer file is refused."""
         return LONGEST_LINE + LONGEST_ENTRY * self.entries
 
 
@@ -99,7 +99,7 @@ class _Entries(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Count of entries."""
+        """Number of entries."""
         return max(len(self.rows), len(self.values))
 
 
@@ -119,11 +119,11 @@ class _Part(NamedTuple):
 
 
 def read_market(path: str | os.PathLike) -> np.ndarray | scipy.sparse.coo_array:
-    """Return the matrix: dense of the form array, else coo with the entries of both triangles, duplicates and zeros
-    kept.
+    """Read a Matrix Market file: a dense array [rows, columns] for "array", else COO with duplicates and zeros kept.
 
-    Of a pattern every entry is 1. Values are int64 or float64. Refused (`DataError`, with file and line): what is
-    invalid, complex, or of another size than its header says. 40 MB a million entries.
+    Symmetric files give the entries of both triangles, patterns ones. Values are int64 or float64. Raises DataError,
+    with file and line, for entries that are invalid or complex, or another number of them than the header says. 40 MB
+    per million entries.
     """
     header, (row, column, values) = _checked(path)
     if header.form == "array":
@@ -140,9 +140,9 @@ def read_market(path: str | os.PathLike) -> np.ndarray | scipy.sparse.coo_array:
 
 
 def _dense(header: Header, values: np.ndarray) -> np.ndarray:
-    """Return the columns that follow each other in a file.
+    """Return the values of an "array" file, stored column by column, as a 2-d array [rows, columns].
 
-    Of a symmetric matrix from the diagonal on, of a skew one below.
+    Symmetric files store each column from the diagonal on, skew-symmetric ones below it.
     """
     if header.symmetry == "general":
         return values.reshape(header.columns, header.rows).T
@@ -155,7 +155,7 @@ def _dense(header: Header, values: np.ndarray) -> np.ndarray:
 
 
 def _checked(path: str | os.PathLike) -> tuple[Header, _Entries]:
-    """Return the header and the entries of a Matrix Market file; DataError with the first invalid line."""
+    """Return the header and all entries of a Matrix Market file; raise DataError naming the first invalid line."""
     try:
         with open_text(path) as file:
             header = _header(file, path)
@@ -168,21 +168,24 @@ def _checked(path: str | os.PathLike) -> tuple[Header, _Entries]:
 
 
 def is_market(path: str | os.PathLike) -> bool:
-    """Return whether the file, unpacked, begins as Matrix Market text does."""
+    """Return whether the file, decompressed, begins with "%%MatrixMarket", after an optional byte order mark."""
     return read_head(path, len(codecs.BOM_UTF8 + BANNER)).removeprefix(codecs.BOM_UTF8).startswith(BANNER)
 
 
 def read_header(path: str | os.PathLike) -> Header:
-    """Return the banner and the sizes.
+    """Return banner and sizes of a Matrix Market file without reading its entries.
 
-    `DataError` with the line for what is invalid, complex or beyond this machine.
+    Raises DataError with the line if it is invalid or complex, or the matrix would exceed this machine's memory.
     """
     with open_text(path) as file:
         return _header(file, path)
 
 
 def _header(file: BinaryIO, path: str | os.PathLike) -> Header:
-    """Read the header of a Matrix Market file and return it; raise DataError with the line number if it is invalid."""
+    """Read banner, comments and size line from `file`, which then stands at the first entry, and return them.
+
+    Raises DataError with `path` and line number if one is invalid.
+    """
     form, field, symmetry = _banner(file.readline(LONGEST_LINE), f"{path}:1")
     for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE), b""), 2):
         if line.strip() and not line.startswith(b"%"):
@@ -191,7 +194,10 @@ def _header(file: BinaryIO, path: str | os.PathLike) -> Header:
 
 
 def _banner(line: bytes, place: str) -> tuple[str, str, str]:
-    """Return (format, field, symmetry) of the first line; raise DataError if it is no banner or complex."""
+    """Return (format, field, symmetry) of the first line of the file, in lower case.
+
+    Raises DataError, beginning with `place`, if it is no banner, complex, or an unsupported combination.
+    """
     words = line.decode("latin-1").casefold().split()
     if len(words) != 5 or words[:2] != [BANNER.decode().casefold(), "matrix"]:
         allowed = "%%MatrixMarket matrix coordinate real general"
@@ -208,7 +214,11 @@ def _banner(line: bytes, place: str) -> tuple[str, str, str]:
 
 
 def _sized(line: bytes, form: str, field: str, symmetry: str, path: str | os.PathLike, number: int) -> Header:
-    """Return the header with the sizes on `line`; raise DataError, naming line `number`, if they are invalid."""
+    """Return the header with the sizes on `line`; for "array" the number of entries follows from the symmetry.
+
+    Raises DataError, naming line `number`, if sizes are invalid, a symmetric matrix is not square, or the result would
+    exceed this machine's memory.
+    """
     words, expected = line.split(), 3 if form == "coordinate" else 2
     if len(words) != expected or not all(re.fullmatch(rb"[0-9]{1,18}", word) for word in words):
         sizes = "rows, columns and entries" if expected == 3 else "rows and columns"
@@ -226,9 +236,9 @@ def _sized(line: bytes, form: str, field: str, symmetry: str, path: str | os.Pat
 
 
 def _read_entries(file: BinaryIO, header: Header) -> _Entries:
-    """Return all entries behind the header; `_InvalidEntriesError` for what is invalid or of another number.
+    """Return all entries behind the header; raise _InvalidEntriesError for invalid lines or another number of entries.
 
-    Blocks of a file without empty lines are parsed into the arrays of all entries; the parts of others are joined.
+    Blocks are parsed on several threads, straight into the result if the file has no blank lines, else joined.
     """
     whole = _empty_entries(header, header.entries if _may_hold(file, header) else 0)
     blocks = _numbered(_within(line_blocks(file, AT_ONCE), header))
@@ -242,7 +252,7 @@ def _read_entries(file: BinaryIO, header: Header) -> _Entries:
 
 
 def _empty_entries(header: Header, count: int) -> _Entries:
-    """Return arrays for that many entries, uninitialised; those that the kind of file lacks are empty."""
+    """Return uninitialised arrays for `count` entries; indices are empty for "array" files, values for patterns."""
     places = index_dtype(header.rows, header.columns)
     is_coordinate, has_values = header.form == "coordinate", header.field != "pattern"
     rows, columns = (np.empty(count if is_coordinate else 0, places) for _ in range(2))
@@ -250,12 +260,15 @@ def _empty_entries(header: Header, count: int) -> _Entries:
 
 
 def _may_hold(file: BinaryIO, header: Header) -> bool:
-    """Return whether a file is known to be long enough for its entries; False for packed files."""
+    """Return whether the file is long enough for the entries its header claims.
+
+    False if compressed, as size is unknown.
+    """
     return file.seekable() and LEAST_ENTRY * header.entries <= os.fstat(file.fileno()).st_size
 
 
 def _within(blocks: Iterable[bytes], header: Header) -> Iterator[bytes]:
-    """Yield the blocks; refused when they are longer than the entries that the header claims can be."""
+    """Yield the blocks; raise _InvalidEntriesError once they are longer than the claimed entries can be."""
     read = 0
     for block in blocks:
         read += len(block)
@@ -265,7 +278,7 @@ def _within(blocks: Iterable[bytes], header: Header) -> Iterator[bytes]:
 
 
 def _numbered(texts: Iterable[bytes]) -> Iterator[_Block]:
-    """Yield texts of whole lines with how many lines they and those before them have."""
+    """Yield each block of whole lines with its line count and the number of lines before it."""
     start = 0
     for text in texts:
         lines = int(_count_lines(codes_of(text)))
@@ -274,7 +287,11 @@ def _numbered(texts: Iterable[bytes]) -> Iterator[_Block]:
 
 
 def _parsed(block: _Block, header: Header, whole: _Entries) -> _Part:
-    """Return the entries of a block, in `whole` from its first line on if all its lines fit there."""
+    """Parse a block into its entries, written to `whole` from index block.start on if all its lines fit there.
+
+    Otherwise it gets its own arrays, and `start` is -1. Raises _InvalidEntriesError for invalid numbers, indices beyond
+    the matrix, and values beyond float64.
+    """
     is_inside = block.start + block.lines <= whole.total
     start = block.start if is_inside else -1
     rows, columns, values = (
@@ -298,7 +315,7 @@ def _parsed(block: _Block, header: Header, whole: _Entries) -> _Part:
 
 @compiled
 def _count_lines(text):
-    """Return the count of line ends in a text, uint8 [bytes]."""
+    """Return the number of line ends in a uint8 array [bytes]."""
     count = 0
     for at in range(text.size):
         count += text[at] == NEWLINE
@@ -307,7 +324,7 @@ def _count_lines(text):
 
 @compiled
 def _behind_blanks(text, at):
-    """Return the position of the first byte of text[at:] that is not a blank."""
+    """Return the first index from `at` on at which `text` (uint8) has no blank, tab or carriage return."""
     while byte_at(text, at) == 32 or byte_at(text, at) == 9 or byte_at(text, at) == 13:
         at += 1
     return at
@@ -315,9 +332,9 @@ def _behind_blanks(text, at):
 
 @compiled
 def _read_whole(text, at, most):
-    """Return (whole number, position behind it) of up to `most` bytes.
+    """Return (integer, index behind it) of the optionally signed digits at text[at:], at most `most` bytes.
 
-    The position is `at` if there is none, or a longer one.
+    The index is `at` if there is no such number or it is longer.
     """
     start = at
     is_negative = byte_at(text, at) == MINUS
@@ -329,9 +346,9 @@ def _read_whole(text, at, most):
 
 @compiled
 def _read_place(text, at, row_count, column_count):
-    """Return (row, column, position behind the blanks that follow), counted from 0.
+    """Return (row, column, index behind them), counted from 0, of the two numbers at text[at:], counted from 1.
 
-    The row is -1 if a place is wrong.
+    The row is -1 if they are not separated numbers, or lie outside 1..`row_count` and 1..`column_count`.
     """
     row, stop = _read_whole(text, at, MOST_PLACE_BYTES)
     behind = _behind_blanks(text, stop)
@@ -345,10 +362,10 @@ def _read_place(text, at, row_count, column_count):
 
 @compiled
 def _read_reals(text, row_count, column_count, rows, columns, values):
-    """Return (entries, whether a number is left to Python) of lines of a real value, behind its place if there are
-    rows.
+    """Parse lines of real values into `rows`, `columns` (from 0) and `values`; return (entries, whether some are hard).
 
-    Entries are -1 if a line is wrong.
+    `text` is uint8 of whole lines; blank lines are skipped. If `rows` is empty, lines have no indices. Entries are -1
+    if a line is invalid. Hard numbers, which need exact arithmetic, get `marked(byte index)`, a special NaN.
     """
     at, count, has_hard = 0, 0, False
     while at < text.size:
@@ -374,7 +391,11 @@ def _read_reals(text, row_count, column_count, rows, columns, values):
 
 @compiled
 def _read_wholes(text, row_count, column_count, rows, columns, values):
-    """Return (entries, False) of lines of a place, or a whole value, or both, by which arrays have elements."""
+    """Parse lines of indices, integers, or both, into `rows`, `columns` (from 0) and `values`; return (entries, False).
+
+    `text` is uint8 of whole lines; blank lines are skipped. Empty `rows` or `values` mean that lines lack these.
+    Entries are -1 if a line is invalid.
+    """
     at, count = 0, 0
     while at < text.size:
         at = _behind_blanks(text, at)
@@ -399,7 +420,10 @@ def _read_wholes(text, row_count, column_count, rows, columns, values):
 
 
 def _refuse_first_fault(path: str | os.PathLike, header: Header) -> None:
-    """Raise a `DataError` with the first line that is wrong, where one is."""
+    """Read the file again and raise DataError with the first invalid line, or the wrong number of entries.
+
+    Returns if none is found, or the lines exceed `header.bytes_most`.
+    """
     seen = read = 0
     with open_text(path) as file:
         for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE), b""), 1):
@@ -419,7 +443,7 @@ def _refuse_first_fault(path: str | os.PathLike, header: Header) -> None:
 
 
 def _fault(words: list[bytes], header: Header) -> str:
-    """Describe what is wrong with the numbers of an entry; "" if nothing is."""
+    """Return what is wrong with an entry line, given as its words; "" if it is valid."""
     if len(words) != header.numbers:
         entry = {1: "a value", 2: "row column", 3: "row column value"}[header.numbers]
         return f"the line holds {len(words)} words; an entry is: {entry}."
@@ -440,5 +464,5 @@ def _fault(words: list[bytes], header: Header) -> str:
 
 
 def _quoted(text: bytes) -> str:
-    """Return the first 40 bytes of a text, quoted for a message."""
+    """Return the first 40 bytes of a text as a quoted str for a message."""
     return repr(text[:40].decode("utf-8", "backslashreplace"))

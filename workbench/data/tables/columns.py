@@ -20,7 +20,7 @@ HEADINGS = ("column", "kind", "encoding", "distinct", "missing", "why")
 
 
 def table_lines(columns: Iterable[Column]) -> list[str]:
-    """Return a line of aligned cells for each column, below their headings."""
+    """Return the columns as an aligned text table: a heading, a line of dashes, one line per column."""
     rows = [HEADINGS, *map(_cells, columns)]
     widths = [max(len(row[place]) for row in rows) for place in range(len(HEADINGS))]
     rows.insert(1, tuple("-" * width for width in widths))
@@ -28,7 +28,7 @@ def table_lines(columns: Iterable[Column]) -> list[str]:
 
 
 def _cells(column: Column) -> tuple[str, ...]:
-    """Return the cells of a column's row in the printed schema."""
+    """Return the cells of a column in the printed table: name, kind, encoding, distinct, missing, reason."""
     found = column.found
     distinct = f"{'over ' if found.is_least else ''}{found.distinct:,}" if found else ""
     missing = f"{found.missing_share:.1%}" if found else ""
@@ -36,7 +36,7 @@ def _cells(column: Column) -> tuple[str, ...]:
 
 
 def encoding_text(column: Column) -> str:
-    """Return the encoding and what it takes, in a few words.
+    """Return the encoding of a column with its size or scale as short text; "" if it has none.
 
     >>> encoding_text(Column("age", "number", bins=8)), encoding_text(Column("site", "category", buckets=1024))
     ('binned, 8 bins', 'hashed, 1,024 buckets')
@@ -54,7 +54,7 @@ def encoding_text(column: Column) -> str:
 
 
 def seen_text(column: Column) -> str:
-    """Return the statistics of the column in one line; "" if there are none."""
+    """Return the statistics of a column as text, such as "12 distinct, 3.0% missing; text"; "" if there are none."""
     if (found := column.found) is None:
         return ""
     least = "more than " if found.is_least else ""
@@ -63,7 +63,7 @@ def seen_text(column: Column) -> str:
 
 
 def shown(text: str) -> str:
-    """Return the text on one line, without signs that steer a terminal."""
+    """Return the text with each unprintable character (line ends, terminal controls) replaced by U+FFFD."""
     return "".join(sign if sign.isprintable() else "�" for sign in text)
 
 
@@ -87,11 +87,12 @@ class Columns:
     source: str = ""
 
     def __iter__(self) -> Iterator[Column]:
+        """Iterate over the columns in order."""
         return iter(self.columns)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the columns."""
+        """Names of the columns, in order."""
         return tuple(column.name for column in self.columns)
 
     @property
@@ -100,14 +101,14 @@ class Columns:
         return next((column for column in self.columns if column.kind == "label"), None)
 
     def mapping(self) -> dict[str, Any]:
-        """Return all that is said here, in values of JSON: what a file of column kinds holds."""
+        """Return all declarations as JSON values, as in a column file: layout keys, "others", and "columns"."""
         columns = {column.name: {"kind": column.kind} | column.said() for column in self.columns}
         return {**self.layout, "others": "ignored" if self.ignores_others else "guessed", "columns": columns}
 
     def text(self) -> str:
-        """Return a table of the columns.
+        """Return the columns as a text table: kind, encoding, distinct values, share missing, and why it was guessed.
 
-        Kind, encoding, distinct values, share of missing ones, and why it was guessed.
+        A first line states the layout of a text file, a last one that no column is the label.
         """
         lines = table_lines(self.columns)
         if self.layout:
@@ -118,14 +119,17 @@ class Columns:
         return "\n".join(lines)
 
     def save(self, path: str | os.PathLike) -> None:
-        """Write a file of column kinds, to be edited, and given as `columns` (`DataError`)."""
+        """Write the columns to `path` as a TOML file, to be edited and given as `columns`.
+
+        An existing file is overwritten. Raises DataError if it cannot be written.
+        """
         try:
             Path(path).write_text(self.toml(), encoding="utf-8")
         except OSError as error:
             raise DataError(f"{path} cannot be written: {error.strerror or error}") from None
 
     def toml(self) -> str:
-        """Return the file of column kinds; what was seen of a column stands in a comment.
+        """Return the content of a column file (TOML); statistics of a column stand in a comment.
 
         >>> print(Columns((Column("age", "number", bins=8),), {"separator": ";"}).toml(), end="")
         # Columns of a table. kind is category, number, text, label or ignored; a key that is left out has its default.
@@ -151,8 +155,10 @@ class Columns:
 
 
 def load(given: str | os.PathLike | Mapping[str, Any] | Columns | None) -> Columns:
-    """Return the columns that a file of column kinds says, or such a mapping as `Columns.mapping` gives
-    (`DataError`)."""
+    """Return the declared columns: from a TOML file, a mapping as `Columns.mapping` gives, or `Columns`; none for None.
+
+    Raises DataError if the file is missing, too large or invalid, or an entry is unknown or invalid.
+    """
     if given is None:
         return Columns(())
     if isinstance(given, Columns):
@@ -174,7 +180,10 @@ def load(given: str | os.PathLike | Mapping[str, Any] | Columns | None) -> Colum
 
 
 def columns_of(mapping: Mapping[str, Any], source: str) -> Columns:
-    """Return the columns that a mapping says, as `Columns.mapping` gives it; `DataError` names `source` and the key."""
+    """Return the columns that a mapping declares, of the form that `Columns.mapping` gives.
+
+    Raises DataError, which names `source` and the key, for unknown keys, invalid values, and a second label column.
+    """
     _refuse_unknown(mapping, KEYS, source)
     layout = {name: mapping[name] for name in LAYOUT if name in mapping}
     for name in ("header", "quotes"):
@@ -193,7 +202,10 @@ def columns_of(mapping: Mapping[str, Any], source: str) -> Columns:
 
 
 def _column(name: str, said: Any, source: str) -> Column:
-    """Return the column that a TOML table declares; raise DataError if it is invalid."""
+    """Return the `Column` that the table `said` of a column file declares.
+
+    DataError, beginning with `source`, if invalid.
+    """
     if not isinstance(said, Mapping):
         raise DataError(f'{source}: column {name!r} is {said!r}; it is a table: [columns.{name}], kind = "category".')
     _refuse_unknown(said, SAYABLE, f"{source}: column {name!r}")
@@ -206,19 +218,19 @@ def _column(name: str, said: Any, source: str) -> Column:
 
 
 def _refuse_unknown(given: Mapping[str, Any], known: tuple[str, ...], source: str) -> None:
-    """Raise DataError for a key that is not in `known`."""
+    """Raise DataError, beginning with `source`, for the first key of `given` that is not in `known`."""
     if unknown := [key for key in given if key not in known]:
         raise DataError(f"{source}: {unknown_name('key', unknown[0], known)}")
 
 
 def _key(name: str) -> str:
-    """Return a column name as a TOML key, quoted if needed."""
+    """Return a column name as a TOML key, quoted if it is not a bare key."""
     is_bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
     return name if is_bare else _value(name)
 
 
 def _value(value: Any) -> str:
-    """Return a value as TOML."""
+    """Return a bool, str, number or list as TOML source."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):

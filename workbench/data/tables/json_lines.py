@@ -24,7 +24,7 @@ ONE_A_LINE = "Type jq -c . FILE > NEW, or jq -c '.[]' FILE > NEW for an array in
 
 
 def starts_as_json(path: str | os.PathLike) -> bool:
-    """Return whether the first sign of the text is that of an object or array, and an object or a field follows."""
+    """Return whether the file begins as a JSON object ({" or {}) or an array of objects ([{), blanks skipped."""
     first = read_head(path, HEAD).removeprefix(b"\xef\xbb\xbf").lstrip()
     return first[:1] in (b"{", b"[") and (first[1:].lstrip()[:1] in ((b'"', b"}") if first[:1] == b"{" else (b"{",)))
 
@@ -34,6 +34,10 @@ class JsonTable:
     """A file of JSON objects, in UTF-8, packed or not; `names` are those of the fields of all rows, as they come."""
 
     def __init__(self, path: str | os.PathLike) -> None:
+        """Read the file once for its column names, in order of first appearance, and the names of columns with arrays.
+
+        Raises DataError with the line for invalid JSON, or if there are no fields.
+        """
         self.path = path
         self._is_array = read_head(path, HEAD).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"["
         self._has_columns = False
@@ -47,7 +51,10 @@ class JsonTable:
             raise DataError(f"{path} holds no fields; a table has a column of values at least.")
 
     def blocks(self, names: Sequence[str]) -> Iterator[dict[str, Texts]]:
-        """Yield the columns of those names, some rows at a time, in their order (`DataError`)."""
+        """Yield the rows in blocks, in file order: {name: Texts} of the columns `names`; missing and null are missing.
+
+        Reads the file again. Raises DataError with the line for invalid JSON.
+        """
         pa = arrow()
         with reading(self.path, WHAT):
             every = self._rows()
@@ -55,15 +62,18 @@ class JsonTable:
                 yield {name: texts_of(pa.array([_text(row.get(name)) for row in rows], pa.string())) for name in names}
 
     def place(self, row: int) -> str:
-        """File and line of the row, from 0; of an array, or of columns, its number."""
+        """Return "path:line" of a row (index from 0); "path, row N" if the file is one array or object."""
         return f"{self.path}, row {row}" if self._is_array or self._has_columns else place_in(self.path)(row)
 
     def layout(self) -> dict[str, Any]:
-        """Nothing: JSON says itself how it is laid out."""
+        """Return an empty dict: JSON has no layout parameters."""
         return {}
 
     def _rows(self) -> Iterator[dict[str, Any]]:
-        """Yield the objects of the file, flat (`DataError` with the line for what is none)."""
+        """Yield each row as a flat dict; objects within it become keys such as "user.age".
+
+        Raises DataError with the line. Sets `_has_columns` if the file turns out to be one object that holds all rows.
+        """
         found = self._of_array() if self._is_array else self._of_lines()
         first = list(itertools.islice(found, 2))
         if len(first) == 1 and isinstance(first[0][1], dict) and not self._is_array:
@@ -74,7 +84,11 @@ class JsonTable:
             yield dict(_flat(row)) if any(isinstance(value, dict) for value in row.values()) else row
 
     def _of_columns(self, place: str, whole: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-        """Yield the rows of an object that holds columns, or rows in a field, else the object (`DataError`)."""
+        """Yield (place, row dict) for each row of a file that is one object; (place, object) alone if it is one row.
+
+        The rows are found in pandas' split form, in the only field that is an array of objects, or in arrays of one
+        length as columns. Sets `_has_columns` then. Raises DataError if several fields hold rows.
+        """
         lists = {name: value for name, value in whole.items() if isinstance(value, list)}
         of_rows = [name for name, rows in lists.items() if rows and all(isinstance(row, dict) for row in rows)]
         if len(of_rows) > 1:
@@ -96,7 +110,10 @@ class JsonTable:
             yield f"{self.path}, row {number}", dict(zip(lists, values, strict=True))
 
     def _of_array(self) -> Iterator[tuple[str, Any]]:
-        """Yield the entries of the array that the file is, with their places; all of it is held (`DataError`)."""
+        """Yield (place, entry) of the JSON array that the file is; all of it is in memory.
+
+        Raises DataError if invalid.
+        """
         with open_text(self.path) as file:
             try:
                 rows = json.loads(file.read())
@@ -105,8 +122,9 @@ class JsonTable:
         yield from ((f"{self.path}, row {number}", row) for number, row in enumerate(rows))
 
     def _of_lines(self) -> Iterator[tuple[str, Any]]:
-        """Yield what each line holds, with its place, or the object that is on all lines together; `DataError` for a
-        line that is no JSON.
+        """Yield (place, JSON value) of each line that is not blank, or of a file that is one object on many lines.
+
+        Raises DataError with the line for one that is not JSON.
         """
         is_first = True
         with open_text(self.path) as file:
@@ -123,7 +141,7 @@ class JsonTable:
                 is_first = False
 
     def _whole(self) -> dict[str, Any] | None:
-        """Return the one object that the file is, on several lines; None if it is none. All of it is held."""
+        """Return the file parsed as one JSON object, all of it in memory; None if it is not one."""
         with open_text(self.path) as file:
             try:
                 whole = json.loads(file.read())
@@ -133,13 +151,16 @@ class JsonTable:
 
 
 def _is_split(whole: dict[str, Any]) -> bool:
-    """Return whether an object holds a table as pandas splits it: names in `columns`, rows as arrays in `data`."""
+    """Return whether an object is a table in pandas' split form: names in "columns", rows as arrays in "data"."""
     names, rows = whole.get("columns"), whole.get("data")
     return isinstance(names, list) and isinstance(rows, list) and all(isinstance(row, list) for row in rows)
 
 
 def _transposed(place: str, whole: dict[str, Any]) -> dict[str, list]:
-    """Return the columns of a table as pandas splits it, by their names (`DataError`)."""
+    """Return {column name: list of values} of a table in pandas' split form.
+
+    Raises DataError, beginning with `place`, for a row of another length than the names.
+    """
     names, rows = [str(name) for name in whole["columns"]], whole["data"]
     for number, row in enumerate(rows):
         if len(row) != len(names):
@@ -148,7 +169,10 @@ def _transposed(place: str, whole: dict[str, Any]) -> dict[str, list]:
 
 
 def _flat(row: dict[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the values of an object by their names, those within another object as `user.age`."""
+    """Yield (name, value) of an object, nested objects flattened: {"user": {"age": 3}} gives ("user.age", 3).
+
+    `before` is put in front of each name.
+    """
     for name, value in row.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{before}{name}.")
@@ -157,7 +181,7 @@ def _flat(row: dict[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _text(value: Any) -> str | None:
-    """Return the text of a value of JSON; None for null.
+    """Return a JSON value as text, whole floats without a point; None for null.
 
     >>> _text(True), _text(2.0), _text(7), _text("a"), _text(None)
     ('true', '2', '7', 'a', None)

@@ -31,12 +31,13 @@ class Quantiles:
     """
 
     def __init__(self) -> None:
+        """Start without numbers."""
         self._pending: list[Counted] = []
         self._size = 0
         self._levels: list[Counted | None] = []
 
     def add(self, some: Counted) -> None:
-        """Take in numbers; they may be in any order, and come again. O(n log n)."""
+        """Add numbers with their counts, in any order, repeats allowed; `some` is kept, not copied. O(n log n)."""
         self._pending.append(some)
         self._size += len(some.numbers)
         if self._size < 2 * EXACT:
@@ -48,7 +49,7 @@ class Quantiles:
             self._carry(pruned(joined))
 
     def _carry(self, summary: Counted) -> None:
-        """Put a summary among the levels: as adding 1 to a binary number does."""
+        """Add a summary to the levels in place: two of one level are merged, pruned and moved up."""
         for level, held in enumerate(self._levels):
             if held is None:
                 self._levels[level] = summary
@@ -57,9 +58,10 @@ class Quantiles:
         self._levels.append(summary)
 
     def cuts(self, bins: int) -> np.ndarray:
-        """Return the numbers, at most bins - 1 and increasing, that cut the others into ranges of about equally many.
+        """Return at most `bins - 1` increasing numbers that cut all added ones into ranges of about equal row counts.
 
-        Each is a number that came, and above the smallest, so that no range is empty.
+        Each is a number that was added, and above the smallest, so that no range is empty. The array is empty without
+        numbers.
 
         >>> quantiles = Quantiles()
         >>> quantiles.add(Counted(np.array([0.0, 1, 2, 3, 4]), np.array([3, 1, 1, 1, 1])))
@@ -76,7 +78,7 @@ class Quantiles:
 
 
 def merged(parts: Sequence[Counted]) -> Counted:
-    """Return all of them together; what came twice counts twice."""
+    """Return the numbers of all `parts` sorted and distinct, with the counts of equal ones added up."""
     if not any(len(part.numbers) for part in parts):
         return Counted(np.empty(0), np.empty(0, np.int64))
     counts = np.concatenate([part.counts for part in parts])
@@ -92,7 +94,7 @@ def merged(parts: Sequence[Counted]) -> Counted:
 
 
 def pruned(summary: Counted) -> Counted:
-    """Keep at most `KEPT` of the numbers: the middle one of each of as many ranges of equally many rows."""
+    """Return at most `KEPT` numbers, the middle one of each range of about equal counts, with the range's count."""
     reached = np.cumsum(summary.counts)
     ends = np.arange(KEPT + 1) * int(reached[-1]) // KEPT
     chosen = np.searchsorted(reached, (ends[:-1] + ends[1:]) // 2, side="right")
@@ -108,11 +110,12 @@ class Spread:
     """
 
     def __init__(self) -> None:
+        """Start without numbers: count, largest magnitude, scaled mean and squares are 0."""
         self.count, self.largest = 0, 0.0
         self._mean = self._squares = 0.0
 
     def add(self, some: Counted) -> None:
-        """Take in numbers. O(n)."""
+        """Update count, largest magnitude, mean and squared deviations with numbers and their counts. O(n)."""
         largest = float(np.abs(some.numbers).max(initial=self.largest))
         if not largest:
             self.count += int(some.counts.sum())
@@ -130,5 +133,5 @@ class Spread:
         self.count = total
 
     def deviation(self) -> float:
-        """Return the standard deviation, 0 if all are the same."""
+        """Return the population standard deviation; 0.0 if all numbers are the same or none was added."""
         return self.largest * float(np.sqrt(self._squares / max(self.count, 1)))

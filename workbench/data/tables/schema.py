@@ -58,7 +58,7 @@ class Found:
 
     @property
     def missing_share(self) -> float:
-        """Share of the rows whose value is missing."""
+        """Share of the rows whose value is missing, from 0 to 1; 0 without rows."""
         return self.missing / max(self.rows, 1)
 
 
@@ -87,6 +87,7 @@ class Column:
     why: str = ""
 
     def __post_init__(self) -> None:
+        """Fill in default encoding and parameters, and validate all fields; raises DataError if one is invalid."""
         if self.kind not in ENCODINGS:
             raise DataError(f"{self._named('kind')}; it is one of {', '.join(ENCODINGS)}.")
         if not self.encoding and ENCODINGS[self.kind]:
@@ -100,11 +101,12 @@ class Column:
         self._check()
 
     def __repr__(self) -> str:
+        """Return a constructor call with name, kind and the parameters of the encoding."""
         said = (f"{name}={getattr(self, name)!r}" for name in ("name", "kind"))
         return f"Column({', '.join([*said, *(f'{name}={value!r}' for name, value in self.said().items())])})"
 
     def said(self) -> dict[str, Any]:
-        """Return the settings of the encoding, by name, values of JSON."""
+        """Return the encoding parameters that are set, as JSON values by name, for a column file."""
         names = ("encoding", "buckets", "bins", "scaling", "missing", "values", "edges", "divisor")
         given = {name: getattr(self, name) for name in names}
         return {
@@ -114,13 +116,13 @@ class Column:
         }
 
     def with_values(self, values: tuple[str, ...] | None) -> "Column":
-        """Return the column with values that were found in it, different ones without blanks around them, or none."""
+        """Return a copy with other `values`, unchecked: distinct texts without blanks around them, or None."""
         column = copy.copy(self)
         object.__setattr__(column, "values", values)
         return column
 
     def _refuse_untaken(self) -> None:
-        """Raise DataError for a field that the column's encoding does not take."""
+        """Raise DataError for a parameter that is set although the column's encoding does not take it."""
         taken = TAKEN.get(self.encoding, ())
         for names in TAKEN.values():
             for name in names:
@@ -129,14 +131,17 @@ class Column:
                     raise DataError(f"{self._named(name)}; a column of {of} takes {', '.join(taken) or 'none'}.")
 
     def _complete(self) -> None:
-        """Set fields that were left out to their defaults, in place."""
+        """Set `buckets`, `bins` and `scaling`, if None and taken by the encoding, to their defaults, in place."""
         defaults = {"buckets": BUCKETS, "bins": BINS, "scaling": "deviation" if self.encoding == "keep" else "none"}
         for name in TAKEN.get(self.encoding, ()):
             if name in defaults and getattr(self, name) is None:
                 object.__setattr__(self, name, defaults[name])
 
     def _check(self) -> None:
-        """Raise DataError if a field has an invalid value."""
+        """Validate bucket and bin counts, scaling, texts, divisor and edges; texts and edges are normalised in place.
+
+        Raises DataError for the first invalid one.
+        """
         for name, most in (("buckets", MOST_COLUMNS - 1), ("bins", MOST_BINS)):
             count = getattr(self, name)
             if count is not None and not (is_whole(count) and 1 <= count <= most):
@@ -152,7 +157,10 @@ class Column:
             object.__setattr__(self, "edges", self._numbers(self.edges))
 
     def _texts(self, name: str, given: Any) -> tuple[str, ...]:
-        """Return field `name` as a tuple of stripped texts; raise DataError if they are not distinct strings."""
+        """Return `given` as a tuple of stripped texts.
+
+        DataError, naming field `name`, unless they are distinct strings.
+        """
         if not isinstance(given, list | tuple) or not all(issubclass(one, str) for one in set(map(type, given))):
             raise DataError(f"{self._named(name)}; it is a list of texts, numbers in quotes too.")
         texts = tuple(map(str.strip, given))
@@ -169,7 +177,7 @@ class Column:
         return tuple(map(float, given))
 
     def _named(self, name: str) -> str:
-        """Return the start of a message, "NAME of column 'x' is VALUE"."""
+        """Return the start of an error message about field `name`: "NAME of column 'x' is VALUE"."""
         value = repr(getattr(self, name))
         return f"{name} of column {self.name!r} is {value if len(value) < 80 else value[:80] + '...'}"
 
@@ -179,10 +187,10 @@ SAYABLE = ("kind", *(field.name for field in fields(Column) if field.name not in
 
 
 def is_whole(value: Any) -> bool:
-    """Return whether it is a whole number; true and false are none."""
+    """Return whether `value` is an int and not a bool."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def is_finite(value: Any) -> bool:
-    """Return whether it is a finite number."""
+    """Return whether `value` is a finite int or float and not a bool."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -49,7 +49,10 @@ ROWS_AT_ONCE = 64
 
 @compiled_inline
 def word_at(text, place):
-    """Return the eight bytes from a place on, as a uint64, the first one lowest."""
+    """Return the eight bytes of `text` (uint8 array) from index `place` on as a little-endian uint64.
+
+    At least seven bytes must follow `place`; nothing is checked.
+    """
     at = np.uint64(place)  # of an unsigned index no compiler has to ask whether it counts from the end
     word = np.uint64(text[at]) | np.uint64(text[at + np.uint64(1)]) << np.uint64(8)
     word |= np.uint64(text[at + np.uint64(2)]) << np.uint64(16) | np.uint64(text[at + np.uint64(3)]) << np.uint64(24)
@@ -61,9 +64,10 @@ def word_at(text, place):
 
 @compiled
 def find_ends(text, begin, stop, separator, ends):
-    """Write the places of separators and line ends between `begin` and `stop` into `ends`, behind the one before them.
+    """Write the positions of separators and line ends in text[begin:stop] to `ends`, behind `begin - 1` in ends[0].
 
-    Returns how many there are, and how many of them are line ends; -1 if `ends` int32, which changes, is too short.
+    `text` is uint8, `separator` a byte code, `ends` int32 and overwritten. Returns (number of positions, how many are
+    line ends); (-1, 0) if `ends` is too short.
     """
     count, lines = np.uint64(1), 0
     ends[0] = begin - 1
@@ -81,9 +85,11 @@ def find_ends(text, begin, stop, separator, ends):
 
 @compiled
 def take_off(text, starts, stops, columns, has_returns, has_quotes):
-    """Move `starts` and `stops` so that line ends of two signs and quotes around fields are left out.
+    r"""Move `starts` and `stops` in place so that "\r" before a line end and quotes around a field are left out.
 
-    Returns whether all quotes enclose whole fields, and no line of a single column is empty.
+    Both are int32 [rows * columns], the bounds of the fields in `text` (uint8), row by row. `has_returns` and
+    `has_quotes` say whether the text has such bytes. Returns False if a quote does not enclose a whole field, or a line
+    of a single column is empty; the bounds are then undefined.
     """
     for field in range(len(starts)):
         start, stop = starts[field], stops[field]
@@ -104,7 +110,10 @@ def take_off(text, starts, stops, columns, has_returns, has_quotes):
 
 @compiled_inline
 def _key(text, start, length):
-    """Return a text of up to eight bytes itself, of others a hash, uint64."""
+    """Return a uint64 key of text[start:start + length]: the bytes themselves up to eight, a hash of longer texts.
+
+    `text` is a padded uint8 array.
+    """
     if length <= 8:
         return word_at(text, start) & MASKS[length]
     key = word_at(text, start + length - 8)
@@ -115,7 +124,10 @@ def _key(text, start, length):
 
 @compiled_inline
 def _is_same(text, start, other, length):
-    """Return whether two texts of more than eight bytes are the same."""
+    """Return whether text[start:start + length] and text[other:other + length] are equal; `length` must be above 8.
+
+    `text` is a padded uint8 array.
+    """
     for at in range(0, length - 8, 8):
         if word_at(text, start + at) != word_at(text, other + at):
             return False
@@ -124,11 +136,12 @@ def _is_same(text, start, other, length):
 
 @compiled
 def number_texts(text, starts, stops, columns, wanted, numbers, found, counts, tables):
-    """Number the texts of the `wanted` columns, of each in the order in which they appear. O(fields).
+    """Find the distinct texts of the `wanted` columns and write the index of each row's text. O(fields).
 
-    `numbers` int32 [wanted, rows] become those of the rows; `found` uint64 [wanted, rows, 2] for each text its key, and
-    its start and length in the two halves of a word; `counts` int64 [wanted] how many there are. `tables` int32
-    [wanted, a power of two above the rows] are zeros, and change.
+    Fields are `starts` and `stops` int32 [rows * columns] in the padded uint8 `text`. Written: `numbers` int32 [wanted,
+    rows], indices in the order of first appearance; `found` uint64 [wanted, rows, 2], for each distinct text its key
+    and start << 32 | length; `counts` int64 [wanted], zeros on entry, the number of distinct texts. `tables` int32
+    [wanted, a power of two above the rows] are hash tables, zeros on entry.
     """
     rows, mask, half = len(starts) // columns, np.uint64(tables.shape[1] - 1), np.uint64(32)
     for first in range(0, rows, ROWS_AT_ONCE):
@@ -161,7 +174,11 @@ def number_texts(text, starts, stops, columns, wanted, numbers, found, counts, t
 
 @compiled
 def gather(text, starts, stops, offsets, letters):
-    """Put the texts one after the other into `letters`; `offsets` [texts + 1] are where they begin."""
+    """Copy the texts one after the other into `letters` and write where each begins to `offsets`.
+
+    Texts are text[starts[i]:stops[i]], uint8. `offsets` is int32 [texts + 1], `letters` uint8 with room for all; both
+    are overwritten.
+    """
     total = np.int64(0)
     offsets[0] = 0
     for one in range(len(starts)):
@@ -173,10 +190,11 @@ def gather(text, starts, stops, offsets, letters):
 
 @compiled_inline
 def _digits(word, count):
-    """Return the integer of the first `count` bytes, up to eight, of a word, how many of them follow a point, and
-    whether they are digits with at most one point; without a point -1 digits follow it.
+    """Return (integer, digits behind the point or -1 without one, whether it is valid) of the first bytes of a word.
 
-    Digits are added up in pairs, fours and eights (D. Lemire, 2018, https://lemire.me/blog/2018/10/03/quickly-parsing-eight-digits/).
+    `word` is eight bytes as a little-endian uint64, of which the first `count` (0 to 8) are read. Valid is a run of
+    digits with at most one point, also an empty one. Digits are added up in pairs, fours and eights (D. Lemire, 2018,
+    https://lemire.me/blog/2018/10/03/quickly-parsing-eight-digits/).
     """
     eight = np.uint64(8)
     word &= MASKS[count]
@@ -205,9 +223,10 @@ def _digits(word, count):
 
 @compiled_inline
 def _short_number(text, start, stop):
-    """Return the number in up to sixteen bytes behind its sign, and whether it is one that is read so.
+    """Return (number, True) for a decimal of up to sixteen bytes, sign apart, in text[start:stop], else (any, False).
 
-    An integer below 2**53 over a power of ten up to 10**15 is the double next to the quotient.
+    False also for exponents and integers above 2**53. An integer up to 2**53 over a power of ten up to 10**15 is the
+    double next to the quotient, so the result is correctly rounded.
     """
     is_negative = text[start] == MINUS
     start += np.int64(is_negative | (text[start] == PLUS))
@@ -230,7 +249,11 @@ def _short_number(text, start, stop):
 
 @compiled
 def read_numbers(text, starts, stops, values):
-    """Write the number that each text is, NaN for others; return whether some are left to Python (`marked`)."""
+    """Write the number of each text to `values`, float64 [texts], NaN if it is not a decimal number.
+
+    Texts are text[starts[i]:stops[i]], padded uint8. Numbers that need exact arithmetic get `marked(i)`, a special NaN;
+    returns whether there are any, which the caller has to parse.
+    """
     has_hard = False
     for one in range(len(starts)):
         value, is_read = _short_number(text, np.int64(starts[one]), np.int64(stops[one]))
@@ -250,9 +273,10 @@ def read_numbers(text, starts, stops, values):
 
 @compiled
 def are_whole(text, starts, stops):
-    """Return whether all texts are whole numbers of at most 15 digits as they are printed, so that a double tells them.
+    """Return whether all texts are whole numbers of at most 15 digits in canonical form, so that float64 restores them.
 
-    Without texts there are none.
+    Texts are text[starts[i]:stops[i]], uint8. Leading zeros, "+" and "-0" are not canonical. Returns False without
+    texts.
     """
     for one in range(len(starts)):
         start, stop = np.int64(starts[one]), np.int64(stops[one])
@@ -267,9 +291,11 @@ def are_whole(text, starts, stops):
 
 @compiled
 def strip(text, starts, stops, word_offsets, word_letters, is_absent):
-    """Take blanks off the texts, and write which of them are one of the words.
+    """Strip blanks and tabs from the texts, and write to `is_absent` (bool [texts]) which are then one of the words.
 
-    Returns False if a text then begins or ends with a sign that is not printed ASCII: it may be another kind of blank.
+    Texts are text[starts[i]:stops[i]], uint8; `starts` and `stops` are changed in place. Words are offsets into
+    `word_letters`. Returns False, with the rest undefined, if a stripped text begins or ends with a byte that is not
+    printable ASCII, as it may be another kind of blank.
     """
     longest = 0
     for word in range(len(word_offsets) - 1):
@@ -291,7 +317,7 @@ def strip(text, starts, stops, word_offsets, word_letters, is_absent):
 
 @compiled
 def _is_word(text, start, stop, offsets, letters):
-    """Return whether a text is one of the words."""
+    """Return whether text[start:stop] equals one of the words letters[offsets[i]:offsets[i + 1]], all uint8."""
     for word in range(len(offsets) - 1):
         begin = offsets[word]
         if offsets[word + 1] - begin == stop - start:
@@ -308,20 +334,25 @@ class Fields:
     """Texts that stand in a block of text: `starts` and `stops` int32 [texts] in `text`, uint8, which is padded."""
 
     def __init__(self, text: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> None:
+        """Store the padded block `text` (uint8) and the int32 bounds [texts] of each text in it; nothing is copied."""
         self.text, self.starts, self.stops = text, starts, stops
 
     def __len__(self) -> int:
+        """Return the number of texts."""
         return len(self.starts)
 
     def gathered(self, pa: Any) -> Any:
-        """Return the texts as a pyarrow array of strings. O(bytes)."""
+        """Return the texts as a pyarrow string array, copied out of the block; `pa` is the pyarrow package.
+
+        O(bytes).
+        """
         offsets = np.empty(len(self) + 1, np.int32)
         letters = np.empty(int(self.stops.sum(dtype=np.int64) - self.starts.sum(dtype=np.int64)), np.uint8)
         gather(self.text, self.starts, self.stops, offsets, letters)
         return pa.StringArray.from_buffers(len(self), pa.py_buffer(offsets), pa.py_buffer(letters))
 
     def numbers(self) -> np.ndarray:
-        """Return the numbers that the texts stand for, float64; NaN for a text that is none."""
+        """Return the number of each text, float64 [texts], NaN if it is not a decimal number; correctly rounded."""
         values = np.empty(len(self))
         if read_numbers(self.text, self.starts, self.stops, values):
             is_hard = values.view(np.int64) >> 48 == 0x7FFC
@@ -330,16 +361,17 @@ class Fields:
         return values
 
     def stripped(self, words: tuple[np.ndarray, np.ndarray]) -> tuple["Fields", np.ndarray] | None:
-        """Return the texts without blanks around them, and which are one of the words (offsets and letters).
+        """Return (texts without blanks around them, bool [texts] whether it is one of the words); None if undecided.
 
-        None if there may be other blanks than spaces and tabs.
+        `words` is (offsets, uint8 letters). Undecided means that a text begins or ends with a byte beyond printable
+        ASCII, which may be another kind of blank. The bounds are copied; this object is unchanged.
         """
         texts, is_absent = Fields(self.text, self.starts.copy(), self.stops.copy()), np.empty(len(self), np.bool_)
         is_known = strip(self.text, texts.starts, texts.stops, *words, is_absent)
         return (texts, is_absent) if is_known else None
 
     def taken(self, chosen: np.ndarray) -> "Fields":
-        """Return some of the texts, by a mask."""
+        """Return the texts selected by `chosen`, a bool mask or indices [texts], in the same block."""
         return Fields(self.text, self.starts[chosen], self.stops[chosen])
 
 
@@ -348,10 +380,15 @@ class Scratch:
     """Memory that one block after the other is split in, so that the system does not hand out new pages for each."""
 
     def __init__(self) -> None:
+        """Set up an empty pool of named buffers."""
         self._held: dict[str, np.ndarray] = {}
 
     def take(self, name: str, dtype: DTypeLike, *shape: int) -> np.ndarray:
-        """Return an array of that shape, of any content."""
+        """Return the buffer `name` as an uninitialised array of `shape`; it is reallocated only when it is too small.
+
+        The memory is shared with the last array taken by that name, whose content is lost. `dtype` counts at allocation
+        only.
+        """
         size, held = math.prod(shape), self._held.get(name)
         if held is None or len(held) < size:
             held = self._held[name] = np.empty(size + size // 8, dtype)
@@ -361,7 +398,11 @@ class Scratch:
 def _numbered(
     text: np.ndarray, starts: np.ndarray, stops: np.ndarray, columns: int, wanted: Sequence[int], scratch: Scratch
 ) -> dict[int, tuple[Fields, np.ndarray | None]]:
-    """Return the different texts of some columns, and the number of each row's, int32 [rows], by column."""
+    """Return {column index: (distinct texts, index of each row's text int32 [rows])} for the columns `wanted`.
+
+    `starts` and `stops` int32 [rows * columns] are the fields of all `columns`, row by row. The texts point into
+    `text`; work arrays come from `scratch`.
+    """
     rows, several = len(starts) // columns, len(wanted)
     numbers, counts = np.empty((several, rows), np.int32), np.zeros(several, np.int64)
     found = scratch.take("found", np.uint64, several, rows, 2)
@@ -387,10 +428,12 @@ def split(
     differing: Sequence[int],
     scratch: Scratch,
 ) -> list[tuple[Fields, np.ndarray | None]] | None:
-    """Return the texts of the `wanted` columns of whole lines, and the number of each row's, int32 [rows].
+    """Split whole lines into columns; return (texts, row indices) for each `wanted` column, or None if not plain.
 
-    Of columns in `differing` each row has its own text, and the numbers are None. The lines stand in `block` between
-    `begin` and the `PADDING`. None if they are not plain. O(bytes).
+    The lines are block[begin:], followed by `PADDING` bytes. For most columns the texts are distinct, with the text
+    index of each row, int32 [rows]; for columns in `differing` each row has its own text and the indices are None. Not
+    plain are lone carriage returns, rows of another number of fields than `columns`, and quotes within fields. Work
+    arrays come from `scratch`. O(bytes).
     """
     text, stop = np.frombuffer(block, np.uint8), len(block) - PADDING
     returns = block.count(b"\r", begin) if block.find(b"\r", begin) >= 0 else 0

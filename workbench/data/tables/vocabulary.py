@@ -14,7 +14,7 @@ LEAST_TABLE = 1 << 6
 
 @compiled_inline
 def _hash(text, start, stop):
-    """Return a hash of a text, uint64."""
+    """Return a uint64 hash of text[start:stop], uint8; bytes before `stop` are read in words of eight."""
     hashed = np.uint64(stop - start)
     if stop - start < 8:
         for at in range(start, stop):
@@ -29,11 +29,12 @@ def _hash(text, start, stop):
 
 @compiled
 def look_up(text, offsets, letters, starts, hashes, table, count, is_added, numbers):
-    """Write the number of each text, -1 if it is unknown; with `is_added` it becomes known. Returns how many are.
+    """Write the index of each text in the hash table to `numbers`, -1 if unknown; return the number of known texts.
 
-    Texts are `offsets` [texts + 1] into `text`. `letters` uint8 and `starts` int64 [texts + 1] hold the known ones,
-    `hashes` uint64 theirs, `table` int32 their numbers from 1 on, with zeros between them. These have room for all new
-    ones, and change.
+    With `is_added`, unknown texts are appended and get the next index, from `count` on. Texts are
+    text[offsets[i]:offsets[i + 1]], uint8. The table is `letters` uint8 and `starts` int64 [known + 1], the known texts
+    end to end, `hashes` uint64 [known], and `table` int32 [a power of two] with index + 1, 0 for free slots; all have
+    room for the new texts and are changed in place.
     """
     mask = np.uint64(len(table) - 1)
     for one in range(len(numbers)):
@@ -62,7 +63,7 @@ def look_up(text, offsets, letters, starts, hashes, table, count, is_added, numb
 
 @compiled
 def fill(hashes, count, table):
-    """Put the numbers of `count` texts into a table of zeros."""
+    """Write index + 1 of each of `count` uint64 hashes into the hash table `table`, int32 zeros [a power of two]."""
     mask = np.uint64(len(table) - 1)
     for one in range(count):
         slot = hashes[one] & mask
@@ -76,6 +77,7 @@ class Vocabulary:
     """Distinct texts, numbered in the order in which they were added."""
 
     def __init__(self, texts: tuple[str, ...] = ()) -> None:
+        """Set up an empty hash table and add `texts`, which get the indices 0, 1, ..."""
         self._count = 0
         self._letters, self._starts = np.empty(0, np.uint8), np.zeros(1, np.int64)
         self._hashes, self._table = np.empty(0, np.uint64), np.zeros(LEAST_TABLE, np.int32)
@@ -83,23 +85,27 @@ class Vocabulary:
             self.add(Texts(strings_of(texts), np.empty(0, np.int32)))
 
     def __len__(self) -> int:
+        """Return the number of distinct texts."""
         return self._count
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the texts as pyarrow holds them."""
+        """Memory in bytes of the texts as a pyarrow string array: UTF-8 bytes and int32 offsets."""
         return int(self._starts[self._count]) + 4 * (self._count + 1)
 
     def find(self, texts: Texts) -> np.ndarray:
-        """Return the number of each text, int32; -1 for unknown texts. O(letters)."""
+        """Return the index of each stored text of a column, int32 [texts]; -1 if unknown. O(bytes)."""
         return self._looked_up(texts, is_added=False)
 
     def add(self, texts: Texts) -> np.ndarray:
-        """Add unknown texts; return the number of each text, int32. O(letters)."""
+        """Add the texts that are unknown and return the index of each, int32 [texts], in order of first addition.
+
+        O(bytes).
+        """
         return self._looked_up(texts, is_added=True)
 
     def _looked_up(self, texts: Texts, is_added: bool) -> np.ndarray:
-        """Return the number of each text; with `is_added` unknown ones are added."""
+        """Return the index of each text, int32 [texts]; unknown ones are added if `is_added`, else get -1."""
         offsets, letters = buffers_of(texts.distinct)
         if is_added:
             self._make_room(len(texts), int(offsets[-1]) - int(offsets[0]))
@@ -109,7 +115,10 @@ class Vocabulary:
         return numbers
 
     def _make_room(self, texts: int, count_bytes: int) -> None:
-        """Grow the arrays, at least to the double, if more texts do not fit."""
+        """Grow the arrays in place, at least doubling them, if `texts` more texts of `count_bytes` bytes may not fit.
+
+        The hash table is rebuilt when it would be more than two thirds full.
+        """
         most, most_bytes = self._count + texts, int(self._starts[self._count]) + count_bytes
         if most_bytes > len(self._letters):
             self._letters = _grown(self._letters, most_bytes)
@@ -120,19 +129,22 @@ class Vocabulary:
             fill(self._hashes, self._count, self._table)
 
     def array(self) -> Any:
-        """Return the texts in their order, a pyarrow array of strings."""
+        """Return the texts in the order of their indices as a pyarrow string array; it shares the letters."""
         pa = arrow()
         offsets = pa.py_buffer(self._starts[: self._count + 1].astype(np.int32))
         return pa.StringArray.from_buffers(self._count, offsets, pa.py_buffer(self._letters))
 
     def in_order(self) -> tuple[str, ...]:
-        """Return the texts by their code points."""
+        """Return the texts sorted by code points."""
         texts = self.array()
         return tuple(texts.take(arrow().compute.sort_indices(texts)).to_pylist())
 
 
 def _grown(array: np.ndarray, size: int) -> np.ndarray:
-    """Return the array with room for `size` values, or twice as many as it had."""
+    """Return a copy of a 1-d array with room for `size` values, at least twice as many as before.
+
+    The rest is undefined.
+    """
     grown = np.empty(max(size, 2 * len(array)), array.dtype)
     grown[: len(array)] = array
     return grown

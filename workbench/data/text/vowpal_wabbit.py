@@ -67,7 +67,7 @@ def _mixed(value):
 
 @compiled_part
 def murmur_hash(text, start, stop, seed):
-    """MurmurHash3 (x86, 32 bit) of the bytes from `start` to `stop`, seed and hash uint32."""
+    """Return the MurmurHash3 (x86, 32 bit) of text[start:stop], uint8, with a uint32 seed; uint32."""
     value, at = np.uint32(seed), start
     while at + 4 <= stop:
         word = np.uint32(0)
@@ -88,7 +88,11 @@ def murmur_hash(text, start, stop, seed):
 
 @compiled_part
 def _hash_of(text, start, stop, seed):
-    """Return (hash, name as a column or -1) of a name: a whole number is added to the seed, another name is hashed."""
+    """Return (uint32 hash, name as a column index or -1) of the name text[start:stop], uint8.
+
+    A name of digits is hashed as its number + `seed`, modulo 2**32, an empty one as `seed`, another by MurmurHash3. The
+    column index is -1 unless the name is a number up to `LARGEST`.
+    """
     number, has_digits, total = np.uint32(0), True, np.int64(0)
     for at in range(start, stop):
         digit = np.int64(text[at]) - ZERO
@@ -107,13 +111,13 @@ def _hash_of(text, start, stop, seed):
 
 @compiled_part
 def _is_blank(code):
-    """Return whether a byte is a blank within a line: space, tab, or a code from 11 to 13."""
+    """Return whether a byte code is a blank within a line: space, tab, or a code from 11 to 13."""
     return code == 32 or code == 9 or 11 <= code <= 13
 
 
 @compiled_part
 def _behind_blanks(text, at):
-    """Return the position of the first byte of text[at:] that is not a blank."""
+    """Return the first index from `at` on at which `text` (uint8) has no blank; a line end must follow."""
     while _is_blank(text[at]):
         at += 1
     return at
@@ -121,13 +125,13 @@ def _behind_blanks(text, at):
 
 @compiled_part
 def _ends_word(code):
-    """Return whether a byte ends a word: a blank, a bar or a line break."""
+    """Return whether a byte code ends a word: a blank, a bar or a line end."""
     return _is_blank(code) or code in (BAR, NEWLINE)
 
 
 @compiled_part
 def _behind_word(text, at):
-    """Return the position of the first byte of text[at:] that ends a word."""
+    """Return the first index from `at` on at which a word of `text` (uint8) ends; a line end must follow."""
     while not _ends_word(text[at]):
         at += 1
     return at
@@ -135,7 +139,10 @@ def _behind_word(text, at):
 
 @compiled_part
 def _read_held(text, at, weight):
-    """Return (scaled number, position behind it, whether it fits float32 and ends its word)."""
+    """Return (number at text[at:] times `weight`, index behind it, whether it is valid).
+
+    Valid means that it is read exactly by compiled code, ends its word, and the product fits float32.
+    """
     value, at, state = read_number(text, at)
     value *= weight
     is_right = state == EXACT and _ends_word(text[at]) and np.isfinite(np.float32(value))
@@ -144,7 +151,11 @@ def _read_held(text, at, weight):
 
 @compiled_part
 def _read_label(text, at, ignores_importance):
-    """Return (label, position of the first bar, whether all is right) of what stands before the bar."""
+    """Return (label, index of the first bar, whether it is valid) of the text from `at` up to the first bar of a line.
+
+    Invalid are a missing label, more than three numbers, and, unless `ignores_importance`, an importance other than 1
+    or a start other than 0. A tag before the bar is skipped.
+    """
     label, count = 0.0, 0
     while True:
         at = _behind_blanks(text, at)
@@ -167,7 +178,7 @@ def _read_label(text, at, ignores_importance):
 
 @compiled_part
 def _is_same(text, start, stop, first, length):
-    """Return whether the bytes from `start` to `stop` are the `length` ones from `first` on."""
+    """Return whether text[start:stop] equals text[first:first + length], uint8."""
     if stop - start != length:
         return False
     for place in range(length):  # noqa: SIM110 - a generator does not compile
@@ -178,9 +189,11 @@ def _is_same(text, start, stop, first, length):
 
 @compiled_part
 def _read_section(text, at, entry, hashes, numbers, values):
-    """Return (position behind a section, entries so far, start and stop of its namespace, whether all is right).
+    """Read the features of one namespace, and return where it ends and whether it is valid.
 
-    `at` is behind the bar of the section, which ends before the next bar or the line end.
+    `at` is behind the bar; the section ends at the next bar or line end. The entries are written to `hashes` uint32,
+    `numbers` int64 (column index or -1) and `values` float64 from index `entry` on. Returns (index behind the section,
+    number of entries so far, start and stop of the namespace in `text`, whether it is valid).
     """
     start = stop = at
     weight, seed = 1.0, np.uint32(0)
@@ -214,9 +227,12 @@ def _read_section(text, at, entry, hashes, numbers, values):
 
 @compiled
 def _read_rows(text, ignores_importance, labels, starts, hashes, numbers, values):
-    """Return (rows, entries, start and length of the first namespace with names, whether there are others).
+    """Parse a block of lines into its arrays.
 
-    Rows are -1 if a line is wrong or holds a number that only Python reads.
+    Return (rows, entries, namespace start, its length, has other namespaces). `text` is uint8 of whole lines. Written:
+    `labels` float64 [rows], `starts` int64 [rows + 1], `hashes` uint32, `numbers` int64 and `values` float64 [entries].
+    Rows are -1 if a line is invalid or has a number that compiled code cannot read. The namespace is the first with
+    names, -1 if there is none.
     """
     at = row = entry = np.int64(0)  # a literal 0 would have functions compiled once more
     namespace, length, has_several = np.int64(NO_NAMESPACE), np.int64(0), False
@@ -242,7 +258,7 @@ def _read_rows(text, ignores_importance, labels, starts, hashes, numbers, values
 
 @compiled
 def _counts(text):
-    """Count line ends and characters that end a word in a text, uint8 [bytes]: upper bounds of lines and names."""
+    """Return (line ends, bytes that end a word) of a uint8 array: upper bounds for its rows and names."""
     lines = words = 0
     for at in range(text.size):
         code = text[at]
@@ -253,7 +269,7 @@ def _counts(text):
 
 @compiled
 def _are_columns(numbers):
-    """Return whether no column index is negative."""
+    """Return whether no index of an int64 array is negative."""
     for number in numbers:  # noqa: SIM110 - a generator does not compile
         if number < 0:
             return False
@@ -261,9 +277,10 @@ def _are_columns(numbers):
 
 
 def read_rows(text: bytes, ignores_importance: bool) -> BlockRows | int:
-    """Read the rows of a block of lines, which ends with a line end; its number of lines if Python is to read it.
+    """Parse a block of whole lines; return its rows, or the number of its lines if compiled code cannot read them.
 
-    That is so if a line is wrong, and for numbers that are too small or too long for compiled code.
+    That is so if a line is invalid, or a number needs exact arithmetic. With `ignores_importance` importance and start
+    of a row are skipped, else they must be 1 and 0.
     """
     codes = codes_of(text)
     lines, words = _counts(codes)
@@ -303,7 +320,7 @@ class Rows(NamedTuple):
 
 
 def hash_of(name: bytes, seed: int = 0) -> int:
-    """Return the 32-bit hash of a name in a namespace with the hash `seed`.
+    """Return the 32-bit hash of a feature name in a namespace whose hash is `seed`, as Vowpal Wabbit computes it.
 
     >>> hash_of(b"a"), hash_of(b"12", seed=30)
     (1009084850, 42)
@@ -316,15 +333,16 @@ def hash_of(name: bytes, seed: int = 0) -> int:
 
 
 def read(path: str | os.PathLike, hashed: bool, ignores_importance: bool) -> Iterator[Rows]:
-    """Yield the rows of the file, some lines at a time; `DataError` names the line that is invalid.
+    """Yield the rows of a Vowpal Wabbit text file in blocks, in order, parsed on several threads.
 
-    With `hashed` names are hashed even where all are numbers. Else the first part with other names ends the reading: it
-    is the last one, and not of numbers. Memory holds some blocks of lines, 12 to 16 bytes an entry.
+    If not `hashed`, names that are integers are column indices; the first block with other names is then the last one
+    yielded, with hashes, and the caller reads again. `ignores_importance` skips importance and start of rows. Raises
+    DataError with file and line for an invalid line. Memory holds some blocks, 12 to 16 bytes an entry.
     """
     reading = _Reading(os.fspath(path), hashed, ignores_importance)
 
     def parse(text: bytes) -> tuple[bytes, BlockRows | int]:
-        """Return the text of a block and its rows, or its count of lines if compiled code cannot read it."""
+        """Return (text, its rows, or its line count if compiled code cannot read it)."""
         return text, read_rows(text, ignores_importance)
 
     with open_text(path) as file:
@@ -345,10 +363,12 @@ class _Hashes(dict[bytes, int]):
     """Hashes of the names in a namespace, computed when they are asked for first."""
 
     def __init__(self, namespace: bytes) -> None:
+        """Set up an empty cache of hashes with the hash of `namespace` as seed."""
         super().__init__()
         self.seed = hash_of(namespace)
 
     def __missing__(self, name: bytes) -> int:
+        """Compute, cache and return the hash of `name`; the cache is cleared first when it has `MOST_NAMES` names."""
         if len(self) >= MOST_NAMES:
             self.clear()
         value = self[name] = hash_of(name, self.seed)
@@ -369,11 +389,16 @@ class _Reading:
     """Lines into rows; names and namespaces that were seen are remembered."""
 
     def __init__(self, path: str, hashed: bool, ignores_importance: bool) -> None:
+        """Store the settings; no namespace has been seen yet."""
         self.path, self.hashed, self.ignores_importance = path, hashed, ignores_importance
         self.namespaces: dict[bytes, _Hashes] = {}
 
     def of_block(self, block: BlockRows) -> Rows:
-        """Return the rows of a block that compiled code has read."""
+        """Return the rows of a block that compiled code has read, with columns as names or hashes.
+
+        Remembers its namespace. Columns are names only while all blocks have one namespace and integer names, and
+        hashing is off.
+        """
         if block.namespace is not None and block.namespace not in self.namespaces:
             self.namespaces[block.namespace] = _Hashes(block.namespace)
         has_one = len(self.namespaces) < 2 and not block.has_several
@@ -382,7 +407,10 @@ class _Reading:
         return Rows(block.labels, block.starts, columns, block.values, are_numbers)
 
     def rows(self, lines: Sequence[bytes], first: int) -> Rows:
-        """Return the rows of those lines, of which the first has that number."""
+        """Parse lines in Python and return their rows; `first` is the line number of the first.
+
+        Blank lines are skipped. Raises DataError with file and line for an invalid one.
+        """
         sections: list[_Section] = []
         labels, lengths = array("d"), array("q")
         for number, text in enumerate(lines, first):
@@ -404,7 +432,7 @@ class _Reading:
         return Rows(np.array(labels), indptr, columns, values, columns.dtype == np.int64)
 
     def _row(self, text: bytes) -> tuple[float, list[_Section]]:
-        """Return (label, sections of features) of a line; raise ValueError if it is malformed."""
+        """Return (label, sections of features) of a line; raise ValueError with the reason if it is malformed."""
         before, *parts = text.rstrip(b"\r\n").split(b"|")
         if not parts:
             other = file_type_hint(self.path, "Vowpal Wabbit text")
@@ -412,8 +440,9 @@ class _Reading:
         return _label(before, self.ignores_importance), [_section(part) for part in parts]
 
     def _columns(self, sections: list[_Section]) -> np.ndarray:
-        """Return the columns of the entries: their names as int64 if all are integers in one namespace and hashing is
-        off, else the hashes of the names, uint32. New namespaces are remembered.
+        """Return the column of each entry: names as int64, or uint32 hashes; new namespaces are remembered.
+
+        Names are used if hashing is off and all names so far are integers of one namespace.
         """
         for section in sections:
             if section.names and section.namespace not in self.namespaces:
@@ -427,7 +456,10 @@ class _Reading:
         return np.array(hashes, np.int64).astype(np.uint32)
 
     def _refuse_value(self, lines: Sequence[bytes], first: int) -> None:
-        """Raise ValueError for the first value that float32 cannot hold; `first` is the first line's number."""
+        """Raise DataError for the first value that float32 cannot hold.
+
+        `first` is the line number of the first line.
+        """
         for number, text in enumerate(lines, first):
             if text.strip():
                 for section in self._row(text)[1]:
@@ -439,7 +471,10 @@ class _Reading:
 
 
 def _label(before: bytes, ignores_importance: bool) -> float:
-    """Return the label in what stands before the first bar; `ValueError` says what is wrong with it."""
+    """Return the label in the bytes before the first bar; importance and start must be 1 and 0 unless ignored.
+
+    Raises ValueError with the reason if the label is missing, not a finite number, or costs are given.
+    """
     words = before.split()
     if words and (words[-1].startswith(b"'") or not before[-1:].isspace()):
         tag = words.pop()
@@ -463,7 +498,10 @@ def _label(before: bytes, ignores_importance: bool) -> float:
 
 
 def _section(text: bytes) -> _Section:
-    """Return the namespace, its weight and its features from the text between two bars; ValueError if malformed."""
+    """Parse the text between two bars: namespace, its weight (1.0 if not given), names and values (b"1" if not given).
+
+    Raises ValueError with the reason if it is malformed.
+    """
     tokens = text.split()
     namespace, weight = _DEFAULT, 1.0
     if tokens and not text[:1].isspace():
@@ -483,7 +521,10 @@ def _section(text: bytes) -> _Section:
 
 
 def _values(sections: list[_Section]) -> np.ndarray:
-    """Return values float64 [entries], each times the weight of its namespace; `ValueError` if one is none."""
+    """Return the values of all entries, float64 [entries], times the weight of their namespace.
+
+    Raises ValueError if one is not a number, is beyond float32, or has an underscore.
+    """
     texts = [value for section in sections for value in section.values]
     if not texts:
         return np.empty(0)
@@ -498,7 +539,10 @@ def _values(sections: list[_Section]) -> np.ndarray:
 
 
 def _numbers(sections: list[_Section]) -> np.ndarray | None:
-    """Return the names as int64 [entries], None if some are no whole numbers or too large ones."""
+    """Return the names of all entries as int64 column indices [entries].
+
+    None if one is not an integer up to `LARGEST`.
+    """
     names = [name for section in sections for name in section.names]
     if not names:
         return np.empty(0, np.int64)
@@ -509,7 +553,7 @@ def _numbers(sections: list[_Section]) -> np.ndarray | None:
 
 
 def _is_number(text: bytes, weight: float = 1.0) -> bool:
-    """Return whether it is a number whose product with the weight float32 holds."""
+    """Return whether `text` is a finite number, without underscores, whose product with `weight` fits float32."""
     try:
         number = float(text) * weight
     except ValueError:
@@ -518,5 +562,5 @@ def _is_number(text: bytes, weight: float = 1.0) -> bool:
 
 
 def _shown(text: bytes) -> str:
-    """Return the first 40 bytes of a text, quoted for a message."""
+    """Return the first 40 bytes of a text as a quoted str for a message."""
     return repr(text[:40].decode("utf-8", "backslashreplace"))
