@@ -43,28 +43,32 @@ class Batch:
     """Function that gives the batch plan of `x`, a csr array, for a batch that was cut and planned with others."""
 
     def __repr__(self) -> str:
+        """Return name, format and shape of each array, `pad` and `rolled` as one line."""
         arrays = {**self.data, **self.labels}.items()
         shapes = ", ".join(f"{name} {formats.format_of(array)} {list(array.shape)}" for name, array in arrays)
         return f"<Batch {shapes}, pad={self.pad}, rolled={self.rolled}>"
 
     @property
     def x(self) -> Any:
-        """The data, where there is one array of it."""
+        """The data array, if the batch has exactly one; DataError otherwise."""
         return next(iter(self.data.values())) if len(self.data) == 1 else _only(self.data, "data")
 
     @property
     def y(self) -> Any:
-        """The labels, where there is one array of them."""
+        """The label array, if the batch has exactly one; DataError otherwise."""
         return _only(self.labels, "labels")
 
     def with_x(self, x: Any, others: Mapping[str, Any] | None = None) -> "Batch":
-        """Return the batch with another X in the place of its own, and `others` next to it."""
+        """Return a copy of the batch with another X under the same name, and `others` (none if None).
+
+        Plan and copy flag reset. Raises ValueError if the batch does not have exactly one data array.
+        """
         (name,) = self.data
         return replace(self, data={name: x}, others=others or {}, is_copy=False, planned=None)
 
     @property
     def real_rows(self) -> int:
-        """R without the rows that repeat others."""
+        """Number of rows, without the `pad` last ones that repeat others."""
         return len(self.rows_index) - self.pad
 
 
@@ -76,24 +80,27 @@ class Feed(ABC):
 
     @abstractmethod
     def epoch(self, number: int = 0, first: int = 0) -> Iterator[Batch]:
-        """Return the batches of that epoch, one by one, from batch `first` on; those before it cost next to nothing."""
+        """Return an iterator over the batches of epoch `number`, from batch `first` on, both counted from 0.
+
+        The same epoch gives the same batches each time; skipped ones cost next to nothing.
+        """
 
     @abstractmethod
     def count(self, number: int = 0) -> int:
-        """Return the batches of that epoch."""
+        """Return the number of batches of epoch `number`."""
 
     @property
     def at_once(self) -> int:
-        """Batches that a loader had best prepare one right after the other, since they are small."""
+        """How many small batches a loader should prepare together; 1 by default."""
         return 1
 
     @abstractmethod
     def settings(self) -> dict[str, int | str | bool]:
-        """Return the settings that batches depend on: with equal settings and equal data, all batches are equal."""
+        """Return the settings that decide which rows each batch has: equal settings and data give equal batches."""
 
 
 def check_last(last: str, rows: int) -> None:
-    """Refuse an unknown way with the last batch and a batch without rows (`DataError`)."""
+    """Raise DataError if `rows` is below 1 or `last` is not one of `LAST`."""
     if rows < 1:
         raise DataError(f"rows is {rows}; it is the number of rows of a mini-batch, 1 or more.")
     if last not in LAST:
@@ -101,13 +108,13 @@ def check_last(last: str, rows: int) -> None:
 
 
 def check_position(number: int, first: int) -> None:
-    """Refuse negative epochs and batches (`DataError`)."""
+    """Raise DataError if the epoch `number` or the batch index `first` is negative."""
     if number < 0 or first < 0:
         raise DataError(f"Epoch {number}, batch {first} was asked for; both count from 0.")
 
 
 def _only(arrays: Mapping[str, Any], kind: str) -> Any:
-    """Return the only array of `batch.<kind>`; raise DataError unless there is exactly one."""
+    """Return the only array in `arrays`; raise DataError, which names `batch.<kind>`, unless there is exactly one."""
     if len(arrays) != 1:
         names = ", ".join(arrays) or "none"
         raise DataError(f"There is not one array of {kind} but {len(arrays)} ({names}); use batch.{kind}[name].")
@@ -137,16 +144,19 @@ class Completed(Feed):
     seed: int = 0
 
     def epoch(self, number: int = 0, first: int = 0) -> Iterator[Batch]:
-        """Yield the batches of that epoch from `first` on, completed."""
+        """Yield the batches of epoch `number` from batch `first` on, each passed through `complete`.
+
+        The generator that `complete` gets is seeded by `seed`, epoch and batch index.
+        """
         for place, batch in enumerate(self.feed.epoch(number, first), first):
             yield self.complete(batch, np.random.default_rng((self.seed, number, place)))
 
     def count(self, number: int = 0) -> int:
-        """Return the batches of that epoch."""
+        """Return the number of batches of epoch `number`."""
         return self.feed.count(number)
 
     def settings(self) -> dict[str, int | str | bool]:
-        """Return the settings of the feed, and the seed of the generator that completes batches."""
+        """Return the settings of the wrapped feed, and `seed` as "seed_completed"."""
         return {**self.feed.settings(), "seed_completed": self.seed}
 
 
@@ -176,24 +186,29 @@ class BlockOrder:
 
     @property
     def length(self) -> int:
-        """Rows of a block."""
+        """Number of rows of a block."""
         return max(1, self.buffer_rows // BLOCKS)
 
     def rows_of(self, blocks: np.ndarray) -> np.ndarray:
-        """Return the indices of the rows of those blocks, int64 [blocks], in their order: int64 [rows]."""
+        """Return the row indices of `blocks`, int64 [blocks], in their order, as int64 [rows].
+
+        Rows beyond `total` are left out.
+        """
         rows = (blocks[:, None] * self.length + np.arange(self.length)).ravel()
         return rows[rows < self.total]
 
     def runs(self, blocks: np.ndarray) -> list[tuple[int, int]]:
-        """Return (first row, row behind the last one) of each block; of blocks that follow each other one for all."""
+        """Return (first row, row behind the last) of each run of consecutive `blocks`, int64 and ascending."""
         first = np.flatnonzero(np.diff(blocks, prepend=-2) != 1)
         last = np.append(first[1:], len(blocks)) - 1
         starts, stops = blocks[first] * self.length, np.minimum((blocks[last] + 1) * self.length, self.total)
         return list(zip(starts.tolist(), stops.tolist(), strict=True))
 
     def buffers(self, seed: int, epoch: int, first: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield (blocks, ascending, the order of their rows) of each buffer, less the first rows of the epoch's
-        order."""
+        """Yield (block indices, order of their rows) of each buffer of an epoch, less its first `first` rows.
+
+        Both are int64; blocks ascend, and the order indexes `rows_of(blocks)`. Depends on seed and epoch alone.
+        """
         order = np.random.default_rng((seed, epoch)).permutation(-(-self.total // self.length))
         at_once = -(-self.buffer_rows // self.length)
         for number, begin in enumerate(range(0, len(order), at_once)):
@@ -219,7 +234,11 @@ class Ready(NamedTuple, Generic[Result]):
 def prefetch(
     items: Iterable[Item], prepare: Callable[[Item], Result], depth: int = 1, at_once: int = 1
 ) -> Generator[Ready[Result], None, None]:
-    """Yield `prepare(item)` for each item in order, prepared on another thread up to `depth` items ahead."""
+    """Yield `prepare(item)` for each item, in order, as `Ready`, prepared on another thread up to `depth` items ahead.
+
+    With `depth` 0, or if threads may not overlap, items are prepared on the caller's thread, `at_once` together. An
+    error of `items` or `prepare` is raised in place of its item. Raises ValueError if `depth` is negative.
+    """
     if depth < 0:
         raise ValueError(f"depth is {depth}; it is how many items are prepared ahead: 0 for none, or more.")
     return _ahead(items, prepare, depth) if depth and threads.may_overlap() else _when_asked(items, prepare, at_once)
@@ -228,7 +247,10 @@ def prefetch(
 def _when_asked(
     items: Iterable[Item], prepare: Callable[[Item], Result], at_once: int
 ) -> Generator[Ready[Result], None, None]:
-    """Yield prepared items, made on the caller's thread, up to `at_once` of them before the first is yielded."""
+    """Yield prepared items, made on the caller's thread, up to `at_once` of them before the first of them is yielded.
+
+    An error of `items` or `prepare` is raised after the items before it.
+    """
     iterator, made, error = iter(items), deque[Ready[Result]](), None
     while error is None:
         try:
@@ -246,7 +268,7 @@ def _when_asked(
 
 
 def _prepare_next(items: Iterator[Item], prepare: Callable[[Item], Result]) -> Ready[Result] | None:
-    """Prepare the next item and return it with the seconds that took; None if there is none."""
+    """Take and prepare the next item; return it with the seconds that took, as wait too; None if there is none."""
     start = perf_counter()
     for item in items:
         value = prepare(item)
@@ -258,7 +280,10 @@ def _prepare_next(items: Iterator[Item], prepare: Callable[[Item], Result]) -> R
 def _ahead(
     items: Iterable[Item], prepare: Callable[[Item], Result], depth: int
 ) -> Generator[Ready[Result], None, None]:
-    """Yield prepared items, made on a separate thread up to `depth` ahead; its errors are raised here, in order."""
+    """Yield prepared items, made on a separate thread up to `depth` ahead.
+
+    Its error is raised here after the items before. The thread is stopped and joined when the generator is closed.
+    """
     worker = _Worker(items, prepare, depth)
     worker.start()
     try:
@@ -275,6 +300,10 @@ class _Worker(threading.Thread):
     semaphore `made`."""
 
     def __init__(self, items: Iterable, prepare: Callable, depth: int) -> None:
+        """Set up a daemon thread with `depth` free slots.
+
+        It copies the caller's context variables, and `start` runs it.
+        """
         super().__init__(name="loader", daemon=True)
         self.items, self.prepare = items, prepare
         self.room, self.made = threading.Semaphore(depth), threading.Semaphore(0)
@@ -284,7 +313,7 @@ class _Worker(threading.Thread):
         self.context = contextvars.copy_context()  # such as ops.settings, which hold for the creator's thread alone
 
     def run(self) -> None:
-        """Thread body: all of it under `threads.serial`, with the creator's settings."""
+        """Prepare all items in the creator's context; store an error in `error`, and signal the end."""
         try:
             self.context.run(self._prepare_all)
         except BaseException as error:  # raised again in the caller's thread
@@ -293,12 +322,12 @@ class _Worker(threading.Thread):
             self.made.release()
 
     def _prepare_all(self) -> None:
-        """Prepare all items with serial kernels; the body of the thread."""
+        """Prepare all items with kernels limited to one thread; runs on the worker thread."""
         with threads.serial():
             self._prepare_each(iter(self.items))
 
     def _prepare_each(self, items: Iterator) -> None:
-        """Prepare items one by one and queue each with the seconds it took, until they end or the worker is stopped."""
+        """Prepare items one by one and queue each with the seconds taken, until they end or the worker is stopped."""
         while self._wait_for_room():
             start = perf_counter()
             try:
@@ -311,25 +340,25 @@ class _Worker(threading.Thread):
             del item, value
 
     def _wait_for_room(self) -> bool:
-        """Block until the queue has space for an item; return False if the worker was stopped."""
+        """Block until a slot is free; return False if the worker was stopped."""
         self.room.acquire()
         return not self.stopped
 
     def has_more(self) -> bool:
-        """Wait for the next result or the end; False at the end."""
+        """Block until a result is ready or the items have ended; return False at the end. Sets `seconds_wait`."""
         start = perf_counter()
         self.made.acquire()
         self.seconds_wait = perf_counter() - start
         return bool(self.results)
 
     def take(self) -> Ready:
-        """Return the next result and free its slot for another one."""
+        """Return the next result, which `has_more` has announced, and free its slot."""
         value, seconds = self.results.popleft()
         self.room.release()
         return Ready(value, seconds, self.seconds_wait)
 
     def stop(self) -> None:
-        """End the thread, at the latest after the item that it is at, and wait for that."""
+        """Stop the thread after the item it is preparing, and wait for its end."""
         self.stopped = True
         self.room.release()
         self.join()

@@ -60,6 +60,10 @@ class Batches(Feed):
     labels: tuple[Held, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        """Validate the arrays and settings, and store the arrays as (name, format, array) in `data` and `labels`.
+
+        Raises DataError for names or lengths that do not fit, data without rows, or settings that leave no batch.
+        """
         data = _by_name(self.x, "data", "x")
         labels = {} if self.y is None else _by_name(self.y, "label", "y")
         if both := sorted(set(data) & set(labels)):
@@ -86,7 +90,10 @@ class Batches(Feed):
             raise DataError(f"rows={self.rows} with last='discard' leaves no batch of {self.total} rows; use 'keep'.")
 
     def _check_lengths(self, words: Mapping[str, str]) -> None:
-        """Refuse arrays of different lengths, called by these words in messages (`DataError`)."""
+        """Raise DataError if arrays differ in length or have no rows.
+
+        `words` maps each name to the one used in messages.
+        """
         first = words[self.data[0][0]]
         for name, _, array in (*self.data, *self.labels):
             if array.shape[0] != self.total:
@@ -96,41 +103,48 @@ class Batches(Feed):
             raise DataError(f"{first} has no rows, so there are no mini-batches; use data with at least one row.")
 
     def __repr__(self) -> str:
+        """Return name, format and shape of each array, and the settings, as one line."""
         arrays = ", ".join(f"{name} {format} {list(array.shape)}" for name, format, array in (*self.data, *self.labels))
         options = ", ".join(f"{name}={value!r}" for name, value in self.settings().items() if name != "total")
         return f"<Batches {arrays}: {options}>"
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arrays of data, and of batches that are made dense of them."""
+        """Memory of the data arrays in bytes, with the buffers for batches that are made dense.
+
+        Labels are not counted.
+        """
         return sum(array.nbytes if isinstance(array, MadeDense) else formats.nbytes(array) for _, _, array in self.data)
 
     def __len__(self) -> int:
-        """Return the batches in the first epoch; with `roll_over` others have one more or less, which `count` tells."""
+        """Return the number of batches of the first epoch; with "roll_over" others may have one more or less."""
         return self.count(0)
 
     def count(self, number: int = 0) -> int:
-        """Return the batches of that epoch."""
+        """Return the number of batches of epoch `number`."""
         start, stop = self._span(number)
         return (stop - start) // self.rows if self.last in ("discard", "roll_over") else -(-(stop - start) // self.rows)
 
     @property
     def at_once(self) -> int:
-        """Number of batches that are cut in one call."""
+        """How many batches are cut in one call: 1 without shuffling, more if batches are small."""
         return batches_per_chunk(self) if self.shuffle else 1
 
     def settings(self) -> dict[str, int | str | bool]:
-        """Return the settings that the rows of a batch depend on."""
+        """Return the settings that decide a batch's rows: total, rows, last, shuffle, and the seed if shuffled."""
         shared: dict[str, int | str | bool] = {"total": self.total, "rows": self.rows, "last": self.last}
         return shared | {"shuffle": self.shuffle} | ({"seed": self.seed} if self.shuffle else {})
 
     def _span(self, number: int) -> tuple[int, int]:
-        """Return first and last place of the epoch in the endless sequence of the rows of all epochs."""
+        """Return (first, last + 1) of the positions of an epoch in the endless sequence of the rows of all epochs."""
         begin, end = number * self.total, (number + 1) * self.total
         return (begin // self.rows * self.rows if self.last == "roll_over" else begin), end
 
     def epoch(self, number: int = 0, first: int = 0) -> Iterator[Batch]:
-        """Yield the batches of that epoch, one by one, from batch `first` on."""
+        """Yield the batches of epoch `number` from batch `first` on, both counted from 0.
+
+        Raises DataError if one is negative, FormatError if sparse data was changed since it was validated.
+        """
         check_position(number, first)
         for name, _, array in (*self.data, *self.labels):
             slicing.require_unchanged(array, name)
@@ -146,15 +160,16 @@ class Batches(Feed):
                 at += 1
 
     def _rows_together(self, number: int, at: int, at_once: int, order: "_Order") -> np.ndarray:
-        """Return the row indices of the chunk that begins with batch `at`; empty if it begins in the epoch before."""
+        """Return the row indices, int64, of `at_once` batches from batch `at` on.
+
+        Empty if that begins with rolled-over rows. Without `last` "keep", rows that fill no batch are left out.
+        """
         begin = self._span(number)[0] + at * self.rows - number * self.total
         rows = order.of_epoch(number)[begin : begin + at_once * self.rows] if begin >= 0 else np.empty(0, np.int64)
         return rows if self.last == "keep" else rows[: rows.size // self.rows * self.rows]
 
     def _alone(self, number: int, at: int, order: "_Order | None") -> Batch:
-        """Return batch `at` of epoch `number`, in the given order of rows (None: as stored), padded at the end if
-        asked.
-        """
+        """Return batch `at` of epoch `number` in the given row order (None: as stored), padded if `last` is "pad"."""
         start, stop = self._span(number)
         begin = start + at * self.rows
         end = min(begin + self.rows, stop)
@@ -172,9 +187,9 @@ class Batches(Feed):
         return self.of_rows(places % self.total if order is None else order.rows(places), pad, rolled)
 
     def order(self, number: int = 0) -> np.ndarray:
-        """Return the rows of that epoch's batches, one batch after the other.
+        """Return the row indices of the batches of epoch `number`, one batch after the other, int64.
 
-        Int64, `rows` for each batch but the last.
+        Each batch has `rows` of them, the last perhaps fewer. Raises as `epoch` does.
         """
         check_position(number, 0)
         for name, _, array in (*self.data, *self.labels):
@@ -190,13 +205,13 @@ class Batches(Feed):
         return order.of_epoch(number) if places.size == self.total == stop - start else order.rows(places)
 
     def _ranged(self, start: int, stop: int, rolled: int) -> Batch:
-        """Return the batch of rows start to stop - 1, as views; `rolled` rows of it belong to the epoch before."""
+        """Return the batch of rows start to stop - 1, as views; its first `rolled` rows belong to the epoch before."""
         data = {name: slicing.slice_range(format, array, start, stop) for name, format, array in self.data}
         labels = {name: slicing.slice_range(format, array, start, stop) for name, format, array in self.labels}
         return Batch(data, labels, np.arange(start, stop), 0, rolled)
 
     def of_rows(self, rows: np.ndarray, pad: int = 0, rolled: int = 0) -> Batch:
-        """Return the batch of the rows with these numbers, int64 [R]; `pad` and `rolled` as it is to tell them."""
+        """Return the batch of the rows with indices `rows`, int64 [R], copied; `pad` and `rolled` are stored in it."""
         data = {name: slicing.gather_rows(format, array, rows) for name, format, array in self.data}
         labels = {name: slicing.gather_rows(format, array, rows) for name, format, array in self.labels}
         return Batch(data, labels, rows, pad, rolled, is_copy=True)
@@ -209,18 +224,19 @@ class _Order:
     """
 
     def __init__(self, total: int, seed: int) -> None:
+        """Set up orders of `total` rows that depend on `seed`; none is drawn yet."""
         self.total, self.seed = total, seed
         self.drawn: dict[int, np.ndarray] = {}
 
     def of_epoch(self, number: int) -> np.ndarray:
-        """Return the order of that epoch, int64 [total]."""
+        """Return the row order of epoch `number`, int64 [total]; cached for this epoch and the one before."""
         if number not in self.drawn:
             self.drawn = {known: order for known, order in self.drawn.items() if known == number - 1}
             self.drawn[number] = permutation(np.random.default_rng((self.seed, number)), self.total)
         return self.drawn[number]
 
     def rows(self, places: np.ndarray) -> np.ndarray:
-        """Return the rows, int64 [R], at those places, int64 [R], of the sequence of all epochs."""
+        """Return the row indices, int64 [R], at ascending positions int64 [R] of the sequence of all epochs."""
         epochs, within = np.divmod(places, self.total)
         if epochs[0] == epochs[-1]:
             return self.of_epoch(int(epochs[0]))[within]
@@ -229,15 +245,17 @@ class _Order:
 
 
 def _made_dense(name: str, format: str, array: Any, dtype: DTypeLike) -> Held:
-    """Return (name, format, array) of an input; a CSR or narrow matrix is wrapped in `MadeDense` if its batches are
-    made dense.
+    """Return (name, format, array).
+
+    CSR or narrow data is wrapped in `MadeDense` if `dtype` batches are made dense of it.
     """
     return (name, "dense", MadeDense(array, dtype)) if is_made(format, array, dtype) else (name, format, array)
 
 
 def _by_name(arrays: Any, default: str, what: str) -> dict[str, Any]:
-    """Return arrays as a dict by name, a single one under `default`; raise DataError for a name that is not a
-    string.
+    """Return arrays as a dict by name, a single one under `default`.
+
+    DataError, naming `what`, for names that are not str.
     """
     if not isinstance(arrays, Mapping):
         return {default: arrays}
@@ -259,6 +277,7 @@ class BatchChunk:
     """Batches of `batches.rows` rows, the last perhaps of fewer; `order` int64 are the numbers of all their rows."""
 
     def __init__(self, batches: "Batches", order: np.ndarray) -> None:
+        """Copy the rows `order` (int64) of all arrays at once, and split them into batches as views."""
         data, labels = (
             {name: (format, slicing.gather_rows(format, array, order)) for name, format, array in held}
             for held in (batches.data, batches.labels)
@@ -270,24 +289,27 @@ class BatchChunk:
         self.plans: list[BatchPlan] | None = None
 
     def __len__(self) -> int:
-        """Return the number of batches of an epoch."""
+        """Return the number of batches in the chunk."""
         return len(self.numbers)
 
     def _of_each(self, whole: Mapping[str, tuple[str, Any]]) -> list[dict[str, Any]]:
-        """Split arrays of all rows into the arrays, by name, of each batch."""
+        """Split arrays given as {name: (format, array)} into one {name: array} per batch."""
         parts = {name: slicing.slice_each(format, array, self.rows) for name, (format, array) in whole.items()}
         if not parts:
             return [{} for _ in range(len(self))]
         return [dict(zip(parts, each, strict=True)) for each in zip(*parts.values(), strict=True)]
 
     def batches(self) -> Iterator[Batch]:
-        """Yield the batches, one by one."""
+        """Yield the batches in order; if the data is a single CSR array, each has a function that gives its plan."""
         for number, rows in enumerate(self.numbers):
             planned = functools.partial(self.plan, number) if self.is_planned else None
             yield Batch(self.data[number], self.labels[number], rows, is_copy=True, planned=planned)
 
     def plan(self, number: int) -> BatchPlan | None:
-        """Return the plan of a batch, whose data are one csr array; None if that array is to be planned by itself."""
+        """Return the plan of batch `number`, built for all batches at the first call.
+
+        None if they could not be built together.
+        """
         if self.plans is None:
             x = self.x
             self.plans = plan.build_each(x.indptr, x.indices, x.shape[1], self.rows)
@@ -295,13 +317,13 @@ class BatchChunk:
 
 
 def batches_per_chunk(batches: "Batches") -> int:
-    """Return how many batches one chunk holds; 1 for large batches."""
+    """Return how many batches are cut together so that they fit a core's cache; 1 for large batches."""
     numbers = sum(_numbers_of_a_row(array) for _, _, array in (*batches.data, *batches.labels))
     return max(int(NUMBERS / max(numbers * batches.rows, 1)), 1)
 
 
 def _numbers_of_a_row(array: Any) -> float:
-    """Return values and indices that a row of a batch stores, in the mean."""
+    """Return the mean number of stored values and indices per row."""
     if isinstance(array, MadeDense):
         return array.shape[1]
     return formats.nbytes(array) / array.dtype.itemsize / max(array.shape[0], 1)

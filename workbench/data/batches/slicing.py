@@ -29,7 +29,7 @@ MOST = 3
 
 @functools.cache
 def _kernel(name: str) -> Callable:
-    """Return the CPU implementation of a kernel, for arrays whose contents were checked."""
+    """Return the CPU implementation of the kernel `name` that does not validate its arrays; cached."""
     trusted: Any = kernels.get(name).trusted
     return trusted
 
@@ -38,13 +38,17 @@ class _Buffer:
     """Memory of a batch: `table` [rows, columns], and for each of its rows the row of the data that it holds, or -1."""
 
     def __init__(self, rows: int, columns: int, dtype: np.dtype) -> None:
+        """Allocate an aligned table [rows, columns] and mark all its rows as holding no data row (-1).
+
+        The current number of references to its memory is kept, to detect when somebody uses it.
+        """
         self.table = aligned.empty((rows, columns), dtype)
         self.held = np.full(rows, -1)
         self.room: Any = self.table.base  # what every view of the table refers to
         self.alone = self.references()
 
     def references(self) -> int:
-        """References to the memory, which are more while somebody holds a view of it."""
+        """Return the reference count of the memory, which is higher while a view of it exists."""
         return sys.getrefcount(self.room)
 
 
@@ -53,39 +57,42 @@ class Buffers:
     """Memory in which batches of `columns` columns are made dense, one after the other or on two threads."""
 
     def __init__(self, columns: int, dtype: DTypeLike) -> None:
+        """Set up an empty pool of dense buffers with `columns` columns of `dtype`, safe for two threads."""
         self.columns, self.dtype = columns, np.dtype(dtype)
         self.buffers: list[_Buffer] = []
         self.lock = threading.Lock()
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the tables that are kept for batches already sliced."""
+        """Memory of the pooled buffers in bytes."""
         return sum(buffer.table.nbytes for buffer in self.buffers)
 
     def empty(self, rows: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return an array [rows, columns] that nobody else holds, and the row of the data that each of its rows
-        holds."""
+        """Return an unused table [rows, columns] and the data row in each of its rows, int64 [rows], -1 for none.
+
+        A buffer is reused, with its content, once nobody refers to it, else a new one is made. Thread-safe.
+        """
         with self.lock:
             buffer = next((buffer for buffer in self.buffers if self._is_free(buffer, rows)), None) or self._made(rows)
             return buffer.table[:rows], buffer.held[:rows]
 
     def _is_free(self, buffer: _Buffer, rows: int) -> bool:
-        """Return whether a buffer holds at least `rows` rows and nobody else refers to its array."""
+        """Return whether a buffer has at least `rows` rows and nobody refers to its memory."""
         return rows <= len(buffer.held) and buffer.references() == buffer.alone
 
     def _made(self, rows: int) -> _Buffer:
-        """Return a new buffer in place of a buffer that is too small, or of the oldest if there are many."""
+        """Create a buffer of `rows` rows and pool it, in place of buffers that are too small or the oldest."""
         kept = [buffer for buffer in self.buffers if len(buffer.held) >= rows]
         self.buffers = [*kept[-(MOST - 1) :], buffer := _Buffer(rows, self.columns, self.dtype)]
         return buffer
 
     def forget(self) -> None:
-        """Take no buffer to hold any row: the data may have been written to."""
+        """Mark all rows of all buffers as unknown, since the data may have been changed."""
         for buffer in self.buffers:
             buffer.held[:] = -1
 
     def of_csr(self, x: Any) -> np.ndarray:
-        """Return a csr array, dense; one whose indices are wrong is refused (`FormatError`)."""
+        """Return a CSR array as a dense one in a pooled buffer; FormatError if its structure is invalid."""
         _, x = formats.validate(x)
         out, held = self.empty(x.shape[0])
         held[:] = -1  # these are no rows of the data
@@ -98,6 +105,7 @@ class MadeDense:
     """Rows of which batches are made dense in that type: of a csr array, or of a dense one of uint8 or float16."""
 
     def __init__(self, x: Any, dtype: DTypeLike) -> None:
+        """Wrap `x`, CSR or dense [rows, columns], whose rows are returned dense in `dtype`; sets up empty buffers."""
         self.x, self.dtype, self.shape = x, np.dtype(dtype), x.shape
         self.buffers = Buffers(x.shape[1], dtype)
         self.bound: list[tuple[np.ndarray, np.ndarray]] = []
@@ -105,29 +113,39 @@ class MadeDense:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of what is held, and of the batches that are made of it."""
+        """Memory of the data and of all buffers made of it, in bytes."""
         return formats.nbytes(self.x) + self.buffers.nbytes + sum(out.nbytes for out, _ in self.bound)
 
     def forget(self) -> None:
-        """Take no memory of a batch to hold any row: the data may have been written to."""
+        """Mark the rows of all buffers as unknown, since the data may have been changed."""
         self.buffers.forget()
         for _, held in self.bound:
             held[:] = -1
 
     def gathered(self, rows: np.ndarray) -> np.ndarray:
-        """Return the rows of those numbers, int64 [R], in that order, any of them again."""
+        """Return the rows with indices `rows`, int64 [R], dense [R, columns] in that order; repeats are allowed.
+
+        The array is a pooled buffer, which is reused once nobody refers to it.
+        """
         out, held = self.buffers.empty(len(rows))
         self._write(rows, held, out)
         return out
 
     def bind(self, rows: np.ndarray, out: np.ndarray) -> Callable[[], None]:
-        """Give a call that writes to `out` the rows whose numbers `rows` int64 [R] then holds."""
+        """Return a function that writes the rows whose indices are in `rows`, int64 [R], at the call, to `out`.
+
+        `out` is [R, columns]. It replaces an earlier binding.
+        """
         held = np.full(len(rows), -1)
         self.bound = [(out, held)]
         return functools.partial(self._write, rows, held, out)
 
     def _write(self, rows: np.ndarray, held: np.ndarray, out: np.ndarray) -> None:
-        """Write the given rows of x to `out` [rows, features]; `held` names the rows that `out` held and is updated."""
+        """Write the rows of `x` with these indices to `out` [R, columns].
+
+        `held` names the rows in `out` and is updated. For CSR only entries of the old rows are cleared; for dense data
+        `held` is not used.
+        """
         if isinstance(self.x, np.ndarray):
             reused.widen_rows(self.x, rows, out)
         else:
@@ -135,9 +153,9 @@ class MadeDense:
 
 
 def is_made(format: str, x: Any, dtype: DTypeLike) -> bool:
-    """Return whether dense batches of that type are made of rows held so.
+    """Return whether batches of `dtype` are made dense from `x`: CSR of that dtype, or dense uint8 or float16.
 
-    Others are cut in the format that they have.
+    Other arrays are cut in their own format.
     """
     if format == "csr":
         return x.dtype == dtype
@@ -148,7 +166,10 @@ FORMATS = ("csr", "dense", "row_sparse")
 
 
 def coerce_for_slicing(x: Any, name: str) -> tuple[str, Any]:
-    """Return the format of `x` and `x` in the form that rows are sliced from; raises DataError."""
+    """Return (format name, array) of `x` validated for row slicing; `name` stands for it in messages.
+
+    Raises DataError unless it is CSR, row-sparse, or a dense array of numbers, FormatError if it is invalid.
+    """
     if isinstance(x, np.ndarray) and x.dtype.kind in "biu" and type(x) is np.ndarray:
         format = "dense"  # numbers of classes, users, words
     else:
@@ -163,7 +184,10 @@ def coerce_for_slicing(x: Any, name: str) -> tuple[str, Any]:
 
 
 def require_unchanged(x: Any, name: str) -> None:
-    """Refuse sparse data that was written to since it was admitted: rows cannot be cut of it (`FormatError`)."""
+    """Raise FormatError if the sparse array `x`, called `name`, was changed since it was validated.
+
+    Forget dense buffers.
+    """
     if isinstance(x, np.ndarray):
         return
     if isinstance(x, MadeDense):
@@ -178,7 +202,10 @@ def require_unchanged(x: Any, name: str) -> None:
 
 
 def slice_range(format: str, x: Any, start: int, stop: int) -> Any:
-    """Return rows `start` to `stop` as a view if possible; row indices and pointers are new arrays."""
+    """Return rows `start` to `stop` (exclusive) of `x`, which has format `format`; values and indices are views.
+
+    Row pointers and row indices are new arrays; `MadeDense` gives a dense buffer.
+    """
     if isinstance(x, MadeDense):
         return x.gathered(np.arange(start, stop))
     if format == "dense":
@@ -192,10 +219,7 @@ def slice_range(format: str, x: Any, start: int, stop: int) -> Any:
 
 
 def slice_each(format: str, x: Any, rows: int) -> list[Any]:
-    """Cut `x` into parts of `rows` rows, the last ones perhaps fewer.
-
-    The parts of `slice_range`, in a third of the time.
-    """
+    """Return `x` cut into parts of `rows` rows, the last perhaps fewer, each as `slice_range` gives it, but faster."""
     total = x.shape[0]
     if format == "dense":
         return [x[start : start + rows] for start in range(0, total, rows)]
@@ -206,7 +230,7 @@ def slice_each(format: str, x: Any, rows: int) -> list[Any]:
 
 
 def _each_of_csr(x: Any, rows: int) -> list[Any]:
-    """Return the parts that have all their rows."""
+    """Return the CSR parts of exactly `rows` rows, as views; rows left at the end are in none."""
     count, shape = x.shape[0] // rows, (rows, x.shape[1])
     edges = x.indptr[: count * rows + 1 : rows]
     starts = x.indptr[rows * np.arange(count)[:, None] + np.arange(rows + 1)] - edges[:-1, None]  # [count, rows + 1]
@@ -215,7 +239,10 @@ def _each_of_csr(x: Any, rows: int) -> list[Any]:
 
 
 def gather_rows(format: str, x: Any, rows: np.ndarray) -> Any:
-    """Return a copy of the rows with these indices int64 [R], in this order; repeats are allowed."""
+    """Return a copy of the rows of `x`, in its format, with indices `rows`, int64 [R], in this order, repeats allowed.
+
+    `MadeDense` gives a dense buffer.
+    """
     if isinstance(x, MadeDense):
         return x.gathered(rows)
     if format == "dense":
@@ -229,7 +256,7 @@ def gather_rows(format: str, x: Any, rows: np.ndarray) -> Any:
 
 
 def bind_copy(x: np.ndarray | MadeDense, rows: np.ndarray, out: np.ndarray) -> Callable[[], Any]:
-    """Give a call that copies the rows of a dense `x` whose indices `rows` int64 [R] then holds to `out`."""
+    """Return a function that copies the rows of `x` whose indices are in `rows`, int64 [R], at the call, to `out`."""
     if isinstance(x, MadeDense):
         return x.bind(rows, out)
     if _goes_by_kernel(x, rows) and (call := kernels.get("take_rows").bind(x, rows, out)):
@@ -242,12 +269,12 @@ FEW = 4096
 
 
 def _goes_by_kernel(x: np.ndarray, rows: np.ndarray) -> bool:
-    """Return whether rows of a dense array are taken by the compiled kernel: 2-d, float, and large enough."""
+    """Return whether rows are gathered by the compiled kernel: 2-d float, at least `FEW` values to copy."""
     return x.ndim == 2 and x.dtype.kind == "f" and len(rows) * x.shape[1] >= FEW
 
 
 def _take_dense_rows(x: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return a copy of the given rows of a dense array."""
+    """Return a copy of the rows of a dense array with indices `rows`, int64 [R]."""
     if not _goes_by_kernel(x, rows):
         return x.take(rows, axis=0)
     out = reused.empty(len(rows) * x.shape[1], x.dtype).reshape(len(rows), x.shape[1])

@@ -48,7 +48,10 @@ WHOLE_TENS = np.array([10**power for power in range(9)], np.uint64)
 
 
 def _powers_of_five() -> np.ndarray:
-    """Return the first 128 bits of 5**q for every power, as uint64 [powers, 2]: rounded down, of negative powers up."""
+    """Return the first 128 bits of 5**q for each power q, uint64 [powers, 2], high word first.
+
+    Negative q rounded up.
+    """
     rows = []
     for power in range(LEAST_POWER, LARGEST_POWER + 1):
         if power >= 0:
@@ -70,10 +73,10 @@ _WORD = ir.IntType(64)
 
 @intrinsic
 def _word(typing_context: Any, text: Any, at: Any) -> Any:
-    """`_word(text, at)`: the 8 bytes text[at:at + 8] as uint64, the first one lowest; the caller checks the range."""
+    """Compile `_word(text, at)`: text[at:at + 8] of a uint8 array as little-endian uint64, range unchecked."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        """Emit the load."""
+        """Emit the unaligned 64-bit load."""
         data = context.make_array(signature.args[0])(context, builder, values[0]).data
         return builder.load(builder.bitcast(builder.gep(data, [values[1]]), _WORD.as_pointer()), align=1, typ=_WORD)
 
@@ -82,10 +85,10 @@ def _word(typing_context: Any, text: Any, at: Any) -> Any:
 
 @intrinsic
 def _zeros_behind(typing_context: Any, word: Any) -> Any:
-    """`_zeros_behind(word)`: zero bits below the lowest bit of a uint64 that is set, 64 if none is."""
+    """Compile `_zeros_behind(word)`: the number of trailing zero bits of a uint64, 64 if it is 0."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        """Emit the instruction."""
+        """Emit the count-trailing-zeros instruction."""
         return builder.cttz(values[0], ir.Constant(ir.IntType(1), 0))
 
     return types.uint64(types.uint64), generate
@@ -93,10 +96,10 @@ def _zeros_behind(typing_context: Any, word: Any) -> Any:
 
 @intrinsic
 def _zeros_before(typing_context: Any, word: Any) -> Any:
-    """`_zeros_before(word)`: zero bits above the highest bit of a uint64 that is set, 64 if none is."""
+    """Compile `_zeros_before(word)`: the number of leading zero bits of a uint64, 64 if it is 0."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        """Emit the instruction."""
+        """Emit the count-leading-zeros instruction."""
         return builder.ctlz(values[0], ir.Constant(ir.IntType(1), 0))
 
     return types.uint64(types.uint64), generate
@@ -104,10 +107,10 @@ def _zeros_before(typing_context: Any, word: Any) -> Any:
 
 @intrinsic
 def _high_product(typing_context: Any, a: Any, b: Any) -> Any:
-    """`_high_product(a, b)`: the upper 64 bits of the product of two uint64."""
+    """Compile `_high_product(a, b)`: the upper 64 bits of the 128-bit product of two uint64."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        """Emit the product of 128 bits."""
+        """Emit the 128-bit product and its shift."""
         wide = ir.IntType(128)
         product = builder.mul(*(builder.zext(value, wide) for value in values))
         return builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), _WORD)
@@ -117,18 +120,19 @@ def _high_product(typing_context: Any, a: Any, b: Any) -> Any:
 
 @compiled_part
 def byte_at(text, at):
-    """Return the byte at a position of a text, which is not negative: of a signed index that would be tested."""
+    """Return byte `at` (not negative) of a uint8 array; an unsigned index spares the test for a negative one."""
     return text[np.uint64(at)]
 
 
 @compiled_inline
 def read_digits(text, at, number):
-    """Return (number followed by the decimal digits that stand at a position, position behind them).
+    """Return (number * 10**n + the n digits at text[at:], index behind them); uint64, modulo 2**64.
 
-    `number` is uint64, as is the result, modulo 2**64. Eight bytes are read at once: in `excess` each byte that is no
-    digit has its highest bit set, and the lowest of these says how many digits stand before it. Three products add up
-    eight digits (D. Lemire, https://lemire.me/blog/2022/01/21/swar-explained-parsing-eight-digits/); fewer are padded
-    with zeros in front. So up to 7 digits take the same instructions, and no branch depends on how many there are.
+    `text` is uint8, and a byte that is no digit must follow. Eight bytes are read at once: in `excess` each byte that
+    is no digit has its highest bit set, and the lowest of these says how many digits stand before it. Three products
+    add up eight digits (D. Lemire, https://lemire.me/blog/2022/01/21/swar-explained-parsing-eight-digits/); fewer are
+    padded with zeros in front. So up to 7 digits take the same instructions, and no branch depends on how many there
+    are.
     """
     while at + WORD_BYTES <= text.size:
         word = _word(text, at) ^ np.uint64(0x3030303030303030)
@@ -152,7 +156,10 @@ def read_digits(text, at, number):
 
 @compiled_part
 def _scaled(digits, power):
-    """Return (bits, state) of the double next to digits * 10**power, digits a uint64 from 1 on."""
+    """Return (bits uint64, state) of the double nearest to digits * 10**power; `digits` is uint64 and not 0.
+
+    The state is EXACT, or HARD (bits 0) if the power is out of range or rounding cannot be decided.
+    """
     if power < LEAST_POWER or power > LARGEST_POWER:
         return np.uint64(0), HARD
     one, zeros = np.uint64(1), _zeros_before(digits)
@@ -185,7 +192,10 @@ def _scaled(digits, power):
 
 @compiled_part
 def _rounded(digits, power, is_cut):
-    """Return (double, state) of digits * 10**power; where digits were cut off, of all numbers that begin so."""
+    """Return (float64, state) of digits * 10**power; if `is_cut`, of any number whose first digits these are.
+
+    The state is EXACT, or HARD if rounding cannot be decided.
+    """
     bits, state = _scaled(digits, power)
     if state == EXACT and is_cut:
         above, state = _scaled(digits + np.uint64(1), power)
@@ -195,10 +205,10 @@ def _rounded(digits, power, is_cut):
 
 @compiled_part
 def read_number(text, at):
-    """Return (double, position behind it, state) of the number that begins at a position of the text, which ends its
-    line.
+    """Parse a decimal number at text[at:], uint8 of whole lines; return (float64, index behind it, state).
 
-    A number is `[+-]digits[.digits][e[+-]digits]`, with a digit before or after the point.
+    A number is `[+-]digits[.digits][e[+-]digits]`, with a digit before or after the point. The state is EXACT, BAD if
+    there is none, or HARD if Python has to read it.
     """
     sign = byte_at(text, at)
     is_negative = sign == MINUS
@@ -243,7 +253,10 @@ def read_number(text, at):
 
 @compiled_part
 def _first_digits(text, start, stop, power):
-    """Return (the first 19 digits that count, their power of ten, whether others than zeros follow)."""
+    """Return (first 19 significant digits uint64, power of ten for them, whether nonzero digits follow).
+
+    text[start:stop] are digits with at most one point; `power` is that of the last digit.
+    """
     digits, count, is_cut = np.uint64(0), 0, False
     for at in range(start, stop):
         if text[at] == POINT:
@@ -260,12 +273,12 @@ def _first_digits(text, start, stop, power):
 
 @compiled_part
 def marked(at):
-    """Return the NaN that stands for the hard number at that position."""
+    """Return the NaN that encodes the position `at` of a hard number in its bits, which `settle` resolves."""
     return np.int64(MARK | at).view(np.float64)
 
 
 def settle(values: np.ndarray, text: bytes) -> None:
-    """Put the numbers that Python reads in the place of the marks in `values`, float64, 1-D, changed in place."""
+    """Replace each `marked` NaN in `values`, float64 [n], in place by the number at its position in `text`."""
     bits = values.view(np.int64)
     for place in np.flatnonzero(np.isnan(values)):
         at = int(bits[place] & ~MARK)

@@ -44,13 +44,19 @@ class Kind(NamedTuple):
 
 
 def _read_by(what: str, reader: str, like: str = "", **options: Any) -> Kind:
-    """Return the `Kind` of a file that the data source `reader` reads, with the options it needs."""
+    """Return the `Kind` "`what`" of a file that the data source `reader` reads, with the options it needs.
+
+    `like` replaces `what` at the beginning of the advice.
+    """
     subject = like or what[:1].upper() + what[1:]
     return Kind(what, reader, f"{subject} is read by the data set {reader}", options)
 
 
 def _as_csv(reader: str, package: str = "", part: str = "") -> str:
-    """Return the line that saves a file, or a part of it, as CSV by a reader of pandas."""
+    """Return the shell command that converts a file to CSV with the pandas function `reader`, as advice.
+
+    `package` is installed first if given; `part` indexes the result, such as "[0]".
+    """
     install = f"pip install {package} && " if package else ""
     line = f"import pandas; pandas.{reader}('FILE'){part}.to_csv('NEW.csv', index=False)"
     return f'Save it as CSV, as {install}python -c "{line}" does'
@@ -109,7 +115,10 @@ _LABELLED = re.compile(rb"[^\t]{1,60}\t[^\t]+ [^\t]+")
 
 
 def looks_like(path: str | os.PathLike) -> tuple[str, str]:
-    """Name the kind of file in words, with what to do with such a file; the names of kinds of text end in `text`."""
+    """Return (kind of the file in words, what to do with it), from its first bytes; kinds of text end in "text".
+
+    Raises OSError if it cannot be opened, DataError if it is a damaged archive.
+    """
     kind = _kind_of(path)
     return kind.what, kind.advice
 
@@ -140,9 +149,9 @@ def guess(path: str | os.PathLike) -> tuple[str, dict[str, Any], str]:
 
 
 def rating_columns(names: Sequence[str]) -> tuple[str, ...] | None:
-    """Return the meaning of the columns of ratings by their names: user, item, rating, and others by their place.
+    """Return the meaning of rating columns by their names: "user", "item", "rating", "otherN" for the rest.
 
-    None if the names are not those of ratings.
+    Returns None if these are not all found, or there are more than `MOST_RATING_COLUMNS`.
 
     >>> rating_columns(["timestamp", "UserID", "Movie Id", "Rating"])
     ('other0', 'user', 'item', 'rating')
@@ -157,34 +166,31 @@ def rating_columns(names: Sequence[str]) -> tuple[str, ...] | None:
 
 
 def _names(row: bytes) -> list[str]:
-    """Return the words of a row, split at separators."""
+    """Return the words of a row split at separators (comma, semicolon, tab, pipe, blank, ::)."""
     return _SEPARATORS.split(row.decode("utf-8", "replace"))
 
 
 def file_type_hint(path: str | os.PathLike, what: str) -> str:
-    """Return a sentence on what the file looks like, to end a message with.
-
-    "" if it looks as it should, or as nothing.
-    """
+    """Return " It looks like ...", with advice, to end a message; "" if it looks like `what` or plain text."""
     kind = _kind_of(path)
     return "" if kind.what in (what, "other text") else f" It looks like {kind.what}. {kind.advice}."
 
 
 def refuse_binary(path: str | os.PathLike, what: str) -> None:
-    """`DataError` for a file that is no text, with what it looks like."""
+    """Raise DataError if the file is not text, stating what it looks like; `what` is what it was read as."""
     kind = _kind_of(path)
     if not kind.what.endswith("text") and not Path(path).is_dir():
         raise DataError(f"{path} cannot be read as {what}: it looks like {kind.what}. {kind.advice}.")
 
 
 def starts_with(path: str | os.PathLike, signature: bytes) -> bool:
-    """Return whether these are the first bytes of the file."""
+    """Return whether the file begins with the bytes `signature`; OSError if it cannot be opened."""
     with open(path, "rb") as file:
         return file.read(len(signature)) == signature
 
 
 def _kind_of(path: str | os.PathLike) -> Kind:
-    """Return the kind of a file or folder, from its first bytes or its entries."""
+    """Return the kind of a file from its first 64 KiB, decompressed, or of a folder from its entries."""
     if Path(path).is_dir():
         return _of_folder(Path(path))
     first = read_head(path, HEAD)
@@ -207,7 +213,7 @@ def _kind_of(path: str | os.PathLike) -> Kind:
 
 
 def _of_hdf5(first: bytes) -> Kind:
-    """Return the kind of an HDF5 file, from the attributes of its root group."""
+    """Return the kind of an HDF5 file from its first bytes: anndata, binsparse, or another one, which is not read."""
     for mark in ("anndata", "binsparse"):
         if mark.encode() in first:
             return _read_by(f"an HDF5 file of {mark}", mark)
@@ -215,7 +221,7 @@ def _of_hdf5(first: bytes) -> Kind:
 
 
 def _of_array(path: str | os.PathLike) -> Kind:
-    """Return the kind of an array saved by `numpy.save`, from its header: a matrix, or labels."""
+    """Return the kind of a .npy file from its header: a matrix, or an array that can only be labels."""
     try:
         with open(path, "rb") as file:
             header = check_array(file)
@@ -228,7 +234,7 @@ def _of_array(path: str | os.PathLike) -> Kind:
 
 
 def _of_folder(path: Path) -> Kind:
-    """Return the kind of a folder: of shards, of text by class, or unknown."""
+    """Return the kind of a folder: shards, documents by class, or one that is not read, with advice."""
     if (path / "manifest.json").is_file():
         return _read_by("a folder of shards", "sparse")
     entries = sorted(entry for entry in path.iterdir() if not entry.name.startswith("."))
@@ -242,13 +248,13 @@ def _of_folder(path: Path) -> Kind:
 
 
 def _joining(path: Path, ending: str, reader: str) -> str:
-    """Return the line that joins the text files of a folder into one, of tables with one header."""
+    """Return the shell command that joins the files `*ending` of a folder into one, tables with a single header."""
     joined = "awk 'FNR > 1 || NR == 1'" if reader == "table" else "cat"
     return f"{joined} {path}/*{ending} > NEW{ending}, and give NEW{ending}"
 
 
 def _of_archive(path: str | os.PathLike) -> Kind:
-    """Return the kind of a ZIP file, from the names of its members."""
+    """Return the kind of a zip file from its member names: a spreadsheet, .npz archive, or one to unpack."""
     try:
         with zipfile.ZipFile(path) as archive:
             entries = sorted(archive.infolist(), key=lambda entry: -entry.file_size)
@@ -271,7 +277,10 @@ def _of_archive(path: str | os.PathLike) -> Kind:
 
 
 def _of_text(first: bytes) -> Kind:
-    """Return the kind of a text file, from its first lines."""
+    """Return the kind of a text file from its first bytes.
+
+    Lines cut at 64 KiB, comments and blank lines are ignored.
+    """
     lines = first.removeprefix(codecs.BOM_UTF8).splitlines()[: -1 if len(first) == HEAD else None] or [first]
     lines = lines[1:] if SAID_SEPARATOR.fullmatch(lines[0].decode("utf-8", "replace")) else lines
     lines = [line for line in lines if line.strip() and not line.startswith((b"#", b"%"))]
@@ -285,7 +294,10 @@ def _of_text(first: bytes) -> Kind:
 
 
 def _of_marks(rows: list[bytes]) -> Kind | None:
-    """Return the kinds that signs in their first rows tell, also kinds without a reader, or None."""
+    """Return the kind of text told by marks in its first rows (HTML, ARFF, Markdown, JSON, libffm, svmlight), or None.
+
+    `rows` are the stripped lines. Some of these kinds have no reader but advice.
+    """
     if _HTML_TABLE.match(rows[0]):
         return Kind("a table of HTML, as text", "", _as_csv("read_html", "lxml", "[0]"))
     if _PAGE.match(rows[0]):
@@ -313,7 +325,7 @@ def _of_marks(rows: list[bytes]) -> Kind | None:
 
 
 def _of_columns(rows: list[bytes]) -> Kind | None:
-    """Return the kind of text with a label or columns in each row (svmlight, vw, fastText), or None."""
+    """Return the kind of text whose rows are svmlight, Vowpal Wabbit or fastText lines, or None."""
     if any(map(_SVMLIGHT.fullmatch, rows[:20])):
         return _read_by("svmlight text", "svmlight", "Text of lines such as '1 3:0.5 7:2'")
     if _PIPES.match(rows[0]):
@@ -324,7 +336,7 @@ def _of_columns(rows: list[bytes]) -> Kind | None:
 
 
 def _of_numbers(rows: list[bytes]) -> Kind | None:
-    """Return the kind of text of whole numbers: edge list or ratings, or None."""
+    """Return the kind of text of whole numbers: edge list, lists or ratings, or None."""
     if all(map(_WHOLE.fullmatch, rows)):
         lengths = {len(row.split()) for row in rows}
         if lengths == {2}:
@@ -341,7 +353,7 @@ def _of_numbers(rows: list[bytes]) -> Kind | None:
 
 
 def _of_separated(lines: list[bytes]) -> Kind | None:
-    """Return the kind of text with a separator between columns, or None."""
+    """Return the kind of text with a separator between columns, tried from common to rare, or None."""
     if all(_LABELLED.fullmatch(line.strip()) for line in lines):
         return _read_by("text, a label before each", "text", label="first")
     for sign, name in SIGNS.items():
@@ -355,14 +367,15 @@ def _of_separated(lines: list[bytes]) -> Kind | None:
 
 
 def _of_one_column(rows: list[bytes]) -> Kind | None:
-    """Return the kind of text with a number in each row, but for a header; or None."""
+    """Return the kind of text with one number per row, the first row (header) aside, or None."""
     are_numbers = len(rows) > 2 and all(map(_NUMBER.fullmatch, rows[1:]))
     return _read_by("one column of numbers, as text", "table") if are_numbers else None
 
 
 def _of_rare_signs(lines: list[bytes]) -> Kind | None:
-    """Return the kind of text of three columns or more between one of `RARE_SIGNS`, of which one at least holds numbers
-    below the first row; or None.
+    """Return the kind of a table whose columns are separated by one of `RARE_SIGNS`, or None.
+
+    There must be at least three columns, as many in each row, and one with only numbers below the first row.
     """
     rows = [line.strip(b"\r\n") for line in lines[:LINES]]
     for sign, name in RARE_SIGNS.items():
@@ -376,9 +389,9 @@ def _of_rare_signs(lines: list[bytes]) -> Kind | None:
 
 
 def _are_as_many(lines: list[bytes], sign: str) -> bool:
-    """Return whether the first rows have as many fields, two at least, or one more than the first row.
+    """Return whether the first rows have equally many fields, at least two, or one more than the first row (header).
 
-    Fields in quotes may hold signs and line ends.
+    Fields in double quotes may contain the separator `sign` and line ends.
     """
     counts = [line.count(sign.encode()) for line in lines[:LINES]]
     if min(counts) and (len(set(counts)) == 1 or b'"' in b"".join(lines[:LINES])):
@@ -393,14 +406,15 @@ def _are_as_many(lines: list[bytes], sign: str) -> bool:
 
 
 def _is_ragged(lines: list[bytes], sign: str) -> bool:
-    """Return whether most of the first rows have as many fields as the header, three at least, and others have not."""
+    """Return whether more than half of the first rows have as many separators as the first, which has at least two."""
     counts = [line.count(sign.encode()) for line in lines[:LINES]]
     return counts[0] > 1 and 2 * counts.count(counts[0]) > len(counts)
 
 
 def _of_blanks(rows: list[bytes]) -> Kind | None:
-    """Return the kind of text with columns between blanks: as many in each row, numbers in half of them or more, but
-    for a header, which may lack the name of the first column; or None.
+    """Return the kind of a table whose columns are separated by blanks, or None.
+
+    Rows must have equally many fields, at least half of them numbers, apart from a header, which may have one less.
     """
     fields = [row.split() for row in rows]
     below = fields[1:] or fields
@@ -414,7 +428,7 @@ def _of_blanks(rows: list[bytes]) -> Kind | None:
 
 
 def _behind_a_preamble(lines: list[bytes]) -> Kind | None:
-    """Return the kind of a separated table below some lines of other text, or None."""
+    """Return the kind of a separated table that begins below some lines of other text, or None."""
     for start in range(1, min(LINES, len(lines) // 2)):
         below = lines[start : start + LINES]
         for sign, name in SIGNS.items():

@@ -14,10 +14,10 @@ from workbench.data.errors import DataError
 
 
 def some_of_each_class(kind: str, y: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """`count` rows of each class, and all others, both in random order, int64; of labels of this `kind`.
+    """Return (up to `count` rows of each class, all other rows) as int64 indices, both in random order.
 
-    Of a class of fewer rows all are taken. Refused (`DataError`): labels that are no classes, a part without rows.
-    O(rows log rows).
+    `y` are class indices, int [rows], and `kind` must be "classes". All rows of a class with fewer are taken. Raises
+    DataError for another kind, `count` below 1, or if no row would be left. O(rows log rows).
 
     >>> train, rest = some_of_each_class("classes", np.array([0, 1, 0, 1, 1]), 1, seed=0)
     >>> len(train), len(rest)
@@ -72,6 +72,10 @@ class Labels:
     span: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
+        """Validate the fields, and choose the positive class of two if none is named.
+
+        Raises DataError if they do not fit.
+        """
         check_kind(self.kind)
         if (self.kind == "numbers") == bool(self.classes):
             raise DataError(f"Labels of kind {self.kind} have {len(self.classes)} classes; numbers have none.")
@@ -84,7 +88,7 @@ class Labels:
 
     @property
     def values(self) -> np.ndarray | None:
-        """The number that each class stands for, float64; None if they are not all numbers."""
+        """The number that each class name stands for, float64 [classes]; None if one is not a number."""
         numbers = [number_named(name) for name in self.classes]
         return None if None in numbers else np.array(numbers, np.float64)
 
@@ -121,6 +125,7 @@ class Wanted:
     unseen: Any = None
 
     def __post_init__(self) -> None:
+        """Raise DataError for an unknown kind, classes that are not a list, or settings that exclude each other."""
         if self.kind not in (None, NONE):
             check_kind(self.kind)
         if isinstance(self.classes, str):
@@ -133,21 +138,21 @@ class Wanted:
 
 
 def check_kind(kind: str) -> None:
-    """Refuse a kind of labels that there is not (`DataError`)."""
+    """Raise DataError, listing the known kinds, if `kind` is not one of `KINDS`."""
     if kind not in KINDS:
         known = f"{', '.join(KINDS)}, {NONE} for no labels"
         raise DataError(f"kind is {kind!r}; it is one of {known}, or left out to be guessed.")
 
 
 def format_names(names: Iterable[str]) -> str:
-    """Return the names with commas between them; of many the first ones, and how many more there are."""
+    """Return the names joined by commas, as "a, b, and 5 more" beyond the first `SHOWN`; "none" if there are none."""
     names = tuple(names)
     text = ", ".join(names[:SHOWN])
     return f"{text}, and {len(names) - SHOWN:,} more" if len(names) > SHOWN else text or "none"
 
 
 def name_of(label: Any) -> str:
-    """Return a label as text, the name of its class: whole numbers without a point."""
+    """Return a label of any type as the name of its class: 1.0 and 1 are "1", True is "True"."""
     if isinstance(label, bool | np.bool_):
         return str(bool(label))
     if isinstance(label, float | np.floating) and label == np.round(label) and abs(float(label)) < 2**63:
@@ -156,14 +161,14 @@ def name_of(label: Any) -> str:
 
 
 def number_named(name: str) -> float | None:
-    """Return the number that the name of a class stands for, such as 2.5 or True; None if it is text."""
+    """Return the number that a class name stands for, as "2.5", "1e3" or "True"; None if it is other text."""
     if name in _BOOLEANS:
         return _BOOLEANS[name]
     return float(name) if _NUMBER.fullmatch(name) else None
 
 
 def _positive_of_two(first: str, second: str) -> str:
-    """Return the positive one of two classes: called so, else the second in their order."""
+    """Return the positive of two class names: the first if only it means yes ("1", "true"), else the second."""
     second_is_other = second.casefold() not in POSITIVE_WORDS and number_named(second) is None
     return first if first.casefold() in POSITIVE_WORDS and second_is_other else second
 
@@ -183,10 +188,11 @@ Place = Callable[[int], str]
 
 
 def read_labels(labels: np.ndarray | list[tuple], wanted: Wanted, place: Place) -> tuple[Labels, np.ndarray]:
-    """Return the meaning of what stands in a file, and `y` as a data set holds it; `DataError` says where a label is
-    wrong.
+    """Return (meaning, y) of labels as they stand in a file; what is not stated in `wanted` is guessed.
 
-    A list holds a tuple of labels for each row.
+    `labels` is an array [rows] or [rows, N], or a list with a tuple of labels per row; `place(row)` gives file and line
+    for messages. `y` is int64 [rows] for classes, float64 [rows] or [rows, N] for numbers, uint8 [rows, classes] for
+    multilabel. Raises DataError for labels that are invalid or do not fit `wanted`.
     """
     if wanted.kind == NONE:
         return Labels("numbers", guess=NO_LABELS, span=(0.0, 0.0)), np.zeros(len(labels))
@@ -211,7 +217,10 @@ def read_labels(labels: np.ndarray | list[tuple], wanted: Wanted, place: Place) 
 
 
 def guess_label_kind(labels: np.ndarray, wanted: Wanted) -> tuple[str, str]:
-    """Return the kind of labels (classes, numbers, multilabel) inferred from their values, and the reason."""
+    """Return (kind, reason) inferred from the values: "classes", "numbers" or "multilabel"; the reason is "" if stated.
+
+    `labels` is [rows] or [rows, N] of numbers or text. Given classes or a positive class imply "classes".
+    """
     if labels.ndim == 1 and (wanted.classes is not None or wanted.positive is not None):
         return "classes", ""
     if labels.ndim == 2:
@@ -233,7 +242,7 @@ def guess_label_kind(labels: np.ndarray, wanted: Wanted) -> tuple[str, str]:
 
 
 def one_of_columns(labels: np.ndarray) -> np.ndarray:
-    """Turn one-hot columns [rows, N] into the number of the column, int64 [rows]; give other labels back unchanged.
+    """Return the column of the 1 in each row of one-hot columns, int64 [rows]; other labels are returned unchanged.
 
     >>> one_of_columns(np.array([[0, 1], [1, 0]])), one_of_columns(np.array([[0, 1], [1, 1]])).tolist()
     (array([1, 0]), [[0, 1], [1, 1]])
@@ -245,7 +254,9 @@ def one_of_columns(labels: np.ndarray) -> np.ndarray:
 
 
 def class_numbers(labels: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
-    """`(classes, y)` of labels of any type: names in the order of the labels, and for each row the number of its class.
+    """Return (class names in sorted order, class index of each row, int64 [rows]) of labels of any type.
+
+    Text that is all numbers is sorted by value.
 
     >>> class_numbers(np.array(["10", "9", "10"]))
     (('9', '10'), array([1, 0, 1]))
@@ -267,6 +278,7 @@ class Names:
     """Classes that labels are looked up in: by name, else by number, so that 1, 1.0, +1 and True are one label."""
 
     def __init__(self, classes: Sequence[Any]) -> None:
+        """Index the class names, and the numbers they stand for; a number that two names share finds neither."""
         self.classes = tuple(name_of(label) for label in classes)
         self.number_of = {name: number for number, name in enumerate(self.classes)}
         self.number_of_value: dict[float, int | None] = {}
@@ -276,7 +288,7 @@ class Names:
                 self.number_of_value[value] = None if value in self.number_of_value else number
 
     def find(self, label: Any) -> int | None:
-        """Return the number of the class that the label is; None if it is none of them."""
+        """Return the index of the class that `label` names, by text or else by number; None if there is none."""
         name = name_of(label)
         if name in self.number_of:
             return self.number_of[name]
@@ -284,21 +296,25 @@ class Names:
         return None if value is None else self.number_of_value.get(value)
 
     def must_find(self, label: Any, what: str) -> int:
-        """Return the number of the class that an argument called `what` names; `DataError` lists the classes."""
+        """Return the index of the class that `label` names.
+
+        DataError, which calls the argument `what`, if there is none.
+        """
         if (number := self.find(label)) is None:
             raise DataError(f"{what} is {label!r}; the classes are {format_names(self.classes)}.")
         return number
 
 
 def _positive(wanted: Wanted, names: tuple[str, ...]) -> str | None:
-    """Return the class name that the caller wants as positive class, or None; raise DataError if there is no such
-    class.
+    """Return the class name that the caller wants as positive, None if not stated.
+
+    DataError if there is no such class.
     """
     return None if wanted.positive is None else names[Names(names).must_find(wanted.positive, "positive")]
 
 
 def _refuse_infinite(labels: np.ndarray, place: Place) -> None:
-    """Raise DataError with the place of the first label that is NaN or infinite."""
+    """Raise DataError, with `place(row)`, for the first row whose label is NaN or infinite; text is not checked."""
     if labels.dtype.kind != "f" or np.isfinite(labels).all():
         return
     row = int(np.argmin(np.isfinite(labels).reshape(len(labels), -1).all(axis=1)))
@@ -306,7 +322,7 @@ def _refuse_infinite(labels: np.ndarray, place: Place) -> None:
 
 
 def _refuse_unwritable(labels: np.ndarray, place: Place) -> None:
-    """Refuse text of code points that no text has: Python fails at some, and files cannot be written with others."""
+    """Raise DataError, with `place(row)`, for the first text label with a surrogate or a code point beyond Unicode."""
     if labels.dtype.kind != "U" or not labels.size or not labels.dtype.itemsize:
         return
     points = np.ascontiguousarray(labels).view(labels.dtype.str[0] + "u4").reshape(len(labels), -1)
@@ -318,7 +334,10 @@ def _refuse_unwritable(labels: np.ndarray, place: Place) -> None:
 
 
 def _numbers(labels: np.ndarray, place: Place) -> np.ndarray:
-    """Return labels as float64, [rows] or [rows, N]; DataError with the row for text or an infinite value."""
+    """Return labels as float64, [rows] or [rows, N].
+
+    DataError with the row for text that is not a number, or infinity.
+    """
     if labels.dtype.kind in "US":
         for row, texts in enumerate(labels.reshape(len(labels), -1)):
             if any(number_named(str(text)) is None for text in texts):
@@ -330,7 +349,10 @@ def _numbers(labels: np.ndarray, place: Place) -> np.ndarray:
 
 
 def _classes(labels: np.ndarray, wanted: Wanted, place: Place) -> tuple[tuple[str, ...], np.ndarray]:
-    """Return names and indices of the classes in the file, or of the given `classes`."""
+    """Return (class names, class index of each row, int64 [rows]): of the labels themselves, or of `wanted.classes`.
+
+    A label outside the given classes counts to the class `wanted.unseen`; without one it raises DataError with the row.
+    """
     own, y = class_numbers(labels)
     if wanted.classes is None:
         return own, y
@@ -350,7 +372,10 @@ def _classes(labels: np.ndarray, wanted: Wanted, place: Place) -> tuple[tuple[st
 
 
 def _of_columns(labels: np.ndarray, wanted: Wanted, guess: str) -> tuple[Labels, np.ndarray]:
-    """Return the columns of 0 and 1, each a class; their names are their numbers unless others are given."""
+    """Return (meaning, y uint8 [rows, classes]) of indicator columns; classes are "0", "1", ... unless named.
+
+    Raises DataError if there are values other than 0 and 1, or names for another number of columns.
+    """
     if labels.ndim != 2 or labels.dtype.kind in "US" or not np.isin(labels, (0, 1)).all():
         raise DataError("kind is 'multilabel', which takes a column of 0 and 1 for each class; other labels came.")
     columns = labels.shape[1]
@@ -361,14 +386,17 @@ def _of_columns(labels: np.ndarray, wanted: Wanted, guess: str) -> tuple[Labels,
 
 
 def _of_tuples(rows: list[tuple], wanted: Wanted, place: Place) -> tuple[Labels, np.ndarray]:
-    """Return any number of labels a row: a column of 0 and 1 for each class."""
+    """Return (meaning, y uint8 [rows, classes]) of a tuple of labels for each row, which may be empty.
+
+    Raises DataError if no row has a label, one is invalid, or rows * classes exceed 2**32.
+    """
     row_of = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
     flat = np.array([label for row in rows for label in row])
     if not len(flat):
         raise DataError(f"{place(0)}: no row has a label; give at least one.")
 
     def place_of(number: int) -> str:
-        """Return file and line of a label by its index among all labels."""
+        """Return file and line of a label by its index among the labels of all rows."""
         return place(int(row_of[number]))
 
     _refuse_infinite(flat, place_of)

@@ -55,9 +55,10 @@ Read = Callable[[int], bytes]
 
 
 def check_elements(file: BinaryIO, names: Collection[str]) -> None:
-    """Raise `ValueError` if a variable of those names has an element of an unknown type, or of more bytes than it has.
+    """Check the element headers of the variables `names` in a MATLAB 5 file, which SciPy trusts.
 
-    O(bytes) for packed variables, which are unpacked a block at a time; else O(variables).
+    Raises ValueError for an unknown element type, or one that claims more bytes than are left. Moves the file position.
+    O(bytes) for compressed variables, decompressed block by block; else O(variables).
     """
     file.seek(0, os.SEEK_END)
     size, place = file.tell(), FIRST
@@ -79,7 +80,11 @@ def check_elements(file: BinaryIO, names: Collection[str]) -> None:
 
 
 def _check_variable(read: Read, left: int, order: str, names: Collection[str]) -> None:
-    """Check the elements of one variable: flags, lengths of its sides, name, and then what it holds."""
+    """Check flags, shape, name and data elements of one variable of `left` bytes; ValueError if one is invalid.
+
+    `read` reads its bytes, `order` is "<" or ">". Variables that are not in `names`, or of other classes, are checked
+    no further.
+    """
     number, needed = 0, len(LEADING)
     while number < needed:
         if left < 8:
@@ -100,7 +105,10 @@ def _check_variable(read: Read, left: int, order: str, names: Collection[str]) -
 
 
 def _element(read: Read, left: int, order: str, is_kept: bool) -> tuple[int, bytes, int]:
-    """Return the type of the next element, its content if it is kept, and the bytes that it takes with its tag."""
+    """Read the next element and return (type, content, bytes taken with its tag); content is b"" unless `is_kept`.
+
+    `left` is the number of bytes the variable has left; ValueError if the element claims more.
+    """
     tag = read(8)
     kind, count = struct.unpack(f"{order}II", tag)
     if kind >> 16:  # a small element has its bytes in its tag
@@ -118,10 +126,10 @@ def _element(read: Read, left: int, order: str, is_kept: bool) -> tuple[int, byt
 
 
 def _plain_of_elements(file: BinaryIO, left: int) -> Read:
-    """Return a function that reads `count` bytes of an uncompressed variable; ValueError beyond its `left` bytes."""
+    """Return a function that reads the next `count` bytes of a variable of `left` bytes; ValueError beyond them."""
 
     def read(count: int) -> bytes:
-        """Read `count` bytes. ValueError if the variable has fewer left."""
+        """Return the next `count` bytes; ValueError if the variable has fewer left."""
         nonlocal left
         if count > left:
             raise ValueError(f"a variable ends {count - left:,} bytes before its elements")
@@ -132,13 +140,14 @@ def _plain_of_elements(file: BinaryIO, left: int) -> Read:
 
 
 def _unpacked(file: BinaryIO, left: int) -> Read:
-    """Return a function that reads `count` decompressed bytes of a variable stored in `left` bytes; ValueError at
-    the end.
+    """Return a function that reads the next `count` decompressed bytes of a variable stored in `left` bytes.
+
+    It decompresses block by block and raises ValueError beyond the end.
     """
     unpacker, ready = zlib.decompressobj(), b""
 
     def read(count: int) -> bytes:
-        """Return `count` decompressed bytes. ValueError if the variable ends before."""
+        """Return the next `count` decompressed bytes; ValueError if the variable ends before."""
         nonlocal left, ready
         parts, missing = [], count
         while missing:
@@ -173,21 +182,25 @@ class Variable(NamedTuple):
 
     @property
     def is_matrix(self) -> bool:
-        """Whether it is sparse, or an array of numbers with rows and columns."""
+        """Whether it is sparse, or a numeric array with more than one row and column."""
         return self.kind == "sparse" or (self.kind in NUMBERS and len(self.shape) == 2 and min(self.shape) > 1)
 
     @property
     def size(self) -> int:
-        """Rows * columns."""
+        """Number of elements."""
         return int(np.prod(self.shape, dtype=object))
 
     def __str__(self) -> str:
+        """Return name, shape and class, such as "X (10 x 3 double)"."""
         return f"{self.name} ({' x '.join(map(str, self.shape))} {self.kind})"
 
 
 @contextmanager
 def opened_matlab(path: str | os.PathLike) -> Iterator[BinaryIO]:
-    """The file, once it is known to be one of version 5; others and damaged ones are refused (`DataError`)."""
+    """Open a MATLAB 5 file for reading in a `with` block, with SciPy's reading warnings raised as errors.
+
+    Raises DataError for other versions and files, and for SciPy's reading errors within the block.
+    """
     if starts_with(path, HDF5) or starts_with(path, b"MATLAB 7.3"):
         advice = "In MATLAB: save('file.mat', '-v7') writes one that is read"
         raise DataError(f"{path} is a MATLAB file of version 7.3, which is HDF5. {advice}.")
@@ -203,7 +216,10 @@ def opened_matlab(path: str | os.PathLike) -> Iterator[BinaryIO]:
 
 
 def variables(file: BinaryIO) -> list[Variable]:
-    """Return all variables of the file; raises ValueError if one claims more bytes than the file has."""
+    """Return name, shape and class of all variables.
+
+    ValueError if one claims more bytes than the file or memory has.
+    """
     found = [Variable(name, tuple(map(int, shape)), kind) for name, shape, kind in scipy.io.whosmat(file)]
     size = os.fstat(file.fileno()).st_size
     for one in found:
@@ -215,7 +231,10 @@ def variables(file: BinaryIO) -> list[Variable]:
 
 
 def values(file: BinaryIO, names: Iterable[str]) -> dict[str, Any]:
-    """Return the values of the variables of those names: arrays of numbers, text [rows], or csc arrays of floats."""
+    """Return {name: value} of the variables `names`: numeric arrays, text [rows], or CSC arrays of float64.
+
+    Raises ValueError if an element is invalid, DataError for a variable of another class.
+    """
     names = list(names)
     check_elements(file, names)
     file.seek(0)
@@ -224,7 +243,10 @@ def values(file: BinaryIO, names: Iterable[str]) -> dict[str, Any]:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """Return a variable as a NumPy array or csc_array of float64; raise DataError for other types."""
+    """Return a variable as a NumPy array of numbers or text, or a CSC array.
+
+    DataError, with `name`, for other types.
+    """
     if scipy.sparse.issparse(value):
         data = value.data.astype(np.float64, copy=False) if value.dtype.kind in "biuf" else value.data
         return scipy.sparse.csc_array((data, value.indices, value.indptr), shape=value.shape)
@@ -252,16 +274,15 @@ def make(
     classes: Sequence[Any] | None = None,
     unseen: Any = None,
 ) -> Dataset:
-    """Return the samples in `variable` with the labels in `labels_variable`; what is guessed stands in `source`.
+    """Return the data set of a MATLAB 5 file: samples in `variable`, labels in `labels_variable`.
 
     Without a name the samples are the largest sparse matrix, else the largest matrix of numbers; labels are the
-    variable that is called so (y, gnd, label, ...) and has as many entries as the matrix has rows or columns, else the
-    only vector that has. `transposed` says that samples are columns, as in files of words x documents; None tells it
-    from the number of labels, and takes rows where both sides fit. `labels` is a file of labels, .npy or text, in place
-    of a variable. Labels are a vector of numbers, rows of text, or a matrix of 0 and 1: with one 1 a row its columns
-    are classes, counted from 0. `kind`, `positive`, `classes` and `unseen` are those of the data set npz. Refused
-    (`DataError`): version 7.3, names that there are not, variables of other classes, sides that do not fit. Memory
-    about twice the variables, as they are unpacked.
+    variable called y, gnd, label, ... that has as many entries as the matrix has rows or columns, else the only vector
+    that has. Guesses are stated in `source`. `transposed` says that samples are columns; None infers it from the number
+    of labels, rows first. `labels` is a file of labels, .npy or text, in place of a variable. Labels are a vector of
+    numbers, rows of text, or a matrix of 0 and 1: with one 1 a row its columns are classes, counted from 0. `kind`,
+    `positive`, `classes` and `unseen` are those of the data set npz. Raises DataError for version 7.3, unknown names,
+    variables of other classes, and shapes that do not fit. Memory is about twice the variables.
     """
     wanted = Wanted(kind, positive, classes, unseen)
     with reading(path, WHAT), opened_matlab(path) as file:
@@ -284,9 +305,10 @@ def make(
 def _with_other_labels(
     file: Any, x: Variable, labels: Any, transposed: bool | None, wanted: Wanted, path: str | os.PathLike
 ) -> Dataset:
-    """Return the data set of the variable `x` with labels from the file `labels`, or labels of 0 if that is None.
+    """Return the data set of the variable `x` with labels from the file `labels`, or all 0 if that is None.
 
-    `transposed` None transposes if the number of labels is that of the columns and not of the rows.
+    If `transposed` is None, columns are samples if the number of labels is that of the columns and not of the rows.
+    Raises DataError if labels do not fit.
     """
     matrix = _as_matrix(_values(file, {x.name}, path)[x.name])
     y, place = (None, str) if labels is None else read_label_file(labels)
@@ -300,7 +322,7 @@ def _with_other_labels(
 
 
 def _values(file: Any, names: set[str], path: str | os.PathLike) -> dict[str, Any]:
-    """Return the variables `names` by name; raise DataError if one is listed but missing."""
+    """Return {name: value} of the variables `names`; raise DataError if one is listed in the file but missing."""
     read = values(file, names)
     if missing := names - set(read):
         raise DataError(f"{path} lists the variable {missing.pop()} and does not hold it; the file is damaged.")
@@ -308,7 +330,7 @@ def _values(file: Any, names: set[str], path: str | os.PathLike) -> dict[str, An
 
 
 def _named(name: str, listed: list[Variable], path: str | os.PathLike) -> Variable:
-    """Return the variable of this name; raise DataError if it is absent or of a type that is not read."""
+    """Return the listed variable called `name`; raise DataError if it is absent or of a class that is not read."""
     found = next((one for one in listed if one.name == name), None)
     if found is None:
         raise DataError(f"{path} has no variable {name!r}; it has {_list_variables(listed)}.")
@@ -319,7 +341,10 @@ def _named(name: str, listed: list[Variable], path: str | os.PathLike) -> Variab
 
 
 def _largest(listed: list[Variable], path: str | os.PathLike) -> Variable:
-    """Return the matrix that is taken as X: the largest, sparse ones first; DataError if there is none or a tie."""
+    """Return the matrix to use as X: the largest, sparse ones before dense; DataError if there is none or a tie.
+
+    Matrices named like labels are only taken if there are no others.
+    """
     matrices = [one for one in listed if one.is_matrix]
     matrices = [matrix for matrix in matrices if matrix.name.casefold() not in LABEL_NAMES] or matrices
     matrices = [matrix for matrix in matrices if matrix.kind == "sparse"] or matrices
@@ -336,7 +361,10 @@ def _largest(listed: list[Variable], path: str | os.PathLike) -> Variable:
 
 
 def _labels_of(x: Variable, listed: list[Variable], path: str | os.PathLike) -> Variable:
-    """Return the variable that is taken as labels of x, by name or shape; raise an error if none fits."""
+    """Return the variable to use as labels of `x`, by its name, else as the only vector of fitting length.
+
+    Raises MissingLabelsError if none fits or several vectors do.
+    """
     fitting = [one for one in listed if one.name != x.name and one.kind in READ and _sides(one) & set(x.shape)]
     for name in LABEL_NAMES:
         if found := [one for one in fitting if one.name.casefold() == name]:
@@ -353,12 +381,12 @@ def _labels_of(x: Variable, listed: list[Variable], path: str | os.PathLike) -> 
 
 
 def _advice_of_cell(cell: Variable) -> str:
-    """Return what to type in MATLAB for the text in a cell array to be read."""
+    """Return the MATLAB line that makes a readable text array of a cell array, as a sentence for a message."""
     return f"In MATLAB: {cell.name} = char({cell.name}); before save makes text that is read of the cell array."
 
 
 def _sides(labels: Variable) -> set[int]:
-    """Return the numbers of rows that the labels may be for."""
+    """Return the set of sample counts that a label variable could have: its length, or both sides of a matrix."""
     if labels.kind == "char":  # a row of text counts as one
         return {labels.shape[0]}
     if len(labels.shape) != 2:
@@ -367,7 +395,10 @@ def _sides(labels: Variable) -> set[int]:
 
 
 def _turned(x: Variable, y: Variable, transposed: bool | None, path: str | os.PathLike) -> tuple[bool, bool]:
-    """Return whether the samples are the columns of `x`, and whether the labels are the columns of `y`."""
+    """Return (whether samples are the columns of `x`, whether labels run along the columns of `y`).
+
+    `transposed` fixes the first, None tries rows first. Raises DataError if the number of labels does not fit.
+    """
     for is_turned in (False, True) if transposed is None else (transposed,):
         rows = x.shape[1 if is_turned else 0]
         if rows in _sides(y):
@@ -378,7 +409,7 @@ def _turned(x: Variable, y: Variable, transposed: bool | None, path: str | os.Pa
 
 
 def _as_matrix(value: Any) -> Any:
-    """Return a variable as a sparse matrix; raise DataError unless it is a real 2-d array."""
+    """Return a sparse value as it is, and a real 2-d array as CSR float64; DataError for anything else."""
     if scipy.sparse.issparse(value):
         return value
     if value.ndim != 2 or value.dtype.kind not in "biuf":
@@ -387,7 +418,10 @@ def _as_matrix(value: Any) -> Any:
 
 
 def _as_labels(value: Any, turned: bool, kind: str | None) -> np.ndarray:
-    """Return a variable as labels, [rows] or [rows, columns], transposed if `turned`; DataError if complex."""
+    """Return a variable as labels, [rows] or [rows, columns], transposed if `turned`; DataError if complex.
+
+    One-hot columns become class indices if `kind` is None or "classes"; text is stripped.
+    """
     labels = _dense(value) if scipy.sparse.issparse(value) else value
     if labels.dtype.kind == "c":
         raise DataError("The labels are complex; they are real numbers or text.")
@@ -407,7 +441,7 @@ def _dense(labels: scipy.sparse.csc_array) -> np.ndarray:
 
 
 def _list_variables(listed: list[Variable]) -> str:
-    """Return the first 20 variables of a file as text for a message."""
+    """Return the first 20 variables as text, as "X (10 x 3 double), y (10 x 1 double)"; "none" without any."""
     return ", ".join(map(str, listed[:20])) or "none"
 
 
