@@ -43,7 +43,7 @@ class Description(NamedTuple):
 
     @property
     def task(self) -> str:
-        """Type of the labels or of the data, for which there is a usual model."""
+        """Task for which there is a usual model: "graph", "implicit", "fields", "binary", or the kind of the labels."""
         if self.has_graph:
             return "graph"
         for fact in ("implicit", "fields"):
@@ -71,9 +71,9 @@ def load(name: str, *, like: Dataset | None = None, cache: bool | str | Path = T
 
 
 def describe(name: str, **parameters: Any) -> Description:
-    """Return labels and facts of the data set of that name and parameters; of one in the cache no array is read.
+    """Return labels and facts of the data set `name` with these parameters; if it is cached, no array is read.
 
-    It is made, and kept in the cache, where it is not there. `DataError` as `load`.
+    Otherwise it is made, and cached if its source allows. Raises DataError as `load` does.
     """
     source = get(name)
     parameters = source.complete(parameters)
@@ -88,7 +88,11 @@ def describe(name: str, **parameters: Any) -> Description:
 
 
 def load_or_make(source: Source, parameters: dict[str, Any], where: Path | None = None) -> Dataset:
-    """Return the data set from the cache, else make and store it; a damaged entry is replaced with a warning."""
+    """Return the data set from the cache folder `where` (None: the usual one), else make and store it.
+
+    A damaged entry is replaced, with a warning; a folder that cannot be written gives a warning. Nothing is stored if a
+    file has changed meanwhile. Raises DataError as the source does.
+    """
     states = content.states_of(source.files(**parameters))
     entry = _known_entry(source, parameters, where, states)
     if entry is not None and entry.is_dir():
@@ -112,9 +116,9 @@ def load_or_make(source: Source, parameters: dict[str, Any], where: Path | None 
 
 
 def is_cached(name: str, **parameters: Any) -> bool:
-    """Return whether the data set of that name and parameters is in the cache folder, and its files unchanged.
+    """Return whether the data set `name` with these parameters is in the cache, and its files are unchanged.
 
-    `DataError` for unknown names and parameters, as `load`.
+    Raises DataError for unknown names and parameters.
     """
     source = get(name)
     entry = _known_entry(source, source.complete(parameters)) if source.is_cached else None
@@ -122,7 +126,10 @@ def is_cached(name: str, **parameters: Any) -> bool:
 
 
 def make_data_set(source: Source, parameters: dict[str, Any]) -> Dataset:
-    """Return the data set as its source makes it; an error from a file that changed meanwhile says so."""
+    """Return the data set that the source makes with complete `parameters`.
+
+    Raises DataError as the source does; one caused by a file that changed meanwhile says so.
+    """
     states = content.states_of(source.files(**parameters))
     try:
         return source.make(**parameters)
@@ -135,9 +142,10 @@ def make_data_set(source: Source, parameters: dict[str, Any]) -> Dataset:
 def _known_entry(
     source: Source, parameters: dict[str, Any], where: Path | None = None, states: content.States | None = None
 ) -> Path | None:
-    """Return the folder of a cached data set, whether it exists or not; None if the content of its files is unknown.
+    """Return the cache folder of a data set, whether it exists or not.
 
-    `states` are those of its files if they were looked at.
+    None if the content hash of its files is unknown. `states` are the states of its files if they are known already;
+    `where` is the cache folder, None for the usual one.
     """
     if states is None:
         states = content.states_of(source.files(**parameters))
@@ -146,12 +154,15 @@ def _known_entry(
 
 
 def _entry(source: Source, parameters: dict[str, Any], stored: str, where: Path | None) -> Path:
-    """Return the folder of a cached data set, whether it exists or not."""
+    """Return the cache folder of a data set, existing or not; `stored` is the content hash of its files."""
     return cache_folder(where) / f"{source.name}-{_key(source, parameters, stored)}"
 
 
 def clear(where: str | Path | None = None) -> int:
-    """Delete all entries of the cache, and nothing else; gives the bytes that were freed."""
+    """Delete all cached data sets, file parts and content hashes in the cache folder, nothing else.
+
+    Return the bytes freed.
+    """
     freed = 0
     for meta in cache_folder(where).glob(f"*/{META}"):
         freed += sum(file.stat().st_size for file in meta.parent.iterdir())
@@ -166,7 +177,7 @@ def clear(where: str | Path | None = None) -> int:
 
 
 def _key(source: Source, parameters: dict[str, Any], stored: str) -> str:
-    """Return the hash, 16 hex digits, of source, parameters, files, code and NumPy's version."""
+    """Return 16 hexadecimal digits that identify source, parameters, file contents, code and NumPy version."""
     settings = json.dumps(parameters, sort_keys=True, default=str)
     parts = (source.name, settings, stored, source.fingerprint(**parameters), _code(), np.__version__)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
@@ -174,7 +185,7 @@ def _key(source: Source, parameters: dict[str, Any], stored: str) -> str:
 
 @functools.cache
 def _code() -> str:
-    """Return the hash of every file of this package: a change to any of them may change what is made."""
+    """Return the SHA-256 of all Python files of this package, since a change may change what is made; cached."""
     digest = hashlib.sha256()
     for file in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(file.read_bytes())
@@ -182,7 +193,7 @@ def _code() -> str:
 
 
 def _arrays(dataset: Dataset) -> dict[str, np.ndarray]:
-    """Return the arrays of a data set by name, as they are stored."""
+    """Return the arrays of a data set by the names under which they are stored."""
     x = dataset.x
     arrays = {"indptr": x.indptr, "indices": x.indices, "data": x.data, "y": dataset.y}
     if dataset.groups is not None:
@@ -193,7 +204,10 @@ def _arrays(dataset: Dataset) -> dict[str, np.ndarray]:
 
 
 def _write(entry: Path, dataset: Dataset) -> None:
-    """Write a data set to a cache folder: first next to it, then by a rename, so that readers never see half of it."""
+    """Write a data set to the cache folder `entry`, atomically: to a temporary folder that is renamed.
+
+    An entry that another process wrote first is kept. Raises OSError if it cannot be written.
+    """
     entry.parent.mkdir(parents=True, exist_ok=True)
     beside = Path(tempfile.mkdtemp(prefix=f".{entry.name}-", dir=entry.parent))
     try:
@@ -217,7 +231,10 @@ def _write(entry: Path, dataset: Dataset) -> None:
 
 
 def _read(entry: Path) -> Dataset:
-    """Load a data set from a cache folder; raise ValueError if an array's checksum differs."""
+    """Load a data set from a cache folder, arrays memory-mapped copy-on-write; ValueError if a checksum differs.
+
+    OSError, KeyError or TypeError are raised for missing or damaged files.
+    """
     meta = json.loads((entry / META).read_text(encoding="utf-8"))
     arrays: dict[str, Any] = {}
     for name, written_sum in meta.pop("sums").items():
@@ -233,7 +250,7 @@ def _read(entry: Path) -> Dataset:
 
 
 def _labels(stored: Mapping[str, Any]) -> Labels:
-    """Return the labels that a cache entry describes."""
+    """Return the `Labels` that a cache entry describes, lists turned into tuples."""
     values: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()
     }
@@ -241,5 +258,5 @@ def _labels(stored: Mapping[str, Any]) -> Labels:
 
 
 def _sum(array: np.ndarray) -> int:
-    """Return the CRC-32 check sum of the array's bytes in C order."""
+    """Return the CRC-32 checksum of an array's bytes in C order; 0 if it is empty."""
     return zlib.crc32(np.ascontiguousarray(array).data.cast("B") if array.size else b"")

@@ -27,9 +27,9 @@ NAME = "sparse-workbench"
 
 
 def cache_folder(given: str | Path | None = None) -> Path:
-    """Return the folder of made data sets.
+    """Return the cache folder: `given`, else that in WORKBENCH_CACHE, else one in the user's cache folder.
 
-    The one given, else that in WORKBENCH_CACHE, else the user's cache folder.
+    Not created.
     """
     if chosen := given or os.environ.get(VARIABLE):
         return Path(chosen).expanduser()
@@ -69,7 +69,10 @@ _hashes: dict[tuple[str, State], str] = {}
 
 
 def states_of(paths: Paths) -> States:
-    """Return the state of each file, in the order given; None among the paths stands for no file."""
+    """Return {real path: state} of the files in order, None for a file that cannot be read.
+
+    None among `paths` is skipped.
+    """
     return {os.path.realpath(path): _state(path) for path in paths if path is not None}
 
 
@@ -87,12 +90,16 @@ def _state_of(status: os.stat_result) -> State:
 
 
 def first_changed_file(before: States, after: States) -> str:
-    """Return the full name of the first file whose state differs or that only one state has; "" if none."""
+    """Return the real path of the first file whose state differs between both, or that only one has; "" if none."""
     return next((name for name in {**before, **after} if before.get(name) != after.get(name)), "")
 
 
 def stored_hash(states: States, where: str | Path | None = None) -> str | None:
-    """Return the stored content hash of files in these states, without reading them; None if unknown."""
+    """Return the known content hash of files in these states, without reading them; None if unknown.
+
+    Returns "" if a file is missing or neither file nor folder. It is looked up in memory and in the cache folder
+    `where`.
+    """
     if not _are_readable(states):
         return ""
     if len(states) == 1 and (stored := _of_memory(*next(iter(states.items())))):
@@ -104,7 +111,10 @@ def stored_hash(states: States, where: str | Path | None = None) -> str | None:
 
 
 def _of_note(states: States, where: str | Path | None) -> str | None:
-    """Return the content hash that the cache folder stores for files in these states, or None."""
+    """Return the content hash that the cache folder `where` stores for files in these states.
+
+    None if none or damaged.
+    """
     try:
         note = json.loads(_note(states, where).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):  # none, or damaged: the file is hashed, and the note is replaced
@@ -115,12 +125,11 @@ def _of_note(states: States, where: str | Path | None) -> str | None:
 
 
 def hash_of(paths: Paths, where: str | Path | None = None) -> str:
-    """Return the hash of the content of the files, 32 hexadecimal digits; "" if there is no file, or one cannot be
-    read.
+    """Return the hash of the content of the files, 32 hexadecimal digits; "" if there is no file or one is unreadable.
 
-    The hash of a single file is that of `b2sum --length 128`. The hash of several depends on their order and on their
-    names below the first one, if that is a folder. Reads the files unless their hash is stored. A file that is written
-    meanwhile is refused (`DataError`).
+    For a single file it is that of `b2sum --length 128`; for several it depends on their order and on their names below
+    the first one, if that is a folder. Files are read unless their hash is stored in memory or in the cache folder
+    `where`, which is updated. Raises DataError if a file changes meanwhile.
     """
     states = states_of(paths)
     if (stored := stored_hash(states, where)) is not None:
@@ -139,18 +148,18 @@ def hash_of(paths: Paths, where: str | Path | None = None) -> str:
 
 
 def is_quick(states: States) -> bool:
-    """Return whether the files are hashed in less time than a user notices."""
+    """Return whether the files are small enough (16 MiB in total) to be hashed unnoticed."""
     return sum(state.size for state in states.values() if state is not None) <= BYTES_QUICK
 
 
 def _are_readable(states: States) -> bool:
-    """Return whether all files exist and are regular files or folders: a pipe would be read forever."""
+    """Return whether there are files, and all exist and are regular files or folders (not pipes)."""
     kinds = {0 if state is None else state.kind for state in states.values()}
     return bool(kinds) and kinds <= {stat.S_IFREG, stat.S_IFDIR}
 
 
 def _hash(name: str) -> str:
-    """Return the hex digest of a file's content, read in blocks."""
+    """Return the BLAKE2b hash of a file's content, 32 hexadecimal digits; OSError if it cannot be read."""
     with HashedFile(name) as file:
         buffer = memoryview(bytearray(1 << 18))
         while file.hash is None and file.readinto(buffer):
@@ -159,7 +168,7 @@ def _hash(name: str) -> str:
 
 
 def _combined(hashes: Mapping[str, str], first: str) -> str:
-    """Return one digest of several files: their paths below `first` and their digests."""
+    """Return one hash of several files from {path: hash}, their names below the folder `first` included."""
     digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
     for name, content in hashes.items():
         below = name.removeprefix(first) if name.startswith(os.path.join(first, "")) else ""
@@ -174,7 +183,10 @@ _watch: Watch | None = None
 
 @contextlib.contextmanager
 def watching(watch: Watch) -> Iterator[None]:
-    """Call `watch` after each read of a data file within the block, in the thread that reads."""
+    """Call `watch(path, bytes read, size)` after each read of a data file in the `with` block, in that thread.
+
+    It is global to the process; the watch before is restored at the end.
+    """
     global _watch
     before, _watch = _watch, watch
     try:
@@ -188,6 +200,7 @@ class HashedFile(io.FileIO):
     """A file that is hashed as it is read from beginning to end, in any steps; `hash` is None before its last byte."""
 
     def __init__(self, path: str | os.PathLike) -> None:
+        """Open the file for reading, and look up its hash by its state; start hashing if it is unknown."""
         super().__init__(os.fspath(path), "rb")
         self._full_name = os.path.realpath(path)
         self._state = _state_of(os.fstat(self.fileno()))
@@ -195,7 +208,7 @@ class HashedFile(io.FileIO):
         self.digest, self._bytes_hashed = hashlib.blake2b(digest_size=DIGEST_BYTES), 0
 
     def readinto(self, buffer: Any) -> int:
-        """Read into the buffer, and hash what follows the bytes hashed before."""
+        """Fill `buffer` from the file, hash the new bytes, call the watch if set, and return the number of bytes."""
         start = self.tell() if self.hash is None else 0
         count = super().readinto(buffer) or 0
         self._add(start, memoryview(buffer).cast("B")[:count])
@@ -204,14 +217,17 @@ class HashedFile(io.FileIO):
         return count
 
     def readall(self) -> bytes:
-        """Read the rest of the file, and hash it."""
+        """Return the rest of the file and hash it."""
         start = self.tell() if self.hash is None else 0
         rest = super().readall() or b""
         self._add(start, memoryview(rest))
         return rest
 
     def _add(self, start: int, block: memoryview) -> None:
-        """Update the digest by a block read at `start`; after the last byte of an unchanged file, set `hash`."""
+        """Hash the part of a block, read at byte `start`, that follows the bytes hashed so far; gaps are not hashed.
+
+        After the last byte of an unchanged file, `hash` is set and remembered.
+        """
         if self.hash is not None or start > self._bytes_hashed:
             return
         fresh = block[self._bytes_hashed - start :]
@@ -223,35 +239,36 @@ class HashedFile(io.FileIO):
 
 
 def _of_memory(name: str, state: State | None) -> str | None:
-    """Return the digest of a file in this state, if this process has computed it before."""
+    """Return the hash that this process computed for a file in this state; None if none or `state` is None."""
     return _hashes.get((name, state)) if state is not None else None
 
 
 def _remember(name: str, state: State | None, content: str) -> None:
-    """Keep the digest of a file in this process, unless it was written within the last moments."""
+    """Keep the hash of a file in this process, unless the file was changed within the last 0.1 s or `state` is None."""
     if state is not None and _is_settled(state):
         _hashes[name, state] = content
 
 
 def _is_settled(state: State) -> bool:
-    """Return whether a file was last changed long enough ago for its time stamps to identify its content."""
+    """Return whether a file was last changed over 0.1 s ago, so that its time stamps identify its content."""
     return time.time() - max(state.mtime_ns, state.ctime_ns) / 1e9 > SECONDS_SETTLED
 
 
 def _text(states: States) -> str:
-    """Return a digest of the paths and states of files."""
+    """Return a hash, 32 hexadecimal digits, of paths and states of files."""
     return hashlib.blake2b(repr(list(states.items())).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
 
 
 def _note(states: States, where: str | Path | None) -> Path:
-    """Return the path of the JSON file that stores the digest for these paths."""
+    """Return the path of the JSON file below the cache folder `where` that stores the hash for these paths."""
     names = hashlib.blake2b("\0".join(states).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
     return cache_folder(where) / NOTES / f"{names}.json"
 
 
 def _store(states: States, content: str, where: str | Path | None) -> None:
-    """Write the digest of these file states to disk, atomically; nothing if a file was written within the last
-    moments.
+    """Write the hash of files in these states to the cache folder `where`, atomically.
+
+    Does nothing if a file was changed within the last 0.1 s; a folder that cannot be written is ignored.
     """
     if not all(_is_settled(state) for state in states.values() if state is not None):
         return

@@ -66,6 +66,7 @@ class Source:
     is_cached: bool = True
 
     def __post_init__(self) -> None:
+        """Wrap `make`, `blocks` and `files` of a file reader so that they take the parameters `label` and `labels`."""
         _add_label_parameters(self)
 
     @property
@@ -74,9 +75,9 @@ class Source:
         return {name: entry.default for name, entry in inspect.signature(self.make).parameters.items()}
 
     def complete(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return all parameters, the missing ones with their defaults.
+        """Return `given` with defaults for the missing parameters of the source.
 
-        Unknown and missing names are refused (`DataError`).
+        Raises DataError for unknown names, missing required ones, and a required path that is no path.
         """
         self.refuse_unknown(given)
         known = self.parameters
@@ -88,7 +89,7 @@ class Source:
         return complete
 
     def _refuse_no_path(self, given: dict[str, Any]) -> None:
-        """`DataError` for a value of a required path or file of labels that is no path."""
+        """Raise DataError if the value of a required `path` or `labels` parameter is neither str nor path."""
         for name in MEANT:
             is_required = self.parameters.get(name) is inspect.Parameter.empty
             if is_required and not isinstance(given[name], str | os.PathLike):
@@ -96,7 +97,7 @@ class Source:
                 raise DataError(f"{self.name}: {name} is {given[name]!r:.80}; expected {what}.")
 
     def refuse_unknown(self, given: Iterable[str]) -> None:
-        """Raise DataError for an unknown parameter name, listing the known ones."""
+        """Raise DataError, listing the known and the nearest name, for the first of `given` that is not a parameter."""
         known = self.parameters
         if unknown := [name for name in given if name not in known]:
             near = nearest(unknown[0], known)
@@ -110,7 +111,11 @@ LABEL_NAMES = ("labels_variable", "label_column", "column")
 
 
 def _add_label_parameters(source: Source) -> None:
-    """Give a source that reads a file the parameters `label` and `labels`, where it has not these itself."""
+    """Add the parameters `label` and `labels` to a source that reads files, in place, where it lacks them.
+
+    `label` becomes another name of the parameter that names the labels in the file; `labels` is a separate file of
+    labels.
+    """
     known = source.parameters
     if "path" not in known or "kind" not in known:
         return
@@ -121,7 +126,10 @@ def _add_label_parameters(source: Source) -> None:
     make, blocks, files = source.make, source.blocks, source.files
 
     def renamed(given: dict[str, Any]) -> dict[str, Any]:
-        """Return the parameters with `label` under the name that the source has for it."""
+        """Return the parameters with `label` under the source's own name for it.
+
+        DataError if both are given and differ.
+        """
         label = given.pop("label", None) if "label" in added else None
         if label is None or place is None:
             return given
@@ -130,12 +138,12 @@ def _add_label_parameters(source: Source) -> None:
         return given | {place: label}
 
     def made(*args: Any, **given: Any) -> Dataset:
-        """Return the source's dataset, its labels taken from the file `labels` if that is given."""
+        """Return the data set of the source, with labels from the file `labels` if that is given."""
         labels, given = _taken(given, "labels" in added), renamed(given)
         return make(*args, **given) if labels is None else _labelled(make, args, given, labels)
 
     def made_in_blocks(*args: Any, **given: Any) -> RowBlocks:
-        """Return the source's blocks of rows, their labels taken from the file `labels` if that is given."""
+        """Return the rows of the source in blocks; with a file `labels` all are read at once, as one block."""
         labels, given = _taken(given, "labels" in added), renamed(given)
         if labels is None and blocks is not None:
             return blocks(*args, **given)
@@ -144,7 +152,7 @@ def _add_label_parameters(source: Source) -> None:
         return RowBlocks(iter([block]), read.name, read.source, read.licence, read.features, read.labels, read.facts)
 
     def files_read(*args: Any, **given: Any) -> Paths:
-        """Return the paths that the source reads, with the file `labels` if that is given."""
+        """Return the paths that the source reads, and that of the file `labels` (None if not given)."""
         labels, given = _taken(given, "labels" in added), renamed(given)
         return (*files(*args, **given), labels)
 
@@ -163,7 +171,11 @@ def _taken(given: dict[str, Any], is_added: bool) -> Any:
 
 
 def _labelled(make: Callable[..., Dataset], args: tuple, given: dict[str, Any], labels: Any) -> Dataset:
-    """Read by `make`, with the labels of the file `labels` (`DataError`)."""
+    """Return the data set made by `make` without labels, with those in the file `labels` instead.
+
+    The label parameters (kind, positive, classes, unseen) are removed from `given` in place. Raises DataError if the
+    file has another number of labels than the data rows, or invalid ones.
+    """
     names = ("kind", "positive", "classes", "unseen")
     wanted = Wanted(**{name: given.pop(name, None) for name in names})
     made = make(*args, **given, kind=NONE)
@@ -182,9 +194,9 @@ register, names, get, unavailable = _sources.register, _sources.names, _sources.
 
 
 def of_source(source: Source, text: str | None) -> dict[str, Any]:
-    """Return the options for that source.
+    """Return reader options parsed from text such as "hashed=65536, label=y"; {} for None or "".
 
-    Names that it has no parameter of are refused with those it has (`DataError`).
+    Raises DataError for text that cannot be parsed, or names that are no parameters of the source.
     """
     try:
         options = option_text.parsed(text or "", "reading", "hashed=65536")
@@ -195,16 +207,19 @@ def of_source(source: Source, text: str | None) -> dict[str, Any]:
 
 
 def guess_reader_options(path: str | os.PathLike, text: str = "") -> tuple[str, str, str]:
-    """Return (data set that reads the file or folder, its options as text, the reason); raises DataError.
+    """Return (data source that reads the file or folder, its options as text, the reason).
 
-    Options in `text` take precedence over guessed ones.
+    Options in `text`, such as "hashed=65536", take precedence over guessed ones. Raises DataError if no source reads
+    the file, or an option is unknown.
     """
     dataset, options, why = guess(path)
     return dataset, option_text.written({**options, **of_source(get(dataset), text)}), why
 
 
 def with_label(reading: str, label: str) -> str:
-    """Return the parameters of a reader with the name of the labels; DataError if they name another one already.
+    """Return reader options as text with `label=` added; unchanged if `label` is "".
+
+    Raises DataError if they name another label already.
 
     >>> with_label("hashed=65536", "clicked")
     'hashed=65536, label=clicked'
@@ -221,7 +236,7 @@ def with_label(reading: str, label: str) -> str:
 
 
 def label_of(reading: str) -> str:
-    """Return the name of the labels in the parameters of a reader; "" if they have none, or cannot be read yet.
+    """Return the value of `label=` in reader options as text; "" if they have none or cannot be parsed.
 
     >>> label_of("label=clicked, hashed=65536")
     'clicked'
@@ -234,7 +249,9 @@ def label_of(reading: str) -> str:
 
 
 def replace_label(reading: str, label: str) -> str:
-    """Return the parameters of a reader with another name of the labels, or none if `label` is empty (`DataError`).
+    """Return reader options as text with `label=` replaced by `label`, or removed if that is empty.
+
+    Raises DataError if they cannot be parsed.
 
     >>> replace_label("hashed=65536, label=clicked", "")
     'hashed=65536'
@@ -251,7 +268,11 @@ def replace_label(reading: str, label: str) -> str:
 
 
 def parameters_like(source: Source, like: Dataset, given: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters of the source that read a file as `like` was read; those given stay as they are."""
+    """Return the parameters with which `source` reads a file into the features, kind and classes of `like`.
+
+    Those in `given` take precedence. Raises DataError if the source does not read files, or `like` has renumbered
+    columns.
+    """
     known = source.parameters
     if "classes" not in known or "path" not in known:
         raise DataError(f"{source.name} is not read from a file; leave like= out.")
@@ -273,7 +294,10 @@ def _original_classes(like: Dataset) -> tuple[str, ...]:
 
 
 def merge_classes_like(dataset: Dataset, like: Dataset) -> Dataset:
-    """Merge classes as in `like` in what was read with its parameters; another number of features is refused."""
+    """Return `dataset` with the label meaning of `like`, by whose parameters it was read, classes merged alike.
+
+    It is unchanged if the caller named other classes. Raises DataError if the numbers of features differ.
+    """
     if dataset.features != like.features:
         widths = f"{dataset.source} has {dataset.features} features and {like.source} {like.features}"
         raise DataError(f"{widths}; a file read like another has as many.")

@@ -24,7 +24,10 @@ ADVICE_LABELS = f'Type --label NAME for a column of it, {_OF_FILE} (in Python la
 
 
 def import_optional(package: str, extra: str, what: str) -> Any:
-    """Return the package; `DataError` with the line that installs it where it is not there. `what` is what needs it."""
+    """Import and return `package`; DataError with the install command of `extra` if it is missing.
+
+    `what` begins the message: "`what` needs `package`".
+    """
     try:
         return importlib.import_module(package)
     except ImportError as error:

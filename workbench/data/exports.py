@@ -39,11 +39,11 @@ register, names, get = _exports.register, _exports.names, _exports.get
 
 
 def export(dataset: Dataset | str | os.PathLike, path: str | os.PathLike, to: str) -> None:
-    """Write a data set, or a folder of shards, as the kind of file `to`, such as svmlight, for other programs.
+    """Write a data set, or a folder of shards, as a new file of the kind `to`, such as "svmlight", for other programs.
 
     Stored rows are read block by block where the kind allows. Labels that are classes are written by name where the
-    file can hold text. Refused (`DataError`): an unknown kind, with those there are; a package that is not installed,
-    with the line that installs it; a file that exists; a disk that is full.
+    file can hold text. Files are written under a temporary name and renamed at the end. Raises DataError for an unknown
+    kind, a package that is not installed (with the install command), a file that exists, or a disk that is full.
     """
     kind, path = get(to), Path(path)
     if kind.package:
@@ -64,18 +64,18 @@ def export(dataset: Dataset | str | os.PathLike, path: str | os.PathLike, to: st
 
 
 def blocks(dataset: Dataset) -> Iterator[RowBlock]:
-    """Yield the rows, block by block."""
+    """Yield the rows of a data set in order, block by block; DataError if it has a graph."""
     for block in blocks_of(dataset).blocks:
         yield RowBlock(*block)
 
 
 def in_memory(dataset: Dataset) -> Any:
-    """Return the matrix, csr, read whole where it is stored."""
+    """Return the matrix of a data set as CSR in memory; stored rows are read whole."""
     return dataset.x.read(0, dataset.rows) if isinstance(dataset.x, StoredRows) else dataset.x
 
 
 def label_names(dataset: Dataset, y: np.ndarray) -> np.ndarray:
-    """Return labels as text or numbers: of one class a row its name [rows], else `y` itself."""
+    """Return the class name of each label, str [rows], if there is one class a row, else `y` itself."""
     return np.array(dataset.classes)[y] if dataset.kind == "classes" else y
 
 
@@ -83,8 +83,11 @@ def label_names(dataset: Dataset, y: np.ndarray) -> np.ndarray:
 
 
 def write_svmlight(dataset: Dataset, path: Path) -> None:
-    """One line a row: a number, the number that a class is named by, or of other classes their place; of several
-    classes the places with commas between them. Several numbers a row are refused (`DataError`)."""
+    """Write svmlight text to `path`, columns counted from 0, one row per line.
+
+    The label is the number, the number that a class name stands for, or the class index; several class indices are
+    joined by commas. Raises DataError for several numbers a row.
+    """
     if dataset.kind == "numbers" and dataset.y.ndim == 2:
         raise DataError(
             f"{dataset.name} has {dataset.y.shape[1]} numbers a row, and a line of svmlight text one label."
@@ -97,12 +100,12 @@ def write_svmlight(dataset: Dataset, path: Path) -> None:
 
 
 def _svmlight_texts(label: np.ndarray) -> list[str]:
-    """Return the label of a row as text: [number], or the indices of the classes that a multilabel row has."""
+    """Return the parts of a row's label as text: [number], or the indices of the classes that a multilabel row has."""
     return [str(place) for place in np.flatnonzero(label)] if np.ndim(label) else [f"{label:.17g}"]
 
 
 def _svmlight_lines(block: RowBlock, labels: list[str]) -> list[str]:
-    """Return the rows of a block as svmlight lines, each with its label and a line break."""
+    """Return the rows of a block as svmlight lines "label column:value ...", each with a line end."""
     x, starts = block.x, block.x.indptr.tolist()
     entries = [f" {column}:{value:.9g}" for column, value in zip(x.indices.tolist(), x.data.tolist(), strict=True)]
     return [
@@ -118,7 +121,10 @@ register(Export("svmlight", write_svmlight, "text, a line a row: label column:va
 
 
 def write_npz(dataset: Dataset, path: Path) -> None:
-    """The matrix in `path`, and the labels, names of classes, in a file of that name with .labels.npy behind it."""
+    """Write the matrix to `path` as `scipy.sparse.save_npz` does, uncompressed, and labels to `path`.labels.npy.
+
+    Classes are written by name. Stored rows are read whole.
+    """
     with path.open("wb") as file:
         scipy.sparse.save_npz(file, in_memory(dataset), compressed=False)
     with path.with_name(f"{path.name}.labels.npy").open("wb") as file:
@@ -132,7 +138,10 @@ register(Export("npz", write_npz, "SciPy's archive of a matrix, and labels next 
 
 
 def write_matrix_market(dataset: Dataset, path: Path) -> None:
-    """The matrix in `path`, and the labels, names of classes, in a file of that name with .labels.npy behind it."""
+    """Write the matrix to `path` as Matrix Market coordinate text, indices from 1, and labels to `path`.labels.npy.
+
+    Classes are written by name.
+    """
     before = 1
     with path.open("w", encoding="ascii") as file:
         file.write(
@@ -154,7 +163,11 @@ register(Export("matrix_market", write_matrix_market, "coordinate text, and labe
 
 
 def write_parquet(dataset: Dataset, path: Path) -> None:
-    """A row group for each block; the number of features is in the schema's metadata, under `sparse-workbench`."""
+    """Write Parquet with a row per row: lists `indices` and `values`, `label`, and `group` if there are any.
+
+    A row group is a block. Features, kind and classes are JSON in the schema metadata, under `sparse-workbench`. Needs
+    pyarrow.
+    """
     import pyarrow.parquet
 
     about = {"features": dataset.features, "kind": dataset.kind, "classes": dataset.classes}
@@ -170,7 +183,7 @@ def write_parquet(dataset: Dataset, path: Path) -> None:
 
 
 def _table(dataset: Dataset, block: RowBlock) -> Any:
-    """Return a pyarrow table of a block: lists of indices and values, label, and group if rows have groups."""
+    """Return a pyarrow table of a block: lists of indices and values, label (by name), and group if any."""
     import pyarrow as pa
 
     starts = pa.array((block.x.indptr - block.x.indptr[0]).astype(np.int64))
@@ -185,7 +198,7 @@ def _table(dataset: Dataset, block: RowBlock) -> Any:
 
 
 def _labels_of_arrow(labels: np.ndarray) -> Any:
-    """Return labels [rows] or [rows, columns] as a pyarrow array, of fixed-size lists if 2-d."""
+    """Return labels [rows] or [rows, columns] as a pyarrow array; 2-d ones as fixed-size lists."""
     import pyarrow as pa
 
     if labels.ndim == 1:
@@ -200,7 +213,10 @@ register(Export("parquet", write_parquet, "columns indices, values (lists), labe
 
 
 def write_binsparse(dataset: Dataset, path: Path) -> None:
-    """CSR in pointers_to_1, indices_1 and values, written block by block; `labels` and `groups` are an extension."""
+    """Write a binsparse 0.1 CSR matrix in HDF5 to `path`, block by block, with `labels` and `groups` as extra arrays.
+
+    Needs h5py.
+    """
     import h5py
 
     rows, nnz = dataset.rows, dataset.x.nnz
@@ -225,7 +241,7 @@ def write_binsparse(dataset: Dataset, path: Path) -> None:
 
 
 def _parts(rows: Iterator[RowBlock]) -> Iterator[tuple[str, int, Any]]:
-    """Yield (name of the array, offset in it, values) for each part of each block of rows."""
+    """Yield (array name, offset in it, values) of the CSR arrays of each block, to be written to whole arrays."""
     row = entry = 0
     yield "pointers_to_1", 0, np.zeros(1, np.int64)
     for block in rows:
@@ -243,7 +259,10 @@ register(Export("binsparse", write_binsparse, "HDF5 with a JSON descriptor, and 
 
 
 def write_anndata(dataset: Dataset, path: Path) -> None:
-    """X whole, `obs["label"]` (names of classes), or `obsm["labels"]` where a row has several, and `obs["group"]`."""
+    """Write an .h5ad file: X whole, labels in obs["label"] or obsm["labels"], groups in obs["group"].
+
+    Classes are categories by name. Needs anndata and pandas.
+    """
     import anndata
     import pandas as pd
 
@@ -263,7 +282,7 @@ def write_anndata(dataset: Dataset, path: Path) -> None:
 
 
 def _named(count: int) -> Any:
-    """Return numbers as text, of Python's own type: AnnData knows no other."""
+    """Return a pandas index "0", "1", ... of `count` Python strings, as AnnData requires."""
     import pandas as pd
 
     return pd.Index([str(number) for number in range(count)], dtype=object)

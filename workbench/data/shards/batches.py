@@ -53,6 +53,10 @@ class StoredBatches(Feed):
     """Memory of batches that are made dense."""
 
     def __post_init__(self) -> None:
+        """Validate the settings and set up buffers for dense batches.
+
+        DataError for rows, lengths or settings that do not fit.
+        """
         check_last(self.last, self.rows)
         object.__setattr__(self, "total", self.x.shape[0])
         buffers = None if self.dense is None else Buffers(self.x.shape[1], self.dense)
@@ -67,36 +71,42 @@ class StoredBatches(Feed):
             raise DataError(f"rows={self.rows} with last='discard' leaves no batch of {self.total} rows; use 'keep'.")
 
     def __len__(self) -> int:
-        """Return the batches in the first epoch; with `roll_over` others have one more or less, which `count` tells."""
+        """Return the number of batches of the first epoch; with "roll_over" others may have one more or less."""
         return self.count(0)
 
     def count(self, number: int = 0) -> int:
-        """Return the batches of that epoch."""
+        """Return the number of batches of epoch `number`."""
         if self.last == "roll_over":
             return (number + 1) * self.total // self.rows - number * self.total // self.rows
         return self.total // self.rows if self.last == "discard" else -(-self.total // self.rows)
 
     def settings(self) -> dict[str, int | str | bool]:
-        """Return the settings that the rows of a batch depend on."""
+        """Return the settings that decide a batch's rows: total, rows, last, shuffle, seed and buffer_rows."""
         shared: dict[str, int | str | bool] = {"total": self.total, "rows": self.rows, "last": self.last}
         shared["shuffle"] = self.shuffle
         return shared | ({"seed": self.seed, "buffer_rows": self.buffer_rows} if self.shuffle else {})
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory: targets, the buffer of mean rows, as it is filled, and batches that are made dense."""
+        """Estimated memory in bytes: targets, a buffer of mean rows while it is filled, and dense batches."""
         held = min(self.buffer_rows, self.total) if self.shuffle else min(self.rows, self.total)
         made = self.buffers.nbytes if self.buffers else 0
         return (0 if self.y is None else self.y.nbytes) + buffer_bytes(self.x, held) + made
 
     def epoch(self, number: int = 0, first: int = 0) -> Iterator[Batch]:
-        """Yield the batches of that epoch, one by one, from batch `first` on; what is before is not read."""
+        """Yield the batches of epoch `number` from batch `first` on, both counted from 0; rows before are not read.
+
+        Raises DataError if files are missing, changed in size, or damaged.
+        """
         check_position(number, first)
         self.x.check_unchanged()
         yield from self._rolling(number, first) if self.last == "roll_over" else self._one_pass(number, first)
 
     def _one_pass(self, number: int, first: int) -> Iterator[Batch]:
-        """Yield the batches of epoch `number` from batch `first` on; the last is cut or padded."""
+        """Yield the batches of epoch `number` from batch `first` on.
+
+        The last is short, dropped or padded, by `last`.
+        """
         rows = _Rows(self._stretches(number, first * self.rows), self.x)
         for at in range(first, self.count(number)):
             real = min(self.rows, self.total - at * self.rows)
@@ -107,7 +117,10 @@ class StoredBatches(Feed):
             yield self._batch(parts, pad)
 
     def _rolling(self, number: int, first: int) -> Iterator[Batch]:
-        """Yield the batches of epoch `number` from batch `first` on; the last takes rows of the next epoch."""
+        """Yield the batches of epoch `number` from batch `first` on.
+
+        Rows that fill no batch are left to the next epoch.
+        """
         begin = (number * self.total // self.rows + first) * self.rows
         epoch, within = divmod(begin, self.total)
         later = itertools.chain.from_iterable(self._stretches(one, 0) for one in itertools.count(epoch + 1))
@@ -118,7 +131,10 @@ class StoredBatches(Feed):
             begin += self.rows
 
     def _stretches(self, number: int, first: int) -> Iterator[_Stretch]:
-        """Yield the rows of an epoch in its order, less the first ones."""
+        """Yield the rows of epoch `number` in order as chunks, without the `first` ones.
+
+        Shuffled chunks are read whole.
+        """
         if not self.shuffle:
             for start in range(first, self.total, self.rows):
                 yield _Stretch(np.arange(start, min(start + self.rows, self.total)))
@@ -130,7 +146,7 @@ class StoredBatches(Feed):
             del held
 
     def _batch(self, parts: list[tuple[np.ndarray, Any]], pad: int, rolled: int = 0) -> Batch:
-        """Return a batch of parts (row indices, CSR matrix), made dense if buffers are set."""
+        """Return a batch of parts (row indices, CSR array), dense in a pooled buffer if `dense` is their dtype."""
         rows = np.concatenate([numbers for numbers, _ in parts])
         labels = {} if self.y is None else {"label": self.y[rows]}
         x, is_made = stack_csr([x for _, x in parts]), self.buffers is not None and self.x.dtype == self.dense
@@ -143,12 +159,16 @@ class _Rows:
     """Rows taken in order from consecutive chunks."""
 
     def __init__(self, stretches: Iterator[_Stretch], x: StoredRows) -> None:
+        """Set up taking rows from the iterator of chunks; rows of chunks not in memory are read from `x`."""
         self.stretches, self.x = stretches, x
         self.stretch = _Stretch(np.empty(0, np.int64))
         self.at = 0
 
     def take(self, count: int) -> list[tuple[np.ndarray, Any]]:
-        """Return the next `count` rows: their numbers and csr arrays of them, in parts."""
+        """Return the next `count` rows as a list of (row indices int64, CSR array).
+
+        StopIteration if the chunks end before.
+        """
         parts = []
         while count:
             if self.at == len(self.stretch.rows):
@@ -160,7 +180,7 @@ class _Rows:
         return parts
 
     def _cut(self, start: int, stop: int) -> tuple[np.ndarray, Any]:
-        """Return (row indices, CSR matrix) of rows start to stop - 1 of the current chunk."""
+        """Return (row indices, CSR array) of rows start to stop - 1 of the current chunk."""
         rows, held, places = self.stretch
         if places is None:
             return rows[start:stop], self.x.read(int(rows[start]), int(rows[stop - 1]) + 1)
@@ -168,12 +188,15 @@ class _Rows:
 
 
 def buffer_bytes(x: StoredRows, rows: int) -> int:
-    """Return the bytes of `rows` mean rows in memory, while they are read."""
+    """Return the bytes that `rows` rows of mean length take in memory."""
     entries = x.nnz / max(x.shape[0], 1) * rows
     return int(entries * (BYTES_INDEX + x.dtype.itemsize)) + 16 * rows
 
 
 def batches_of(x: Any, y: Any = None, rows: int = 256, **options: Any) -> Batches | StoredBatches:
-    """Mini-batches of X, an array in memory or stored rows, with targets y; `options` as those of either."""
+    """Return mini-batches of `x`: `Batches` for an array in memory, `StoredBatches` for stored rows.
+
+    `y` are the targets or None; `options` are those of the class.
+    """
     kind = StoredBatches if isinstance(x, StoredRows) else Batches
     return kind(x, y, rows, **options)

@@ -36,9 +36,10 @@ ADVICE = {
 
 @contextlib.contextmanager
 def replacement_folder(folder: Path) -> Iterator[Path]:
-    """Create a locked temporary folder that replaces the target at the end, or is removed after an error.
+    """Create a locked temporary folder in a `with` block, renamed to `folder` at the end or removed after an error.
 
-    It is locked, so that what a killed process left is known from what another one is at.
+    The lock distinguishes what a killed process left, which is cleared, from what another process is writing. Raises
+    DataError if `folder` exists, is being written by another process, or cannot be written.
     """
     if folder.exists():
         raise DataError(f"There is already {folder}; remove it, or choose another name.")
@@ -65,7 +66,7 @@ def replacement_folder(folder: Path) -> Iterator[Path]:
 
 
 def _clear(folder: Path) -> None:
-    """Remove what is in a folder, but for the lock."""
+    """Delete the content of a folder except its lock file."""
     for path in folder.iterdir():
         if path.is_dir():
             shutil.rmtree(path)
@@ -74,7 +75,7 @@ def _clear(folder: Path) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """Flush a folder's entries to disk."""
+    """Flush the directory entries of a folder to disk; OSError if that fails."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -99,6 +100,7 @@ class LabelCollector:
     """
 
     def __init__(self, wanted: Wanted, what: str) -> None:
+        """Start without labels; `wanted` states kind and classes, `what` names the origin in messages."""
         self.wanted, self.what, self.rows = wanted, what, 0
         self.kind: tuple | None = None
         self.number_of: dict[str, int] = {}
@@ -109,7 +111,10 @@ class LabelCollector:
         self.are_all_held = wanted.kind != "numbers"
 
     def add(self, labels: np.ndarray) -> np.ndarray:
-        """Take the labels of a block, [R] or [R, N]; gives what is kept of them."""
+        """Record the labels of a block, [R] or [R, N]; return them, text replaced by int64 indices.
+
+        Raises DataError for labels that are not an array, not finite, or of another type than those before.
+        """
         if not isinstance(labels, np.ndarray):
             advice = "give columns of 0 and 1 for each class, or load the set whole and convert that"
             raise DataError(f"Labels of a block of {self.what} are a {type(labels).__name__}; {advice}.")
@@ -123,7 +128,7 @@ class LabelCollector:
         return kept
 
     def _check_kind(self, labels: np.ndarray) -> None:
-        """Raise DataError if labels are neither numbers nor text, or not of the kind of earlier blocks."""
+        """Raise DataError if labels are neither numbers nor text, or not of the type and columns of earlier blocks."""
         kind = ("text" if labels.dtype.kind == "U" else labels.dtype.name, *labels.shape[1:])
         if labels.ndim not in (1, 2) or labels.dtype.kind not in "biufU" or (labels.ndim == 2 and kind[0] == "text"):
             raise DataError(f"Labels of {self.what} are {labels.dtype} {list(labels.shape)}; they are numbers or text.")
@@ -132,13 +137,17 @@ class LabelCollector:
         self.kind = kind
 
     def _numbered(self, labels: np.ndarray) -> np.ndarray:
-        """Return labels that are text as indices, int64 [rows]; new texts are numbered and kept."""
+        """Return text labels as indices, int64 [rows], in the order of first appearance; new texts are added."""
         names, inverse = np.unique(labels, return_inverse=True)
         numbers = [self.number_of.setdefault(str(name), len(self.number_of)) for name in names]
         return np.array(numbers, np.int64)[inverse]
 
     def _noted(self, labels: np.ndarray) -> np.ndarray:
-        """Record range and wholeness of numeric labels and return them; raise DataError if one is not finite."""
+        """Record range, an odd value and distinct values of numeric labels, and return them.
+
+        DataError if one is not finite. Distinct values are kept until there are more than classes are guessed of, or
+        always if classes were stated.
+        """
         finite = np.isfinite(labels.astype(np.float64))
         if not finite.all():
             row = int(np.argmin(finite.reshape(len(labels), -1).all(axis=1)))
@@ -155,7 +164,10 @@ class LabelCollector:
         return labels
 
     def meaning(self) -> tuple[Labels, Understood]:
-        """Return the meaning of the labels, and the function that turns the kept ones into those of a data set."""
+        """Return the meaning of all labels, and a function that converts what `add` returned to `y` of a data set.
+
+        Raises DataError if there were no rows, or the labels do not fit what was stated.
+        """
         if self.kind is None:
             raise DataError(f"{self.what} holds no rows; a data set has at least one.")
         if self.kind[0] == "text":
@@ -169,14 +181,13 @@ class LabelCollector:
         return meaning, lambda kept: kept.astype(of_sample.dtype)
 
     def _sample(self) -> np.ndarray:
-        """Return labels to infer the kind from: all if there are few, else the least, the greatest and one
-        non-integer."""
+        """Return a sorted sample of labels that tells their kind: distinct ones kept, least, greatest, fractional."""
         assert self.kind is not None
         some = [self.low, self.high] if self.between is None else [self.low, self.between, self.high]
         return np.unique(np.concatenate([self.distinct, some]).astype(self.kind[0]))
 
     def _columns(self) -> np.ndarray:
-        """Return smallest, largest (and a value between) of each label column, [2 or 3, columns]."""
+        """Return smallest and largest label, repeated over columns, and a row that is not 0/1, [2 or 3, columns]."""
         assert self.kind is not None
         ends = np.repeat([[self.low], [self.high]], self.kind[1], axis=1)
         return np.concatenate([ends, [self.between]]) if self.between is not None else ends
@@ -190,10 +201,11 @@ class Digest:
     """A hash of rows as they come, the same however they are cut into blocks."""
 
     def __init__(self) -> None:
+        """Start SHA-256 hashes of row lengths, indices, values and labels."""
         self.parts = {name: hashlib.sha256() for name in ("lengths", "indices", "data", "labels")}
 
     def add(self, x: Any, labels: np.ndarray) -> None:
-        """Add rows, csr [R, features], and their labels [R] or [R, N]."""
+        """Add rows, CSR [R, features], and their labels [R] or [R, N] to the hashes."""
         texts = "\0".join(map(str, labels.tolist())) + "\0" if labels.dtype.kind in "US" else None
         arrays: dict[str, Any] = {
             "lengths": np.diff(x.indptr).astype("<i8"),
@@ -205,7 +217,7 @@ class Digest:
             self.parts[name].update(array if isinstance(array, bytes) else np.ascontiguousarray(array).data)
 
     def text(self) -> str:
-        """Return the hash of all, in hexadecimal digits."""
+        """Return the SHA-256 of all rows added, as 64 hexadecimal digits."""
         return hashlib.sha256("".join(part.hexdigest() for part in self.parts.values()).encode()).hexdigest()
 
 
@@ -240,19 +252,19 @@ def convert(
 ) -> Manifest:
     """Write a data set into a new folder of shards, `X.sparse`, that `load("sparse", path=folder)` opens.
 
-    `origin` is a data set, its blocks, or the name of a source with its parameters: a source with `blocks` is read
-    block by block, others are made whole first. Of blocks `kind`, `positive`, `classes` and `unseen` say what
-    labels mean, as for a file.
+    Return its manifest. `origin` is a data set, its blocks, or the name of a source with its parameters: a source with
+    `blocks` is read block by block, others are made whole first. For blocks, `kind`, `positive`, `classes` and `unseen`
+    say what labels mean, as for a file.
 
     With `shuffle`, a seed, the rows are in a random order that depends on the seed and their number alone; rows of one
     group stay together, in the order they had. That takes as much disk again while it runs. With None they keep their
     order, and no part can be held out. Shards have about `shard_bytes` bytes each; memory holds about three of them and
     the distinct labels, whatever the size of the set. `progress` is called after each block.
 
-    All is written next to the folder, and moved there when it is whole. What a killed conversion left is no data set;
+    All is written to a temporary folder and renamed when it is complete. What a killed conversion left is no data set;
     the next one into that folder removes it and begins anew, since shuffled rows stand in no shard before all are read.
-    Refused (`DataError`): a folder that exists or is being written, a disk that is full or may not be written to, a
-    file that changes while it is read, and whatever the source refuses.
+    Raises DataError for a folder that exists or is being written, a disk that is full or not writable, a file that
+    changes while it is read, and whatever the source refuses.
     """
     folder = Path(folder)
     _check(shuffle, shard_bytes)
@@ -266,7 +278,7 @@ def convert(
 
 
 def _check(shuffle: int | None, shard_bytes: int) -> None:
-    """Raise DataError if the shuffle seed or the shard size is invalid."""
+    """Raise DataError unless `shuffle` is None or an int from 0 on, and `shard_bytes` an int of at least 1024."""
     if shuffle is not None and (type(shuffle) is not int or shuffle < 0):
         raise DataError(f"shuffle is {shuffle!r}; it is a seed, a whole number from 0 on, or None to keep the order.")
     if type(shard_bytes) is not int or shard_bytes < LEAST_SHARD_BYTES:
@@ -276,7 +288,11 @@ def _check(shuffle: int | None, shard_bytes: int) -> None:
 def _opened(
     origin: str | Dataset | RowBlocks, parameters: Mapping[str, Any]
 ) -> tuple[RowBlocks, Wanted, Callable[[], None]]:
-    """Return the blocks of an origin, what is said of their labels, and what refuses files that changed meanwhile."""
+    """Return (blocks of rows, what is stated of their labels, a check that raises DataError if files have changed).
+
+    `origin` is a source name with `parameters`, a data set, or blocks, which take label parameters only; DataError
+    otherwise.
+    """
     if isinstance(origin, str):
         return _of_source(contract.get(origin), dict(parameters))
     if wrong := [name for name in parameters if name not in OF_LABELS or isinstance(origin, Dataset)]:
@@ -291,12 +307,15 @@ def _opened(
 
 
 def _of_source(source: contract.Source, given: dict[str, Any]) -> tuple[RowBlocks, Wanted, Callable[[], None]]:
-    """Return (blocks of rows, what the labels are to mean, a check that files did not change) of a data source."""
+    """Return (blocks of rows, what is stated of their labels, a check that files have not changed) of a data source.
+
+    Hashes the files first. Raises DataError for unknown or missing parameters in `given`.
+    """
     complete = source.complete(given)
     before = fingerprint(*source.files(**complete))
 
     def check_unchanged() -> None:
-        """Raise DataError if a file of the source has changed since the fingerprint."""
+        """Raise DataError if the content of a file of the source has changed since it was hashed."""
         if fingerprint(*source.files(**complete)) != before:
             named = complete.get("path", source.name)
             raise DataError(f"{named} has changed while it was read; convert it when nothing writes to it.")
@@ -308,7 +327,7 @@ def _of_source(source: contract.Source, given: dict[str, Any]) -> tuple[RowBlock
 
 
 def blocks_of(dataset: Dataset) -> RowBlocks:
-    """Return the blocks of a data set in memory or stored; raises DataError for one with a graph."""
+    """Return a data set, in memory or stored, as blocks of rows; raises DataError if it has a graph."""
     if dataset.graph is not None:
         raise DataError(f"{dataset.source} has a graph, which blocks of rows do not have; take it as it is, in memory.")
     return RowBlocks(
@@ -317,7 +336,7 @@ def blocks_of(dataset: Dataset) -> RowBlocks:
 
 
 def _cut(dataset: Dataset) -> Iterator[RowBlock]:
-    """Yield the data set in blocks of about `ENTRIES_OF_BLOCK` stored entries."""
+    """Yield the rows in order, in blocks of about `ENTRIES_OF_BLOCK` stored entries, as views if in memory."""
     x, start = dataset.x, 0
     mean = max(x.nnz / max(dataset.rows, 1), 1.0)
     while start < dataset.rows:
@@ -335,6 +354,7 @@ class _Conversion:
     def __init__(
         self, origin: RowBlocks, wanted: Wanted, folder: Path, shuffle: int | None, shard_bytes: int, progress: Tell
     ) -> None:
+        """Set up shard writer, label collector, digest, and the files for shuffling unless `shuffle` is None."""
         self.origin, self.shuffle, self.progress = origin, shuffle, progress
         self.writer = ShardWriter(folder, shard_bytes)
         self.labels = LabelCollector(wanted, origin.source)
@@ -346,7 +366,10 @@ class _Conversion:
         self.has_groups: bool | None = None
 
     def run(self) -> Manifest:
-        """Return all of it but for the manifest, which says that it is whole."""
+        """Read, shuffle and write all rows, and return the manifest, which the caller writes last.
+
+        Calls `progress` after each block. Raises DataError for invalid blocks or labels.
+        """
         for block in self.origin.blocks:
             self.take(RowBlock(*block))
             self.progress(Progress("reading", self.rows, None))
@@ -374,7 +397,10 @@ class _Conversion:
         )
 
     def take(self, block: RowBlock) -> None:
-        """Check a block of rows, add it to the digest, and write it to the shards or to the files for shuffling."""
+        """Validate a block, record its labels, add it to the digest, and write it to shards or shuffle files.
+
+        Rows are shuffled by their group, else their index. Raises DataError if the block is invalid.
+        """
         x = self.checked(block)
         kept = block.labels if self.origin.labels is not None else self.labels.add(block.labels)
         self.digest.add(x, block.labels)
@@ -387,7 +413,10 @@ class _Conversion:
         self.rows, self.entries, self.y = self.rows + len(kept), self.entries + x.nnz, kept[:1] if len(kept) else self.y
 
     def checked(self, block: RowBlock) -> Any:
-        """Return the matrix of a block; raises DataError if it does not match earlier blocks."""
+        """Return the matrix of a block after validating it; update the width.
+
+        Raises DataError if it does not match earlier ones. FormatError is raised for an invalid CSR array.
+        """
         x = formats.check(block.x, full=True, dtypes=formats.FLOATS)
         has_groups = block.groups is not None
         counts = {x.shape[0], len(block.labels), x.shape[0] if block.groups is None else len(block.groups)}
@@ -403,7 +432,10 @@ class _Conversion:
         return x
 
     def meaning(self) -> tuple[Labels, Understood]:
-        """Return the meaning of the labels, once all have come; a set with no rows, or no entry, is refused."""
+        """Return the meaning of the labels, and the function that converts kept ones, once all blocks have been read.
+
+        Raises DataError if there are no rows or no stored entries.
+        """
         if not self.rows:
             raise DataError(f"{self.origin.source} holds no rows; a data set has at least one.")
         if not self.entries:

@@ -38,9 +38,10 @@ class FileEntry:
 
 
 def write_array(path: Path, dtype: np.dtype, shape: tuple[int, ...], parts: Iterable[np.ndarray]) -> FileEntry:
-    """Write an array [shape] that comes in parts along its first axis, which are cast; the file is new.
+    """Write an array of `shape` as a new .npy file from parts along its first axis, cast to `dtype`.
 
-    It is not synced: a file that a power cut has cut short is known by its size, and others by their hash.
+    Return size and hash. The file is not synced: one that a power cut has shortened is detected by its size, others by
+    their hash. OSError if it exists or the disk is full.
     """
     header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
     with path.open("xb") as file:  # not by numpy.save, which says nothing of a disk that is full at the end
@@ -52,7 +53,7 @@ def write_array(path: Path, dtype: np.dtype, shape: tuple[int, ...], parts: Iter
 
 
 def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file, in hexadecimal digits."""
+    """Return the SHA-256 of a file's content as 64 hexadecimal digits; DataError if it cannot be read."""
     with reading(path, WHAT), path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -72,6 +73,10 @@ class ArrayFile:
     def __init__(
         self, path: Path, dtype: np.dtype, shape: tuple[int, ...], sha256: str = "", verified: set[Path] | None = None
     ) -> None:
+        """Open the .npy file and compare its header with `dtype` and `shape`.
+
+        DataError if it does not match or is missing. The file descriptor is closed when this object is collected.
+        """
         self.path, self.dtype, self.shape = path, dtype, shape
         self.sha256, self.verified = sha256, set[Path]() if verified is None else verified
         with reading(path, WHAT), path.open("rb") as file:
@@ -85,24 +90,30 @@ class ArrayFile:
         self.bytes_row = dtype.itemsize * math.prod(shape[1:])
 
     def verify(self) -> None:
-        """Compare the file with its hash, the first time; `DataError` if it does not hold what was written."""
+        """Compare the file's SHA-256 with the stated one, once per path in `verified`; DataError if it differs."""
         if self.sha256 and self.path not in self.verified:
             if sha256_of(self.path) != self.sha256:
                 raise DataError(f"{self.path} does not hold what was written: its SHA-256 is another one. {AGAIN}.")
             self.verified.add(self.path)
 
     def read(self, first: int, last: int) -> np.ndarray:
-        """Return elements `first` to `last` along the first axis, in memory."""
+        """Read elements `first` to `last` (exclusive) along the first axis as a new array.
+
+        DataError if the file is damaged.
+        """
         part = np.empty((last - first, *self.shape[1:]), self.dtype)
         self.read_into(part, first)
         return part
 
     def element(self, number: int) -> int:
-        """Return one of a one-dimensional array of whole numbers."""
+        """Return element `number` of a 1-d integer array; DataError if the file is damaged."""
         return int(self.read(number, number + 1)[0])
 
     def read_into(self, out: np.ndarray, first: int) -> None:
-        """Fill contiguous `out` with elements from `first` on; cast where `out` has another type of the same kind."""
+        """Fill `out`, contiguous, with the elements from `first` on; another dtype of the same kind is cast.
+
+        Verifies the file's hash at the first read. Raises DataError if it differs or the file ends too early.
+        """
         if out.dtype != self.dtype:
             np.copyto(out, self.read(first, first + len(out)), casting="same_kind")
             return
@@ -141,11 +152,14 @@ class Shard:
 
     @property
     def has_values(self) -> bool:
-        """Whether there is a file of values: there is none if all of them are one."""
+        """Whether values are stored; they are not if all are 1."""
         return "data" in self.files
 
     def descriptor(self, features: int, dtype: str) -> dict[str, Any]:
-        """Return the binsparse descriptor: of values that are all one, those are not stored (`iso`)."""
+        """Return the binsparse descriptor of the shard as JSON values.
+
+        Values that are all 1 are declared `iso[dtype]`.
+        """
         values = dtype if self.has_values else f"iso[{dtype}]"
         return {
             "version": BINSPARSE,
@@ -202,7 +216,7 @@ class Manifest:
 
 
 def folder_of(folder: Path, number: int) -> Path:
-    """Return the folder of a shard by its number."""
+    """Return the folder of shard `number` below `folder`, such as folder/00003."""
     return folder / f"{number:05d}"
 
 
@@ -233,9 +247,9 @@ _FIELDS = ("name", "shape", "dtype", "y_dtype", "y_width", "source", "licence", 
 
 
 def read(folder: Path) -> Manifest:
-    """Return the manifest of a folder.
+    """Read and validate the manifest of a folder.
 
-    Raises DataError if it is missing, of an unknown or newer form, or inconsistent.
+    Raises DataError if it is missing, damaged, inconsistent, or of an unknown or newer version.
     """
     path = folder / NAME
     if folder.is_dir() and not path.exists():
@@ -256,12 +270,15 @@ def read(folder: Path) -> Manifest:
 
 
 def _refuse_constant(text: str) -> None:
-    """Raise ValueError for NaN and Infinity, which JSON does not have."""
+    """Raise ValueError: `text` is NaN or Infinity, which JSON does not have."""
     raise ValueError(f"{text} is no number of JSON")
 
 
 def _decoded(table: dict[str, Any]) -> Manifest:
-    """Return the manifest of its parsed JSON; KeyError, TypeError or ValueError if the form is wrong."""
+    """Return the manifest from its parsed JSON.
+
+    AttributeError, LookupError, TypeError or ValueError if the form is wrong.
+    """
     labels: dict[str, Any] = dict(table["labels"])
     labels = {name: tuple(value) if isinstance(value, list) else value for name, value in labels.items()}
     rows, features = table["shape"]
@@ -271,14 +288,14 @@ def _decoded(table: dict[str, Any]) -> Manifest:
 
 
 def _shard(table: dict[str, Any]) -> Shard:
-    """Return a `Shard` of its parsed JSON."""
+    """Return a `Shard` from its parsed JSON; KeyError or TypeError if the form is wrong."""
     files = {name: FileEntry(entry["bytes"], entry["sha256"]) for name, entry in table["files"].items()}
     types = table["binsparse"]["data_types"]
     return Shard(table["first_row"], table["rows"], table["nnz"], types["indices_1"], files)
 
 
 def _manifest_error(manifest: Manifest, table: dict[str, Any]) -> str:
-    """Describe the part of a manifest that does not add up; "" if all does."""
+    """Return what is inconsistent in a manifest, as text; "" if nothing is. `table` is its parsed JSON."""
     if wrong := _wrong_types(manifest):
         return f"{wrong[0]} is of another type"
     counts = [
@@ -309,7 +326,7 @@ def _manifest_error(manifest: Manifest, table: dict[str, Any]) -> str:
 
 
 def _wrong_types(manifest: Manifest) -> list[str]:
-    """Return the names of the label and text fields whose types are invalid."""
+    """Return the names of label and text fields whose values have a wrong type."""
     labels, span = manifest.labels, manifest.labels.span
     texts = {name: getattr(manifest, name) for name in ("name", "source", "licence", "origin_sha256")}
     wrong = [name for name, value in {**texts, "guess": labels.guess}.items() if not isinstance(value, str)]

@@ -36,6 +36,10 @@ class Shards:
     """An open folder of shards. Files are looked at when it is opened, and again when they are read first."""
 
     def __init__(self, folder: Path) -> None:
+        """Read the manifest of `folder` and check the size of every file.
+
+        DataError if something is missing or inconsistent.
+        """
         self.folder = folder
         self.manifest: Manifest = manifests.read(folder)
         self.first_rows = np.array([shard.first_row for shard in self.manifest.shards], np.int64)
@@ -45,7 +49,7 @@ class Shards:
         self.check_sizes()
 
     def __reduce__(self) -> tuple:
-        """Return another process, such as a worker that is spawned, opens the folder anew."""
+        """Pickle as the folder alone, so that another process opens it anew."""
         return Shards, (self.folder,)
 
     def _path(self, number: int, name: str) -> Path:
@@ -53,12 +57,12 @@ class Shards:
         return folder_of(self.folder, number) / f"{name}.npy"
 
     def files(self) -> Iterator[tuple[int, str, Path]]:
-        """Yield the number of the shard, name of the array and path of every file."""
+        """Yield (shard index, array name, path) of every file."""
         for number, shard in enumerate(self.manifest.shards):
             yield from ((number, name, self._path(number, name)) for name in shard.files)
 
     def check_sizes(self) -> None:
-        """Refuse files that are missing or of another size than the manifest says (`DataError`)."""
+        """Raise DataError if a file is missing or has another size than the manifest states."""
         for number, name, path in self.files():
             expected = self.manifest.shards[number].files[name].bytes
             try:
@@ -69,7 +73,10 @@ class Shards:
                 raise DataError(f"{path} has {size} bytes; the manifest says {expected}. {AGAIN}.")
 
     def _open(self, number: int) -> dict[str, ArrayFile]:
-        """Return the array files of shard `number` by name, with their dtype, shape and checksum."""
+        """Open the array files of shard `number` and return them by name.
+
+        DataError if a header does not match the manifest.
+        """
         known = self.manifest.arrays(self.manifest.shards[number])
         files = self.manifest.shards[number].files
         return {
@@ -78,8 +85,7 @@ class Shards:
         }
 
     def parts(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
-        """Yield (shard, first row in it, row behind the last one in it) of rows `start` to `stop`, one for each
-        shard."""
+        """Yield (shard index, first row in it, last row + 1) for each shard with rows of `start` to `stop`."""
         number = int(np.searchsorted(self.first_rows, start, side="right")) - 1
         while start < stop:
             shard = self.manifest.shards[number]
@@ -89,7 +95,7 @@ class Shards:
             start, number = end, number + 1
 
     def column(self, name: str, start: int, stop: int) -> np.ndarray:
-        """`y` or `groups` of rows `start` to `stop`, in memory."""
+        """Read `name` ("y" or "groups") of rows `start` to `stop` as one array; DataError if a file is damaged."""
         parts = [self.arrays(number)[name].read(first, last) for number, first, last in self.parts(start, stop)]
         return np.concatenate(parts) if parts else self._empty(name)
 
@@ -99,7 +105,10 @@ class Shards:
         return np.empty((0, *width), self.manifest.y_dtype if name == "y" else np.int64)
 
     def verify(self, tell: Callable[[int, int], None] = lambda done, total: None) -> None:
-        """Read every file: its hash, and that indices are sorted and in range and values finite (`DataError`)."""
+        """Read every file, compare its SHA-256, and check that indices are sorted and in range and values finite.
+
+        `tell(done, total)` is called after each file. Raises DataError for the first mismatch.
+        """
         self.check_sizes()
         files = list(self.files())
         for done, (number, name, path) in enumerate(files):
@@ -137,7 +146,7 @@ class ShardRows(StoredRows):
 
     @functools.cached_property
     def nnz(self) -> int:
-        """Stored entries: of whole shards by the manifest, of a part by its row pointers."""
+        """Number of stored entries, cached; from the manifest for whole shards, else from row pointers."""
         return sum(
             shard.nnz if last - first == shard.rows else indptr.element(last) - indptr.element(first)
             for shard, indptr, first, last in self._pointers()
@@ -150,33 +159,36 @@ class ShardRows(StoredRows):
 
     @property
     def dtype(self) -> np.dtype:
-        """Type of the values that reading gives."""
+        """Type of the values that reading returns."""
         return self.value_type
 
     @property
     def is_shuffled(self) -> bool:
-        """Whether they were shuffled when they were converted."""
+        """Whether the rows were shuffled when they were converted."""
         return self.shards.manifest.shuffle is not None
 
     def astype(self, dtype: np.dtype) -> "ShardRows":
-        """Return the same rows with values of another type."""
+        """Return the same rows with values converted to `dtype` when they are read."""
         return dataclasses.replace(self, value_type=np.dtype(dtype))
 
     def between(self, start: int, stop: int) -> "ShardRows":
-        """Return rows `start` to `stop` of these."""
+        """Return rows `start` to `stop` (exclusive) of these; nothing is read."""
         return dataclasses.replace(self, start=self.start + start, stop=self.start + stop)
 
     def row_lengths(self) -> np.ndarray:
-        """Stored entries of each row, int64 [rows]."""
+        """Return the number of stored entries of each row, int64 [rows], read from the row pointers."""
         lengths = [np.diff(indptr.read(first, last + 1)) for _, indptr, first, last in self._pointers()]
         return np.concatenate(lengths) if lengths else np.empty(0, np.int64)
 
     def check_unchanged(self) -> None:
-        """Look at the sizes of all files."""
+        """Raise DataError if a file of the folder is missing or has another size than the manifest states."""
         self.shards.check_sizes()
 
     def read_runs(self, runs: Sequence[tuple[int, int]]) -> Any:
-        """Read into the places where they are used, and every row pointer and index checked: kernels follow them."""
+        """Read rows `start` to `stop` (exclusive) of each run, one after the other, as one CSR array.
+
+        Row pointers and column indices are validated, as kernels rely on them. Raises DataError if a file is damaged.
+        """
         parts = [
             self._part(number, first, last)
             for start, stop in runs
@@ -198,7 +210,10 @@ class ShardRows(StoredRows):
         return self._checked(starts, columns, data)
 
     def _part(self, number: int, first: int, last: int) -> _Part:
-        """Return where rows first to last - 1 of a shard are stored; raise DataError if row pointers are invalid."""
+        """Return where the entries of rows first to last - 1 of shard `number` are.
+
+        DataError if row pointers are invalid.
+        """
         arrays = self.shards.arrays(number)
         indptr = arrays["indptr"].read(first, last + 1)
         begin, end = int(indptr[0]), int(indptr[-1])
@@ -207,7 +222,10 @@ class ShardRows(StoredRows):
         return _Part(arrays, np.diff(indptr), begin, end - begin)
 
     def _checked(self, starts: np.ndarray, columns: np.ndarray, data: np.ndarray) -> Any:
-        """Return a CSR array of the parts read; raise DataError if its structure is invalid."""
+        """Return the CSR array of row pointers `starts`, `columns` and `data`.
+
+        DataError if its structure is invalid.
+        """
         rows, features, stored = len(starts) - 1, self.shape[1], len(columns)
         if not structure.rises(starts, stored):
             raise DataError(f"{self.place} is damaged: {POINTERS} {AGAIN}.")

@@ -33,12 +33,12 @@ class Rows(NamedTuple):
     groups: np.ndarray | None = None
 
     def between(self, start: int, stop: int) -> "Rows":
-        """Return rows `start` to `stop`, sharing memory."""
+        """Return rows `start` to `stop` (exclusive), as views."""
         groups = None if self.groups is None else self.groups[start:stop]
         return Rows(slice_range("csr", self.x, start, stop), self.y[start:stop], groups)
 
     def bytes_until(self) -> np.ndarray:
-        """Return the bytes of all rows up to each one, as int32 indices, int64 [R]."""
+        """Return the cumulative size in bytes of the rows up to each one, int64 [R], with indices counted as int32."""
         each = 8 + self.y.itemsize * (self.y.shape[1] if self.y.ndim > 1 else 1) + (8 if self.groups is not None else 0)
         entries = (self.x.indptr[1:] - self.x.indptr[0]).astype(np.int64)
         return each * np.arange(1, len(self.y) + 1) + entries * (4 + self.x.data.itemsize)
@@ -49,6 +49,7 @@ class ShardWriter:
     """Writes the rows it is given into shards of about `shard_bytes` bytes, at most one row more; holds one shard."""
 
     def __init__(self, folder: Path, shard_bytes: int) -> None:
+        """Start without rows; shards of about `shard_bytes` bytes are written below `folder`."""
         self.folder, self.shard_bytes = folder, shard_bytes
         self.shards: list[Shard] = []
         self.rows = 0
@@ -56,7 +57,10 @@ class ShardWriter:
         self._bytes_left = shard_bytes
 
     def add(self, block: Rows) -> None:
-        """Write the block behind the others."""
+        """Append the rows of a block, and write each shard that is full.
+
+        The block is kept, as views, until its shard is written.
+        """
         start, sizes = 0, block.bytes_until()
         while start < len(block.y):
             before = int(sizes[start - 1]) if start else 0
@@ -70,7 +74,10 @@ class ShardWriter:
                 self._write_shard()
 
     def _write_shard(self) -> None:
-        """Write what is pending as a shard."""
+        """Write the pending rows as the next shard, in the narrowest index type; values that are all 1 are not stored.
+
+        Labels are written as they came, to be converted by `finish`. OSError if that fails.
+        """
         pending, self._pending, self._bytes_left = self._pending, [], self.shard_bytes
         folder = folder_of(self.folder, len(self.shards))
         folder.mkdir()
@@ -94,7 +101,7 @@ class ShardWriter:
         self.rows += rows
 
     def finish(self, understood: Callable[[np.ndarray], np.ndarray]) -> tuple[Shard, ...]:
-        """Write the last shard and the labels of all shards, converted by `understood`."""
+        """Write the last shard, convert the labels of all shards on disk by `understood`, and return the shards."""
         if self._pending:
             self._write_shard()
         self.shards = [
@@ -104,7 +111,7 @@ class ShardWriter:
         return tuple(self.shards)
 
     def _label(self, number: int, understood: Callable[[np.ndarray], np.ndarray]) -> FileEntry:
-        """Replace the raw labels of shard `number` by the encoded ones on disk; return the entry for the manifest."""
+        """Replace the raw labels of shard `number` on disk by `understood(raw)`; return the manifest entry."""
         folder = folder_of(self.folder, number)
         y = understood(np.load(folder / RAW, allow_pickle=False))
         (folder / RAW).unlink()
@@ -112,7 +119,7 @@ class ShardWriter:
 
 
 def _pointers(pending: list[Rows]) -> Iterator[np.ndarray]:
-    """Yield the row pointers of all parts, one after the other."""
+    """Yield arrays that concatenate to the row pointers of all parts one below the other, int64, beginning with [0]."""
     yield np.zeros(1, np.int64)
     before = 0
     for part in pending:
@@ -128,7 +135,7 @@ BYTES_PENDING = 1 << 25
 
 
 def hash_rows(units: np.ndarray, seed: int) -> np.ndarray:
-    """Return a hash of each number, uint64 [R]: one to one for a seed. splitmix64, Steele, Lea and Flood 2014."""
+    """Return a uint64 hash of each int64 index, [R], one-to-one per seed (splitmix64, Steele et al. 2014)."""
     mixed = units.astype(np.uint64) + np.uint64((seed + 1) * 0x9E3779B97F4A7C15 % 2**64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
@@ -143,6 +150,7 @@ class Shuffle:
     """
 
     def __init__(self, folder: Path, most_bytes: int, level: int = 0) -> None:
+        """Create `folder` for the temporary files; `level` counts how often rows were distributed before."""
         self.folder, self.most_bytes, self.level = folder, most_bytes, level
         folder.mkdir()
         self._pending: list[tuple[np.ndarray, Rows]] = []
@@ -151,7 +159,10 @@ class Shuffle:
         """Of values and of labels, the same in all rows."""
 
     def add(self, keys: np.ndarray, rows: Rows) -> None:
-        """Take rows with their hashes, uint64 [R]."""
+        """Add rows with their hashes, uint64 [R]; they are written to files when enough are pending.
+
+        No copy is made before.
+        """
         if len(keys):
             self.types = rows.x.dtype, rows.y.dtype
             self._pending.append((keys, rows))
@@ -160,7 +171,7 @@ class Shuffle:
             self._deal()
 
     def _deal(self) -> None:
-        """Append the pending rows to the files of their hashes, and forget them."""
+        """Append the pending rows to temporary files by `BITS` bits of their hash, and drop them from memory."""
         if not self._pending:
             return
         keys, rows = _joined(self._pending)
@@ -180,7 +191,10 @@ class Shuffle:
         return self.folder / f"{number:02d}"
 
     def ordered(self) -> Iterator[Rows]:
-        """Yield all rows, in the order of their hashes; what cannot be held at once is dealt out once more."""
+        """Yield all rows in blocks, sorted by hash; files too large for memory are distributed once more.
+
+        Temporary files and the folder are deleted on the way.
+        """
         self._deal()
         for path in sorted(self.folder.iterdir()):
             if path.stat().st_size <= self.most_bytes or self.level + 1 == MOST_LEVELS:
@@ -198,7 +212,7 @@ class Shuffle:
 
 
 def _append(file: BinaryIO, keys: np.ndarray, rows: Rows) -> None:
-    """Write one chunk: its sizes and the widths of what differs, and the bytes of its arrays one after the other."""
+    """Write one chunk to `file`: six int64 sizes, then the bytes of hashes, CSR arrays, labels and groups."""
     x, width = rows.x, rows.y.shape[1] if rows.y.ndim > 1 else -1
     sizes = [len(keys), x.nnz, x.shape[1], x.indices.itemsize, width, rows.groups is not None]
     arrays = [np.array(sizes, np.int64), keys, x.indptr, x.indices, x.data, rows.y]
@@ -207,12 +221,15 @@ def _append(file: BinaryIO, keys: np.ndarray, rows: Rows) -> None:
 
 
 def _chunks(path: Path, types: tuple[np.dtype, np.dtype]) -> Iterator[tuple[np.ndarray, Rows]]:
-    """Yield the chunks of a file, as they were appended; `types` are those of values and labels."""
+    """Yield (hashes, rows) of each chunk of a file as `_append` wrote it; `types` are the dtypes of values and labels.
+
+    Raises OSError if the file is truncated.
+    """
     size = path.stat().st_size
     with path.open("rb") as file:
 
         def take(dtype: DTypeLike, count: int) -> np.ndarray:
-            """Read `count` values of a type. OSError if the file ends before."""
+            """Read the next `count` values of `dtype` as a read-only array; OSError if the file ends before."""
             if len(read := file.read(count * np.dtype(dtype).itemsize)) < count * np.dtype(dtype).itemsize:
                 raise OSError(f"{path} was cut short while it was read")
             return np.frombuffer(read, dtype)
@@ -226,7 +243,7 @@ def _chunks(path: Path, types: tuple[np.dtype, np.dtype]) -> Iterator[tuple[np.n
 
 
 def _joined(parts: list[tuple[np.ndarray, Rows]]) -> tuple[np.ndarray, Rows]:
-    """Return the parts one after the other, as wide as the widest."""
+    """Return (hashes, rows) of all parts concatenated; matrices become as wide as the widest."""
     if len(parts) == 1:
         return parts[0]
     blocks = [rows for _, rows in parts]
@@ -236,7 +253,10 @@ def _joined(parts: list[tuple[np.ndarray, Rows]]) -> tuple[np.ndarray, Rows]:
 
 
 def stack_csr(blocks: list[Any]) -> Any:
-    """Return csr arrays one below the other, as wide as the widest, in one array."""
+    """Return CSR arrays one below the other, as wide as the widest; a single one is returned unchanged.
+
+    Raises ValueError for an empty list.
+    """
     if len(blocks) == 1:
         return blocks[0]
     nnz = sum(block.nnz for block in blocks)
@@ -250,9 +270,10 @@ def stack_csr(blocks: list[Any]) -> Any:
 
 
 def stack_with_labels(parts: Iterable[tuple[Any, Any]], path: str | os.PathLike) -> tuple[Any, Any]:
-    """Return csr arrays with their labels as one of each; no part is refused (`DataError`).
+    """Return (CSR array of all rows, their labels) of an iterable of (CSR array, labels) parts.
 
-    Labels may be tuples, in lists. Memory holds one part in addition to the result, if the parts are made one by one.
+    Labels are arrays, or lists of tuples, which are concatenated. Raises DataError, naming `path`, if there is no part.
+    Memory holds one part in addition to the result, if the parts are made one by one.
     """
     starts, labels, width, stacked = [np.zeros(1, np.int64)], [], 0, Growing()
     for x, of_part in parts:
@@ -280,11 +301,15 @@ class Growing:
     """Indices and values of entries that come part by part."""
 
     def __init__(self) -> None:
+        """Start without entries."""
         self.count = 0
         self._arrays: list[np.ndarray] = []
 
     def add(self, indices: np.ndarray, values: np.ndarray) -> None:
-        """Append the entries of a part; types are those of the first, 64-bit indices from the first that needs them."""
+        """Append a part's indices and values, [n] each.
+
+        Dtypes are those of the first part, indices are widened if needed.
+        """
         if not self._arrays:
             self._arrays = [np.empty(0, indices.dtype), np.empty(0, values.dtype)]
         if indices.itemsize > self._arrays[0].itemsize:
@@ -297,16 +322,16 @@ class Growing:
         self.count = end
 
     def arrays(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return all indices and values, cut to their length; nothing may be added after that."""
+        """Return (indices, values) of all entries, trimmed to their length; nothing may be added afterwards."""
         self._resize(self.count)
         return self._arrays[0], self._arrays[1]
 
     def _resize(self, size: int) -> None:
-        """Make both arrays as long as `size`."""
+        """Resize both arrays in place to `size` entries."""
         for array in self._arrays:
             array.resize(size, refcheck=False)
 
 
 def _taken(rows: Rows, order: np.ndarray) -> Rows:
-    """Return the rows in the given order, with their labels and groups."""
+    """Return the rows with indices `order`, int64 [R], copied, with their labels and groups."""
     return Rows(gather_rows("csr", rows.x, order), rows.y[order], None if rows.groups is None else rows.groups[order])
