@@ -7,6 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from tests.support import bench_rows as maker
+from tests.support.fair_records import configuration
 from workbench import plots, store
 from workbench.analysis import bench as analysis
 from workbench.analysis.performance_targets import list_targets
@@ -174,3 +175,22 @@ def test_a_report_has_the_goals_of_its_suite_alone_and_a_file_of_rows_its_machin
     text = bench_report.write(tmp_path / "steps.jsonl", tmp_path / "steps.md").read_text()
     assert "whole step, a new batch each" in text
     assert "CSR @ dense against" not in text
+
+
+def test_the_pages_of_a_folder_of_results_are_written_again_from_its_records(tmp_path):
+    for row in maker.steps():
+        store.BENCH.append(tmp_path / "bench-step.jsonl", row | {"suite": "step"})
+    for record in configuration((2e-3, 1e-2), (1e-3, 1e-2)):
+        store.FAIR.append(tmp_path / store.FAIR.file, record)
+    both = [tmp_path / "bench-step.md", tmp_path / "bench-fair.md"]
+    assert bench_report.write_pages(tmp_path) == both
+    assert [path.read_text("utf-8").partition("\n")[0] for path in both] == [
+        "# Training steps against those of other libraries",
+        "# Both sides compared with the best independent ones",
+    ]
+    for path in both:
+        path.unlink()
+    assert bench_report.write_pages(tmp_path / store.FAIR.file) == both[1:]
+    assert not both[0].exists()
+    (tmp_path / "empty").mkdir()
+    assert bench_report.write_pages(tmp_path / "empty") == []

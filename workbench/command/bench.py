@@ -131,14 +131,21 @@ def bench_pytorch(
 
 @bench.command("report")
 def bench_report(
-    run: Annotated[Path, typer.Argument(help="A run folder of the benchmark, or a file of rows.")],
+    run: Annotated[
+        Path, typer.Argument(help="A run folder of the benchmark, a file of records, or a folder of results.")
+    ],
     out: Out = None,
     markdown: Markdown = False,
 ) -> None:
-    """Write what was to be reached and what was, the charts, and every configuration."""
+    """Write what was to be reached and what was, the charts, and every configuration.
+
+    Without --out and --markdown, the page of each suite in a folder of results is written again from its records.
+    """
     from workbench.reports import bench as reports
 
-    typer.echo(reports.write(run, out, markdown=markdown))
+    pages = [] if out or markdown else reports.write_pages(run)
+    for path in pages or [reports.write(run, out, markdown=markdown)]:
+        typer.echo(path)
 
 
 def _bench(

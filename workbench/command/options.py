@@ -97,7 +97,7 @@ EXAMPLES = {
     "bench kernels": ("workbench bench kernels --quick", "workbench bench kernels --only csr_dense --threads 1"),
     "bench step": ("workbench bench step --quick", "workbench bench step --threads 1"),
     "bench pytorch": ("workbench bench pytorch --quick", "workbench bench pytorch --threads 1"),
-    "bench report": ("workbench bench report runs/bench-kernels", "workbench bench report runs/bench-step --markdown"),
+    "bench report": ("workbench bench report runs/bench-kernels", "workbench bench report results/MACHINE"),
     "bench self": ("workbench bench self same --budget 120", "workbench bench self record coverage"),
     "bench cluster": ("workbench bench cluster --quick", "workbench bench cluster --streamed 8000000"),
     "bench advise": ("workbench bench advise --quick", "workbench bench advise --replay"),

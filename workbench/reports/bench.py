@@ -5,6 +5,7 @@ HTML is one self-contained file; Markdown has the tables alone, for a pull reque
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from matplotlib.figure import Figure
 from workbench import plots, store
 from workbench.analysis import bench, performance_targets
 from workbench.plots import style
-from workbench.reports import page
+from workbench.reports import page, suites
 from workbench.reports.page import written, written_frame
 
 FIGURE_INCHES = (9.0, 6.5)
@@ -26,6 +27,40 @@ TITLES = {
     "pytorch": "Training loops of PyTorch, and the same with two lines changed",
 }
 SEVERAL = "Sparse kernels and training steps against their competitors"
+PAGES: dict[str, Callable[[Path], Path]] = {
+    store.CLUSTER.file: suites.write_cluster,
+    store.END.file: suites.write_end,
+    store.EPOCHS.file: suites.write_epochs,
+    store.FAIR.file: suites.write_fair,
+    store.FIT.file: suites.write_fit,
+    store.SELF.file: suites.write_self_trial,
+    store.WAITS.file: suites.write_waits,
+}
+"""The function that writes the page of a suite which has a table of its own, by the name of the file of its records."""
+
+
+def write_pages(folder: str | Path) -> list[Path]:
+    """Write the page of each suite that has records in a folder of results, next to them.
+
+    Parameters
+    ----------
+    folder
+        Such as ``results/MACHINE``, or one file of records in it, packed (``.gz``) or not.
+
+    Returns
+    -------
+    list of Path
+        The Markdown pages written, charts not counted; empty if there are no such records. The page of the suite of
+        advice is left as it is: it also says what only the trials of its sweeps hold.
+    """
+    folder = Path(folder)
+    parent, only = (folder, "") if folder.is_dir() else (folder.parent, folder.name.removesuffix(".gz"))
+    own = [f"bench-{suite}.jsonl" for suite in TITLES]
+    known = [name for name in (*own, *PAGES) if only in ("", name) and store.is_stored(parent / name)]
+    return [
+        PAGES[name](parent) if name in PAGES else write(parent / name, (parent / name).with_suffix(".md"))
+        for name in known
+    ]
 
 
 def write(folder: str | Path, out: str | Path | None = None, *, markdown: bool = False, command: str = "") -> Path:
