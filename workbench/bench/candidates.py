@@ -50,7 +50,10 @@ UNKNOWN = Traffic()
 
 
 def traffic_of(kernel: Kernel, sizes: Sizes, batch: Batch) -> Traffic:
-    """Return the traffic of a kernel on a batch: a gradient gathers the rows of g, the others those of x."""
+    """Return the memory traffic of one call of a kernel on a batch: row size, table size, extra lines, cold share.
+
+    Gradient kernels (with an argument `g`) gather the rows of g, all others those of x.
+    """
     if "g" in (name for name, _, _ in kernel.parsed):
         counts = np.diff(batch.indptr)
     else:
@@ -60,8 +63,10 @@ def traffic_of(kernel: Kernel, sizes: Sizes, batch: Batch) -> Traffic:
 
 
 def bytes_of_lines(kernel: Kernel, sizes: Sizes) -> int:
-    """Return bytes in addition to the active rows of all [D, N] tables, in the lines that are read, and written where
-    they change."""
+    """Return the bytes that a call moves beyond the active rows of its [D, N] tables because memory moves whole lines.
+
+    A table that the kernel writes counts twice, for the read and the write.
+    """
     beside = max(touched_bytes(sizes) - sizes.U * sizes.N * sizes.value, 0)
     shape = (("D", 0), ("N", 0))
     tables = (name for name, kind, axes in kernel.parsed if kind == "f" and axes == shape and name != "out")
@@ -69,8 +74,9 @@ def bytes_of_lines(kernel: Kernel, sizes: Sizes) -> int:
 
 
 def cold_share(counts: np.ndarray, bytes_table: int) -> float:
-    """Return the share of accesses to rows beyond those most frequent ones that fit the last cache; `counts` are of
-    each row.
+    """Return the share of row accesses that the last-level cache cannot serve, if it keeps the most frequent rows.
+
+    `counts` int64 [rows] are accesses per row; `bytes_table` is the size of the whole table.
 
     >>> cold_share(np.array([5, 3, 1, 1]), 0)
     0.0
@@ -90,32 +96,38 @@ SAMPLED = 48
 
 
 def _sorted_by(numbers, count, *others):
-    """Compressed starts [count + 1], then `others` in the stable order of `numbers`."""
+    """Return starts, int64 [count + 1], of each value in sorted `numbers`, then `others` in that stable order.
+
+    `numbers` are integers from 0 to count - 1, [nnz]; `others` are arrays [nnz].
+    """
     order = np.argsort(numbers, kind="stable")
     return np.searchsorted(numbers[order], np.arange(count + 1)), *(other[order] for other in others)
 
 
 def _csr_to_csc(indptr, indices, data, n_columns):
-    """Return (indptr, indices, data) of a CSR matrix in CSC form, by NumPy's sort."""
+    """Return (indptr, row indices, data) in CSC form of a CSR matrix, by NumPy's stable sort."""
     rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     return _sorted_by(indices, n_columns, rows, data)
 
 
 def _slice_rows(indptr, indices, data, rows):
-    """Return (indptr, indices, data) of the given rows, by SciPy."""
+    """Return (indptr, indices, data) of the rows with the indices `rows` of a CSR matrix, by SciPy."""
     shape = len(indptr) - 1, int(indices.max(initial=0)) + 1
     part = scipy.sparse.csr_array((data, indices, indptr), shape=shape)[rows]
     return part.indptr, part.indices, part.data
 
 
 def _dense_to_csr(dense):
-    """Return (indptr, indices, data) of a dense array, by SciPy."""
+    """Return (indptr, indices, data) of a dense array [rows, columns], by SciPy; zeros are left out."""
     part = scipy.sparse.csr_array(dense)
     return part.indptr, part.indices, part.data
 
 
 def _merge_rows(indices, values):
-    """Return (unique indices, summed rows) in float64, by NumPy."""
+    """Return (ascending unique indices, float64 sums of the rows of `values` with equal index), by NumPy.
+
+    `indices` is [n], `values` [n, ...].
+    """
     unique, places = np.unique(indices, return_inverse=True)
     sums = np.zeros((unique.size, *values.shape[1:]))
     np.add.at(sums, places, values)
@@ -123,12 +135,12 @@ def _merge_rows(indices, values):
 
 
 def _add_rows(left_indices, left_values, right_indices, right_values):
-    """Return (indices, sums) of two sets of stored rows, by NumPy."""
+    """Return (ascending unique indices, float64 sums) of two row-sparse arrays, by NumPy."""
     return _merge_rows(np.concatenate([left_indices, right_indices]), np.concatenate([left_values, right_values]))
 
 
 def _retain_rows(indices, values, chosen):
-    """Return (indices, rows) of the stored rows whose index is chosen, by NumPy."""
+    """Return (indices, rows) of the stored rows whose index is in `chosen`, in stored order, by NumPy."""
     kept = np.isin(indices, chosen)
     return indices[kept], values[kept]
 
@@ -148,9 +160,11 @@ Judge = Callable[[Any], float]
 
 
 def make_judge(kernel: Kernel, args: Sequence) -> Judge:
-    """Compute in float64 what a call with `args` should give; call it before the call, which may overwrite `args`.
+    """Return a function that takes what a call of `kernel` returned and gives its largest relative error.
 
-    Returns a function that takes what the call returned and gives its largest relative error.
+    The expected result is computed here in float64 from `args`; call it before the timed call, which may overwrite
+    `args`. The returned function reads the arrays in `args` that the call has written. Updates are checked on some
+    active rows only.
     """
     named = {name: arg for (name, _, _), arg in zip(kernel.parsed, args, strict=True)}
     touched = "columns" if "columns" in named else "rows"
@@ -162,34 +176,38 @@ def make_judge(kernel: Kernel, args: Sequence) -> Judge:
 
 @functools.cache
 def compile_function(function: Callable) -> Callable:
-    """Return the function compiled, with the plain functions of its module that it calls."""
+    """Return the function compiled by Numba, with the plain functions of its module that it calls.
+
+    Cached per function.
+    """
     code, known = function.__code__, function.__globals__
     called = {name: compile_function(known[name]) for name in code.co_names if inspect.isfunction(known.get(name))}
     return numba.njit(types.FunctionType(code, {**known, **called}, function.__name__, function.__defaults__))
 
 
 def _to_float64(arg: Any, written: bool = True) -> Any:
-    """Return a copy of an array, floats as float64; numbers as they are, and large arrays that are not written."""
+    """Return a copy of an array with floats as float64; scalars, and large arrays that are not `written`, unchanged."""
     if not isinstance(arg, np.ndarray) or (arg.size >= LARGE and not written):
         return arg
     return arg.astype(np.float64) if arg.dtype.kind == "f" else arg.copy()
 
 
 def collect_results(kernel: Kernel, args: Sequence, returned: Any) -> list[np.ndarray]:
-    """Return everything that a call computed: what it returned, then the arguments that it writes."""
+    """Return the results of a call as arrays: what it returned, then the arguments that the kernel writes."""
     parts = returned if isinstance(returned, tuple) else () if returned is None else (returned,)
     written = [arg for arg, (name, _, _) in zip(args, kernel.parsed, strict=True) if name in kernel.writes]
     return [np.asarray(part) for part in (*parts, *written)]
 
 
 def expected_results(kernel: Kernel, args: Sequence) -> list[np.ndarray]:
-    """Return expected value of `collect_results` after a call with `args`, which are not changed.
+    """Return what `collect_results` should give after a call with `args`, in float64; `args` are not changed.
 
-    O(work of the kernel).
+    Computed by SciPy or NumPy if listed in DIRECT, else by the kernel's reference, compiled if Numba can. O(work of the
+    kernel).
     """
 
     def copies() -> list:
-        """Return float64 copies of all arguments."""
+        """Return the arguments with arrays copied and floats converted to float64."""
         return [_to_float64(arg, name in kernel.writes) for arg, (name, *_) in zip(args, kernel.parsed, strict=True)]
 
     wide = copies()
@@ -204,9 +222,10 @@ def expected_results(kernel: Kernel, args: Sequence) -> list[np.ndarray]:
 
 
 def _judge_update(kernel: Kernel, named: dict[str, Any], touched: str) -> Judge:
-    """Return the judge of an update of the rows `named[touched]`.
+    """Return the error function of an update kernel, checked on a sample of the active rows.
 
-    Operands have a row for each, or a batch in column order.
+    `named` has the arguments by name, `named[touched]` the indices of the active rows. The reference runs here, on
+    float64 copies of the sampled rows; the returned function ignores its argument and reads the tables in `named`.
     """
     rows, picked = named[touched], _pick_rows(named)
     tables = [name for name in kernel.writes if isinstance(named[name], np.ndarray)]
@@ -224,7 +243,7 @@ def _judge_update(kernel: Kernel, named: dict[str, Any], touched: str) -> Judge:
 
 
 def _pick_rows(named: dict[str, Any]) -> np.ndarray:
-    """Return places among the active rows: random ones, and where runs are known the longest."""
+    """Return sorted positions of up to 48 random active rows, and of the two longest if `segments` is known."""
     count = len(named["columns"] if "columns" in named else named["rows"])
     picked = np.random.default_rng(0).choice(count, min(SAMPLED, count), replace=False)
     longest = np.argsort(-np.diff(named["segments"]), kind="stable")[:2] if "segments" in named else picked[:0]
@@ -232,7 +251,7 @@ def _pick_rows(named: dict[str, Any]) -> np.ndarray:
 
 
 def _entries_of(named: dict[str, Any], picked: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the plan's arrays for the picked columns alone."""
+    """Return `segments`, `rows` and `values` of the batch plan for the columns at positions `picked` only."""
     starts, ends = named["segments"][picked], named["segments"][picked + 1]
     places = np.concatenate([np.arange(*ends_of) for ends_of in zip(starts, ends, strict=True)] or [np.empty(0, int)])
     segments = np.concatenate([[0], np.cumsum(ends - starts)])
@@ -240,17 +259,14 @@ def _entries_of(named: dict[str, Any], picked: np.ndarray) -> dict[str, np.ndarr
 
 
 def largest_error(actual: Sequence[np.ndarray], desired: Sequence[np.ndarray]) -> float:
-    """Return largest error of all arrays, relative to the largest desired value of each.
-
-    Infinite where shapes differ.
-    """
+    """Return the largest error of all arrays, each relative to its largest desired value; inf if shapes differ."""
     if [array.shape for array in actual] != [array.shape for array in desired]:
         return float("inf")
     return max((_error(*pair) for pair in zip(actual, desired, strict=True)), default=0.0)
 
 
 def _error(actual: np.ndarray, desired: np.ndarray) -> float:
-    """Return the largest deviation relative to the largest desired value; integers must be equal, else inf."""
+    """Return the largest deviation relative to the largest desired value; inf for unequal integers, NaN or inf."""
     if desired.dtype.kind != "f":
         return 0.0 if np.array_equal(actual, desired) else float("inf")
     scale = np.abs(desired).max(initial=0.0)
@@ -291,13 +307,16 @@ class Setting:
 
     @classmethod
     def of(cls, batch: Batch) -> "Setting":
-        """Setting of a batch whose width is that of the case."""
+        """Return the setting of a batch, with its sizes counted.
+
+        Rows, entries, columns, width, active columns, bytes.
+        """
         touched = np.unique(batch.indices).size
         widths = batch.data.itemsize, batch.indices.itemsize
         return cls(batch, Sizes(batch.R, batch.indices.size, batch.D, batch.N, touched, *widths))
 
     def arguments(self, kernel: Kernel) -> tuple:
-        """Return the kernel's arguments; kernels that make theirs in the same way get the same arrays.
+        """Return the kernel's arguments; kernels that make theirs in the same way get the same arrays (cached).
 
         Updates have no decay: with it thousands of steps on one batch bring states down to denormal numbers, which take
         up to a third longer and which no training has.
@@ -308,12 +327,12 @@ class Setting:
         return self.shared[kernel.arguments]
 
     def traffic(self, kernel: Kernel) -> Traffic:
-        """Return memory traffic of the kernel on this batch."""
+        """Return the memory traffic of one call of the kernel on this batch."""
         return traffic_of(kernel, self.sizes, self.batch)
 
 
 def require_device(on: Device | None) -> Device:
-    """Return the device; `BenchError` for a candidate made without one, whose name alone was asked for."""
+    """Return the device `on`; raises BenchError if it is None (a candidate that was made only to list its name)."""
     if on is None:
         raise BenchError("A candidate on a device was made without one.")
     return on
@@ -333,7 +352,7 @@ class Candidate:
 
 
 def list_candidates(task: str, shape: Shape) -> list[Candidate]:
-    """Return all that compute `task` on a shape, the first of ours first; `BenchError` lists the known tasks."""
+    """Return all CPU candidates of a task on a shape, this project's first; BenchError for an unknown task."""
     if task not in (known := list_tasks()):
         raise BenchError(unknown_name("task", task, known))
     if task == "plan":
@@ -345,14 +364,17 @@ def list_candidates(task: str, shape: Shape) -> list[Candidate]:
 
 
 def _rivals(task: str) -> list[Candidate]:
-    """Return the competitors on the CPU, available or not; others run on a GPU alone."""
+    """Return the competitors of a task that run on the CPU, unavailable ones included.
+
+    Those for GPUs only are left out.
+    """
     return [
         of_kernel(competitor, "rival") for competitor in kernels.rivals_of(task) if competitor.cpu or not competitor.gpu
     ]
 
 
 def _other_candidates(task: str) -> list[Candidate]:
-    """Return the candidates that are not one kernel with the arguments of `task`."""
+    """Return the candidates that are not one kernel with the task's arguments: BLAS, new plans, two kernels."""
     if task == "csr_dense":
         return [_blas(task)]
     if task == "csr_t_dense":
@@ -361,9 +383,9 @@ def _other_candidates(task: str) -> list[Candidate]:
 
 
 def list_tasks() -> list[str]:
-    """Return the names of what the suite `kernels` can measure.
+    """Return the names of what the suite `kernels` can measure: "plan" and this project's CPU kernels.
 
-    Kernels of ours whose cost is of the batch, and the batch plan.
+    Kernels for all-ones values and dense updates are left out.
     """
     names = [name for name in kernels.names() if "." not in name and not name.endswith("_ones")]
     every_row = {name.replace("_lazy", "_dense") for name in names if name.endswith("_lazy")}
@@ -371,13 +393,16 @@ def list_tasks() -> list[str]:
 
 
 def of_kernel(kernel: Kernel, side: str = "ours") -> Candidate:
-    """Return a registered kernel as it stands."""
+    """Return a candidate that times a registered kernel as it is; `side` is "ours" or "rival"."""
     make, needed = functools.partial(_ready, kernel), functools.partial(operand_bytes, kernel)
     return Candidate(kernel.name, side, make, needed, unavailable=kernel.unavailable)
 
 
 def operand_bytes(kernel: Kernel, sizes: Sizes) -> int:
-    """Return the bytes of the arrays that a call takes, and of their copies in float64 for the check."""
+    """Return three times the bytes of the arrays that a call takes.
+
+    The arrays and their float64 copies for the check.
+    """
     letters = {"R": sizes.R, "M": sizes.R, "D": sizes.D, "N": sizes.N, "U": sizes.U, "V": sizes.U}
     each = {"f": sizes.value, "i": sizes.index, "l": 8, "s": 0}
     return 3 * sum(
@@ -387,7 +412,11 @@ def operand_bytes(kernel: Kernel, sizes: Sizes) -> int:
 
 
 def _ready(kernel: Kernel, setting: Setting) -> Ready:
-    """Prepare a kernel on the case's operands: a call to time, a judge of its result, and the cost."""
+    """Return the kernel prepared on the setting's arguments: timed call, error function, cost and traffic.
+
+    The error function is shared by candidates with the same reference and arguments. Runs `kernel.prepare` if there is
+    one, and times it.
+    """
     args = setting.arguments(kernel)
     same = kernel.reference, kernel.arguments  # which competitors share, and so what takes long to compute
     judged = setting.judges.get(same)
@@ -403,14 +432,17 @@ def _ready(kernel: Kernel, setting: Setting) -> Ready:
 
 
 def _copy_and_judge(out: np.ndarray, judged: Judge, returned: Any) -> float:
-    """Judge a result that a competitor keeps in a tensor of its own."""
+    """Copy `returned`, unless None, into `out`, then return the error that `judged` finds.
+
+    For competitors' own tensors.
+    """
     if returned is not None:
         out[...] = np.asarray(returned)
     return judged(None)
 
 
 def _plan(setting: Setting) -> Ready:
-    """Return the call that builds the column index of a batch, its check against np.unique, and its cost."""
+    """Return the call that builds the batch plan, checked against NumPy's unique columns and their counts."""
     batch = setting.batch
     call = functools.partial(plan.build, batch.indptr, batch.indices, batch.D)
     columns, counts = np.unique(batch.indices, return_counts=True)
@@ -421,16 +453,19 @@ def _plan(setting: Setting) -> Ready:
 
 
 def plan_cost(s: Sizes) -> Cost:
-    """Return column indices in; columns, segments, rows and permutation out."""
+    """Return the cost of a batch plan in bytes: column indices are read.
+
+    Columns, segments, rows, permutation written.
+    """
     return Cost(0, s.z * 3 * s.index + s.U * (8 + s.index) + (s.R + 1) * s.index)
 
 
 def _argsort(setting: Setting) -> Ready:
-    """Prepare NumPy's argsort and unique as a competitor of the batch plan."""
+    """Return NumPy's argsort and unique of the column indices as a competitor of the batch plan."""
     indices = setting.batch.indices
 
     def call():
-        """Return the distinct columns of the batch and the first position of each."""
+        """Return the distinct columns of the batch in ascending order and the first position of each when sorted."""
         order = np.argsort(indices, kind="stable")
         return np.unique(indices[order], return_index=True)
 
@@ -439,11 +474,11 @@ def _argsort(setting: Setting) -> Ready:
 
 
 def _blas(task: str) -> Candidate:
-    """Return the candidate that computes a sparse task on the dense matrix by BLAS."""
+    """Return the candidate that computes a sparse task on the batch made dense, by BLAS; at most 512 MiB."""
     kernel = kernels.get("blas.dense_dense")
 
     def make(setting: Setting) -> Ready:
-        """Prepare the dense product of a setting: call, judge and cost."""
+        """Return the dense product of the setting's batch, ready to be timed; allocates the dense array [R, D]."""
         ours = kernels.get(task)
         *matrix, x, out = setting.arguments(ours)
         dense = np.zeros((setting.sizes.R, setting.sizes.D), x.dtype)
@@ -456,17 +491,17 @@ def _blas(task: str) -> Candidate:
 
 
 def _with_new_plan(task: str) -> Candidate:
-    """Return the gradient of a new batch: its plan is built in the call."""
+    """Return the candidate that computes a gradient and builds the batch plan inside of the timed call."""
     kernel = kernels.get(task)
 
     def make(setting: Setting) -> Ready:
-        """Prepare the kernel of a setting with the building of its plan in the timed call."""
+        """Return plan building and gradient as one timed call, with their joint cost."""
         batch, args = setting.batch, setting.arguments(kernel)
         named = {name: arg for (name, _, _), arg in zip(kernel.parsed, args, strict=True)}
         from_plan = [name for name in named if name in plan.BatchPlan.__dataclass_fields__]
 
         def call() -> None:
-            """Build the plan of the batch and compute the gradient from it."""
+            """Build the plan of the batch, then write the gradient computed from it to the kernel's output array."""
             batch_plan = plan.build(batch.indptr, batch.indices, batch.D)
             named.update(
                 {name: getattr(batch_plan, name) for name in from_plan}, values=batch_plan.in_order(batch.data)
@@ -481,18 +516,18 @@ def _with_new_plan(task: str) -> Candidate:
 
 
 def _two_kernels(task: str) -> Candidate:
-    """Return the candidate that does what a fused kernel does by the gradient and then the lazy update."""
+    """Return the candidate that replaces a fused kernel by the gradient kernel and then the lazy update kernel."""
     lazy, gradient = kernels.get(task.replace("_fused", "_lazy")), kernels.get("csr_t_dense")
 
     def make(setting: Setting) -> Ready:
-        """Prepare gradient and lazy update of a setting as one timed call."""
+        """Return gradient and lazy update as one timed call; computes the gradient once for the check."""
         first, second = setting.arguments(gradient), list(setting.arguments(lazy))
         second[[name for name, _, _ in lazy.parsed].index("gradient")] = first[-1]
         gradient.trusted(*first)
         judged = make_judge(lazy, second)
 
         def call() -> None:
-            """Compute the gradient, then update the active rows from it in place."""
+            """Compute the gradient, then update the active rows of the tables in place from it."""
             gradient.trusted(*first)
             lazy.trusted(*second)
 

@@ -33,7 +33,7 @@ from workbench.ops.products import plan_of
 
 
 def _numbers(problem: Problem, step: int) -> tuple[float, ...]:
-    """Return the numbers that the kernels of the rule take after the arrays."""
+    """Return the scalars that an update kernel takes after its arrays: optimizer options, for Adam also the step."""
     return (*problem.options.values(), *((step,) if problem.optimizer == "adam" else ()))
 
 
@@ -41,18 +41,19 @@ class _OnDevice:
     """Weights and states on the device; what both of ours share."""
 
     def __init__(self, problem: Problem, on: Device) -> None:
+        """Store problem and device `on`; the step count is 0 and no arrays are on the device yet."""
         self.problem, self.on, self.t = problem, on, 0
         self.arrays: Sequence[Any] = ()
 
     def start(self) -> None:
-        """Set everything back to the start."""
+        """Reset the problem, the step count and the device arrays to the initial weights and states."""
         self.problem.reset()
         self.t = 0
         for array, table in zip(self.arrays, self.problem.tables, strict=True):
             self.on.assign(array, self.on.put(table))
 
     def weights(self) -> np.ndarray:
-        """Return the weights of the active rows."""
+        """Return the weights of the active rows copied to the host, float32 [U, N]; waits for the device."""
         touched, width = self.problem.touched, self.problem.weights.shape[1]
         out = self.on.empty((touched.size, width), np.float32)
         kernels.get("take_rows").cuda(self.arrays[0], self.on.put(touched.astype(np.int64)), out)
@@ -65,6 +66,7 @@ class CudaGraph(_OnDevice):
     """
 
     def __init__(self, problem: Problem, session: Session) -> None:
+        """Copy the tables to the device and record the step as a CUDA graph with one slot per batch."""
         super().__init__(problem, session.device)
         batches = problem.batches
         most = max(batch.indices.size for batch in batches), max(np.unique(batch.indices).size for batch in batches)
@@ -73,7 +75,7 @@ class CudaGraph(_OnDevice):
         self.made = Step(session, problem.optimizer, self.arrays, room, "squared", slots=len(batches))
 
     def prepare(self, number: int) -> int:
-        """Plan the batch on the host, queue its copies into its slot."""
+        """Plan batch `number` on the host, queue the copies into its slot, and return `number`."""
         batch = self.problem.batches[number]
         batch_plan = plan.build(batch.indptr, batch.indices, batch.D)
         slot = self.made.slots[number]
@@ -81,7 +83,7 @@ class CudaGraph(_OnDevice):
         return number
 
     def step(self, prepared: int) -> None:
-        """One step."""
+        """Launch the graph on the slot `prepared`, which updates the device tables in place; does not wait for it."""
         self.t += 1
         self.made.run(prepared, *_numbers(self.problem, self.t))
 
@@ -90,6 +92,7 @@ class CudaKernels(_OnDevice):
     """Product, loss, and the fused update, launched one after the other; the plan is built on the device."""
 
     def __init__(self, problem: Problem, on: Device) -> None:
+        """Copy the tables to the device `on`, allocate scores [R, N] and their gradient, and look up the kernels."""
         super().__init__(problem, on)
         self.arrays = [on.put(table) for table in problem.tables]
         shape = problem.targets[0].shape
@@ -98,7 +101,7 @@ class CudaKernels(_OnDevice):
         self.update = kernels.get(f"{problem.optimizer}_fused").cuda
 
     def prepare(self, number: int) -> tuple:
-        """Return the batch and its targets on the device, its plan, its values in the plan's order."""
+        """Return (CSR arrays, targets, plan arrays) of batch `number`, all on the device."""
         batch = self.problem.batches[number]
         arrays = [self.on.put(array) for array in (batch.indptr, batch.indices, batch.data)]
         batch_plan = on_device.build(arrays[0], arrays[1], batch.D)
@@ -106,7 +109,7 @@ class CudaKernels(_OnDevice):
         return arrays, self.on.put(self.problem.targets[number]), entries
 
     def step(self, prepared: tuple) -> None:
-        """Do one training step on a prepared batch, in place, and read its loss, as a training loop does."""
+        """Do one training step on a prepared batch: writes scores, their gradient and, in place, the device tables."""
         arrays, targets, entries = prepared
         self.t += 1
         self.product(*arrays, self.arrays[0], self.scores)
@@ -118,6 +121,7 @@ class CudaTorch:
     """EmbeddingBag(mode="sum", sparse=True) on the device, with the optimizers that take sparse gradients."""
 
     def __init__(self, problem: Problem) -> None:
+        """Copy the weights to the CUDA device and make bag and optimizer; BenchError if PyTorch has no CUDA device."""
         self.torch, self.problem = pytorch(), problem
         if not self.torch.cuda.is_available():
             raise BenchError(f"PyTorch {self.torch.__version__} sees no CUDA device; install a build of it for CUDA.")
@@ -125,33 +129,36 @@ class CudaTorch:
         self.optimizer = optimizer_of(self.torch, problem, self.bag)
 
     def _there(self, array: np.ndarray) -> Any:
-        """Return a PyTorch tensor on the device."""
+        """Return the NumPy array as a PyTorch tensor on the CUDA device."""
         return self.torch.from_numpy(array).to("cuda")
 
     def prepare(self, number: int) -> tuple:
-        """Return the tensors on the device, through pinned memory."""
+        """Return (indices, indptr, data, targets) of batch `number` as CUDA tensors, copied through pinned memory."""
         batch = self.problem.batches[number]
         arrays = batch.indices, batch.indptr, batch.data, self.problem.targets[number]
         return tuple(self.torch.from_numpy(array).pin_memory().to("cuda", non_blocking=True) for array in arrays)
 
     def step(self, prepared: tuple) -> None:
-        """One step."""
+        """Do one training step on a prepared batch; updates the bag's weights in place."""
         take_step(self.torch, self.bag, self.optimizer, prepared)
 
     def start(self) -> None:
-        """Set everything back to the start."""
+        """Reset the bag's weights to the initial ones and make a new optimizer without state."""
         self.problem.reset()
         with self.torch.no_grad():
             self.bag.weight.copy_(self._there(self.problem.tables[0]))
         self.optimizer = optimizer_of(self.torch, self.problem, self.bag)
 
     def weights(self) -> np.ndarray:
-        """Return the weights of the active rows."""
+        """Return the weights of the active rows copied to the host, float32 [U, N]."""
         return self.bag.weight.detach()[self._there(self.problem.touched)].cpu().numpy()
 
 
 def list_device_step_candidates(on: Device | None = None) -> list[StepContender]:
-    """Return all learners on a device, ours first; without `on` on the CUDA device, once one of them is made."""
+    """Return all step candidates on a CUDA device, this project's first.
+
+    `on` None opens the device when one is made.
+    """
     here = lambda: on or devices.CupyDevice()  # noqa: E731
     return [
         StepContender("ours, graph", "ours", lambda problem: CudaGraph(problem, CudaSession()), shares=False),
@@ -173,6 +180,7 @@ class Graph:
     phases: Phases = field(default_factory=Phases)
 
     def __post_init__(self) -> None:
+        """Bind the executor to the problem's tables for batches of CSR rows and make a new updater."""
         problem, batch = self.problem, self.problem.batches[0]
         scores = ops.dot(graph.variable("x"), graph.variable("w"), name="scores")
         self.executor = executor.bind(
@@ -187,16 +195,15 @@ class Graph:
         self.start()
 
     def prepare(self, number: int) -> tuple[Any, ...]:
-        """Return the batch as SciPy's array, made as a loader does, its plan where its one step reads one, and its
-        targets."""
+        """Return (SciPy CSR batch, its plan or None, targets) of batch `number`; the plan as a loader would make it."""
         return self._prepared(number, functools.partial(self.executor.new_plan, "x"))
 
     def keep(self, number: int) -> tuple[Any, ...]:
-        """Return a batch that is used repeatedly, with its plan."""
+        """Return (SciPy CSR batch, its plan, targets) of batch `number`, to be used for many steps."""
         return self._prepared(number, plan_of)
 
     def _prepared(self, number: int, plan_of_batch: Callable[[Any], BatchPlan | None]) -> tuple[Any, ...]:
-        """Return (X as CSR, its plan or None, targets) of batch `number`; plan time is recorded."""
+        """Return (X as CSR, its plan or None, targets) of batch `number`; adds the seconds to the phase "plan"."""
         batch, start = self.problem.batches[number], perf_counter()
         x = compressed.assemble("csr", batch.indptr, batch.indices, batch.data, (batch.R, batch.D))
         batch_plan = plan_of_batch(x)
@@ -206,7 +213,7 @@ class Graph:
         return x, batch_plan, self.problem.targets[number]
 
     def step(self, prepared: tuple[Any, ...]) -> None:
-        """One step."""
+        """Run forward, backward and update on a prepared batch; updates the tables in place and adds up phase times."""
         x, batch_plan, targets = prepared
         self.phases.steps += 1
         now = perf_counter()
@@ -219,13 +226,13 @@ class Graph:
         self.phases.split("update", now)
 
     def start(self) -> None:
-        """Set everything back to the start."""
+        """Reset the problem's tables and make a new updater without state."""
         self.problem.reset()
         options: dict[str, Any] = {**self.problem.options}
         self.updater = optimizers.Updater(self.problem.optimizer, **options)
 
     def weights(self) -> np.ndarray:
-        """Return the weights of the active rows."""
+        """Return a copy of the weights of the active rows, float32 [U, N]."""
         return self.problem.tables[0][self.problem.touched]
 
 
@@ -237,7 +244,7 @@ OF_USERS = "workbench.bench.steps_of_user_code"
 
 
 def _of_users(name: str, problem: Problem) -> Learner:
-    """Return the learner of a training loop as users write it, by name."""
+    """Return the learner of class USERS[name], imported from `steps_of_user_code`: a loop as users write it."""
     return getattr(importlib.import_module(OF_USERS), USERS[name])(problem)
 
 
@@ -278,30 +285,30 @@ class Cell:
 
     @classmethod
     def of(cls, settings: dict[str, Any]) -> "Cell":
-        """Cell from `dataclasses.asdict`, as it comes out of JSON."""
+        """Return the configuration from the dict of `dataclasses.asdict`, as it comes out of JSON."""
         return cls(**{**settings, "shape": Shape(**settings["shape"])})
 
     @property
     def is_step(self) -> bool:
-        """Whether it is whole steps that are measured."""
+        """Whether whole training steps are measured (an optimizer is set), not single kernels."""
         return self.optimizer is not None
 
     @property
     def of_step(self) -> tuple[str, str]:
-        """Optimizer and batches (repeat or new) of a step; `BenchError` for a configuration of kernels."""
+        """(optimizer, "repeat" or "new") of a step; BenchError for a configuration of kernels."""
         if self.optimizer is None or self.batches is None:
             raise BenchError(f"The task {self.task} is no step: it has no optimizer and batches.")
         return self.optimizer, self.batches
 
     @property
     def description(self) -> str:
-        """The configuration in one line: task, optimizer, batches, device, cache, shape, R and N."""
+        """The configuration in one line: task, optimizer, batches, device, cache, shape, rows R and width N."""
         place = "" if self.device == "cpu" else f"on {self.device}"
         more = " ".join(filter(None, (self.optimizer, self.batches, place, self.cache)))
         return f"{self.task} {more + ' ' if more else ''}{self.shape.name}, R {self.shape.rows}, N {self.width}"
 
     def columns(self) -> dict[str, Any]:
-        """Return the columns of a row that the configuration settles."""
+        """Return {record column: value} for all columns that the configuration determines."""
         return {
             "suite": self.suite,
             "task": self.task,
@@ -345,20 +352,20 @@ class Field:
 
 
 def names_of(cell: Cell) -> list[tuple[str, str, str]]:
-    """Return (name, side, why unavailable) of the candidates, without making anything."""
+    """Return (name, side, reason why unavailable or "") of each candidate; nothing is prepared."""
     candidates = _step_contenders(cell) if cell.is_step else _contenders(cell)
     return [(candidate.name, candidate.side, candidate.unavailable) for candidate in candidates]
 
 
 def _contenders(cell: Cell, on: Device | None = None) -> Sequence[of_kernels.Candidate]:
-    """Return the kernel candidates of a configuration, for its device."""
+    """Return the kernel candidates of a configuration, for its device; `on` is needed only to run those of CUDA."""
     if cell.device == "cpu":
         return of_kernels.list_candidates(cell.task, cell.shape)
     return of_device.list_device_candidates(cell.task, cell.shape, on)
 
 
 def _step_contenders(cell: Cell, on: Device | None = None) -> Sequence[steps.StepContender]:
-    """Return the training-step candidates of a configuration, for its device."""
+    """Return the training-step candidates of a configuration, for its device; `on` as in `_contenders`."""
     if cell.task == "pytorch":
         return steps_pytorch.list_pytorch_candidates()
     if cell.device == "cpu":
@@ -367,16 +374,15 @@ def _step_contenders(cell: Cell, on: Device | None = None) -> Sequence[steps.Ste
 
 
 def field_of(cell: Cell, on: Device | None = None) -> Field:
-    """Draw the batch of a configuration and name who takes part; nothing large is made but the batch, and a step's
-    tables.
+    """Return the candidates of a configuration with sizes and allowed error; draws the batch and a step's tables.
 
-    Configurations of cuda are measured on the device `on`.
+    Candidates are prepared later, by `Entry.make`. Configurations of CUDA use the device `on`.
     """
     return _steps(cell, on) if cell.is_step else _kernels(cell, on)
 
 
 def _kernels(cell: Cell, on: Device | None) -> Field:
-    """Return the kernel candidates of a configuration, ready to be timed, with counts and allowed error."""
+    """Return the kernel candidates of a configuration as entries, with `nnz`, `touched` and the allowed error."""
     setting = Setting.of(_draw_batch(cell.shape, cell.seed).wide(cell.width))
     entries = [
         Entry(
@@ -394,12 +400,15 @@ def _kernels(cell: Cell, on: Device | None) -> Field:
 
 @functools.lru_cache(1)
 def _draw_batch(shape: Shape, seed: int) -> Batch:
-    """Return the batch of the configurations of a shape, which follow each other."""
+    """Return the batch of a shape and seed.
+
+    The last one is cached, since configurations of a shape follow each other.
+    """
     return draw_batch(shape, seed)
 
 
 def _steps(cell: Cell, on: Device | None) -> Field:
-    """Return the training-step candidates of a configuration, ready to be timed, with counts and allowed error."""
+    """Return the step candidates of a configuration as entries, with mean `nnz` and `touched`, and the error."""
     loss = "logistic" if cell.task == "pytorch" else "squared"
     optimizer, batches = cell.of_step
     problem = steps.make_problem(cell.shape, cell.width, optimizer, cell.seed, loss)
@@ -407,7 +416,7 @@ def _steps(cell: Cell, on: Device | None) -> Field:
     needed = sum(table.nbytes for table in problem.tables)
 
     def make(each: steps.StepContender) -> Ready:
-        """Prepare the steps of a candidate on the configuration's problem."""
+        """Return the steps of a candidate on the configuration's problem, ready to be timed and checked."""
         return steps.ready(each.make(problem), problem, batches, expected(each.every))
 
     candidates = _step_contenders(cell, on)
@@ -428,8 +437,7 @@ def _steps(cell: Cell, on: Device | None) -> Field:
 
 
 def roots_of(cell: Cell) -> frozenset[str]:
-    """Return the modules that measuring the configuration starts from, and those of its candidates, of which each may
-    be the competitor."""
+    """Return the names of the modules whose code a configuration's records depend on, candidates' modules included."""
     named = {part for name, _, _ in names_of(cell) for part in name.split(" + ")}
     named |= {cell.task, f"{cell.optimizer}_dense"}
     modules = closure.registering_modules("kernel", named.intersection(kernels.names()))
@@ -444,14 +452,16 @@ def roots_of(cell: Cell) -> frozenset[str]:
 
 
 def source_hash(cell: Cell | None = None, code: closure.Code | None = None) -> str:
-    """Return the hash of the code that measures the configuration; without one, of what measures the machine."""
+    """Return the hash of the code that measures a configuration; with None of the code that measures the machine.
+
+    `code` is by default the installed code.
+    """
     code, roots = code or closure.installed_code(), MEASURED if cell is None else roots_of(cell)
     return code.digest(roots, compiled=cell is not None and cell.device == "cuda")
 
 
 def key(cell: Cell, policy: Any) -> str:
-    """Return the hash of the settings, the way of measuring, the candidates, the code and what that runs on: rows with
-    this key answer the configuration."""
+    """Return the hash of settings, policy, candidates, code and versions: records with this key are up to date."""
     settings = [dataclasses.asdict(cell), dataclasses.asdict(policy), names_of(cell)]
     parts = [*settings, source_hash(cell), describe_stack(*LIBRARIES)]
     return closure.result_key(parts)

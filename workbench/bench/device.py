@@ -64,13 +64,17 @@ class Events:
     """Seconds a call, as `rounds.interleave` asks for them; `cupy` may be another module in tests."""
 
     def __init__(self, cache: str, bytes_cache: int, cupy: Any = None) -> None:
+        """Set up timing by CUDA events; `cache` "cold" allocates a flush buffer of at least twice `bytes_cache`."""
         self.cupy, self.is_cold = cupy or devices.cupy(), cache == "cold"
         size = max(int(FLUSHES * bytes_cache), BYTES_LEAST) if self.is_cold else 0
         self.buffer = self.cupy.empty(size, "int8")
         self.hold = self.cupy.RawKernel(_HOLD, "hold")
 
     def __call__(self, call: Call, count: int, clock: Clock = perf_counter) -> float:
-        """Return the mean seconds of a call on the device, of `count` calls with warm or cold caches."""
+        """Return the mean device time (s) of a call, over `count` calls with warm or cold caches.
+
+        `clock` is not used.
+        """
         total, left = 0.0, count
         while left:
             now = min(left, MOST_CALLS)
@@ -79,13 +83,13 @@ class Events:
         return total / count
 
     def _event(self) -> Any:
-        """Record and return a CUDA event in the current stream."""
+        """Record a CUDA event in the current stream and return it."""
         event = self.cupy.cuda.Event()
         event.record()
         return event
 
     def _warm(self, call: Call, count: int) -> float:
-        """Return the seconds of `count` calls with warm caches; the stream is held until all are queued."""
+        """Return the device seconds of `count` calls; a spin kernel holds the stream until all are queued."""
         start = perf_counter()
         call()
         seconds_launch = perf_counter() - start
@@ -94,7 +98,7 @@ class Events:
         return self._between(call, count)
 
     def _between(self, call: Call, count: int) -> float:
-        """Return the seconds between two events around `count` calls."""
+        """Return the seconds between two events around `count` calls; waits for the device."""
         first = self._event()
         for _ in range(count):
             call()
@@ -103,7 +107,10 @@ class Events:
         return self.cupy.cuda.get_elapsed_time(first, last) / 1e3
 
     def _cold(self, call: Call, count: int) -> float:
-        """Return the seconds of `count` calls, the cache overwritten before each."""
+        """Return the device seconds of `count` calls.
+
+        The flush buffer is overwritten before each to empty the cache.
+        """
         ends = []
         for _ in range(count):
             self.buffer.fill(1)
@@ -126,7 +133,7 @@ class OnDevice:
     finish: Callable[[], None]
 
     def host_seconds(self, call: Call) -> float:
-        """Mean seconds of calls by the host's clock, launches and the wait at the end included."""
+        """Return the mean host time (s) of a call over 20 calls, launches and the final wait included."""
         self.finish()
         start = perf_counter()
         for _ in range(CALLS_HOST):
@@ -136,7 +143,10 @@ class OnDevice:
 
 
 def on_cuda(cache: str, bytes_cache: int) -> OnDevice:
-    """Return the clock of the current CUDA device; steps, which have no `cache`, are timed warm."""
+    """Return the clock of the current CUDA device for `cache` "warm" or "cold".
+
+    `bytes_cache` is the L2 cache's size.
+    """
     cuda = devices.cupy().cuda
     return OnDevice(Events(cache, bytes_cache), lambda: cuda.get_current_stream().synchronize())  # synchronize!
 
@@ -145,15 +155,16 @@ class CopyLimit:
     """Bound of the device's memory by a copy of what no cache holds: `bound`, as `bandwidth.Limits` has it."""
 
     def __init__(self, bytes_per_second: float) -> None:
+        """Store the copy bandwidth (bytes/s) that bounds memory traffic."""
         self.bytes_per_second = bytes_per_second
 
     def bound(self, *, bytes_compulsory: float, **_: Any) -> tuple[float, str]:
-        """Return (seconds that no call can be faster than, stream): every distinct row moves once, no less."""
+        """Return (lower bound of a call in s, "stream"): each distinct byte moves once at copy bandwidth."""
         return bytes_compulsory / self.bytes_per_second, "stream"
 
 
 def copy_rate(bytes_array: int, cupy: Any = None) -> float:
-    """Return bytes a second that a copy reads and writes, the fastest of some."""
+    """Return the bandwidth (bytes/s, reads plus writes) of a device copy of `bytes_array` bytes, the best of five."""
     cupy = cupy or devices.cupy()
     source, target = cupy.zeros(bytes_array, "int8"), cupy.empty(bytes_array, "int8")
     timer = Events("warm", 0, cupy)
@@ -165,7 +176,7 @@ DENSE = ("cublas", "cublas_tf32")
 
 
 def refuse_without_gpu() -> devices.Gpu:
-    """Return the CUDA device of this machine; `BenchError` if there is none."""
+    """Return the CUDA device of this machine; raises BenchError if there is none."""
     gpu = devices.probe()
     if not gpu.present:
         reason = gpu.reason.removeprefix("no CUDA device: ")
@@ -174,15 +185,14 @@ def refuse_without_gpu() -> devices.Gpu:
 
 
 def list_device_tasks() -> list[str]:
-    """Return the names of kernels with a CUDA implementation whose cost depends on the batch, and of the batch plan."""
+    """Return the names of the tasks that a CUDA device can measure: "plan" and kernels with a CUDA implementation."""
     return [name for name in of_kernels.list_tasks() if name == "plan" or kernels.get(name).gpu is not None]
 
 
 def list_device_candidates(task: str, shape: Shape, on: Device | None) -> list[Candidate]:
-    """Return all that compute `task` on the device `on`, the first of ours first; None if only their names are asked
-    for.
+    """Return all candidates of `task` on a CUDA device, this project's first; BenchError for an unknown task.
 
-    `BenchError` lists the known tasks.
+    With `on` None they only have names and cannot be prepared.
     """
     if task not in (known := list_device_tasks()):
         raise BenchError(unknown_name("task on cuda", task, known))
@@ -206,38 +216,38 @@ def _rivals(task: str) -> Sequence[Kernel]:
 
 
 def _of_kernel(kernel: Kernel, on: Device | None, side: str = "ours") -> Candidate:
-    """Return the candidate of a kernel on a CUDA device."""
+    """Return the candidate that times a kernel on the device `on`; `side` is "ours" or "rival"."""
     make, needed = functools.partial(_ready, kernel, on), functools.partial(operand_bytes, kernel)
     return Candidate(kernel.name, side, make, needed, unavailable=_unavailable(kernel))
 
 
 def _unavailable(kernel: Kernel) -> str:
-    """Return the reason why a competitor is not there; that it runs on devices alone is none here."""
+    """Return why a competitor is unavailable, "" if it is not; needing a GPU is no reason here."""
     is_there = importlib.util.find_spec("cupy") and kernel.unavailable == cusparse.UNAVAILABLE
     return "" if is_there else kernel.unavailable
 
 
 def _copy_to_device(on: Device, args: Sequence) -> list:
-    """Return the arguments with arrays copied to the device."""
+    """Return the arguments as a list, with NumPy arrays copied to the device."""
     return [on.put(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
 
 
 def _copy_to_host(on: Device, kernel: Kernel, args: Sequence, there: Sequence) -> None:
-    """Arrays that the call wrote, into those of the host, where they are judged."""
+    """Copy the arrays that the call wrote on the device (`there`) into the host arrays of `args`, in place."""
     for arg, one, (name, _, _) in zip(args, there, kernel.parsed, strict=True):
         if name in kernel.writes:
             arg[...] = on.read(one)  # synchronize!
 
 
 def _on_host(on: Device, returned: Any) -> Any:
-    """Return a result with device arrays copied to the host, tuples by element."""
+    """Return a result with device arrays copied to the host, tuples element by element; scalars unchanged."""
     if isinstance(returned, tuple):
         return tuple(_on_host(on, part) for part in returned)
     return on.read(returned) if hasattr(returned, "shape") and np.ndim(returned) else returned
 
 
 def _ready(kernel: Kernel, on: Device | None, setting: Setting) -> Ready:
-    """Prepare a kernel on the device: a call to time and a judge that compares its result on the host."""
+    """Return a kernel prepared on the device: timed call, error function that compares on the host, and cost."""
     on, args = require_device(on), setting.arguments(kernel)
     judged, there = make_judge(kernel, args), _copy_to_device(on, args)
     start = perf_counter()
@@ -245,7 +255,7 @@ def _ready(kernel: Kernel, on: Device | None, setting: Setting) -> Ready:
     once = perf_counter() - start if kernel.prepare else 0.0
 
     def judge_on_host(returned: Any) -> float:
-        """Copy what the call wrote to the host and return its largest error there."""
+        """Copy what the call wrote to the host, in place, and return the largest relative error."""
         _copy_to_host(on, kernel, args, there)
         return judged(_on_host(on, returned))
 
@@ -253,12 +263,12 @@ def _ready(kernel: Kernel, on: Device | None, setting: Setting) -> Ready:
 
 
 def _traffic(setting: Setting) -> Traffic:
-    """Traffic by which a bound is known: of copies alone, without what caches do."""
+    """Return traffic with the bytes of a table row only, since no cache model is used on a device."""
     return Traffic(bytes_row=setting.sizes.N * setting.sizes.value)
 
 
 def _plan(on: Device | None, setting: Setting) -> Ready:
-    """Prepare the batch plan on the device as a candidate."""
+    """Return the call that builds the batch plan on the device, checked against NumPy's unique columns."""
     on, batch = require_device(on), setting.batch
     indptr, indices = _copy_to_device(on, (batch.indptr, batch.indices))
     call = functools.partial(plan_on_device.build, indptr, indices, batch.D)
@@ -269,11 +279,11 @@ def _plan(on: Device | None, setting: Setting) -> Ready:
 
 
 def _dense(library: str, on: Device | None) -> Candidate:
-    """Return the product of the batch made dense; TF32 keeps 10 bits of a factor, and is judged by that."""
+    """Return the candidate that multiplies the batch made dense by cuBLAS, in float32 or TF32 (10-bit mantissa)."""
     kernel = kernels.get(f"{library}.dense_dense")
 
     def make(setting: Setting) -> Ready:
-        """Prepare the dense product of a setting on the device: call, judge and cost."""
+        """Return the dense product on the device, ready to be timed; allocates the dense array [R, D] on both sides."""
         device, ours = require_device(on), kernels.get("csr_dense")
         *matrix, x, out = args = setting.arguments(ours)
         judged, dense = make_judge(ours, args), np.zeros((setting.sizes.R, setting.sizes.D), x.dtype)
@@ -281,7 +291,7 @@ def _dense(library: str, on: Device | None) -> Candidate:
         there = _copy_to_device(device, (dense, x, out))
 
         def judge_on_host(_: Any) -> float:
-            """Copy the product to the host and return its error; that of TF32 is scaled by TF32_FACTOR."""
+            """Copy the product to the host and return its relative error; that of TF32 is divided by 16."""
             out[...] = device.read(there[2])  # synchronize!
             return judged(None) * (TF32_FACTOR if library == "cublas_tf32" else 1.0)
 
@@ -296,11 +306,11 @@ TF32_FACTOR = 2.0**-4
 
 
 def _two_kernels(task: str, on: Device | None) -> Candidate:
-    """Return the candidate that does what a fused kernel does by the gradient and then the lazy update."""
+    """Return the candidate that replaces a fused kernel by the gradient kernel and then the lazy update kernel."""
     lazy, gradient = kernels.get(task.replace("_fused", "_lazy")), kernels.get("csr_t_dense")
 
     def make(setting: Setting) -> Ready:
-        """Prepare gradient and lazy update of a setting on the device as one timed call."""
+        """Return gradient and lazy update on the device as one timed call; computes the gradient once for the check."""
         device, first, second = require_device(on), setting.arguments(gradient), list(setting.arguments(lazy))
         place = [name for name, _, _ in lazy.parsed].index("gradient")
         there_first = _copy_to_device(device, first)
@@ -310,12 +320,12 @@ def _two_kernels(task: str, on: Device | None) -> Candidate:
         there[place] = there_first[-1]
 
         def call() -> None:
-            """Compute the gradient, then update the active rows from it in place."""
+            """Compute the gradient, then update the active rows of the device tables in place from it."""
             gradient.cuda(*there_first)
             lazy.cuda(*there)
 
         def judge_on_host(_: Any) -> float:
-            """Copy the updated arrays to the host and return their largest error."""
+            """Copy the updated tables to the host, in place, and return their largest relative error."""
             _copy_to_host(device, lazy, second, there)
             return judged(None)
 
@@ -337,7 +347,10 @@ _NEEDED = functools.partial(operand_bytes, _PRODUCT)
 
 
 def list_variants(on: Device | None) -> list[Candidate]:
-    """Return all of them; `on` is None if only their names are asked for."""
+    """Return the further CSR @ dense candidates of this project: row lengths known, and float16 and bfloat16 tables.
+
+    With `on` None they only have names and cannot be prepared.
+    """
     known = Candidate("csr_dense, lengths known", "ours", functools.partial(_lengths_known, on), _NEEDED)
     tables = [
         Candidate(f"csr_dense, {name} x", "ours", functools.partial(_narrow, on, name), _NEEDED) for name in TABLES
@@ -346,8 +359,7 @@ def list_variants(on: Device | None) -> list[Candidate]:
 
 
 def _lengths_known(on: Device | None, setting: Setting) -> Ready:
-    """Return product whose lengths of rows are found once, rows in order of their entries where some are much
-    longer."""
+    """Return CSR @ dense whose row lengths are found once before; rows are ordered by length if these differ much."""
     on, args = require_device(on), setting.arguments(_PRODUCT)
     judged, there = make_judge(_PRODUCT, args), [on.put(arg) for arg in args]
     start = perf_counter()
@@ -358,7 +370,7 @@ def _lengths_known(on: Device | None, setting: Setting) -> Ready:
 
 
 def _narrow(on: Device | None, name: str, setting: Setting) -> Ready:
-    """Judged by the values that the table has; what rounding it takes away from x is not looked at."""
+    """Return CSR @ dense on a table of type `name` (2 bytes a value); rounding x to it does not count as error."""
     on = require_device(on)
     *matrix, x, out = args = setting.arguments(_PRODUCT)
     table = on.empty(x.shape, TABLES[name])
@@ -372,17 +384,17 @@ def _narrow(on: Device | None, name: str, setting: Setting) -> Ready:
 
 
 def _widened(table: np.ndarray) -> np.ndarray:
-    """Return float16, or bfloat16 held as uint16, as float32."""
+    """Return a float16 array, or bfloat16 bits held as uint16, as float32."""
     if table.dtype == np.float16:
         return table.astype(np.float32)
     return (table.astype(np.uint32) << 16).view(np.float32)
 
 
 def _judge(on: Device, judged: Any, args: tuple, there: list) -> Any:
-    """Return a judge that copies the device's result to the host first."""
+    """Return an error function that first copies the device's result into the last host argument."""
 
     def judge_on_host(_: Any) -> float:
-        """Copy the result of the call to the host and return its error."""
+        """Copy the result of the call to the host, in place, and return its largest relative error."""
         args[-1][...] = on.read(there[-1])  # synchronize!
         return judged(None)
 
@@ -390,12 +402,12 @@ def _judge(on: Device, judged: Any, args: tuple, there: list) -> Any:
 
 
 def _table_cost(sizes: Sizes) -> Cost:
-    """Return the cost of the product, with rows of x of half the bytes."""
+    """Return the cost of CSR @ dense if the rows of x have 2 instead of 4 bytes a value."""
     whole = _PRODUCT.cost(sizes)
     rows = sizes.U * sizes.N * sizes.value
     return Cost(whole.flops, whole.bytes_compulsory - rows // 2, whole.bytes_gather // 2)
 
 
 def _table_traffic(setting: Setting, value: int = 0) -> Traffic:
-    """Return the memory traffic of reading a table row; `value` is the bytes of a value."""
+    """Return traffic with the bytes of a table row; `value` is the bytes of a value, 0 for those of the batch."""
     return Traffic(bytes_row=setting.sizes.N * (value or setting.sizes.value))
