@@ -39,13 +39,13 @@ AHEAD = 8
 
 @part
 def step_sgd(arrays, at, gradient, rate):
-    """Update element `at` of the weights by gradient descent."""
+    """Update element `at` of the weights `arrays[0]` by gradient descent: w -= rate * gradient."""
     arrays[0][at] -= rate * gradient
 
 
 @part
 def step_adagrad(arrays, at, gradient, rate):
-    """Update element `at` of weights and history by AdaGrad."""
+    """Update element `at` of weights `arrays[0]` and sum of squares `arrays[1]` in place by AdaGrad."""
     history = arrays[1][at] + gradient * gradient
     arrays[1][at] = history
     arrays[0][at] -= rate * gradient / np.sqrt(history + EPSILON_ADAGRAD)
@@ -53,7 +53,10 @@ def step_adagrad(arrays, at, gradient, rate):
 
 @part
 def step_adam(arrays, at, gradient, rate):
-    """Update element `at` of weights, mean and variance by Adam; `rate` is corrected for the number of steps."""
+    """Update element `at` of weights, mean and variance (`arrays[0]` to `arrays[2]`) in place by Adam.
+
+    `rate` is the learning rate already corrected for bias (`corrected_rate`).
+    """
     mean = BETA1 * arrays[1][at] + (ONE - BETA1) * gradient
     variance = BETA2 * arrays[2][at] + (ONE - BETA2) * gradient * gradient
     arrays[1][at], arrays[2][at] = mean, variance
@@ -62,7 +65,7 @@ def step_adam(arrays, at, gradient, rate):
 
 @part
 def step_ftrl(arrays, at, gradient, rate):
-    """Update element `at` of weights, linear terms and squares by FTRL-Proximal."""
+    """Update element `at` of weights, linear terms and squares (`arrays[0]` to `[2]`) in place by FTRL-Proximal."""
     before = arrays[2][at]
     squares = before + gradient * gradient
     root = np.sqrt(squares)
@@ -74,13 +77,16 @@ def step_ftrl(arrays, at, gradient, rate):
 
 @part
 def constant_rate(rate, powers):
-    """Return the learning rate of the next step, the same for all."""
+    """Return `rate` for every step; `powers` is not used."""
     return rate
 
 
 @part
 def corrected_rate(rate, powers):
-    """Return the learning rate of Adam's next step; `powers` are those of its betas, which are advanced."""
+    """Return Adam's bias-corrected rate of the next step, float32.
+
+    `powers` float64 [2] (beta1^t, beta2^t) are advanced.
+    """
     powers[0] *= BETA1
     powers[1] *= BETA2
     return np.float32(rate * np.sqrt(1 - powers[1]) / (1 - powers[0]))
@@ -88,20 +94,20 @@ def corrected_rate(rate, powers):
 
 @part
 def fetch_one(arrays, at):
-    """Prefetch element `at` of the weights."""
+    """Prefetch element `at` of the weights `arrays[0]` into the cache; nothing is returned."""
     prefetch(arrays[0], at)
 
 
 @part
 def fetch_two(arrays, at):
-    """Prefetch element `at` of weights and state."""
+    """Prefetch element `at` of weights and one state (`arrays[0]`, `arrays[1]`) into the cache."""
     prefetch(arrays[0], at)
     prefetch(arrays[1], at)
 
 
 @part
 def fetch_three(arrays, at):
-    """Prefetch element `at` of weights and two states."""
+    """Prefetch element `at` of weights and two states (`arrays[0]` to `arrays[2]`) into the cache."""
     prefetch(arrays[0], at)
     prefetch(arrays[1], at)
     prefetch(arrays[2], at)
@@ -113,7 +119,10 @@ FETCHES: dict[int, Any] = {1: fetch_one, 2: fetch_two, 3: fetch_three}
 
 @part
 def fetch_row(fetch, arrays, indptr, indices, row, outputs):
-    """Prefetch the weights and states of the columns of a row."""
+    """Prefetch weights and states of all columns of a CSR row, `outputs` values each, a cache line at a time.
+
+    `fetch` is the prefetch function for the number of arrays.
+    """
     for e in range(indptr[row], indptr[row + 1]):
         at = np.uint64(indices[e]) * np.uint64(outputs)
         for n in range(0, outputs, LINE):
@@ -122,7 +131,11 @@ def fetch_row(fetch, arrays, indptr, indices, row, outputs):
 
 @part
 def score_batch(indptr, indices, data, labels, order, first, stop, arrays, intercept, slopes, is_far, fetch):
-    """Write the gradients of the scores of a batch of one output; return the sum of its losses."""
+    """Write d loss / d score of rows `order[first:stop]` to `slopes` (float32, from 0); return the sum of their losses.
+
+    Logistic loss of one output, labels 0 or 1; `slopes` are those of the batch's mean loss. With `is_far` the weights
+    of the next row are prefetched by `fetch`.
+    """
     w, share, total = arrays[0], ONE / np.float32(stop - first), 0.0
     for p in range(first, stop):
         row = order[p]
@@ -138,11 +151,18 @@ def score_batch(indptr, indices, data, labels, order, first, stop, arrays, inter
 
 
 def _narrow(step: Any, rate_of: Any, fetch: Any, is_direct: bool, is_far: bool) -> Any:
-    """Return the loop over batches of one output; with `is_direct` each entry takes a step at once."""
+    """Return the compiled training loop for one output.
+
+    `step` updates one element, `rate_of` gives the learning rate of a step, `fetch` prefetches (used if `is_far`). With
+    `is_direct` each entry updates its weight at once, without a sum over the batch.
+    """
 
     @loop
     def train(indptr, indices, data, labels, order, batch_rows, rate, powers, arrays, intercept, room, losses):
-        """Train on all batches of the order in place; write the mean loss of each batch to `losses`."""
+        """Train on all batches of `order` in place (arrays, intercept, powers).
+
+        Write each batch's mean loss to `losses`. The arguments are those of the module's head.
+        """
         sums, active, slopes = room
         for k in range(losses.size):
             first = k * batch_rows
@@ -180,14 +200,14 @@ def _narrow(step: Any, rate_of: Any, fetch: Any, is_direct: bool, is_far: bool) 
 
 @part
 def step_columns(step, arrays, at, gradient, start, outputs, rate):
-    """Take a step of each output of a column, whose weights begin at `at`; its gradient begins at `start`."""
+    """Update `outputs` weights from element `at` on by `step`; their gradients begin at `gradient[start]`."""
     for n in range(outputs):
         step(arrays, at + np.uint64(n), gradient[start + np.uint64(n)], rate)
 
 
 @part
 def step_intercept(step, intercept, scores, rows, rate):
-    """Take a step of the intercept by the sums of the gradients of the scores over a batch."""
+    """Update each intercept by `step` with the sum of its column of `scores[:rows]`, gradients [rows, N]."""
     for n in range(scores.shape[1]):
         total = ZERO
         for i in range(rows):
@@ -197,7 +217,10 @@ def step_intercept(step, intercept, scores, rows, rate):
 
 @part
 def score_wide(indptr, indices, data, labels, rows, arrays, weights, intercept, scores, is_far, fetch):
-    """Write the gradients of the scores of a batch of several outputs; return the sum of its losses."""
+    """Write d loss / d score of `rows` to `scores` [batch, N] by softmax; return the sum of their losses.
+
+    `weights` [D, N] is a view of `arrays[0]`; with `is_far` the weights of the next row are prefetched by `fetch`.
+    """
     outputs = weights.shape[1]
     if is_far:
         for i in range(rows.size):
@@ -211,7 +234,11 @@ def score_wide(indptr, indices, data, labels, rows, arrays, weights, intercept, 
 
 @part
 def accumulate(indptr, indices, data, rows, scores, slots, active, sums):
-    """Sum the gradient of the active columns of a batch in `sums`, flat, a slot for each; return their count."""
+    """Sum the gradient of the batch's active columns; return their number.
+
+    Writes `active[:count]` (columns), `slots[column]` (position + 1, 0 before) and `sums`, flat [count * N]. `scores`
+    [batch, N] are the gradients of the scores.
+    """
     outputs, slopes, count = scores.shape[1], scores.reshape(-1), 0
     for i in range(rows.size):
         of_row = np.uint64(i) * np.uint64(outputs)
@@ -233,15 +260,18 @@ def accumulate(indptr, indices, data, rows, scores, slots, active, sums):
 
 
 def _wide(step: Any, rate_of: Any, fetch: Any, is_direct: bool, is_far: bool) -> Any:
-    """Return the compiled loop over batches for several outputs; `step` updates one weight, `rate_of` gives the
-    learning rate, `fetch` prefetches weights (used if `is_far`).
+    """Return the compiled training loop for several outputs.
 
-    With `is_direct` each stored entry updates its weights at once, without a sum over the batch.
+    `step` updates one element, `rate_of` gives the learning rate of a step, `fetch` prefetches (used if `is_far`). With
+    `is_direct` each entry updates its weights at once, without a sum over the batch.
     """
 
     @loop
     def train(indptr, indices, data, labels, order, batch_rows, rate, powers, arrays, intercept, room, losses):
-        """Train on all batches of the order in place; write the mean loss of each batch to `losses`."""
+        """Train on all batches of `order` in place (arrays, intercept, powers).
+
+        Write each batch's mean loss to `losses`. The arguments are those of the module's head.
+        """
         slots, active, sums, scores = room
         outputs = scores.shape[1]
         weights = arrays[0].reshape(slots.size, outputs)
@@ -273,11 +303,15 @@ def _wide(step: Any, rate_of: Any, fetch: Any, is_direct: bool, is_far: bool) ->
 
 
 def _narrow_indexed(step: Any, rate_of: Any) -> Any:
-    """Return the loop over batches of one output whose entries are sorted by column."""
+    """Return the compiled loop for one output; batches' entries are sorted by column (`new_index`)."""
 
     @loop
     def train(indptr, indices, data, labels, order, batch_rows, rate, powers, arrays, intercept, room, losses):
-        """Train on all batches of the order in place; write the mean loss of each batch to `losses`."""
+        """Train on all batches of `order` in place (arrays, intercept, powers).
+
+        Write each batch's mean loss to `losses`. `room` is what `new_index` returned, so `order` must be the stored
+        order of the rows.
+        """
         starts, columns, segments, places, values, scores, _ = room
         slopes = scores.reshape(-1)
         for k in range(losses.size):
@@ -301,11 +335,15 @@ def _narrow_indexed(step: Any, rate_of: Any) -> Any:
 
 
 def _wide_indexed(step: Any, rate_of: Any) -> Any:
-    """Return the loop over batches of several outputs whose entries are sorted by column."""
+    """Return the compiled loop for several outputs; batches' entries are sorted by column (`new_index`)."""
 
     @loop
     def train(indptr, indices, data, labels, order, batch_rows, rate, powers, arrays, intercept, room, losses):
-        """Train on all batches of the order in place; write the mean loss of each batch to `losses`."""
+        """Train on all batches of `order` in place (arrays, intercept, powers).
+
+        Write each batch's mean loss to `losses`. `room` is what `new_index` returned, so `order` must be the stored
+        order of the rows.
+        """
         starts, columns, segments, places, values, scores, sums = room
         outputs = scores.shape[1]
         weights = arrays[0].reshape(arrays[0].size // outputs, outputs)
@@ -332,7 +370,7 @@ def _wide_indexed(step: Any, rate_of: Any) -> Any:
 
 @functools.cache
 def loop_of(rule: str, outputs: int, how: str) -> Callable[..., None]:
-    """Return the loop of a rule for one output or several; `how` is one of `LOOPS`."""
+    """Return the compiled loop of optimizer `rule` for `outputs` outputs; `how` is one of `LOOPS`; cached."""
     rate_of = corrected_rate if rule == "adam" else constant_rate
     if how == "indexed":
         return (_narrow_indexed if outputs == 1 else _wide_indexed)(STEPS[rule], rate_of)
@@ -341,7 +379,10 @@ def loop_of(rule: str, outputs: int, how: str) -> Callable[..., None]:
 
 
 def new_room(csr: scipy.sparse.csr_array, batch_rows: int, outputs: int) -> tuple[np.ndarray, ...]:
-    """Return the memory that the loops `plain` and `prefetch` work in."""
+    """Return zeroed work arrays for the loops `plain` and `prefetch`, sized for the longest rows of a batch.
+
+    One output: gradient sums [D], active columns, score gradients. Several: slots [D], active columns, sums, scores.
+    """
     scores = np.zeros((batch_rows, outputs), np.float32)
     lengths = np.sort(np.diff(csr.indptr))[-batch_rows:]
     most = min(int(lengths.sum()), csr.shape[1]) + 1
@@ -352,7 +393,11 @@ def new_room(csr: scipy.sparse.csr_array, batch_rows: int, outputs: int) -> tupl
 
 
 def new_index(csr: scipy.sparse.csr_array, batch_rows: int, outputs: int) -> tuple[np.ndarray, ...]:
-    """Return what the loop `indexed` reads: the entries of each batch of consecutive rows, sorted by column."""
+    """Return the entries of each batch of consecutive rows sorted by column, and work arrays, for the loop `indexed`.
+
+    (starts [batches + 1], columns, segments, rows within the batch, values, scores [batch, N], sums [N]), indices
+    int32.
+    """
     starts, columns, segments, places, values = [0], [], [], [], []
     for first in range(0, csr.shape[0], batch_rows):
         indptr = csr.indptr[first : first + batch_rows + 1]
@@ -372,9 +417,10 @@ def new_index(csr: scipy.sparse.csr_array, batch_rows: int, outputs: int) -> tup
 
 @loop
 def reference(indptr, indices, data, labels, order, batch_rows, rate, rate_b, rule, arrays, intercept, losses):
-    """Train by the definition in float64, a batch after the other: what every training is compared with.
+    """Train by the definition in float64, a batch after the other, in place: what every training is compared with.
 
-    `rule` is the place of its name in `RULES`; the arrays, three for every rule, are [D, N], of the intercept [1, N].
+    `rule` is the index of the optimizer in `RULES`; `arrays`, three for every rule, are [D, N], those of the intercept
+    [1, N]; `rate_b` is the intercept's learning rate; each batch's mean loss is written to `losses`.
     """
     outputs = intercept[0].shape[1]
     scores, gradient = np.zeros((batch_rows, outputs)), np.zeros(arrays[0].shape)
@@ -407,7 +453,10 @@ def reference(indptr, indices, data, labels, order, batch_rows, rate, rate_b, ru
 
 @loop
 def step_of_definition(rule, arrays, j, gradient, rate, t):
-    """Take step `t`, from 1, of row j of weights and states by the formulas of the optimizers' documentation."""
+    """Take step `t` (from 1) of row `j` of weights and states in place, by the optimizers' documented formulas.
+
+    `rule` is the index of the optimizer in `RULES`, `gradient` [N] that of the row.
+    """
     for n in range(gradient.size):
         g, w = gradient[n], arrays[0][j, n]
         if rule == 0:

@@ -62,29 +62,29 @@ class Configuration:
 
     @property
     def name(self) -> str:
-        """Sizes as the configuration is asked for."""
+        """Name of the configuration from its settings, such as "sgd-D100-Z5-B32-N1-fixed-ones-new"."""
         sizes = f"D{self.features}-Z{self.entries}-B{self.batch_rows}-N{self.width}"
         return f"{self.optimizer}-{sizes}-{self.lengths.replace(' ', '_')}-{self.values}-{self.batches}"
 
     @property
     def model(self) -> str:
-        """Logistic regression of one output, softmax of several."""
+        """"logistic" for one output, "softmax" for several."""
         return "logistic" if self.width == 1 else "softmax"
 
     @property
     def rows(self) -> int:
-        """Number of rows, whole batches."""
+        """Number of rows R: whole batches, at least four, with about `entries_epoch` entries for one output."""
         wanted = self.entries_epoch / (1 + (self.width - 1) / 16) / self.entries
         return max(BATCHES_LEAST, round(wanted / self.batch_rows)) * self.batch_rows
 
     @property
     def steps(self) -> int:
-        """Number of steps of an epoch: whole batches of the rows."""
+        """Number of steps (batches) of an epoch."""
         return self.rows // self.batch_rows
 
     @property
     def rate(self) -> float:
-        """Learning rate with which scores stay small."""
+        """Learning rate, inversely proportional to the entries of a row so that scores stay small."""
         return (0.1 if self.optimizer == "adam" else 0.5) / self.entries
 
     @property
@@ -94,26 +94,26 @@ class Configuration:
 
     @property
     def is_possible(self) -> bool:
-        """Whether rows have columns enough, and weights and states are small enough."""
+        """Whether a row uses at most half of the columns, and weights and states take at most 2 GB."""
         return self.entries <= FULLEST * self.features and self.bytes_model <= BYTES_MODEL
 
     @property
     def bytes_needed(self) -> int:
-        """Bytes of the project's model and of the loops', of the rows in all forms, and of the checks."""
+        """Bytes that a process needs at most, an estimate: two models, the rows in all forms, checks and 1 GiB."""
         return 2 * self.bytes_model + self.rows * self.entries * (200 + 16 * self.width) + 2**30
 
     def columns(self) -> dict[str, Any]:
-        """Return the columns of a record that the configuration settles."""
+        """Return {record column: value} for all columns that the configuration determines."""
         known = {"configuration": self.name, "model": self.model, "rows": self.rows, "steps": self.steps}
         return known | {name: getattr(self, name) for name in (*AXES, "seed")}
 
 
 @cache
 def all_configurations() -> tuple[Configuration, ...]:
-    """Return all configurations: those of a default run, in which each pair occurs `TIMES` times, then the others."""
+    """Return all configurations, cached: first those in which each pair of values occurs twice, then up to 80."""
 
     def is_possible(values: Mapping[str, Any]) -> bool:
-        """Return whether a configuration of these values is possible."""
+        """Return whether the configuration with these values fits the limits of `Configuration.is_possible`."""
         return Configuration(**values).is_possible
 
     chosen = covering_array(AXES, 1, is_possible)
@@ -123,7 +123,7 @@ def all_configurations() -> tuple[Configuration, ...]:
 
 
 def default_configurations() -> tuple[Configuration, ...]:
-    """Return the first configurations, in which every possible pair of values occurs."""
+    """Return the first configurations, in which every possible pair of values occurs at least once."""
     known = all_configurations()
     allowed = covering_array(AXES, 1, lambda values: Configuration(**values).is_possible)
     return known[: max(len(allowed), round(len(known) * TIMES / TIMES_FULL))]
@@ -132,9 +132,9 @@ def default_configurations() -> tuple[Configuration, ...]:
 def choose_configurations(
     names: Iterable[str] = (), is_quick: bool = False, is_full: bool = False, optimizer: str = ""
 ) -> list[Configuration]:
-    """Return the configurations of these names, or the quick, default or all ones, of that optimizer if one is given.
+    """Return the named configurations, or without names the default, quick or all ones; of one `optimizer` if given.
 
-    `BenchError` lists the known.
+    Raises BenchError for unknown names or optimizers.
     """
     every = all_configurations()
     named = experiment.find_by_name(every, names)
@@ -171,22 +171,25 @@ class Problem:
 
     @cached_property
     def targets(self) -> np.ndarray:
-        """Labels as the losses take them: float32 [R] of logistic regression, else int64 [R]."""
+        """Labels as the losses take them: float32 [R] for logistic regression, int64 [R] for softmax."""
         return self.labels.astype(np.float32) if self.configuration.width == 1 else self.labels
 
     @cached_property
     def occurring(self) -> tuple[np.ndarray, np.ndarray]:
-        """The columns that occur [U], and the place among them of the column of each entry [nnz]."""
+        """(ascending columns that occur [U], index into them of each entry's column [nnz])."""
         return np.unique(self.csr.indices, return_inverse=True)
 
     def order(self, epoch: int) -> np.ndarray:
-        """Return the rows of an epoch, int64 [R]: in a random order, or as they stand if batches repeat."""
+        """Return the row indices of an epoch, int64 [R]: a permutation, or in stored order if batches repeat."""
         if self.configuration.batches == "repeat":
             return np.arange(len(self.labels))
         return np.random.default_rng((self.configuration.seed, epoch)).permutation(len(self.labels))
 
     def reference(self, order: np.ndarray, rate_b: float) -> State:
-        """Return what an epoch on these rows comes to in float64; an intercept may have another rate."""
+        """Return weights, intercept and losses after one epoch from zero in float64, rows in this order.
+
+        `rate_b` is the learning rate of the intercept. The last result is cached in `expected`.
+        """
         key = order.tobytes(), rate_b
         if key not in self.expected:
             one, x = self.configuration, self.csr
@@ -201,7 +204,10 @@ class Problem:
 
 
 def draw(configuration: Configuration, threads: int = 1) -> Problem:
-    """Draw the rows: fixed lengths with uniform columns, or lengths and columns by power laws; labels by a teacher."""
+    """Return a synthetic problem: CSR rows, labels 0 to N - 1 (or 0 and 1) from a random linear teacher.
+
+    Rows have a fixed number of entries in uniform columns, or lengths and columns by power laws, as `lengths` says.
+    """
     is_fixed = configuration.lengths == "fixed"
     sigma, slope = (0.0, 0.0) if is_fixed else (0.8, 1.1)
     sizes = configuration.rows, configuration.features, configuration.entries
@@ -214,7 +220,7 @@ def draw(configuration: Configuration, threads: int = 1) -> Problem:
 
 
 def error_of(state: State, expected: State) -> float:
-    """Return the largest error of weights, intercept and losses, each by root mean squares, relative to the expected.
+    """Return the largest relative error of weights, intercept and losses, each by root mean squares; inf if not finite.
 
     Single weights may differ by more: a gradient whose terms cancel is rounding, and AdaGrad and Adam scale it up.
     """
@@ -227,5 +233,5 @@ def error_of(state: State, expected: State) -> float:
 
 
 def _norm(values: np.ndarray) -> float:
-    """Return the root of the sum of squares."""
+    """Return the Euclidean norm of all values, as a float."""
     return float(np.linalg.norm(values))

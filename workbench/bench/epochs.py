@@ -45,28 +45,29 @@ class Trainer(ABC):
     """Whether its weights are compared with those of the float64 loops."""
 
     def __init__(self, problem: Problem) -> None:
+        """Store the problem; the next epoch is number 0."""
         self.problem, self.epoch = problem, 0
 
     def run(self) -> None:
-        """Train the next epoch in place; its number decides the order of the rows."""
+        """Train the next epoch in place; its number, counted from 0, determines the order of the rows."""
         self.train(self.epoch)
         self.epoch += 1
 
     @abstractmethod
     def train(self, epoch: int) -> None:
-        """Train an epoch, drawing its order."""
+        """Train epoch number `epoch` in place, with the rows in the order that this number gives."""
 
     @abstractmethod
     def state(self) -> State:
-        """Return the state after the last epoch."""
+        """Return weights of the occurring columns [U, N], intercept [N] and the losses of the last epoch."""
 
     def first_order(self) -> np.ndarray:
-        """Return the rows of the first epoch in their order."""
+        """Return the row indices of the first epoch in the order they are trained on, int64 [R]."""
         return self.problem.order(0)
 
     @property
     def rate_intercept(self) -> float:
-        """Learning rate of the intercept, which is that of the weights."""
+        """Learning rate of the intercept; that of the weights unless a subclass differs."""
         return self.problem.configuration.rate
 
 
@@ -81,6 +82,10 @@ class ProjectTrainer(Trainer):
     """The project's training, `epoch` in compiled calls or step by step on batches whose column index is kept."""
 
     def __init__(self, problem: Problem, how: str) -> None:
+        """Make the project's training of the problem.
+
+        `how` is "epoch" (compiled call) or "steps" (kernels per step).
+        """
         super().__init__(problem)
         one = problem.configuration
         setup = training.Setup(
@@ -100,15 +105,15 @@ class ProjectTrainer(Trainer):
         self.losses: list[Any] = []
 
     def first_order(self) -> np.ndarray:
-        """Return the rows of its own first epoch."""
+        """Return the row indices of the training's own first epoch, int64 [R]."""
         return self.training.batches.order(0)
 
     def train(self, epoch: int) -> None:
-        """Train an epoch by its events."""
+        """Train epoch number `epoch` and keep the losses of its events (a batch or several) in `losses`."""
         self.losses = [event.loss if event.losses is None else event.losses for event in self.training.epoch(epoch)]
 
     def state(self) -> State:
-        """Return the weights of the columns that occur, the intercept [N], and the loss of each step so far."""
+        """Return weights of the occurring columns [U, N], intercept [N], and each batch's loss of the last epoch."""
         w = self.training.weights[self.problem.occurring[0]]
         return State(w, self.training.intercept.reshape(-1), np.hstack(self.losses))
 
@@ -123,9 +128,7 @@ class Arrays:
 
     @classmethod
     def of(cls, problem: Problem) -> "Arrays":
-        """Return the arrays of a loop, all zero: weights and states [D * N], those of the intercept [N], and scratch
-        memory.
-        """
+        """Return zeroed arrays for a loop: weights and states [D * N], those of the intercept [N], and work arrays."""
         one = problem.configuration
         count = RULES[one.optimizer]
         tables = tuple(np.zeros(one.features * one.width, np.float32) for _ in range(count))
@@ -133,7 +136,7 @@ class Arrays:
         return cls(tables, intercept, epoch_loops.new_room(problem.csr, one.batch_rows, one.width))
 
     def clear(self, columns: np.ndarray, width: int) -> None:
-        """Make what was trained zero again."""
+        """Set weights and states of `columns`, and the whole intercept, to zero in place; `width` is the outputs N."""
         for table in self.tables:
             table.reshape(-1, width)[columns] = 0
         for array in self.intercept:
@@ -145,6 +148,7 @@ class LoopTrainer(Trainer):
     """A plain Numba loop; the loops of a problem share their arrays, which are cleared for each to begin with."""
 
     def __init__(self, problem: Problem, how: str) -> None:
+        """Compile the Numba loop `how` and zero the problem's shared arrays, which one loop at a time may use."""
         super().__init__(problem)
         one = problem.configuration
         self.loop = epoch_loops.loop_of(one.optimizer, one.width, how)
@@ -159,14 +163,14 @@ class LoopTrainer(Trainer):
         self.losses = np.zeros(0)
 
     def train(self, epoch: int) -> None:
-        """Train an epoch in one call."""
+        """Train epoch number `epoch` in one compiled call; writes the shared arrays and the loss of each batch."""
         one, x, arrays = self.problem.configuration, self.problem.csr, self.arrays
         order, self.losses = self.problem.order(epoch), np.zeros(one.steps)
         rows = x.indptr, x.indices, x.data, self.problem.targets, order, one.batch_rows, np.float32(one.rate)
         self.loop(*rows, self.powers, arrays.tables, arrays.intercept, self.room, self.losses)
 
     def state(self) -> State:
-        """Return weights, intercept and losses, copied."""
+        """Return weights of the occurring columns, intercept (both copied) and the losses of the last epoch."""
         one = self.problem.configuration
         w = self.arrays.tables[0].reshape(-1, one.width)[self.problem.occurring[0]]
         return State(w, self.arrays.intercept[0].copy(), self.losses)
@@ -177,6 +181,7 @@ class SklearnTrainer(Trainer):
     """SGDClassifier by `partial_fit`; its first epoch, which is checked, takes the rows as they stand."""
 
     def __init__(self, problem: Problem) -> None:
+        """Make an SGDClassifier of the problem's learning rate without penalty, and labels as float64."""
         from sklearn.linear_model import SGDClassifier
 
         super().__init__(problem)
@@ -185,16 +190,19 @@ class SklearnTrainer(Trainer):
         self.y = problem.labels.astype(np.float64)
 
     def first_order(self) -> np.ndarray:
-        """Return the rows as they stand."""
+        """Return the row indices in stored order, since the first epoch is not shuffled."""
         return np.arange(len(self.y))
 
     @property
     def rate_intercept(self) -> float:
-        """Learning rate of the intercept, shorter on CSR rows."""
+        """Learning rate of the intercept, which scikit-learn reduces by a constant factor for CSR rows."""
         return self.problem.configuration.rate * DECAY_SPARSE
 
     def train(self, epoch: int) -> None:
-        """Train an epoch, without looking for values that are not finite."""
+        """Train an epoch by `partial_fit`, shuffled from the second one on if batches are new.
+
+        Finite checks are off.
+        """
         import sklearn
 
         self.model.shuffle = epoch > 0 and self.problem.configuration.batches == "new"
@@ -216,6 +224,7 @@ class VowpalWabbitTrainer(Trainer):
     is_compared = False
 
     def __init__(self, problem: Problem) -> None:
+        """Write the rows to a cache file, set the options, and time a start on one row (median of three)."""
         super().__init__(problem)
         one = problem.configuration
         self.rows = Rows("logistic", problem.csr, problem.labels, 1, True, 1)
@@ -228,9 +237,7 @@ class VowpalWabbitTrainer(Trainer):
         self.loss = np.nan
 
     def call(self, more: str = "") -> None:
-        """Train one epoch from zero weights by Vowpal Wabbit with the options and `more`; keep its mean loss in
-        `loss`.
-        """
+        """Train one epoch from zero weights, with the options and `more`; stores its mean loss in `loss`."""
         import vowpalwabbit
 
         vw = vowpalwabbit.Workspace(f"{self.options} {more}")
@@ -238,11 +245,11 @@ class VowpalWabbitTrainer(Trainer):
         vw.finish()
 
     def train(self, epoch: int) -> None:
-        """Train an epoch from zero, its only way to do one more."""
+        """Train one epoch from zero weights, as each call does; `epoch` is not used."""
         self.call()
 
     def state(self) -> State:
-        """Return a state with the mean loss of the epoch alone: the weights lie in the other program's own table."""
+        """Return the mean loss of the epoch, with empty weights, which stay inside of Vowpal Wabbit."""
         return State(np.zeros(0), np.zeros(0), np.array([self.loss]))
 
 
@@ -258,7 +265,7 @@ class Candidate:
     note: str = ""
 
     def unavailable(self, configuration: Configuration) -> str:
-        """Return the reason why it does not take part, or ""; nothing is imported."""
+        """Return why it cannot take part in a configuration, "" if it can; nothing is imported."""
         if reason := self.why_not(configuration):
             return reason
         if self.needs and not importlib.util.find_spec(self.needs):
@@ -267,7 +274,7 @@ class Candidate:
 
 
 def why_not_kept(one: Configuration) -> str:
-    """Return why no column index is kept: batches are new, have one row, or are too many; or ""."""
+    """Return why no column index is kept: batches are new, have one row, or are too many; "" if one is."""
     if one.batches == "new":
         return "Batches are new in each epoch."
     if one.batch_rows == 1:
@@ -276,7 +283,10 @@ def why_not_kept(one: Configuration) -> str:
 
 
 def why_not_rows(rules: Sequence[str], one: Configuration) -> str:
-    """Return why a library does not train it: it has other rules, several outputs or batches; or ""."""
+    """Return why a library with the optimizers `rules` cannot train a configuration, "" if it can.
+
+    It can with one of these optimizers, one output and batches of one row.
+    """
     if one.optimizer not in rules:
         return f"It has no {one.optimizer}."
     if one.width > 1:
@@ -338,14 +348,14 @@ class Ready:
 
 
 def _seconds_of(call: Callable[[], object]) -> float:
-    """Return the seconds of a call."""
+    """Call `call` once and return the seconds it took."""
     start = perf_counter()
     call()
     return perf_counter() - start
 
 
 def time_call(trainer: Trainer, epochs: int) -> float:
-    """Return the seconds an epoch of a call that trains so many."""
+    """Return the seconds per epoch of training `epochs` epochs in place, without the trainer's start; at least 1e-9."""
     start = perf_counter()
     for _ in range(epochs):
         trainer.run()
@@ -353,9 +363,10 @@ def time_call(trainer: Trainer, epochs: int) -> float:
 
 
 def answers(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Answer `{"at": name}` before each candidate, and `{"name": ..., "record": {...}}` with the record of each.
+    """Yield `{"at": name}` before each candidate is prepared, then `{"name": ..., "record": columns}` of each.
 
-    `left_out` are names of candidates that ended a process before this one.
+    `request` has `configuration`, `policy`, `threads` and `left_out`, names of candidates that ended an earlier
+    process.
     """
     set_threads(request["threads"])
     configuration, policy = Configuration(**request["configuration"]), Policy(**request["policy"])
@@ -381,7 +392,11 @@ def answers(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def prepare(candidate: Candidate, problem: Problem, policy: Policy) -> tuple[Record, Ready | None]:
-    """Make a candidate ready, compare its first epoch with the float64 loops, and find how many a call has."""
+    """Return (columns, ready candidate or None).
+
+    Make it, check its first epoch against float64 loops, estimate its time. An exception becomes the columns `status`
+    and `reason`; an error above `ALLOWED` the status "wrong".
+    """
     if reason := candidate.unavailable(problem.configuration):
         return {"status": "unsupported", "reason": reason}, None
     start = perf_counter()
@@ -403,7 +418,7 @@ def prepare(candidate: Candidate, problem: Problem, policy: Policy) -> tuple[Rec
 
 
 def check(trainer: Trainer, problem: Problem) -> Record:
-    """Return the error of the first epoch, None if it is not compared, and its mean loss."""
+    """Return `error` of the first epoch (None if not compared), `error_allowed` and the mean `loss` as columns."""
     state = trainer.state()
     error = None
     if trainer.is_compared:
@@ -413,7 +428,10 @@ def check(trainer: Trainer, problem: Problem) -> Record:
 
 
 def time_rounds(able: Mapping[str, Ready], policy: Policy) -> None:
-    """Time all candidates in turned rounds, slow ones in the first rounds alone."""
+    """Time the candidates in rounds of counterbalanced order; appends seconds per epoch to their `samples`.
+
+    Candidates twice as slow as the fastest of their side take part in the first rounds only.
+    """
     fastest = {side: min(one.estimate for one in able.values() if one.side == side) for side in _sides(able)}
     start = perf_counter()
     for number in range(policy.rounds):
@@ -426,12 +444,12 @@ def time_rounds(able: Mapping[str, Ready], policy: Policy) -> None:
 
 
 def _sides(able: Mapping[str, Ready]) -> set[str]:
-    """Return the sides that have a candidate."""
+    """Return the sides ("project", "competitor") that have a candidate."""
     return {one.side for one in able.values()}
 
 
 def times_of(ready: Ready) -> Record:
-    """Return the columns of a candidate's times, seconds an epoch; `samples` are those of rounds 0, 1, and so on."""
+    """Return the columns `samples`, `seconds`, `seconds_low`, `seconds_high` (s an epoch) and `epochs_call`."""
     median, low, high = median_interval(ready.samples)
     times = {"samples": ready.samples, "seconds": median, "seconds_low": low, "seconds_high": high}
     return times | {"epochs_call": ready.epochs}
@@ -456,6 +474,7 @@ class Runner:
         budget: float = float("inf"),
         progress: Progress = lambda what, share: None,
     ) -> None:
+        """Open the results of a folder and set the limits; `threads` None takes all, `budget` is seconds of the run."""
         self.policy, self.progress, self.threads = policy, progress, experiment.resolve_threads(threads)
         self.results, self.budget = Results(store.EPOCHS, folder), budget
         self.worker = Worker(WORK, folder, ["workbench.bench.epochs"])
@@ -481,14 +500,17 @@ class Runner:
                 self.results.append(**columns)
 
     def measured(self, configuration: Configuration) -> dict[str, Record]:
-        """Return the record of each candidate by name, also of a candidate that ends its process."""
+        """Return {candidate name: its columns} of one configuration, measured in new processes.
+
+        Candidates that end their process, or do not fit in memory, have status and reason.
+        """
         limit = self.worker.bytes_limit
         if configuration.bytes_needed > limit:
             reason = f"Needs {configuration.bytes_needed} bytes; the limit is {limit}."
             return {name: {"status": "memory", "reason": reason} for name in CANDIDATES}
 
         def of(left_out: list[str]) -> Iterator[Record]:
-            """Yield the answers of a new process that times all candidates but those left out."""
+            """Yield the answers of a new process that times all candidates except `left_out`."""
             settings = {"configuration": asdict(configuration), "policy": asdict(self.policy)}
             request = settings | {"threads": self.threads, "left_out": left_out}
             return self.worker.answers(request, lambda _: SECONDS_CANDIDATE)
@@ -496,14 +518,14 @@ class Runner:
         return experiment.records_of_candidates(CANDIDATES, of)
 
     def key(self, configuration: Configuration) -> str:
-        """Return the hash of all that the records of a configuration depend on."""
+        """Return the hash of everything that the records of a configuration depend on: settings, code, versions."""
         settings = [asdict(configuration), asdict(self.policy), self.threads, list(CANDIDATES), source_hash()]
         return closure.result_key([*settings, describe_stack("scikit-learn", "vowpalwabbit")])
 
 
 @cache
 def source_hash() -> str:
-    """Return the hash of the code that draws the rows, trains and times."""
+    """Return the hash of the code that draws the rows, trains and times; computed once per process."""
     roots = {"workbench.bench.epochs", "workbench.measure.child"}
     for model in ("logistic", "softmax"):
         for rule in RULES:

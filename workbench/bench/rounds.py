@@ -46,7 +46,7 @@ class CallTimings:
 
 
 def _timed(call: Call, count: int, clock: Clock) -> float:
-    """Return seconds a call, the mean of `count`."""
+    """Return the mean seconds per call of `count` calls, by `clock`."""
     start = clock()
     for _ in range(count):
         call()
@@ -58,7 +58,7 @@ Timed = Callable[[Call, int, Clock], float]
 
 
 def _estimate(call: Call, policy: Policy, clock: Clock, timed: Timed) -> float:
-    """Return the seconds of the fastest of the calls of the warm-up, at least two."""
+    """Warm up for `policy.seconds_warmup`, at least two calls; return the seconds of the fastest call."""
     start = clock()
     best = min(timed(call, 1, clock) for _ in range(2))
     while clock() - start < policy.seconds_warmup:
@@ -67,7 +67,7 @@ def _estimate(call: Call, policy: Policy, clock: Clock, timed: Timed) -> float:
 
 
 def _settle(call: Call, estimate: float, policy: Policy) -> None:
-    """Repeat a call for about `policy.seconds_settle`, so that clocks and caches settle."""
+    """Repeat a call untimed for about `policy.seconds_settle`, so that caches hold its data; slow calls not at all."""
     for _ in range(round(policy.seconds_settle / estimate) or int(estimate < 10 * policy.seconds_settle)):
         call()
 
@@ -75,7 +75,11 @@ def _settle(call: Call, estimate: float, policy: Policy) -> None:
 def interleave(
     calls: Mapping[str, Call], policy: Policy, clock: Clock = perf_counter, timed: Timed = _timed
 ) -> dict[str, CallTimings]:
-    """Warm up and calibrate every candidate, then rounds; in round k the order starts at the k-th candidate."""
+    """Warm up and calibrate every call, then time all in interleaved rounds; return {name: timings}.
+
+    The order is rotated by one each round. Slow candidates have fewer rounds, and after `policy.seconds_most` none is
+    begun, as the policy says. `timed` returns the mean seconds of a number of calls.
+    """
     estimates = {name: _estimate(call, policy, clock, timed) for name, call in calls.items()}
     times = {name: CallTimings(max(1, round(policy.seconds_sample / each))) for name, each in estimates.items()}
     limit = policy.slow * min(estimates.values(), default=0.0)
@@ -95,7 +99,6 @@ def interleave(
 
 
 def median_ratio(taken: CallTimings, reference: CallTimings) -> tuple[float, float, float]:
-    """Return (median, low, high) over the rounds that both have of the one's time by the reference's, with a rank
-    interval."""
+    """Return (median, low, high) of the time ratio `taken` / `reference` over common rounds, with a rank interval."""
     both = [number for number in taken.seconds if number in reference.seconds]
     return median_interval([taken.seconds[number] / reference.seconds[number] for number in both])

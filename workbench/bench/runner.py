@@ -44,7 +44,7 @@ SIZED = ("criteo clicks", "reuters text")
 
 
 def _kernels(quick: bool) -> Iterator[Cell]:
-    """Yield the configurations of the kernel suite; fewer if `quick`."""
+    """Yield the configurations of the kernel suite on the CPU; fewer if `quick`."""
     for shape in _shapes(quick):
         yield from (Cell("kernels", "csr_dense", shape, width) for width in _product_widths(shape, quick))
         for task in list_tasks():
@@ -53,7 +53,7 @@ def _kernels(quick: bool) -> Iterator[Cell]:
 
 
 def _shapes(quick: bool) -> list[Shape]:
-    """Return the batch shapes of the kernel suite."""
+    """Return the batch shapes of the kernel suite; fewer if `quick`."""
     if quick:
         return [*map(shape_of, ("uniform 100k", "power law 1M", "square 8192, 1 %")), *SMALL]
     sizes = [shape_of(name, rows) for rows in (256, 65_536) for name in SIZED]
@@ -74,7 +74,7 @@ OTHERS = ("power law 1M", "reuters text")
 
 
 def _widths(task: str, shape: Shape, quick: bool) -> tuple[int, ...]:
-    """Widths of a task on a shape: none if it is not measured there."""
+    """Return the widths N at which a task is timed on a shape; () if it is not timed there."""
     has_width = task != "plan" and any("N" in dict(axes) for _, _, axes in kernels.get(task).parsed)
     all_columns = task == "csr_t_dense_full"
     if shape in SMALL:
@@ -94,7 +94,7 @@ FEW_ROWS = Shape("32 rows of 14", 32, 123, 14)
 
 
 def _step(quick: bool) -> Iterator[Cell]:
-    """Yield the configurations of the training-step suite on the CPU."""
+    """Yield the configurations of the training-step suite on the CPU; fewer if `quick`."""
     for batches in ("repeat", "new"):
         yield Cell("step", "step", FEW_ROWS, 1, "adagrad", batches)
     for features in (100_000, 1_000_000) if quick else (100_000, 1_000_000, 10_000_000):
@@ -109,7 +109,7 @@ ROWS_ON_CUDA = (256, 4096, 65_536)
 
 
 def _step_on_cuda(quick: bool) -> Iterator[Cell]:
-    """Yield the configurations of the training-step suite on CUDA."""
+    """Yield the configurations of the training-step suite on CUDA; fewer if `quick`."""
     for rows in ROWS_ON_CUDA:
         shape = Shape("power law 1,000,000", rows, 1_000_000, 32, sigma=0.2, slope=1.2)
         for width in (16,) if quick else (16, 64):
@@ -125,7 +125,7 @@ QUICK_ON_CUDA = (
 
 
 def _kernels_on_cuda(quick: bool) -> Iterator[Cell]:
-    """Yield each configuration with warm caches and with cold ones."""
+    """Yield each configuration of the kernel suite on CUDA twice, with warm and with cold caches."""
     known = QUICK_ON_CUDA if quick else of_device.list_device_tasks()
     cells = [cell for cell in _kernels(quick) if cell.task in known]
     if quick:
@@ -139,7 +139,10 @@ def _kernels_on_cuda(quick: bool) -> Iterator[Cell]:
 
 
 def _pytorch(quick: bool) -> Iterator[Cell]:
-    """Loops of PyTorch: logistic regression on new batches, with and without the two lines that the bridge changes."""
+    """Yield the configurations of PyTorch training loops: logistic regression on new batches.
+
+    Each is timed with and without the two lines that the project's bridge changes.
+    """
     for features in (100_000, 1_000_000):
         for rows in (1024,) if quick else (256, 1024):
             shape = Shape(f"power law {features:,}", rows, features, 32, sigma=0.2, slope=1.2)
@@ -148,7 +151,7 @@ def _pytorch(quick: bool) -> Iterator[Cell]:
 
 
 def starts_of(suite: str, quick: bool = False) -> list[str]:
-    """Return kernels whose first call is measured: all of ours in the full suite of kernels."""
+    """Return the kernels whose first call is timed: all of this project's, two if `quick`; [] for other suites."""
     every = [name for name in kernels.names() if "." not in name and not name.endswith("_dense_full")]
     return {"kernels": ["csr_dense", "csr_t_dense"] if quick else every}.get(suite, [])
 
@@ -161,9 +164,9 @@ SUITES: dict[str, dict[str, Callable[[bool], Iterator[Cell]]]] = {
 
 
 def cells_of(suite: str, quick: bool = False, only: str = "", shape: str = "", device: str = "cpu") -> list[Cell]:
-    """Return the configurations of a suite, those of a task or shape alone where named.
+    """Return the configurations of a suite on a device, only those of one task (`only`) or `shape` if given.
 
-    `BenchError` lists the known.
+    Raises BenchError for an unknown suite, device, task or shape.
     """
     if suite not in SUITES:
         raise BenchError(unknown_name("suite", suite, SUITES))
@@ -200,7 +203,7 @@ class Outcome:
 
     @property
     def summary(self) -> str:
-        """Return how the run ended and how many records of each status it has, in a sentence."""
+        """How the run ended, with the number of records of each status and the file, in a sentence."""
         counts = ", ".join(f"{count} {status}" for status, count in sorted(self.counts.items())) or "nothing new"
         reused = f"; {self.reused} configurations found done" if self.reused else ""
         ended = "stopped" if self.stopped else "finished"
@@ -217,6 +220,7 @@ class Runner:
         threads: int | None = None,
         progress: Progress = lambda what, share: None,
     ) -> None:
+        """Open the results of a run folder; nothing is measured yet. `threads` None takes all that Numba sees."""
         self.policy, self.progress = policy, progress
         self.results = Results(store.BENCH, Path(folder))
         self.threads = experiment.resolve_threads(threads)
@@ -226,9 +230,9 @@ class Runner:
         self.device, self.gpu = "cpu", devices.Gpu()
 
     def run(self, cells: Sequence[Cell], starts: Sequence[str] = ()) -> Outcome:
-        """Measure the configurations that have no rows yet, and the first call of the kernels named.
+        """Measure the configurations without records, and the first call of the kernels `starts`; return the outcome.
 
-        Ctrl-C ends it and loses nothing that was finished.
+        Ctrl-C ends it, keeps what was finished and sets `stopped`. Raises BenchError for a missing device.
         """
         self._take_device(cells)
         done = {row["key"] for row in self.results.open() if row["status"] in FINAL}
@@ -240,14 +244,17 @@ class Runner:
         return self.outcome
 
     def _measure(self, numbers: Sequence[int], starts: Sequence[str]) -> None:
-        """Measure the machine, the configurations of these numbers, and the first call of the kernels named."""
+        """Measure bandwidths, the configurations with these indices, then the first call of the kernels `starts`."""
         self._bandwidths()
         for group in _by_shape(self.cells, numbers):
             self._shape(group)
         self.starts(starts)
 
     def _take_device(self, cells: Sequence[Cell]) -> None:
-        """The device of the configurations, one for all; `BenchError` if it is not there."""
+        """Set the device of the run and its memory limit.
+
+        BenchError if configurations differ in it or it is missing.
+        """
         device_names = {cell.device for cell in cells} or {"cpu"}
         if len(device_names) > 1:
             raise BenchError(f"A run is of one device; the configurations are of {', '.join(sorted(device_names))}.")
@@ -258,7 +265,7 @@ class Runner:
             self.worker.bytes_limit = min(self.worker.bytes_limit, limit)
 
     def _bandwidths(self) -> None:
-        """Measure streams and gathers of this machine; every run has its own."""
+        """Measure stream and gather bandwidths in a child process and append a record each; none if the child fails."""
         self._tell("bandwidth of this machine")
         with contextlib.suppress(Ended):  # shares of the bound are unknown then, and said to be
             for answer in self._answers([]):
@@ -269,7 +276,10 @@ class Runner:
             self._append({"key": "bandwidth", "status": "ok"} | settled | rate)
 
     def starts(self, names: Sequence[str]) -> None:
-        """Costs of a new process: the import, and the first call of each kernel with a warm cache; a row each."""
+        """Append records of the cost of a new process.
+
+        Each kernel's first call with warm cache, import, start of Numba.
+        """
         once: dict[str, list[float]] = {"import": [], "numba": []}
         settled = {"key": "start", "suite": "kernels", "task": "start", "side": "ours", "rows": 64, "width": 16}
         for name in names:
@@ -289,7 +299,10 @@ class Runner:
                 self._append({"status": "ok", "contender": ONCE[what]} | settled | row)
 
     def _shape(self, numbers: list[int]) -> None:
-        """Measure the configurations of one shape in a process; after a failure the remaining ones in a new process."""
+        """Measure the configurations of one shape in one process; after a failure the remaining ones in a new process.
+
+        The configuration that was running gets records with status and reason for each candidate.
+        """
         while numbers:
             current, end = numbers[0], None
             try:
@@ -307,28 +320,28 @@ class Runner:
                 self._done(current, [{"contender": name, "side": side} | end for name, side, _ in entries])
 
     def _done(self, number: int, rows: Iterable[dict]) -> None:
-        """Append the records of configuration `number` and count it as done."""
+        """Append the records `rows` of the configuration with this index and count it as done."""
         for row in rows:
             settled = {"key": self.keys[number], "source": source_hash(self.cells[number])}
             self._append(settled | self.cells[number].columns() | row)
         self.outcome.done += 1
 
     def _append(self, row: dict[str, Any]) -> None:
-        """Append a record to the file, with machine, versions and time, and count its status."""
+        """Append a record with threads, code hash, versions and GPU to the file, and count its status."""
         own = {"threads": self.threads, "source": source_hash(), "gpu": self.gpu.name or None}
         own["versions"] = machine.versions() | self.gpu.versions
         self.results.append(**own | row)
         self.outcome.counts[row["status"]] = self.outcome.counts.get(row["status"], 0) + 1
 
     def _tell(self, what: str) -> None:
-        """Report what is measured next, with the number of finished configurations and of all."""
+        """Report what is measured next, with the numbers of finished and of all configurations."""
         done = self.outcome.done + self.outcome.reused
         self.progress(f"{done} of {len(self.cells)} done: {what}", done / max(len(self.cells), 1))
 
     def _answers(self, numbers: list[int]) -> Iterator[dict[str, Any]]:
-        """Yield each answer of a child about these configurations, or of the machine's bandwidths.
+        """Yield the answers of a child process about these configurations, or on bandwidths if there are none.
 
-        `Ended` where it ends badly.
+        Raises Ended if the child fails or exceeds a limit.
         """
         request = {
             "cells": [(number, dataclasses.asdict(self.cells[number])) for number in numbers],
@@ -343,17 +356,16 @@ class Runner:
 
 
 def _started(name: str) -> dict[str, float] | None:
-    """Return the seconds of the phases of starting a fresh process, or None if it failed."""
+    """Return {"import", "numba", "call": seconds} of a new process that calls a kernel once; None if it failed."""
     command = [sys.executable, "-m", "workbench.bench.child", name]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=loads.measuring_environment())
     return None if done.returncode else json.loads(done.stdout)
 
 
 def _by_shape(cells: Sequence[Cell], numbers: Iterable[int]) -> list[list[int]]:
-    """Return the numbers of the configurations of each shape, of all its numbers of rows, shapes in the order of the
-    suite.
+    """Return lists of configuration indices, one per shape, to be measured in one process each.
 
-    A step on large tables has a process of its own: not every library gives their memory back.
+    A step on large tables has a separate process: not every library frees their memory.
     """
     groups: dict[tuple, list[int]] = {}
     for number in numbers:

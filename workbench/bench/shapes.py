@@ -54,15 +54,18 @@ class Batch:
 
     @property
     def dtype(self) -> np.dtype:
-        """dtype of the stored values."""
+        """Data type of the stored values."""
         return self.data.dtype
 
     def wide(self, N: int) -> "Batch":
-        """Return a copy of this batch with another width."""
+        """Return the same batch with the dense width `N`; arrays are shared."""
         return replace(self, N=N)
 
     def dense(self, *shape: int, salt: int = 0) -> np.ndarray:
-        """Normal values, the same for the same seed and salt; they repeat after a while, which no kernel can see."""
+        """Return a new aligned array of normal values, the same for the same seed and `salt`.
+
+        They repeat every 2**18 + 1.
+        """
         size, block = int(np.prod(shape)), _normal(self.seed + salt, self.dtype.str)
         out = aligned.empty((size,), self.dtype)
         for start in range(0, size, block.size):
@@ -71,17 +74,17 @@ class Batch:
         return out.reshape(shape)
 
     def garbage(self, *shape: int) -> np.ndarray:
-        """Return an array to be overwritten."""
+        """Return a new aligned array filled with 7.25, to be overwritten by an output."""
         return aligned.copy(np.broadcast_to(7.25, shape), self.dtype)
 
 
 def _normal(seed: int, dtype: str) -> np.ndarray:
-    """Return 2**18 + 1 standard normal values of a seed."""
+    """Return 2**18 + 1 standard normal values of a seed, as `dtype`."""
     return np.random.default_rng(seed).standard_normal(2**18 + 1, np.float32).astype(dtype)
 
 
 def draw_batch(shape: Shape, seed: int = 0, dtype: str = "float32", index_dtype: str = "int32", N: int = 1) -> Batch:
-    """Return a batch of that shape, columns of a row sorted and distinct; the same for the same seed.
+    """Return a random CSR batch of a shape, columns of a row sorted and distinct; the same for the same seed.
 
     O(nnz + features).
     """
@@ -116,7 +119,7 @@ SHAPES: dict[str, Shape] = {
 
 
 def shape_of(name: str, rows: int | None = None) -> Shape:
-    """Return the shape of that name, with other rows where given; `BenchError` lists the known."""
+    """Return the named shape, with another number of rows if given; BenchError for an unknown name."""
     if name not in SHAPES:
         raise BenchError(unknown_name("shape", name, SHAPES))
     return replace(SHAPES[name], rows=rows or SHAPES[name].rows)
