@@ -68,7 +68,7 @@ class Configuration:
 
     @property
     def model(self) -> str:
-        """ "logistic" for one output, "softmax" for several."""
+        """Name of the model: "logistic" for one output, "softmax" for several."""
         return "logistic" if self.width == 1 else "softmax"
 
     @property

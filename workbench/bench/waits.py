@@ -80,7 +80,7 @@ Calls = Mapping[tuple[str, str], Callable[[], Any]]
 
 
 def rounds_of(case: str, calls: Calls, rounds: int, same: Callable[[Any, Any], str] | None = None) -> Iterator[Timed]:
-    """Yield the candidates of a case after a warm-up and `rounds` rounds, in which each is called once.
+    """Yield the candidates of a case after a warm-up and `rounds` rounds, in which each is called once and timed.
 
     `same(own, other)` returns why the results of the project and of a competitor differ, "" if they agree.
     """
@@ -105,7 +105,10 @@ def rounds_of(case: str, calls: Calls, rounds: int, same: Callable[[Any, Any], s
 
 @contextmanager
 def one_core() -> Iterator[None]:
-    """Keep this process and its threads on one core within the block, if the system can."""
+    """Restrict this process to the last of its cores within the block and restore it after.
+
+    No effect without support.
+    """
     if not hasattr(os, "sched_setaffinity"):
         yield
         return
@@ -118,7 +121,7 @@ def one_core() -> Iterator[None]:
 
 
 def reading(request: Request) -> Iterator[Timed]:
-    """Yield the project and the reader of a library for each form of text; all run on one core."""
+    """Yield the project's and a library's reader for each text format, timed on one core; writes missing files."""
     megabytes, rounds = (2, 3) if request.is_quick else (20, 5)
     with one_core():
         for name, (write, other, load, load_other) in READERS.items():
@@ -128,9 +131,9 @@ def reading(request: Request) -> Iterator[Timed]:
 
 
 def _same_data(own: Any, other: Any) -> str:
-    """Return why two results of reading differ in rows, stored entries or sum of values; "" if they agree.
+    """Return why two read results differ in shape, stored entries or sum of values; "" if they agree.
 
-    A table that a library keeps in columns has its rows compared alone.
+    Of a table that a library keeps in columns only the number of rows is compared.
     """
     x = own.x
     if not sparse.issparse(other):
@@ -142,12 +145,12 @@ def _same_data(own: Any, other: Any) -> str:
 
 
 def _text(format: str, folder: Path, megabytes: int) -> Path:
-    """Write rows of `bench end` in svmlight text or as a table of clicks if they are missing; return the path."""
+    """Write rows in `format` ("svmlight" or "clicks") of about `megabytes` MB if missing; return the path."""
     return write_files(Case(format, megabytes), folder)[0]
 
 
 def _matrix_market(folder: Path, megabytes: int) -> Path:
-    """Write a random matrix of that size in Matrix Market text if it is missing; return its path."""
+    """Write a random matrix of about `megabytes` MB as Matrix Market text if it is missing; return its path."""
     from scipy.io import mmwrite
 
     path = folder / f"matrix-{megabytes}.mtx"
@@ -175,7 +178,10 @@ def _numbers(folder: Path, megabytes: int) -> Path:
 
 
 def _load(path: Path, **settings: Any) -> Any:
-    """Read a file with the project, without its cache."""
+    """Return the data set of a file as the project reads it, without its cache.
+
+    `settings` override the guessed ones.
+    """
     from workbench import data
 
     reader, guessed, _ = data.guess(path)
@@ -183,21 +189,21 @@ def _load(path: Path, **settings: Any) -> Any:
 
 
 def _load_svmlight(path: Path) -> Any:
-    """Read svmlight text with scikit-learn."""
+    """Return X csr float32 of an svmlight file, read by scikit-learn."""
     from sklearn.datasets import load_svmlight_file
 
     return load_svmlight_file(str(path), dtype=np.float32)[0]
 
 
 def _load_matrix_market(path: Path) -> Any:
-    """Read Matrix Market text with SciPy."""
+    """Return the sparse array of a Matrix Market file, read by SciPy."""
     from scipy.io import mmread
 
     return mmread(path, spmatrix=False)
 
 
 def _load_table(path: Path) -> Any:
-    """Read CSV with pyarrow, into columns."""
+    """Return the pyarrow table of a CSV file with a header, read on one thread."""
     from pyarrow import csv
 
     return csv.read_csv(path, csv.ReadOptions(use_threads=False))
@@ -217,7 +223,7 @@ register(Part("reading", reading))
 
 
 def _process(arguments: Sequence[str], folder: Path, environment: Mapping[str, str]) -> str:
-    """Run Python with these arguments in a folder and return what it prints; BenchError if it fails."""
+    """Run Python with these arguments in a folder and return what it prints; BenchError if its status is not 0."""
     ended = subprocess.run(
         [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
@@ -237,7 +243,7 @@ INTERPRETER = "python -c pass"
 
 
 def starting(request: Request) -> Iterator[Timed]:
-    """Yield the project and the bare interpreter for each command, with warm caches."""
+    """Yield each command of the project and a bare interpreter, timed as whole processes with warm caches."""
     with tempfile.TemporaryDirectory(prefix="bench-waits-") as name:
         folder = Path(name)
         known = os.environ | {"NUMBA_CACHE_DIR": f"{name}/code", VARIABLE: f"{name}/data"}
@@ -251,7 +257,7 @@ def starting(request: Request) -> Iterator[Timed]:
 
 
 def _first_step(request: Request, folder: Path, known: Mapping[str, str]) -> Iterator[Timed]:
-    """Yield what `train` of a cached file takes in all, less the time of its epochs, which it reports."""
+    """Yield the time of `workbench train` on a cached file, without the seconds of its epochs, which it reports."""
     megabytes = 2 if request.is_quick else 100
     path = _text("svmlight", request.folder, megabytes)
     arguments = ("-m", "workbench", "train", str(path.resolve()), "--epochs", "1", "--optimizer", "adagrad")
@@ -290,7 +296,7 @@ COMPILED = (
 
 
 def compiling(request: Request) -> Iterator[Timed]:
-    """Yield the seconds of a first epoch, of which all but milliseconds is compiling, a process a sample."""
+    """Yield the time (s) of a first epoch with an empty code cache, a new process per sample; mostly compilation."""
     for case, settings in COMPILED[:2] if request.is_quick else COMPILED:
         found = Timed(case, "project", "project")
         for _ in range(1 if request.is_quick else 3):
@@ -353,7 +359,7 @@ PREDICTED = ((7_200, 12_741, 39), (60_000, 20_000, 30), (60_000, 1_000_000, 30),
 
 
 def predicting(request: Request) -> Iterator[Timed]:
-    """Yield `decision_function` and `predict_proba` of the project and SciPy's `x @ w`."""
+    """Yield `decision_function` and `predict_proba` of the project, with SciPy's `x @ w` as the competitor."""
     from workbench.bridges.sklearn import SparseClassifier
 
     for rows, features, entries in PREDICTED[-1:] if request.is_quick else PREDICTED:
@@ -383,7 +389,7 @@ register(Part("predicting", predicting))
 
 
 def few_rows(request: Request) -> Iterator[Timed]:
-    """Yield `fit` of 100 rows, one epoch and with nothing set, next to scikit-learn's SGDClassifier."""
+    """Yield `fit` of 100 rows, one epoch and with defaults, with scikit-learn's SGDClassifier as the competitor."""
     from sklearn.linear_model import SGDClassifier
 
     from workbench.bridges.sklearn import SparseClassifier
@@ -411,7 +417,7 @@ SEARCHED = ((6_000, 5_000, 20), (20_000, 20_000, 30), (60_000, 5_000, 20))
 
 
 def searching(request: Request) -> Iterator[Timed]:
-    """Yield a search over 8 settings for 10 epochs and one training by dual ascent of as many."""
+    """Yield a search over 8 settings for 10 epochs, with one dual-ascent training of 10 epochs as the competitor."""
     from workbench.bridges.sklearn import SparseClassifier
 
     for rows, features, entries in SEARCHED[:1] if request.is_quick else SEARCHED[1:]:
@@ -442,9 +448,9 @@ DRAWN = ((3_000, 2_000, 15, 2.0), (20_000, 20_000, 30, 3.0), (8_000, 60_000, 40,
 
 
 def defaults(request: Request) -> Iterator[Timed]:
-    """Yield the project with nothing set and LogisticRegression, whose loss is its best and whose time that of C = 1.
+    """Yield the project with defaults and LogisticRegression: the loss of its best C, the time of C = 1.
 
-    Folder `data` of the folder of results may have svmlight files of two classes, which are sets as well.
+    svmlight files of two classes in the folder `data` of the results are further data sets.
     """
     for rows, features, entries, slope in DRAWN[:1] if request.is_quick else DRAWN:
         case = f"{rows:,} rows of {features:,} columns, {entries} entries, slope {slope:g}"
@@ -455,7 +461,7 @@ def defaults(request: Request) -> Iterator[Timed]:
 
 
 def _own_file(path: Path) -> tuple[Any, np.ndarray]:
-    """Return rows and labels 0 and 1 of an svmlight file; BenchError unless it has two classes."""
+    """Return (X csr float32, labels 0 and 1 int64) of an svmlight file; BenchError unless it has two classes."""
     from sklearn.datasets import load_svmlight_file
 
     x, y = load_svmlight_file(str(path), dtype=np.float32)
@@ -466,7 +472,7 @@ def _own_file(path: Path) -> tuple[Any, np.ndarray]:
 
 
 def _defaults_on(case: str, x: Any, y: np.ndarray, request: Request) -> Iterator[Timed]:
-    """Yield both candidates of a set; a fifth of the rows, drawn by the seed, is held out."""
+    """Yield both candidates on a data set; a fifth of the rows, drawn by the seed, is held out."""
     from sklearn.linear_model import LogisticRegression
 
     from workbench.bridges.sklearn import SparseClassifier
@@ -499,7 +505,10 @@ register(Part("defaults", defaults))
 
 
 def answers(request: Mapping[str, Any]) -> Iterator[Record]:
-    """Yield the columns of each candidate of a part, measured in this process."""
+    """Yield the record columns of each candidate of one part, measured in this process.
+
+    `request` has `part`, `folder`, `is_quick`, `threads` and `seed`.
+    """
     set_threads(request["threads"])
     part = get(request["part"])
     asked = Request(Path(request["folder"]), request["is_quick"], request["threads"], request["seed"])
@@ -534,6 +543,7 @@ class Runner:
         seed: int = 0,
         progress: Progress = lambda what, share: None,
     ) -> None:
+        """Open the results of a folder; nothing is measured yet. `threads` None takes all cores."""
         self.results, self.progress = Results(store.WAITS, folder), progress
         self.is_quick, self.threads, self.seed = is_quick, resolve_threads(threads), seed
 
@@ -544,7 +554,7 @@ class Runner:
         return self.results.collect(lambda: self._measure([name for name in chosen if name not in done]))
 
     def _measure(self, parts: Sequence[str]) -> None:
-        """Append the records of these parts, each measured in a separate process."""
+        """Append the records of these parts, each measured in a separate process; a failed part gets its status."""
         for number, name in enumerate(parts):
             self.progress(name, number / len(parts))
             request = {

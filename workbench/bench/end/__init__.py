@@ -47,12 +47,12 @@ class Paths(NamedTuple):
 
     @property
     def predictions(self) -> Path:
-        """File with a line for each row held out, whose last field is the probability of the label 1."""
+        """File with a line for each held-out row, whose last field is the probability of the label 1."""
         return self.folder / "predictions.csv"
 
     @property
     def stages(self) -> Path:
-        """File of seconds by stage, JSON, if a process measures them."""
+        """JSON file of seconds by stage, written only by candidates that measure them."""
         return self.folder / "stages.json"
 
 
@@ -78,7 +78,7 @@ class Candidate:
     install: str = ""
 
     def unavailable(self, format: str) -> str:
-        """Return the reason why it does not take part, "" if it does; nothing is imported."""
+        """Return why it cannot take part with a text format, "" if it can; nothing is imported."""
         if format not in self.formats:
             return f"It reads {' and '.join(self.formats)} only."
         if self.package and not importlib.util.find_spec(self.package):
@@ -111,7 +111,10 @@ PROJECT_SETTINGS: tuple[Mapping[str, Any], ...] = (
 
 
 def project_commands(is_logarithmic: bool, paths: Paths, setting: Mapping[str, Any]) -> Commands:
-    """Return the two commands that a user types, with a file of column kinds if numbers are taken as logarithms."""
+    """Return the `workbench train` and `workbench apply` commands with the options of a setting.
+
+    With `is_logarithmic` a file of column kinds that takes numbers as logarithms is written and passed.
+    """
     workbench, model = [sys.executable, "-m", "workbench"], str(paths.folder / "model")
     train = [*workbench, "train", str(paths.train), "--save", model]
     train += ["--columns", str(write_columns(paths))] if is_logarithmic else []
@@ -121,9 +124,9 @@ def project_commands(is_logarithmic: bool, paths: Paths, setting: Mapping[str, A
 
 
 def write_columns(paths: Paths) -> Path:
-    """Write the guessed kinds of the columns, but numbers as logarithms, as the scripts take them; return the path.
+    """Write the guessed column kinds as TOML, numbers as scaled logarithms, into the run's folder; return the path.
 
-    It is what a user writes by hand, before the clock starts.
+    It is what a user writes by hand, so it is made before the clock starts.
     """
     columns, path = guess_columns(paths.train), paths.folder / "columns.toml"
     kinds = [
@@ -152,7 +155,7 @@ DECAYS = tuple({"alpha": alpha} for alpha in (1e-2, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5
 
 
 def script_commands(library: str, paths: Paths, setting: Mapping[str, Any]) -> Commands:
-    """Return the command that runs the script of a library."""
+    """Return the one command that runs `script.py` for a library; `setting` has exactly one value."""
     (value,) = setting.values()
     files = map(str, (paths.train, paths.held_out, paths.predictions, paths.stages))
     return [("script", [sys.executable, str(SCRIPT), library, paths.format, *files, str(value)])]
@@ -183,7 +186,7 @@ LOGISTIC = ("--quiet", "--loss_function", "logistic", "-b", "22")
 
 
 def text_of(svmlight: Path) -> Path:
-    """Return the path of the rows as its text, written from an svmlight file of labels 0 and 1 if it is not there."""
+    """Return the path of the rows in Vowpal Wabbit's text, written next to the svmlight file if it is missing."""
     made = svmlight.with_suffix(".vw")
     if not made.exists():
         with svmlight.open(encoding="utf-8") as rows, made.open("w", encoding="utf-8") as file:
@@ -194,7 +197,7 @@ def text_of(svmlight: Path) -> Path:
 
 
 def vowpal_wabbit_commands(has_cache: bool, paths: Paths, setting: Mapping[str, Any]) -> Commands:
-    """Return the commands that train and predict."""
+    """Return the commands that train and predict; with `has_cache` several passes over a cache file are made."""
     model = str(paths.folder / "model.vw")
     passes = ["--passes", str(setting["passes"]), "--cache_file", str(paths.folder / "rows.cache")] if has_cache else []
     train = [*PROGRAM, *LOGISTIC, *passes, "-d", str(text_of(paths.train)), "-f", model]
@@ -240,12 +243,15 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Name in records and pages."""
+        """Name in records and pages, such as "svmlight, 10 MB"."""
         return f"{self.format}, {self.megabytes} MB"
 
 
 def choose_cases(formats: tuple[str, ...] = (), megabytes: tuple[int, ...] = (), is_full: bool = False) -> list[Case]:
-    """Return the cases of these formats and sizes; without any all, 1 GB only if it is full."""
+    """Return the cases of these formats and sizes (MB); by default all formats and 1, 10, 100 MB, 1 GB if `is_full`.
+
+    Raises BenchError for an unknown format.
+    """
     for name in formats:
         if name not in FORMATS:
             raise BenchError(unknown_name("format", name, FORMATS))
@@ -254,7 +260,7 @@ def choose_cases(formats: tuple[str, ...] = (), megabytes: tuple[int, ...] = (),
 
 
 def write_files(case: Case, folder: Path) -> tuple[Path, Path]:
-    """Write the file to train on and the one held out, if they are not there; returns their paths."""
+    """Write the training file and the held-out file (a fifth as large) if they are missing; return both paths."""
     folder.mkdir(parents=True, exist_ok=True)
     suffix = "svm" if case.format == "svmlight" else "csv"
     paths = [folder / f"{case.format}-{case.megabytes}-{part}.{suffix}" for part in ("train", "held-out")]
@@ -265,7 +271,7 @@ def write_files(case: Case, folder: Path) -> tuple[Path, Path]:
 
 
 def _write(case: Case, path: Path, size: int, seed: int) -> None:
-    """Write lines of the case until the file has that many bytes; the file is there whole or not at all."""
+    """Write lines of the case until the file has `size` characters; it is renamed into place when complete."""
     lines = svmlight_lines(seed) if case.format == "svmlight" else click_lines(seed)
     new, written = path.with_suffix(".new"), 0
     with new.open("w", encoding="utf-8") as file:
@@ -275,12 +281,12 @@ def _write(case: Case, path: Path, size: int, seed: int) -> None:
 
 
 def _labels(scores: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """Draw labels 0 and 1 with the probabilities of these scores."""
+    """Return labels 0 and 1, int64 [rows], drawn with the logistic probabilities of the scores [rows]."""
     return (scores + random.logistic(size=len(scores)) > 0).astype(int)
 
 
 def svmlight_lines(seed: int) -> Iterator[str]:
-    """Yield rows of columns by a power law; weights are the same for every seed."""
+    """Yield svmlight lines without end; columns follow a power law, weights are the same for every seed."""
     weights = np.random.default_rng(0).normal(scale=0.4, size=FEATURES)
     random = np.random.default_rng([1, seed])
     while True:
@@ -291,7 +297,7 @@ def svmlight_lines(seed: int) -> Iterator[str]:
 
 
 def click_lines(seed: int) -> Iterator[str]:
-    """Yield a header, then rows of a label, counts and categories in hexadecimal, some of them missing."""
+    """Yield a CSV header, then lines without end: label, 13 counts, 26 categories, some counts missing."""
     fixed, random = np.random.default_rng(0), np.random.default_rng([2, seed])
     weights = [fixed.normal(scale=0.4, size=count) for count in VALUES]
     yield ",".join(
@@ -309,7 +315,7 @@ def click_lines(seed: int) -> Iterator[str]:
 
 
 def labels_in(path: Path) -> np.ndarray:
-    """Return the labels of a file that was written here, int64 [rows]."""
+    """Return the labels of a file that `write_files` wrote, int64 [rows]."""
     separator, skipped = (",", 1) if path.suffix == ".csv" else (" ", 0)
     with path.open(encoding="utf-8") as file:
         return np.array([int(line.partition(separator)[0]) for line in list(file)[skipped:]])
@@ -324,16 +330,20 @@ class Runner:
     """Measures cases into a folder of results; the files that are read are in its folder `files`."""
 
     def __init__(self, folder: Path, progress: Progress = lambda what, share: None) -> None:
+        """Open the results of a folder; nothing is measured yet."""
         self.results, self.progress = Results(store.END, folder), progress
 
     def run(self, cases: Sequence[Case], only: Sequence[str] = ()) -> bool:
-        """Measure the cases that have no records yet; False if Ctrl-C stopped it, which loses nothing finished."""
+        """Measure the cases and candidates (`only`, or all) without records; False if Ctrl-C stopped it.
+
+        What was finished is kept.
+        """
         candidates = [get(name) for name in only or names()]
         known = self.results.open()
         return self.results.collect(lambda: self._measure_missing(cases, candidates, known))
 
     def _measure_missing(self, cases: Sequence[Case], candidates: Sequence[Candidate], known: Sequence[Record]) -> None:
-        """Append the records of each case and candidate of which `known` has none."""
+        """Append the records of each case and candidate for which `known` has none."""
         for place, case in enumerate(cases):
             rest = [one for one in candidates if not self._is_done(case, one, known)]
             for record in self._measured(case, rest, known, place / len(cases)) if rest else ():
@@ -341,7 +351,7 @@ class Runner:
 
     @staticmethod
     def _is_done(case: Case, candidate: Candidate, known: Sequence[Record]) -> bool:
-        """Return whether each setting of the candidate was tried in the case, or it could not take part."""
+        """Return whether `known` has a record of every setting of a candidate in a case, or that it is unsupported."""
         own = [record for record in known if (record["case"], record["candidate"]) == (case.name, candidate.name)]
         tried = [record["setting"] for record in own if record["start"] == "settings"]
         is_unsupported = any(record["status"] == "unsupported" for record in own)
@@ -350,7 +360,10 @@ class Runner:
     def _measured(
         self, case: Case, candidates: Sequence[Candidate], known: Sequence[Record], share: float
     ) -> list[Record]:
-        """Return the records of these candidates in a case: all settings, then the chosen one of each."""
+        """Return the records of these candidates in a case: all settings, then the fastest sufficient one of each.
+
+        Sufficient is a held-out loss within 2 % of the best of any candidate. `share` is the progress to report.
+        """
         self.progress(f"{case.name}: writing the files", share)
         files = write_files(case, self.results.folder / "files")
         labels = labels_in(files[1])
@@ -394,7 +407,7 @@ class Runner:
         caches: str,
         share: float,
     ) -> list[Record]:
-        """Return records of warm runs of a setting, and of a cold one."""
+        """Return the records of three warm runs of a setting, then of a cold one with empty caches."""
         self.progress(f"{case.name}: {candidate.name}, warm and cold", share)
         records = []
         for _ in range(WARM_RUNS):
@@ -409,7 +422,7 @@ class Runner:
     def _record(
         self, case: Case, candidate: Candidate, setting: Mapping[str, Any], start: str, **measured: Any
     ) -> Record:
-        """Return the record of a run."""
+        """Return a record of one run with the columns `measured`; nothing is written."""
         return self.results.new_record(
             key=f"{case.name}, {candidate.name}, {start}, {json.dumps(setting)}",
             case=case.name,
@@ -431,7 +444,11 @@ def run_once(
     labels: np.ndarray,
     caches: str,
 ) -> Record:
-    """Return seconds by stage, peak memory and held-out loss of one run, with the caches in that folder."""
+    """Run a candidate once and return the columns: seconds by stage, peak memory (bytes) and held-out loss.
+
+    `caches` is the folder for compiled code and parsed data, `labels` those held out. A failed process gives `status`
+    and `reason` only.
+    """
     environment = os.environ | {"NUMBA_CACHE_DIR": f"{caches}/code", VARIABLE: f"{caches}/data"}
     with tempfile.TemporaryDirectory(prefix="bench-end-") as folder:
         paths = Paths(case.format, *files, Path(folder))
@@ -461,12 +478,15 @@ def run_once(
 
 
 def _lines(path: Path, count: int) -> list[str]:
-    """Return the last `count` lines of a file, behind a header if it has one."""
+    """Return the last `count` lines of a text file, so that a header is left out."""
     return path.read_text(encoding="utf-8").splitlines()[-count:]
 
 
 def run_process(command: Sequence[str], environment: dict[str, str]) -> tuple[str, str, int]:
-    """Run a process to its end; returns (status, reason, peak of its resident memory in bytes)."""
+    """Run a process to its end; return (status, reason, peak resident memory in bytes, 0 on failure).
+
+    `status` is "ok", "failed" (reason: the last line it printed) or "timeout" after 900 s, when it is killed.
+    """
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
         end = time.monotonic() + SECONDS_RUN
@@ -489,13 +509,13 @@ def run_process(command: Sequence[str], environment: dict[str, str]) -> tuple[st
 
 
 def log_loss(labels: np.ndarray, chances: np.ndarray) -> float:
-    """Return the mean log loss of labels 0 and 1, with chances of 1 kept 1e-6 from 0 and 1."""
+    """Return the mean log loss of labels 0 and 1 [rows]; probabilities of 1 are clipped to [1e-6, 1 - 1e-6]."""
     kept = np.clip(chances, 1e-6, 1 - 1e-6)
     return float(-np.mean(np.where(labels == 1, np.log(kept), np.log(1 - kept))))
 
 
 def drop_from_memory(path: Path) -> None:
-    """Ask the system to keep nothing of a file in memory."""
+    """Flush a file to disk and ask the system to drop it from its page cache."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)

@@ -15,7 +15,7 @@ BATCH_ROWS = 256
 
 
 def read_svmlight(train, held_out):
-    """Return X csr, y and X of the rows held out, of two svmlight files."""
+    """Return (X csr, y, held-out X csr) of two svmlight files, with the same columns and 32-bit indices."""
     import numpy as np
     from sklearn.datasets import load_svmlight_file
 
@@ -27,7 +27,7 @@ def read_svmlight(train, held_out):
 
 
 def read_clicks(train, held_out):
-    """Return the same of two CSV files: the first column is the label, I... are numbers, all others categories."""
+    """Return (X csr, y, held-out X csr) of two CSV files: first column label, "I..." numbers, "C..." categories."""
     import numpy as np
     import pandas as pd
     from scipy import sparse
@@ -40,7 +40,7 @@ def read_clicks(train, held_out):
     encoder.fit(first[categories].astype(str))
 
     def matrix(frame):
-        """Return the encoded categories and scaled logarithms of a frame as one CSR matrix."""
+        """Return one-hot categories and log(1 + number) / 8 of a frame as one CSR matrix; missing numbers are 0."""
         logarithms = np.log1p(frame[numbers].fillna(0).to_numpy(np.float32)) / 8
         return sparse.hstack([encoder.transform(frame[categories].astype(str)), logarithms], format="csr")
 
@@ -48,7 +48,10 @@ def read_clicks(train, held_out):
 
 
 def train_sklearn(library, x, y, value):
-    """Return the probabilities of X by LIBLINEAR, or by gradient descent row by row."""
+    """Train a linear model ("liblinear" or "sgd"); return a function from X to probabilities of 1 [rows].
+
+    `value` is LIBLINEAR's C or SGDClassifier's alpha.
+    """
     from sklearn.linear_model import LogisticRegression, SGDClassifier
 
     if library == "liblinear":
@@ -60,7 +63,7 @@ def train_sklearn(library, x, y, value):
 
 
 def train_embedding_bag(x, y, passes):
-    """Return the probabilities of X by sums of weights, learned by AdaGrad in batches."""
+    """Train a linear model by AdaGrad in PyTorch for `passes` epochs; return a function from X csr to probabilities."""
     import torch
 
     bag = torch.nn.EmbeddingBag(x.shape[1], 1, mode="sum", sparse=True)
@@ -69,7 +72,7 @@ def train_embedding_bag(x, y, passes):
     rules = [torch.optim.Adagrad(part, lr=0.1) for part in (list(bag.parameters()), [bias])]
 
     def scores(rows):
-        """Return the scores [rows] of CSR rows."""
+        """Return the scores of CSR rows as a tensor [rows]."""
         entries, starts = torch.from_numpy(rows.indices).long(), torch.from_numpy(rows.indptr[:-1]).long()
         return bag(entries, starts, per_sample_weights=torch.from_numpy(rows.data).float())[:, 0] + bias
 
@@ -87,7 +90,7 @@ def train_embedding_bag(x, y, passes):
 
 
 def main(library, format, train, held_out, predictions, stages, value):
-    """Train on a file and write the probabilities of the rows of another, and the seconds of each stage."""
+    """Train on one file, write the probabilities for another to `predictions` and the seconds by stage as JSON."""
     times = [time.perf_counter()]
     import numpy as np
     import sklearn.linear_model  # noqa: F401

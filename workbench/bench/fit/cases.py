@@ -36,7 +36,7 @@ SCORES = 1 << 20
 
 
 def _cross_entropy(scores: np.ndarray, labels: np.ndarray) -> float:
-    """Return the mean cross-entropy of scores [rows, classes] for class indices [rows]."""
+    """Return the mean cross-entropy of scores [rows, classes] against class indices [rows]."""
     return metrics.cross_entropy(scipy.special.softmax(scores.astype(np.float64), axis=1), labels)
 
 
@@ -49,7 +49,7 @@ LOSSES: dict[str, tuple[str, Callable[[np.ndarray, np.ndarray], float]]] = {
 
 
 def target_of(best: float, larger_is_better: bool, tolerance: float) -> float:
-    """Return the value to reach if `best` is the best that was reached.
+    """Return the value to reach: `best` made worse by the fraction `tolerance`.
 
     >>> target_of(0.5, False, 0.01), target_of(0.5, True, 0.01)
     (0.505, 0.495)
@@ -58,7 +58,7 @@ def target_of(best: float, larger_is_better: bool, tolerance: float) -> float:
 
 
 def is_reached(value: float, target: float, larger_is_better: bool) -> bool:
-    """Return whether a value is as good as the target; never where it is not a number."""
+    """Return whether a value is at least as good as the target; False for NaN."""
     return value >= target if larger_is_better else value <= target
 
 
@@ -77,12 +77,12 @@ class Judge:
 
     @property
     def name(self) -> str:
-        """Name of the measure: the model's quality where larger is better, else its loss."""
+        """Name of the measure: the model's quality if larger is better, else its loss."""
         return self.model.quality_name if self.larger_is_better else LOSSES[self.model.loss][0]
 
     @property
     def larger_is_better(self) -> bool:
-        """Whether it is a quality, as of an order, and not a loss."""
+        """Whether the measure is a ranking quality (larger is better), not a loss."""
         return self.model.rank is not None
 
     def value(self, scorer: Scorer) -> float:
@@ -93,7 +93,7 @@ class Judge:
             return LOSSES[self.model.loss][1](self._scores(scorer), self.y)
 
     def measures(self, scorer: Scorer) -> dict[str, float]:
-        """Return all measures of quality of the model by name."""
+        """Return {name: value} of all the model's quality measures on the held-out rows."""
         if self.larger_is_better:
             return self._of_order(scorer)
         scores = self._scores(scorer)
@@ -105,15 +105,15 @@ class Judge:
         return np.asarray(scorer(self.x)).reshape(self.x.shape[0], -1)
 
     def _of_order(self, scorer: Scorer) -> dict[str, float]:
-        """Return the ranking measures of a scorer on the held-out ratings, by name."""
+        """Return {name: value} of the ranking measures of a scorer on the held-out ratings."""
         every = {self.model.quality_name: self.model.quality, **self.model.measures}
         return training.ranking_measures(scorer, every, self.rows.facts["fields"], self.rows.x, self.x)
 
 
 def some_users(x: Any, fields: Any, seed: int) -> Any:
-    """Return the rows of X csr that are of users drawn by the seed, as many as have `SCORES`.
+    """Return the rows of X csr that belong to randomly chosen users, so few that their scores number about 2**20.
 
-    All where there are no more.
+    All rows if there are not more users. `fields` are the counts of users and items.
     """
     user, most = pairs_of(x, fields)[0], max(1, SCORES // fields[1])
     users = np.unique(user)
@@ -146,7 +146,10 @@ class Training:
 
 
 def curve_columns(training: Training, facts: Row) -> Row:
-    """Return the columns of a training that follow from its points; what was cut off for time has those before."""
+    """Return the record columns of a training.
+
+    Its own, `curve` (NaN as None) and `value_best` (None without a value).
+    """
     curve = [[seconds, value if is_finite(value) else None, number] for seconds, value, number in training.points]
     best = max if facts.get("larger_is_better") else min
     value_best = best((point[1] for point in curve if point[1] is not None), default=None)
@@ -154,23 +157,23 @@ def curve_columns(training: Training, facts: Row) -> Row:
 
 
 def is_finite(value: float | None) -> bool:
-    """Return whether it is a number."""
+    """Return whether a value is neither None, NaN nor infinite."""
     return value is not None and math.isfinite(value)
 
 
 def is_end(row: Row) -> bool:
-    """Return whether no setting of the candidate is tried after this row.
+    """Return whether no further setting of the candidate is tried after this record.
 
-    It cannot take part, or not one point came.
+    It did not fit in memory, is unsupported, or failed or timed out before its first point.
     """
     return row["status"] in ("memory", "unsupported") or (row["status"] in ("timeout", "failed") and not row["curve"])
 
 
 def targets_of_records(rows: Sequence[Row]) -> tuple[dict[float, float], bool]:
-    """Return the values to reach by tolerance, and whether larger is better: within each of the best of all rows.
+    """Return ({tolerance: value to reach}, whether larger is better) from the records of all settings.
 
-    If ours or the competitors do not come within the tightest of that, all are within theirs of the best that both
-    come to: so each is reached by both, and a wider tolerance is never the harder one. NaN without any row.
+    Targets are relative to the best value of all. If one side, ours or the competitors, does not come within the
+    tightest tolerance of it, they are relative to the best value that both sides reach. NaN without any record.
     """
     known = [row for row in rows if row["value_best"] is not None]
     larger = any(row["larger_is_better"] for row in known)
@@ -185,14 +188,14 @@ def targets_of_records(rows: Sequence[Row]) -> tuple[dict[float, float], bool]:
 
 
 def reached_at(points: Sequence[Sequence[float]], target: float, larger_is_better: bool) -> Sequence[float] | None:
-    """Return the first point that is as good as the target: seconds, value, number; None if none is."""
+    """Return the first point (seconds, value, number) that is at least as good as the target; None if none is."""
     return next(
         (point for point in points if point[1] is not None and is_reached(point[1], target, larger_is_better)), None
     )
 
 
 def candidates_for_rounds(best: Mapping[str, Best], is_ours: Mapping[str, bool]) -> list[str]:
-    """Return the candidates that run rounds: all of ours, and the fastest `RIVALS` competitors."""
+    """Return the candidates that run rounds: all of ours, and the four competitors fastest to the target."""
     competitors = sorted((name for name in best if not is_ours[name]), key=lambda name: best[name][0])
     return [name for name in best if is_ours[name] or name in competitors[:RIVALS]]
 
@@ -209,13 +212,14 @@ class Job:
     numbers: Mapping[float, float]
 
     def only(self, tolerances: Collection[float]) -> "Job":
-        """Return the job to the targets of these tolerances alone."""
+        """Return the job with the targets of `tolerances` only."""
         return Job(self.name, self.value, {each: number for each, number in self.numbers.items() if each in tolerances})
 
 
 def jobs_of(best: Mapping[float, Mapping[str, Best]], is_ours: Mapping[str, bool]) -> list[Job]:
-    """Return the trainings of a round: of each tolerance those in rounds, one for all that a candidate reaches by one
-    setting.
+    """Return the trainings of a round; targets that a candidate reaches fastest by one setting share a training.
+
+    `best` is {tolerance: {candidate: (seconds, setting, point index)}}.
 
     >>> slow, fast = {"rate": 1.0}, {"rate": 3.0}
     >>> best = {0.01: {"a": (2.0, slow, 8)}, 0.03: {"a": (1.0, slow, 4), "b": (1.0, fast, 2)}}
@@ -236,8 +240,10 @@ def jobs_of(best: Mapping[float, Mapping[str, Best]], is_ours: Mapping[str, bool
 
 
 def candidates_for_more_rounds(seconds: Mapping[str, Mapping[int, float]], is_ours: Mapping[str, bool]) -> list[str]:
-    """Return the candidates that run further rounds, from their seconds by round: who may be the soonest of either
-    side, while the interval of their ratio is wider than `NARROW`, up to `ROUNDS_MOST` rounds.
+    """Return the candidates that run another round: those near the fastest of either side, while that is undecided.
+
+    `seconds` is {candidate: {round: seconds}}. [] once the bounds of the ratio are within a factor of 1.5, after
+    `ROUNDS_MOST` rounds, or if a side has no time.
 
     >>> is_ours = {"ours": True, "slow": False, "fast": False}
     >>> known = {"ours": {0: 1.0, 1: 1.1}, "slow": {0: 9.0, 1: 9.0}, "fast": {0: 3.0, 1: 2.0}}
@@ -260,7 +266,7 @@ def candidates_for_more_rounds(seconds: Mapping[str, Mapping[int, float]], is_ou
 
 
 def fastest_to_target(rows: Sequence[Row], target: float, larger_is_better: bool) -> Best | None:
-    """Return (seconds, setting, number of the point) that reached the target in the least time; None if none did."""
+    """Return (seconds, setting, point index) of the record that reached the target first; None if none did."""
     found = [(reached_at(row["curve"] or [], target, larger_is_better), row["setting"]) for row in rows]
     reached = [(point[0], setting, point[2]) for point, setting in found if point]
     return min(reached, key=lambda each: each[0]) if reached else None
@@ -276,7 +282,7 @@ class Case:
 
     @property
     def cell(self) -> Cell:
-        """The configuration of these settings; its epochs are 0, since what is held out is said by `held_out`."""
+        """The sweep configuration of these settings."""
         return Cell(**self.settings)
 
     @property
@@ -286,9 +292,9 @@ class Case:
 
 
 def judge_of(case: Case, threads: int) -> Judge:
-    """Return the rows trained on and those held out.
+    """Return the judge of a case, which holds the training rows and the held-out rows; loads the data.
 
-    `DataError` and `ModelError` if the data does not suit the model.
+    Raises DataError or ModelError if the data does not suit the model, BenchError for rows stored on disk.
     """
     cell, model = case.cell, models.get(case.model)
     problem = make_problem(cell)
@@ -314,10 +320,9 @@ def judge_of(case: Case, threads: int) -> Judge:
 
 
 def _parts(case: Case, whole: data.Dataset) -> tuple[data.Dataset, data.Dataset, dict[str, Any]]:
-    """Return the parts of the rows to train on and held out, a share or another file read as the first was, and the
-    facts.
+    """Return (training data, held-out data, facts): a share of the rows is held out, or another file is read.
 
-    Nodes that are held out keep their place in the graph, which no other file has (`BenchError`).
+    A file is read as the first one was. Raises BenchError for a graph model with a file.
     """
     if isinstance(case.held_out, str):
         if "graph" in models.get(case.model).needs:
@@ -330,7 +335,10 @@ def _parts(case: Case, whole: data.Dataset) -> tuple[data.Dataset, data.Dataset,
 
 
 def case_of(settings: Mapping[str, Any], held_out: str) -> Case:
-    """Return the case of a user's data; `held_out` is a share, or the path of a file (`BenchError` for neither)."""
+    """Return the case of a user's data; `held_out` is a fraction such as "0.2" or a file path.
+
+    BenchError for neither.
+    """
     path = settings.get("path")
     what = os.path.basename(str(path)) if path else str(settings.get("dataset"))
     name = f"{what}, {settings['model']}"
@@ -347,7 +355,7 @@ def case_of(settings: Mapping[str, Any], held_out: str) -> Case:
 
 
 def _synthetic_case(model: str, **settings: Any) -> dict[str, Any]:
-    """Return the settings of a case on synthetic data."""
+    """Return the settings of a case on built-in or synthetic data, with the model added."""
     return {"model": model, **settings}
 
 
@@ -384,7 +392,7 @@ QUICK = ("power law, logistic", "low rank, matrix factorization")
 
 
 def choose_cases(names: tuple[str, ...] = (), quick: bool = False) -> list[Case]:
-    """Return the cases of these names, all or the quick ones without any; `BenchError` lists the known."""
+    """Return the cases with these names, or without names all or the `quick` ones; BenchError for an unknown name."""
     known = [case.name for case in CASES]
     for name in names:
         if name not in known:

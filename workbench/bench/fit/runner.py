@@ -79,7 +79,7 @@ class Rung:
 
 
 def rungs(seconds: float, first: float | None = None) -> list[Rung]:
-    """Return the rungs up to that time, from those of the first on.
+    """Return the rungs (time limits) of a search up to `seconds`; the first is `first`, by default 0.4 s.
 
     >>> [rung.seconds for rung in rungs(3.0, first=0.1)], [rung.seconds for rung in rungs(3.0, first=2.5)]
     ([0.1, 2.0, 3.0], [2.5, 3.0])
@@ -90,16 +90,19 @@ def rungs(seconds: float, first: float | None = None) -> list[Rung]:
 
 
 def settings_to_continue(tried: Tried, rung: Rung, seconds: float) -> dict[str, list[int]]:
-    """Return the numbers of the settings of each candidate that train in a rung.
+    """Return {candidate: indices of its settings} that train in `rung`, from the records so far.
 
-    `seconds` are those of the last one.
+    `tried` is {candidate: {index: record}}; `seconds` is the limit of the last rung.
     """
     every = [row for rows in tried.values() for row in rows.values() if row["value_best"] is not None]
     return {name: _of_contender(rows, every, rung, seconds) for name, rows in tried.items()}
 
 
 def _of_contender(rows: Mapping[int, Row], every: Sequence[Row], rung: Rung, seconds: float) -> list[int]:
-    """Return the numbers of a candidate's settings that go on to the next rung: the best that may reach the target."""
+    """Return the indices of a candidate's settings for the next rung: its best that may still reach a target.
+
+    `every` holds the records of all candidates.
+    """
     able = [number for number, row in rows.items() if row["value_best"] is not None]
     sign = -1.0 if any(row["larger_is_better"] for row in every) else 1.0
     best = sorted(able, key=lambda number: sign * rows[number]["value_best"])[: rung.settings]
@@ -107,7 +110,10 @@ def _of_contender(rows: Mapping[int, Row], every: Sequence[Row], rung: Rung, sec
 
 
 def may_reach_target(row: Row, every: Sequence[Row], seconds: float) -> bool:
-    """Return whether a training that goes on for so many seconds may reach, or move, one of the targets."""
+    """Return whether a training continued to `seconds` may reach one more target, or improve on its side's best.
+
+    False if it ended for another reason than its time limit.
+    """
     if row["left"] != LIMIT:
         return False
     larger = bool(row["larger_is_better"])
@@ -123,8 +129,10 @@ def may_reach_target(row: Row, every: Sequence[Row], seconds: float) -> bool:
 
 
 def settings_left_early(tried: Tried, seconds: float) -> dict[str, tuple[int, Rung]]:
-    """Return, by candidate, the index of its best setting and the seconds it was trained, if it was stopped before the
-    target."""
+    """Return {candidate: (index of its best setting, rung)} for those stopped too early, to be trained longer.
+
+    Too early is before twice the time that the fastest of its side took to a target that it missed.
+    """
     every = [row for rows in tried.values() for row in rows.values()]
     targets, larger = targets_of_records(every)
     found = {}
@@ -143,15 +151,14 @@ def settings_left_early(tried: Tried, seconds: float) -> dict[str, tuple[int, Ru
 
 
 def _better_by_tolerance(value: float, larger: bool) -> float:
-    """Value that is better by as much as the tightest target may be worse."""
+    """Return a value that is better than `value` by as much as the tightest target may be worse."""
     return value - (target_of(value, larger, TOLERANCES[0]) - value)
 
 
 def extrapolate_value(curve: Sequence[Sequence[float]], seconds: float, larger: bool) -> float | None:
-    """Return the best value that is to be expected after so many seconds, with the gain of the last doubling of time
-    in each.
+    """Return the best value expected after `seconds`, if each doubling of time gains as much as the last one.
 
-    None if there are not two points to tell a pace by.
+    `curve` holds (seconds, value or None, ...) points; None if fewer than two have a value.
 
     >>> extrapolate_value([[1.0, 0.7, 1], [2.0, 0.6, 2]], 8.0, False)
     0.4
@@ -184,18 +191,19 @@ class Policy:
     first: float | None = None
 
     def __post_init__(self) -> None:
+        """Raise BenchError unless 0 < `first` <= `seconds` and the thread count is possible."""
         if self.first is not None and not 0 < self.first <= self.seconds:
             raise BenchError(f"first-seconds is {self.first:g}; it is above 0 and at most seconds, {self.seconds:g}.")
         experiment.resolve_threads(self.threads)
 
     @property
     def is_steady(self) -> bool:
-        """Whether there are rounds enough to judge by that more may be added where they spread."""
+        """Whether there are at least four rounds, so that more may be added if their times spread."""
         return self.rounds >= INTERIM_ANALYSES[0]
 
     @property
     def count(self) -> int:
-        """Threads: those asked for, or all cores."""
+        """Number of threads: the requested one, or all cores."""
         return experiment.resolve_threads(self.threads)
 
 
@@ -203,18 +211,22 @@ class Records:
     """Records in a folder of results: stored ones, found by key, and new ones."""
 
     def __init__(self, folder: Path, policy: Policy) -> None:
+        """Open the table of a folder and set the run's name to the current time; nothing is read yet."""
         self.policy, self.results = policy, experiment.Results(store.FIT, folder)
         self.run_id = time.strftime("%Y-%m-%dT%H:%M:%S")
         self.known: dict[str, Row] = {}
 
     def open(self) -> None:
-        """Make the folder, describe the machine in it, read the records it has."""
+        """Make the folder, describe the machine in it, and read the finished records into `known`, by key."""
         self.known = {row["key"]: row for row in self.results.open() if row["status"] in FINAL}
 
     def append(
         self, case: Case, contender: Candidate, stage: str, key: str, value: Row, rung: Rung, columns: Row
     ) -> Row:
-        """Store the record of one training of a setting and return it."""
+        """Append the record of one training with the columns of case, candidate and setting, and return it.
+
+        `stage` is "settings" or "rounds"; `columns` are those measured.
+        """
         cell = case.cell
         return self.results.append(
             key=key,
@@ -240,8 +252,7 @@ class Records:
         )
 
     def key(self, case: Case, contender: Candidate, *more: Any) -> str:
-        """Return the hash of case, candidate, policy, code and libraries, and of what else tells a training from
-        others."""
+        """Return the hash of case, candidate, policy, code and library versions, and of `more`."""
         policy = {"seconds": self.policy.seconds, "threads": self.policy.count}
         parts = [asdict(case), contender.name, policy, source_hash(case, contender), describe_stack(*LIBRARIES), *more]
         return closure.result_key(parts)
@@ -249,7 +260,7 @@ class Records:
 
 @functools.cache
 def _source(contender: str, dataset: str, model: str) -> str:
-    """Return the digest of the code that a candidate's result depends on."""
+    """Return the digest of the code that a candidate's result depends on; cached."""
     roots = {"workbench.bench.fit.child", "workbench.measure.child", origin(get(contender))}
     roots |= closure.registering_modules("data set", [dataset]) | closure.registering_modules("model", [model])
     if get(contender).side == "ours":
@@ -258,7 +269,7 @@ def _source(contender: str, dataset: str, model: str) -> str:
 
 
 def source_hash(case: Case, contender: Candidate) -> str:
-    """Return the hash of the code that makes the data and trains."""
+    """Return the digest of the code that makes a case's data and trains a candidate on it."""
     return _source(contender.name, case.cell.dataset, case.model)
 
 
@@ -285,6 +296,10 @@ class Rounds:
         trainings: Trainings,
         tell: Callable[[str], None],
     ) -> None:
+        """Determine the targets, each candidate's fastest setting to each, and the trainings of a round.
+
+        `trainings` runs a request; `tell` reports progress.
+        """
         self.records, self.case, self.candidates, self.trainings, self.tell = records, case, contenders, trainings, tell
         self.targets, self.larger = targets_of_records([row for rows in tried.values() for row in rows])
         self.best = {tolerance: self._best(tried, target) for tolerance, target in self.targets.items()}
@@ -293,14 +308,14 @@ class Rounds:
         self.seconds: dict[float, dict[str, dict[int, float]]] = {tolerance: {} for tolerance in self.targets}
 
     def _best(self, tried: Mapping[str, Sequence[Row]], target: float) -> dict[str, Best]:
-        """Return the setting that reaches the target first, for each candidate that reaches it."""
+        """Return {candidate: (seconds, setting, point index)} of its fastest setting, if it reached `target`."""
         every = {name: fastest_to_target(rows, target, self.larger) for name, rows in tried.items()}
         return {name: found for name, found in every.items() if found}
 
     def run(self) -> None:
-        """The rounds that are asked for, in turned order; if they are as many as a first look takes, further ones.
+        """Run the rounds of the policy; with four or more, add rounds while the fastest candidates are undecided.
 
-        Those are, at each tolerance, of the soonest alone (`candidates_for_more_rounds`).
+        Records are stored; known ones are not measured again.
         """
         policy = self.records.policy
         for number in range(policy.rounds):
@@ -313,7 +328,10 @@ class Rounds:
             self._round(jobs, number)
 
     def _round(self, jobs: Sequence[Job], number: int) -> None:
-        """A round of these trainings, all again if one lacks: those of a round are neighbours in time."""
+        """Train all jobs of round `number` in counterbalanced order, unless all their records are stored.
+
+        If one is missing all are trained again, so that a round's times are neighbours. Fills `seconds`.
+        """
         known = [self._known(job, number) for job in jobs]
         if not all(known):
             most = max(self.records.policy.rounds, number + 1)
@@ -326,18 +344,18 @@ class Rounds:
                     self.seconds[tolerance].setdefault(job.name, {})[number] = row["seconds"]
 
     def _key(self, job: Job, tolerance: float, number: int) -> str:
-        """Return the key of a round's record."""
+        """Return the key of the record of a job at a tolerance in round `number`."""
         parts: tuple[Any, ...] = (number, tolerance, self.targets[tolerance], job.value, job.numbers[tolerance])
         return self.records.key(self.case, self.candidates[job.name], "round", *parts)
 
     def _known(self, job: Job, number: int) -> dict[float, Row]:
-        """Return the rows of a training by tolerance, if all are stored."""
+        """Return {tolerance: stored record} of a job in round `number`; {} unless all are stored."""
         keys = {tolerance: self._key(job, tolerance, number) for tolerance in job.numbers}
         known = self.records.known
         return {tolerance: known[key] for tolerance, key in keys.items()} if known.keys() >= set(keys.values()) else {}
 
     def _trained(self, job: Job, number: int) -> dict[float, Row]:
-        """Return one training to the tightest of its targets; a row for each, of the last of its processes."""
+        """Train a job to the tightest of its targets; append and return a record per tolerance."""
         candidate, tightest = self.candidates[job.name], self.targets[min(job.numbers)]
         ladder = sorted({int(iterations) for iterations in job.numbers.values()}) if candidate.refit else []
         seconds = self.records.policy.seconds
@@ -354,7 +372,10 @@ class Rounds:
         return rows
 
     def _columns(self, training: Training, facts: Row, tolerance: float) -> Row:
-        """Return the columns of a training as far as the target of a tolerance."""
+        """Return the columns of a training cut off at the point that reaches the target.
+
+        `seconds` None if none does.
+        """
         target = self.targets[tolerance]
         reached = reached_at(training.points, target, facts.get("larger_is_better", False))
         points = training.points[: training.points.index(list(reached)) + 1] if reached else training.points
@@ -374,13 +395,17 @@ class Runner:
     """Measures cases into a folder of results."""
 
     def __init__(self, folder: Path, policy: Policy, progress: Progress = lambda what, share: None) -> None:
+        """Open the results of a folder and set up the worker processes; nothing is measured yet."""
         self.policy, self.progress = policy, progress
         self.records = Records(folder, policy)
         self.worker = Worker(WORK, folder, [PRELOAD])
         self.over, self.total = 0, 1
 
     def run(self, cases: Sequence[Case], only: tuple[str, ...] = ()) -> bool:
-        """Measure what the folder has no rows of yet; False if Ctrl-C stopped it, which loses nothing finished."""
+        """Measure what the folder has no records of, for candidates `only` or all; False if Ctrl-C stopped it.
+
+        What was finished is kept.
+        """
         each = [(case, list_candidates(case.model, only)) for case in cases]
         self.records.open()
         steps = len(rungs(self.policy.seconds, self.policy.first)) + self.policy.rounds
@@ -388,7 +413,7 @@ class Runner:
         return self.records.results.collect(lambda: self._measure(each))
 
     def _measure(self, each: Sequence[tuple[Case, Sequence[Candidate]]]) -> None:
-        """Try the settings of each candidate of a case, then train the best of them in rounds, case after case."""
+        """Try the settings of every candidate of each case, then run the rounds of the best ones."""
         for case, candidates in each:
             tried = self.climb(case, candidates)
             named = {contender.name: contender for contender in candidates}
@@ -397,7 +422,7 @@ class Runner:
             rounds.run()
 
     def climb(self, case: Case, contenders: Sequence[Candidate]) -> dict[str, list[Row]]:
-        """Return the newest row of each setting of each candidate, after all rungs."""
+        """Return {candidate: newest record of each setting} after all rungs; appends new records."""
         tried: dict[str, dict[int, Row]] = {contender.name: {} for contender in contenders}
         numbers = {contender.name: list(range(len(contender.values(case.model)))) for contender in contenders}
         for number, rung in enumerate(rungs(self.policy.seconds, self.policy.first)):
@@ -413,9 +438,10 @@ class Runner:
     def try_settings(
         self, case: Case, contender: Candidate, rung: Rung, numbers: Sequence[int], rows: dict[int, Row]
     ) -> None:
-        """Train settings of a candidate, by number, for the seconds of a rung, and put the row of each into `rows`.
+        """Train the settings with indices `numbers` for the seconds of a rung; put their records into `rows` in place.
 
-        What has a row of that rung, or of a later one, has it already.
+        Settings with a stored record of this or a later rung are not trained. Stops at a record after which nothing
+        more is tried (`is_end`).
         """
         values = contender.values(case.model)
         keys = {number: self.records.key(case, contender, "settings", values[number]) for number in numbers}
@@ -444,8 +470,7 @@ class Runner:
                     return
 
     def _trainings(self, asked: TrainingRequest) -> Iterator[tuple[Training, Row]]:
-        """Yield each training that came to an end, the last by whatever ended the process, and the facts of the
-        data."""
+        """Yield (training, facts of the data) as each setting of a request ends, the last even if aborted."""
         facts: Row = {}
         training = Training(asked.values[0][0])
         is_open = True
@@ -465,7 +490,7 @@ class Runner:
                 yield training, facts
 
     def _answers(self, asked: TrainingRequest) -> Iterator[Row]:
-        """Yield each answer of a process; `Ended` where it ends badly, or is silent for too long."""
+        """Yield the answers of a new process to a request; Ended if it fails or is silent for too long."""
         request = {
             "case": asdict(asked.case),
             "contender": asked.contender.name,
@@ -478,12 +503,12 @@ class Runner:
         }
 
         def seconds(answer: Row | None) -> float:
-            """Return the time limit (s) of the answer that follows the given one."""
+            """Return the time limit (s) of the answer that follows the given one (None: the first)."""
             return SECONDS_START if answer is None or "facts" in answer else asked.seconds + SECONDS_JUDGE
 
         return self.worker.answers(request, seconds)
 
     def _tell(self, what: str) -> None:
-        """Report what is done next and the share that is over, then count one more."""
+        """Report the next step and the completed share, then count one step as done."""
         self.progress(what, min(self.over / max(self.total, 1), 1.0))  # rounds may be added
         self.over += 1

@@ -34,10 +34,10 @@ Tried = Callable[[str], list[dict[str, Any]]]
 
 
 def settings_by_rate(model: str) -> list[dict[str, Any]]:
-    """Return the settings that trainings step by step try: of scores X @ W two rules, else AdaGrad with more rates.
+    """Return the ten settings of stepwise trainings: X @ W models use SGD and AdaGrad, others AdaGrad with more rates.
 
-    Of a graph all rows are a batch, and Adam is tried, too, as is usual there (Kipf and Welling 2017). The numbers of
-    rows a batch are the same for ours and for others, and so are the rates.
+    Of a graph all rows are a batch, and Adam is tried, too, as is usual there (Kipf and Welling 2017). Batch sizes and
+    rates are the same for this project and its competitors.
     """
     if "graph" in models.get(model).needs:
         return grid(optimizer=("adam", "adagrad"), batch_rows=(WHOLE,), rate=(0.003, 0.01, 0.03, 0.1, 0.3))
@@ -52,10 +52,9 @@ def settings_by_rate(model: str) -> list[dict[str, Any]]:
 
 
 def settings_by_decay(model: str) -> list[dict[str, Any]]:
-    """Return the settings of `settings_by_rate` for a library that takes weight decay: half of those of gradient
-    descent have one.
+    """Return the settings of `settings_by_rate` for trainings with weight decay: half of those of SGD have some.
 
-    PyTorch and TensorFlow refuse it, or step all weights by it, where gradients are sparse.
+    PyTorch and TensorFlow refuse decay with sparse gradients, or apply it to all weights.
     """
     if not models.get(model).is_product:
         return settings_by_rate(model)
@@ -67,7 +66,7 @@ def settings_by_decay(model: str) -> list[dict[str, Any]]:
 
 
 def grid(**axes: tuple) -> list[dict[str, Any]]:
-    """Return every combination of the values of these axes.
+    """Return every combination of the values of these axes, the last axis varying fastest.
 
     >>> grid(optimizer=("sgd",), rate=(0.1, 1.0))
     [{'optimizer': 'sgd', 'rate': 0.1}, {'optimizer': 'sgd', 'rate': 1.0}]
@@ -102,17 +101,17 @@ class Rows:
 
     @property
     def rows_point(self) -> int:
-        """Rows after which a training is at its next point, of which an epoch has `points`."""
+        """Number of rows between two points at which a training is judged; an epoch has `points` of them."""
         return max(1, self.x.shape[0] // self.points)
 
     @property
     def bytes_dense(self) -> int:
-        """Bytes that X would need dense, in its type."""
+        """Bytes of X as a dense array of its data type."""
         return self.x.shape[0] * self.x.shape[1] * self.x.dtype.itemsize
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options of the model by name, defaults where the case names none."""
+        """The options of the model by name, with defaults for those that the case does not set."""
         return models.get(self.model).resolve(self.settings.get("model_options"))
 
 
@@ -143,6 +142,7 @@ class Candidate:
     """Whether it is the dense baseline of ours."""
 
     def __post_init__(self) -> None:
+        """Raise BenchError unless it has either `steps` or `refit`, and ten settings for each model."""
         if (self.steps is None) == (self.refit is None):
             raise BenchError(f"The candidate {self.name} has either steps or refit.")
         for model in self.models:
@@ -151,28 +151,27 @@ class Candidate:
 
     @property
     def unavailable(self) -> str:
-        """Reason why it cannot take part here, or ""; nothing is imported."""
+        """Reason why its package is missing here, with the install line; "" if it is available. Nothing is imported."""
         if not self.needs or importlib.util.find_spec(self.needs):
             return ""
         return f"{self.needs} is not installed: {self.install}."
 
     def is_at_end(self, model: str, value: Value) -> bool:
-        """Return whether a value of the setting is the smallest or largest one tried, so that a better one may lie
-        beyond.
+        """Return whether a value of the setting is the smallest or largest tried, so that better ones may lie beyond.
 
-        Only values tried at three points or more, all else being equal, count.
+        Only axes with three or more values, all else being equal, count.
         """
         return any(_is_end(name, value, self.values(model)) for name in value)
 
 
 def _is_end(name: str, value: Value, tried: list[dict[str, Any]]) -> bool:
-    """Return whether a setting's value is the smallest or largest of those tried, all else equal."""
+    """Return whether `value[name]` is the smallest or largest of three or more tried values, all else being equal."""
     alike = {one[name] for one in tried if name in one and {**one, name: value[name]} == value}
     return len(alike) > 2 and value[name] in (min(alike), max(alike))
 
 
 def one_number(rows: Rows) -> str:
-    """Return the reason why a candidate of one number a row cannot train these rows, or ""."""
+    """Return the reason why a candidate for one output cannot train rows with several, "" if they have one."""
     return "" if rows.width == 1 else f"It has one number a row; the case has {rows.width}."
 
 
@@ -181,9 +180,9 @@ register, names, get = _contenders.register, _contenders.names, _contenders.get
 
 
 def list_candidates(model: str, only: tuple[str, ...] = ()) -> list[Candidate]:
-    """Return the candidates that train the model, ours first.
+    """Return the candidates that train a model, this project's first; with `only` those of these names.
 
-    With `only` those of these names (`BenchError` lists the known).
+    Raises BenchError if none trains the model or a name is unknown.
     """
     able = sorted((one for one in map(get, names()) if model in one.models), key=_sort_key)
     if not able:
@@ -202,5 +201,5 @@ def _sort_key(contender: Candidate) -> tuple[bool, bool, str]:
 
 
 def origin(contender: Candidate) -> str:
-    """Return the module that registered it."""
+    """Return the name of the module that registered the candidate."""
     return _contenders.origin(contender.name)
