@@ -217,7 +217,9 @@ class _Classifier(ClassifierMixin, Estimator):
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of each row."""
         scores = self.decision_function(X)
-        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+        if scores.ndim == 1:
+            return np.where(scores > 0, self.classes_[1:], self.classes_[:1])
+        return self.classes_[scores.argmax(axis=1)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class [rows, classes]: the sigmoid or softmax of the scores."""
@@ -225,7 +227,10 @@ class _Classifier(ClassifierMixin, Estimator):
         if scores.shape[1] > 1:
             return ops.softmax(scores)
         both = np.empty((len(scores), 2), scores.dtype)
-        both[:, 1:] = ops.sigmoid(scores)
+        with np.errstate(over="ignore"):  # of a score far below 0: 1 / infinity is its probability
+            inverse = np.exp(-scores[:, 0])
+        inverse += 1
+        np.reciprocal(inverse, out=both[:, 1])
         np.subtract(1, both[:, 1], out=both[:, 0])
         return both
 

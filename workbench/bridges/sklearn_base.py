@@ -511,7 +511,8 @@ class Estimator(BaseEstimator, ABC):
 
     def _scores(self, x: Any) -> np.ndarray:
         """Validate x [R, features] and return its scores [R, outputs]; raises NotFittedError before `fit`."""
-        check_is_fitted(self)
+        if "_learner" not in self.__dict__:
+            check_is_fitted(self)
         if (scores := self._scores_of_csr(x)) is not None:
             return scores
         _require_sound(x, "data -> predict")
@@ -528,16 +529,16 @@ class Estimator(BaseEstimator, ABC):
         stored value takes part in a score, which it makes infinite or NaN. To look at the scores is cheaper than to
         look at the values.
         """
-        learner = self._learner
-        if type(x) not in PLAIN[1:] or len(x.shape) != 2 or 0 in x.shape or getattr(x, "dtype", None) != learner.dtype:
+        run = self._learner.run
+        if type(x) not in PLAIN[1:] or len(x.shape) != 2 or 0 in x.shape or getattr(x, "dtype", None) != run.dtype:
             return None
-        if not (learner.model.is_product and self._has_width(x, False)):
+        if not (run.model.is_product and self._has_width(x, False)):
             return None
         try:
-            scores = learner.scores(x)
+            scores = run.predict(x)
         except formats.FormatError:
             return None
-        return scores if _has_finite_sum(scores) else None
+        return scores if _are_finite(scores) else None
 
 
 def _with_mean_one(
@@ -564,20 +565,19 @@ def _is_plain(x: Any) -> bool:
     """
     if type(x) not in PLAIN or len(x.shape) != 2 or 0 in x.shape or x.dtype not in FLOATS:
         return False
-    return _has_finite_sum(x if type(x) is np.ndarray else x.data)
+    return _are_finite(x if type(x) is np.ndarray else x.data)
 
 
 def _is_plain_target(y: Any, rows: int, kinds: str) -> bool:
     """Return whether y is an array [rows] of one of these kinds of dtype, finite, which `validate_data` returns as it
     is."""
     is_vector = type(y) is np.ndarray and y.shape == (rows,) and y.dtype.kind in kinds
-    return is_vector and (y.dtype.kind != "f" or _has_finite_sum(y))
+    return is_vector and (y.dtype.kind != "f" or _are_finite(y))
 
 
-def _has_finite_sum(values: np.ndarray) -> bool:
-    """Return whether the sum is finite, as it is if all values are, unless they are too large to be added."""
-    with np.errstate(all="ignore"):
-        return bool(np.isfinite(values.sum()))
+def _are_finite(values: np.ndarray) -> bool:
+    """Return whether all values are finite: counted, which is faster than their sum and gives no warning."""
+    return bool(np.count_nonzero(np.isfinite(values)) == values.size)
 
 
 def _seed_of(state: Any) -> int:

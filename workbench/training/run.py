@@ -25,11 +25,12 @@ from typing import Any, final
 import numpy as np
 import scipy.sparse
 
-from workbench import data, formats, graph, ops, optimizers
+from workbench import data, formats, graph, optimizers
 from workbench.data.batches import feed
 from workbench.executor import Executor, bind
 from workbench.models import Input, Parameter
 from workbench.models.patterns import Pattern, fixed
+from workbench.ops import products
 from workbench.ops.products import Unsummed, plan_of
 from workbench.training.epoch_calls import DualSteps, calls_for
 from workbench.training.repeated_steps import Repeating
@@ -379,7 +380,8 @@ class Run(Training):
 
     def catch_up(self) -> None:
         """Bring all rows of all touched parameters up to date."""
-        self.updater.catch_up(self._touched())
+        if self.setup.update == "exact":
+            self.updater.catch_up(self._touched())
 
     def _touched(self) -> dict[str, np.ndarray]:
         """Return the parameters of which a batch uses some rows only, by name."""
@@ -400,8 +402,12 @@ class Run(Training):
         if isinstance(x, np.ndarray) or self.setup.format == "dense":  # by BLAS or SciPy, of which nothing is compiled
             scores = np.asarray(x @ self.arrays["w"])
         else:
-            scores = ops.get("dot")(x if x.format == "csr" else formats.to_format(x, "csr"), self.arrays["w"])
-        return scores if self.intercept is None else scores + self.intercept
+            weights = self.arrays["w"]
+            out = np.empty((x.shape[0], weights.shape[1]), self.dtype)
+            scores = products.multiply(x if x.format == "csr" else formats.to_format(x, "csr"), weights, out=out)
+        if (intercept := self.arrays.get("b")) is not None:
+            scores += intercept
+        return scores
 
     def scores_of(self, batch: data.Batch) -> np.ndarray:
         """Return scores, computed without the loss in a buffer."""
