@@ -54,7 +54,7 @@ PHASES = ("forward", "gradient", "update")
 
 
 def answers(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the one answer of the process that measures the machine: what `Roofs` takes."""
+    """Yield one dict of bandwidths and peak rates, measured for the thread counts in the list `request["threads"]`."""
     yield bandwidth.measure_roofs(request["threads"])
 
 
@@ -64,13 +64,16 @@ class Bounds:
     def __init__(
         self, measure: Measure, context: Callable[[], ForkServerContext], beat: Callable[[], None] = lambda: None
     ) -> None:
+        """Store the settings; bounds are wanted if `measure.roofs` is set and there are at least `ALONE` rounds."""
         self.is_wanted = measure.roofs and measure.rounds >= ALONE
         self.context, self.beat = context, beat
         self.roofs_on = functools.cache(self._roofs_on)
 
     def of(self, cell: Cell, row: Mapping[str, Any]) -> list[dict[str, Any]] | None:
-        """Return the column `bounds` of a successful record, a list as of `of_row`; None if bounds are not wanted or
-        unknown.
+        """Return the column `bounds` of a record, as `of_row` gives it; None if not wanted or unknown.
+
+        `row` is the record of `cell`; its status must be "ok". The first call with a number of threads measures the
+        machine in a child process (about 2 s).
         """
         if not self.is_wanted or row["status"] != "ok" or not is_known(cell):
             return None
@@ -78,7 +81,7 @@ class Bounds:
         return of_row(cell, row, on) if on else None
 
     def _roofs_on(self, threads: int) -> Roofs | None:
-        """Measure bandwidth and peak rates of this machine on `threads` threads in a child process; None on failure."""
+        """Measure peak rates on `threads` threads in a child process; None if that fails or takes too long."""
         started = time.monotonic()
         try:
             process, connection = child.start(self.context(), ROOFS, {"threads": [threads]})
@@ -90,14 +93,20 @@ class Bounds:
 
 
 def is_known(cell: Cell) -> bool:
-    """Return whether the cost of each phase of the configuration's steps is that of one kernel."""
+    """Return whether each phase of the configuration is one kernel call, so that time bounds can be computed.
+
+    True for one trainer on the CPU that runs kernel by kernel, with a model whose scores are X @ W alone.
+    """
     is_one = cell.device == "cpu" and cell.launch == "kernels" and cell.trainers == 1
     return is_one and models.get(cell.model).is_product
 
 
 def of_row(cell: Cell, row: Mapping[str, Any], on: Roofs) -> list[dict[str, Any]]:
-    """Return the lower time bound of each phase of a record: dicts with phase, kernel, seconds, by (what limits it),
-    bytes, bytes_gather, flops.
+    """Return lower time bounds of the phases of a successful record, one dict for each phase whose kernel is known.
+
+    Keys: phase ("forward", "gradient" or "update"), kernel (its name), seconds (of one step), by (the limiting
+    resource), bytes (compulsory traffic), bytes_gather, flops. The update of an exact (deferred) optimizer has no
+    entry. `on` has the measured peak rates.
     """
     known = []
     for phase in PHASES:
@@ -112,10 +121,10 @@ def of_row(cell: Cell, row: Mapping[str, Any], on: Roofs) -> list[dict[str, Any]
 
 
 def sizes_of(cell: Cell, row: Mapping[str, Any], phase: str, kernel: str) -> Sizes:
-    """Return the sizes that the kernel's cost is a formula of.
+    """Return the sizes with which the cost formula of `kernel` is evaluated for one batch of the record's phase.
 
-    X in CSC form is X.T in CSR form, and a gradient in COO form has row and column in each other's place: R and D, and
-    active columns and rows, are exchanged then.
+    X in CSC form is X.T in CSR form, and a COO gradient exchanges row and column indices: rows and features, and active
+    columns and rows, are exchanged then. Index and value widths are in bytes.
     """
     rows = min(row["batch_rows"], row["rows_trained"])
     value, index = (8 if row["dtype"] == "float64" else 4), (8 if row.get("index_dtype") == "int64" else 4)
@@ -144,35 +153,41 @@ class Disturbance:
     """Judge of the trials of a sweep; `may_wait` is asked after each look whether there is time for another one."""
 
     def __init__(self, measure: Measure, may_wait: Callable[[], bool] = lambda: True) -> None:
+        """Set the waiting time left to `measure.seconds_quiet` (0 in a race); nothing was repeated yet."""
         self.measure, self.may_wait = measure, may_wait
         self.seconds_patience = 0.0 if measure.race else measure.seconds_quiet
         self.tried_again: set[tuple] = set()
 
     def limit(self, cell: Cell) -> float:
-        """Return the share of all cores that other programs may take."""
+        """Return the share of all cores (0 to 1) that other programs may use during a trial of `cell`."""
         if self.measure.busy_most is not None:
             return self.measure.busy_most
         return machine.disturbance_limit(1 if cell.serial else threads_of(cell))
 
     def has_hit(self, cell: Cell, row: Record) -> bool:
-        """Return whether other programs ran during a trial that has numbers."""
+        """Return whether a trial with the record `row` succeeded while other programs passed `limit(cell)`."""
         return row["status"] == "ok" and row["busy_others"] > self.limit(cell)
 
     def judged(self, cell: Cell, row: dict[str, Any]) -> dict[str, Any]:
-        """Return the record, with status "disturbed" if other programs were running during the trial."""
+        """Return a copy of the record with status "disturbed" if other programs ran; else `row` itself."""
         if not self.has_hit(cell, row):
             return row
         return row | {"status": "disturbed", "reason": "Other programs were running."}
 
     def may_pass(self, cells: Sequence[Cell], rows: Sequence[Record]) -> bool:
-        """Return whether the trials of one comparison succeeded, were disturbed and have not been repeated yet."""
+        """Return whether one round of a comparison may be measured again because other programs ran.
+
+        True if all of `rows`, the records of `cells` in the same order, succeeded, at least one was disturbed, and this
+        comparison has not been repeated before.
+        """
         are_numbered = all(row["status"] == "ok" for row in rows)
         return are_numbered and any(map(self.has_hit, cells, rows)) and place_of(cells[0]) not in self.tried_again
 
     def is_over(self, cells: Sequence[Cell]) -> bool:
-        """Wait, as long as the sweep's waiting time allows, for other programs to leave the cores.
+        """Wait until other programs leave the cores; return True if they did, False if the waiting time is used up.
 
-        Return whether they did.
+        Looks every `SECONDS_LOOK` seconds (blocking) and subtracts them from the sweep's waiting time; also False if
+        `may_wait()` returns False. On success the comparison of `cells` is marked as repeated.
         """
         limit = min(map(self.limit, cells))
         while True:
@@ -197,6 +212,11 @@ class Supervisor:
     def __init__(
         self, spec: Spec, folder: Path, is_asked_to_stop: threading.Event | None = None, work: str = TRIAL
     ) -> None:
+        """Prepare the run of `spec` in `folder`: progress, budget, memory limit and waiting time; starts no process.
+
+        Without `spec.limits.bytes_cell` the limit of a trial is 80 % of the memory available now. `is_asked_to_stop` is
+        set from outside (signal handler) to stop the run. May create the file `run_identity` in the folder.
+        """
         self.spec, self.folder, self.work = spec, folder, work
         self.is_asked_to_stop = is_asked_to_stop or threading.Event()
         self.state = Progress(spec.name, pid=os.getpid(), seconds_budget=spec.limits.seconds_sweep)
@@ -211,22 +231,22 @@ class Supervisor:
 
     @functools.cached_property
     def context(self) -> ForkServerContext:
-        """Context that children are started from."""
+        """Fork server context that children are started from; the server is started on first access and kept."""
         return child.fork_server(["workbench.sweeps.preload"])
 
     def beat(self) -> None:
-        """Write the progress if a heartbeat is due."""
+        """Write the progress file if the last write is `run_folder.SECONDS_HEARTBEAT` seconds ago or more."""
         now = time.monotonic()
         if now - self.beaten >= run_folder.SECONDS_HEARTBEAT:
             self.write()
 
     @contextlib.contextmanager
     def beating(self) -> Iterator[None]:
-        """Write the progress on a thread while something long runs that does not call `beat`."""
+        """Write the progress file from a background thread at each heartbeat while the block runs."""
         is_over = threading.Event()
 
         def write_on() -> None:
-            """Write the state at each heartbeat until the block is over."""
+            """Write the progress file at each heartbeat until the context exits; body of a thread."""
             while not is_over.wait(run_folder.SECONDS_HEARTBEAT):
                 self.write()
 
@@ -239,12 +259,16 @@ class Supervisor:
             thread.join()
 
     def enter(self, stage: str) -> None:
-        """Set the stage of the run to the text `stage` and write the progress file."""
+        """Set the stage of the run, such as "measuring", and the time at which it began; write the progress file."""
         self.state.stage, self.state.stage_since = stage, time.time()
         self.write()
 
     def write(self) -> None:
-        """Write the progress with the time spent and the time left by the mean of the trials so far."""
+        """Write the progress file with the seconds spent and estimates of the seconds left.
+
+        The estimates are the mean time of a new trial times the trials left (`seconds_left` for `total`,
+        `seconds_left_most` for `total_most`); they stay unchanged before the first new trial.
+        """
         self.beaten = time.monotonic()
         self.state.seconds = self.budget.spent
         fresh = self.state.done - self.state.reused
@@ -260,8 +284,11 @@ class Supervisor:
         return self.is_asked_to_stop.is_set() or (self.folder / run_folder.STOP).exists()
 
     def run(self) -> None:
-        """Run all trials of the schedule, then further ones around break-evens, until done, cut off or asked to
-        stop.
+        """Run all due trials of the schedule, then those of densities added around break-evens; return when over.
+
+        Ends when all is done, the budget is out or a stop is asked for. Appends records to `trials.jsonl` and writes
+        plan, machine and progress files; stored records that match are reused, not measured again. Raises
+        DataChangedError if a data file changes meanwhile.
         """
         trials = self.folder / "trials.jsonl"
         self.state.stage, self.state.stage_since = "planning", time.time()
@@ -280,11 +307,15 @@ class Supervisor:
 
     @property
     def is_ended(self) -> bool:
-        """Whether somebody asked to stop, or the budget is out."""
+        """Whether a stop was asked for or the budget is out (`state.message` is set then)."""
         return self.stopping or bool(self.state.message)
 
     def work_through(self, schedule: Schedule, trials: Path) -> bool:
-        """Do the rounds that are due; returns whether the last one was cut by a stop."""
+        """Measure the rounds that are due, appending each record to the file `trials` and adding it to `schedule`.
+
+        Returns True if the last round was cut short by a stop or the budget, False if it ended between rounds. Closes
+        all processes that measure in turns.
+        """
         with contextlib.closing(self.in_turns):
             for tasks in schedule.rounds(lambda: self.in_turns.has_rounds_left):
                 self.state.round, self.state.rounds = schedule.round_at_work
@@ -301,7 +332,7 @@ class Supervisor:
         return False
 
     def rows_of(self, tasks: Sequence[Task]) -> Iterator[dict]:
-        """Run the trials of one round and yield their records; fewer if the run is stopped or its budget ends."""
+        """Yield the record of each trial of one round as it ends; fewer if stopped or the budget is out."""
         keys = [task.key for task in tasks]
         if self.work == TRIAL and self.in_turns.suits(tasks) and not self.budget.is_too_little_for(*keys):
             rows = self.with_second_try(tasks, lambda: self.in_turns.measure(tasks))
@@ -317,7 +348,7 @@ class Supervisor:
                 return
 
     def refine(self, schedule: Schedule, trials: Path) -> bool:
-        """Add densities around the break-evens that are not known well enough; whether there were any."""
+        """Add to `schedule` densities around break-evens not narrow enough; return whether there were any."""
         stored, before = store.read(trials), schedule.reused
         cells = refinement_configurations(schedule.cells, stored, self.spec.measure.until or 1.0)
         schedule.extend(cells, self.spec, stored)
@@ -326,33 +357,31 @@ class Supervisor:
         return bool(cells)
 
     def write_plan(self, schedule: Schedule) -> None:
-        """Write the plan file: the keys of all configurations and the counts of those left out, by reason."""
+        """Replace the file plan.json: {"keys": [configuration keys], "dropped": {reason: count}}."""
         plan = {"keys": schedule.keys, "dropped": dict(schedule.dropped)}
         run_folder.replace_file(self.folder / run_folder.PLAN, json.dumps(plan, indent=1))
 
     def count(self, schedule: Schedule, begun: int = 0) -> None:
-        """Update the least and largest number of trials of the run, `begun` of them in progress, and write the progress
-        file.
-        """
+        """Update `total` and `total_most`, with `begun` trials at work on top; write the progress file."""
         self.state.total = self.state.done + begun + schedule.trials_due()
         self.state.total_most = self.state.done + begun + schedule.trials_most()
         self.write()
 
     def keep(self, trials: Path, row: dict) -> None:
-        """Append a record to the file `trials` and count it by status in the progress file."""
+        """Append a record to the file `trials` (JSON lines) and count it by status in the progress file."""
         store.append(trials, row)
         self.state.done += row["status"] != "stopped"
         self.state.counts[row["status"]] = self.state.counts.get(row["status"], 0) + 1
         self.write()
 
     def is_budget_out(self) -> bool:
-        """Return whether the time that the sweep may take is over; says so."""
+        """Return whether the time limit of the sweep is over; if so, set the message of the progress."""
         if self.budget.is_out:
             self.tell_budget_out()
         return self.budget.is_out
 
     def tell_budget_out(self) -> None:
-        """Say that the time that the sweep may take is over, which ends it."""
+        """Set `state.message` to say that the budget is out, which makes `is_ended` true; writes no file."""
         more = self.state.total_most - self.state.done
         self.state.message = (
             f"The budget of {self.budget.most:g} s is out; up to {more} more trials would sharpen the "
@@ -360,7 +389,11 @@ class Supervisor:
         )
 
     def conclude(self, schedule: Schedule, is_cut: bool) -> None:
-        """Write the final state of the run; a run stopped during its last trial counts as finished."""
+        """Write the final progress: state "stopped" if a stop left trials undone, else "finished"; no seconds left.
+
+        `is_cut` says that the last round was not completed. A run stopped during its very last trial counts as
+        finished.
+        """
         self.state.current = self.state.current_key = self.state.contender = self.state.stage = ""
         is_stopped = self.stopping and (schedule.trials_due() or (is_cut and self.state.done < self.state.total))
         self.state.state = "stopped" if is_stopped else "finished"
@@ -370,14 +403,14 @@ class Supervisor:
         self.write()
 
     def do(self, task: Task) -> dict:
-        """Return the row of one trial in a fresh process."""
+        """Return the record of one trial in a fresh process; it is repeated once if briefly disturbed."""
         return self.with_second_try([task], lambda: [self.try_once(task)])[0]
 
     def with_second_try(self, tasks: Sequence[Task], measure: Callable[[], list[dict]]) -> list[dict]:
-        """Return the records of one comparison, as `measure()` gives them; if other programs disturbed them briefly,
-        those of a second call.
+        """Return the records that `measure()` gives for one comparison; of a second call if disturbed.
 
-        Raises if the data of the configuration has changed meanwhile.
+        `tasks` are in the order of the records, which get the column `tries` (1 or 2). Empty if `measure()` gave none.
+        Raises DataChangedError if a data file of the configuration changed.
         """
         self.contents.require_unchanged(tasks[0].cell)
         rows, tries = measure(), 1
@@ -388,9 +421,7 @@ class Supervisor:
         return [self.disturbance.judged(task.cell, row | {"tries": tries}) for task, row in done]
 
     def may_try_again(self, tasks: Sequence[Task], rows: Sequence[dict]) -> bool:
-        """Return whether to repeat the trials of one comparison: they were disturbed, the disturbance is over (waits
-        for that) and the budget allows it.
-        """
+        """Wait until other programs end; return whether to repeat the disturbed trials `rows` of `tasks`."""
         cells = [task.cell for task in tasks]
         if not self.disturbance.may_pass(cells, rows) or self.stopping:
             return False
@@ -399,26 +430,27 @@ class Supervisor:
         return self.disturbance.is_over(cells) and not self.budget.is_too_little_for(*(task.key for task in tasks))
 
     def may_wait(self) -> bool:
-        """Return whether there is time to wait for other programs."""
+        """Return whether there is time to wait for other programs: no stop and budget left; writes a due heartbeat."""
         self.beat()
         return not self.stopping and not self.budget.is_out
 
     def try_once(self, task: Task) -> dict:
-        """Run one trial in a fresh child process and return its completed record."""
+        """Run one trial in a fresh child process and return its complete record, also if it failed."""
         self.tell_of([task])
         clock = TrialClock(self.budget.seconds_trial, self.budget.end)
         return self.completed(task, self.row_of_child(task, clock), clock, task.round)
 
     def tell_of(self, tasks: Sequence[Task]) -> None:
-        """Set the current configuration and candidates in the progress file; `tasks` are the trials that alternate in
-        one process.
-        """
+        """Set `tasks`, the trials measured together, as current in the progress file; stage "starting"."""
         self.state.current, self.state.current_key = grid.describe_configuration(tasks[0].cell), tasks[0].key
         self.state.contender = " / ".join(formatting.short_configuration_name(task.cell.model_dump()) for task in tasks)
         self.enter("starting")
 
     def start(self, task: Task, clock: TrialClock, **more: Any) -> child.Child:
-        """Return a child that does a trial, with more in its request; `Ended` where it is gone before it began."""
+        """Start a child process for the trial and return it; child.Ended if it ends before its request.
+
+        `more` are further keys of the request; `clock.most` is its time limit. What it prints is appended to the log.
+        """
         request = {
             "cell": task.cell.model_dump(mode="json"),
             "measure": self.spec.measure.model_dump(),
@@ -433,10 +465,11 @@ class Supervisor:
         return child.Child(*child.start(self.context, work_of(task.cell, self.work), request, log))
 
     def completed(self, task: Task, row: dict, clock: TrialClock, process: int) -> dict:
-        """Return the full record of a trial from the columns `row` of its child: adds key, round, run, machine, time,
-        source hash and bounds.
+        """Return the full record of a trial: `row`, the columns its process gave, with those that the supervisor adds.
 
-        `process` is the round whose process measured it. The trial's duration is recorded for the budget.
+        Added: settings, key, round, run, experiment, content, machine, time, process, source and bounds. `process` is
+        the number of the round whose process measured it; if it is the task's own round, the duration is recorded for
+        the budget. Pops "seconds_compiled" and "seconds_measured" from a copy of the columns.
         """
         row = settings_of(task.cell) | clock.known | row
         compiled, measured = row.pop("seconds_compiled", clock.compiling), row.pop("seconds_measured", None)
@@ -453,8 +486,10 @@ class Supervisor:
         return store.new_row(**row)
 
     def row_of_child(self, task: Task, clock: TrialClock) -> dict:
-        """Run a trial in a child and return the record it sends, or one with status and reason if it ended without:
-        timeout, memory, stopped, failed.
+        """Run a trial in a child process and return the columns that it sends last.
+
+        If it ended without them, the columns are status ("timeout", "memory", "stopped" or "failed") and reason. The
+        child is killed if it passes a limit or a stop is asked for.
         """
         try:
             with self.start(task, clock) as trial:
@@ -466,7 +501,10 @@ class Supervisor:
             return ended.row
 
     def is_told(self, answer: dict, clock: TrialClock) -> bool:
-        """Return whether an answer only tells how far a trial is; what it tells is noted."""
+        """Return whether `answer` is an interim message, not a record; apply it to clock and progress.
+
+        These are {"known": columns}, {"stage": name} and {"steps_begun": count}.
+        """
         if "known" in answer:
             clock.known = answer["known"]
         elif "stage" in answer:
@@ -479,7 +517,7 @@ class Supervisor:
         return True
 
     def why_end(self, trial: child.Child, clock: TrialClock) -> dict:
-        """Return {"status": ..., "reason": ...} if the running child must be ended (stop, time or memory), else {}."""
+        """Return {"status": ..., "reason": ...} if a stop, time or memory ends the running child, else {}."""
         if self.stopping:
             return {"status": "stopped", "reason": "The sweep was stopped while this trial ran."}
         return clock.why_end or trial.why_too_large(self.bytes_limit, self.bytes_limit + BYTES_SLACK)
@@ -496,7 +534,8 @@ Make = Callable[[Spec, Path, threading.Event], Any]
 def read_folder_from_stdin() -> Path | None:
     """Wait for the path of the run folder on standard input and return it; None if the input ends without one.
 
-    Changes the working directory to the folder and sends standard output and error to its log.
+    Blocks until the input is closed. Changes the working directory to the folder and redirects file descriptors 1 and 2
+    to the end of its log.
     """
     path = sys.stdin.buffer.read()
     if not path:
@@ -510,9 +549,10 @@ def read_folder_from_stdin() -> Path | None:
 
 
 def supervise(folder: Path, make: Make = Supervisor) -> int:
-    """Run the sweep in `folder` by what `make` gives; the exit status. Errors end up in its progress and its log.
+    """Run the sweep of a run folder while holding its lock; return the exit status 0, 1 (failed) or 2 (in use).
 
-    SIGTERM and SIGINT stop it, also where whoever started it ignores them.
+    `make(spec, folder, stop_event)` gives the supervisor. Replaces the handlers of SIGTERM and SIGINT by ones that ask
+    the run to stop. An error is written to the progress file and the log, not raised.
     """
     is_asked_to_stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -526,7 +566,7 @@ def supervise(folder: Path, make: Make = Supervisor) -> int:
 
 
 def _supervise_locked(folder: Path, is_asked_to_stop: threading.Event, make: Make) -> int:
-    """Run a sweep in a folder whose lock is held; return the exit status. Errors are written to the progress."""
+    """Run the sweep of a folder whose lock is held; return 0, or 1 if an exception ended it (logged, not raised)."""
     state = Progress(folder.name, pid=os.getpid())
     try:
         supervisor = make(run_folder.read_spec(folder), folder, is_asked_to_stop)
@@ -541,7 +581,7 @@ def _supervise_locked(folder: Path, is_asked_to_stop: threading.Event, make: Mak
 
 
 def _message(error: Exception, folder: Path) -> str:
-    """Return the message on why a sweep failed, for those who watch it."""
+    """Return the sentence for the progress file on the exception that ended a sweep, with what to do about it."""
     if isinstance(error, DataChangedError):
         command = shlex.join(["workbench", "sweep", str(folder / run_folder.SPEC), "--run", str(folder)])
         return f"{error} To measure the new content, type: {command}"

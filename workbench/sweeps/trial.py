@@ -36,10 +36,9 @@ from workbench.training.training import NARROW
 
 
 def warm_kernels(cell: Cell) -> dict[str, float]:
-    """Load or compile every kernel the configuration uses, on one and on all threads.
+    """Load or compile every kernel of the configuration, on one and on all threads; return {"seconds_compile": s}.
 
-    What that takes in time and memory is the library's, not the training's; both are read apart. Gives the column
-    seconds_compile.
+    Done before the trial's clock starts, so that neither its time nor its memory includes the library's code.
     """
     start = time.perf_counter()
     run_tiny(cell)
@@ -49,7 +48,10 @@ def warm_kernels(cell: Cell) -> dict[str, float]:
 
 
 def run_tiny(cell: Cell) -> None:
-    """Train one epoch of a small problem of the configuration's kind, to load its code on one thread."""
+    """Train one epoch of a synthetic problem of 40 rows and 24 features, so that the configuration's code is loaded.
+
+    Model, format and setup are those of `cell`; batches have 16 rows. Uses the number of threads set at present.
+    """
     model = models.get(cell.model)
     width = next(width for width in (3, 1) if model.allows(width))
     tiny_set = synthetic_parameters_for(model, width, rows=40, features=24, density=0.2, seed=0)
@@ -86,20 +88,21 @@ class Curve:
     """Loss against training seconds, of all steps; thinned when it is written."""
 
     def __init__(self) -> None:
+        """Start with no events."""
         self.events: list[StepEvent] = []
 
     def add(self, event: StepEvent) -> StepEvent:
-        """Keep the event, and give it back."""
+        """Append the event, and return it unchanged."""
         self.events.append(event)
         return event
 
     def seconds_prepare(self) -> float:
-        """Mean seconds that a batch took to slice, convert and plan in the steps that did so."""
+        """Return the mean seconds of preparing a batch, over steps that prepared one; 0.0 if none did."""
         seconds = [event.seconds_prepare for event in self.events if event.seconds_prepare]
         return float(np.mean(seconds)) if seconds else 0.0
 
     def columns(self) -> dict[str, Any]:
-        """Return the record columns of a training curve: losses by step and the time at which each was reached."""
+        """Return the columns "curve", "loss_first" and "loss_last"; IndexError if there are no events."""
         counts = [event.steps for event in self.events]
         seconds = np.repeat([event.seconds_step / event.steps for event in self.events], counts)
         losses = np.concatenate([[event.loss] if event.losses is None else event.losses for event in self.events])
@@ -107,10 +110,11 @@ class Curve:
 
 
 def curve_columns(seconds: np.ndarray, losses: np.ndarray, first: int) -> dict[str, Any]:
-    """Return the columns of a row from seconds and losses of its steps, the first of number `first`; both float64
-    [steps].
+    """Return the columns "curve", "loss_first" and "loss_last" from the `seconds` and `losses` of single steps.
 
-    At most `CURVE_POINTS` points, the first and the last always among them.
+    Both are float64 `[steps]`, in order, with `seconds` per step (not cumulated); `first` is the number of the first
+    step. "curve" is a list of at most `CURVE_POINTS` entries [seconds since the start, loss, step], always with the
+    first and last.
     """
     picked = np.unique(np.linspace(0, losses.size - 1, CURVE_POINTS).round().astype(int))
     steps = (first + picked).tolist()
@@ -133,8 +137,9 @@ def round_digits(values: Iterable[float], digits: int) -> list[float]:
 
 @contextmanager
 def steps_at_work(count: int = 1) -> Iterator[None]:
-    """Tell the supervisor when the block begins and ends that at most `count` steps are computed in it, for its time
-    limits.
+    """Report to the supervisor, on entry and exit, that up to `count` steps are computed in the block, for time limits.
+
+    The exit is not reported if the block raises. Does nothing in a process without a supervisor.
     """
     child.tell({"steps_begun": count})
     yield
@@ -149,6 +154,11 @@ class Timing:
     """
 
     def __init__(self, run: Training, policy: Policy, steps_epoch: int, sentinel: Sentinel) -> None:
+        """Run the first step (timed as `seconds_first_step`) and set up the sampler with its warm-up by `policy`.
+
+        `steps_epoch` is the number of steps of an epoch. Where batches are kept and repeat, the warm-up has a whole
+        epoch, so that all are prepared. `sentinel` times a reference workload next to the samples.
+        """
         self.run, self.steps_epoch, self.sentinel = run, steps_epoch, sentinel
         self._events, self.curve = run.events(), Curve()
         self.is_first, self.has_turns = True, False
@@ -163,12 +173,16 @@ class Timing:
         self.sampler = Sampler(self._step, replace(policy, steps_warmup=steps_warmup), lambda: self.steps_last)
 
     def begin(self, seconds_most: float) -> None:
-        """Begin another round: its samples are taken in turns, within `seconds_most`."""
+        """Discard the samples and begin another round in turns, of at most `seconds_most` seconds of samples."""
         self.is_first, self.has_turns = False, False
         self.sampler.begin(seconds_most)
 
     def take_turn(self, seconds: float, seconds_settle: float) -> None:
-        """Take samples for so long, after a time that counts for nothing."""
+        """Take samples for `seconds` seconds after `seconds_settle` seconds of untimed steps.
+
+        Counters of the machine (other programs, clock rates) run only during turns. The preparation time of the first
+        batch of a turn is set to 0, since the process had been stopped.
+        """
         if self.has_turns:
             self.meters.resume()
             self.others.resume()
@@ -183,8 +197,11 @@ class Timing:
         self.meters.pause()
 
     def columns(self) -> dict[str, Any]:
-        """Return the record columns of the samples since the last `begin`: seconds_step with interval, phases, threads,
-        disturbance; in the first round also loss and first step.
+        """Return the record columns of the samples since the last `begin`; seconds_step is their summary statistic.
+
+        All times are seconds of a step: with the interval seconds_step_low and _high, the samples, each phase scaled to
+        the statistic, threads_used, busy_others (share of cores) and the sentinel's. In the first round of a process
+        also loss curve and first step.
         """
         if self.has_turns:
             self.others.resume()
@@ -208,24 +225,24 @@ class Timing:
         return columns | (self._columns_once() if self.is_first else {})
 
     def _columns_once(self) -> dict[str, Any]:
-        """Return the columns that only the first measurement of a process has."""
+        """Return seconds_first_step, seconds_prepare and the curve columns, which only a process's first round has."""
         prepare = {"seconds_first_step": self.seconds_first_step, "seconds_prepare": self.curve.seconds_prepare()}
         return prepare | self.curve.columns()
 
     @property
     def seconds_taken(self) -> float:
-        """Seconds of the samples, and of the warm-up where they are the first."""
+        """Seconds of the samples since the last `begin`, plus those of the warm-up if it belongs to them."""
         return self.sampler.samples.seconds_warmup + self.sampler.samples.seconds_sampled
 
     def _watch(self) -> None:
-        """Look from now on at what the machine does during the steps."""
+        """Restart the sentinel, the meters of the machine and the count of steps at zero."""
         self.sentinel.begin()
         self.sentinel.seconds()
         self.meters, self.others = Meters(self.run.setup.device), machine.OtherPrograms()
         self.steps, self.calls_parallel = 0, threads.this_thread.calls_parallel
 
     def _step(self) -> dict[str, float]:
-        """Train the next step or epoch and return the seconds of each phase."""
+        """Train the next step (or epoch), return {phase: seconds}; keep its loss in the first round only."""
         event = next(self._events)
         if self.is_first:
             self.curve.add(event)
@@ -245,9 +262,10 @@ def answers(request: dict) -> Generator[dict, dict, None]:
 
     `request` has the keys "cell", "measure" and "bytes_limit", and optionally "seconds_limit", counted from "started"
     (`time.monotonic`), after which it ends with partial results; "gpu", the probed device; "in_turns" with
-    "bytes_beside", the memory of the other candidates: if not all fit, the only answer is {"no_room": True}. Errors
-    become records with a reason. Between these, compiling is reported as a stage whenever it happens, and what is
-    known of the data as {"known": columns} before anything takes long: the row of a trial that is ended has these.
+    "bytes_beside", the memory of the other candidates: if not all fit, the only answer is {"no_room": True}. Any
+    exception becomes a record with status ("memory", "unsupported", "wrong", "timeout" or "failed") and reason. Between
+    these, compiling is reported as a stage whenever it happens, and what is known of the data as {"known": columns},
+    for the record of a trial that is killed.
     """
     cell = Cell(**request["cell"])
     row = settings_of(cell) | {"bytes_limit": request["bytes_limit"]}
@@ -285,7 +303,11 @@ def answers(request: dict) -> Generator[dict, dict, None]:
 
 
 def settings_of(cell: Cell) -> dict:
-    """Return the columns of a row that a configuration settles before anything ran."""
+    """Return the record columns that the settings of a configuration determine before anything has run.
+
+    One column for each setting, with learning rate, decay and intercept resolved from None, the number of threads, and
+    "kernels", {phase: kernel name}, None if the setup is impossible.
+    """
     row = {setting.column or setting.name: getattr(cell, setting.name) for setting in settings.SETTINGS}
     options = optimizers.get(cell.optimizer).options
     row |= {"intercept": setup_of(cell).has_intercept}
@@ -296,7 +318,7 @@ def settings_of(cell: Cell) -> dict:
 
 
 def is_in_memory(part: Any) -> bool:
-    """Return whether X or targets of the validation rows exist and are arrays in memory, not read from disk."""
+    """Return whether validation data (X or targets) exist and are arrays in memory, rather than rows stored on disk."""
     return part is not None and not isinstance(part, data.StoredRows)
 
 
@@ -304,6 +326,10 @@ class _Trial:
     """The stages of one trial; each adds its columns to the row, which is the caller's."""
 
     def __init__(self, cell: Cell, policy: Policy, bytes_limit: int, row: dict) -> None:
+        """Prepare the trial of `cell`; `row` is the caller's dict and is filled in place by every stage.
+
+        Without assignment to `seconds_limit` and `bytes_beside` the trial has no time limit and no other candidates.
+        """
         self.cell, self.policy, self.bytes_limit, self.row = cell, policy, bytes_limit, row
         self.setup = setup_of(cell)
         self.on_device = cell.device == "cuda"
@@ -312,12 +338,16 @@ class _Trial:
         self.stage, self.seconds_compiled, self.bytes_before = "", 0.0, 0
 
     def is_compiling(self) -> None:
-        """Say that code is compiled from now on."""
+        """Note the memory owned now and report the stage "compiling"; Numba calls it before compiling."""
         self.bytes_before = memory.owned_bytes()
         child.tell({"stage": COMPILING})
 
     def has_compiled(self, seconds: float) -> None:
-        """Leave the time and memory of compiling out of all limits and columns; say that the stage goes on."""
+        """Exclude `seconds` of compiling, and the memory it kept, from limits and columns.
+
+        Called after code was compiled; reports the former stage again. While steps are measured, the growth in owned
+        memory is added to the baseline and the peak is reset.
+        """
         self.seconds_compiled += seconds
         if self.stage != COMPILING:
             self.started += seconds
@@ -328,7 +358,11 @@ class _Trial:
         child.tell({"stage": self.stage})
 
     def prepare(self) -> Iterator[str]:
-        """Do what comes before the clock; each stage is named before it begins."""
+        """Run all stages before the timed steps, yielding the name of each before it begins.
+
+        Compiles kernels, makes the data, checks the first step against the reference and leaves `self.run` ready.
+        Raises TrialEnded if the step is wrong or memory is too small.
+        """
         yield COMPILING
         self.row |= warm_kernels(self.cell)
         self.started += self.row["seconds_compile"]  # a limit is for what comes after it
@@ -343,7 +377,10 @@ class _Trial:
         yield MEASURING
 
     def take_all(self) -> Iterator[dict]:
-        """Time the steps in one go, then train the epochs asked for."""
+        """Time the steps in one go, then train the epochs asked for; yield {"stage": "training"} before these.
+
+        Fills the row in place, also with partial results if the time limit ends it (TrialEnded, status "timeout").
+        """
         memory.reset_peak()
         try:
             timing = self.timing()
@@ -358,11 +395,12 @@ class _Trial:
         self.conclude()
 
     def take_turns(self) -> Generator[dict, dict, None]:
-        """Time the steps when it is ordered, until no order comes.
+        """Yield an answer to each order received until the generator is closed; the first: {"bytes": ...}.
 
-        {"seconds": ..., "seconds_settle": ...} is a turn; after it `is_enough` says whether the round has all samples
-        that it needs. {"record": True} gives the `row` of the round, and the next turn begins another one. Memory, the
-        check and the curve of the losses are those of the first round.
+        The order {"seconds": ..., "seconds_settle": ...} takes a turn; the answer's `is_enough` says whether the round
+        has all samples that it needs. {"record": True}, or the time limit, gives {"row": record of the round}, and the
+        next turn begins another round. Each answer has "waits": True. Memory, check and loss curve are those of the
+        first round.
         """
         memory.reset_peak()
         timing, answer = self.timing(), {"bytes": self.row["bytes_predicted"]}
@@ -377,7 +415,10 @@ class _Trial:
                 answer = {"row": self.recorded(timing)}
 
     def recorded(self, timing: Timing) -> dict:
-        """Return the row of a round that was timed in turns; what comes is another round."""
+        """Return a copy of the row with the columns of the round that was timed in turns, and begin the next round.
+
+        Raises TrialEnded if the time limit cut the samples.
+        """
         try:
             self.note(timing)
         finally:
@@ -391,7 +432,7 @@ class _Trial:
         return row
 
     def weigh(self) -> None:
-        """Fill the columns of the memory that the training has taken."""
+        """Set the row's memory columns (bytes): peak above the baseline, arrays held, on "cuda" those of the device."""
         self.row["bytes_peak"] = max(memory.peak_owned_bytes() - self.baseline, 0)
         self.row["bytes_peak_resident"] = max(memory.peak_bytes() - self.resident, 0)
         self.row |= {"memory_counted": memory.counted_memory_kind(), "bytes_held": self.run.bytes_held}
@@ -400,7 +441,7 @@ class _Trial:
             self.row["bytes_device_held"] = on_device.bytes_device_held
 
     def conclude(self) -> None:
-        """Fill the columns of a trial that has all that it needs."""
+        """Set the columns of a completed trial: versions, BLAS, seconds_compiled, status "ok" and an empty reason."""
         versions = machine.versions() | self.row.get("versions", {})
         self.row |= {"versions": versions, "blas": loads.name(), "mended": loads.fix_environment() or None}
         self.row["seconds_compiled"], self.seconds_compiled = self.seconds_compiled, 0.0
@@ -409,8 +450,8 @@ class _Trial:
     def prepared(self) -> tuple[Training, tuple[Any, Any]]:
         """Return (training to measure, (X, targets) of the validation rows, None each if there are none).
 
-        All else that the data was made from is released: the CSR array that dense data came from, values of another
-        type, rows of both parts together. None of it is needed for training, so no peak has it.
+        All other arrays that the data was made from are released on return (the CSR array behind dense data, values of
+        another type, rows of both parts together), so no measured peak includes them.
         """
         problem = make_problem(self.cell)
         return (
@@ -419,7 +460,11 @@ class _Trial:
         )
 
     def rehearse(self) -> None:
-        """Run one step on temporary arrays, so that data is cached and code is loaded before memory is measured."""
+        """Run and check one step on temporary arrays, so that data is cached and code loaded before memory is measured.
+
+        Sets the row's columns of the data and predictions, and reports them as {"known": row}. Raises TrialEnded or
+        NoRoom if the arrays do not fit, TrialEnded if the step is wrong.
+        """
         problem = make_problem(self.cell)
         self.row |= columns_of_data(problem, self.cell, self.setup)
         self.row["seconds_predicted"] = seconds_of(self.cell, self.row)
@@ -428,7 +473,10 @@ class _Trial:
         self.check(make_run(self.setup, problem.held(self.cell), problem.y, problem.width, problem.facts))
 
     def predict_bytes(self, problem: Problem) -> None:
-        """Predicted bytes; a trial that would not fit ends here, with the bytes it would need."""
+        """Set the predicted bytes in the row, of host and device; raise TrialEnded ("memory") if one exceeds its limit.
+
+        Raises NoRoom if the trial fits alone but not next to the `bytes_beside` of other candidates.
+        """
         is_stored = isinstance(problem.x, data.StoredRows)
         parts = predicted_bytes(
             self.cell,
@@ -462,24 +510,27 @@ class _Trial:
             raise TrialEnded("memory", known.pop("reason"), **known)
 
     def check(self, run: Training) -> None:
-        """The step that will be timed, against the reference; a wrong one is never timed."""
+        """Check the first step of `run` against the float64 reference; TrialEnded ("wrong") if it deviates.
+
+        Sets error, error_allowed and densified in the row; the parameters of `run` are restored.
+        """
         checked = check_step(run, steps_at_work)
         self.row |= {"error": checked.error, "error_allowed": checked.allowed, "densified": run.densified()}
         if checked.reason:
             raise TrialEnded("wrong", checked.reason)
 
     def watch_device(self, run: Any) -> None:
-        """The most memory that the steps take on the device, in untimed ones: watching costs time."""
+        """Set the row's column bytes_device_peak from untimed steps on the device; does nothing on the CPU."""
         if self.on_device:
             self.row["bytes_device_peak"] = run.watch()
 
     def timing(self) -> Timing:
-        """Return the timing of the steps, warmed up."""
+        """Return a new `Timing` whose first step has run; it may use the time left, or half of it if epochs follow."""
         left = self.seconds_left() / (2 if self.cell.epochs else 1)
         return Timing(self.run, replace(self.policy, seconds_most=left), self.row["steps_epoch"], self.sentinel)
 
     def note(self, timing: Timing) -> None:
-        """Fill the columns of what was timed."""
+        """Add the timed columns to the row; raise TrialEnded ("timeout") if the time limit cut the samples short."""
         self.seconds_measured += timing.seconds_taken
         self.row |= timing.columns()
         if timing.sampler.is_cut:
@@ -487,16 +538,21 @@ class _Trial:
             raise self.out_of_time(f"Samples: {len(samples.seconds)}, steps: {samples.steps}")
 
     def out_of_time(self, reached: str) -> TrialEnded:
-        """Return the end of a trial whose time is out."""
+        """Return (not raise) a TrialEnded of status "timeout"; `reached` is a phrase, such as "Samples: 3"."""
         limit = f"seconds_cell = {self.seconds_limit:g} s"
         return TrialEnded("timeout", f"{reached} in {limit}; what it reached is kept.")
 
     def seconds_left(self) -> float:
-        """Return seconds until the trial should end by itself, with what it has, since it would be ended soon after."""
+        """Return the seconds until 90 % of the time limit, when the trial should end; may be negative."""
         return ENDS_AT * self.seconds_limit - (time.monotonic() - self.started)
 
     def train(self, run: Training, held_out: tuple[Any, Any]) -> None:
-        """The epochs asked for, from new weights, or as many as time allows: loss, seconds an epoch, quality."""
+        """Train `cell.epochs` epochs from new weights, or as many as the time limit allows, and fill the row's columns.
+
+        `held_out` is (X, targets) of the validation rows, (None, None) if there are none. Sets the loss curve, seconds
+        an epoch, quality after selected epochs; the evaluation is not timed. Raises TrialEnded ("timeout") if epochs
+        are missing.
+        """
         run.reset()
         curve, seconds, points = Curve(), 0.0, []
         judged = epochs_judged(self.cell.epochs)
