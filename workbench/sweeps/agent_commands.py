@@ -54,9 +54,10 @@ class AgentCommand:
 
 
 def list_agents(where: str) -> list[AgentCommand]:
-    """Return the agents of a sweep: as WHERE describes them, or one on each machine of the scheduler that WHERE names.
+    """Return the agents for WHERE, as `parse_agents`, or one for each machine of a Dask scheduler.
 
-    A scheduler is queried for its machines. Raises SpecError if there is none.
+    A WHERE of "tcp://HOST:PORT" or "tls://..." is a scheduler; a subprocess asks it for its workers. Raises SpecError
+    if WHERE is invalid or the scheduler does not answer.
     """
     if where.partition("://")[0] not in ("tcp", "tls"):
         return parse_agents(where)
@@ -64,7 +65,10 @@ def list_agents(where: str) -> list[AgentCommand]:
 
 
 def parse_agents(where: str, program: Sequence[str] = AGENT) -> list[AgentCommand]:
-    """Return the agents, or other programs there, that WHERE describes; raises SpecError if it describes none."""
+    """Return the agents that WHERE ("local:N", "ssh:HOST,HOST" or "slurm:N") describes, with their commands.
+
+    `program` is the command line to run there. Nothing is started. Raises SpecError for any other text.
+    """
     kind, _, rest = where.partition(":")
     if kind in ("local", "slurm"):
         before = SLURM if kind == "slurm" else ()
@@ -79,9 +83,9 @@ def parse_agents(where: str, program: Sequence[str] = AGENT) -> list[AgentComman
 
 
 def _count(where: str) -> int:
-    """Return the number of agents that local:N and slurm:N stand for.
+    """Return the number N of "local:N" or "slurm:N"; of "slurm" alone the nodes of the present allocation.
 
-    Slurm alone for one on each node of the allocation.
+    Raises SpecError if N is missing or not from 1 to `MOST`.
     """
     kind, _, number = where.partition(":")
     number = number or (os.environ.get(NODES, "") if kind == "slurm" else "")
@@ -92,7 +96,10 @@ def _count(where: str) -> int:
 
 
 def _ssh_command(where: str, host: str, program: Sequence[str]) -> tuple[str, ...]:
-    """Return the command that starts a program on a host, me@host, or me@host:port."""
+    """Return the ssh command line that runs `program` on `host` ("name", "me@name" or "name:port").
+
+    Variables of `CARRIED` that are set here are passed on. Raises SpecError, quoting `where`, if `host` is no host.
+    """
     name, port = split_host(host)
     is_port = port.isdecimal() and 1 <= int(port) <= MOST_PORT
     if not HOST.fullmatch(name) or (":" in host and not is_port):
@@ -103,20 +110,20 @@ def _ssh_command(where: str, host: str, program: Sequence[str]) -> tuple[str, ..
 
 
 def split_host(host: str) -> tuple[str, str]:
-    """Return the name and the port of a host "name:port"; the default port is 22."""
+    """Return (name, port) of "name" or "name:port", both text; the default port is "22"."""
     name, _, port = host.partition(":") if host.count(":") == 1 else (host, "", "22")
     return name, port
 
 
 def _absolute(paths: str) -> str:
-    """Return a list of paths, as in PYTHONPATH, made absolute."""
+    """Return a list of paths separated as in PYTHONPATH with each path made absolute."""
     return os.pathsep.join(map(os.path.abspath, paths.split(os.pathsep)))
 
 
 def require_allocation(where: str) -> None:
-    """Refuse slurm:N where nothing is allocated, or fewer nodes (`SpecError`).
+    """Raise SpecError if WHERE is "slurm:N" and this process is in no allocation of N nodes or more.
 
-    There srun would ask for parts of nodes by itself, next to other jobs, or wait for nodes that never come.
+    Without one, srun would itself request parts of nodes, or wait for nodes that never come.
     """
     if where.partition(":")[0] != "slurm":
         return
@@ -130,7 +137,10 @@ def require_allocation(where: str) -> None:
 
 
 def _dask_machines(scheduler: str) -> list[str]:
-    """Return the addresses of the workers that stand for a machine each, as a process that loads Dask finds them."""
+    """Return the worker addresses, one for each machine, of the Dask scheduler at the address `scheduler`.
+
+    A subprocess loads Dask and asks. Raises SpecError if it does not answer within `SECONDS_SCHEDULER` or refuses.
+    """
     try:
         done = subprocess.run(
             [*DASK, scheduler], capture_output=True, check=False, text=True, timeout=SECONDS_SCHEDULER
@@ -182,7 +192,11 @@ FAMILIES = (socket.AF_INET, socket.AF_INET6)
 
 
 def local_address(where: str, named: str = "") -> str:
-    """Return this machine's address for the processes of WHERE: the `named` one, else that of the route to them."""
+    """Return the address of this machine for the processes of WHERE: `named` if given, else that of the route.
+
+    "" for a scheduler's address, 127.0.0.1 for "local:N". Raises SpecError if WHERE is invalid, `named` is not an
+    address here, or is given where none is needed.
+    """
     kind, is_there = where.partition(":")[0], "://" in where
     if not is_there:
         parse_agents(where)
@@ -194,7 +208,10 @@ def local_address(where: str, named: str = "") -> str:
 
 
 def named_local_address(named: str) -> str:
-    """Return the local address that `named` gives as an address, an interface or a host name of this machine."""
+    """Return the local IP address that `named` stands for: an address, an interface or a host name of this machine.
+
+    Raises SpecError, listing the interfaces, if it is none of these.
+    """
     known = addresses_by_interface()
     if named in known:
         return known[named][0]
@@ -206,12 +223,12 @@ def named_local_address(named: str) -> str:
 
 
 def format_interfaces() -> str:
-    """Return the interfaces of this machine with their addresses, in words."""
+    """Return the interfaces of this machine as text, "lo 127.0.0.1 ::1, eth0 10.0.0.5"."""
     return ", ".join(f"{name} {' '.join(found)}" for name, found in addresses_by_interface().items())
 
 
 def addresses_by_interface() -> dict[str, list[str]]:
-    """Return the addresses by interface, those of version 4 first; interfaces without any are left out."""
+    """Return {interface: its IP addresses}, those of version 4 first; interfaces without any are left out."""
     found = {
         name: [one.address for family in FAMILIES for one in each if one.family == family and "%" not in one.address]
         for name, each in psutil.net_if_addrs().items()
@@ -220,7 +237,10 @@ def addresses_by_interface() -> dict[str, list[str]]:
 
 
 def hosts_of(where: str) -> list[str]:
-    """Return the machines of WHERE by the names that the network knows, as far as ssh and SLURM tell."""
+    """Return the host names of the machines of WHERE, "slurm" from scontrol, others resolved by ssh's configuration.
+
+    Empty if scontrol is missing or fails.
+    """
     kind, _, rest = where.partition(":")
     if kind == "slurm":
         return _read_lines("scontrol", "show", "hostnames")
@@ -228,13 +248,13 @@ def hosts_of(where: str) -> list[str]:
 
 
 def _host_of(name: str) -> str:
-    """Return the host that ssh goes to for that name; the name itself where it does not say."""
+    """Return the host that ssh connects to for `name` by its configuration; `name` without "user@" if unknown."""
     words = (line.split(maxsplit=1) for line in _read_lines("ssh", "-G", name))
     return next((word[1] for word in words if len(word) == 2 and word[0] == "hostname"), name.rpartition("@")[2])
 
 
 def _read_lines(*command: str) -> list[str]:
-    """Return the lines that a program prints; empty if it is missing or fails."""
+    """Return the lines that a command prints; [] if it is missing, fails or takes longer than `SECONDS_ASK`."""
     try:
         done = subprocess.run(
             command, capture_output=True, check=False, text=True, timeout=SECONDS_ASK, stdin=subprocess.DEVNULL
@@ -245,9 +265,9 @@ def _read_lines(*command: str) -> list[str]:
 
 
 def address_towards(names: Sequence[str]) -> str:
-    """Return the address of this machine on the way to the first of these hosts that is another machine, if one is.
+    """Return the address of this machine on the route to the first of these hosts that is another machine.
 
-    Of a host that is this machine, the way is loopback, by which others do not come.
+    If all are this machine or unknown, the loopback address or that of the default route.
 
     >>> address_towards(["localhost"])
     '127.0.0.1'
@@ -258,7 +278,7 @@ def address_towards(names: Sequence[str]) -> str:
 
 
 def _address_towards_host(name: str) -> str:
-    """Return the address that the system would send from; "" if it knows no host of that name or no way to it."""
+    """Return the source address of the route to the host `name`; "" if it is unknown or unreachable. Sends nothing."""
     for family, address in _resolve_host(name):
         try:
             with socket.socket(family, socket.SOCK_DGRAM) as way:
@@ -270,7 +290,7 @@ def _address_towards_host(name: str) -> str:
 
 
 def _resolve_host(name: str) -> Iterator[tuple[socket.AddressFamily, str]]:
-    """Yield (family, address) of a host name; none if it cannot be resolved."""
+    """Yield (address family, IP address) of a host name; nothing if it cannot be resolved."""
     try:
         found = socket.getaddrinfo(name, None, type=socket.SOCK_DGRAM)
     except (OSError, UnicodeError):  # no host has that name

@@ -36,6 +36,7 @@ class _Candidate:
     """Process of a candidate that lives over some rounds; its clock stands still while others compute."""
 
     def __init__(self, supervisor: "Supervisor", task: Task) -> None:
+        """Prepare the candidate of `task` with a new clock; its process is started by `start`."""
         self.supervisor, self.task = supervisor, task
         self.clock = TrialClock(supervisor.budget.seconds_trial, supervisor.budget.end)
         self.living: Living | None = None
@@ -43,20 +44,26 @@ class _Candidate:
         """Predicted bytes of its arrays."""
 
     def start(self, bytes_beside: int) -> None:
-        """Start it, and let it do all that comes before its first turn; `bytes_beside` are those of the others."""
+        """Start its process and run it up to its first turn; `bytes_beside` are the bytes of the other candidates.
+
+        Raises Ended if it ends before that, _NoRoomError if its arrays do not fit next to the others.
+        """
         child = self.supervisor.start(self.task, self.clock, in_turns=True, bytes_beside=bytes_beside)
         self.living = Living(child, lambda: self.supervisor.why_end(child, self.clock), self.supervisor.beat)
         self.bytes = self._final(self.living.next())["bytes"]
         self.clock.rest()
 
     def begin(self, task: Task) -> None:
-        """Begin another round of the task in this process: its time limit starts anew, at rest."""
+        """Begin another round of the same configuration: the time limit starts anew, paused."""
         self.task = task
         self.clock.begin()
         self.clock.rest()
 
     def do(self, order: dict[str, Any]) -> dict[str, Any]:
-        """Return the answer to an order; `Ended` where the process ends instead."""
+        """Send an order to the process and return its final answer; the clock runs meanwhile.
+
+        Raises Ended if the process ends or sends the record of a failed trial.
+        """
         assert self.living is not None, "it was started"
         self.clock.resume()
         answer = self._final(self.living.do(order))
@@ -64,9 +71,9 @@ class _Candidate:
         return answer
 
     def _final(self, answer: dict[str, Any]) -> dict[str, Any]:
-        """Return the answer that is none of those which only tell how far it is.
+        """Return `answer`, or the first following message of the process that is no interim message.
 
-        The next one if this is one of them.
+        Interim messages are applied to clock and progress. Raises Ended or _NoRoomError as `_checked` does.
         """
         assert self.living is not None, "it was started"
         while self.supervisor.is_told(answer, self.clock):
@@ -75,7 +82,7 @@ class _Candidate:
 
     @staticmethod
     def _checked(answer: dict[str, Any]) -> dict[str, Any]:
-        """Return a process's answer; _NoRoomError or Ended if it could not go on."""
+        """Return a process's answer; raise _NoRoomError for "no_room", Ended for the record of a trial that ended."""
         if "no_room" in answer:
             raise _NoRoomError
         if "status" in answer:  # the row of a trial that cannot go on
@@ -83,7 +90,7 @@ class _Candidate:
         return answer
 
     def end(self) -> None:
-        """End the process of the candidate, if it lives."""
+        """Kill the process of the candidate, if one was started."""
         if self.living is not None:
             self.living.child.end()
 
@@ -93,6 +100,7 @@ class AlternatingRounds:
     """Measures rounds in turns; `close` ends the processes that live."""
 
     def __init__(self, supervisor: "Supervisor") -> None:
+        """Start without processes; they are started by the first `measure`."""
         self.supervisor = supervisor
         self.living: dict[str, _Candidate] = {}
         self.first = self.last = 0
@@ -101,9 +109,10 @@ class AlternatingRounds:
         """Comparisons whose candidates do not fit in memory together."""
 
     def suits(self, tasks: Sequence[Task]) -> bool:
-        """Return whether the trials of a round can be measured in turns.
+        """Return whether the trials of a round can be measured in turns by processes that are alive together.
 
-        Not in the first round of a race: if one takes too long to begin, the others would have no time either.
+        That takes two to `measure_child.MOST` candidates of single-trainer CPU steps without epochs that fit in memory
+        together. Not in the first round of a race, where one that starts slowly would take the others' time.
         """
         cells = [task.cell for task in tasks]
         if self.supervisor.spec.measure.race and not tasks[0].round:
@@ -118,9 +127,10 @@ class AlternatingRounds:
         return bool(self.living) and self.last + 1 < self.first + ROUNDS_A_SET
 
     def measure(self, tasks: Sequence[Task]) -> list[dict[str, Any]]:
-        """Return the rows of a round in the order of its tasks.
+        """Return the records of a round in the order of its tasks; [] if the candidates do not fit in memory together.
 
-        None if the candidates do not fit in memory together.
+        Starts processes that are missing and ends those of other comparisons. A failed candidate has a record that says
+        so.
         """
         self.supervisor.tell_of(tasks)
         self._keep(tasks)
@@ -139,12 +149,15 @@ class AlternatingRounds:
         return [rows[task.key] for task in tasks]
 
     def close(self) -> None:
-        """End the living processes of all candidates."""
+        """End the processes of all candidates and forget them."""
         for key in list(self.living):
             self.living.pop(key).end()
 
     def _keep(self, tasks: Sequence[Task]) -> None:
-        """Keep the processes that live where they have rounds left and are of all these tasks; end the others."""
+        """Keep living processes if they cover all `tasks` and have rounds left; end the others.
+
+        Sets `last` to the round, and `first` too if all were ended.
+        """
         keys, self.last = {task.key for task in tasks}, tasks[0].round
         if not (keys <= self.living.keys() and self.last < self.first + ROUNDS_A_SET):
             self.close()
@@ -153,7 +166,7 @@ class AlternatingRounds:
             self.living.pop(key).end()
 
     def _have(self, task: Task, rows: dict[str, dict[str, Any]]) -> None:
-        """See that the task's process lives, or that its row says why it does not."""
+        """Ensure that the task's process lives, starting it if needed; if it ends, its record is put into `rows`."""
         if task.key in self.living:
             self.living[task.key].begin(task)
             return
@@ -165,7 +178,10 @@ class AlternatingRounds:
             self._bury(task.key, ended, rows)
 
     def _is_through(self, key: str, rows: dict[str, dict[str, Any]]) -> bool:
-        """Give a candidate its turn; whether it needs no more, having all its samples or its end."""
+        """Give the candidate `key` a turn; return whether it needs no more (enough samples, or ended).
+
+        The record of one that ended is put into `rows`.
+        """
         if key not in self.living:
             return True
         try:
@@ -175,14 +191,17 @@ class AlternatingRounds:
             return True
 
     def _record(self, key: str, rows: dict[str, dict[str, Any]]) -> None:
-        """Add the record of a living candidate to rows, or bury it if it ended."""
+        """Put the record of a living candidate's round into `rows` (by key), also if its process ends instead."""
         try:
             rows[key] = self._completed(self.living[key], self.living[key].do(RECORD)["row"])
         except Ended as ended:
             self._bury(key, ended, rows)
 
     def _bury(self, key: str, ended: Ended, rows: dict[str, dict[str, Any]]) -> None:
-        """Take a candidate out whose process has ended; its row says how."""
+        """Remove a candidate whose process has ended, and put its record into `rows`.
+
+        Raises _NoRoomError instead if it ended for lack of memory that the other candidates may have taken.
+        """
         if ended.row["status"] == "memory" and len(self.living) > 1 and not _is_too_large(ended.row):
             raise _NoRoomError  # it may have lacked what the others hold
         candidate = self.living.pop(key)
@@ -190,11 +209,11 @@ class AlternatingRounds:
         rows[key] = self._completed(candidate, ended.row)
 
     def _completed(self, candidate: _Candidate, row: dict[str, Any]) -> dict[str, Any]:
-        """Return a record with the columns that the supervisor adds."""
+        """Return the full record of a candidate's round from `row`, the columns of its process."""
         return self.supervisor.completed(candidate.task, row, candidate.clock, self.first)
 
 
 def _is_too_large(row: dict[str, Any]) -> bool:
-    """Return whether the row of a trial that ended for memory says that it takes more than it may by itself."""
+    """Return whether a record that ended for memory needed more bytes than its own limit, other candidates apart."""
     bytes_taken = row.get("bytes_needed") or row.get("bytes_peak") or 0
     return bytes_taken > row.get("bytes_limit", math.inf)

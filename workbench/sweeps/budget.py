@@ -18,6 +18,7 @@ class TrialEnded(Exception):  # noqa: N818 - control flow, not an error
     """The trial is over with this status and reason."""
 
     def __init__(self, status: str, reason: str, **columns: object) -> None:
+        """Keep `status` (such as "unsupported") and further record columns; `reason` is the message."""
         super().__init__(reason)
         self.status, self.columns = status, columns
 
@@ -28,14 +29,16 @@ class NoRoom(Exception):  # noqa: N818 - control flow, not an error
 
 
 def require_possible(cell: Cell) -> None:
-    """End the trial if a setting requests something that its device does not support."""
+    """Raise TrialEnded ("unsupported") if a setting requests something that its device does not support."""
     if reason := impossible_reason(setup_of(cell)):
         raise TrialEnded("unsupported", reason)
 
 
 def require_device(device: str, found: devices.Gpu | None = None) -> dict:
-    """Return record columns that describe the device, {} for "cpu"; raises TrialEnded if `device` is "cuda" and
-    missing. `found` is the probed GPU, by default probed now.
+    """Return the record columns that describe the device: gpu, bytes_device_limit and versions; {} for "cpu".
+
+    Raises TrialEnded ("unsupported") if `device` is "cuda" and there is none. `found` is the probed GPU, by default
+    probed now.
     """
     if device == "cpu":
         return {}
@@ -46,12 +49,12 @@ def require_device(device: str, found: devices.Gpu | None = None) -> dict:
 
 
 def no_device(found: devices.Gpu) -> str:
-    """Return a sentence on why there is no CUDA device."""
+    """Return a sentence on why there is no CUDA device, "No CUDA device: ...", from the result of a probe."""
     return f"No CUDA device: {found.reason.removeprefix('no CUDA device: ')}."
 
 
 def out_of_memory(device: str, error: MemoryError) -> str:
-    """Return the reason of a trial that ended so: what of, and in the words of the allocator."""
+    """Return the reason of a trial that ended by a MemoryError: which memory, and the allocator's message."""
     where = "Out of device memory" if device == "cuda" and bytes_asked(error) else "Out of memory"
     return f"{where}: {str(error).rstrip('.') or 'an allocation failed'}."
 
@@ -79,6 +82,11 @@ class Budget:
     """
 
     def __init__(self, spec: Spec, seconds_before: float = 0.0) -> None:
+        """Start counting now, less `seconds_before`, the seconds between the request and this call.
+
+        Without a limit in `spec` the sweep never ends by time. `end` (`time.monotonic`) is when the trial at work is
+        ended.
+        """
         self.most, self.is_race = spec.limits.seconds_sweep, spec.measure.race
         self.seconds_cell = spec.limits.seconds_cell
         self._started = time.monotonic() - seconds_before
@@ -93,22 +101,29 @@ class Budget:
 
     @property
     def is_out(self) -> bool:
-        """Whether the time that the sweep may take is over."""
+        """Whether the time limit of the sweep is over; False without a limit."""
         return self.most is not None and self.spent >= self.most
 
     @property
     def seconds_trial(self) -> float:
-        """Seconds that the next trial may take: those of a trial, in a race no more than are left of its budget."""
+        """Seconds that the next trial may take: `seconds_cell`, in a race no more than the budget has left.
+
+        At least `SECONDS_LEAST` in a race.
+        """
         if self.most is None or not self.is_race:
             return self.seconds_cell
         return min(self.seconds_cell, max(self.most - self.spent, SECONDS_LEAST))
 
     def record_duration(self, key: str, seconds: float) -> None:
-        """Record how long a trial of this configuration took, in seconds."""
+        """Record the seconds that the latest trial of the configuration `key` took, replacing the former one."""
         self._lasted[key] = seconds
 
     def is_too_little_for(self, *keys: str) -> bool:
-        """Return whether a trial of each of these configurations would end after the budget."""
+        """Return whether trials of these configurations, one after the other, would end after the budget.
+
+        Estimated from their latest trials, else the mean of all. Always False outside races and before `LEAST_OF_RACE`
+        trials.
+        """
         if self.most is None or not self.is_race or len(self._lasted) < LEAST_OF_RACE:
             return False
         later = list(self._lasted.values())[1:]  # the very first one waits for libraries
@@ -124,12 +139,16 @@ class TrialClock:
     """
 
     def __init__(self, most: float, end: float = math.inf) -> None:
+        """Start the clock of a trial with the limit of `most` seconds.
+
+        `end` is a `time.monotonic` that none may pass.
+        """
         self.most, self.end = most, end
         self.known: dict[str, Any] = {}
         self.begin()
 
     def begin(self) -> None:
-        """Start the clock of the time limit at zero, with no step counted."""
+        """Restart the clock at zero, without steps, rests or compiling; used for each round in the same process."""
         self.started, self.compiling = time.monotonic(), 0.0
         self._since: float | None = None
         self._rests_since: float | None = None
@@ -140,33 +159,36 @@ class TrialClock:
         self._rests_since = time.monotonic()
 
     def resume(self) -> None:
-        """Continue after a rest, whose seconds do not count towards the limit."""
+        """Continue after `rest`, whose seconds do not count towards the limit; no effect if the clock is running."""
         if self._rests_since is not None:
             self.started += time.monotonic() - self._rests_since
         self._rests_since = None
 
     @property
     def seconds(self) -> float:
-        """Seconds that the trial has taken, rests apart."""
+        """Seconds that the trial has taken, without rests, including compiling."""
         return (self._rests_since or time.monotonic()) - self.started
 
     def enter(self, stage: str) -> None:
-        """Note that the trial has begun this stage."""
+        """Note that the stage of this name begins; the time of the stage "compiling" is counted separately."""
         now = time.monotonic()
         if self._since is not None:
             self.compiling += now - self._since
         self._since = now if stage == COMPILING else None
 
     def enter_steps(self, count: int) -> None:
-        """Note that steps, or a part of them, have begun, at most `count` that end together; 0: they have ended.
+        """Note that up to `count` steps begin, which end together; 0 means that they have ended.
 
-        What the longest has taken, a step, is a bound of the first one. Code that is compiled meanwhile counts as none.
+        The longest time of a step so far is kept, as a bound of the first step. Time of compiling does not count.
         """
         self._longest = self._seconds_longest()
         self._steps, self._steps_since = count, self.seconds - self.compiling
 
     def _seconds_longest(self) -> float:
-        """Return the seconds a step of the longest part of steps so far, the one at work among them."""
+        """Return the seconds of a step in the longest group of steps so far, the unfinished one included.
+
+        0.0 if none.
+        """
         if not self._steps:
             return self._longest
         compiling = 0.0 if self._since is None else time.monotonic() - self._since
@@ -174,10 +196,9 @@ class TrialClock:
 
     @property
     def why_end(self) -> dict[str, Any]:
-        """Columns status and reason if the trial has exceeded a time limit (compiling, configuration or budget), else
-        {}.
+        """Columns status and reason if the trial passed a limit (compiling, configuration or budget), else {}.
 
-        Adds seconds_first_step if the first step took long.
+        Adds seconds_first_step if the longest step took `SECONDS_FIRST_STEP` or more.
         """
         if self._since is not None and time.monotonic() <= self.end:
             return child.why_too_long(self._since, SECONDS_COMPILE, "the limit of compiling")

@@ -39,12 +39,12 @@ class Checked:
 
     @property
     def error(self) -> float:
-        """The largest of all stages; NaN when any is."""
+        """The largest error of all stages, relative; NaN if any is NaN."""
         return float(np.max(list(self.errors.values())))
 
     @property
     def reason(self) -> str:
-        """Reason why it is wrong, the stage and by how much, or ""."""
+        """Sentence on the stages whose error exceeds `allowed`, "" if none does; a NaN error counts as exceeding."""
         bad = {stage: error for stage, error in self.errors.items() if not error <= self.allowed}
         listed = ", ".join(f"{stage} by {error:.2g}" for stage, error in bad.items())
         return f"Wrong against the float64 reference: {listed}; allowed is {self.allowed:g}." if bad else ""
@@ -59,10 +59,10 @@ StepPart = Callable[[], AbstractContextManager[Any]]
 
 
 def check_step(run: Training, step_part: StepPart = nullcontext) -> Checked:
-    """Run the training's first step on random parameters, compare it with the reference, and restore the training.
+    """Run the training's first step on random parameters and compare each stage with float64 references.
 
-    If the gradient jumps at a sum of zero, rounding to the other side makes a step seem wrong; the parameters are then
-    drawn anew once.
+    `step_part()` is a context in which the parts of the step run. A model whose gradient has kinks is tried on up to
+    `DRAWS_AT_KINKS` parameters until its errors are allowed, since rounding near a kink may look wrong. `run` is reset.
     """
     for seed in range(DRAWS_AT_KINKS if run.model.has_kinks else 1):
         checked = _check_step(run, np.random.default_rng(seed), step_part)
@@ -72,7 +72,7 @@ def check_step(run: Training, step_part: StepPart = nullcontext) -> Checked:
 
 
 def _check_step(run: Training, generator: np.random.Generator, step_part: StepPart) -> Checked:
-    """Return the errors of a step's stages against float64, on random weights and sampled rows."""
+    """Return the errors of one step's stages on random weights; resets `run` to its first parameters."""
     batch = next(iter(run.feed.epoch(0)))
     prepared = run.prepare(batch)
     x = formats.to_format(formats.astype(batch.x, np.float64), "csr")
@@ -111,12 +111,12 @@ def _check_step(run: Training, generator: np.random.Generator, step_part: StepPa
 
 
 def _stage(stage: str, parameter: str) -> str:
-    """Return the name of a stage, with the parameter unless it is w."""
+    """Return the name of a stage such as "update of v"; without the parameter for "w"."""
     return stage if parameter == "w" else f"{stage} of {parameter}"
 
 
 def _draw(run: Training, touched: np.ndarray, generator: np.random.Generator) -> None:
-    """Fill the parameters with random numbers; of parameters with a row per feature only the active rows."""
+    """Overwrite the parameters of `run` with random numbers; of those with a row per feature only rows `touched`."""
     for parameter in run.parameters:
         rows = run.rows_of(parameter, touched)
         deviation = (
@@ -127,19 +127,20 @@ def _draw(run: Training, touched: np.ndarray, generator: np.random.Generator) ->
 
 
 def _error(actual: np.ndarray, expected: np.ndarray) -> float:
-    """Return the largest deviation relative to the largest expected value."""
+    """Return the largest absolute difference divided by the largest absolute expected value (by 1 if that is 0)."""
     scale = np.abs(expected).max(initial=0.0)
     return float(np.abs(actual - expected).max(initial=0.0) / (scale or 1.0))
 
 
 def _sampled(size: int, generator: np.random.Generator) -> np.ndarray:
-    """Return up to `SAMPLED` of `size` indices, sorted."""
+    """Return up to `SAMPLED` distinct indices below `size`, sorted, int64."""
     return np.sort(generator.choice(size, min(SAMPLED, size), replace=False))
 
 
 def _sampled_columns(x: Any, touched: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """Return up to `SAMPLED` random columns of csr `x` out of `touched`, sorted; fewer if they have more than `ENTRIES`
-    entries, but at least one.
+    """Return up to `SAMPLED` random columns of the CSR matrix `x` out of `touched`, sorted.
+
+    Fewer if they have more than `ENTRIES` entries together, but at least one.
     """
     counts = np.bincount(x.indices, minlength=x.shape[1])
     picked = generator.permutation(touched)[:SAMPLED]
@@ -147,8 +148,7 @@ def _sampled_columns(x: Any, touched: np.ndarray, generator: np.random.Generator
 
 
 def _scorer(run: Training, x: Any, used: np.ndarray, others: Mapping[str, Any], gradients: bool) -> executor.Executor:
-    """Return an executor for the model's scores in float64, bound to rows `x` [r, U] restricted to the columns `used`
-    [U].
+    """Return an executor for the model's scores in float64, bound to rows `x` `[r, U]` of the columns `used` `[U]`.
 
     Products run in BLAS, or in SciPy for models whose rows depend on each other; `others` are further inputs by name.
     `gradients` requests those of all parameters.
@@ -166,8 +166,7 @@ def _scorer(run: Training, x: Any, used: np.ndarray, others: Mapping[str, Any], 
 
 
 def _pattern(run: Training, parameter: Parameter, features: np.ndarray) -> Pattern:
-    """Return the pattern of a parameter's matrix, which has the rows of these features alone where they are
-    features."""
+    """Return the pattern of a parameter's matrix; if its rows are features, restricted to the rows `features`."""
     pattern = run.pattern(parameter.name)
     return pattern.on_rows(features)[0] if parameter.touched else pattern
 
@@ -175,8 +174,9 @@ def _pattern(run: Training, parameter: Parameter, features: np.ndarray) -> Patte
 def _forward(
     run: Training, scores: np.ndarray, x: Any, others: Mapping[str, Any], generator: np.random.Generator
 ) -> float:
-    """Return the largest relative error of `scores` [R, N] on sampled rows of csr `x` against an independent
-    computation in float64.
+    """Return the largest relative error of `scores` `[R, N]` on sampled rows of the CSR matrix `x` `[R, D]`.
+
+    The reference is computed in float64 by BLAS or SciPy from the present parameters.
     """
     rows = _sampled(x.shape[0], generator) if run.model.rows_apart else slice(None)
     part = x[rows]
@@ -185,8 +185,10 @@ def _forward(
 
 
 def _loss(run: Training, scores: np.ndarray, slope: np.ndarray, y: np.ndarray, generator: np.random.Generator) -> float:
-    """Return the largest relative error of the gradient of the scores `slope` [R, N] for targets `y` on sampled rows,
-    against the reference kernel in float64.
+    """Return the largest relative error of `slope` `[R, N]`, the gradient of the scores, on sampled rows.
+
+    `y` `[R]` or `[R, N]` are the targets; the loss is the mean over the batch, and its reference kernel computes in
+    float64.
     """
     rows = _sampled(len(y), generator)
     part = scores[rows].astype(np.float64)
@@ -199,12 +201,12 @@ def _loss(run: Training, scores: np.ndarray, slope: np.ndarray, y: np.ndarray, g
 def expected_gradients(
     run: Training, x: Any, slope: np.ndarray, columns: np.ndarray, others: Mapping[str, Any] | None = None
 ) -> dict[str, np.ndarray]:
-    """Compute gradients in float64 by parameter name for gradients of the scores `slope` [R, N]: rows `columns` of
-    sparse parameters, others complete.
+    """Compute reference gradients in float64 by parameter name, for gradients of the scores `slope` `[R, N]`.
 
-    They come from the graph of the scores on dense pieces of X, which have the columns of their rows alone; where all
-    parameters but the intercept are touched, from rows with an entry in `columns`. O(entries of these rows * N). Of a
-    model whose rows depend on each other, which reads `others` too, they come from all of X by SciPy.
+    Of parameters with a row per feature only the rows `columns`, others complete. They come from the graph of the
+    scores on dense blocks of `ROWS_AT_ONCE` rows of X; only rows with an entry in `columns` if no other parameter but
+    the intercept exists: O(entries of these rows * N). For a model whose rows depend on each other, which reads
+    `others` too, from all of X by SciPy.
     """
     if not run.model.rows_apart:
         return _gradients_at(run, x, slope, columns, others or {})
@@ -227,8 +229,9 @@ def expected_gradients(
 def _gradients_at(
     run: Training, x: Any, slope: np.ndarray, columns: np.ndarray, others: Mapping[str, Any]
 ) -> dict[str, np.ndarray]:
-    """Return the gradients by parameter name for rows `x` and gradients of their scores: of sparse parameters rows
-    `columns` only.
+    """Return float64 gradients by parameter name for rows `x` `[r, D]` and gradients `slope` `[r, N]` of their scores.
+
+    Of parameters with a row per feature only the rows `columns`.
     """
     used = np.union1d(x.indices, columns)
     bound = _scorer(run, x[:, used], used, others, gradients=True)
@@ -244,7 +247,10 @@ def _gradients_at(
 
 
 def dual_reference(run: Run, x: Any, touched: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the parameters after dual ascent on a batch by its reference, in float64: of w [U, N] the active rows."""
+    """Return {"w": `[U, N]`, "b": `[N]` or empty} after dual ascent on one batch by the reference, in float64.
+
+    `touched` `[U]` are the active columns of the batch's CSR matrix `x`, `y` its targets; "w" has these rows alone.
+    """
     x = x[:, touched]
     w, rows = run.read_rows(touched).astype(np.float64), np.arange(x.shape[0])
     outputs = np.arange(w.shape[1])
@@ -259,7 +265,10 @@ def dual_reference(run: Run, x: Any, touched: np.ndarray, y: np.ndarray) -> dict
 
 
 def _stepped(run: Training, parameter: Parameter, values: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-    """Return the values after the first step of the optimizer's reference."""
+    """Return parameter rows `values` after the first step of the optimizer's float64 reference for `gradient`.
+
+    Both have the same shape; optimizer states start new, and a parameter that does not decay has decay 0.
+    """
     optimizer = optimizers.get(run.setup.optimizer)
     table = values.reshape(len(values), -1).copy()
     expected = [table, *optimizer.new_states(table)]

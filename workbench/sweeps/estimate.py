@@ -60,18 +60,20 @@ class Size:
 
     @property
     def trials(self) -> int:
-        """Trials at least: each configuration once in each of the first rounds."""
+        """Trials at least: each configuration once in each of the first `FIRST` rounds."""
         return self.cells * min(self.rounds, FIRST)
 
     @property
     def trials_most(self) -> int:
-        """Trials where nothing is decided before the last round."""
+        """Trials at most: each configuration in every round."""
         return self.cells * self.rounds
 
 
 def size_of(spec: Spec) -> Size:
-    """Count the configurations and trials of a spec without listing all; raises SpecError if there are too many or
-    none.
+    """Count the configurations and trials of a spec without making all of them.
+
+    Only combinations of axes that can be invalid are made; the others multiply the counts. Raises SpecError if there
+    are no configurations, or more than `MOST_CELLS`.
     """
     cells = math.prod(len(values) for values in spec.axes.values()) * max(len(spec.candidates), 1)
     free = _free_axes(spec)
@@ -92,22 +94,18 @@ def size_of(spec: Spec) -> Size:
 
 
 def _free_axes(spec: Spec) -> tuple[str, ...]:
-    """Return the axes of the spec whose values cannot make a configuration invalid, so that one value suffices for
-    counting.
-    """
+    """Return the axes of `FREE` that cannot make a combination of this spec invalid; it may lack some of them."""
     has_trainers = any("trainers" in part for part in (spec.axes, *spec.candidates))
     return tuple(axis for axis in FREE if not (has_trainers and axis == "batch_rows"))
 
 
 def _largest_value(values: tuple) -> Any:
-    """Return the value of an axis that needs most memory: None (all of the data) if it occurs, else the
-    largest number.
-    """
+    """Return the value of an axis that needs most memory: None (all of the data) if it occurs, else the largest."""
     return None if None in values else max(values)
 
 
 def _too_many_message(cells: int, spec: Spec) -> str:
-    """Return the message for a specification with too many combinations, with the longest axes."""
+    """Return the message for a spec with `cells` combinations, too many: the time they take, the longest axes."""
     lengths = sorted(((len(values), axis) for axis, values in spec.axes.items() if len(values) > 1), reverse=True)
     axes = ", ".join(f"{axis} has {count:,} values" for count, axis in lengths)
     seconds = cells * min(spec.measure.rounds, FIRST) * seconds_a_trial(spec)
@@ -119,9 +117,10 @@ def _too_many_message(cells: int, spec: Spec) -> str:
 
 
 def seconds_of(size: Size, spec: Spec, rows: Iterable[Mapping[str, Any]] = ()) -> tuple[float, float]:
-    """Return the seconds of the trials, at least and at most, by the time each is measured for.
+    """Return (least, most) seconds that the trials of the spec take, no more than its budget.
 
-    Epochs take what nobody knows before. The spec's own budget is kept.
+    From warm-up and sampling times, and the overhead of trials in `rows` (records) or the default; epochs of training
+    are not included.
     """
     return seconds_of_trials((size.trials, size.trials_most), size.kinds, spec, rows)
 
@@ -129,8 +128,10 @@ def seconds_of(size: Size, spec: Spec, rows: Iterable[Mapping[str, Any]] = ()) -
 def seconds_of_trials(
     trials: tuple[int, int], cells: Sequence[Cell], spec: Spec, rows: Iterable[Mapping[str, Any]] = ()
 ) -> tuple[float, float]:
-    """Return the seconds of so many trials, at least and at most, of configurations like `cells`; the panel and the
-    command line state these. The spec's own budget is kept."""
+    """Return (least, most) seconds of `trials` (least, most) trials of configurations such as `cells`.
+
+    Overheads come from the records `rows`, else defaults; neither exceeds the spec's budget.
+    """
     rows, counts = list(rows), Counter(cell.trainers > 1 for cell in cells)
     known = {several: seconds_a_trial(spec, rows, several) for several in counts}
     each = sum(count * known[several] for several, count in counts.items()) / max(len(cells), 1)
@@ -139,7 +140,10 @@ def seconds_of_trials(
 
 
 def seconds_a_trial(spec: Spec, rows: Iterable[Mapping[str, Any]] = (), several: bool = False) -> float:
-    """Warm-up, timing and overhead, of one trainer or of `several`; the overhead as it was, where rows tell."""
+    """Return the seconds of one trial: warm-up, sampling and overhead, with one trainer or with `several`.
+
+    The overhead is the median of the records `rows` with as many trainers, a measured default without any.
+    """
     alike = [row for row in rows if ((row.get("trainers") or 1) > 1) == several]
     known = sorted(row["seconds_overhead"] for row in alike if row["seconds_overhead"] is not None)
     overhead = known[len(known) // 2] if known else SECONDS_SEVERAL if several else SECONDS_OVERHEAD
@@ -161,7 +165,10 @@ def format_time_span(seconds: tuple[float, float]) -> str:
 
 
 def format_time_left(seconds: float | None, most: float | None) -> str:
-    """Return the remaining time as text to append after a comma; "" if unknown."""
+    """Return text to append after a comma, "about 3 minutes left, at most 5 minutes"; "" if `seconds` is None or 0.
+
+    `most` is the upper bound in seconds; it is left out if unknown or the same when rounded.
+    """
     if not seconds:
         return ""
     longest = format_duration(most or seconds)
@@ -171,12 +178,12 @@ def format_time_left(seconds: float | None, most: float | None) -> str:
 
 
 def format_budget_spent(seconds: float, budget: float | None) -> str:
-    """Return the share of its budget that a sweep has used, as text; "" without a budget."""
+    """Return "12 of 60 s spent" for seconds and budget; "" without a budget."""
     return f"{seconds:.0f} of {budget:.0f} s spent" if budget else ""
 
 
 def minimum_detectable_sentence(spec: Spec) -> str:
-    """State how wide intervals will probably be, and the smallest difference that a run of the spec can detect."""
+    """Return a sentence on the interval of a ratio of 2, and the smallest ratio that the spec's rounds can detect."""
     rounds = spec.measure.rounds
     factor = minimum_detectable_ratio(rounds)
     return (
@@ -187,9 +194,9 @@ def minimum_detectable_sentence(spec: Spec) -> str:
 
 
 def bytes_of(cell: Cell) -> int:
-    """Return the bytes of the arrays of a configuration's training by the formulas of the formats.
+    """Return the bytes of the arrays of a configuration's training, predicted by formula.
 
-    Data of files are read for it.
+    Data files are read for their sizes; raises data.DataError if that fails.
     """
     rows, features, nnz, width, facts = _sizes(cell)
     stored = _stored_rows(cell)
@@ -209,7 +216,7 @@ def bytes_of(cell: Cell) -> int:
 
 
 def _stored_rows(cell: Cell) -> data.StoredRows | None:
-    """Return the rows of a set that is never held whole; None for any other."""
+    """Return the rows on disk of a data set that is never loaded whole; None for any other data set."""
     if data.get(cell.dataset).is_cached:
         return None
     x = data.load(cell.dataset, **parameters_of_file(cell.model_dump())).x
@@ -217,8 +224,11 @@ def _stored_rows(cell: Cell) -> data.StoredRows | None:
 
 
 def _sizes(cell: Cell) -> tuple[int, int, int, int, dict[str, Any]]:
-    """Return rows, features, stored entries, width and facts of a configuration's data, as far as its settings say
-    them."""
+    """Return (rows, features, stored entries, width, facts) of a configuration's data.
+
+    Synthetic data is not generated, files are read. Entries follow from the density; the width is the setting's, else
+    the model's natural one.
+    """
     facts: dict[str, Any] = {}
     if is_synthetic(cell.dataset):
         rows, features = cell.rows or SYNTHETIC_ROWS, cell.features or SYNTHETIC_FEATURES

@@ -45,7 +45,11 @@ class Grid:
 
 
 def why_dropped(cell: Cell) -> str:
-    """Return why a combination of settings is invalid, "" if it is a configuration."""
+    """Return a sentence on why a combination of settings is invalid, "" if it is a valid configuration.
+
+    Checks width, files, facts of the data and `why_not_together`; for several trainers also this machine's threads and
+    Dask.
+    """
     if cell.width is not None and not models.get(cell.model).allows(cell.width):
         return f"The {cell.model} model has {models.get(cell.model).widths}."
     needed = [axis for axis in FILES if data.get(cell.dataset).parameters.get(axis) is inspect.Parameter.empty]
@@ -63,7 +67,7 @@ def why_dropped(cell: Cell) -> str:
 
 
 def why_not_together(cell: Cell) -> str:
-    """Return the reason why the settings of a training do not go together, whatever its data, or ""."""
+    """Return a sentence on why settings of a training exclude each other, whatever its data; "" if they do not."""
     setup = setup_of(cell)
     if cell.launch == "graph":  # on cpu it means something, too, and gives a row that says what there is not
         setup = setup.changed(device="cuda")
@@ -71,7 +75,7 @@ def why_not_together(cell: Cell) -> str:
 
 
 def _why_not_here(cell: Cell) -> str:
-    """Return the reason why this machine cannot run so many trainers, or ""."""
+    """Return a sentence on why this machine cannot run the configuration's trainers (threads, Dask); "" if it can."""
     if cell.trainers > threads_of(cell):
         return f"{cell.trainers} trainers need a thread each; there are {threads_of(cell)}."
     if importlib.util.find_spec("distributed") is None:
@@ -80,7 +84,7 @@ def _why_not_here(cell: Cell) -> str:
 
 
 def setup_of(cell: Cell) -> Setup:
-    """Return the training setup of a configuration."""
+    """Return the training setup of a configuration; without a set intercept, synthetic data has none."""
     fields = {name: getattr(cell, name) for name in settings.names(goes_to="setup")}
     options = {name: getattr(cell, name) for name in settings.names(goes_to="optimizer")}
     if cell.intercept is None and is_synthetic(cell.dataset):
@@ -89,9 +93,7 @@ def setup_of(cell: Cell) -> Setup:
 
 
 def list_unread_settings(cell: Cell) -> list[str]:
-    """Return the names of settings that are set but not read: file settings of the data set and options
-    of the model.
-    """
+    """Return the names of file settings and model options that are set, but not read by this data set or model."""
     parameters = data.get(cell.dataset).parameters
     read = set(parameters) if is_synthetic(cell.dataset) else {*parameters, "reading"}
     read |= {"model_options"} if models.get(cell.model).options else set()
@@ -99,18 +101,18 @@ def list_unread_settings(cell: Cell) -> list[str]:
 
 
 def drop_unread_settings(cell: Cell) -> Cell:
-    """Return the configuration without settings that are for other data sets and models of the same sweep."""
+    """Return a copy of the configuration with the settings of `list_unread_settings` set to None."""
     return cell.model_copy(update=dict.fromkeys(list_unread_settings(cell)))
 
 
 def predicted_bytes(
     cell: Cell, *, rows: int, features: int, nnz: int, width: int, facts: Mapping[str, Any], touched: int, stored: bool
 ) -> dict[str, int]:
-    """Predict the bytes of each part of a training of the configuration, {part: bytes}, by formula; `graph` is what the
-    model reads in addition to its rows.
+    """Predict the bytes of each part of a training by formula, {part: bytes}; nothing is allocated.
 
-    `facts` are those of the data, `touched` the active columns of a batch, `stored` says whether the data is read from
-    disk while training.
+    `rows`, `features`, `nnz` and `width` are sizes of the training data, `facts` those of `Problem.facts`, `touched`
+    the active columns of a batch; `stored` says that rows are read from disk while training. Parts are "data", "batch",
+    parameters and states, and "graph" for what a model reads besides its rows.
     """
     model, optimizer = models.get(cell.model), optimizers.get(cell.optimizer)
     given, batch_rows = model.given(features, width, cell.model_options, facts), min(cell.batch_rows, rows)
@@ -143,7 +145,7 @@ def predicted_bytes(
 
 
 def _table(parameter: models.Parameter, cell: Cell) -> memory.Table:
-    """Return the size of a parameter's table, for the estimate of memory."""
+    """Return the size of a parameter's table (rows, columns, bytes of its pattern), for the estimate of memory."""
     if parameter.matrix is None:
         columns = math.prod(parameter.shape[1:])
         return memory.Table(parameter.shape[0], columns, parameter.touched, parameter.gradient_format(cell.gradient))
@@ -158,7 +160,10 @@ def _table(parameter: models.Parameter, cell: Cell) -> memory.Table:
 
 
 def expand_grid(spec: Spec) -> Grid:
-    """Return all combinations of axis values and candidates; invalid combinations are counted by reason."""
+    """Return all combinations of axis values and candidates as configurations, each once, in a fixed order.
+
+    Invalid combinations are counted by reason in `dropped`. Dense steps on several threads get a variant on one thread.
+    """
     grid, seen = Grid(), set()
     for *values, candidate in itertools.product(*spec.axes.values(), spec.candidates or ({},)):
         chosen, notes = complete_settings(dict(zip(spec.axes, values, strict=True)) | candidate)
@@ -176,8 +181,9 @@ def expand_grid(spec: Spec) -> Grid:
 
 
 def one_thread_variants(cell: Cell) -> list[Cell]:
-    """Return [the same configuration on one thread] for dense steps on several CPU threads, else []: BLAS may be faster
-    so.
+    """Return [the same configuration on one thread] for dense steps on several CPU threads, else [].
+
+    BLAS may be faster on one thread for small products.
     """
     is_alone = cell.serial or threads_of(cell) == 1
     are_steps = cell.format == "dense" and cell.launch == "kernels" and cell.device == "cpu"
@@ -185,20 +191,26 @@ def one_thread_variants(cell: Cell) -> list[Cell]:
 
 
 def threads_of(cell: Cell) -> int:
-    """Return the number of threads the trials of a configuration may use."""
+    """Return the number of threads of a configuration's trials: its setting, else the cores of this process."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return cell.threads or cores or 1
 
 
 def configuration_key(cell: Cell, contents: Contents | None = None) -> str:
-    """Return the hash of settings, file contents and source code that a configuration's result depends on."""
+    """Return the hash (hex text) of settings, file contents, source code and library versions of a configuration.
+
+    Records with the same key are interchangeable. `contents` reads the files, by default anew.
+    """
     content = (contents or Contents()).of(cell)
     parts = [SCHEMA, cell.model_dump(mode="json"), source_hash(cell), machine.describe_stack(), content]
     return closure.result_key(parts)
 
 
 def describe_configuration(cell: Cell) -> str:
-    """Return the settings of a configuration that tell it from the default, in one line."""
+    """Return the settings of a configuration in one line, "dataset=uniform density=0.01 format=csr ...".
+
+    Those always shown, and others that differ from their default.
+    """
     described = [setting for setting in settings.SETTINGS if setting.is_shown]
     others = [setting for setting in settings.SETTINGS if not setting.is_shown]
     described += [setting for setting in others if getattr(cell, setting.name) != setting.default]
@@ -258,8 +270,7 @@ ratio dense / sparse is off by a standard deviation of 0.34, 0.76 at most.
 
 
 def seconds_of(cell: Cell, sizes: Mapping[str, Any]) -> float | None:
-    """Return predicted seconds of a step of a configuration; None if no formula is known for its device, launch or
-    model.
+    """Predict the seconds of one step of a configuration; None if no formula exists for its device, launch or model.
 
     `sizes` has features, width, nnz_batch, touched and rows_trained, as `columns_of_data` gives them.
     """
@@ -273,15 +284,15 @@ def seconds_of(cell: Cell, sizes: Mapping[str, Any]) -> float | None:
 
 
 def _has_formula(cell: Cell) -> bool:
-    """Return whether steps are run as those were that the coefficients were fitted on."""
+    """Return whether the coefficients apply: one trainer on the CPU, launched per epoch or kernel by kernel."""
     return cell.device == "cpu" and cell.trainers == 1 and cell.launch in ("epoch", "kernels")
 
 
 def rough_seconds_of(cell: Cell, sizes: Mapping[str, Any], problem: Problem) -> float | None:
-    """Return predicted seconds of a step of a model whose scores are no product of X and weights (`FACTORS`).
+    """Predict the seconds of one step of a model whose scores are no product of X and weights, from `FACTORS`.
 
-    Its outputs are the columns of the parameters that X touches; the others are taken for dense weights. None if no
-    formula is known for its device or launch. For an answer where nothing was measured.
+    Outputs are the columns of the parameters with a row per feature; other parameters count as dense weights. `sizes`
+    is as in `seconds_of`. None if no formula exists for the device or launch. For use if nothing was measured.
     """
     if not _has_formula(cell):
         return None
@@ -297,8 +308,9 @@ def rough_seconds_of(cell: Cell, sizes: Mapping[str, Any], problem: Problem) -> 
 
 
 def _seconds(cell: Cell, sizes: Mapping[str, Any], cost: _Cost, outputs: float) -> float:
-    """Predict the seconds of one step of the configuration for `outputs` outputs; `sizes` has rows_trained, features,
-    nnz_batch and touched.
+    """Predict the seconds of one step of the configuration for `outputs` outputs, by the coefficients `cost`.
+
+    `sizes` has rows_trained, features, nnz_batch and touched.
     """
     rows = min(cell.batch_rows, sizes["rows_trained"])
     states = 1 + len(optimizers.get(cell.optimizer).states)
@@ -318,10 +330,9 @@ def _seconds(cell: Cell, sizes: Mapping[str, Any], cost: _Cost, outputs: float) 
 
 
 def planned_row(cell: Cell, problem: Problem, bytes_limit: float = math.inf) -> dict[str, Any]:
-    """Return the columns of a configuration that was not measured: its sizes, predicted seconds and bytes; for
-    configurations of the CPU.
+    """Return the record columns of a CPU configuration that was not measured: sizes, predicted seconds and bytes.
 
-    The status is memory where its arrays need more than `bytes_limit`, else skipped.
+    The status is "memory" if its arrays need more than `bytes_limit` bytes, else "skipped".
     """
     sizes = columns_of_data(problem, cell, setup_of(cell))
     row = sizes | {"machine": machine.machine_id(), "seconds_predicted": seconds_of(cell, sizes)}
@@ -345,7 +356,10 @@ def planned_row(cell: Cell, problem: Problem, bytes_limit: float = math.inf) -> 
 
 
 def unfit(parts: Mapping[str, int], where: str, limit: float) -> dict[str, Any]:
-    """Return reason, bytes_needed and bytes_limit of a configuration whose parts are more than the limit."""
+    """Return the columns reason, bytes_needed and bytes_limit of a configuration that needs more than `limit` bytes.
+
+    `parts` is {part: bytes}; `where` names the memory in the reason, such as "of device memory ", or is "".
+    """
     needed, largest = sum(parts.values()), max(parts, key=lambda name: parts[name])
     reason = f"Needs {needed} bytes {where}({largest}: {parts[largest]}); the limit is {int(limit)}."
     return {"reason": reason, "bytes_needed": needed, "bytes_limit": int(limit)}

@@ -49,14 +49,14 @@ class Problem:
 
     @functools.cached_property
     def facts(self) -> dict[str, Any]:
-        """Facts of the data that models may need besides X and y (`models.NEEDS`); None if it has not the fact."""
+        """Facts of the data that models may need besides X and y, {name: value}, as of `facts_of`; computed once."""
         return facts_of(self.dataset)
 
     def held(self, cell: Cell) -> np.ndarray | scipy.sparse.csr_array:
-        """Return X as the training of the configuration stores it: as its setting `hold` says, else dense for dense
-        candidates and CSR for sparse ones.
+        """Return X as the training of the configuration stores it, by its setting `hold`.
 
-        Stored rows are never held: dense batches are made of them, too, and of rows that are read around a batch.
+        With "format" dense float `[rows, features]` for dense candidates and CSR for others; else as `convert_storage`
+        gives. Rows stored on disk, and X of models whose rows depend on each other, are not made dense.
         """
         is_cut = not isinstance(self.x, data.StoredRows) and models.get(cell.model).rows_apart
         if cell.hold != "format":
@@ -66,8 +66,10 @@ class Problem:
 
 
 def columns_of_data(problem: Problem, cell: Cell, setup: Setup) -> dict[str, Any]:
-    """Return record columns about the data: sizes, measured density, variation of row lengths, entries and active
-    columns of one batch.
+    """Return the record columns about the data: sizes, measured density, and entries and active columns of a batch.
+
+    One batch of the first epoch is made to count "touched" and "nnz_batch". "row_length_cv" is the coefficient of
+    variation of entries per row, None without entries.
     """
     x, lengths = problem.x, data.row_lengths(problem.x)
     size, batch_rows = max(x.shape[0] * x.shape[1], 1), min(cell.batch_rows, x.shape[0])
@@ -88,18 +90,21 @@ def columns_of_data(problem: Problem, cell: Cell, setup: Setup) -> dict[str, Any
 
 
 def facts_of(dataset: data.Dataset) -> dict[str, Any]:
-    """Return the facts of a data set that models may need besides X and labels, by the names of `models.NEEDS`."""
+    """Return {"fields": column groups or None, "graph": Nodes or None}, what models may need besides X and labels."""
     graph = None if dataset.graph is None else Nodes(dataset.x, dataset.graph)
     return {"fields": dataset.facts.get("fields"), "graph": graph}
 
 
 def is_synthetic(dataset: str) -> bool:
-    """Return whether the data set is drawn at any density, rather than read."""
+    """Return whether the data set of this name is generated at any density, rather than read from files."""
     return "density" in data.get(dataset).parameters
 
 
 def missing_facts_reason(model: Model, dataset: str) -> str:
-    """Return why a data set lacks what the model needs, as far as its name tells, or ""."""
+    """Return a sentence on what the model needs that the data set named `dataset` never has.
+
+    "" if nothing is missing.
+    """
     if missing := [name for name in model.needs if name not in data.get(dataset).gives]:
         having = ", ".join(name for name in data.names() if missing[0] in data.get(name).gives) or "none"
         return f"The {model.name} model needs data with {NEEDS[missing[0]]}; {dataset} has none. There is: {having}."
@@ -107,9 +112,7 @@ def missing_facts_reason(model: Model, dataset: str) -> str:
 
 
 def synthetic_name_for(model: Model) -> str:
-    """Return the name of a synthetic data set that provides what the model needs: "uniform" unless it needs more than X
-    and labels.
-    """
+    """Return the name of a synthetic data set that has all the model needs: "uniform" if that is X and labels alone."""
     if not model.needs:
         return "uniform"
     able = [name for name in data.names() if set(model.needs) <= set(data.get(name).gives)]
@@ -117,8 +120,10 @@ def synthetic_name_for(model: Model) -> str:
 
 
 def synthetic_parameters_for(model: Model, width: int | None, **sizes: Any) -> data.Dataset:
-    """Draw a synthetic data set that suits the model with `width` outputs; `sizes` are parameters of its source,
-    unknown ones are ignored.
+    """Generate a synthetic data set that suits the model with `width` outputs (None for its default).
+
+    `sizes` are parameters of its source, such as rows, features, density and seed; those it does not have are ignored.
+    Nothing is cached.
     """
     name = synthetic_name_for(model)
     parameters = {**sizes, **synthetic_label_kind(model, width)}
@@ -127,10 +132,11 @@ def synthetic_parameters_for(model: Model, width: int | None, **sizes: Any) -> d
 
 
 def make_problem(cell: Cell, held_out: float = HELD_OUT) -> Problem:
-    """Load or draw the data of a configuration and make its targets; results are cached on disk. Raises data.DataError
-    if that is impossible.
+    """Load or generate the data of a configuration and make its targets; data sets are cached on disk.
 
-    A training of epochs holds out `held_out`, a share of the rows, 0 for none.
+    If the configuration trains epochs, the share `held_out` of the rows is split off for validation, 0 for none. X and
+    targets have the configuration's dtype. Raises data.DataError if the data cannot be read, has no entries, or suits
+    no such model.
     """
     dataset, model, dtype = _load_cached(_parameters(cell, held_out)), models.get(cell.model), np.dtype(cell.dtype)
     if dataset.labels.are_missing:
@@ -150,7 +156,11 @@ def make_problem(cell: Cell, held_out: float = HELD_OUT) -> Problem:
 
 
 def with_random_labels(dataset: data.Dataset, model: Model, width: int | None, seed: int) -> data.Dataset:
-    """Return the data with labels that the seed draws, for timing alone: the data has none, and the labels say so."""
+    """Return the data set with random labels that suit the model, for timing data that has none.
+
+    Drawn with `seed`: normal targets, uniform classes (`width` of them, at least 2) or 0/1 per output; `labels.guess`
+    says that they are random.
+    """
     generator, guess = np.random.default_rng(seed), "random, for timing alone: the data has no labels"
     if model.target in ("numbers", "implicit"):
         y = generator.standard_normal(dataset.rows)
@@ -166,7 +176,7 @@ def with_random_labels(dataset: data.Dataset, model: Model, width: int | None, s
 
 
 def _without_entries(train: data.Dataset, cell: Cell) -> str:
-    """Return the message on rows that are trained on and store no entry, with the lowest density that gives one."""
+    """Return the message that the training rows store no entry, with the lowest density that gives one."""
     what = f"The {train.rows:,} rows x {train.features:,} features that are trained on have no entry to learn from"
     if cell.density is None:
         return f"{what}. Take more rows or features."
@@ -175,7 +185,11 @@ def _without_entries(train: data.Dataset, cell: Cell) -> str:
 
 
 def targets(dataset: data.Dataset, model: Model, width: int, dtype: DTypeLike) -> np.ndarray:
-    """Targets of the model at that width; `DataError` if the labels cannot give them."""
+    """Return the targets of the model with `width` outputs, in `dtype` or as integer classes.
+
+    Raises DataError if the labels cannot give them: for implicit ratings and another model, or a label type that
+    differs.
+    """
     if dataset.facts.get("implicit") and model.target != "implicit":
         able = [name for name in models.names() if models.get(name).target == "implicit"]
         what = f"{dataset.source} says what users took and rates nothing, so each label is 1"
@@ -185,14 +199,14 @@ def targets(dataset: data.Dataset, model: Model, width: int, dtype: DTypeLike) -
 
 
 def _cast_targets(x, dtype: np.dtype):
-    """Return an array in `dtype`, itself if it has that dtype already."""
+    """Return the array `x` (targets or X) in `dtype`; `x` itself if it has that dtype."""
     return x if x.dtype == dtype else x.astype(dtype)
 
 
 def _parameters(cell: Cell, held_out: float) -> dict:
-    """Return the settings that determine the data of a configuration as arguments of `_make`; also its cache key.
+    """Return the settings that determine a configuration's data, {argument of `_make`: value}; also its cache key.
 
-    `held_out` is the share of rows that a training of epochs holds out.
+    `held_out` is the share of rows for validation; None in the result if the configuration trains no epochs.
     """
     needed = ("dataset", "rows", "features", "density", "seed")
     drawn = is_synthetic(cell.dataset)
@@ -204,7 +218,10 @@ def _parameters(cell: Cell, held_out: float) -> dict:
 
 
 def _load_cached(parameters: dict) -> data.Dataset:
-    """Return the data set of these parameters, from the cache folder while its files and this code are unchanged."""
+    """Return the data set that `_make` gives for `parameters`, cached on disk while files and this code are unchanged.
+
+    Sources that are never cached (rows stored on disk) are read directly.
+    """
     origin = data.get(parameters["dataset"])
     if not origin.is_cached:
         return _make(**parameters)
@@ -224,8 +241,10 @@ def _code() -> str:
 
 
 def parameters_of_file(settings_of_cell: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments for the data source of a configuration that reads a file: those of its settings and of
-    `reading`. Raises DataError if one is given twice.
+    """Return the arguments of the data source for a configuration that reads a file.
+
+    Those of its file settings that are not None and those parsed from `reading`. Raises DataError if one is given
+    twice.
     """
     source = data.get(settings_of_cell["dataset"])
     named = {name: settings_of_cell.get(name) for name in OF_FILE if name in source.parameters}
@@ -237,8 +256,10 @@ def parameters_of_file(settings_of_cell: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _make(dataset: str, rows, features, density, seed, held_out, model, width, **of_file) -> data.Dataset:
-    """Load or draw the data for these settings, shuffled and reduced to the density; the last facts["rows_held_out"]
-    rows are for validation.
+    """Load or generate the data for these settings, shuffled and reduced to the density; None leaves a size as it is.
+
+    Rows stored on disk are not shuffled. With the share `held_out`, the last facts["rows_held_out"] rows are for
+    validation.
     """
     if is_synthetic(dataset):
         whole = _draw_data(dataset, rows, features, density, seed, models.get(model), width)
@@ -257,10 +278,10 @@ def _make(dataset: str, rows, features, density, seed, held_out, model, width, *
 
 
 def join_held_out(whole: data.Dataset, share: float, seed: int, density: float | None = None) -> data.Dataset:
-    """Return the rows that are trained on, then those held out, the last `facts["rows_held_out"]`; `split_held_out`
-    cuts them apart.
+    """Return the data set with the training rows first, then those held out, whose count is facts["rows_held_out"].
 
-    Nodes that are held out keep their edges to all others.
+    `share` (0 to 1) of the rows are held out, drawn with `seed`; `density` thins both parts separately. Edges of a
+    graph are kept among all rows. `split_held_out` is the inverse.
     """
     rows = split_rows(whole, share, seed)
     train, rest = (data.take(whole, part) for part in rows)
@@ -274,10 +295,10 @@ def join_held_out(whole: data.Dataset, share: float, seed: int, density: float |
 def _join_held_out(
     train: data.Dataset, rest: data.Dataset, graph: scipy.sparse.csr_array | None = None
 ) -> data.Dataset:
-    """Return both parts as one data set, which is what the cache keeps and classes are merged in; `split_held_out` is
-    the inverse.
+    """Return training rows and held-out rows concatenated into one data set, in this order; X becomes CSR.
 
-    `graph` has the edges among all rows, those from one part to the other, too.
+    facts["rows_held_out"] has the number of the latter. `graph` is the adjacency matrix among all rows in the new
+    order, None without one.
     """
     x = scipy.sparse.vstack([train.x, rest.x], format="csr")
     groups = None if train.groups is None else np.concatenate([train.groups, rest.groups])
@@ -295,14 +316,20 @@ def split_held_out(dataset: data.Dataset) -> tuple[data.Dataset, data.Dataset | 
 
 
 def synthetic_label_kind(model: Model, width: int | None) -> dict[str, Any]:
-    """Return the arguments "classes" and "width" with which a synthetic data set gets labels that suit the model."""
+    """Return the arguments that give a synthetic data set labels that suit the model, {"classes": ..., "width": ...}.
+
+    For regression targets "classes" is None and "width" the number of targets; else only "classes", their number.
+    """
     if model.target == "numbers":
         return {"classes": None, "width": model.outputs or width or 1}
     return {"classes": 2 if model.target == "binary" else (width or SYNTHETIC_CLASSES)}
 
 
 def _draw_data(dataset: str, rows, features, density, seed, model: Model, width: int | None) -> data.Dataset:
-    """Return a synthetic data set, with defaults for sizes that are None."""
+    """Return a synthetic data set of that name.
+
+    Sizes that are None take the module's defaults. Nothing is cached here.
+    """
     return data.load(
         dataset,
         rows=rows or SYNTHETIC_ROWS,
@@ -324,6 +351,7 @@ class DataChangedError(RuntimeError):
     """A data file whose content changed while a sweep measured it."""
 
     def __init__(self, name: str) -> None:
+        """Make the message from `name`, the file whose content changed."""
         super().__init__(
             f"{name} changed while the sweep ran. The records of its content before stay; that of the trial at work is "
             "left out."
@@ -343,13 +371,14 @@ class Contents:
     """
 
     def __init__(self, is_quick: bool = False) -> None:
+        """Start with no file read."""
         self._is_quick = is_quick
         self._seen: dict[tuple, _Seen] = {}
 
     def of(self, cell: Cell) -> str:
-        """Return the hash of the content of the files that a configuration reads.
+        """Return the hash of the content of the files that a configuration reads; each file set is read once.
 
-        "" if it reads none, or one is missing.
+        "" if it reads none, or one is missing; `NOT_READ` for large files if `is_quick` and no stored hash exists.
         """
         if is_synthetic(cell.dataset):
             return ""
@@ -359,7 +388,10 @@ class Contents:
         return self._seen[name].hash
 
     def _read(self, cell: Cell) -> _Seen:
-        """Return the states and the content hash of a configuration's files."""
+        """Return the present states (sizes and times) and the content hash of a configuration's files.
+
+        May read them.
+        """
         states = content.states_of(_files(cell))
         stored = content.stored_hash(states)
         if stored is None:
@@ -367,9 +399,9 @@ class Contents:
         return _Seen(states, stored)
 
     def require_unchanged(self, cell: Cell) -> None:
-        """Raise `DataChangedError` if the files do not hold what they held when `of` was called first.
+        """Raise DataChangedError if the files do not hold what they held when `of` was first called.
 
-        Files in the same state are not read; a file that was written again with the same content is accepted.
+        Files with unchanged size and time are not read; a file written again with the same content is accepted.
         """
         hash_before = self.of(cell)
         if is_synthetic(cell.dataset):
@@ -383,10 +415,10 @@ class Contents:
 
 
 def _name(cell: Cell) -> tuple:
-    """Return the settings that name the files of a configuration, as a tuple."""
+    """Return the tuple of settings that identify the files of a configuration; used as a dict key."""
     return cell.dataset, *(getattr(cell, name) for name in OF_FILE)
 
 
 def _files(cell: Cell) -> content.Paths:
-    """Return the files that a configuration reads."""
+    """Return the paths of the files that a configuration reads; raises DataError if a parameter is given twice."""
     return data.get(cell.dataset).files(**parameters_of_file(cell.model_dump()))

@@ -66,10 +66,10 @@ class Progress:
 
     @property
     def alive(self) -> bool:
-        """Return whether the supervisor runs, by its heartbeat and, on this machine, by its process.
+        """Whether the supervisor runs, by the age of its heartbeat and, on this machine, by its process.
 
-        A local process may be silent for any time, for example on a sleeping machine, if it wrote the heartbeat; a
-        process started later merely reuses the id.
+        A local process that started before its heartbeat counts as alive however long it is silent, as on a sleeping
+        machine; one started later merely reuses the process id.
         """
         silent = {"starting": SECONDS_START, "running": SECONDS_SILENT}.get(self.state, 0.0)
         is_recent = time.time() - self.heartbeat < silent
@@ -80,12 +80,12 @@ class Progress:
 
     @property
     def is_here(self) -> bool:
-        """Whether its process is known, and is one of this machine."""
+        """Whether the supervisor's process id is known and belongs to this machine."""
         return self.pid > 0 and self.host == platform.node()
 
     @property
     def is_timed(self) -> bool:
-        """Whether a trial is being timed or about to be: computing now would disturb it."""
+        """Whether a trial is being timed or about to be, so that computing now would disturb it."""
         is_late = self.stage in BEFORE and time.time() - self.stage_since > SECONDS_ROOM
         return self.alive and (is_late or self.stage in TIMED)
 
@@ -109,7 +109,7 @@ class Progress:
 
     @property
     def by_agent(self) -> list[str]:
-        """Lines on what agents do now, one each, and how many comparisons wait; none for a run on this machine alone.
+        """Lines "NAME: what it does", one for each agent, and one on waiting comparisons; [] on a single machine.
 
         >>> Progress("x", agents={"node1": "format=csr"}, waiting=3).by_agent
         ['node1: format=csr', '3 comparisons wait']
@@ -119,7 +119,7 @@ class Progress:
 
     @property
     def over(self) -> bool:
-        """Whether nothing more will come: it ended, or is not alive."""
+        """Whether nothing more will come: the run ended, or its supervisor is not alive."""
         return not self.alive
 
 
@@ -127,7 +127,7 @@ _FROM_JSON = pydantic.TypeAdapter(Progress)
 
 
 def parse(text: bytes) -> Progress:
-    """Read the progress from the JSON that was written; `ValueError` with what is wrong in one line."""
+    """Return the progress from the JSON bytes of a progress file; ValueError "field: what is wrong" if invalid."""
     try:
         return _FROM_JSON.validate_json(text)
     except pydantic.ValidationError as error:
@@ -137,7 +137,7 @@ def parse(text: bytes) -> Progress:
 
 
 def _start_time(pid: int) -> float | None:
-    """Return the start time of a process in seconds since the epoch; None if it has ended."""
+    """Return the start time of the process `pid` in seconds since the epoch; None if it has ended or is a zombie."""
     try:
         process = psutil.Process(pid)
         return None if process.status() == psutil.STATUS_ZOMBIE else process.create_time()

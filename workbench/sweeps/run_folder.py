@@ -4,7 +4,7 @@ What reads the state of a run alone imports neither specs nor analysis: `workben
 
 Files: `spec.json`; `plan.json` (keys of the configurations, what was dropped and why); `machine.json`; `trials.jsonl`
 (the rows, append-only); `progress.json` (replaced as a whole, at least once a second while the run lives); `log.txt`
-(what the supervisor printed); `run_identity` (what its rows name as their run); `stop_run` (present when somebody
+(what the supervisor printed); `identity` (what its rows name as their run); `stop` (present when somebody
 asked it to stop); `lock` (held by the supervisor). Of a run on several machines: `cluster` (where agents are), a
 `log-NAME.txt` each.
 """
@@ -38,8 +38,9 @@ PLAN = "plan.json"
 
 
 def read_plan(folder: Path) -> dict[str, Any] | None:
-    """Read the plan of a run: {"keys": configuration keys, "dropped": {reason: count}}; None if it is absent, or
-    damaged (with a warning).
+    """Read the plan of a run from `folder`/plan.json: {"keys": configuration keys, "dropped": {reason: count}}.
+
+    None if the file is absent, or damaged: then a warning names the file and the damage.
     """
     path = folder / PLAN
     if not path.exists():
@@ -57,7 +58,7 @@ def read_plan(folder: Path) -> dict[str, Any] | None:
 
 
 def _is_counts(counts: Any) -> bool:
-    """Return whether a value is a dict of whole numbers."""
+    """Return whether a value, read from JSON, is a dict whose values are all whole numbers."""
     return isinstance(counts, dict) and all(is_whole(count) for count in counts.values())
 
 
@@ -85,7 +86,10 @@ class NoRunError(RunError, LookupError):
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Write a file so that a reader sees the old text or the new, never a part."""
+    """Write a UTF-8 text file atomically, so that a reader sees the old text or the new, never a part.
+
+    Writes a temporary file next to `path` and renames it. Raises OSError with the name of `path`; the old file stays.
+    """
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         part.write_text(text, encoding="utf-8")
@@ -96,7 +100,10 @@ def replace_file(path: Path, text: str) -> None:
 
 
 def write_progress(folder: Path, progress: Progress) -> None:
-    """Replace the progress file, with the current time; overwrite it in place if the disk is full."""
+    """Replace the progress file of the run in `folder`, setting `progress.heartbeat` to the current time.
+
+    If that fails, for example on a full disk, an existing file is overwritten in place; without one OSError is raised.
+    """
     progress.heartbeat = time.time()
     path, text = folder / PROGRESS, json.dumps(asdict(progress))
     try:
@@ -112,17 +119,17 @@ def write_progress(folder: Path, progress: Progress) -> None:
 
 
 def system_error_text(error: OSError) -> str:
-    """Return the text of a system error with the file concerned, such as "No space left on device.
+    """Return the text of a system error with the file concerned, such as "No space left on device: trials.jsonl".
 
-    Runs/x/trials.jsonl".
+    Only str(error) if the error names no file.
     """
     return f"{error.strerror}: {error.filename}" if error.strerror and error.filename else str(error)
 
 
 def read_progress(folder: str | Path) -> Progress:
-    """Return the progress of the run in `folder`; a supervisor that died without a word shows as failed.
+    """Return the progress of the run in `folder`; a run whose supervisor died has the state "failed" and a message.
 
-    `RunError` if no run.
+    Raises NoRunError if `folder` has no progress file, naming the runs next to it, and RunError if the file is damaged.
     """
     path = Path(folder) / PROGRESS
     try:
@@ -140,7 +147,10 @@ def read_progress(folder: str | Path) -> Progress:
 
 
 def read_progress_or_failure(folder: Path) -> Progress:
-    """Return the progress of the run in `folder`; of one whose file is damaged a failed one, whose message says so."""
+    """Return the progress of the run in `folder`; if its file is damaged, one of state "failed" that says so.
+
+    Raises NoRunError if `folder` has no progress file.
+    """
     try:
         return read_progress(folder)
     except NoRunError:
@@ -150,7 +160,10 @@ def read_progress_or_failure(folder: Path) -> Progress:
 
 
 def seconds_since_start(folder: Path) -> float:
-    """Return seconds since `start_run` was called, if no supervisor has written its progress yet; else 0."""
+    """Return seconds since `start_run` was called, if no supervisor has written its progress yet; else 0.0.
+
+    0.0 also if the progress file of `folder` is absent or damaged.
+    """
     try:
         begun = parse((folder / PROGRESS).read_bytes())
     except (OSError, ValueError):
@@ -159,7 +172,10 @@ def seconds_since_start(folder: Path) -> float:
 
 
 def _last_line(log: Path) -> str:
-    """Return the end of the log for the inside of a sentence, or "" if it is empty."""
+    """Return ", and its log ends with '...'", quoting the last line of the file `log`.
+
+    "" if it is empty or unreadable.
+    """
     try:
         lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     except OSError:
@@ -168,7 +184,10 @@ def _last_line(log: Path) -> str:
 
 
 def run_identity(folder: Path) -> str:
-    """Return the identity by which records name their run, created on first use: folder and time."""
+    """Return the text by which records name their run, "FOLDER 2024-05-01T12:00:00+0000".
+
+    The file `identity` in `folder` keeps it; it is written on the first call.
+    """
     path = folder / IDENTITY
     if not path.exists():
         replace_file(path, f"{folder.name} {time.strftime('%Y-%m-%dT%H:%M:%S%z')}")
@@ -176,7 +195,7 @@ def run_identity(folder: Path) -> str:
 
 
 def read_spec(folder: str | Path) -> "Spec":
-    """Return the spec that the run in `folder` was started with (`RunError` if there is none)."""
+    """Return the spec that the run in `folder` was started with; RunError if it is absent, damaged or invalid."""
     from workbench.sweeps.spec import SpecError, validate_spec
 
     path = Path(folder) / SPEC
@@ -187,13 +206,20 @@ def read_spec(folder: str | Path) -> "Spec":
 
 
 def read_agents_option(folder: str | Path) -> str:
-    """Return the WHERE that the run in `folder` was started with; "" if only this machine measures."""
+    """Return the text WHERE, such as "ssh:node1,node2", with which the run in `folder` was started.
+
+    "" if it was started to measure on this machine alone.
+    """
     path = Path(folder) / CLUSTER
     return path.read_text(encoding="utf-8").strip() if path.exists() else ""
 
 
 def read_current_records(folder: str | Path) -> list[dict]:
-    """Return the records of a run folder that match its present spec and code; empty before the first trial ended."""
+    """Return the records of a run folder that match its present spec and code; empty before the first trial ended.
+
+    In the order stored. Of a trial that was measured again only the newest record counts. All records if there is no
+    plan.
+    """
     if not (Path(folder) / store.FILE).exists():
         return []
     stored, plan = store.read(folder), read_plan(Path(folder))
@@ -210,20 +236,23 @@ def read_current_records(folder: str | Path) -> list[dict]:
 
 
 def read_dropped_counts(folder: str | Path) -> dict[str, int]:
-    """Return the number of combinations that the run in `folder` left out, by reason; none before it was planned."""
+    """Return {reason: number of combinations of settings left out} of a run; empty before it was planned."""
     plan = read_plan(Path(folder))
     return plan["dropped"] if plan is not None else {}
 
 
 def list_runs(root: str | Path = ROOT) -> list[Path]:
-    """Return the run folders directly below `root`, most recently updated first."""
+    """Return the run folders directly below `root` (those with a progress file), most recently updated first."""
     files = sorted(Path(root).glob(f"*/{PROGRESS}"), key=lambda path: path.stat().st_mtime, reverse=True)
     return [path.parent for path in files]
 
 
 @contextlib.contextmanager
 def lock_run_folder(folder: Path, seconds_wait: float = 0.0) -> Iterator[None]:
-    """Hold the lock of a run folder within the context; raises RunError if another supervisor holds it."""
+    """Hold the lock of a run folder within the context; RunError if another process holds it.
+
+    Waits up to `seconds_wait` seconds for it. Creates the file `lock`, which stays.
+    """
     with open(folder / "lock", "w", encoding="utf-8") as file:
         end = time.monotonic() + seconds_wait
         while not _take_lock(file):
@@ -234,12 +263,12 @@ def lock_run_folder(folder: Path, seconds_wait: float = 0.0) -> Iterator[None]:
 
 
 def _in_use_message(folder: Path) -> RunError:
-    """Return the error for a run folder that another sweep uses."""
+    """Return (not raise) the RunError that says that another sweep uses the run folder, and how to stop it."""
     return RunError(f"{folder} is in use by another sweep; wait for it, or stop it first: workbench stop {folder}")
 
 
 def _take_lock(file: TextIO) -> bool:
-    """Lock a file exclusively; return False if another process holds the lock."""
+    """Lock an open file exclusively without waiting; return False if another process holds the lock."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -250,8 +279,9 @@ def _take_lock(file: TextIO) -> bool:
 def start_run(spec: "Spec", folder: str | Path | None = None, cluster: str | None = None) -> Path:
     """Start the sweep in a separate process that outlives this one; return its run folder immediately.
 
-    `folder` defaults to runs/NAME and is created; `cluster` is the address of a cluster. Raises NoRunError if the
-    folder is a file or in use.
+    `folder` defaults to runs/NAME and is created; `cluster` is a text such as "slurm:4" that says where agents run,
+    None for this machine. Removes a stop request and replaces spec and progress. Raises NoRunError if the folder is a
+    file, RunError if it is in use, SpecError without an allocation for `cluster`, OSError if no process can be started.
     """
     from workbench.measure import loads
     from workbench.sweeps.agent_commands import require_allocation
@@ -295,10 +325,10 @@ _waiting: list[subprocess.Popen] = []
 
 @contextlib.contextmanager
 def supervisor_in_waiting() -> Iterator[None]:
-    """Have a supervisor load its libraries while a run is prepared inside; the first `start_run` there takes it.
+    """Start a supervisor process that loads its libraries while the block runs; the first `start_run` in it uses it.
 
-    While other programs run that saves seconds: what two processes load at once one would load later. A process that no
-    run took is ended.
+    Saves seconds when several programs run. A process that no run took is killed on exit; errors in starting it are
+    ignored.
     """
     from workbench.measure import loads
 
@@ -327,8 +357,10 @@ def supervisor_in_waiting() -> Iterator[None]:
 
 
 def _supervisor(folder: Path, module: str, environment: dict[str, str]) -> subprocess.Popen:
-    """Start a supervisor process for the run folder in a new session, its output appended to the run's log; uses a
-    preloaded process if one waits.
+    """Start a supervisor process (`python -m module`) for the run folder in a new session; return it.
+
+    Its output is appended to the run's log. A process of `supervisor_in_waiting` is used if one waits and `module`
+    measures on this machine alone. Raises OSError if the process cannot be started.
     """
     while _waiting and module == SUPERVISORS[0]:
         waiting = _waiting.pop()
@@ -348,7 +380,7 @@ def _supervisor(folder: Path, module: str, environment: dict[str, str]) -> subpr
 
 
 def _write_supervisor_process(folder: Path, pid: int) -> None:
-    """Write the process of the supervisor into the progress, unless the supervisor has written its own."""
+    """Write the process id `pid` into the progress file, unless the supervisor has written its own progress already."""
     with (
         contextlib.suppress(RunError),
         lock_run_folder(folder, SECONDS_HAND_OVER),
@@ -360,7 +392,7 @@ def _write_supervisor_process(folder: Path, pid: int) -> None:
 
 
 def _is_starting(folder: Path) -> bool:
-    """Return whether a supervisor was started and has not taken the lock yet; a dead one is not starting."""
+    """Return whether the folder's supervisor was started, is alive and has not reported yet; False if there is none."""
     try:
         begun = read_progress(folder)
     except RunError:
@@ -369,7 +401,7 @@ def _is_starting(folder: Path) -> bool:
 
 
 def _is_over(folder: Path) -> bool:
-    """Return whether the run in a folder has ended; False if there is none."""
+    """Return whether the run in a folder has ended or died; False if there is none or its file is damaged."""
     try:
         return read_progress(folder).over
     except RunError:  # a damaged file says nothing of whoever holds the lock
@@ -377,13 +409,17 @@ def _is_over(folder: Path) -> bool:
 
 
 def stop_run(folder: str | Path) -> None:
-    """Ask the run to stop: the trial at work ends within a second, its row says stopped, finished rows stay."""
+    """Ask the run in `folder` to stop, by creating its stop file; returns at once.
+
+    The trial at work ends within a second with status "stopped"; finished records stay.
+    """
     (Path(folder) / STOP).touch()
 
 
 def watch_progress(folder: str | Path, seconds_between: float = 0.2) -> Iterator[Progress]:
-    """Yield the progress of a run every `seconds_between` seconds until the run is over; the last item is the final
-    state.
+    """Yield the progress of a run every `seconds_between` seconds until the run is over.
+
+    The last item is the final one. Blocks between items. Raises NoRunError or RunError as `read_progress` does.
     """
     while True:
         progress = read_progress(folder)
@@ -397,14 +433,17 @@ def watch_progress(folder: str | Path, seconds_between: float = 0.2) -> Iterator
 
 
 def result_identity(spec: "Spec") -> dict[str, Any]:
-    """Return the parts of a spec that determine its results: all but name, description and order of measuring."""
+    """Return the parts of a spec that determine its results, as a dict to compare by ==.
+
+    All but name and description; axes and candidates are sets, since the order of measuring does not matter.
+    """
     axes = {axis: frozenset(values) for axis, values in spec.axes.items()}
     candidates = frozenset(frozenset(candidate.items()) for candidate in spec.candidates)
     return spec.model_dump(exclude={"name", "description"}) | {"axes": axes, "candidates": candidates}
 
 
 def matches_spec(folder: Path, spec: "Spec") -> bool:
-    """Return whether the run in `folder` belongs to this sweep; False if its spec cannot be read."""
+    """Return whether the run in `folder` measures the same as `spec`; False if its spec cannot be read."""
     try:
         return result_identity(read_spec(folder)) == result_identity(spec)
     except RunError:
@@ -412,17 +451,20 @@ def matches_spec(folder: Path, spec: "Spec") -> bool:
 
 
 def read_all_records(folder: Path) -> list[dict[str, Any]]:
-    """Return all records in a run folder, including records of earlier specs; empty if there is no file."""
+    """Return all records in a run folder in the order stored, those of earlier specs too; empty if there is no file."""
     return store.read(folder) if (folder / store.FILE).exists() else []
 
 
 def find_runs(name: str, root: Path = ROOT) -> list[Path]:
-    """Return the runs with this name under `root`, newest first; unreadable ones are left out."""
+    """Return the run folders under `root` whose spec has this name, most recently updated first.
+
+    Folders without a readable progress file are left out.
+    """
     return [folder for folder in list_runs(root) if _name_of(folder) == name]
 
 
 def _name_of(folder: Path) -> str:
-    """Return the name of the run in a folder; "" if there is none."""
+    """Return the spec's name of the run in a folder; "" if there is no readable run."""
     try:
         return read_progress(folder).name
     except RunError:
@@ -430,7 +472,10 @@ def _name_of(folder: Path) -> str:
 
 
 def replaced_records_warning(folder: Path, spec: "Spec") -> str:
-    """Return a warning if `folder` has records of another sweep that will no longer be shown; "" if not."""
+    """Return a sentence if `folder` has records of another sweep than `spec`, which will not be shown; "" if not.
+
+    Of the same sweep it is about records whose files' content is unknown, which are measured again.
+    """
     from workbench.analysis import formatting
     from workbench.sweeps.schedule import Schedule
 
@@ -449,7 +494,10 @@ def replaced_records_warning(folder: Path, spec: "Spec") -> str:
 
 
 def _without_content(folder: Path, rows: list[dict[str, Any]]) -> str:
-    """Return the note on records that do not state the content of their files, or ""."""
+    """Return a sentence on records of data files without the column `content`; "" if there are none.
+
+    Such records cannot be matched to the present files, so they are measured again.
+    """
     from workbench.analysis import formatting
 
     count = sum(row["path"] is not None and row["content"] is None for row in rows)
@@ -464,13 +512,13 @@ def _without_content(folder: Path, rows: list[dict[str, Any]]) -> str:
 
 
 def _has_rows(folder: Path) -> bool:
-    """Return whether a run folder has records."""
+    """Return whether a run folder has a record file that is not empty."""
     path = folder / store.FILE
     return path.exists() and path.stat().st_size > 0
 
 
 def require_no_active_sweep(folder: Path) -> None:
-    """Raise RunError if another run than `folder` is active, since the trials of two sweeps disturb each other."""
+    """Raise RunError if another run next to `folder` is alive, since the trials of two sweeps disturb each other."""
     folder = folder.resolve()
     for other in list_runs(folder.parent):
         if other.resolve() != folder and _is_alive(other):
@@ -481,7 +529,7 @@ def require_no_active_sweep(folder: Path) -> None:
 
 
 def _is_alive(folder: Path) -> bool:
-    """Return whether the run in a folder is going on."""
+    """Return whether the supervisor of the run in a folder is alive; False if there is no readable run."""
     try:
         return read_progress(folder).alive
     except RunError:
@@ -489,7 +537,11 @@ def _is_alive(folder: Path) -> bool:
 
 
 def resolve_run_folder(spec: "Spec", folder: Path, reused: int) -> Path:
-    """Return the folder to start a sweep in: `folder`, or another one if it holds records of another sweep."""
+    """Return the folder to start a sweep in: `folder`, or another one if it holds records of another sweep.
+
+    `reused` is how many of its trials the folder's records answer; with any, `folder` is kept. The other one is a run
+    of the same spec under any number, or the first free "NAME-2", "NAME-3", ... Creates nothing.
+    """
     if reused or not _has_rows(folder) or matches_spec(folder, spec):
         return folder
     root, number = folder.parent, 2
@@ -500,5 +552,5 @@ def resolve_run_folder(spec: "Spec", folder: Path, reused: int) -> Path:
 
 
 def __getattr__(name: str) -> Any:
-    """Return what a former name stands for, with a FutureWarning."""
+    """Return the object that a former name of this module stands for, with a FutureWarning; else AttributeError."""
     return aliases.find(__name__, name)

@@ -215,7 +215,7 @@ class Supervisor:
         """Prepare the run of `spec` in `folder`: progress, budget, memory limit and waiting time; starts no process.
 
         Without `spec.limits.bytes_cell` the limit of a trial is 80 % of the memory available now. `is_asked_to_stop` is
-        set from outside (signal handler) to stop the run. May create the file `run_identity` in the folder.
+        set from outside (signal handler) to stop the run. May create the file `identity` in the folder.
         """
         self.spec, self.folder, self.work = spec, folder, work
         self.is_asked_to_stop = is_asked_to_stop or threading.Event()

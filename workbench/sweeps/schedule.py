@@ -35,7 +35,12 @@ MOST_ADDED = 12
 
 
 def refinement_configurations(cells: Mapping[str, Cell], rows: Iterable[Mapping[str, Any]], until: float) -> list[Cell]:
-    """Return configurations that would narrow the break-evens which the records leave wider than requested."""
+    """Return new configurations, at further densities, that would narrow break-evens known too roughly.
+
+    `cells` are those of the sweep by key, `rows` its records, `until` the relative width to reach, such as 0.1.
+    Densities that earlier runs added (records whose key is not in `cells`) are included; configurations in `cells` are
+    not.
+    """
     rows = list(rows)
     frame = store.frame(row for row in rows if row["key"] in cells)
     asked = [(cells[key], opening.density) for opening in densities_to_add(frame, until) for key in opening.keys]
@@ -51,16 +56,13 @@ def refinement_configurations(cells: Mapping[str, Cell], rows: Iterable[Mapping[
 
 
 def _matching_configuration(row: Mapping[str, Any], cells: Mapping[str, Cell]) -> Iterator[Cell]:
-    """Yield the first configuration that differs from a row in nothing but the density, if there is one."""
+    """Yield the first configuration of `cells` that differs from the record in nothing but the density; at most one."""
     names = [name for name in Cell.model_fields if name in row and name != "density"]
     yield from islice((cell for cell in cells.values() if all(_setting_matches(cell, row, name) for name in names)), 1)
 
 
 def _setting_matches(cell: Cell, row: Mapping[str, Any], name: str) -> bool:
-    """Return whether a setting of a configuration is that of a row.
-
-    A row has the values of settings that the configuration leaves open.
-    """
+    """Return whether the setting `name` of the configuration is None or equal to that of the record."""
     value = getattr(cell, name)
     return value is None or value == row[name]
 
@@ -105,12 +107,15 @@ class Comparison:
 
 
 def place_of(cell: Cell) -> tuple:
-    """Return the settings that all configurations of a comparison share."""
+    """Return the tuple of settings that all configurations of a comparison share; equal tuples, same comparison."""
     return tuple(getattr(cell, name) for name in ALIKE)
 
 
 def comparisons(cells: Iterable[Cell], contents: Contents | None = None) -> list[Comparison]:
-    """Group configurations into comparisons, in the order met; dense candidates are the baselines."""
+    """Group configurations into comparisons, in the order met; dense candidates are the baselines.
+
+    `contents` reads the data files for the keys, by default anew.
+    """
     contents = contents or Contents()
     alike: dict[tuple, dict[str, Cell]] = {}
     for cell in cells:
@@ -124,7 +129,7 @@ def comparisons(cells: Iterable[Cell], contents: Contents | None = None) -> list
 
 
 def _inexact_lazy_keys(cells: Mapping[str, Cell]) -> frozenset[str]:
-    """Return the keys of lazy configurations that have an otherwise equal exact one in `cells` (by key)."""
+    """Return the keys of lazy configurations for which `cells` (by key) has the same one with an exact update."""
     rest = {key: cell.model_dump_json(exclude={"update"}) for key, cell in cells.items()}
     exact = {rest[key] for key, cell in cells.items() if cell.update == "exact"}
     return frozenset(key for key, cell in cells.items() if cell.update == "lazy" and rest[key] in exact)
@@ -135,6 +140,10 @@ class ComparisonState:
     due."""
 
     def __init__(self, comparison: Comparison, most: int = MOST, is_race: bool = False) -> None:
+        """Begin a comparison of at most `most` rounds in which nothing is measured.
+
+        `is_race` eliminates slow candidates.
+        """
         self.comparison, self.most, self.is_race = comparison, most, is_race
         self.trials: list[Trial] = []
         self.out: set[str] = set()
@@ -146,7 +155,11 @@ class ComparisonState:
         self._decision: Decision | None = None
 
     def resume(self, rows: Iterable[Record]) -> int:
-        """Load stored records, in the order written; return how many belong to this comparison."""
+        """Load stored records, in the order written; return how many of them need no new trial.
+
+        Records of other configurations are ignored. Only rounds that have all candidates still in count; candidates
+        whose newest status is hopeless are out, and those failed or timed out are tried again.
+        """
         rows = [row for row in rows if row["key"] in self.comparison.cells]
         newest = {row["key"]: row["status"] for row in rows if row["status"] != "stopped"}
         self.out = {key for key, status in newest.items() if status in HOPELESS}
@@ -165,17 +178,23 @@ class ComparisonState:
         return answered if self.measured else len(self.out)
 
     def _is_whole(self, keys: set[str]) -> bool:
-        """Return whether a round has all that are still in."""
+        """Return whether `keys`, those with a record in a round, include all candidates still running.
+
+        False if none is.
+        """
         needed = set(self.running()) - self.again
         return bool(needed) and needed <= keys
 
     def take_usual(self, usual: Scatter) -> None:
-        """Take how much the rounds of the sweep scatter."""
+        """Set the scatter of round ratios that is usual in the sweep; discards cached results."""
         self.usual = usual
         self._posterior = self._decision = None
 
     def add(self, row: Record) -> None:
-        """Add a finished trial of the round. A hopeless or lost candidate drops out; a stopped round is repeated."""
+        """Add the record of a finished trial of the round at work.
+
+        A candidate with a hopeless, failed or timed-out status drops out; a stopped round is counted as not measured.
+        """
         self.again.discard(row["key"])
         if row["status"] in (*HOPELESS, *LOST):
             self.out.add(row["key"])
@@ -185,7 +204,7 @@ class ComparisonState:
         self._take(row)
 
     def _take(self, row: Record) -> None:
-        """Add the trial of a timed record; earlier decisions become invalid."""
+        """Keep the time of a record with status ok or disturbed; discards the cached posterior and decision."""
         if row["status"] in TIMED and row["seconds_step"]:
             is_disturbed = row["status"] == "disturbed"
             place = row["run"], row["round"], is_disturbed, row.get("process"), severity_of(row.get("busy_others"))
@@ -193,7 +212,10 @@ class ComparisonState:
             self._posterior = self._decision = None
 
     def round(self) -> list[Task]:
-        """Return the trials of the next round, in its order; the round counts as measured from now on."""
+        """Return the trials of the next round in their order, and count the round as measured.
+
+        Orders alternate so that no candidate is always first; in a race the two fastest come first.
+        """
         self.disturbed, self.is_disturbed = self.disturbed + 1 if self.is_disturbed else 0, False
         number, keys = self.next_round, self.running()
         self.next_round, self.measured = number + 1, self.measured + 1
@@ -201,25 +223,31 @@ class ComparisonState:
         return [Task(self.comparison.cells[key], key, number) for key in keys]
 
     def _by_pace(self, keys: Sequence[str], number: int) -> list[str]:
-        """Return the two in front in turns, then those never timed, then the rest: what time cuts off decides least."""
+        """Return `keys` with the two fastest first (alternating by round), then those never timed, then the others.
+
+        If time runs out, the trials that are cut off are those that decide least.
+        """
         losses = self.posterior.losses(keys)
         timed = sorted(losses, key=lambda key: losses[key])
         return [*counterbalanced_order(timed[:2], number), *(key for key in keys if key not in losses), *timed[2:]]
 
     @property
     def posterior(self) -> Posterior:
-        """Return the posterior of the candidates' log times from the trials added so far."""
+        """Posterior of the candidates' log times from the trials added so far; cached until the next trial."""
         if self._posterior is None:
             self._posterior = posterior(self.trials, scatter=self.scatter)
         return self._posterior
 
     @property
     def scatter(self) -> Scatter:
-        """Scatter of a round's log ratio: what is usual in the sweep, and what the rounds so far show."""
+        """Scatter of a round's log ratio: the sweep's usual one, combined with the residuals of these rounds."""
         return self.usual.shrunk(*residuals(self.trials))
 
     def running(self) -> list[str]:
-        """Return the keys of the configurations that take part in the next round."""
+        """Return the keys of the configurations that take part in the next round, in their fixed order.
+
+        All that have not dropped out; in a race only those not significantly slower, and the best of each side.
+        """
         able = [key for key in self.comparison.cells if key not in self.out]
         if not self.is_race or not self.measured:
             return able
@@ -229,7 +257,10 @@ class ComparisonState:
         return [key for key in able if key in kept]
 
     def _ahead(self) -> set[str]:
-        """Return the keys of candidates that may be chosen and are not significantly slower than another one."""
+        """Return the keys of candidates that may be chosen and are not significantly slower than the fastest.
+
+        Unfaithful lazy updates are never among them; all others if nothing was timed yet.
+        """
         out = self.out | self.comparison.unfaithful
         pacing = [key for key in self.comparison.cells if key not in out]
         best = self.posterior.best(pacing)
@@ -239,21 +270,27 @@ class ComparisonState:
         return set(pacing) - {key for key in timed if self.posterior.ratio(key, best).low > 1}
 
     def decision(self) -> Decision:
-        """Return the best sparse candidate against the best baseline, as far as it is known."""
+        """Return the comparison of the best sparse candidate with the best baseline so far.
+
+        Cached until the next trial.
+        """
         if self._decision is None:
             able = [trial for trial in self.trials if trial.candidate not in self.comparison.unfaithful]
             self._decision = decide_comparison(able, self.comparison.baselines, scatter=self.scatter)
         return self._decision
 
     def due(self) -> int:
-        """Return the rounds to add, at least; 0 if the comparison is over, or the last rounds were all disturbed."""
+        """Return how many rounds are due at least; 0 if the comparison is over.
+
+        Over means decided, at its last round, without candidates, or disturbed `PATIENCE` times in a row.
+        """
         if len(self.out) == len(self.comparison.cells) or self.disturbed + self.is_disturbed >= PATIENCE:
             return 0
         due = rounds_due(self.decision(), self.measured, self.most, self.is_race)
         return max(due, bool(self.again))
 
     def trials_of(self, rounds: int) -> int:
-        """Return the number of trials of so many rounds."""
+        """Return the number of trials in `rounds` rounds of the present candidates."""
         return rounds * len(self.running())
 
 
@@ -270,9 +307,9 @@ class Schedule:
 
     @classmethod
     def of(cls, spec: Spec, stored: Iterable[Record], contents: Contents | None = None) -> "Schedule":
-        """Return the schedule of a spec where these rows are stored.
+        """Return the schedule of a spec's configurations, in which matching records of `stored` count as done.
 
-        `contents` of its files, by default looked at now.
+        `contents` reads the data files for the keys, by default anew.
         """
         cells = grid.expand_grid(spec)
         schedule = cls(seed=spec.seed, dropped=cells.dropped, contents=contents or Contents())
@@ -280,7 +317,7 @@ class Schedule:
         return schedule
 
     def extend(self, cells: Iterable[Cell], spec: Spec, stored: Iterable[Record]) -> None:
-        """Add the comparisons of configurations, as far as they are not in these rows."""
+        """Add the comparisons of `cells`, resumed from those of the records `stored` that match; updates `reused`."""
         courses = [
             ComparisonState(comparison, spec.measure.rounds, spec.measure.race)
             for comparison in comparisons(cells, self.contents)
@@ -296,18 +333,19 @@ class Schedule:
 
     @property
     def cells(self) -> dict[str, Cell]:
-        """All configurations of the sweep by key."""
+        """All configurations of the sweep by key, a new dict."""
         return {key: cell for course in self.courses for key, cell in course.comparison.cells.items()}
 
     @property
     def keys(self) -> list[str]:
-        """Keys of all configurations."""
+        """Keys of all configurations, in the order of their comparisons."""
         return list(self.cells)
 
     def rounds(self, stays: Callable[[], bool] = lambda: False) -> Iterator[list[Task]]:
-        """Round after round of the comparisons that are not over; `add` each row before the next is asked for.
+        """Yield the trials of one round after another, until no comparison is due.
 
-        While `stays` says so, the next round is of the comparison at work.
+        Pass each record to `add` before the next item. Comparisons take turns in random order (by `seed`); while
+        `stays()` is true, the next round is of the same comparison.
         """
         turn = 0
         while due := [course for course in self.courses if course.due()]:
@@ -321,25 +359,28 @@ class Schedule:
             self._share_noise()
 
     def _share_noise(self) -> None:
-        """Tell each comparison how much the rounds of all of them scatter."""
+        """Set the usual scatter of every comparison to that of all comparisons together."""
         usual = usual_scatter(residuals(course.trials) for course in self.courses)
         for course in self.courses:
             course.take_usual(usual)
 
     def add(self, row: Record) -> None:
-        """Take the row of a task of the round at work."""
+        """Add the record of a task of the round yielded last; AssertionError before the first round."""
         assert self.working is not None, "rows belong to a round"
         self.working.add(row)
 
     @property
     def round_at_work(self) -> tuple[int, int]:
-        """Number, from 1, of the round of its comparison at work, and the most there are; zeros before the first."""
+        """(number of the round of the comparison at work, counted from 1, its largest number).
+
+        (0, 0) before the first.
+        """
         return (self.working.measured, self.working.most) if self.working is not None else (0, 0)
 
     def trials_due(self) -> int:
-        """Return the trials of the next rounds of every comparison; more if they do not settle it."""
+        """Return the number of trials in the next due rounds of all comparisons, a lower bound of those left."""
         return sum(course.trials_of(course.due()) for course in self.courses)
 
     def trials_most(self) -> int:
-        """Return the trials that are due if nothing is settled before the last round."""
+        """Return the number of trials left if no comparison is decided before its last round, an upper bound."""
         return sum(course.trials_of(course.most - course.measured) for course in self.courses if course.due())

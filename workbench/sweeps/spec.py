@@ -56,12 +56,13 @@ FILES = tuple(setting.name for setting in settings.SETTINGS if setting.is_file)
 
 
 def _one_of(known) -> Any:
-    """Return the pydantic type of a string that must be in `known()`; `known` is called at validation, since entries
-    may be added later.
+    """Return the pydantic type of a string that must be in `known()`.
+
+    `known` is a callable that gives names; it is called at each validation, since entries may be registered later.
     """
 
     def check(value: str) -> str:
-        """Return the value; ValueError that lists the known ones if it is not in `known()`."""
+        """Return `value` unchanged if it is in `known()`; ValueError with the nearest known name otherwise."""
         if value not in known():
             raise ValueError(unknown_name("value", value, known()))
         return value
@@ -85,13 +86,18 @@ MEANINGS: dict[str, Callable[[], dict[str, str]]] = {
 
 
 def allowed_values(setting: Setting) -> tuple[str, ...]:
-    """Return the values that a setting may have; empty if any value of its type is allowed."""
+    """Return the values that a setting may have, as strings; empty if any value of its type is allowed.
+
+    Names of a registry, such as "models", are looked up now.
+    """
     return tuple(REGISTRIES[setting.allowed]()) if isinstance(setting.allowed, str) else setting.allowed
 
 
 def _typed(type_of_value: type, value: Any) -> Any:
-    """Return the value, NumPy scalars as Python ones; ValueError unless it is None or a finite instance of
-    `type_of_value` (bool, int, float). Nothing is converted, except that an int is a float.
+    """Return a value whose type fits the setting's `type_of_value` (bool, int or float); ValueError otherwise.
+
+    None passes, NumPy scalars become Python ones; nothing else is converted: an int stays an int for a float setting, a
+    bool is no int, and NaN and infinities are errors.
     """
     value = value.item() if isinstance(value, np.generic) else value
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -104,7 +110,10 @@ def _typed(type_of_value: type, value: Any) -> Any:
 
 
 def _field(setting: Setting) -> tuple[Any, Any]:
-    """Return the type (with bounds and allowed values) and the default of the pydantic field of a setting."""
+    """Return (type, default) of a setting's pydantic field.
+
+    The type has its bounds, allowed values and None if default.
+    """
     kind: Any = setting.type
     if setting.allowed:
         kind = _one_of(functools.partial(allowed_values, setting))
@@ -157,7 +166,7 @@ class Measure(pydantic.BaseModel):
     roofs: bool = True
 
     def policy(self) -> Policy:
-        """Return the policy that the clock takes."""
+        """Return the `Policy` of these settings for the sampling clock: warm-up, sample length and sample counts."""
         return Policy(**self.model_dump(exclude={"rounds", "seconds_quiet", "busy_most", "race", "until", "roofs"}))
 
 
@@ -179,8 +188,9 @@ class Limits(pydantic.BaseModel):
     @pydantic.model_validator(mode="before")
     @classmethod
     def _named(cls, given: Any) -> Any:
-        """Return the limits with the key `budget` renamed to `seconds_sweep`; ValueError if both are given. Not a dict:
-        unchanged.
+        """Return the settings with the key `budget` renamed to `seconds_sweep`; ValueError if both are given.
+
+        Called by pydantic before validation; a value that is not a dict is returned unchanged.
         """
         if not isinstance(given, dict) or "budget" not in given:
             return given
@@ -190,7 +200,7 @@ class Limits(pydantic.BaseModel):
 
 
 def _name_of_folder(name: str) -> str:
-    """Return a name that can be a folder's; ValueError otherwise."""
+    """Return `name` if it can name a folder (letters, digits, "_.-", no leading sign); ValueError otherwise."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name):
         allowed = "letters, digits, dots, hyphens and underscores, a letter or digit first"
         raise ValueError(f"{name!r} cannot name a run folder; take {allowed}")
@@ -217,7 +227,10 @@ class Spec(pydantic.BaseModel):
     @pydantic.field_validator("axes", mode="before")
     @classmethod
     def _values(cls, axes: Any) -> Any:
-        """Return axes with each value as a list; ValueError for unknown axes or invalid values."""
+        """Return axes as {axis: tuple of validated values}; a single value is a tuple of one.
+
+        Called by pydantic before validation. ValueError for unknown axes, no values, invalid or repeated values.
+        """
         if not isinstance(axes, dict):
             raise ValueError("axes must be a table of axis = value or axis = [values]")
         _require_known(axes)
@@ -226,8 +239,9 @@ class Spec(pydantic.BaseModel):
     @pydantic.field_validator("candidates", mode="before")
     @classmethod
     def _together(cls, contenders: Any) -> Any:
-        """Return the candidates as a tuple of dicts of validated settings; ValueError for unknown settings or invalid
-        values.
+        """Return the candidates as a tuple of dicts {setting: validated value}.
+
+        Called by pydantic before validation. ValueError if they are no list of dicts, or a setting or value is invalid.
         """
         if not isinstance(contenders, list | tuple) or not all(isinstance(entry, dict) for entry in contenders):
             raise ValueError("candidates must be tables of setting = value: write [[candidates]]")
@@ -237,7 +251,7 @@ class Spec(pydantic.BaseModel):
 
     @pydantic.model_validator(mode="after")
     def _apart(self) -> "Spec":
-        """Return the specification; ValueError if an axis is also a setting of a candidate."""
+        """Return the spec itself; ValueError if a setting is both an axis and part of a candidate."""
         for candidate in self.candidates:
             if both := sorted(set(candidate) & set(self.axes)):
                 raise ValueError(f"{both} is an axis and a setting of a candidate; keep one of the two")
@@ -245,15 +259,16 @@ class Spec(pydantic.BaseModel):
 
 
 def _require_known(axes: dict) -> None:
-    """Raise ValueError, with the nearest known name, for an unknown axis."""
+    """Raise ValueError, with the nearest known name, if a key of `axes` is not a setting."""
     for name in axes:
         if name not in settings.BY_NAME:
             raise ValueError(unknown_name("axis", name, list(settings.BY_NAME)))
 
 
 def _check_values(axis: str, values: Any) -> tuple:
-    """Return the validated values of an axis as a tuple; ValueError for no, invalid or repeated values. A single value
-    may stand alone.
+    """Return the validated values of an axis as a tuple; a single value may be given without a list.
+
+    ValueError if there are none, one is invalid, or one occurs twice.
     """
     values = tuple(values) if isinstance(values, list | tuple) else (values,)
     if not values:
@@ -265,8 +280,9 @@ def _check_values(axis: str, values: Any) -> tuple:
 
 
 def _check_value(axis: str, value: Any) -> Any:
-    """Return one value of an axis as the configuration's field of that name validates it; "natural" becomes None.
-    ValueError if it is invalid.
+    """Return `value` as the configuration's field `axis` validates it; "natural" becomes None.
+
+    ValueError with axis, value and reason if it is invalid.
     """
     try:
         return getattr(Cell(**{axis: None if value == "natural" else value}), axis)
@@ -276,7 +292,7 @@ def _check_value(axis: str, value: Any) -> Any:
 
 
 def _message(error: pydantic.ValidationError) -> str:
-    """Return pydantic's errors as lines in this project's words."""
+    """Return pydantic's errors as text: a line "where: what is wrong" for each, with the nearest known key."""
     lines = []
     for entry in error.errors():
         place = ".".join(str(part) for part in entry["loc"] if part != "axes")  # the text names the axis
@@ -290,8 +306,9 @@ def _message(error: pydantic.ValidationError) -> str:
 
 
 def validate_spec(given: dict, is_stored: bool = False) -> Spec:
-    """Return the validated spec of a dict of settings; former keys give a FutureWarning unless `is_stored`. Raises
-    SpecError.
+    """Return the validated spec of a dict of settings; raises SpecError with one line for each error.
+
+    Former keys are renamed, with a FutureWarning unless `is_stored` says that the dict comes from a run folder.
     """
     if not isinstance(given, dict):
         raise SpecError(f"A spec is a table of names and values; a {type(given).__name__} came.")
@@ -302,7 +319,7 @@ def validate_spec(given: dict, is_stored: bool = False) -> Spec:
 
 
 def parse_spec(text: str) -> Spec:
-    """Return the spec of a TOML text; raises SpecError."""
+    """Return the spec of a TOML text; raises SpecError if it is no TOML or no valid spec."""
     try:
         table = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
@@ -311,7 +328,10 @@ def parse_spec(text: str) -> Spec:
 
 
 def validate_typed(given: dict) -> Spec:
-    """Return the spec that a person wrote; former names of limits give a FutureWarning (`SpecError`)."""
+    """Return the spec of a dict that a user wrote.
+
+    Former keys, of limits too, give a FutureWarning. Raises SpecError.
+    """
     limits = given.get("limits")
     if isinstance(limits, dict):
         given = {**given, "limits": aliases.with_new_keys(limits, aliases.LIMIT_KEYS)}
@@ -319,7 +339,7 @@ def validate_typed(given: dict) -> Spec:
 
 
 def parse_spec_json(text: str) -> Spec:
-    """Return the spec of what `dump_spec` gave (`SpecError`)."""
+    """Return the spec of a JSON text as `dump_spec` writes it; raises SpecError if it is no JSON or invalid."""
     try:
         table = parsed(text)
     except ValueError as error:
@@ -328,7 +348,11 @@ def parse_spec_json(text: str) -> Spec:
 
 
 def load_spec(path: str | Path) -> Spec:
-    """Return the spec in a TOML file or in a run's `spec.json`; relative paths of data files start at its folder."""
+    """Return the spec in a TOML file, or in a run's `spec.json` by its suffix.
+
+    Relative paths of data files are resolved against the folder of `path`. Raises SpecError, with the path, if the file
+    is missing, unreadable, not UTF-8 or invalid.
+    """
     path = Path(path)
     read = parse_spec_json if path.suffix == ".json" else parse_spec
     try:
@@ -349,12 +373,12 @@ def load_spec(path: str | Path) -> Spec:
 
 
 def _resolve_paths(spec_file: Path, axis: str, value: Any) -> Any:
-    """Return a file setting as a path relative to the specification's folder, other values unchanged."""
+    """Return a file setting as an absolute path, resolved against the folder of `spec_file`; other values unchanged."""
     return str((spec_file.parent / value).resolve()) if axis in FILES and value else value
 
 
 def dump_spec(spec: Spec) -> str:
-    """Return the spec as JSON: what a run folder keeps."""
+    """Return the spec as a JSON text with indentation, which `parse_spec_json` reads; a run folder keeps it."""
     return spec.model_dump_json(indent=1)
 
 
@@ -372,14 +396,16 @@ ON_CUDA = frozenset({"workbench.training.device"})
 
 
 def work_of(cell: Cell, usual: str) -> str:
-    """Return "module:function" that the trial's process calls: `usual`, or the function that starts several
-    trainers."""
+    """Return "module:function" that the trial's process calls: `usual`, or that of several trainers if it has them."""
     return usual if cell.trainers == 1 else "workbench.cluster.training:answers"
 
 
 def roots_of(cell: Cell) -> frozenset[str]:
-    """Return the modules that computing the configuration starts from, and those it looks up by names that its
-    settings give."""
+    """Return the names of the modules that a configuration's result starts from.
+
+    These are the trial's own module and those that register its kernels, model, data set, optimizer, formats and
+    operators; with several trainers or "cuda" those of these too. Modules that they import are not listed.
+    """
     modules = closure.registering_modules("kernel", _kernels(cell))
     modules |= closure.registering_modules("model", [cell.model]) | closure.registering_modules(
         "data set", [cell.dataset]
@@ -394,10 +420,9 @@ def roots_of(cell: Cell) -> frozenset[str]:
 
 
 def kernels_of(cell: Cell) -> dict[str, str]:
-    """Return the kernels of the product, the loss, the gradient and the update of a step, by the phase that they are
-    timed in.
+    """Return {phase: kernel name} for the phases forward, loss, gradient and update of a step.
 
-    A fused gradient is in the update's; models with more than one product have these for that of X.
+    A fused gradient has no own entry, it is part of the update. Models with several products have the kernels of X's.
     """
     setup = Setup(format=cell.format, engine=cell.engine, gradient=cell.gradient)
     kind = "fused" if cell.gradient == "fused" else "dense" if cell.update == "standard" else "lazy"
@@ -407,7 +432,10 @@ def kernels_of(cell: Cell) -> dict[str, str]:
 
 
 def _kernels(cell: Cell) -> Iterator[str]:
-    """Yield the names of the kernels of the configuration's products, loss and update."""
+    """Yield the names of all kernels that the configuration's products, loss and update may call.
+
+    On "cuda" also those of its library, cuBLAS or cuSPARSE; names may repeat.
+    """
     setup = Setup(format=cell.format, engine=cell.engine, gradient=cell.gradient)
     used = {method.kernel for method in METHODS if (method.x, method.y) == (cell.format, "dense")}
     named = {setup.forward_rule.kernel, setup.gradient_rule.kernel, models.get(cell.model).loss}
@@ -419,25 +447,31 @@ def _kernels(cell: Cell) -> Iterator[str]:
 
 
 def modules_of(cell: Cell) -> frozenset[str]:
-    """Return the names of the modules that compute the configuration."""
+    """Return the names of all modules that the configuration's result depends on, imported ones included."""
     return closure.installed_code().modules(roots_of(cell), _excluded_modules(cell))
 
 
 def files_of(cell: Cell, code: closure.Code | None = None) -> list[Path]:
-    """Return the files that compute the configuration; on cuda with what is compiled for it."""
+    """Return the source files that the configuration's result depends on, on "cuda" with its CUDA sources.
+
+    `code` is the import graph to use, by default that of the installed package.
+    """
     return (code or closure.installed_code()).files(roots_of(cell), _excluded_modules(cell), cell.device == "cuda")
 
 
 def source_hash(cell: Cell, code: closure.Code | None = None) -> str:
-    """Return the hash of the text of `files_of(cell)`."""
+    """Return the hash (hex text) of all source files that the configuration's result depends on.
+
+    `code` is the import graph to use, by default that of the installed package.
+    """
     return (code or closure.installed_code()).digest(roots_of(cell), _excluded_modules(cell), cell.device == "cuda")
 
 
 def _excluded_modules(cell: Cell) -> frozenset[str]:
-    """Return the modules that a configuration's result does not depend on: those for CUDA on the CPU."""
+    """Return the modules that do not count for a configuration's result: those of CUDA for "cpu", none for "cuda"."""
     return frozenset() if cell.device == "cuda" else ON_CUDA
 
 
 def __getattr__(name: str) -> Any:
-    """Return what a former name stands for, with a FutureWarning."""
+    """Return the object that a former name of this module stands for, with a FutureWarning; else AttributeError."""
     return aliases.find(__name__, name)
