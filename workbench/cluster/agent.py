@@ -42,6 +42,7 @@ class Agent:
     """Answers on `out`; `ended` is set when nobody reads any more."""
 
     def __init__(self, out: TextIO) -> None:
+        """Keep the output file; `doing` is the text of the next beat."""
         self.out, self.ended, self.lock = out, threading.Event(), threading.Lock()
         self.doing = "starting"
 
@@ -55,13 +56,15 @@ class Agent:
             self.ended.set()
 
     def beat(self) -> None:
-        """Say what is at work, again and again until the end."""
+        """Write {"beat": what is at work} every `SECONDS_BEAT` until `ended` is set; body of a thread."""
         while not self.ended.wait(SECONDS_BEAT):
             self.say({"beat": self.doing})
 
     def serve(self, lines: "Lines") -> None:
-        """Answer requests read from `lines` until the input ends: the first describes the run, each other one a
-        trial.
+        """Answer the messages of `lines` until the input ends: the first describes the run, each other one a trial.
+
+        Changes the working directory to the run's. Exits the process (SystemExit) if code or data differ from the
+        sweep's.
         """
         first = lines.next()
         if first is None:
@@ -80,7 +83,10 @@ class Agent:
                 self.doing = "waiting for work"
 
     def measure_round(self, asked: dict[str, Any] | None, lines: "Lines", supervisor: Supervisor) -> None:
-        """Measure the trial that is asked for and the others of its round, one right after the other."""
+        """Measure the trial `asked` and those of its round that follow in `lines`, and write each record.
+
+        SystemExit if code or a data file is other than in the sweep.
+        """
         while asked is not None:
             task = Task(Cell(**asked["cell"]), asked["key"], asked["round"])
             require_same_code("source of this configuration", asked["source"], grid.source_hash(task.cell))
@@ -94,13 +100,16 @@ class Agent:
 
 
 def require_same_code(what: str, wanted: Any, here: Any) -> None:
-    """End the agent if its machine has other code than the sweep, since its records would have another key."""
+    """Exit with a message unless `wanted` == `here`, since records of other code would have another key."""
     if wanted != here:
         sys.exit(f"The {what} here: {here}; of the sweep: {wanted}. Install the same on both, and start it again.")
 
 
 def require_same_content(cell: Cell, wanted: str, here: str) -> None:
-    """End the agent if a data file has other content than in the sweep; a missing file is reported by its record."""
+    """Exit with a message if the configuration's file has another content hash than in the sweep.
+
+    "" is an unknown content and is accepted; a missing file is reported by its record.
+    """
     if wanted and here and wanted != here:
         advice = "Copy the same file to both, and start the sweep again"
         sys.exit(f"{cell.path} has the content {here} here, and {wanted} where the sweep was started. {advice}.")
@@ -110,13 +119,14 @@ class Lines:
     """Messages as they come in, read on a thread, so that the end of the input ends what is at work."""
 
     def __init__(self, file: int, ended: threading.Event) -> None:
+        """Start the thread that reads the file descriptor `file`; it sets `ended` at the end of the input."""
         self.file, self.ended = file, ended
         self.came: list[dict[str, Any]] = []
         self.changed = threading.Condition()
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
-        """Read JSON lines from the pipe and queue them until it ends; the body of a thread."""
+        """Read JSON lines from the pipe and queue them until it ends, then set `ended`; body of a thread."""
         part = b""
         try:
             while read := os.read(self.file, 2**16):  # a thread in a buffered file would keep the process from its end
@@ -130,7 +140,7 @@ class Lines:
                 self.changed.notify()
 
     def next(self) -> dict[str, Any] | None:
-        """Return the next message; None when there is none to come."""
+        """Wait for the next message and return it; None once `ended` is set."""
         with self.changed:
             while not self.came and not self.ended.is_set():
                 self.changed.wait(SECONDS_BEAT)
@@ -139,9 +149,10 @@ class Lines:
 
 @contextlib.contextmanager
 def machine_turn(ended: threading.Event) -> Iterator[None]:
-    """Hold the machine, which no other agent of this user then measures on; the system frees it with the process.
+    """Hold the lock of this machine within the context, so that no other agent of this user measures.
 
-    An agent that was halted while it held the machine is woken: where its sweep is gone it ends then.
+    Waits until the lock is free or `ended` is set (then the block runs without it). The holder's id is in the lock
+    file; if it is stopped by a signal it is continued, so that it can end.
     """
     with open(Path(tempfile.gettempdir()) / f"workbench-turn-{os.getuid()}", "a+", encoding="utf-8") as file:
         while not ended.wait(SECONDS_TURN):
@@ -166,7 +177,7 @@ def _wake(file: TextIO) -> None:
 
 
 def main() -> None:
-    """Serve on standard input and output; what trials print goes to standard error."""
+    """Serve on standard input and output; what trials print goes to standard error instead."""
     out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     agent = Agent(out)

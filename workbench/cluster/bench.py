@@ -90,7 +90,10 @@ class Work:
     bytes_row: int
 
     def bytes_moved(self, machines: int) -> float:
-        """Return the bytes that one of so many trainers sends and receives in a step: numbers and values of rows."""
+        """Return the bytes of indices and values that one trainer of `machines` sends and receives in a step.
+
+        KeyError if `touched` has no entry for rows // machines.
+        """
         return 2 * self.touched[self.rows // machines] * (BYTES_ID + self.bytes_row)
 
 
@@ -105,7 +108,7 @@ class Line:
     shard: float = 0.0
 
     def seconds(self, rows: float, touched: float, shards: int = 1) -> float:
-        """Predict the seconds of a step for `rows`, `active_rows` and `shards`."""
+        """Return predicted seconds of a step for `rows` of a batch, `touched` active table rows and `shards` shards."""
         return self.fixed + self.row * rows + self.touched * touched + self.shard * (shards - 1)
 
 
@@ -140,7 +143,7 @@ class Cores:
     slowdown: float = 1.0
 
     def factor(self, processes: int) -> float:
-        """Return the ratio of the time that so many processes take to that of one."""
+        """Return the ratio of the time of a step in each of `processes` at once to that of one alone, 1 or more."""
         if processes <= self.count:
             return 1 + (self.slowdown - 1) * (processes - 1) / max(self.count - 1, 1)
         return self.slowdown * processes / self.count
@@ -164,10 +167,9 @@ class Step:
 
 
 def touched_rows(columns: Iterable[Sequence[np.ndarray]], rows: int) -> dict[int, float]:
-    """Return the rows of the tables that r rows of a batch touch, mean of all slices, for r = `rows`, half of it, and
-    so on to 1.
+    """Return {r: mean active table rows of r batch rows} for r = `rows`, rows // 2, rows // 4, ..., rows // 256.
 
-    `columns` has for each batch the columns of each of its rows. O(entries log entries) for each r.
+    `columns` has for each batch a sequence with the int column indices of each row. O(entries log entries) for each r.
     """
     counts: dict[int, list[int]] = {}
     for batch in columns:
@@ -180,16 +182,16 @@ def touched_rows(columns: Iterable[Sequence[np.ndarray]], rows: int) -> dict[int
 def predict(
     work: Work, speeds: Speeds, network: Network, machines: Sequence[int] = MACHINES, cores: Cores | None = None
 ) -> list[Step]:
-    """Return the step on each number of machines, or with `cores` of processes of the one machine that has these.
+    """Predict the time of a step on each number of `machines`, or with `cores` of processes on one machine.
 
-    Numbers for which it is not known what a slice touches are left out.
+    Returns one `Step` for each number, in order; numbers without an entry in `work.touched` are left out.
     """
     known = [count for count in machines if work.rows // count in work.touched and count <= work.rows]
     return [_predicted_step(work, speeds, network, count, cores) for count in known]
 
 
 def _predicted_step(work: Work, speeds: Speeds, network: Network, machines: int, cores: Cores | None) -> Step:
-    """Return the predicted step time on `machines` machines, by part."""
+    """Return the predicted time of a step on `machines` machines (processes if `cores` is given), by part."""
     rows, touched = work.rows / machines, work.touched[work.rows // machines]
     alone = speeds.alone.seconds(rows, touched)
     if machines == 1 and cores is None:
@@ -203,12 +205,12 @@ def _predicted_step(work: Work, speeds: Speeds, network: Network, machines: int,
 
 
 def expected_slowest(machines: int) -> float:
-    """Return by how many standard deviations the slowest of `machines` normal times exceeds the mean."""
+    """Return by how many standard deviations the largest of `machines` normal values exceeds the mean (Blom)."""
     return statistics.NormalDist().inv_cdf((machines - 0.375) / (machines + 0.25))
 
 
 def pays_from(steps: Sequence[Step]) -> int | None:
-    """Return the least number of machines above 1 on which a step is faster than on one; None if there is none."""
+    """Return the least number of machines above 1 with a faster step than one machine; None if there is none."""
     alone = next(step.seconds for step in steps if step.machines == 1)
     return min((step.machines for step in steps if step.seconds < alone), default=None)
 
@@ -223,9 +225,9 @@ SECONDS_ANSWER = 300.0
 
 
 def fit_step_times(hosts: "Hosts", cell: Cell, touched: Mapping[int, float]) -> Speeds:
-    """Return the seconds of a step in the first process.
+    """Measure steps in the first process at up to four batch heights and fit the coefficients of `Speeds`.
 
-    Least squares of steps of up to four heights, no coefficient below 0.
+    `touched` is that of `touched_rows`. Non-negative least squares of median seconds.
     """
     heights = [rows for rows in touched if rows >= cell.batch_rows // 8]
     alone, shared, several = ([_steps(hosts, cell, height, shards) for height in heights] for shards in (0, 1, SHARDS))
@@ -235,14 +237,17 @@ def fit_step_times(hosts: "Hosts", cell: Cell, touched: Mapping[int, float]) -> 
 
 
 def core_slowdown(hosts: "Hosts", cell: Cell) -> Cores:
-    """Return the cores of this machine, and how much slower processes on all of them are at once than one is."""
+    """Measure how much slower steps are in processes on all cores at once than in one.
+
+    Return cores and factor (>= 1).
+    """
     count, addresses = threads_of(cell), hosts.addresses()
     ratios = [_at_once_over_alone(hosts, cell, addresses[:count]) for _ in range(ROUNDS)]
     return Cores(count, max(statistics.median(ratios), 1.0))
 
 
 def _at_once_over_alone(hosts: "Hosts", cell: Cell, addresses: Sequence[str]) -> float:
-    """Return the ratio of a step's time in all these processes at once to that in one, measured right before."""
+    """Return the ratio of step time in all these processes at once to that in the first one, measured just before."""
     alone, together = (_at_once(hosts, cell, some, 1) for some in (addresses[:1], addresses))
     return float(np.mean([np.median(steps) for steps in together]) / np.median(alone[0]))
 
@@ -250,7 +255,10 @@ def _at_once_over_alone(hosts: "Hosts", cell: Cell, addresses: Sequence[str]) ->
 def _line(
     touched: Mapping[int, float], heights: Sequence[int], steps: Sequence[np.ndarray], shard: float = 0.0
 ) -> Line:
-    """Return the fitted line of step seconds over rows, active rows and a constant, none negative."""
+    """Fit seconds = fixed + row * rows + touched * active rows, coefficients >= 0, to medians by heights.
+
+    `steps` has the seconds of single steps, a float64 array for each of `heights`; `shard` is passed on.
+    """
     known = np.array([[1.0, height, touched[height]] for height in heights])
     scale = known.max(axis=0)
     seconds = np.array([np.median(each) for each in steps])
@@ -259,21 +267,24 @@ def _line(
 
 
 def _spread(steps: Sequence[np.ndarray]) -> float:
-    """Return standard deviation over the median, of quantiles, so that a rare disturbance does not count.
-
-    Of all heights.
-    """
+    """Return the relative standard deviation of step times from quantiles 0.16 and 0.84; median over all heights."""
     quantiles = [np.quantile(each, [0.16, 0.5, 0.84]) for each in steps]
     return statistics.median(float((high - low) / 2 / middle) for low, middle, high in quantiles)
 
 
 def _steps(hosts: "Hosts", cell: Cell, height: int, shards: int) -> np.ndarray:
-    """Return the seconds of steps of that height in the first process, with so many shards in it, 0 for no store."""
+    """Return the seconds of single steps with `height` batch rows in the first process, float64 `[steps]`.
+
+    The process has `shards` shards itself; 0 means training without a store.
+    """
     return _at_once(hosts, cell.model_copy(update={"batch_rows": height}), hosts.addresses()[:1], shards)[0]
 
 
 def _at_once(hosts: "Hosts", cell: Cell, addresses: Sequence[str], shards: int) -> list[np.ndarray]:
-    """Return the seconds of steps in each of these processes, all at once, each with so many shards of its own."""
+    """Return the seconds of single steps in each of these processes, run at once: a float64 array for each.
+
+    Every process has `shards` shards of its own; 0 means no store. Raises RuntimeError if one fails.
+    """
     work = f"{__name__}:{(seconds_with_store if shards else seconds_without_store).__name__}"
     job = Job(cell.model_dump(mode="json"), 1).about
     runs = [hosts.begin([address], max(shards, 1), 1) for address in addresses]
@@ -287,7 +298,10 @@ def _at_once(hosts: "Hosts", cell: Cell, addresses: Sequence[str], shards: int) 
 
 
 def _answer(future: Future) -> dict[str, Any]:
-    """Return the answer of a future, decoded; RuntimeError with its trace if it failed or is late."""
+    """Wait for a trainer's JSON answer and return its "answer"; RuntimeError with its trace if it failed.
+
+    Raises TimeoutError after `SECONDS_ANSWER`.
+    """
     said = json.loads(future.result(SECONDS_ANSWER))
     if "error" in said:
         raise RuntimeError(f"A step could not be timed: {said['error']}\n{said['trace']}")
@@ -295,17 +309,20 @@ def _answer(future: Future) -> dict[str, Any]:
 
 
 def seconds_without_store(transport: Transport, number: int, job: Job, tell: Tell) -> dict[str, list[float]]:
-    """Return the seconds of steps without a store: the work of a process."""
+    """Return {"seconds": of single steps} of training without a store; run as a trainer's work in its process."""
     return {"seconds": time_steps(Cell(**job.cell), None)}
 
 
 def seconds_with_store(transport: Transport, number: int, job: Job, tell: Tell) -> dict[str, list[float]]:
-    """Return the seconds of steps with a store on the shards of the transport: the work of a process."""
+    """Return {"seconds": of single steps} of training with the shards of `transport`; run as a trainer's work."""
     return {"seconds": time_steps(Cell(**job.cell), ShardedStore(transport))}
 
 
 def time_steps(cell: Cell, store: ShardedStore | None) -> list[float]:
-    """Return the seconds of steps on one thread, after steps that load code and draw rows."""
+    """Return the seconds of single steps of a configuration on one thread, the first third of `STEPS` left out.
+
+    `store` None trains without a store.
+    """
     setup, problem = setup_of(cell), make_problem(cell)
     feed = trainer.shared(problem, setup, 0, 1)
     module, times = trainer.module_of(setup, problem, store, feed), [time.perf_counter()]
@@ -345,12 +362,12 @@ class Sizes:
 
     @property
     def cell(self) -> Cell:
-        """Cell that is trained for its time."""
+        """Configuration that is trained to time it: power-law data, softmax, about 40 entries a row."""
         shape = {"rows": self.rows, "features": self.features, "density": 40 / self.features, "width": WIDTH}
         return Cell(dataset="power_law", model="softmax", batch_rows=self.batch_rows, epochs=1, **shape)
 
     def name_of(self, processes: int, how: str) -> str:
-        """Return the name of a row about the time of a step."""
+        """Return the name of a step's record, "step 2 measured, 1024 of 60000 rows, 100000 features"."""
         return f"step {processes} {how}, {self.batch_rows} of {self.rows} rows, {self.features} features"
 
 
@@ -366,7 +383,10 @@ class Part(NamedTuple):
 
 
 def parts_of(what: str, folder: Path) -> Iterator[Part]:
-    """Yield the parts to run: `what` is `all`, `quick` or a row count; logs and data go to `folder`."""
+    """Yield the parts to measure; `what` is "all", "quick" or a number of rows as text.
+
+    Logs and data go to `folder`. ValueError if `what` is none of these. Nothing is measured before a part's `measure`.
+    """
     if what not in SIZES:
         yield Part(training.names_of(int(what)), lambda: training.trained(int(what), folder))
         return
@@ -382,18 +402,22 @@ def parts_of(what: str, folder: Path) -> Iterator[Part]:
 
 
 def _name_of_bytes(features: int, sizes: Sizes) -> str:
-    """Return the name of a byte measurement."""
+    """Return the name of a record of bytes, "bytes of 1000000 rows, 20000 touched, 5 steps"."""
     return f"bytes of {features} rows, {sizes.touched} touched, {sizes.steps} steps"
 
 
 def _measured_bytes(features: int, folder: Path, sizes: Sizes) -> Iterator[Columns]:
-    """Yield the columns of a byte measurement on two local processes."""
+    """Yield the columns of one byte measurement on two processes that are started for it; logs go to `folder`."""
     with Hosts("local:2", folder / "hosts") as hosts:
         yield bytes_of(hosts, features, sizes)
 
 
 def bytes_of(hosts: Hosts, features: int, sizes: Sizes) -> Columns:
-    """Return the bytes of a step on a table of so many rows, drawn when they are first touched."""
+    """Measure the bytes and time of steps on a lazily generated table of `features` rows and `WIDTH` columns.
+
+    Each step pulls and pushes `sizes.touched` random rows on two shards; returns record columns, with bytes_least from
+    4-byte indices and float32 values.
+    """
     sharded = ShardedStore(DaskTransport(hosts.place(2, 1), hosts.client))
     sharded.init("w", LazyRandomRows((features, WIDTH), "float32", "normal", 0.01, 0, "w"))
     sharded.set_optimizer(Updater("adagrad"))
@@ -416,12 +440,15 @@ def bytes_of(hosts: Hosts, features: int, sizes: Sizes) -> Columns:
 
 
 def _moved(sharded: ShardedStore) -> int:
-    """Return the bytes sent and received by a store."""
+    """Return the bytes that a store has sent and received so far."""
     return sharded.traffic.bytes_sent + sharded.traffic.bytes_received
 
 
 def _measured_step(processes: int, folder: Path, sizes: Sizes) -> Iterator[Columns]:
-    """Yield the median time of a step with so many processes, each a trainer and a shard, of this machine."""
+    """Yield the record of the median step time of a training by `processes` local processes, a shard in each.
+
+    Trains from the start, without checkpoints; the first third of the steps is left out.
+    """
     messages: list[Mapping[str, Any]] = []
     settings = {name: value for name, value in sizes.cell.model_dump(mode="json").items() if value is not None}
     where = folder / f"steps-{processes}-{time.time_ns()}"  # never one that goes on from a checkpoint
@@ -433,13 +460,16 @@ def _measured_step(processes: int, folder: Path, sizes: Sizes) -> Iterator[Colum
 
 
 def _step(sizes: Sizes, machines: int, is_measured: bool, cores: int | None) -> Columns:
-    """Return the columns that describe a step measurement."""
+    """Return the columns that every record of a step's time has, measured or predicted.
+
+    `cores` None is many machines.
+    """
     record = {"part": "step", "is_measured": is_measured, "machines": machines, "cores": cores, "width": WIDTH}
     return record | {"features": sizes.features, "batch_rows": sizes.batch_rows}
 
 
 def _predicted_here(sizes: Sizes, folder: Path) -> Iterator[Columns]:
-    """Return predicted step times for more machines, from fits on this one."""
+    """Return an iterator of records of predicted step times, from speeds that it measures on this machine."""
     cell = sizes.cell
     with Hosts(f"local:{max(threads_of(cell), 2)}", folder / "hosts") as hosts:
         touched = touched_by(sizes)
@@ -447,7 +477,7 @@ def _predicted_here(sizes: Sizes, folder: Path) -> Iterator[Columns]:
 
 
 def touched_by(sizes: Sizes) -> dict[int, float]:
-    """Return the rows of the table that slices of a batch touch, counted in the first batches."""
+    """Return {r: mean active table rows of r batch rows}, counted in the first four batches of the data."""
     problem = make_problem(sizes.cell)
     starts = range(0, min(problem.x.shape[0], 4 * sizes.batch_rows) - sizes.batch_rows + 1, sizes.batch_rows)
     columns = [
@@ -457,7 +487,10 @@ def touched_by(sizes: Sizes) -> dict[int, float]:
 
 
 def predict_step_times(sizes: Sizes, touched: Mapping[int, float], known: Speeds, cores: Cores) -> Iterator[Columns]:
-    """Yield the time of a step on each number of machines and of processes here, of what one process takes."""
+    """Yield a record of predicted step time for each number of machines, then of processes on these `cores`.
+
+    `touched` and `known` are measured on one process.
+    """
     work = Work(sizes.batch_rows, touched, 4 * WIDTH)
     for how, shared in (("predicted", None), ("predicted here", cores)):
         for step in predict(work, known, Network(), PROCESSES if shared else MACHINES, shared):
@@ -473,7 +506,10 @@ def predict_step_times(sizes: Sizes, touched: Mapping[int, float], known: Speeds
 
 
 def run(parts: Iterable[Part], results: Path) -> Iterator[dict[str, Any]]:
-    """Yield each row as it was appended, of the parts that `results` has not whole from this code and machine."""
+    """Measure the parts that `results` lacks from this code and machine; yield each record once it is appended.
+
+    A part is skipped only if all its records are there with a final status.
+    """
     file, here = results / store.CLUSTER.file, machine.machine_id()
     code = closure.installed_code().digest(ROOTS | roots_of(QUICK.cell) | roots_of(Cell(model=training.MODEL)))
     known = store.CLUSTER.read(file) if store.is_stored(file) else []
@@ -490,7 +526,7 @@ def run(parts: Iterable[Part], results: Path) -> Iterator[dict[str, Any]]:
 
 
 def main() -> None:
-    """Measure into the folders, and tell each row as a line of JSON."""
+    """Measure into the folders of the command line (created if needed) and print each record as a line of JSON."""
     results, runs = Path(sys.argv[1]), Path(sys.argv[2])
     for folder in (results, runs):
         folder.mkdir(parents=True, exist_ok=True)

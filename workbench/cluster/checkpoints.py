@@ -35,7 +35,10 @@ SHARED = ("step", "dtype", "format", "base", "count", "way")
 
 
 def cut(state: Mapping[str, Any], partitions: Mapping[Key, Partition], shards: int) -> list[State]:
-    """Return the state of each shard; a shard without rows of a key has no entry for it."""
+    """Return the state {name: array} of each of `shards` shards, cut from a whole store's `state`.
+
+    A shard without rows of a key has no entry for it. KeyError if a value is missing.
+    """
     states: list[State] = [{} for _ in range(shards)]
     for key, partition in partitions.items():
         name = f"{VALUE}{json.dumps(key)}"
@@ -51,9 +54,9 @@ def cut(state: Mapping[str, Any], partitions: Mapping[Key, Partition], shards: i
 
 
 def joined(states: Mapping[int, State], partitions: Mapping[Key, Partition | Move]) -> State:
-    """Return the state of the store whose shards have these, by number.
+    """Return the whole state {name: array} from those of the shards by number; for moves, that of one new shard.
 
-    Of rows that move, that of the shard they move to.
+    StoreError if a value is missing or shards disagree on a parameter.
     """
     state: State = {}
     for key, partition in partitions.items():
@@ -78,7 +81,7 @@ def joined(states: Mapping[int, State], partitions: Mapping[Key, Partition | Mov
 
 
 def _about(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return optimizer, update mode and parameters that a saved state describes; StoreError if unreadable."""
+    """Return {"optimizer", "lazy", "parameters"} that a saved state describes; StoreError if unreadable."""
     try:
         about = parsed(state[ABOUT].tobytes())
         return {key: about[key] for key in ("optimizer", "lazy", "parameters")}
@@ -89,24 +92,24 @@ def _about(state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _text(about: Mapping[str, Any]) -> np.ndarray:
-    """Return a JSON description as a uint8 array."""
+    """Return a JSON description as an array, uint8 `[bytes]`, read-only."""
     return np.frombuffer(json.dumps(about).encode(), np.uint8)
 
 
 def _shape(shape: list[int], rows: int) -> list[int]:
-    """Return the shape of a part with so many rows."""
+    """Return `shape` with its first axis replaced by `rows`; [] for a scalar."""
     return [rows, *shape[1:]] if shape else []
 
 
 def _local(parameters: Mapping[str, Any], partitions: Mapping[Key, Partition], shard: int) -> dict[str, Any]:
-    """Return the facts of the parameters that have rows on the shard."""
+    """Return the descriptions of the parameters that have rows on the shard, with the shape of its part."""
     counts = {name_of(key): partition.count(shard) for key, partition in partitions.items()}
     held = {name: said for name, said in parameters.items() if counts.get(name)}
     return {name: said | {"shape": _shape(said["shape"], counts[name])} for name, said in held.items()}
 
 
 def _joined_about(name: str, own: Mapping[int, Mapping[str, Any]], partition: Partition | Move) -> dict[str, Any]:
-    """Return one description of a parameter from those of all shards; StoreError if they differ."""
+    """Return the description of a whole parameter from those of its shards; StoreError if they differ."""
     first = next(iter(own.values()))
     for shard, said in own.items():
         if wrong := [key for key in SHARED if said.get(key) != first.get(key)]:
@@ -120,7 +123,11 @@ def _joined_about(name: str, own: Mapping[int, Mapping[str, Any]], partition: Pa
 def _cut_parameter(
     states: list[State], state: Mapping[str, Any], optimizer: str, name: str, said: Mapping, partition: Partition
 ) -> None:
-    """Cut the optimizer states of a parameter by the partition and add them to `states`, in place."""
+    """Cut the optimizer states of a parameter by the partition and add them to `states`, in place.
+
+    `said` is the parameter's description in the state; those updated lazily have steps by row ("last") and a record
+    too.
+    """
     prefix = f"{OPTIMIZER}{name}"
     for field in optimizers.get(optimizer).states:
         own = f"{prefix}/{field}"
@@ -142,7 +149,10 @@ def _cut_parameter(
 def _joined_parameter(
     states: Mapping[int, State], optimizer: str, name: str, said: Mapping[int, Mapping], partition: Partition | Move
 ) -> State:
-    """Return the optimizer states of a parameter, joined from all shards."""
+    """Return {name: array} of the optimizer states of a parameter, joined from all shards.
+
+    `said` has the descriptions by shard; the first decides format and deferred updates.
+    """
     prefix, first = f"{OPTIMIZER}{name}", next(iter(said))
     whole: State = {}
     for field in optimizers.get(optimizer).states:
@@ -197,19 +207,20 @@ class Manifest:
     version: int = VERSION
 
     def partitions(self, shards: int, spread: str) -> dict[Key, Partition]:
-        """Return how the first axis of each value is divided among `shards` by the method `spread`, by key."""
+        """Return {key: partition of its rows among `shards` shards by the method `spread`}; scalars count as a row."""
         return {key: Partition(shape[0] if shape else 1, shards, spread) for key, shape, _ in self.values}
 
 
 def file_of(prefix: str | os.PathLike, shard: int) -> Path:
-    """Return the file of one shard."""
+    """Return the path of a shard's file, PREFIX.shard-N.npz."""
     return Path(f"{prefix}.shard-{shard}.npz")
 
 
 def write(folder: Path, manifest: Manifest) -> None:
-    """Make the files that the manifest names the checkpoint, and remove those of the one before.
+    """Write the manifest atomically, which makes its files the checkpoint, and remove those of the one before.
 
-    A process that was halted and goes on after others did its work may find its files removed: it changes nothing.
+    StoreError if a file is missing: a process that was halted and goes on after others did its work may find its files
+    removed. OSError if the disk is full; the old manifest stays.
     """
     files = [file_of(folder / manifest.prefix, shard) for shard in range(manifest.shards)]
     if missing := [path for path in files if not path.exists()]:
@@ -230,13 +241,13 @@ def write(folder: Path, manifest: Manifest) -> None:
 
 
 def remove(folder: Path, prefix: str) -> None:
-    """Remove the files of shards of a checkpoint that got no manifest."""
+    """Delete the shard files with this prefix, of a checkpoint that got no manifest."""
     for path in folder.glob(f"{prefix}.shard-*.npz"):
         path.unlink(missing_ok=True)
 
 
 def read(folder: str | os.PathLike) -> Manifest:
-    """Return the manifest of a checkpoint; `StoreError` if there is none, or it says what none says."""
+    """Return the manifest of the checkpoint in a folder; StoreError if there is none, or it is damaged or invalid."""
     path = Path(folder) / MANIFEST
     try:
         said = parsed(path.read_bytes())
@@ -257,7 +268,7 @@ def read(folder: str | os.PathLike) -> Manifest:
 
 
 def _check_values(path: Path, manifest: Manifest) -> None:
-    """Raise StoreError if the values that a manifest lists are invalid."""
+    """Raise StoreError, naming `path`, if a value that the manifest lists has an invalid key, shape or dtype."""
     try:
         for key, shape, dtype in manifest.values:
             if dtype not in DTYPES or not isinstance(key, int | str) or not all(map(is_whole, shape)):
@@ -270,8 +281,11 @@ def _check_values(path: Path, manifest: Manifest) -> None:
 
 
 def state_of(saved: Mapping[str, Any], shard: int, shards: int) -> State:
-    """Return the state of one of so many shards, of the checkpoint in `saved["folder"]`, rows as `saved["spread"]`
-    says."""
+    """Return the state of shard `shard` of `shards` from the checkpoint in the folder `saved["folder"]`.
+
+    Reads only the files that have its rows; `saved["spread"]` is how rows are divided now. StoreError if a file is
+    missing or of another store.
+    """
     folder = Path(saved["folder"])
     manifest = read(folder)
     old = manifest.partitions(manifest.shards, manifest.spread)
@@ -283,7 +297,7 @@ def state_of(saved: Mapping[str, Any], shard: int, shards: int) -> State:
 
 
 def _loaded(file: Path, shard: int, manifest: Manifest, partitions: Mapping[Key, Partition]) -> State:
-    """Return the state in the file of a shard; `StoreError` if it is missing, damaged, or of another store."""
+    """Return the state {name: array} in a shard's file; StoreError if it is missing or of another store."""
     try:
         state = formats.load(file)
     except FileNotFoundError:

@@ -62,6 +62,10 @@ class Link:
     """
 
     def __init__(self, place: AgentCommand, folder: Path, is_stopping: Callable[[], bool]) -> None:
+        """Start the agent's command in a new session; its standard error is appended to log-NAME.txt in `folder`.
+
+        `is_stopping()` is asked in every wait. Raises OSError if the command cannot be started.
+        """
         self.place, self.doing, self.is_stopping = place, "starting", is_stopping
         self.log = folder / f"log-{re.sub(r'[^A-Za-z0-9.]+', '-', place.name)}.txt"
         with open(self.log, "ab") as file:
@@ -85,7 +89,10 @@ class Link:
         self.came: deque[dict[str, Any]] = deque()
 
     def ask(self, message: Mapping[str, Any]) -> None:
-        """Send a line; raises AgentLostError if the agent does not take it in time."""
+        """Send `message` as a line of JSON, waiting until it is written; returns early if the sweep stops.
+
+        Raises AgentLostError if the agent does not read it within its patience or has closed its input.
+        """
         data, end = json.dumps(message).encode() + b"\n", time.monotonic() + self.patience
         while data and not self.is_stopping():
             if time.monotonic() > end:
@@ -97,7 +104,10 @@ class Link:
                     raise AgentLostError(self._why("does not listen")) from None
 
     def hear(self, wanted: str) -> Any | None:
-        """Return the next message that has the key `wanted`; None if the sweep stops first."""
+        """Wait for the next message with the key `wanted` and return it; None if the sweep stops first.
+
+        "beat" messages set `doing`; any other message, silence or the agent's end raises AgentLostError.
+        """
         while not self.is_stopping():
             self.look()
             while self.came:
@@ -110,7 +120,7 @@ class Link:
         return None
 
     def look(self) -> None:
-        """Take what has come, after a short wait for it; an agent that is silent for too long is lost."""
+        """Queue the messages that have come, waiting up to `SECONDS_LOOK`; AgentLostError after long silence."""
         came = self._read()
         self.came.extend(came)
         now = time.monotonic()
@@ -120,7 +130,10 @@ class Link:
             raise AgentLostError(self._why(f"has not said a word for {self.patience:g} s"))
 
     def _read(self) -> list[dict[str, Any]]:
-        """Return the messages of the lines that have come, after a short wait for one."""
+        """Return the messages of the complete lines that can be read within `SECONDS_LOOK`; [] if none.
+
+        AgentLostError at the end of the output, for an endless line, or a line that is no message.
+        """
         if not _is_ready(self.out, select.POLLIN):
             return []
         read = os.read(self.out, 2**16)
@@ -132,7 +145,10 @@ class Link:
         return [message for line in lines if (message := self._message(bytes(line)))]
 
     def _message(self, line: bytes) -> dict[str, Any]:
-        """Return the message; {} where the agent has not begun: a shell may greet before, which goes into the log."""
+        """Return the dict of a line of JSON; {} for other text before the first message, which goes to the log.
+
+        A login shell may print a greeting. Raises AgentLostError for other text once messages have come.
+        """
         try:
             message = json.loads(line)
         except ValueError:
@@ -147,7 +163,7 @@ class Link:
         return {}
 
     def _why(self, what: str) -> str:
-        """Return the message on what happened, with the end of what it printed."""
+        """Return "The agent NAME {what}." with the last line of its log, for an error."""
         try:
             printed = self.log.read_bytes()[self.log_start :].decode(errors="replace").strip().splitlines()
         except OSError:
@@ -156,14 +172,17 @@ class Link:
         return f"The agent {self.place.name} {what}.{text}"
 
     def end(self) -> None:
-        """See that the agent is gone, with all that it started."""
+        """End the agent and all processes that it started, and close the pipe; waits up to 20 s."""
         end_process(self.process)
         assert self.process.stdout is not None
         self.process.stdout.close()
 
 
 def end_process(process: subprocess.Popen) -> None:
-    """End an agent: by the end of its input, else by force, with the processes that it started."""
+    """Close the input of a process, wait up to `SECONDS_END` for its end, then kill its process group.
+
+    `process` must have been started in a session of its own with a pipe as input.
+    """
     assert process.stdin is not None
     with contextlib.suppress(OSError):  # it is gone already
         process.stdin.close()
@@ -175,7 +194,7 @@ def end_process(process: subprocess.Popen) -> None:
 
 
 def _is_ready(file: int, event: int) -> bool:
-    """Return whether a pipe can be read, or written, after a short wait for it."""
+    """Return whether the file descriptor is ready for the poll event within `SECONDS_LOOK`."""
     poll = select.poll()
     poll.register(file, event)
     return bool(poll.poll(1000 * SECONDS_LOOK))
@@ -202,6 +221,10 @@ class Placement:
     """The comparisons of a spec, the rows that there are of them, and the agents that measure them."""
 
     def __init__(self, spec: Spec, stored: Iterable[Record], contents: Contents | None = None) -> None:
+        """Make the comparisons of `spec`, and take the records `stored` of them; no agent has joined yet.
+
+        `contents` reads the data files for the keys, by default anew.
+        """
         self.spec, cells = spec, grid.expand_grid(spec)
         self.contents = contents or Contents()
         self.dropped, self.reused = cells.dropped, 0
@@ -224,7 +247,10 @@ class Placement:
         self.extend(cells.cells, stored)
 
     def extend(self, cells: Iterable[Cell], stored: Iterable[Record]) -> None:
-        """Add the comparisons of configurations, as far as they are not in these rows."""
+        """Add the comparisons of `cells` with their records among `stored`.
+
+        Updates `reused`, `over` and owners of groups.
+        """
         first = len(self.comparisons)
         self.comparisons += comparisons(cells, self.contents)
         places = range(first, len(self.comparisons))
@@ -242,41 +268,44 @@ class Placement:
         self.common |= {machine for place, machine in self.rows if not place and self._is_done(0, machine)}
 
     def _store(self, row: Record) -> None:
-        """Add a record to those of its comparison and machine."""
+        """Add a record to those of its comparison and machine; records of other keys are ignored."""
         if (place := self.place.get(row["key"])) is not None:
             self.rows.setdefault((place, row["machine"]), []).append(row)
 
     def _course(self, place: int, machine: str) -> "_Resumed":
-        """Return the state of a comparison on a machine, resumed from its records."""
+        """Return a new state of the comparison `place` on a machine, resumed from its records there."""
         course = ComparisonState(self.comparisons[place], self.spec.measure.rounds, self.spec.measure.race)
         return _Resumed(course, course.resume(self.rows.get((place, machine), ())))
 
     def _best(self, place: int) -> tuple[int, str]:
-        """Return the comparison with the machine that has most rows of it."""
+        """Return (place, id of the machine that has most records of this comparison, "" if none has)."""
         machines = [machine for one, machine in self.rows if one == place]
         return place, max(machines, key=lambda machine: len(self.rows[place, machine]), default="")
 
     def _is_over(self, place: int) -> bool:
-        """Return whether some machine has completed a comparison."""
+        """Return whether some machine has completed the comparison at index `place`."""
         return any(self._is_done(place, machine) for one, machine in self.rows if one == place)
 
     def _is_done(self, place: int, machine: str) -> bool:
-        """Return whether a machine has completed a comparison."""
+        """Return whether this machine has completed the comparison at index `place`."""
         return not self._course(place, machine).course.due()
 
     # Agents
 
     def join(self, agent: str, machine: str) -> None:
-        """An agent is there, and on which machine."""
+        """Register an agent and the id of its machine; it has no comparisons yet."""
         self.machines[agent], self.held[agent] = machine, {}
 
     def leave(self, agent: str) -> None:
-        """An agent is gone: what it had is free."""
+        """Remove an agent; its comparisons are free for others. No error for an unknown one."""
         self.machines.pop(agent, None)
         self.held.pop(agent, None)
 
     def next(self, agent: str) -> list[Task]:
-        """Return the trials of the next round that the agent is to measure; none if all that is left is with others."""
+        """Return the trials of the next round that the agent is to measure; [] if other agents have all that is left.
+
+        Assigns comparisons to the agent as needed; it works on them in turns.
+        """
         held = self.held[agent]
         self._let_go(agent)
         while len(held) < self._share(agent) and (place := self._free(agent)) is not None:
@@ -289,7 +318,7 @@ class Placement:
         return held[turn].round()
 
     def _let_go(self, agent: str) -> None:
-        """Release from the agent the comparisons that are decided or have all their rounds."""
+        """Release from the agent the comparisons that are over, and mark them in `over` and `ended`."""
         held = self.held[agent]
         for place in [place for place, course in held.items() if not course.due()]:
             self.ended[place] = held.pop(place)
@@ -298,31 +327,29 @@ class Placement:
                 self.common.add(self.machines[agent])
 
     def add(self, agent: str, row: Record) -> None:
-        """Take the row of a trial of the round that the agent measures."""
+        """Add the record of a trial to the comparison that the agent has; KeyError if it has none such."""
         self._store(row)
         self.held[agent][self.place[row["key"]]].add(row)
 
     def _share(self, agent: str) -> int:
-        """Return the number of comparisons the agent takes at once.
-
-        Of those for its machine no more than other agents there.
-        """
+        """Return how many comparisons the agent may have at once, 1 to `HELD`: an equal share on its machine."""
         machine = self.machines[agent]
         own = [one for one in self._left() if self._home(one) in ("", machine)]
         return max(1, min(HELD, -(-len(own) // list(self.machines.values()).count(machine))))
 
     def _left(self) -> list[int]:
-        """Return the comparisons that are not over."""
+        """Return the indices of the comparisons that are not over, in order."""
         return [place for place in range(len(self.comparisons)) if place not in self.over]
 
     def waiting(self) -> list[int]:
-        """Return the comparisons that are not over and that no agent has."""
+        """Return the indices of the comparisons that are not over and that no agent has."""
         taken = {place for held in self.held.values() for place in held}
         return [place for place in self._left() if place not in taken]
 
     def _free(self, agent: str) -> int | None:
-        """Return the comparison for the agent to measure next: a comparison that all machines share, else one begun on
-        its machine, else any.
+        """Return the index of the next comparison for the agent, None if there is none; marks its group's machine.
+
+        First the one that all machines measure, then those of groups on its machine, then any free one.
         """
         machine = self.machines[agent]
         if self._lacks_common(machine):
@@ -334,20 +361,22 @@ class Placement:
         return found
 
     def _home(self, place: int) -> str:
-        """Return the machine that owns the group of a comparison, "" if no connected machine does."""
+        """Return the id of the machine that measures the comparison's group, "" if none of the connected does."""
         machine = self.homes.get(self.groups[place], "")
         return machine if machine in self.machines.values() else ""
 
     def _may_have(self, machine: str, place: int) -> bool:
-        """Return whether the group of a comparison is that machine's, or is free and the machine has not its share
-        yet."""
+        """Return whether a machine may measure the comparison: it has the group, or less than its share of groups."""
         home = self._home(place)
         left = {self.groups[one]: self._home(one) for one in self._left()}
         share = -(-len(left) // len(set(self.machines.values())))
         return home == machine or (not home and list(left.values()).count(machine) < share)
 
     def _lacks_common(self, machine: str) -> bool:
-        """Return whether a machine has yet to measure the comparison that all machines share."""
+        """Return whether no agent of a machine has measured, or is measuring, the comparison of index 0.
+
+        That one is measured on every machine, to show how they differ.
+        """
         at_work = any(0 in held and self.machines[other] == machine for other, held in self.held.items())
         return bool(self.comparisons) and not at_work and machine not in self.common
 
@@ -359,7 +388,7 @@ class Placement:
         return len(self.over) == len(self.comparisons) and not any(self.held.values())
 
     def schedule(self) -> Schedule:
-        """Return all comparisons, each as it stands on the machine that has it: what is due, to be counted."""
+        """Return all comparisons, each in its state on the machine that has it (or has most records), for counting."""
         at_work = self.ended | {place: course for held in self.held.values() for place, course in held.items()}
         places = range(len(self.comparisons))
         courses = [at_work.get(place) or self._course(*self._best(place)).course for place in places]
@@ -370,11 +399,12 @@ class _Resumed:
     """A comparison as rows of one machine leave it, and how many of them answer."""
 
     def __init__(self, course: ComparisonState, reused: int) -> None:
+        """Keep the state of a comparison and the number of its stored records that count."""
         self.course, self.reused = course, reused
 
 
 def _group(comparison: Comparison) -> tuple:
-    """Return the settings in which configurations of one group agree."""
+    """Return the tuple of settings that all configurations of a group share, such as all densities of a data set."""
     cell = next(iter(comparison.cells.values()))
     return tuple(getattr(cell, name) for name in settings.names(role="group"))
 
@@ -394,6 +424,11 @@ class Coordinator:
         agents: list[AgentCommand] | None = None,
         work: str = TRIAL,
     ) -> None:
+        """Prepare the run of `spec` in `folder` with its stored records; agents are started by `run`.
+
+        `agents` default to those of the run's option WHERE; `work` is the "module:function" of trials. Raises SpecError
+        if WHERE is invalid.
+        """
         self.supervisor = Supervisor(spec, folder, is_asked_to_stop, work)
         self.spec, self.folder, self.state, self.work = spec, folder, self.supervisor.state, work
         self.agents = agent_commands.list_agents(run_folder.read_agents_option(folder)) if agents is None else agents
@@ -408,7 +443,10 @@ class Coordinator:
         self.refinements = 0
 
     def run(self) -> None:
-        """Have all comparisons measured, or stop when asked. All agents lost is a failure that says why."""
+        """Start the agents, a thread each, and wait until all comparisons are measured or a stop is asked for.
+
+        Raises what a thread raised. If all agents are lost first, the progress has the state "failed" and says why.
+        """
         schedule = self.placement.schedule()
         self.supervisor.write_plan(schedule)
         self.state.reused = self.state.done = self.placement.reused
@@ -424,7 +462,10 @@ class Coordinator:
         self._conclude()
 
     def _conclude(self) -> None:
-        """Finish the run, or raise the failure of an agent's thread; says how to go on if no agent is left."""
+        """Write the final progress; raise the exception of an agent's thread, if one failed.
+
+        With lost agents and work left, the state is "failed" and the message says how to go on.
+        """
         if self.failure is not None:
             raise self.failure
         self.state.agents, self.state.waiting = {}, 0
@@ -442,7 +483,7 @@ class Coordinator:
         return self.supervisor.stopping or self.failure is not None
 
     def _tell(self) -> None:
-        """Say what each agent does, and what waits."""
+        """Update what each agent does and how many comparisons wait; write a due heartbeat. Takes the lock."""
         with self.lock:
             self.state.agents = {name: link.doing for name, link in self.links.items()}
             self.state.waiting = len(self.placement.waiting())
@@ -451,14 +492,14 @@ class Coordinator:
     # One agent, on a separate thread
 
     def _guarded(self, place: AgentCommand) -> None:
-        """Serve an agent until it ends and keep its error for `_conclude`; the body of a thread."""
+        """Serve an agent until it ends, and keep any exception in `failure` for `_conclude`; body of a thread."""
         try:
             self._attended(place)
         except BaseException as error:  # raised by `run`, on the thread that answers for the sweep
             self.failure = error
 
     def _attended(self, place: AgentCommand) -> None:
-        """Run one agent until the sweep is over or the agent is lost; append the reason to `lost` in that case."""
+        """Start an agent, serve it until the sweep is over or it is lost, and end it; reasons are added to `lost`."""
         try:
             link = Link(place, self.folder, lambda: self.is_over)
         except OSError as error:
@@ -478,7 +519,10 @@ class Coordinator:
             link.end()
 
     def _greeted(self, link: Link) -> None:
-        """Send the specification to an agent and register its machine."""
+        """Send the spec to an agent, register its machine, and have it measure rounds until none is left.
+
+        Returns when the sweep is over or stops; raises AgentLostError if the agent is lost.
+        """
         spec, run = self.spec.model_dump(mode="json"), self.supervisor.run_name
         link.ask({"spec": spec, "run": run, "work": self.work, "versions": code_versions(), "folder": os.getcwd()})
         hello = link.hear("machine")
@@ -502,7 +546,10 @@ class Coordinator:
                 link.look()
 
     def _refined(self) -> bool:
-        """Add densities around the break-evens that are not known well enough; whether there were any."""
+        """Add densities around break-evens that are not narrow enough; return whether there were any.
+
+        The caller has the lock. At most `MOST_ADDED` times; updates the plan file and counts.
+        """
         until = self.spec.measure.until
         if not until or self.refinements == MOST_ADDED:
             return False
@@ -516,11 +563,14 @@ class Coordinator:
         return bool(cells)
 
     def _machines(self) -> dict[str, Any]:
-        """Return the record of the machine; where there are several, of each by its id."""
+        """Return the record of the only machine, or {machine id: record} if there are several."""
         return next(iter(self.records.values())) if len(self.records) == 1 else self.records
 
     def _measured(self, link: Link, task: Task, left: int) -> bool:
-        """Have one trial done and its row kept; `left` are the others of its round. False if the sweep stopped."""
+        """Have the agent measure one trial, and keep its record; return False if the sweep stops.
+
+        `left` is the number of trials of the round that follow. Raises AgentLostError.
+        """
         about = {"key": task.key, "round": task.round, "source": grid.source_hash(task.cell), "left": left}
         about |= {"content": self.supervisor.contents.of(task.cell)}
         link.ask({"cell": task.cell.model_dump(mode="json"), **about})

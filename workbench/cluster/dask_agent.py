@@ -49,7 +49,10 @@ class NoMachinesError(ValueError):
 
 @contextlib.contextmanager
 def connect(scheduler: str) -> Iterator[Client]:
-    """A client of the cluster, which is encrypted or on this machine alone (`OpenClusterError`)."""
+    """Yield a client of the cluster at address `scheduler`, closed on exit.
+
+    OpenClusterError if it is open to other machines without encryption, NoMachinesError if it cannot be reached.
+    """
     check_encrypted([scheduler])
     folder = os.environ.get("WORKBENCH_CERTIFICATES", "")
     check_certificates(scheduler, folder)
@@ -62,7 +65,10 @@ def connect(scheduler: str) -> Iterator[Client]:
 
 
 def machines(client: Client) -> list[str]:
-    """Return the addresses of the workers that stand for a machine each; `NoMachinesError` if none does."""
+    """Return the sorted addresses of the workers with the resource "machine", one for each machine.
+
+    NoMachinesError if there is none, OpenClusterError if one is not encrypted.
+    """
     workers = client.scheduler_info(n_workers=-1)["workers"]
     check_encrypted(list(workers))
     found = sorted(address for address, worker in workers.items() if worker["resources"].get(MACHINE, 0) >= 1)
@@ -82,6 +88,7 @@ class Carrier:
     """Carries lines between this process and the agent of a worker."""
 
     def __init__(self, client: Client, worker: str) -> None:
+        """Submit the agent's task to the worker, with two queues of a random name for its lines."""
         self.client, self.worker, name = client, worker, f"workbench-agent-{uuid.uuid4().hex}"
         self.given, self.said = Queue(f"{name}-given", client), Queue(f"{name}-said", client)
         self.end_by: float | None = None
@@ -91,13 +98,19 @@ class Carrier:
         self.task = client.submit(serve, name, key=name, pure=False, retries=0, **placed)
 
     def ping(self, ended: threading.Event) -> None:
-        """Tell the task again and again that somebody is here, until the agent has ended or the scheduler is gone."""
+        """Send an empty message every `SECONDS_PING` until `ended` is set or the scheduler is gone.
+
+        Body of a thread.
+        """
         with contextlib.suppress(OSError):
             while not ended.wait(SECONDS_PING):
                 self.given.put({})
 
     def send(self, lines: IO[str]) -> None:
-        """Give the agent these lines, then the word to end."""
+        """Send each line to the agent, then the message to end; stops silently if the scheduler is gone.
+
+        Body of a thread: `lines` blocks until there is input.
+        """
         with contextlib.suppress(OSError):  # the scheduler is gone, as whoever receives finds
             for line in lines:
                 self.given.put({"line": line})
@@ -105,9 +118,10 @@ class Carrier:
             self.given.put({"end": True})
 
     def receive(self, out: IO[str], log: IO[str]) -> str:
-        """Take what the agent says and prints until it has ended; why, where it does not say so itself.
+        """Write the agent's output to `out` and its log to `log` until it has ended.
 
-        As long as other work has the worker, that is what is said, so that nobody takes the agent for lost.
+        Return why, "" if it reported that. While other work has the worker, lines {"beat": ...} are written, so that
+        the agent does not count as lost.
         """
         while True:
             try:
@@ -126,7 +140,7 @@ class Carrier:
                 file.flush()
 
     def _why_ended(self) -> str | None:
-        """Return why the agent's task is over ("": as it should), or None while it runs."""
+        """Return why the agent's task is over, "" if as it should be, None while it runs."""
         if self.task.done():
             return "" if self.task.status == "finished" else f"Its task ended: {self.task.exception(SECONDS_END)!r}"
         if self.worker not in self.client.nthreads():
@@ -140,7 +154,10 @@ class Carrier:
 
 
 def serve(name: str) -> None:
-    """Be the agent of the sweep that has the queues of this name, until it is over."""
+    """Start an agent on this worker and carry its lines through the queues NAME-given and NAME-said until it ends.
+
+    The task of the worker. Returns at once if Dask runs it a second time.
+    """
     client = get_client()
     given, said = Queue(f"{name}-given", client), Queue(f"{name}-said", client)
     if given.get(timeout=SECONDS_SILENT) != FIRST:
@@ -167,7 +184,7 @@ def serve(name: str) -> None:
 
 
 def feed(process: subprocess.Popen, given: Queue) -> None:
-    """Give the agent what comes, until that is the word to end, the agent has ended, or nothing comes any more."""
+    """Write the lines of the queue to the agent's input, until a message to end, its end or long silence."""
     assert process.stdin is not None
     while process.poll() is None:
         try:
@@ -182,7 +199,7 @@ def feed(process: subprocess.Popen, given: Queue) -> None:
 
 
 def pump(lines: IO[bytes], said: Queue, kind: str) -> None:
-    """Put each line into the queue, until there are no more or the scheduler is gone, and with it who reads them."""
+    """Put each line as {kind: text} into the queue until the file ends or the scheduler is gone; body of a thread."""
     with contextlib.suppress(OSError), lines:
         for line in lines:
             said.put({kind: line.decode(errors="replace")})
@@ -190,7 +207,7 @@ def pump(lines: IO[bytes], said: Queue, kind: str) -> None:
 
 @contextlib.contextmanager
 def disable_self_monitoring(worker: Worker) -> Iterator[dict[str, str]]:
-    """Stop a worker's periodic self-monitoring within the context; yields name and interval of each callback."""
+    """Stop a worker's periodic self-monitoring in the context; yield {"dask NAME": "every 10 ms"} of those stopped."""
     found = {name: worker.periodic_callbacks[name] for name in WATCHING if name in worker.periodic_callbacks}
     running = {name: callback for name, callback in found.items() if callback.is_running()}
     for callback in running.values():
@@ -203,7 +220,7 @@ def disable_self_monitoring(worker: Worker) -> Iterator[dict[str, str]]:
 
 
 def main(scheduler: str, worker: str = "") -> None:
-    """Say which machines there are, or why none is used; with a worker, carry what its agent says."""
+    """Print the machines of the cluster as JSON, or with `worker` carry the lines of an agent there."""
     if worker:
         print(carry(scheduler, worker), end="", file=sys.stderr)
     else:
@@ -211,7 +228,10 @@ def main(scheduler: str, worker: str = "") -> None:
 
 
 def carry(scheduler: str, worker: str) -> str:
-    """Carry lines to and from the agent of a worker until it has ended; why, where it does not say so itself."""
+    """Carry standard input and output to and from an agent on the worker until it ends; return why, "" if it said so.
+
+    Errors of the connection are returned as text, not raised.
+    """
     try:
         with connect(scheduler) as client:
             carrier = Carrier(client, worker)
@@ -229,7 +249,7 @@ def carry(scheduler: str, worker: str) -> str:
 
 
 def find_machines(scheduler: str) -> dict[str, Any]:
-    """Return the machines of a cluster, or why it is refused."""
+    """Return {"machines": [worker addresses]}, or {"refused": why} if there are none or it cannot be reached."""
     try:
         with connect(scheduler) as client:
             return {"machines": machines(client)}

@@ -57,6 +57,7 @@ class Process:
     """One process that was started here; its log is a file."""
 
     def __init__(self, place: AgentCommand, log: Path) -> None:
+        """Start the command of `place` with its standard error appended to the file `log`; StoreError if that fails."""
         self.place, self.log, self.address = place, log, ""
         pipe, environment = subprocess.PIPE, loads.measuring_environment()
         with open(log, "ab") as file:
@@ -69,9 +70,9 @@ class Process:
                 raise StoreError(f"{place.name} cannot be started: {error}.") from None
 
     def join(self, seconds: float) -> None:
-        """Wait until it has said its address; a shell may greet before, where it is started through one.
+        """Wait up to `seconds` until it prints its address as JSON, and set `address`; other lines are skipped.
 
-        `StoreError` if it says that it does not reach the scheduler, and where it says nothing.
+        Raises StoreError, and kills it, if it does not reach the scheduler, prints nothing in time, or ends.
         """
         assert self.process.stdout is not None
         said, end = b"", time.monotonic() + seconds
@@ -92,13 +93,13 @@ class Process:
             raise StoreError(f"{self.place.name} did not join the cluster.{text} {self.tail()}")
 
     def tail(self) -> str:
-        """Return the last lines that it printed, for a message."""
+        """Return a sentence with the last `LINES_TOLD` lines of its log since the start, or that the log is empty."""
         printed = self.log.read_bytes()[self.log_start :].decode(errors="replace")
         lines = printed.strip().splitlines()[-LINES_TOLD:]
         return f"Its log {self.log} ends with:\n" + "\n".join(lines) if lines else f"Its log {self.log} is empty."
 
     def why_ended(self) -> str:
-        """Return the reason why it ended, or that it was stopped; "" if it runs."""
+        """Return a sentence on how the process ended or that it is stopped by a signal; "" while it runs."""
         status = self.process.poll()
         if status is None:
             return f"{self.place.name} was stopped by a signal. {self.tail()}" if self._is_stopped() else ""
@@ -123,7 +124,7 @@ class Process:
 
 
 def _said(line: bytes, what: str) -> str:
-    """Return the text that a line of JSON has of that; "" if it has none."""
+    """Return the text under the key `what` in a line of JSON; "" if it is no JSON or lacks the key."""
     try:
         return str(json.loads(line)[what])
     except (ValueError, LookupError, TypeError):
@@ -152,6 +153,12 @@ class Hosts:
     """
 
     def __init__(self, where: str, folder: Path, seconds_silent: float = SECONDS_SILENT, *, address: str = "") -> None:
+        """Connect to the scheduler `where`, or start one here with workers at `where`, and wait until all have joined.
+
+        `folder` is created for logs and certificates; `address` is that of this machine for the others. A worker that
+        does not answer for `seconds_silent` is lost. Raises StoreError or SpecError if that fails; processes are killed
+        then.
+        """
         self.where, self.folder, self.seconds_silent = where, Path(folder), seconds_silent
         self.folder.mkdir(parents=True, exist_ok=True)
         self.own, self.places = list[Process](), list[AgentCommand]()
@@ -174,6 +181,7 @@ class Hosts:
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Kill the processes that were started, and close the client and a cluster of its own."""
         for process in self.own:
             process.kill()
         self.client.close(timeout=SECONDS_REMOVE)
@@ -193,7 +201,7 @@ class Hosts:
         return client
 
     def _started(self, where: str, reached: str) -> Client:
-        """Start a scheduler here and workers at the places of `where`; return its client."""
+        """Start an encrypted scheduler in this process and set `places` to the workers to start; return its client."""
         require_allocation(where)
         # on loopback too: any user of this machine reaches the port, and a scheduler runs what its clients send
         self.certificates = str(Path(cluster_security.make_certificates(self.folder / "tls").key).parent.resolve())
@@ -207,13 +215,13 @@ class Hosts:
         return Client(self.cluster, set_as_default=False)
 
     def _begin(self) -> None:
-        """Start the processes of one's own, all of which have to come."""
+        """Start all processes of `places`; if one fails, end everything and raise its StoreError."""
         if failures := self._start(self.places):
             self.__exit__()
             raise failures[0]
 
     def _start(self, wanted: Sequence[AgentCommand]) -> list[StoreError]:
-        """Start processes and wait until all have joined or failed; return the errors of the failed ones."""
+        """Start processes and wait until each has joined or failed; add the former to `own`, return the errors."""
         begun, failures = list[Process](), list[StoreError]()
         for place in wanted:
             try:
@@ -231,7 +239,7 @@ class Hosts:
         return failures
 
     def _check_reached(self, process: Process) -> None:
-        """Refuse a process that has come here, and that nothing from here comes to (`StoreError`)."""
+        """Raise StoreError, and kill the process, if this machine cannot connect to the address it gave."""
         asked = self._later(partial(self._identity, process.address))
         try:
             asked.result(SECONDS_REACH)
@@ -247,7 +255,7 @@ class Hosts:
     # Who is there
 
     def addresses(self) -> list[str]:
-        """Return the workers that are there, in a fixed order; `StoreError` if a scheduler does not say."""
+        """Return the worker addresses in a fixed order, without those left out; StoreError if no answer comes."""
         if self.is_own:
             return [process.address for process in self.own]
         try:
@@ -257,13 +265,13 @@ class Hosts:
         return [address for address in sorted(known) if address not in self.left_out]
 
     def name(self, address: str) -> str:
-        """Return the name of a worker."""
+        """Return the name of the worker at an address; the address itself if it was not started here."""
         return next((one.place.name for one in self.own if one.address == address), address)
 
     def lost(self) -> list[Lost]:
-        """Hosts at work that are gone, or have been silent for too long; asks them once a second.
+        """Return the workers at work that have ended or been silent too long; each is asked once a second.
 
-        `StoreError` if a scheduler of yours is silent: without it nothing goes on.
+        Does not block. Raises StoreError if an existing scheduler is silent.
         """
         now = time.monotonic()
         unseen = now - self.looked if now - self.looked > SECONDS_BETWEEN else 0.0
@@ -278,34 +286,40 @@ class Hosts:
         return [Lost(address, f"{why} {self.tail(address)}".strip()) for address, why in gone.items()]
 
     async def _identity(self, address: str) -> Any:
-        """Return what a scheduler or worker says of itself."""
+        """Return the dict with which the scheduler or worker at `address` identifies itself; OSError if unreachable."""
         return await self.client.rpc(address).identity()
 
     def _gone_from_scheduler(self, now: float) -> dict[str, str]:
-        """Return the reason why each host at work is lost that the scheduler has no more."""
+        """Return {address: reason} of workers at work that the scheduler no longer has; `now` is monotonic time.
+
+        Raises StoreError if the scheduler is silent.
+        """
         if not self._answers(self.where, self._ask_members, now):
             raise StoreError(self._unanswered(self.seconds_silent))
         gone = [] if self.members is None else [address for address in self.at_work if address not in self.members]
         return {address: f"The worker {address} has left the cluster." for address in gone}
 
     async def _members(self) -> Mapping[str, int]:
-        """Return the cores of each worker by address."""
+        """Return {worker address: cores} from the scheduler."""
         return await self.client.scheduler.ncores()
 
     async def _ask_members(self) -> None:
-        """Update the set of workers, unless it has changed meanwhile."""
+        """Set `members` to the workers that the scheduler has, unless other shards were placed meanwhile."""
         at_work = self.at_work
         members = set(await self._members())
         if at_work is self.at_work:  # else of a time before the workers that are at work now
             self.members = members
 
     def _unanswered(self, seconds: float) -> str:
-        """Return the message that the scheduler has not answered for some time."""
+        """Return the message that the scheduler has not answered for `seconds`, and how to go on."""
         text = "the same training then goes on from its newest checkpoint"
         return f"The scheduler {self.where} has not answered for {seconds:g} s. Start it and its workers again; {text}."
 
     def _answers(self, who: str, call: Callable[[], Any], now: float) -> bool:
-        """Ask, unless it is asked or has just answered; whether the last answer is not too long ago."""
+        """Return whether the last answer of `who` is recent; start `call`, unless one is pending or just answered.
+
+        Does not wait for the answer; `now` is monotonic time.
+        """
         self.heard.setdefault(who, now)
         ping = self.pings.get(who)
         if ping is not None and ping.done():
@@ -317,11 +331,14 @@ class Hosts:
         return now - self.heard[who] <= self.seconds_silent
 
     def tail(self, address: str) -> str:
-        """Return the end of the log of a process that was started here."""
+        """Return the end of the log of the process at an address; "" if it was not started here."""
         return next((one.tail() for one in self.own if one.address == address), "")
 
     def end(self, gone: Sequence[str]) -> None:
-        """End these processes, also stopped ones; workers of other users are only left out from now on."""
+        """Kill the processes at these addresses and unregister them.
+
+        Workers of others are only left out from now on.
+        """
         self.left_out.update(gone)
         self.kill(gone)
         for address in gone:
@@ -329,19 +346,20 @@ class Hosts:
             self._wait(partial(self._unregister, address))
 
     def kill(self, late: Sequence[str]) -> None:
-        """End those of these that were started here; workers of others end their work by themselves."""
+        """Kill those of the addresses `late` that were started here; others are left alone."""
         for process in self.own:
             if process.address in late:
                 process.kill()
 
     async def _unregister(self, address: str) -> None:
-        """Remove a worker from the scheduler."""
+        """Remove the worker at an address from the scheduler."""
         await self.client.scheduler.unregister(address=address, stimulus_id="workbench-lost")
 
     def renew(self) -> str:
-        """Restart processes that have ended; return why some are left out, "" if none is.
+        """Restart processes that have ended; return why some could not be, as sentences, "" if all run.
 
-        A place that is left out is tried again after the next loss. `StoreError` if no process is left.
+        Those are tried again after the next loss. StoreError if no process is left. Does nothing for an existing
+        scheduler.
         """
         if not self.is_own:
             return ""
@@ -355,46 +373,58 @@ class Hosts:
     # What they do
 
     def place(self, shards: int, trainers: int, staleness: int = 0) -> Run:
-        """Make shards on the workers in turn, and wait until they answer."""
+        """Make `shards` shards on the workers in turn, wait until they answer, and return the run.
+
+        `trainers` and `staleness` are those of `Shard`.
+        """
         run, placed = self.begin(self.addresses(), shards, trainers, staleness)
         placed.result(SECONDS_ANSWER)
         return run
 
     def begin(self, workers: Sequence[str], shards: int, trainers: int, staleness: int = 0) -> tuple[Run, Future]:
-        """Make shards on these workers in turn, which are looked after from now on; done when all answer."""
+        """Start to make shards on these workers in turn; return the run and a future, done when all answer.
+
+        From now on `lost` watches these workers instead of former ones.
+        """
         self.at_work, self.members = list(workers), None
         self.heard = dict.fromkeys(self.heard.keys() & {*workers, self.where}, time.monotonic())
         run = dask_transport.run_on(self.at_work, shards)
         return run, self._later(lambda: dask_transport.make_shards(self.client, run, trainers, staleness))
 
     def start(self, run: Run, address: str, trainer: int, work: str, request: Mapping[str, Any]) -> Future:
-        """Run a trainer on a worker; its answer as JSON, in the end. `OSError` in it where the worker is gone."""
+        """Run a trainer on a worker; return a future of its answer, a JSON text, or OSError if the worker is gone.
+
+        `work` is "module:function", `request` the fields of its job.
+        """
         asked = {"trainer": trainer, "work": work, "request": json.dumps(request)}
         return self._later(lambda: getattr(self.client.rpc(address), run.training)(**asked))
 
     def listen(self, run: Run, hear: Callable[[dict[str, Any]], None]) -> None:
-        """Call `hear`, on a separate thread, with what the trainers of a run tell."""
+        """Call `hear(message)` on a separate thread for every message that the trainers of a run send."""
         self.topics.add(run.training)
         self.client.subscribe_topic(run.training, lambda event: hear(event[1]))
 
     def remove(self, run: Run) -> None:
-        """End the shards of a run; its trainers then end with an error."""
+        """Remove the shards and subscriptions of a run; trainers still at work end with an error."""
         self._wait(partial(self._remove, run))
 
     async def _remove(self, run: Run) -> None:
-        """Remove a run's plugin and subscription from the workers."""
+        """Remove a run's plugin from the workers and its subscription from the client."""
         if run.training in self.topics:
             self.topics.remove(run.training)
             self.client.unsubscribe_topic(run.training)
         await self.client._unregister_worker_plugin(f"workbench-shards-{run.name}")
 
     def _later(self, call: Callable[[], Any]) -> Future:
-        """Schedule a coroutine function on the client's event loop; return its future."""
+        """Start `call()`, which returns an awaitable, on the client's event loop; return a future of its result."""
         loop: Any = self.client.loop  # Tornado's, whose attributes its stubs do not name
         return asyncio.run_coroutine_threadsafe(_awaited(call), loop.asyncio_loop)
 
     def _wait(self, call: Callable[[], Any]) -> None:
-        """Wait for it; a cluster that has lost a worker may be late, and goes on without this."""
+        """Run `call()` on the client's loop and wait up to `SECONDS_REMOVE`; failures and delays are ignored.
+
+        A cluster that has lost a worker may be late, and goes on without.
+        """
         waited = self._later(call)
         try:
             waited.result(SECONDS_REMOVE)
@@ -403,5 +433,5 @@ class Hosts:
 
 
 async def _awaited(call: Callable[[], Any]) -> Any:
-    """Call it on the loop, so that what a client says that is closed already is an error of the answer, too."""
+    """Return await call(), so that exceptions of the call itself reach the future as well."""
     return await call()

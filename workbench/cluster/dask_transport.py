@@ -34,7 +34,7 @@ from workbench.kvstore import StoreError
 
 
 def _compute_alone() -> None:
-    """Make the kernels of this thread serial."""
+    """Make the kernels serial on the calling thread; initializer of the executor `COMPUTING`."""
     threads.this_thread.is_serial = True
 
 
@@ -71,7 +71,10 @@ class Run:
 def place(
     client: Client, shards: int, trainers: int, *, staleness: int = 0, workers: Sequence[str] | None = None
 ) -> Run:
-    """Make shards on workers in turn, by default on all, and wait until they answer; `remove` ends them."""
+    """Make shards on workers in turn, by default on all of the cluster, and wait until they answer; `remove` ends them.
+
+    Raises StoreError for unknown workers or none, OpenClusterError if the cluster is open to others.
+    """
     known = sorted(client.nthreads())
     chosen = known if workers is None else list(workers)
     if unknown := sorted(set(chosen) - set(known)):
@@ -84,19 +87,22 @@ def place(
 
 
 def run_on(workers: Sequence[str], shards: int) -> Run:
-    """Return a new run, whose shards are on these workers in turn."""
+    """Return a new run with a random name whose `shards` shards are assigned to these workers in turn."""
     return Run(uuid.uuid4().hex, [workers[number % len(workers)] for number in range(shards)])
 
 
 async def make_shards(client: Client, run: Run, trainers: int, staleness: int) -> None:
-    """Have the workers make the shards of a run; awaited on the client's loop, as it may last where one is silent."""
+    """Register the plugin that makes the run's shards on the workers; awaited on the client's loop.
+
+    Raises OpenClusterError if an address is not encrypted. Lasts while a worker does not answer.
+    """
     check_encrypted([client.scheduler.address, *run.addresses])
     plugin = ShardPlugin(run, trainers, staleness)
     await client._register_worker_plugin(plugin, plugin.name, False)
 
 
 def remove(client: Client, run: Run) -> None:
-    """End the shards of a run, and free what they hold."""
+    """Remove the shards of a run from the workers and free their memory; calls to them then raise GoneError."""
     client.unregister_worker_plugin(f"workbench-shards-{run.name}")
 
 
@@ -104,12 +110,13 @@ class ShardPlugin(WorkerPlugin):
     """Makes a worker answer the messages to those shards of a run that are placed on it."""
 
     def __init__(self, run: Run, trainers: int, staleness: int) -> None:
+        """Keep the settings; Dask pickles the plugin to each worker and calls `setup` there."""
         self.run, self.trainers, self.staleness = run, trainers, staleness
         self.name = f"workbench-shards-{run.name}"
         self.served: dict[int, Served] = {}
 
     def setup(self, worker: Worker) -> None:
-        """Make the worker's shards; Dask calls it on each worker."""
+        """Make this worker's shards and register the handlers of shards and trainers; Dask calls it on each worker."""
         own = [number for number, address in enumerate(self.run.addresses) if address == worker.address]
         count = len(self.run.addresses)
         self.served = {number: Served(Shard(number, count, self.trainers, self.staleness)) for number in own}
@@ -118,7 +125,7 @@ class ShardPlugin(WorkerPlugin):
         self.worker = worker
 
     def teardown(self, worker: Worker) -> None:
-        """Stop answering; waiting callers are notified immediately."""
+        """Remove handlers and shards; callers that wait get None at once."""
         worker.handlers.pop(self.run.operation, None)
         worker.handlers.pop(self.run.training, None)
         for served in self.served.values():
@@ -126,21 +133,21 @@ class ShardPlugin(WorkerPlugin):
         self.served = {}
 
     async def train(self, trainer: int, work: str, request: str) -> str:
-        """Return the handler: run a trainer to its end on a thread; its answer, or what went wrong, as JSON."""
+        """Run a trainer on a new thread until its end; return its answer or error as JSON (`run_request`)."""
         transport = DaskTransport(self.run, self.worker)
         loop, future = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
 
         def tell(said: Mapping[str, Any]) -> None:
-            """Log a progress message under the training's topic."""
+            """Publish a message under the training's topic on the scheduler."""
             self.worker.log_event(self.run.training, dict(said))
 
         def give(answer: str) -> None:
-            """Set the answer of the future, unless it is done already."""
+            """Set the result of the future unless it is done; called on the event loop."""
             if not future.done():
                 future.set_result(answer)
 
         def act() -> None:
-            """Run the request to its end on this thread and pass its answer to the event loop."""
+            """Run the request on this thread and pass its JSON answer to the event loop; body of a thread."""
             answer = run_request(work, transport, trainer, request, tell)
             with contextlib.suppress(RuntimeError):  # the worker has ended
                 loop.call_soon_threadsafe(give, answer)
@@ -149,7 +156,7 @@ class ShardPlugin(WorkerPlugin):
         return await future
 
     async def receive(self, shard: int, frames: list[bytes], seconds: float) -> list[bytes] | None:
-        """Return the handler: the answer to one message; None if the shard is not here."""
+        """Return the frames of the shard's reply to one message, within `seconds`; None if the shard is not here."""
         served = self.served.get(shard)
         return None if served is None else await served.answer(frames, seconds)
 
@@ -159,20 +166,25 @@ class Served:
     """A shard with what wakes the messages that wait for it."""
 
     def __init__(self, shard: Shard) -> None:
+        """Serve the shard; `changed` is the event that is set after each of its changes."""
         self.shard, self.changed, self.is_over = shard, asyncio.Event(), False
 
     def end(self) -> None:
-        """End the service: requests are no longer answered, and waiting threads wake up."""
+        """End the service: requests that wait return None."""
         self.is_over = True
         self._wake()
 
     def _wake(self) -> None:
-        """Wake all that wait; whoever looked before this and waits from now on is woken, too."""
+        """Wake all coroutines that wait for a change, and replace the event by a new one."""
         before, self.changed = self.changed, asyncio.Event()
         before.set()
 
     async def answer(self, frames: list[bytes], seconds: float) -> list[bytes] | None:
-        """Answer of the shard within `seconds`; `wait` if it could not do more by then, None when it has ended."""
+        """Return the frames of the shard's reply; None if the service has ended.
+
+        A reply "wait" is retried after every change until `seconds` are over. The shard runs on the thread of
+        `COMPUTING`.
+        """
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
         message = Message.from_frames(frames)
@@ -195,6 +207,7 @@ class DaskTransport(Transport):
     """Transport to the shards of a run, from a task of the cluster or from a process that has a client of it."""
 
     def __init__(self, run: Run, client: Client | Worker | None = None) -> None:
+        """Use `client`, or the worker or client of the present context; ValueError if there is none."""
         self.run = run
         try:
             here: Any = client or get_worker()
@@ -209,18 +222,24 @@ class DaskTransport(Transport):
         return len(self.run.addresses)
 
     def call(self, messages: Mapping[int, Message], seconds: float) -> dict[int, Message]:
-        """Send to all shards at once; an unreachable worker is reported, a missing shard raises StoreError."""
+        """Send to all shards at once and return the replies; blocks up to `seconds` and a little more.
+
+        A worker that cannot be reached gives a "wait" with the reason; GoneError if the run's shards were removed.
+        """
         if self.served is not None and self.run.operation not in self.served:  # else one that is gone is asked in vain
             raise GoneError("The shards of this run were removed.")
         return sync(self.loop, self._call, messages, seconds)
 
     async def _call(self, messages: Mapping[int, Message], seconds: float) -> dict[int, Message]:
-        """Send messages to all shards at once and return their replies."""
+        """Send the messages to all shards at once and return all replies by shard."""
         sent = [self._sent(shard, message.frames(), seconds) for shard, message in messages.items()]
         return dict(zip(messages, await asyncio.gather(*sent), strict=True))
 
     async def _sent(self, shard: int, frames: list[bytes], seconds: float) -> Message:
-        """Send a message to one shard and return its reply, a "wait" if it cannot be reached."""
+        """Send frames to one shard and return its reply; a "wait" if the worker is unreachable or silent.
+
+        GoneError if the worker has no such shard.
+        """
         address = self.run.addresses[shard]
         send = getattr(self.rpc(address), self.run.operation)
         try:

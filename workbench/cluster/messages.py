@@ -40,12 +40,12 @@ class Message:
     arrays: Sequence[np.ndarray] = ()
 
     def frames(self) -> list[bytes]:
-        """Return the bytes to send: of the header, then of each array."""
+        """Return the bytes to send: the JSON header, then the memory of each array in C order."""
         return [self._header, *(array.tobytes() for array in self.arrays)]
 
     @functools.cached_property
     def _header(self) -> bytes:
-        """Return kind, values and the types of the arrays as JSON bytes."""
+        """Kind, `about` and [dtype, shape] of each array as JSON bytes; computed once."""
         arrays = [[array.dtype.name, array.shape] for array in self.arrays]
         return json.dumps([self.kind, self.about, arrays], separators=(",", ":")).encode()
 
@@ -56,7 +56,7 @@ class Message:
 
     @classmethod
     def from_frames(cls, frames: Sequence[bytes | bytearray | memoryview]) -> "Message":
-        """Return the message of such bytes, over memory of its own; `StoreError` for what `frames` did not give."""
+        """Return the message that `frames` gave these bytes of, with arrays copied; StoreError for other bytes."""
         try:
             kind, about, facts = parsed(bytes(frames[0]))
             shapes = [(DTYPES[name], tuple(shape)) for name, shape in facts]
@@ -70,12 +70,12 @@ class Message:
 
 
 def _is_shape(shape: tuple[Any, ...]) -> bool:
-    """Return whether a tuple is an allowed shape."""
+    """Return whether a tuple from JSON is an array shape: up to `MOST_AXES` whole numbers from 0."""
     return len(shape) <= MOST_AXES and all(is_whole(length) for length in shape)
 
 
 def _array(frame: bytes | bytearray | memoryview, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
-    """Return the array in a frame, copied; StoreError if its size does not fit."""
+    """Return a writable copy of the array in a frame; StoreError if the number of bytes does not fit."""
     try:
         return np.frombuffer(frame, dtype).reshape(shape).copy()
     except ValueError:
@@ -83,9 +83,10 @@ def _array(frame: bytes | bytearray | memoryview, dtype: np.dtype, shape: tuple[
 
 
 def pack_values(values: Mapping[Any, Any]) -> tuple[list[list], list[np.ndarray]]:
-    """Return the values by key as ([key, format] of each, arrays).
+    """Return ([key, "dense" or "row_sparse"] of each value, arrays), to be sent in a message.
 
-    Dense ones an array each, row_sparse ones rows and values.
+    A dense value gives one array, a RowSparse two: row indices (uint32 or int64) and stored rows. Nothing is copied but
+    indices.
     """
     names: list[list] = []
     arrays: list[np.ndarray] = []
@@ -102,9 +103,9 @@ def pack_values(values: Mapping[Any, Any]) -> tuple[list[list], list[np.ndarray]
 def unpack_values(
     names: Sequence[Sequence], arrays: Sequence[np.ndarray], shapes: Mapping[Key, tuple[int, ...]]
 ) -> dict[Key, np.ndarray | RowSparse]:
-    """Return the inverse of `pack_values`; `shapes` has those of the row_sparse values.
+    """Return {key: array or RowSparse} from what `pack_values` gave; `shapes` has those of the RowSparse values.
 
-    What does not fit is refused.
+    Row indices become int64. StoreError if there are too few arrays; ValueError if rows do not fit.
     """
     rest, values = list(arrays), dict[Key, Any]()
     try:
@@ -120,5 +121,5 @@ def unpack_values(
 
 
 def narrow_indices(rows: np.ndarray, count: int) -> np.ndarray:
-    """Row indices below `count` in 4 bytes each where that holds them, else in 8."""
+    """Return a copy of row indices below `count` as uint32 if they fit, else int64."""
     return rows.astype(np.uint32 if count <= 2**32 else np.int64)

@@ -51,6 +51,7 @@ class Partition:
     spread: str = "contiguous"
 
     def __post_init__(self) -> None:
+        """Raise ValueError for an unknown spread, less than one shard, or more rows than can be hashed."""
         if self.spread not in SPREADS:
             raise ValueError(f"spread is {self.spread!r}; it is one of {', '.join(SPREADS)}.")
         if self.shards < 1:
@@ -65,46 +66,47 @@ class Partition:
 
     @functools.cached_property
     def multiplier(self) -> int:
-        """Factor, coprime to the number of rows, that spreads neighbouring rows over the servers; 1 if they stay
-        together.
-        """
+        """Factor that maps row indices to places, coprime to the number of rows; 1 if rows stay in order."""
         if self.spread == "contiguous" or self.rows < 3:
             return 1
         near = round(self.rows * GOLDEN)
         return next(m for m in range(near, self.rows) if math.gcd(m, self.rows) == 1)
 
     def count(self, shard: int) -> int:
-        """Return the number of rows that a shard holds."""
+        """Return the number of rows that the shard (from 0) has."""
         return int(self.borders[shard + 1] - self.borders[shard])
 
     def owned(self, shard: int) -> np.ndarray:
-        """Return the indices of the rows that a shard holds, in the order of their places: int64 [count]. O(count)."""
+        """Return the indices of the rows that a shard has, in its local order: int64 `[count]`. O(count)."""
         return self.numbers(shard, np.arange(self.count(shard)))
 
     def numbers(self, shard: int, rows: np.ndarray) -> np.ndarray:
-        """Return the numbers of these rows of a shard, int64."""
+        """Return the global row indices (int64) of the local row indices `rows` of a shard."""
         places = rows + self.borders[shard]
         if self.multiplier == 1:
             return places
         return places * pow(self.multiplier, -1, self.rows) % self.rows
 
     def cut(self, numbers: np.ndarray) -> list[Cut]:
-        """Row indices, sorted and unique, by shard, with their rows there sorted. O(n), hashed O(n log n)."""
+        """Split sorted, unique row indices (int64) by shard, with local indices sorted. O(n), hashed O(n log n).
+
+        One `Cut` for each shard, also for those without a row.
+        """
         return list(self._hashed(numbers) if self.multiplier > 1 else self._contiguous(numbers))
 
     def _contiguous(self, numbers: np.ndarray) -> Iterator[Cut]:
-        """Yield the part of sorted row indices that each shard owns, by contiguous ranges."""
+        """Yield a `Cut` for each shard of sorted row indices; shards have contiguous ranges."""
         ends = np.searchsorted(numbers, self.borders)
         for shard, border in enumerate(self.borders[:-1]):
             at = slice(int(ends[shard]), int(ends[shard + 1]))
             yield Cut(at, numbers[at] - border)
 
     def places(self, numbers: np.ndarray) -> np.ndarray:
-        """Return the places of rows of these numbers, int64."""
+        """Return the places (int64, from 0 to rows - 1) of global row indices; each shard has a range of places."""
         return numbers * self.multiplier % self.rows if self.multiplier > 1 else numbers
 
     def _hashed(self, numbers: np.ndarray) -> Iterator[Cut]:
-        """Yield the part of row indices that each shard owns, by hash."""
+        """Yield a `Cut` for each shard of row indices whose places are multiplied; `at` are index arrays then."""
         places = self.places(numbers)
         order = np.argsort(places)
         places = places[order]
@@ -130,24 +132,27 @@ class Move:
 
     @property
     def rows(self) -> int:
-        """Number of rows in the end."""
+        """Number of rows of the new shard."""
         return self.new.count(self.shard)
 
     def count(self, shard: int) -> int:
-        """Return the number of rows that an old shard holds."""
+        """Return the number of rows that a shard of the old partition has."""
         return self.old.count(shard)
 
     def numbers(self, shard: int, rows: np.ndarray) -> np.ndarray:
-        """Return the places of rows of an old shard."""
+        """Return the local indices on the new shard of local rows of an old shard, int64.
+
+        -1 for rows of other shards.
+        """
         places = self.new.places(self.old.numbers(shard, rows)) - self.new.borders[self.shard]
         return np.where((places >= 0) & (places < self.rows), places, -1)
 
     def owned(self, shard: int) -> np.ndarray:
-        """Return the places of all rows of an old shard."""
+        """Return the local indices on the new shard of all rows of an old shard, in order; -1 for rows of others."""
         return self.numbers(shard, np.arange(self.count(shard)))
 
     def needs(self, shard: int) -> bool:
-        """Return whether an old shard may have rows of it."""
+        """Return whether an old shard may have rows of the new one, so that its file must be read."""
         if not self.rows or not self.old.count(shard):
             return False
         first, last = self.new.borders[self.shard : self.shard + 2]
@@ -166,7 +171,7 @@ class Held(NamedTuple):
     partition: Partition
 
     def part_shape(self, shard: int) -> tuple[int, ...]:
-        """Return the shape of a shard's part."""
+        """Return the shape of a shard's part of the value; () for a scalar value."""
         return (self.partition.count(shard), *self.shape[1:]) if self.shape else ()
 
 
@@ -174,7 +179,10 @@ class Held(NamedTuple):
 
 
 def cut(array: Any, partition: Partition) -> list[Any]:
-    """Return the part of each shard, None if it holds no row; an array without rows goes to the last shard whole."""
+    """Return the part of an array or RowSparse for each shard, None for a shard without rows.
+
+    A scalar goes to the last shard. Parts of RowSparse have local row indices.
+    """
     if not array.ndim:
         return [None] * (partition.shards - 1) + [array]
     parts: list[Any] = [None] * partition.shards
@@ -191,7 +199,10 @@ def cut(array: Any, partition: Partition) -> list[Any]:
 
 
 def joined(parts: Mapping[int, Any], partition: Partition | Move) -> Any:
-    """Return the whole array of the parts by shard, or its rows that move. O(size), row_sparse O(stored log stored)."""
+    """Return the whole array of the parts by shard, or its rows that move; the inverse of `cut`.
+
+    A new array or RowSparse. O(size), for RowSparse O(stored log stored).
+    """
     first = next(iter(parts.values()))
     if not first.ndim:
         return first
@@ -222,12 +233,15 @@ class Source(NamedTuple):
 
     @property
     def nothing(self) -> RowSparse:
-        """The value before any row was touched."""
+        """RowSparse with the shape of the shard's part and no stored rows, the value before any row was used."""
         shape = (self.partition.count(self.shard), *self.drawn.shape[1:])
         return formats.zeros(shape, "row_sparse", np.dtype(self.drawn.dtype))
 
     def draw(self, value: RowSparse, rows: np.ndarray | None) -> None:
-        """Let `value` hold these rows of the shard, sorted and unique, or all; O(stored) where one is new."""
+        """Add to `value`, in place, those of the local `rows` (sorted, unique.
+
+        None for all) that it does not store yet. O(stored rows) if one is new.
+        """
         wanted = np.arange(value.shape[0]) if rows is None else rows
         indices = united(value.indices, wanted)
         if indices.size == value.indices.size:
@@ -242,13 +256,16 @@ class Source(NamedTuple):
 
 
 def sources(listed: Sequence[Sequence[Any]], spread: str, shard: int, shards: int) -> dict[Key, Source]:
-    """Sources by key, from `[key, Drawn.about]` of each drawn value; none if the shard has no row of it."""
+    """Return {key: source} for [key, description] of each lazily generated value.
+
+    Keys without rows here are left out.
+    """
     made = {key: Source(drawn, Partition(drawn.shape[0], shards, spread), shard) for key, drawn in _read(listed)}
     return {key: source for key, source in made.items() if source.partition.count(shard)}
 
 
 def check_lazy(updater: Updater | None, keys: Iterable[Key]) -> None:
-    """Refuse an update that changes rows which no gradient touched, where those are drawn later (`StoreError`)."""
+    """Raise StoreError if `updater` changes rows without a gradient while values of `keys` are generated lazily."""
     if updater is not None and updater.lazy != "on" and (named := ", ".join(map(repr, keys))):
         raise StoreError(
             f"Rows of {named} are drawn when they are first touched, which a lazy update leaves as they are; this one "
@@ -257,5 +274,5 @@ def check_lazy(updater: Updater | None, keys: Iterable[Key]) -> None:
 
 
 def _read(listed: Sequence[Sequence[Any]]) -> list[tuple[Key, LazyRandomRows]]:
-    """Return (key, lazy random rows) of a message's description."""
+    """Return [(key, LazyRandomRows)] of the [key, description] pairs of a message."""
     return [(key, LazyRandomRows.of(about)) for key, about in listed]

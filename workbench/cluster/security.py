@@ -36,7 +36,10 @@ def is_local(address: str) -> bool:
 
 
 def check_encrypted(addresses: Sequence[str]) -> None:
-    """Refuse addresses that others can reach and read (`OpenClusterError`): a scheduler runs what its clients send."""
+    """Raise OpenClusterError if an address can be reached from other machines and is not "tls://".
+
+    Whoever reaches an open scheduler can run programs as its user.
+    """
     if wrong := [address for address in addresses if not is_local(address) and urlsplit(address).scheme != "tls"]:
         raise OpenClusterError(
             f"{wrong[0]} can be reached from other machines and is not encrypted; whoever reaches a scheduler can run "
@@ -45,10 +48,7 @@ def check_encrypted(addresses: Sequence[str]) -> None:
 
 
 def check_certificates(address: str, folder: str) -> None:
-    """Refuse to go to an encrypted cluster without the folder of its certificate and key (`OpenClusterError`).
-
-    >>> check_certificates("tls://node1:8786", "certificates")
-    """
+    """Raise OpenClusterError if the address is "tls://..." and `folder`, that of certificate and key, is ""."""
     if urlsplit(address).scheme == "tls" and not folder:
         raise OpenClusterError(
             "An encrypted cluster lets in whoever shows its certificate and key, and none are named here: set "
@@ -71,7 +71,11 @@ class Certificates(NamedTuple):
 
 
 def make_certificates(folder: Path) -> Certificates:
-    """New ones in that folder, valid for 30 days; `OpenClusterError` if openssl makes none."""
+    """Write a new key and certificate, valid for 30 days, into the folder by openssl; return their paths.
+
+    The folder is created and made private (mode 700), files have mode 600. OpenClusterError if openssl is missing or
+    fails.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     os.chmod(folder, 0o700)
     found = read_certificates(folder)
@@ -104,9 +108,9 @@ SECONDS_JOIN = 60.0
 
 
 def settings() -> dict[str, Any]:
-    """Return the settings of schedulers and workers that train.
+    """Return Dask settings of schedulers and workers that train: no stealing, no time to live, no profiling.
 
-    Who is silent is looked after by `workbench.cluster.team`.
+    Silent workers are handled by `workbench.cluster.team` instead.
     """
     return {
         "distributed.scheduler.worker-ttl": None,
@@ -118,7 +122,7 @@ def settings() -> dict[str, Any]:
 
 
 def security_of(certificates: str) -> Any:
-    """Return the `distributed.Security` of the files in that folder; None if there is none."""
+    """Return the `distributed.Security` of the certificate and key in a folder; None if `certificates` is ""."""
     if not certificates:
         return None
     from distributed import Security

@@ -68,6 +68,10 @@ class ShardedStore(Store):
     def __init__(
         self, transport: Transport, trainer: int = 0, *, spread: str = "contiguous", seconds: float = 60.0
     ) -> None:
+        """Connect as trainer number `trainer` to the shards, and read from them how many trainers there are.
+
+        Raises StoreError if a shard does not answer in `seconds`, is another one, or has no such trainer.
+        """
         self.channel, self.spread = Channel(transport, trainer, seconds), spread
         self.shards = transport.shards
         self.traffic, self.staleness = self.channel.traffic, Counter[int]()
@@ -83,7 +87,7 @@ class ShardedStore(Store):
         return f"<ShardedStore {keys}: {self.shards} shards, trainer {self.trainer} of {self.trainers}>"
 
     def _greet(self) -> None:
-        """Check that each shard is the expected one and read the run's facts; StoreError otherwise."""
+        """Ask every shard who it is, and set trainers, lag and generation; StoreError if one is another shard."""
         for shard, reply in self.channel.ask("hello").items():
             about = reply.about
             if (about["number"], about["shards"]) != (shard, self.shards):
@@ -96,11 +100,14 @@ class ShardedStore(Store):
     # Values
 
     def keys(self) -> list[Key]:
-        """Return the keys in the order in which they were set."""
+        """Return the keys in the order in which they were initialised."""
         return list(self.held)
 
     def init(self, key: Key, value: Any) -> None:
-        """Give each shard its rows of the value, or what it draws them of when they are first touched."""
+        """Give the key its first value (an array, RowSparse or LazyRandomRows), each shard its rows.
+
+        Trainer 0 sends it, others only note shape and dtype. StoreError if the key exists or there are no rows.
+        """
         check_new_key(key, self.held)
         if isinstance(value, LazyRandomRows):
             self._init_drawn(key, value)
@@ -111,7 +118,10 @@ class ShardedStore(Store):
         self._do_once("init", [_shaped({} if piece is None else {key: piece}) for piece in pieces])
 
     def _init_drawn(self, key: Key, drawn: LazyRandomRows) -> None:
-        """Register a lazily drawn value with all shards."""
+        """Register a value whose rows each shard generates when they are first used.
+
+        StoreError if the update is not lazy.
+        """
         partition.check_lazy(self.updater, [key])
         self._hold(key, drawn)
         self.drawn[key] = drawn
@@ -119,9 +129,11 @@ class ShardedStore(Store):
         self._do_once("init", [Content(listed, [])] * self.shards)
 
     def push_all(self, values: Mapping[Key, Any]) -> None:
-        """Send each shard its rows of what this trainer adds to the step, summed where it has several workers.
+        """Send each shard its rows of the gradients by key; a step is complete when all trainers have pushed.
 
-        The step is done when all trainers have pushed. A shard gets a message for each step, be it without rows.
+        A value may be a list with an array of each worker, which are summed. Every shard gets a message, even without
+        rows. Raises StoreError for unknown keys, shapes that differ, or if optimizer options changed since
+        `set_optimizer`.
         """
         if self.updater is not None and self.updater.settings != self.settings:
             raise StoreError("The optimizer's options have changed, which the shards do not know; call set_optimizer.")
@@ -137,12 +149,15 @@ class ShardedStore(Store):
         self.step += 1
 
     def pull(self, key: Key, out: Any = None) -> Any:
-        """Return the value as the shards hold it, or `out` with it."""
+        """Return the whole value of the key from all shards; with `out`, overwrite that array and return it."""
         value = self._pulled({key: None}, current=False)[key]
         return value if out is None else formats.assign(out, value)
 
     def row_sparse_pull(self, key: Key, ids: ArrayLike) -> RowSparse:
-        """Return rows `ids` of the value `key`, pulled from the shards that own them; StoreError for other ids."""
+        """Return the rows `ids` (integers, any order, repeats count once) of the key's value.
+
+        StoreError for an unknown key, ids out of range, or a value without rows.
+        """
         if not (shape := self._of(key).shape):
             raise StoreError(f"The value of {key!r} has no rows; call pull({key!r}).")
         try:
@@ -152,7 +167,10 @@ class ShardedStore(Store):
         return self._pulled({key: numbers}, current=False)[key]
 
     def pull_into(self, out: Mapping[Key, Any], rows: Rows) -> None:
-        """One message to each shard for all keys."""
+        """Overwrite each `out[key]` by the current value, or its rows `rows[key]` (int64, sorted; None for all).
+
+        One message to each shard for all keys; deferred updates of these rows are applied first.
+        """
         for key, value in self._pulled(rows, current=True).items():
             if rows[key] is None:
                 formats.assign(out[key], value)
@@ -162,7 +180,10 @@ class ShardedStore(Store):
     # The optimizer and the state
 
     def set_optimizer(self, updater: Updater) -> None:
-        """Let each shard make an optimizer of these settings, without steps; `updater` itself stays without any."""
+        """Let each shard make a new optimizer with the settings of `updater`, at step 0; `updater` is not changed.
+
+        StoreError if it is no Updater, or if lazily generated values forbid it.
+        """
         if not isinstance(updater, Updater):
             raise StoreError(f"An optimizer is an optimizers.Updater; a {type(updater).__name__} came.")
         partition.check_lazy(updater, self.drawn)
@@ -170,19 +191,22 @@ class ShardedStore(Store):
         self._do_once("optimizer", settings=self.settings)
 
     def catch_up(self, rows: Rows | None = None) -> None:
-        """Bring rows up to date where they are, after the steps that were pushed."""
+        """Apply deferred updates of the rows by key (int64; None for all rows, or of all keys) on their shards."""
         everything = [Content({"names": None}, [])] * self.shards
         contents = everything if rows is None else self._wanted(rows, self._cuts(rows))
         self.number += 1
         self.after(self.step, "catch_up", contents, number=self.number, step=self.step)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state that a `LocalStore` would have after the same steps: all rows of all shards."""
+        """Return the state {name: array} that a `LocalStore` would have after the same steps, with all rows."""
         replies = self.after(self.step, "state", step=self.step)
         return checkpoints.joined({shard: _unshaped(reply) for shard, reply in replies.items()}, self._partitions)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Let all shards begin a generation with their parts of the state, which may be of any number of shards."""
+        """Replace the values and optimizer states of all shards by `state`, as `state_dict` gives it; a new generation.
+
+        All trainers call it. StoreError if it does not fit the optimizer.
+        """
         checked = LocalStore()
         if self.settings is not None:
             checked.set_optimizer(Updater.from_settings(self.settings))
@@ -193,10 +217,10 @@ class ShardedStore(Store):
         self.begin([_shaped(own) for own in checkpoints.cut(state, self._partitions, self.shards)])
 
     def save_shards(self, folder: str | os.PathLike, about: Mapping[str, Any] | None = None) -> None:
-        """Let each shard write its file into a folder that all processes see, then the manifest (`checkpoints`).
+        """Let each shard write its file into a folder that all processes see, then write the manifest.
 
-        All trainers call it after the same step; trainer 0 has it done. `about`, plain values, is for `load_shards`.
-        If a file cannot be written, as on a full disk, it is a `StoreError`, and the checkpoint before stands.
+        All trainers call it after the same step; only trainer 0 acts. `about`, plain JSON values, is what `load_shards`
+        returns. StoreError if a file cannot be written, as on a full disk; the checkpoint before stands then.
         """
         if self.trainer:
             return
@@ -219,9 +243,9 @@ class ShardedStore(Store):
     def load_shards(self, folder: str | os.PathLike, generation: int | None = None) -> dict[str, Any]:
         """Restore all shards from a checkpoint as a new generation; return its `about`.
 
-        All trainers call it, new ones included. Without an optimizer that of the checkpoint is set.
-        If some may join after others have loaded, all name the same `generation`, which is 1 on new shards. A
-        checkpoint of other values than the store has, or of another optimizer, is a `StoreError`.
+        All trainers call it, new ones included. Without an optimizer that of the checkpoint is set. If some may join
+        after others have loaded, all name the same `generation`, which is 1 on new shards. A checkpoint of other values
+        than the store has, or of another optimizer, is a StoreError.
         """
         manifest = checkpoints.read(folder)
         _check_same(self, folder, manifest)
@@ -242,7 +266,7 @@ class ShardedStore(Store):
         return dict(manifest.about)
 
     def begin(self, contents: list[Content], generation: int | None = None, **about: Any) -> None:
-        """Begin a generation, by default the next one, at step 0."""
+        """Begin a generation, by default the next one, at step 0; trainer 0 sends the shards their `contents`."""
         self.step, self.settled = 0, 0
         self.channel.generation = self.channel.generation + 1 if generation is None else generation
         if not self.trainer:
@@ -252,30 +276,33 @@ class ShardedStore(Store):
 
     @property
     def _partitions(self) -> dict[Key, Partition]:
-        """Return the partition of each key."""
+        """Partition of the rows of each key, a new dict."""
         return {key: held.partition for key, held in self.held.items()}
 
     def _hold(self, key: Key, value: Any) -> None:
-        """Record shape, dtype and partition of a key's value; StoreError without rows."""
+        """Record shape, dtype and partition of a key's value; StoreError if its first axis is empty."""
         rows = value.shape[0] if value.ndim else 1
         if not rows:
             raise StoreError(f"The value of {key!r} has the shape {value.shape}; shards share 1 row or more.")
         self.held[key] = Held(tuple(value.shape), np.dtype(value.dtype), Partition(rows, self.shards, self.spread))
 
     def _of(self, key: Key) -> Held:
-        """Return what is known of a key; StoreError for an unknown one."""
+        """Return the shape, dtype and partition of a key; StoreError, with the nearest key, if it is unknown."""
         if key not in self.held:
             raise StoreError(f"{unknown_name('key', key, self.held)} Call init({key!r}, value) first.")
         return self.held[key]
 
     def _do_once(self, kind: str, contents: list[Content] | None = None, **about: Any) -> None:
-        """Send the shards what trainer 0 tells them for all trainers."""
+        """Send the shards a message that only trainer 0 sends, with a new number; other trainers do nothing."""
         if not self.trainer:
             self.number += 1
             self.channel.ask(kind, contents, number=self.number, **about)
 
     def _summed(self, key: Key, pushed: Any) -> Any:
-        """Return the sum of the arrays pushed to a key, after validation."""
+        """Return the sum of the arrays pushed to a key: one array, or a list with one of each worker.
+
+        StoreError if there are none, or shape or dtype do not fit the value.
+        """
         held, arrays = self._of(key), list(pushed) if isinstance(pushed, list | tuple) else [pushed]
         if not arrays:
             raise StoreError(f"Nothing was pushed to {key!r}; push an array, or a list with one of each worker.")
@@ -285,9 +312,10 @@ class ShardedStore(Store):
         return arrays[0] if len(arrays) == 1 else added(arrays)
 
     def after(self, done: int, kind: str, contents: list[Content] | None = None, **about: Any) -> dict[int, Message]:
-        """Ask what is answered when step `done` is done.
+        """Send a message that shards answer when step `done` is done; return the replies by shard.
 
-        Where the norm of all gradients is clipped, that step needs the sums of squares of all shards, which come along.
+        If the norm of all gradients is clipped, that step needs the sums of squares of all shards, which are sent
+        along.
         """
         clips = self.updater is not None and self.updater.clip_global_norm is not None
         if clips and done > self.settled:
@@ -297,18 +325,24 @@ class ShardedStore(Store):
         return replies
 
     def _squares(self, step: int) -> dict[str, float]:
-        """Summed in the order of the shards, so that all trainers have the same bits."""
+        """Return {parameter: sum of squares of its gradient} of a step over all shards, added in their order.
+
+        The order is fixed so that all trainers get the same bits.
+        """
         replies = self.channel.ask("squares", step=step).values()
         own = [reply.about["squares"] for reply in replies]
         names = [name for name in map(name_of, self.held) if any(name in squares for squares in own)]
         return {name: sum(squares[name] for squares in own if name in squares) for name in names}
 
     def _cuts(self, rows: Rows) -> dict[Key, list[Cut]]:
-        """Return the parts of the given row indices by shard, for each key; None is all rows."""
+        """Return {key: the requested row indices by shard}; keys whose rows are None (all) are left out."""
         return {key: self._of(key).partition.cut(numbers) for key, numbers in rows.items() if numbers is not None}
 
     def _wanted(self, rows: Rows, cuts: Mapping[Key, list[Cut]]) -> list[Content]:
-        """Return the rows to request from each shard: for each of its keys all rows, or the requested ones."""
+        """Return the contents of the messages that request `rows`, one for each shard, from their `cuts`.
+
+        A shard is asked for all its rows of a key, or for local indices; keys of which it has no row are left out.
+        """
         contents = [Content({"names": []}, []) for _ in range(self.shards)]
         for key in rows:
             for shard, (about, arrays) in enumerate(contents):
@@ -318,7 +352,10 @@ class ShardedStore(Store):
         return contents
 
     def _pulled(self, rows: Rows, current: bool) -> dict[Key, Any]:
-        """Return the values of the given rows of each key, pulled from the shards and joined."""
+        """Return {key: value} from the shards: an array for rows None, else a RowSparse of the rows (int64, sorted).
+
+        `current` applies deferred updates first. Counts the staleness of the reply.
+        """
         cuts = self._cuts(rows)
         wanted = self._wanted(rows, cuts)
         replies = self.after(self.step - self.lag, "pull", wanted, step=self.step, current=current)
@@ -334,12 +371,15 @@ class ShardedStore(Store):
         }
 
     def _given(self, shard: int, reply: Message) -> dict[Key, Any]:
-        """Return the values by key in a shard's reply."""
+        """Return {key: values} of a shard's reply to a pull, with the shapes of its part."""
         shapes = {key: self.held[key].part_shape(shard) for key, _ in reply.about["names"]}
         return unpack_values(reply.about["names"], reply.arrays, shapes)
 
     def _put(self, key: Key, numbers: np.ndarray, cuts: list[Cut], came: Mapping[int, Mapping[Key, Any]]) -> RowSparse:
-        """Return the rows of these numbers, each shard's where they stand among them."""
+        """Return the RowSparse of rows `numbers` (int64, sorted), assembled from the values that each shard sent.
+
+        `cuts` has the positions of each shard's rows among them; `came` the values by shard and key.
+        """
         held = self.held[key]
         values = np.empty((len(numbers), *held.shape[1:]), held.dtype)
         for shard, own in came.items():
@@ -349,25 +389,28 @@ class ShardedStore(Store):
 
 
 def _shaped(values: Mapping[Any, Any]) -> Content:
-    """Return values whose shapes the other side does not know."""
+    """Return the content of a message with values by key and their shapes, for a side that does not know these."""
     names, arrays = pack_values(values)
     return Content({"names": names, "shapes": [list(value.shape) for value in values.values()]}, arrays)
 
 
 def _unshaped(message: Message) -> dict[Any, Any]:
-    """Return the arrays by name in a message that carries their shapes."""
+    """Return {name: array} of a message that carries the shapes of its values."""
     names = message.about["names"]
     shapes = {key: tuple(shape) for (key, _), shape in zip(names, message.about["shapes"], strict=True)}
     return unpack_values(names, message.arrays, shapes)
 
 
 def _values_of(store: ShardedStore) -> list[list[Any]]:
-    """Key, shape and type of each value, as a manifest lists them."""
+    """Return [key, shape, dtype name] of each value of the store, as a manifest lists them."""
     return [[key, list(held.shape), held.dtype.name] for key, held in store.held.items()]
 
 
 def _check_same(store: ShardedStore, folder: str | os.PathLike, manifest: Manifest) -> None:
-    """Refuse a checkpoint of another model, or of another optimizer; a store without values takes any."""
+    """Raise StoreError if the checkpoint has other values or another optimizer than the store.
+
+    A store without values or optimizer accepts any.
+    """
     advice = "Go on with what was saved, or name another folder."
     own, saved = ({str(key): rest for key, *rest in values} for values in (_values_of(store), manifest.values))
     if own and (differing := [key for key in {**own, **saved} if own.get(key) != saved.get(key)]):
@@ -381,5 +424,5 @@ def _check_same(store: ShardedStore, folder: str | os.PathLike, manifest: Manife
 
 
 def _describe_value(value: list[Any] | None) -> str:
-    """Return shape and dtype of a value as text, "not" for None."""
+    """Return "float32 (4, 1)" for [key, shape, dtype]; "not" for None."""
     return "not" if value is None else f"{value[1]} {tuple(value[0])}"

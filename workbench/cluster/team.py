@@ -54,6 +54,10 @@ class Team:
         tell: Callable[[dict[str, Any]], None] = lambda said: None,
         work: str = trainer.WORK,
     ) -> None:
+        """Prepare the training of `job` on the processes; `shards` None is one for each process.
+
+        `tell(message)` is called from several threads; `work` is the "module:function" of a trainer.
+        """
         self.processes, self.job, self.tell, self.work = processes, job, tell, work
         self.shards = shards
         self.is_asked_to_stop = threading.Event()
@@ -68,7 +72,11 @@ class Team:
         """The process of each trainer of the last attempt, and its answer."""
 
     def run(self) -> dict[str, Any] | None:
-        """Train to the end, through losses; `TeamError` if that cannot be."""
+        """Train to the end, starting again from the newest checkpoint after losses; return trainer 0's answer.
+
+        None if stopped. Adds "losses" and the memory of all trainers. TeamError if a trainer fails by itself, no
+        process is left, or losses repeat without progress.
+        """
         while True:
             lost = self._attempted()
             if self.is_asked_to_stop.is_set():
@@ -87,11 +95,11 @@ class Team:
                 self.tell({"without": without})
 
     def stop(self) -> None:
-        """Request the end of the training."""
+        """Request the end of the training; may be called from any thread, returns at once."""
         self.is_asked_to_stop.set()
 
     def _step_saved(self) -> int:
-        """Return the step of the newest checkpoint, 0 without one."""
+        """Return the step of the newest checkpoint, 0 without one; TeamError if it is of another training."""
         if not self.job.folder or not (Path(self.job.folder) / checkpoints.MANIFEST).exists():
             return 0
         about = checkpoints.read(self.job.folder).about
@@ -107,7 +115,10 @@ class Team:
         return step
 
     def _attempted(self) -> list[Lost]:
-        """Train from the newest checkpoint until the end, a stop or a loss; return the processes that were lost."""
+        """Train from the newest checkpoint until the end, a stop or a loss; return the lost processes.
+
+        Empty at the end or a stop. The run's shards are removed, and all its trainers have ended, on return.
+        """
         step = self._step_saved()
         with self.lock:
             self.steps, self.told = {}, step
@@ -124,7 +135,10 @@ class Team:
             self._settle()
 
     def _workers(self) -> list[str]:
-        """Processes that are there; where a scheduler was started anew, its workers may take as long as any to join."""
+        """Wait up to `SECONDS_JOIN` for workers and return their addresses; TeamError if none comes.
+
+        Empty only after a stop.
+        """
         end = time.monotonic() + SECONDS_JOIN
         while not (workers := self.processes.addresses()) and not self.is_asked_to_stop.is_set():
             if time.monotonic() > end:
@@ -146,7 +160,10 @@ class Team:
             time.sleep(SECONDS_LOOK)
 
     def _placed(self, placed: Future) -> list[Lost]:
-        """Wait until the shards are there, a stop or a loss; who was lost."""
+        """Wait until the future `placed` is done, a stop or a loss; return the lost processes, [] otherwise.
+
+        TeamError if the shards cannot be placed although no process is lost.
+        """
         failed = 0.0
         while not self.is_asked_to_stop.is_set():
             if lost := self._gone():
@@ -161,17 +178,20 @@ class Team:
         return []
 
     def _gone(self) -> list[Lost]:
-        """Trainers that are lost now; all of them are ended."""
+        """Return the processes found lost now, after ending all of them."""
         if lost := self.processes.lost():
             self.processes.end([one.address for one in lost])
         return lost
 
     def _is_reason_late(self, failed: float) -> bool:
-        """Return whether no process was found lost for as long as that may take after something failed."""
+        """Return whether a lost process would have been noticed by now, since `failed` (monotonic time)."""
         return time.monotonic() - failed > SECONDS_REASON + self.processes.seconds_silent
 
     def _trained(self, run: "Run", workers: list[str], step: int) -> list[Lost]:
-        """Start all trainers from a step and watch them; return the workers that were lost."""
+        """Start all trainers on the workers in turn and watch them; return the lost processes.
+
+        `step` > 0 lets them load the checkpoint. TeamError if a trainer fails by itself.
+        """
         attempt = self.attempt
         self.processes.listen(run, lambda said: self._hear(attempt, said))
         request = replace(self.job, resumes=step > 0).about
@@ -183,7 +203,10 @@ class Team:
         return self._watched(futures, where)
 
     def _watched(self, futures: list[Future], where: list[str]) -> list[Lost]:
-        """Wait for all trainers; return the workers that were lost, none at the end."""
+        """Wait for the futures of all trainers; return the lost processes, [] at the end or a stop.
+
+        Sets `answers` at the end. TeamError if a trainer failed, or was cut off and no lost process is found.
+        """
         cut_off, answers = 0.0, dict[int, dict[str, Any]]()
         while not self.is_asked_to_stop.is_set():
             if lost := self._gone():
@@ -210,19 +233,22 @@ class Team:
         return []
 
     def _hear_all(self) -> None:
-        """Receive messages in flight until the time is over; later ones are dropped."""
+        """Wait up to `SECONDS_REASON` for the messages of the last steps; later ones are dropped."""
         end = time.monotonic() + SECONDS_REASON
         while self.told < self.answers[0]["step"] and time.monotonic() < end:
             time.sleep(SECONDS_LOOK)
 
     def _said(self, number: int, address: str, answer: Mapping[str, Any]) -> str:
-        """Return the message of a failed trainer, with the end of its log."""
+        """Return the message of the failed trainer `number`: its error, and the end of its log if that may help."""
         where = self.processes.name(address)
         log = "" if answer.get("is_wrong") else self.processes.tail(address)
         return f"Trainer {number} on {where} failed: {answer['error']}\n{log}".rstrip()
 
     def _hear(self, attempt: int, said: dict[str, Any]) -> None:
-        """Process a trainer's message; report steps that all trainers have done."""
+        """Process a trainer's message, unless it is of a former attempt; called on the client's thread.
+
+        Passes on {"saved"}, and a {"step"} with the mean loss and the slowest time once all trainers have done it.
+        """
         with self.lock:
             if attempt != self.attempt:
                 return

@@ -51,7 +51,7 @@ DATA, LABEL = "data", "label"
 
 
 def check(cell: Cell, trainers: int) -> None:
-    """Refuse what several trainers cannot train (`SpecError`)."""
+    """Raise SpecError if `trainers` trainers cannot train the configuration, or a setting has no effect."""
     alone = cell.model_copy(update={"trainers": 1})  # on other machines there is room for more than here
     if reason := why_dropped(alone) or multiple_trainers_reason(setup_of(alone), trainers):
         raise SpecError(reason)
@@ -60,7 +60,10 @@ def check(cell: Cell, trainers: int) -> None:
 
 
 def shared(problem: Problem, setup: Setup, trainer: int, trainers: int) -> data.Batches | data.StoredBatches:
-    """Return the batches of one trainer: batch_rows / trainers rows of its own each."""
+    """Return the batches of trainer `trainer` (from 0): `setup.batch_rows` // trainers rows each, of its rows only.
+
+    Raises DataError if there are fewer rows than trainers.
+    """
     rows = problem.x.shape[0] // trainers
     height = setup.batch_rows // trainers
     if not rows:
@@ -73,13 +76,14 @@ def shared(problem: Problem, setup: Setup, trainer: int, trainers: int) -> data.
 
 
 def joined(problem: Problem, setup: Setup, trainers: int) -> data.Feed:
-    """Return the batches of all trainers one after the other in each, for one process that has as many workers."""
+    """Return batches that each concatenate one batch of every trainer, for one process that stands for all."""
     return _Joined([shared(problem, setup, number, trainers) for number in range(trainers)])
 
 
 @final
 class _Joined(data.Feed):
     def __init__(self, feeds: Sequence[data.Batches | data.StoredBatches]) -> None:
+        """Keep the feeds, which must have equally many batches."""
         self.feeds = feeds
 
     def epoch(self, number: int = 0, first: int = 0) -> Iterator[data.Batch]:
@@ -90,18 +94,19 @@ class _Joined(data.Feed):
             yield data.Batch({DATA: stack_csr([part.data[DATA] for part in parts])}, {LABEL: labels}, rows)
 
     def count(self, number: int = 0) -> int:
-        """Return the number of batches that each has."""
+        """Return the number of batches in epoch `number`, the same for each feed."""
         return self.feeds[0].count(number)
 
     def settings(self) -> dict[str, int | str | bool]:
-        """Return the settings of the first, and how many there are."""
+        """Return the settings of the first feed, and "feeds", how many there are."""
         return {**self.feeds[0].settings(), "feeds": len(self.feeds)}
 
 
 def module_of(setup: Setup, problem: Problem, store: Store | None, example: data.Feed, workers: int = 1) -> Module:
-    """Return the module of a configuration, bound, with first values and optimizer.
+    """Return the module of a configuration, bound to the batches `example`, initialised, with its optimizer.
 
-    Its outputs are the mean loss and the scores.
+    Its outputs are [mean loss, scores]. `store` None keeps values in the process; `workers` is how many parts a batch
+    has.
     """
     model = models.get(setup.model)
     given = model.given(problem.x.shape[1], problem.width, setup.model_options, problem.facts)
@@ -118,13 +123,13 @@ def module_of(setup: Setup, problem: Problem, store: Store | None, example: data
 
 
 def format_of(parameter: Parameter, setup: Setup) -> str:
-    """Return the format of a parameter: by rows where a batch reads and changes the rows of its features alone."""
+    """Return "row_sparse" for a parameter of which a batch reads and changes only its features' rows, else "dense"."""
     is_by_rows = parameter.product and parameter.gradient_format(setup.gradient) == "row_sparse"
     return "row_sparse" if is_by_rows else "dense"
 
 
 def _declared(symbol: graph.Graph, setup: Setup, parameters: tuple[Parameter, ...]) -> graph.Graph:
-    """Return the graph with formats of X and of the parameters, and the shapes of these."""
+    """Return a copy of the graph whose variables have the formats of X and of the parameters, and their shapes."""
     facts: dict[str, Mapping[str, Any]] = {
         parameter.name: {"format": format_of(parameter, setup), "shape": list(parameter.shape)}
         for parameter in parameters
@@ -138,8 +143,10 @@ def _declared(symbol: graph.Graph, setup: Setup, parameters: tuple[Parameter, ..
 
 
 def _start(parameter: Parameter, setup: Setup, number: int) -> Any:
-    """Return first values: of rows zeros that nothing holds, or rows that are drawn when touched where the update is
-    lazy."""
+    """Return the first value of parameter `number`: an array, RowSparse or rows generated when first used.
+
+    Zeros if its deviation is 0, else normal values by `setup.seed`. Lazy generation needs a lazy update.
+    """
     by_rows = format_of(parameter, setup) == "row_sparse"
     if not parameter.deviation:
         return formats.zeros(parameter.shape, "row_sparse" if by_rows else "dense", np.dtype(setup.dtype))
@@ -157,9 +164,9 @@ SUFFIXES = (".py", ".cu", ".cuh", ".h")
 
 @functools.cache
 def describe_code() -> str:
-    """Describe the code in words. Some milliseconds, once: threads of Python 3.11 cannot parse files at the same time.
+    """Return versions and source hash of this code as text, "numpy 2.1.0, ..., source 0123456789ab".
 
-    See https://github.com/python/cpython/issues/106905.
+    Reads all source files (some milliseconds) once per process.
     """
     digest = hashlib.sha256()
     for package in (kernels, workbench):
@@ -171,7 +178,7 @@ def describe_code() -> str:
 
 
 def require_same_code(wanted: str) -> None:
-    """Refuse to train with another code than where the training was asked for, "" for any (`StoreError`)."""
+    """Raise StoreError unless `wanted`, a text of `describe_code`, is that of this process; "" accepts any."""
     if wanted and wanted != describe_code():
         raise StoreError(
             f"The code here is {describe_code()}; where the training was started, {wanted}. Install the same."
@@ -211,12 +218,16 @@ class Job:
 
     @property
     def about(self) -> dict[str, Any]:
-        """Fields as JSON has them; `Job(**about)` is the inverse."""
+        """Fields as a dict for JSON; `Job(**about)` is the inverse."""
         return asdict(self)
 
 
 def train(transport: Transport, number: int, job: Job, tell: Tell) -> dict[str, Any]:
-    """Train as trainer `number` until all epochs are done; what is known then, as JSON has it."""
+    """Train as trainer `number` until all epochs are done; return a JSON-able dict on bytes, rows and the last step.
+
+    Trainer 0 adds "qualities" on the held-out rows. `tell(message)` is called with losses of steps and saved
+    checkpoints. Raises StoreError for other code or lost shards, MemoryError above `job.bytes_most`.
+    """
     require_same_code(job.code)
     cell, before = Cell(**job.cell), memory.owned_bytes()
     memory.reset_peak()
@@ -242,7 +253,7 @@ def train(transport: Transport, number: int, job: Job, tell: Tell) -> dict[str, 
 
 @contextlib.contextmanager
 def on_threads(count: int | None) -> Iterator[None]:
-    """Let the kernels and BLAS of this thread use so many threads, None for all."""
+    """Limit the kernels and BLAS of this thread to `count` threads within the context; None for all."""
     with contextlib.ExitStack() as stack:
         if count == 1:
             stack.enter_context(threads.serial())
@@ -260,6 +271,7 @@ class _StepReport:
     def __init__(
         self, module: Module, store: ShardedStore, feed: data.Feed, number: int, job: Job, tell: Tell, bytes_before: int
     ) -> None:
+        """Start at the module's position; `bytes_before` is the memory of the process before the training."""
         self.module, self.store, self.feed, self.bytes_before = module, store, feed, bytes_before
         self.number, self.job, self.tell = number, job, tell
         self.losses: list[float] = []
@@ -268,11 +280,14 @@ class _StepReport:
         self.last_told = self.last_step = time.perf_counter()
 
     def _step(self, position: Position) -> int:
-        """Return the index of a step, counted over all epochs."""
+        """Return the number of steps done at a position, counted over all epochs."""
         return position.epoch * self.feed.count(0) + position.batch
 
     def batch_end(self, event: BatchEnd) -> None:
-        """Keep the loss and the time of a step; tell and save where it is time to."""
+        """Keep the loss and seconds of a step; save a checkpoint and send a message if they are due.
+
+        Called by the module after each batch.
+        """
         now = time.perf_counter()
         self.step += 1
         self.losses.append(float(self.module.outputs[0]))
@@ -284,7 +299,10 @@ class _StepReport:
             self.flush()
 
     def save(self) -> None:
-        """Have a checkpoint written, by trainer 0."""
+        """Save a checkpoint of the store (written by trainer 0, which sends {"saved": step}).
+
+        Its time counts for no step.
+        """
         epoch, batch = self.module.position
         position = [epoch, batch] if batch < self.feed.count(epoch) else [epoch + 1, 0]
         about = {"position": position, "step": self.step, "cell": self.job.cell, "trainers": self.job.trainers}
@@ -294,7 +312,7 @@ class _StepReport:
         self.last_step = time.perf_counter()
 
     def flush(self) -> None:
-        """Tell the losses and seconds of the steps since the last time."""
+        """Send losses and seconds of the steps since the last message, if there are any, and forget them."""
         if self.losses:
             first = self.step - len(self.losses) + 1
             steps = {"first": first, "losses": self.losses, "seconds": self.seconds, "steps_epoch": self.feed.count(0)}
@@ -303,14 +321,14 @@ class _StepReport:
         self.losses, self.seconds, self.last_told = [], [], time.perf_counter()
 
     def finish(self) -> None:
-        """Tell the rest, and save what was reached."""
+        """Save a checkpoint if the last step has none, and send the remaining losses."""
         if self.job.folder and self.step % self.job.steps_saved:
             self.save()
         self.flush()
 
 
 def _qualities(module: Module, setup: Setup, problem: Problem) -> dict[str, Any]:
-    """Return the model's measures on the rows held out, which follow those trained on."""
+    """Return {"qualities": {measure: value}} on the held-out rows; {} if there are none."""
     model = models.get(setup.model)
     x, y = problem.held_out
     if x is None:
@@ -329,10 +347,10 @@ WORK = "workbench.cluster.trainer:train"
 
 
 def run_request(work: str, transport: Transport, trainer: int, request: str, tell: Tell) -> str:
-    """Do the work of a request, a `Job`; {"answer": ...}, or {"error", "trace", "is_cut_off", "is_wrong"} on failure.
+    """Call the function `work` ("module:function") with a `Job` from JSON; return its answer as JSON.
 
-    `is_cut_off` says that another process was missed, so that the reason is to be looked for there; `is_wrong` that
-    what was asked for cannot be trained, as the error says by itself.
+    {"answer": ...}, or {"error", "trace", "is_cut_off", "is_wrong"} if it raised: `is_cut_off` if another process was
+    lost, `is_wrong` if the request itself cannot be trained. Never raises; the traceback goes to standard error.
     """
     try:
         module, function = work.split(":")

@@ -55,14 +55,13 @@ def train(
     work: str = trainer.WORK,
     **options: Any,
 ) -> dict[str, Any] | None:
-    """Train a configuration by so many trainers on the cluster `where`; what trainer 0 answered, None if it was
-    stopped.
+    """Train a configuration by several trainers on the cluster `where`; return the answer of trainer 0.
 
-    `settings` are those of `workbench train` by name; `options` are those of `Job`, such as `steps_saved`. Logs and
-    checkpoints are in `folder`, from which a training of the same settings goes on; with `steps_saved=0` there are no
-    checkpoints. `address` is that at which other machines reach this one, "" for one on the way to them
-    (`workbench.sweeps.agent_commands`). `tell` gets what happens (`Team`), on a separate thread; `begun` the
-    team, whose `stop` ends it.
+    None if the training was stopped. `settings` are those of `workbench train` by name; `options` are those of `Job`,
+    such as `steps_saved`. Logs and checkpoints are in `folder`, from which a training of the same settings goes on;
+    with `steps_saved=0` there are no checkpoints. `address` is that at which other machines reach this one, "" for one
+    on the route to them. `tell(message)` is called for events (see `Team`) on a separate thread, `begun(team)` once, to
+    stop it by `team.stop`. Raises SpecError for settings that cannot be trained so, StoreError if processes fail.
     """
     try:
         from workbench.cluster.dask_hosts import Hosts
@@ -85,13 +84,17 @@ def train(
 
 
 def serve(request: Mapping[str, Any], say: Say, ended: threading.Event) -> None:
-    """Run the requested training, send messages by `say`, and stop the team as soon as `ended` is set."""
+    """Run the requested training and send events by `say`.
+
+    At the end {"done": ...}, {"stopped": True} or {"failed": why}. `request` has the arguments of `train`. Setting the
+    event `ended` stops the training. Never raises.
+    """
 
     def stop_when_asked(team: Team) -> None:
-        """Stop the team from a separate thread once the input has ended."""
+        """Start a thread that stops the team once `ended` is set."""
 
         def wait_and_stop() -> None:
-            """Wait for the end of the input, then stop the team."""
+            """Wait for `ended`, then stop the team; body of a thread."""
             ended.wait()
             team.stop()
 
@@ -110,19 +113,22 @@ def serve(request: Mapping[str, Any], say: Say, ended: threading.Event) -> None:
 
 
 def main() -> None:
-    """Serve on standard input and output."""
+    """Serve one request read from standard input, and exit the process; events are lines of JSON on standard output.
+
+    What libraries print goes to standard error; SIGINT is ignored, the end of the input stops the training.
+    """
     out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started it is asked, and ends the input
     lock, ended = threading.Lock(), threading.Event()
 
     def say(said: Mapping[str, Any]) -> None:
-        """Print a message as one line of JSON; threads take turns."""
+        """Print a message as one line of JSON; holds the lock, so that threads take turns."""
         with lock:
             print(json.dumps(said), file=out, flush=True)
 
     def read_to_the_end() -> None:
-        """Read standard input until it ends, then set the event."""
+        """Read standard input until it ends, then set `ended`; body of a thread."""
         while sys.stdin.read(1):
             pass
         ended.set()
@@ -149,7 +155,10 @@ ALLOWED = 1e-5
 
 
 def answers(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the one answer of a trial's process: its row. Errors become rows with status and reason."""
+    """Yield one dict, the record of a trial by several trainers, from a request with "cell", "measure", "bytes_limit".
+
+    Any error becomes a record with status "unsupported" or "failed" and a reason.
+    """
     cell = Cell(**request["cell"])
     row = settings_of(cell) | {"bytes_limit": request["bytes_limit"]}
     try:
@@ -167,17 +176,18 @@ class _ReceivedSteps:
     """The steps that trainers reported; without epochs the training ends after enough seconds of steps."""
 
     def __init__(self, cell: Cell, measure: Measure) -> None:
+        """Keep the time after which a training without epochs is stopped: warm-up and sampling of `measure`."""
         self.steps: dict[int, Mapping[str, Any]] = {}
         self.seconds_most = measure.seconds_warmup + measure.seconds_total if not cell.epochs else np.inf
         self.steps_least = measure.samples_least
         self.team: Team | None = None
 
     def begun(self, team: Team) -> None:
-        """Keep what is to be stopped."""
+        """Keep the team, which `tell` stops."""
         self.team = team
 
     def tell(self, said: Mapping[str, Any]) -> None:
-        """Take in the report of a step; stop the team once enough steps were measured."""
+        """Keep the message of a step by its number; stop the team once time and number of steps suffice."""
         if "step" in said:
             self.steps[said["step"]] = said
             is_enough = sum(step["seconds"] for step in self.steps.values()) > self.seconds_most
@@ -186,7 +196,10 @@ class _ReceivedSteps:
 
 
 def _measured(cell: Cell, measure: Measure) -> dict[str, Any]:
-    """Train a configuration on local processes and return its measured columns."""
+    """Train a configuration by `cell.trainers` local processes and return the record columns measured.
+
+    Logs go to a temporary folder that is removed. Raises TeamError if the training fails.
+    """
     trained = cell.model_copy(update={"trainers": 1})
     settings = {name: value for name, value in trained.model_dump(mode="json").items() if value is not None}
     heard, threads = _ReceivedSteps(cell, measure), max(threads_of(cell) // cell.trainers, 1)
@@ -222,22 +235,23 @@ class _Others:
     """Share of the cores that other programs use, without the processes that were started here."""
 
     def __init__(self) -> None:
+        """Start observing the CPU time of other programs and of children from now on."""
         self.programs, self.own, self.start = machine.OtherPrograms(), _seconds_of_children(), time.perf_counter()
 
     def share(self) -> float:
-        """Return the share of all cores, 0 to 1."""
+        """Return the share (0 to 1) of all cores used by other programs since the start, children excluded."""
         own = _seconds_of_children() - self.own
         return max(self.programs.share() - own / ((os.cpu_count() or 1) * (time.perf_counter() - self.start)), 0.0)
 
 
 def _seconds_of_children() -> float:
-    """Return the CPU seconds of ended child processes."""
+    """Return the CPU seconds, user and system, of all child processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def _sizes(cell: Cell, trainers: int) -> dict[str, Any]:
-    """Return the size columns of the record: rows, features, outputs, density, steps an epoch of each trainer."""
+    """Return the record's columns of the data's size: rows, features, width, density, steps an epoch."""
     problem = make_problem(cell)
     rows = problem.x.shape[0]
     sizes = {"rows_total": problem.rows_total, "features": problem.x.shape[1]}
@@ -250,7 +264,10 @@ def _sizes(cell: Cell, trainers: int) -> dict[str, Any]:
 
 
 def _times(steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the seconds of the steps after the first, which loads code; one sample a step."""
+    """Return the columns of the time of a step from messages in order.
+
+    The first step, which loads code, is left out.
+    """
     samples = [step["seconds"] for step in steps[1:]] or [step["seconds"] for step in steps]
     seconds, low, high = quantile_interval(samples, NUMBER)
     record = {"samples": round_digits(samples, SAMPLE_DIGITS), "seconds_step": seconds}
@@ -260,26 +277,29 @@ def _times(steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _curve(steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the columns of the loss curve from the reported steps."""
+    """Return the columns curve, loss_first and loss_last from the messages of steps, in order."""
     seconds, losses = (np.array([step[name] for step in steps]) for name in ("seconds", "loss"))
     return curve_columns(seconds, losses, steps[0]["step"])
 
 
 def _quality(cell: Cell, answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns on quality from a trainer's answer."""
+    """Return the columns quality, quality_name and measures from the answer of trainer 0."""
     model, found = models.get(cell.model), answer["qualities"]
     measures = {name: found[name] for name in model.measures}
     return {"quality": found[model.quality_name], "quality_name": model.quality_name, "measures": measures}
 
 
 def _checked(cell: Cell, trainers: int, losses: Sequence[float]) -> dict[str, Any]:
-    """Return the first losses against those of one process with as many workers."""
+    """Compare the first `losses` with those of one process that computes the same batches; return the columns.
+
+    Trains `CHECKED_STEPS` steps here. The status is "ok", or "wrong" if a relative error exceeds `ALLOWED`.
+    """
     setup, problem, known = setup_of(cell), make_problem(cell), list[float]()
     feed = trainer.joined(problem, setup, trainers)
     module = trainer.module_of(setup, problem, None, feed, workers=trainers)
 
     def keep(event: BatchEnd) -> None:
-        """Record the loss of a batch; raise StopTraining after CHECKED_STEPS batches."""
+        """Append the loss of a batch to `known`; raises StopTraining after CHECKED_STEPS batches."""
         known.append(float(module.outputs[0]))
         if len(known) == CHECKED_STEPS:
             raise StopTraining
@@ -317,14 +337,17 @@ SKEW = 4
 
 
 def borders(features: int) -> np.ndarray:
-    """Return the first column of each field, and the end of the last: int64 [FIELDS + 1]."""
+    """Return the first column of each field, and the end of the last: int64 `[FIELDS + 1]`, increasing."""
     shares = 2.0 ** np.linspace(0, 12, FIELDS)
     ends = np.floor(np.cumsum(shares / shares.sum()) * (features - FIELDS)).astype(np.int64) + np.arange(1, FIELDS + 1)
     return np.concatenate([[0], ends])
 
 
 def blocks(rows: int, features: int, seed: int) -> Iterator[data.RowBlock]:
-    """Yield the rows, block by block."""
+    """Yield generated rows as blocks of up to `BLOCK_ROWS`: x csr float32 `[rows, features]` with ones, labels int64.
+
+    Each row has one entry in each of `FIELDS` fields; a block depends on `seed` and its index only.
+    """
     starts = borders(features)
     weights = LazyRandomRows((features, 1), "float32", "normal", 0.5, seed, "click weights")
     for number, first in enumerate(range(0, rows, BLOCK_ROWS)):
@@ -341,9 +364,9 @@ def blocks(rows: int, features: int, seed: int) -> Iterator[data.RowBlock]:
 
 
 def write(folder: Path, rows: int, features: int = 10**6, seed: int = 0) -> int:
-    """Make them into a folder of shards, unless it is there; the bytes of its files.
+    """Write generated rows into the folder as a stored data set, unless it exists; return the bytes of its files.
 
-    Values are all 1, which files do not have, and column indices have the bytes they need: in memory rows take more.
+    Files have no values, which are all 1, and index types as small as possible: in memory rows take more.
     """
     if not folder.exists():
         named = data.RowBlocks(blocks(rows, features, seed), "clicks", "generated", "none", features)
@@ -359,14 +382,14 @@ HELD = "whole=True"
 
 
 def names_of(rows: int) -> list[str]:
-    """Return the names of the two rows of the table."""
+    """Return the names of the two records that `trained` yields: rows streamed, rows held."""
     return [f"{rows} rows streamed", f"{rows} rows held"]
 
 
 def trained(rows: int, folder: Path) -> Iterator[dict[str, Any]]:
-    """Return the record columns of two trainings: one streams its rows from disk, the other holds them in memory.
+    """Yield the records of two trainings of one epoch on `rows` generated rows: streamed from disk, held in memory.
 
-    Data and logs go to the folder.
+    Both have a memory limit of half the data's bytes for each process. Data and logs go to `folder`.
     """
     start, made = time.perf_counter(), folder / f"clicks-{rows}.sparse"
     whole = write(made, rows)
@@ -385,7 +408,10 @@ def trained(rows: int, folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def _trained(settings: dict[str, Any], folder: Path, limit: int) -> dict[str, Any]:
-    """Run one training within `limit` bytes; return its record, with the status memory if it was refused memory."""
+    """Train once within `limit` bytes of memory for each process; return the record columns.
+
+    The status is "memory" if that was refused; TeamError for other failures. Logs go to `folder`.
+    """
     begun, logs = time.perf_counter(), folder / f"streamed-{time.time_ns()}"
     try:
         options: dict[str, Any] = {"steps_saved": 0, "threads": 1, "bytes_most": limit}

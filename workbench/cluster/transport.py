@@ -46,6 +46,7 @@ class Shard:
     """Shard `number` of `shards`, for so many trainers, who may be up to `staleness` steps ahead of each other."""
 
     def __init__(self, number: int, shards: int, trainers: int = 1, staleness: int = 0) -> None:
+        """Make shard `number` (from 0) of `shards` without values, in generation 0 at step 0."""
         self.number, self.shards, self.trainers, self.staleness = number, shards, trainers, staleness
         self.generation = 0
         self._begin(LocalStore())
@@ -70,7 +71,10 @@ class Shard:
         """The number of the last message of each trainer that is done once, and its answer."""
 
     def handle(self, message: Message) -> Message:
-        """Return the answer; whatever is refused has changed nothing."""
+        """Return the reply to a message, of kind done, wait, stale or error; never raises for invalid messages.
+
+        What is refused has changed nothing. A reply other than done has the reason in `about["text"]`.
+        """
         try:
             return self._answer(message)
         except _Wait as reason:
@@ -83,7 +87,10 @@ class Shard:
             return Message("error", {"text": str(error)})
 
     def _answer(self, message: Message) -> Message:
-        """Handle a message and return the reply; raises _Wait or _Stale if it comes early or late."""
+        """Handle a message and return the reply "done"; raises _Wait if it comes early, _Stale if late.
+
+        Other exceptions (StoreError, ValueError, LookupError, ...) mean an invalid message or a failed shard.
+        """
         about, arrays = message.about, message.arrays
         if message.kind == "hello":
             facts = ("number", "shards", "trainers", "staleness", "generation", "step")
@@ -103,14 +110,17 @@ class Shard:
         return others[message.kind](about, arrays)
 
     def _check_generation(self, generation: int, kind: str) -> None:
-        """Raise _Stale for a message of an old generation, _Wait for one of a later one."""
+        """Raise _Stale for a message of an old generation, _Wait for one of a later one unless its kind is "load"."""
         if generation < self.generation:
             raise _Stale(f"generation {generation} is over; this is generation {self.generation}")
         if generation > self.generation and kind != "load":
             raise _Wait(f"generation {generation} has not begun here")
 
     def _once(self, act: Callable, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> Message:
-        """Execute a message once, and return the same answer when it is received again."""
+        """Execute `act(about, arrays)` once per message number of a trainer; repeat the same reply later.
+
+        Its errors become a reply of kind error.
+        """
         trainer, number = about["trainer"], _whole(about, "number")
         last, answer = self.answered[trainer]
         if number > last:
@@ -125,7 +135,7 @@ class Shard:
     # What is done once
 
     def _init(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> None:
-        """Initialise the values of a message, and register lazily drawn ones."""
+        """Set the first values of a message's keys, and register values whose rows are generated when first used."""
         for key, value in _values(about, arrays).items():
             self.store.init(key, value)
         if "drawn" in about:
@@ -135,26 +145,32 @@ class Shard:
                     self.store.init(key, self.drawn[key].nothing)
 
     def _draw(self, rows: Mapping[Key, np.ndarray | None]) -> None:
-        """See that these rows are there, None for all, where they are drawn when first touched."""
+        """Generate the given rows (local indices, None for all) of lazily generated values that are still missing."""
         for key in rows.keys() & self.drawn.keys():
             self.drawn[key].draw(self.store.values[key], rows[key])
 
     def _optimizer(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> None:
-        """Set the optimizer from a message's settings."""
+        """Set a new optimizer from the message's `settings`; changes the store."""
         self.store.set_optimizer(Updater.from_settings(about["settings"]))
 
     def _catch_up(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> None:
-        """Apply deferred updates to the given rows, after all pushes so far."""
+        """Apply deferred updates to the message's rows (local indices; None for all), after all pushes so far.
+
+        Raises _Wait until these steps are done.
+        """
         self._reach(about, lag=0)
         self.store.catch_up(self._rows(about, arrays))
 
     def _save(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> None:
-        """Write this shard's state to its file, after all pushes so far."""
+        """Write this shard's state to its file at `about["path"]`, after all pushes so far; OSError if that fails."""
         self._reach(about, lag=0)
         formats.save(checkpoints.file_of(about["path"], self.number), self.store.state_dict())
 
     def _load(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> Message:
-        """Begin a generation with a state, of the message or of the files that it names, in place of all there is."""
+        """Replace all state by that of the message, or of the checkpoint in `about["saved"]`; begins its generation.
+
+        A generation that has begun already is left as it is. Returns the reply "done".
+        """
         if about["generation"] > self.generation:
             store = LocalStore()
             if about["settings"] is not None:
@@ -172,7 +188,11 @@ class Shard:
     # Steps
 
     def _push(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> Message:
-        """Add a trainer's gradients of a step; the update runs when all trainers have pushed."""
+        """Keep a trainer's gradients of a step; the update runs once all trainers have pushed that step.
+
+        A repeated push changes nothing. Raises _Wait if the trainer is more than `staleness` steps ahead, ValueError if
+        shapes do not fit.
+        """
         trainer, step = about["trainer"], _whole(about, "step", 1)
         self._take_total(about)
         if step <= self.pushed[trainer]:
@@ -189,11 +209,11 @@ class Shard:
         return DONE
 
     def _is_complete(self, step: int) -> bool:
-        """Return whether all trainers have pushed a step."""
+        """Return whether all trainers have pushed the step."""
         return len(self.pushes.get(step, ())) == self.trainers
 
     def _sums(self, step: int) -> dict[Key, Any]:
-        """Return the gradients of a step that is complete, summed in the order of the trainers."""
+        """Return {key: gradient} of a complete step, summed in the order of the trainers; cached until it is done."""
         if step not in self.sums:
             parts: dict[Key, list[Any]] = {}
             for trainer in sorted(self.pushes[step]):
@@ -203,7 +223,10 @@ class Shard:
         return self.sums[step]
 
     def _advance(self) -> None:
-        """Do the steps that are complete; a step that fails ends this generation with a message to every trainer."""
+        """Do the update of every step that is complete, in order.
+
+        An update that fails sets `failure`, which every later message gets, and raises StoreError.
+        """
         while self._is_complete(step := self.step + 1) and not (self._clips and step not in self.totals):
             try:
                 sums = self._sums(step)
@@ -222,8 +245,10 @@ class Shard:
         return self.store.updater is not None and self.store.updater.clip_global_norm is not None
 
     def _squares(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> Message:
-        """Return the sums of squares of this shard's part of the gradients of a step, by the optimizer's name of the
-        key."""
+        """Reply with {parameter: sum of squares} of this shard's part of a step's summed gradients.
+
+        Raises _Wait until all trainers have pushed it; cached for repeated messages.
+        """
         step = _whole(about, "step", 1)
         if step not in self.squares:
             if not self._is_complete(step):
@@ -232,7 +257,7 @@ class Shard:
         return Message("done", {"squares": self.squares[step]})
 
     def _take_total(self, about: Mapping[str, Any]) -> None:
-        """Sums of squares of whole gradients, which may have come along."""
+        """Keep the message's sums of squares of the next step's whole gradients, if it has them, and do the step."""
         if (total := about.get("total")) is not None and total["step"] == self.step + 1:
             self.totals[total["step"]] = total["squares"]
             self._advance()
@@ -240,7 +265,10 @@ class Shard:
     # What is read
 
     def _pull(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> Message:
-        """Return the asked rows, waiting within the allowed staleness."""
+        """Reply with the requested rows of each key, after the trainer's steps up to the allowed staleness.
+
+        Raises _Wait before that. Missing rows are generated; with `current` deferred updates are applied first.
+        """
         self._reach(about, lag=self.staleness)
         rows = self._rows(about, arrays)
         self._draw(rows)
@@ -258,7 +286,7 @@ class Shard:
         return Message("done", {"names": names, "step": self.step}, values)
 
     def _state(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> Message:
-        """Return this shard's whole state, after all pushes so far."""
+        """Reply with this shard's whole state (`LocalStore.state_dict`) after all pushes so far; _Wait before that."""
         self._reach(about, lag=0)
         self._draw(dict.fromkeys(self.drawn))
         state = self.store.state_dict()
@@ -266,7 +294,7 @@ class Shard:
         return Message("done", {"names": names, "shapes": [list(array.shape) for array in state.values()]}, values)
 
     def _reach(self, about: Mapping[str, Any], lag: int) -> None:
-        """Wait until all but `lag` of the trainer's pushed steps are done; refuse messages of earlier steps."""
+        """Raise _Wait until all but `lag` of the trainer's pushed steps are done, _Stale for a message of the past."""
         trainer, step = about["trainer"], _whole(about, "step")
         self._take_total(about)
         if self.pushed[trainer] > step:
@@ -275,7 +303,10 @@ class Shard:
             raise _Wait(self._missing(step - lag))
 
     def _rows(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> dict[Key, np.ndarray | None]:
-        """Return the rows that are asked for by key, None for all; all of all keys where no names are given."""
+        """Return {key: local row indices int64, or None for all} that the message asks for.
+
+        Without names, all keys with None. Raises _Wait if a key has no value yet.
+        """
         if about["names"] is None:
             return dict.fromkeys(self.store.values)
         self._need([key for key, _ in about["names"]])
@@ -290,14 +321,14 @@ class Shard:
             raise _Wait(f"key {missing[0]!r} has no value yet, which trainer 0 gives it")
 
     def _missing(self, step: int) -> str:
-        """Return the message on the step that is waited for, and who has not pushed it."""
+        """Return a phrase on which step is waited for and whose push is missing, "step 3 waits for the push of ..."."""
         late = [str(trainer) for trainer, pushed in enumerate(self.pushed) if pushed < step]
         whom = f"the push of trainer {', '.join(late)}" if late else "the norm of all gradients"
         return f"step {step} waits for {whom}"
 
 
 def _whole(about: Mapping[str, Any], name: str, least: int = 0, most: int = 2**53) -> int:
-    """Return a whole number of a message; StoreError unless it lies from `least` to `most`."""
+    """Return the int `about[name]`; StoreError unless it is a whole number from `least` to `most`."""
     value = about.get(name)
     if not isinstance(value, int) or not is_whole(value, least, most):
         raise StoreError(f"A message says that {name} is {value!r:.40}; it is a whole number from {least} to {most}.")
@@ -307,7 +338,7 @@ def _whole(about: Mapping[str, Any], name: str, least: int = 0, most: int = 2**5
 def _values(
     about: Mapping[str, Any], arrays: Sequence[np.ndarray], shapes: Mapping[Key, tuple[int, ...]] | None = None
 ) -> dict[Any, Any]:
-    """Return the values by key; their shapes come with them where the shard does not know them."""
+    """Return {key: array or RowSparse} of a message; `shapes` by key, by default those in `about["shapes"]`."""
     if shapes is None:
         shapes = {key: tuple(shape) for (key, _), shape in zip(about["names"], about["shapes"], strict=True)}
     return unpack_values(about["names"], arrays, shapes)
@@ -336,6 +367,7 @@ class LocalTransport(Transport):
     """Transport to shards in this process, whose threads may share it; messages become bytes, as on a network."""
 
     def __init__(self, shards: Sequence[Shard]) -> None:
+        """Carry messages to these shards, whose indices are their positions."""
         self.held = list(shards)
         self.changed = threading.Condition()
 
@@ -345,7 +377,10 @@ class LocalTransport(Transport):
         return len(self.held)
 
     def call(self, messages: Mapping[int, Message], seconds: float) -> dict[int, Message]:
-        """Deliver messages one after the other, blocking ones last; nothing is lost."""
+        """Deliver the messages in this thread and return all replies.
+
+        Replies "wait" are retried until `seconds` are over.
+        """
         end = time.monotonic() + seconds
         sent = {shard: message.frames() for shard, message in messages.items()}
         with self.changed:
@@ -357,7 +392,7 @@ class LocalTransport(Transport):
         return replies
 
     def _handled(self, shard: int, frames: list[bytes]) -> Message:
-        """Let a shard in this process handle a message, through its bytes, and return the reply."""
+        """Return the reply of a shard to the bytes of a message; the reply, too, is converted to bytes and back."""
         return Message.from_frames(self.held[shard].handle(Message.from_frames(frames)).frames())
 
 
@@ -404,7 +439,12 @@ class Channel:
     traffic: Traffic = field(default_factory=Traffic)
 
     def ask(self, kind: str, contents: Sequence[Content] | None = None, **about: Any) -> dict[int, Message]:
-        """Return the answers `done`, by shard; anything else is a `StoreError`."""
+        """Send a message to every shard until each has replied "done"; return the replies by shard.
+
+        `contents` are the parts for the shards in order, `about` is for all. Replies "wait" are retried up to
+        `self.seconds`, then TimedOutError; RolledBackError if the shards are in another generation, StoreError for
+        other refusals.
+        """
         shared = {"generation": self.generation, "trainer": self.trainer, **about}
         contents = contents or [Content({}, [])] * self.transport.shards
         left = {shard: Message(kind, shared | own.about, own.arrays) for shard, own in enumerate(contents)}
@@ -423,7 +463,7 @@ class Channel:
         return dict(sorted(replies.items()))
 
     def _sent(self, messages: Mapping[int, Message], seconds: float) -> dict[int, Message]:
-        """Send a message to each shard, count the traffic, and return the replies; waits up to `seconds`."""
+        """Send the messages to their shards and return the replies that come within `seconds`; counts the traffic."""
         self.traffic.messages += len(messages)
         self.traffic.bytes_sent += sum(message.nbytes for message in messages.values())
         replies = self.transport.call(messages, seconds)
@@ -431,7 +471,7 @@ class Channel:
         return replies
 
     def _check(self, shard: int, kind: str, reply: Message) -> None:
-        """Raise RolledBackError or StoreError unless a shard's reply is "done"."""
+        """Raise unless the reply is "done": RolledBackError for another generation, else StoreError with its text."""
         text = reply.about.get("text")
         if reply.kind == "stale" and reply.about["generation"] != self.generation:
             raise RolledBackError(f"Shard {shard} refused {kind}: {text}. Load the state that it began with.")
@@ -441,6 +481,6 @@ class Channel:
             raise StoreError(f"{text}")
 
     def _too_late(self, kind: str, left: Mapping[int, Message], waits: Mapping[int, str]) -> TimedOutError:
-        """Return the error for shards that did not answer in time."""
+        """Return (not raise) the error that the shards in `left` did not answer, with what each waits for."""
         said = "; ".join(f"shard {shard}: {waits.get(shard, 'no answer came')}" for shard in left)
         return TimedOutError(f"{kind} of trainer {self.trainer} was not answered within {self.seconds:g} s. {said}.")

@@ -27,7 +27,7 @@ SECONDS_REACH = 20.0
 
 
 def unreachable_reason(scheduler: str) -> str:
-    """Return the reason why nothing listens there for this process, "" if something does."""
+    """Try to connect to the address `scheduler`; return a phrase on why it fails, "" if it succeeds."""
     parts = urlsplit(scheduler)
     try:
         socket.create_connection((parts.hostname, parts.port), SECONDS_REACH).close()
@@ -37,7 +37,11 @@ def unreachable_reason(scheduler: str) -> str:
 
 
 async def serve(scheduler: str, certificates: str) -> None:
-    """Connect a Dask worker to the scheduler, print its address as JSON, and run until the scheduler ends it."""
+    """Run a Dask worker of the scheduler until that ends it; print {"address": ...} as a line of JSON first.
+
+    `certificates` is the folder of certificate and key, "" without encryption. Standard output is redirected to
+    standard error afterwards.
+    """
     host = "127.0.0.1" if is_local(scheduler) else None
     options: dict[str, Any] = {"nthreads": 1, "memory_limit": 0, "host": host, "death_timeout": SECONDS_JOIN}
     options["dashboard_address"] = PAGES
@@ -49,14 +53,17 @@ async def serve(scheduler: str, certificates: str) -> None:
 
 
 def _end_with_input() -> None:
-    """End this process when standard input closes; the body of a thread."""
+    """Exit the process (status 0) when standard input closes; body of a thread."""
     while os.read(sys.stdin.fileno(), 4096):
         pass
     os._exit(0)  # trainers may be at work, and nothing here is to be kept
 
 
 def main() -> None:
-    """Serve; the second argument is left out where nothing is encrypted."""
+    """Serve the scheduler and certificates of the command line, and exit; the second is optional.
+
+    Prints {"unreached": why} and exits with status 1 if the scheduler cannot be reached.
+    """
     threading.Thread(target=_end_with_input, daemon=True).start()
     if why := unreachable_reason(sys.argv[1]):
         print(json.dumps({"unreached": why}), flush=True)
