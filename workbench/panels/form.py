@@ -22,18 +22,22 @@ from workbench.sweeps.spec import FILES
 
 
 def runs() -> list[str]:
-    """Return the run folders below `runs`, the newest first."""
+    """Return the paths of the run folders below `runs`, most recently updated first."""
     return [str(path) for path in run_folder.list_runs()]
 
 
 def _nothing() -> None:
-    """Do nothing after a choice: for forms that react to none."""
+    """Do nothing; default callback."""
 
 
 class RunPicker:
     """Offers the runs, `named` ones first; `chosen` is called when the user takes another."""
 
     def __init__(self, label: str, help: str, named: Sequence[str], chosen: Callable[[], Any] = _nothing) -> None:
+        """Make the drop-down of runs, `named` ones first ("" is ignored).
+
+        `chosen()` is called when the user selects one.
+        """
         self.named, self._is_filling = [name for name in named if name], False
         self.widget = widgets.Dropdown(description=label, tooltip=help, style=LABELLED)
         self.widget.observe(lambda _: None if self._is_filling else chosen(), names=["value"])
@@ -41,16 +45,16 @@ class RunPicker:
 
     @property
     def value(self) -> str:
-        """Run that is chosen; "" if there is none."""
+        """Path of the selected run; "" if there is none."""
         return self.widget.value or ""
 
     @property
     def known(self) -> tuple[str, ...]:
-        """Names of the runs that the list offers."""
+        """Paths of the runs that the list offers."""
         return tuple(self.widget.options)
 
     def show(self, run: str) -> None:
-        """Select a run, also one outside the root folder, without notifying observers."""
+        """Select a run, adding it to the list if needed, without calling `chosen`."""
         if run not in self.known:
             self.named = [run, *self.named]
             self.refresh()
@@ -61,7 +65,7 @@ class RunPicker:
             self._is_filling = False
 
     def refresh(self) -> bool:
-        """Offer the runs there are now, and say whether these are others than before; what was chosen stays."""
+        """Offer the runs that exist now; return whether the list changed. The selection stays if it still exists."""
         known = tuple(dict.fromkeys([*self.named, *runs()]))
         if known == self.known:
             return False
@@ -90,6 +94,10 @@ class FileChooser:
     """
 
     def __init__(self, text: widgets.Text, guard: Guard, takes_folder: bool = False) -> None:
+        """Make a button and a list for the text field; `takes_folder` lets the user choose a folder itself.
+
+        `guard` wraps the callbacks. Nothing is listed before the button is pressed.
+        """
         name = text.description.lower()
         self.text, self.folder = text, Path.cwd()
         self.browse = widgets.ToggleButton(description="Browse", tooltip=f"Choose {name} from a list")
@@ -112,13 +120,13 @@ class FileChooser:
         self.take.on_click(guard("Taking the folder", lambda: self._choose(self.folder)))
 
     def enable(self, on: bool) -> None:
-        """Let the user choose, or not."""
+        """Enable or disable text field and button; disabling closes the list."""
         self.text.disabled = self.browse.disabled = not on
         if not on:
             self.browse.value = False
 
     def _toggle(self) -> None:
-        """Show the list, beginning at what the text field names, or hide it."""
+        """Show the list, starting at the folder that the text field names (else the current one), or hide it."""
         self.shown.layout.display = None if self.browse.value else "none"
         if self.browse.value:
             named = Path(self.text.value or ".").expanduser()
@@ -126,7 +134,7 @@ class FileChooser:
             self._list(folder if folder.is_dir() else Path.cwd())
 
     def _list(self, folder: Path) -> None:
-        """List a folder; OSError if it cannot be read."""
+        """Fill the list with the entries of `folder`; OSError if it cannot be read."""
         options, left_out = entries(folder)
         self.folder = folder.resolve()
         more = f" {left_out:,} more are not listed; type the name." if left_out else ""
@@ -135,7 +143,7 @@ class FileChooser:
         self.list.value = options[0][1]
 
     def _open(self) -> None:
-        """Take the marked file, or list the marked folder."""
+        """List the marked folder, or write the marked file into the text field."""
         chosen = self.folder / (self.list.value or ".")
         if chosen.is_dir():
             self._list(chosen)
@@ -143,16 +151,17 @@ class FileChooser:
             self._choose(chosen)
 
     def _choose(self, path: Path) -> None:
-        """Write a path into the text field, from the current folder if it is below it, and close the list."""
+        """Write the path into the text field, relative if below the current folder, and close the list."""
         here = Path.cwd()
         self.text.value = str(path.relative_to(here)) if path.is_relative_to(here) and path != here else str(path)
         self.browse.value = False
 
 
 def entries(folder: Path) -> tuple[list[tuple[str, str]], int]:
-    """Return (label, name) of each folder and readable file, folders first, and the count of those beyond `MOST`.
+    """Return [(label, name) of each folder, then of each readable file], and the number left out beyond `MOST`.
 
-    The folder above is the first entry; hidden files are left out.
+    The first entry is (..., ".."), the folder above. Hidden and unreadable entries are left out. OSError if the folder
+    cannot be read.
     """
     folders, files = [], []
     with os.scandir(folder) as found:
@@ -174,6 +183,7 @@ class Field:
     """The widgets of one choice; `changed()` is called when the user changed one of them. A file has a chooser."""
 
     def __init__(self, choice: Choice, changed: Callable[[], None], guard: Guard) -> None:
+        """Make the input widgets of a choice; `changed()` is called when the value of one changes."""
         self.choice = choice
         self.inputs = _inputs(choice)
         self.chooser = FileChooser(self.inputs[0], guard, choice.name == "path") if choice.name in FILES else None
@@ -186,13 +196,13 @@ class Field:
 
     @property
     def value(self) -> tuple[str, ...] | str:
-        """The value as the state keeps it."""
+        """The widgets' value as the state keeps it: a tuple of options if several may be chosen, else a string."""
         if self.choice.kind == "many":
             return tuple(one.description for one in self.inputs if one.value)
         return self.inputs[0].value
 
     def show(self, value: Any) -> None:
-        """Show a value of the state; a value that the widget cannot show remains in the error text."""
+        """Set the widgets to a value of the state; an unknown option leaves a drop-down as it is."""
         if self.choice.kind == "many":
             for one in self.inputs:
                 one.value = one.description in value
@@ -200,7 +210,7 @@ class Field:
             self.inputs[0].value = value
 
     def enable(self, on: bool) -> None:
-        """Let the user change it, or not."""
+        """Enable or disable all widgets of the choice."""
         for one in self.inputs:
             one.disabled = not on
         if self.chooser is not None:
@@ -208,7 +218,7 @@ class Field:
 
 
 def _inputs(choice: Choice) -> list[widgets.Widget]:
-    """Return the input widgets of a choice, by its kind."""
+    """Return the input widgets of a choice: checkboxes if several may be chosen, else a drop-down or a text field."""
     shared = {"tooltip": choice.help, "style": LABELLED}
     if choice.kind == "many":
         return [widgets.Checkbox(description=option, indent=False, **shared) for option in choice.options()]
@@ -221,6 +231,7 @@ class Form:
     """All fields; rarely used ones are behind a button, file fields next to the data set that reads them."""
 
     def __init__(self, state: LabState, guard: Guard) -> None:
+        """Make the fields of all choices, filled from `state` and writing to it; `guard` wraps the callbacks."""
         self.state = state
         choose = guard("Choosing", self._choose)
         self.fields = {choice.name: Field(choice, choose, guard) for choice in CHOICES}
@@ -241,7 +252,7 @@ class Form:
         self._enable()
 
     def _grid(self, main: bool) -> widgets.Box:
-        """Return the grid of the main fields or of the others."""
+        """Return a box with the main fields and those of files, or with the other fields."""
         names = [name for name, field in self.fields.items() if field.choice.main == main and name not in FILES]
         boxes = [self.fields[name].box for name in names]
         boxes[1:1] = [*(self.fields[name].box for name in FILES), self.label] if main else []
@@ -250,18 +261,18 @@ class Form:
         return box
 
     def _choose(self) -> None:
-        """Write the values of the widgets to the state, unless they are being filled from it."""
+        """Write the values of all widgets to the state, unless they are being filled from it."""
         if not self._showing:
             chosen = {name: field.value for name, field in self.fields.items()}
             self.state.choose(**suited.follow_file(self.state.choices, chosen, self.state.filled))
 
     def _choose_label(self) -> None:
-        """Set the parameter `label` in the state's choice `reading` to the text, unless fields are being filled."""
+        """Set `label` in the state's choice `reading` to the text, unless fields are being filled."""
         if not self._showing:
             self.state.choose(reading=contract.replace_label(self.state.choices["reading"], self.label.value))
 
     def _show(self) -> None:
-        """Fill the widgets from the state."""
+        """Fill the widgets from the state; hide the fields of files that the data set does not read."""
         self._showing = True  # what is shown is the state already
         try:
             for name, field in self.fields.items():
@@ -276,25 +287,25 @@ class Form:
             self._showing = False
 
     def _enable(self) -> None:
-        """Disable the fields while a run is alive."""
+        """Disable the fields while a run is alive, else enable them."""
         for field in self.fields.values():
             field.enable(not self.state.alive)
         self.label.disabled = self.state.alive
 
 
 def label_field() -> widgets.Text:
-    """Return the field for the name of the labels' column."""
+    """Return a text field for the name of the label column; empty means guessed."""
     help = "Column or variable of the labels; empty: guessed"
     return widgets.Text(description="Label", tooltip=help, continuous_update=False, style=LABELLED)
 
 
 def takes_label(dataset: str) -> bool:
-    """Return whether the labels of a data set can be named."""
+    """Return whether the data set of this name has the parameter `label`."""
     return "label" in data.get(dataset).parameters
 
 
 def tree(widget: widgets.Widget) -> list[widgets.Widget]:
-    """Return a widget and all below it."""
+    """Return a widget and all its descendants, parents first."""
     children = getattr(widget, "children", ())
     return [widget, *(inner for child in children for inner in tree(child))]
 
@@ -306,6 +317,7 @@ class SliderWithText:
     """A slider and a text input for the same number, kept in sync."""
 
     def __init__(self, label: str, help: str, tell: Callable[[float], str], chosen: Callable[[str], None]) -> None:
+        """Make slider and text field; `tell(number)` gives a number's text, `chosen(text)` is called on user input."""
         self.tell, self.chosen, self._is_showing = tell, chosen, False
         self.slider = widgets.SelectionSlider(
             options=[("", 0.0)], description=label, tooltip=help, continuous_update=False, style=LABELLED
@@ -315,12 +327,15 @@ class SliderWithText:
         self.text.observe(lambda change: self._choose(change["new"]), names=["value"])
 
     def _choose(self, text: str) -> None:
-        """Report the text that the user has entered."""
+        """Call `chosen(text)`, unless the widgets are being set by `show`."""
         if not self._is_showing:
             self.chosen(text)
 
     def show(self, value: float | None, places: Sequence[float]) -> None:
-        """Show a number; the slider at the nearest of its places."""
+        """Show a number (None for an empty text) without calling `chosen`; the slider moves to the nearest of `places`.
+
+        The slider is disabled with fewer than two places.
+        """
         self._is_showing = True
         try:
             options = [(self.tell(place), place) for place in places] or [("", 0.0)]

@@ -6,7 +6,7 @@ from typing import Any
 
 
 def _nothing() -> None:
-    """Do nothing before the guarded work."""
+    """Do nothing; default of `begin`."""
 
 
 class Guard:
@@ -17,26 +17,33 @@ class Guard:
     """
 
     def __init__(self, tell: Callable[[Exception, str], None], begin: Callable[[], None] = _nothing) -> None:
+        """Make a guard with its own lock; see the class for `tell` and `begin`."""
         self.tell, self.begin = tell, begin
         self._lock, self._depth = threading.RLock(), 0
 
     def __call__(self, what: str, action: Callable[[], Any]) -> Callable[..., None]:
-        """Return the callback of an action that takes a moment."""
+        """Return a callback, with any arguments, that runs `begin()` and `action()` under the lock.
+
+        An exception is passed to `tell(error, what)` instead of raised.
+        """
         return self._callback(what, action, self.begin)
 
     def passive_callback(self, what: str, action: Callable[[], Any]) -> Callable[..., None]:
-        """Wrap a callback that no user action triggered: it never starts work."""
+        """Return a callback that runs `action()` under the lock, without `begin`, for events that no user caused."""
         return self._callback(what, action, _nothing)
 
     def background_callback(self, what: str, action: Callable[[], Any]) -> Callable[..., None]:
-        """Wrap a slow callback to run on a separate thread, so that others are not blocked."""
+        """Return a callback that runs `action()` without the lock, for slow work on a thread of the caller.
+
+        An exception is passed to `tell(error, what)`.
+        """
         return lambda *_: self._do(what, action)
 
     def _callback(self, what: str, action: Callable[[], Any], begin: Callable[[], None]) -> Callable[..., None]:
         """Return a callback that runs `begin` (outermost only) and `action` under the lock, showing exceptions."""
 
         def call(*_: Any) -> None:
-            """Run `begin`, unless nested, and the action under the lock."""
+            """Run `begin`, unless nested in another action, and the action, under the lock."""
             with self._lock:
                 if not self._depth:
                     begin()
@@ -49,7 +56,7 @@ class Guard:
         return call
 
     def _do(self, what: str, action: Callable[[], Any]) -> None:
-        """Run an action and show an exception instead of raising it."""
+        """Run `action()`; an exception is passed to `tell(error, what)` instead of raised."""
         try:
             action()
         except Exception as error:

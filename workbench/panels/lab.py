@@ -46,6 +46,10 @@ class Start:
     """Buttons, and the view of the selected one, created on first use. Nothing runs until `watch`."""
 
     def __init__(self, asked: RequestState, answer: str = "advise") -> None:
+        """Make the buttons for all answers and open that named `answer`; ValueError for an unknown name.
+
+        `asked` is the request that all answers share. No thread is started before `watch`.
+        """
         tabs.get(answer)
         self.asked, self.views = asked, dict[str, View]()
         self.guard = Guard(self._tell, self._forget)
@@ -64,11 +68,11 @@ class Start:
 
     @property
     def view(self) -> View | None:
-        """The view that is shown, None before the first was made."""
+        """The view that is shown; None while the first one is being made."""
         return self.views.get(self.buttons.value)
 
     def open(self) -> None:
-        """Show the answer whose button is pressed."""
+        """Show the answer whose button is pressed, making its view on first use."""
         name = self.buttons.value
         self.meaning.value, self.content.children = tabs.get(name).meaning, ()
         if name not in self.views:
@@ -77,31 +81,31 @@ class Start:
         self.content.children = (self.views[name].box,)
 
     def paint(self) -> None:
-        """Bring what is shown up to date."""
+        """Update the shown view; called repeatedly by the thread."""
         if self.view is not None:
             self.view.paint()
 
     def _forget(self) -> None:
-        """Forget what went wrong before, as the user asks for the next thing."""
+        """Clear the error message, since the user acts again."""
         self.trouble.value = ""
 
     def _tell(self, error: Exception, what: str) -> None:
-        """Show an error above the view, with what was being done."""
+        """Show an exception above the view; `what` names the action that failed."""
         self.trouble.value = trouble(trouble_of(error, what))
 
     def watch(self) -> None:
-        """Start the thread that repaints the view as its state changes."""
+        """Start the thread that repaints the shown view until `close`."""
         self.watcher.start()
 
     def close(self) -> None:
-        """End the thread and what the answers started."""
+        """End the thread, close all views with what they started, and the widget."""
         self.watcher.stop()
         for view in self.views.values():
             view.close()
         self.root.close()
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
-        """Return what Jupyter displays, with a hint for viewers without widgets."""
+        """Return the widget's MIME bundle, with a hint for viewers without widgets."""
         bundle = self.root._repr_mimebundle_(**options) or {}
         return dict(bundle) | {"text/html": f"<p>{HINT}</p>", "text/plain": HINT}
 
@@ -114,7 +118,10 @@ INJECTED = "# Parameters"
 
 
 def has_front_end() -> bool:
-    """Return whether somebody may click: front ends offer to be asked for input, papermill and nbclient do not."""
+    """Return whether a user may click: front ends accept requests for input, papermill and nbclient do not.
+
+    False outside IPython.
+    """
     try:
         from IPython import get_ipython
     except ImportError:
@@ -135,12 +142,15 @@ def injected(sources: Iterable[str]) -> list[str]:
 
 
 def sources(namespace: Mapping[str, Any]) -> list[str]:
-    """Return the sources of the cells that ran in a notebook's namespace; IPython keeps them as `In`."""
+    """Return the sources of the cells that ran in a notebook, from its namespace's list `In`; [] without one."""
     return [source for source in namespace.get("In", ()) if isinstance(source, str)]
 
 
 def refuse_unknown_parameters() -> None:
-    """Raise ChoiceError if papermill set a name in this kernel's notebook that no cell before had; it only warns."""
+    """Raise ChoiceError if papermill set a name that no earlier cell of this notebook assigns.
+
+    papermill itself only warns. Does nothing outside IPython.
+    """
     try:
         from IPython import get_ipython
     except ImportError:
@@ -183,11 +193,11 @@ _started: dict[tuple, "Start"] = {}
 
 
 def parameters(namespace: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of `study` in a notebook's `globals()`.
+    """Return the parameters of `study` in a notebook's `globals()`, {name: value}.
 
-    papermill sets names that a notebook does not know without an error; here they are one (`ChoiceError`). A mapping
-    `more` in the namespace has further parameters. Densities, widths and features that are None are left out, so that
-    they follow the data set.
+    papermill sets names that a notebook does not know without an error; here they raise ChoiceError. A mapping `more`
+    in the namespace has further parameters. Densities, widths and features that are None are left out, so that they
+    follow the data set.
     """
     names, further = (*BY_NAME, "smoke", "run_dir"), namespace.get(MORE) or {}
     if not isinstance(further, Mapping):
@@ -200,7 +210,7 @@ def parameters(namespace: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def choices() -> Shown:
-    """Return a table of all choices of a study: name, default value, what it means and which values there are."""
+    """Return a table of all choices of a study: name, default value, meaning."""
     rows = [
         (choice.name, ", ".join(choice.default) if choice.kind == "many" else str(choice.default or ""), choice.help)
         for choice in CHOICES
@@ -210,12 +220,11 @@ def choices() -> Shown:
 
 
 def study(*, name: str = NAME, run_dir: str = "", smoke: bool = False, **chosen: Any) -> LabState:
-    """Return a study with these choices; it finds its run again if there is one. `ChoiceError` says what is wrong with
-    them.
+    """Return a study with these choices, attached to its run if there is one; ChoiceError if they are invalid.
 
-    The rows are in `run_dir`, which is `runs/NAME` where not given, and `runs/NAME-2` and so on where that has rows of
-    other settings, none of which answers; without a name it is that of the data. `smoke` makes everything small: it is
-    done in seconds and shows that all works; its numbers answer nothing.
+    The records are in `run_dir`, which is `runs/NAME` where not given, and `runs/NAME-2` and so on where that has
+    records of other settings, none of which answers; without a name it is that of the data. `smoke` makes everything
+    small: it is done in seconds and shows that all works; its numbers answer nothing.
     """
     values = suited.complete_with_suggestions(chosen)
     if smoke:
@@ -225,18 +234,19 @@ def study(*, name: str = NAME, run_dir: str = "", smoke: bool = False, **chosen:
 
 
 def study_of(spec: Mapping[str, Any], run_dir: str = "") -> LabState:
-    """Return the study of a sweep that is given as a table: name, axes, candidates, measure, limits (`SpecError`).
+    """Return the study of a sweep given as a dict (name, axes, candidates, measure, limits); SpecError if invalid.
 
-    It is as `study` for whoever runs and reads it. Its panel would show choices that are not the sweep's: it has none.
+    It can be run and read as one of `study`. It has no panel, whose choices would not be the sweep's.
     """
     checked = validate_spec(dict(spec))
     return LabState(checked.name, None, run_dir, checked)
 
 
 def show(study: LabState, show_widgets: bool | None = None) -> "Panel | None":
-    """Show the panel of a study and return it. `show_widgets` None: only if a front end is there, else None comes back.
+    """Display the panel of a study and return it; None if there is no front end.
 
-    Another panel of the same run in this kernel is closed.
+    `show_widgets` True or False decides instead of the front end. Another panel of the same run in this kernel is
+    closed; the threads of the new one are started.
     """
     if not (has_front_end() if show_widgets is None else show_widgets):
         print("No front end, so no panel: the next cell measures.")
@@ -255,11 +265,11 @@ def show(study: LabState, show_widgets: bool | None = None) -> "Panel | None":
 
 
 def start(answer: str = "advise", show_widgets: bool | None = None, **asked: Any) -> "Start | None":
-    """Show the first panel with one of its answers open: advise, sweep, explore, compare or inspect.
+    """Display the first panel with one of its answers open: advise, sweep, explore, compare or inspect.
 
-    `asked` is what is known already: source (a file or a data set), model, run, other_run, seconds. The same cell run
-    again, as after a reload of the browser, shows the same panel with all that is in it; another one closes it. None
-    comes back where no front end is there; `answered` gives the same answers to cells.
+    `asked` is what is known already: source (a file or a data set), model, run, other_run, seconds. The same call again
+    shows the same panel with its contents; another one closes it. Returns None without a front end; `answered` gives
+    the same answers to cells. Raises ChoiceError for unknown names.
     """
     about, question = _asked(asked), (answer, *sorted(asked.items()))
     tabs.get(answer)
@@ -280,9 +290,9 @@ def start(answer: str = "advise", show_widgets: bool | None = None, **asked: Any
 
 
 def answered(answer: str, panel: "Start | None" = None, **asked: Any) -> Any:
-    """Return the answer as a result of a cell, worked out now.
+    """Compute and return an answer as the result of a cell; with a panel only a sentence that refers to it.
 
-    With a panel only a sentence, since it is asked there.
+    `asked` is as of `start`; ChoiceError for unknown names.
     """
     if panel is not None:
         return said("Ask in the panel above.")
@@ -290,7 +300,7 @@ def answered(answer: str, panel: "Start | None" = None, **asked: Any) -> Any:
 
 
 def _asked(given: Mapping[str, Any]) -> tabs.RequestState:
-    """Return the request with the given settings; ChoiceError for an unknown one."""
+    """Return the request with the given settings; ChoiceError, with the nearest known name, for an unknown one."""
     known = tabs.RequestState.class_own_traits()
     for name in given:
         if name not in known:
@@ -299,9 +309,10 @@ def _asked(given: Mapping[str, Any]) -> tabs.RequestState:
 
 
 def run(study: LabState, panel: "Panel | None" = None, tell: Callable[[str], None] = print) -> None:
-    """Measure what is not measured yet, and wait with a line every few seconds. With a panel: only say how to.
+    """Measure what is not measured yet and wait until it is done; with a panel only say how to start it.
 
-    Interrupting the cell stops the sweep; its rows stay, and running the cell again does the rest.
+    `tell(line)` gets the plan and progress every few seconds. KeyboardInterrupt stops the sweep and is raised again;
+    records stay. ChoiceError if the choices are invalid.
     """
     study.poll()
     if panel is not None:
@@ -323,7 +334,7 @@ def run(study: LabState, panel: "Panel | None" = None, tell: Callable[[str], Non
 
 
 def _wait(study: LabState, tell: Callable[[str], None]) -> None:
-    """Wait until a run ends, passing a line of progress to `tell` from time to time."""
+    """Wait until the run ends, calling `tell(line)` with its progress every few seconds and at the end."""
     due, last = SECONDS_BETWEEN, ""
     for progress in run_folder.watch_progress(study.folder):
         line = ", ".join(filter(None, (f"{progress.done} of {progress.total} trials done", left(progress))))

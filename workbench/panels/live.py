@@ -13,7 +13,7 @@ BARS = {"finished": "success", "stopped": "warning", "failed": "danger"}
 
 
 def plan_line(state: LabState) -> str:
-    """Line on what Run would do, or what is wrong with the choices."""
+    """Return HTML on what Run would do, or on what is wrong with the choices."""
     planned = state.planned
     if planned is None:
         lines = emphasized(html.escape(state.problem))
@@ -27,20 +27,20 @@ def plan_line(state: LabState) -> str:
 
 
 def command_line(state: LabState) -> str:
-    """Return the command that does what Run does, with a button that copies it; nothing if Run cannot."""
+    """Return HTML of the command that does what Run does, folded, with a copy button; "" if Run cannot start."""
     if state.planned is None:
         return ""
     return f"<details><summary>The same as a command</summary><div>{copied(state.command)}</div></details>"
 
 
 def copied(command: str) -> str:
-    """Return a command with a button that copies it."""
+    """Return HTML of a command with a button that copies it."""
     button = f'<button type="button" class="wb-copy" onclick="{COPY}" aria-label="Copy the command">Copy</button>'
     return f"<code>{html.escape(command)}</code> {button}"
 
 
 def outdated_line(state: LabState) -> str:
-    """Says that the results are of other settings than those above, and which."""
+    """Return HTML that says how the shown results differ from the present settings; "" if they do not."""
     if not state.outdated:
         return ""
     differs = f"<strong>{pages.OUTDATED}</strong> The run has {html.escape(state.outdated)}."
@@ -50,13 +50,13 @@ def outdated_line(state: LabState) -> str:
 
 
 def status_line(state: LabState) -> str:
-    """Line on what the sweep is doing; read out by screen readers when it changes."""
+    """Return HTML on what the sweep is doing, marked up so that screen readers announce changes."""
     sign, text = _status(state)
     return f'<div role="status" aria-live="polite" class="wb-status wb-{state.status}">{sign} {html.escape(text)}</div>'
 
 
 def _status(state: LabState) -> tuple[str, str]:
-    """Return (sign, text) of the run's status."""
+    """Return (symbol, sentence) of the run's status, such as ("✓", "Finished.")."""
     known = {
         "idle": ("○", "No run yet."),
         "starting": ("◔", "Starting."),
@@ -71,7 +71,7 @@ def _status(state: LabState) -> tuple[str, str]:
 
 
 def progress_line(state: LabState) -> str:
-    """Line on how many trials have which result, what is measured now, how long it takes still."""
+    """Return HTML on the trials done, their results, the time left and what is measured now; "" without a run."""
     if state.progress is None:
         return ""
     progress = state.progress
@@ -85,12 +85,12 @@ def progress_line(state: LabState) -> str:
 
 
 def trouble_box(state: LabState) -> str:
-    """Return the last exception, its traceback folded."""
+    """Return HTML of the last error; "" if there is none."""
     return "" if state.trouble is None else trouble(state.trouble)
 
 
 def trouble(told: Trouble) -> str:
-    """Return the text on what went wrong, its traceback folded where there is one."""
+    """Return HTML of an error's summary, with its traceback folded if it has one."""
     summary, details = (html.escape(text) for text in told)
     summary = emphasized(summary)
     folded = f"<details><summary>Traceback</summary><pre>{details}</pre></details>" if details else ""
@@ -98,7 +98,7 @@ def trouble(told: Trouble) -> str:
 
 
 def exported_line(state: LabState) -> str:
-    """Line on where the exported files are."""
+    """Return HTML with the paths of the exported files; "" if there are none."""
     if not state.exported:
         return ""
     files = ", ".join(f"<code>{html.escape(shorter(path))}</code>" for path in state.exported)
@@ -112,6 +112,7 @@ class Live:
     """The widgets of these lines, filled again whenever what they show changed."""
 
     def __init__(self, state: LabState) -> None:
+        """Make a widget for each line and the progress bar, kept up to date with the traits of `state`."""
         self.state = state
         self.bar = widgets.IntProgress(
             description="Trials", tooltip="Trials done of all", style={"description_width": "initial"}
@@ -122,7 +123,7 @@ class Live:
         self.fill()
 
     def fill(self) -> None:
-        """Bring all lines up to date; a line that is the same sends nothing."""
+        """Set all lines and the progress bar from the state; unchanged lines are not sent again."""
         for line, widget in self.lines.items():
             if line is not plan_line or self.state.problem or self.state.planned:
                 widget.value = line(self.state)

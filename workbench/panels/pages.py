@@ -25,7 +25,7 @@ LONGEST = 160
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> str:
-    """Return an HTML table of texts."""
+    """Return an HTML table of column titles and rows of texts, all escaped; `caption` "" for none."""
     head = "".join(f'<th scope="col" {LEFT}>{html.escape(name)}</th>' for name in columns)
     body = "".join(f"<tr>{''.join(f'<td {LEFT}>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
     caption = f"<caption {LEFT}>{html.escape(caption)}</caption>" if caption else ""
@@ -33,12 +33,12 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], caption: str = 
 
 
 def wrapped(shown: str) -> str:
-    """Return a table whose texts may break into lines, so that it fits the panel."""
+    """Return the HTML of a table in an element whose texts may wrap, so that it fits the panel."""
     return f'<div class="wb-wrap">{shown}</div>'
 
 
 def latest_rows(rows: Sequence[Mapping[str, Any]], most: int = MOST_ROWS) -> str:
-    """Return the newest rows first, at most so many."""
+    """Return an HTML table of the newest `most` records, newest first; a caption says so if there are none."""
     shown = list(rows)[-most:][::-1]
     caption = f"Latest trials: {len(shown)} of {len(rows)}" if rows else "No trial has ended yet."
     columns = ("Result", "Configuration", "Density", "Width", "Time a step", "Peak memory", "Loss", "Round", "Reason")
@@ -49,7 +49,7 @@ def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the cells of a record in the table of latest rows, as text."""
 
     def shown(value: Any, tell: Any) -> str:
-        """Return a value as text by `tell`, "" for None."""
+        """Return `tell(value)`; "" for None."""
         return "" if value is None else tell(value)
 
     row = on_its_device(dict(row))
@@ -67,13 +67,15 @@ def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _short(text: str) -> str:
-    """Return the text, cut to `LONGEST` characters."""
+    """Return the text, cut to `LONGEST` characters with an ellipsis."""
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
 def break_evens(frame: pd.DataFrame) -> str:
-    """Return densities where each sparse configuration stops beating dense, in time and in memory, or why none is
-    known."""
+    """Return an HTML table of the densities where each sparse configuration stops winning, in time and in memory.
+
+    Each row has a sentence, which says why if none is known.
+    """
     rows = [
         (formatting.short_configuration_name(even.settings), MEASURES[measure][0], even.place or "none", even.sentence)
         for measure in MEASURES
@@ -84,12 +86,12 @@ def break_evens(frame: pd.DataFrame) -> str:
 
 
 def verdict(frame: pd.DataFrame) -> str:
-    """Return the answer: numbers and tables, then words."""
+    """Return HTML of the answer to whether sparse training pays: numbers and tables, then words."""
     return numbers(frame) + verdict_text(frame)
 
 
 def numbers(frame: pd.DataFrame) -> str:
-    """Return a number for time and one for memory, then tables of all candidates; nothing if nothing was compared."""
+    """Return HTML of a headline for time and one for memory, and a table for each; "" if nothing was compared."""
     groups = configurations.groups(configurations.pool_rounds(frame))
     if not groups:
         return ""
@@ -101,28 +103,28 @@ def numbers(frame: pd.DataFrame) -> str:
 
 
 def verdict_text(frame: pd.DataFrame) -> str:
-    """Return the answer in words, and how sure it is."""
+    """Return HTML of the answer in words, and of how certain it is."""
     advice = advise(frame)
     sure = f'<p class="certainty">{html.escape(advice.certainty)}</p>' if advice.certainty else ""
     return f'<p class="verdict wb-told">{html.escape(advice.verdict)}</p>{sure}'
 
 
 def without_repetition(chart: str, text: str) -> str:
-    """Return the HTML of a chart without its caption, if the `text` below it begins with the same sentence."""
+    """Return the chart's HTML without its caption if `text` has the same sentence, else unchanged."""
     before, found, after = chart.partition("<figcaption>")
     sentence, _, rest = after.partition("</figcaption>")
     return before + rest if found and sentence.strip() and sentence in text else chart
 
 
 def _headline(one: Mapping[str, Any]) -> str:
-    """Return the HTML of a headline number."""
+    """Return HTML of one headline; `one` has the texts name, number, where and executed."""
     name, number, where, executed = (html.escape(one[part]) for part in ("name", "number", "where", "executed"))
     more = f"<br>{executed}" if executed else ""
     return f'<p><span>{name}</span><br><strong class="wb-number">{number}</strong><br>{where}{more}</p>'
 
 
 def _standings(found: Mapping[str, Any], opened: str) -> str:
-    """Return the densities by candidates, folded or not, with what the marks mean."""
+    """Return HTML of a foldable table of densities by candidates with its legend; `opened` is "open" or ""."""
     plain = report_tables.plain(found)
     legend = f"<p>{html.escape(plain['legend'])}</p>" if plain["legend"] else ""
     shown = wrapped(table(plain["columns"], plain["rows"]))
@@ -130,13 +132,13 @@ def _standings(found: Mapping[str, Any], opened: str) -> str:
 
 
 def grounds(frame: pd.DataFrame) -> str:
-    """Grounds of the answer, as a list."""
+    """Return HTML of a list of the sentences that support the verdict on these records."""
     items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in _grounds(advise(frame)))
     return f"<ul>{items}</ul>" if items else "<p>No rows yet.</p>"
 
 
 def _grounds(advice: Advice) -> tuple[str, ...]:
-    """Return all but the verdict and how sure it is, which stand above."""
+    """Return the sentences of the advice without verdict and certainty, which come first."""
     return advice.sentences[len([text for text in (advice.verdict, advice.certainty) if text]) :]
 
 

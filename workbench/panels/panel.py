@@ -66,13 +66,17 @@ class Profiling(traitlets.HasTraits):
     asked = traitlets.Instance(ProfileRequest, allow_none=True)
 
     def __init__(self, state: LabState) -> None:
+        """Follow the choices of `state`; nothing is read before the first `poll`."""
         super().__init__()
         self.state = state
         self._counting: Counting | None = None
         self._looked_at: dict[str, Any] | None = None
 
     def poll(self) -> None:
-        """Follow what changed since the last look: choices, files, the sweep, the process that counts."""
+        """Update status and profile after changes of choices, files, the sweep or the counting process.
+
+        A small file is counted unasked, in a separate process; never while a sweep is alive.
+        """
         may_count, is_same = not self.state.alive, self.state.choices is self._looked_at
         if is_same and not may_count and self._counting is None:  # a look at files costs, and a sweep is at work
             return
@@ -91,23 +95,26 @@ class Profiling(traitlets.HasTraits):
 
     @property
     def is_small(self) -> bool:
-        """Whether the file is profiled unasked."""
+        """Whether the file is small enough to be profiled unasked (`BYTES_UNASKED`)."""
         return self.asked is not None and self.asked.bytes_ <= BYTES_UNASKED
 
     def start(self) -> None:
-        """Start to count the profile in the background, whatever the size of the data."""
+        """Start to count the profile in a separate process, whatever the size.
+
+        No effect if it runs or there is no file.
+        """
         if self.asked is not None and self._counting is None:
             self._become("counting")
             self._counting = Counting(self.asked.dataset, self.asked.parameters)
 
     def stop(self) -> None:
-        """End the process that counts, if there is one."""
+        """Kill the counting process, if there is one."""
         counting, self._counting = self._counting, None
         if counting is not None:
             counting.stop()
 
     def _become(self, status: str, found: Mapping[str, Any] | None = None) -> None:
-        """Set the status, with the profile or the error in `found`."""
+        """Set `status` and at once `profile` or, if `found` has "error", `problem`; kills the counting process."""
         self.stop()
         found = dict(found or {})
         with self.hold_trait_notifications():
@@ -116,7 +123,7 @@ class Profiling(traitlets.HasTraits):
 
 
 def asked_of(choices: Mapping[str, Any]) -> ProfileRequest | None:
-    """Subject that these choices name; None if it is no file, or what is read is not sound or not complete yet."""
+    """Return what these choices ask to profile; None if it is no file, or the choices are invalid or incomplete."""
     if not files_of(choices["dataset"]) or suited.find_file_errors(choices):
         return None
     chosen = drop_unread_files(choices)
@@ -133,7 +140,10 @@ def asked_of(choices: Mapping[str, Any]) -> ProfileRequest | None:
 
 
 def _bytes(path: Path) -> int:
-    """Return the bytes of a file, or of all files below a folder, counted as far as decides whether it is asked for."""
+    """Return the bytes of a file, or of all files below a folder.
+
+    Counting stops once `BYTES_UNASKED` is exceeded, so that larger folders give a lower bound.
+    """
     if not path.is_dir():
         return path.stat().st_size
     total = 0
@@ -156,6 +166,10 @@ class ProfileView:
     """The widgets of a profile; they come with a file, and go with it."""
 
     def __init__(self, profiling: Profiling, guard: Guard) -> None:
+        """Make the widgets and keep them up to date with the traits of `profiling`.
+
+        `guard` wraps the button's callback.
+        """
         self.profiling = profiling
         self.text, self.charts, self.numbers = (widgets.HTML() for _ in range(3))
         self.button = widgets.Button(description="Profile", tooltip="Read the file and count what is in it")
@@ -169,7 +183,7 @@ class ProfileView:
         self.fill()
 
     def fill(self) -> None:
-        """Bring the text up to date, at once; charts follow by `paint`."""
+        """Update text, numbers and button from the profile; charts are drawn later by `paint`."""
         self.text.value = text_of(self.profiling)
         self.numbers.value = _numbers(self.profiling.profile) if self.profiling.profile else ""
         if not self.profiling.profile:
@@ -179,11 +193,11 @@ class ProfileView:
         self._enable()
 
     def _enable(self) -> None:
-        """Disable the button while a run is alive."""
+        """Disable the button while a run is alive, else enable it."""
         self.button.disabled = self.profiling.state.alive
 
     def paint(self) -> None:
-        """Draw the charts of a profile that is new."""
+        """Draw the charts of the profile, unless they are drawn already or there is none."""
         profile = self.profiling.profile
         if profile is self._drawn or not profile:
             return
@@ -194,7 +208,7 @@ class ProfileView:
 
 
 def text_of(profiling: Profiling) -> str:
-    """Return the text of a profile: its sentence with the key numbers, or why there is none yet."""
+    """Return HTML of a profile: its sentence, key numbers and guesses; else why there is none, or "" without a file."""
     asked = profiling.asked
     if profiling.status == "done":
         facts = dict(profiles.profile_facts(profiling.profile))
@@ -218,7 +232,7 @@ def text_of(profiling: Profiling) -> str:
 
 
 def _numbers(profile: dict) -> str:
-    """Return the HTML of all numbers of a profile, folded."""
+    """Return HTML of a folded table with all numbers of a profile."""
     rows = [(what, "; ".join(lines)) for what, lines in profiles.profile_facts(profile)]
     table = pages.table(("What", "Counted"), rows, f"{profile['source']}, read by {profile['name']}")
     return f"<details><summary>All numbers of the profile</summary>{table}</details>"
@@ -241,7 +255,10 @@ class Planned(NamedTuple):
 
 @functools.lru_cache(4)
 def planned(folder: Path, _stamp: tuple[int, int]) -> Planned | None:
-    """Return the cells of the run in `folder`, made once for a state of its spec's file; None if it cannot be read."""
+    """Return the comparisons and candidates of the run in `folder`; None if its spec cannot be read.
+
+    Cached by folder and `_stamp`, the stamp of its spec's file.
+    """
     try:
         spec = run_folder.read_spec(folder)
     except run_folder.RunError:
@@ -260,20 +277,23 @@ def planned(folder: Path, _stamp: tuple[int, int]) -> Planned | None:
 
 
 def _name_of(cell: Mapping[str, Any], names: Iterable[str]) -> str:
-    """Return the name that tells a comparison from the others of its run."""
+    """Return the values of the settings `names` of a comparison, joined by commas; "all" without any."""
     shown = [_said(name, cell[name]) for name in names]
     return ", ".join(filter(None, shown)) or "all"
 
 
 def _said(name: str, value: Any) -> str:
-    """Return a setting's value as text for a reader."""
+    """Return a setting's value as text; None as "natural ..."."""
     if value is None:
         return f"natural {name.replace('_', ' ')}" if name != "density" else "natural"
     return formatting.format_density(value) if name == "density" else BY_NAME[name].say(value)
 
 
 def of_run(state: LabState) -> str:
-    """Return the grid of the run in a study's folder, folded once it is over; nothing if there is none."""
+    """Return HTML of the table of the study's run (a row for each comparison), folded once it is over.
+
+    "" without a run.
+    """
     path = state.folder / run_folder.SPEC
     if state.progress is None or not path.exists():
         return ""
@@ -287,7 +307,11 @@ def of_run(state: LabState) -> str:
 
 
 def table(cells: Planned, rows: Sequence[Mapping[str, Any]], now: str = "") -> str:
-    """HTML of the grid; `now` is the key of the cell at work. What failed unfolds its reason at a click."""
+    """Return HTML of the table of comparisons by candidates, with the result of each configuration so far.
+
+    `rows` are the records; `now` is the key of the configuration at work, "" for none. Reasons of failures are folded
+    and listed below.
+    """
     by_key: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         by_key.setdefault(row["key"], []).append(row)
@@ -306,7 +330,7 @@ def table(cells: Planned, rows: Sequence[Mapping[str, Any]], now: str = "") -> s
 
 
 def _cell(key: str | None, by_key: Mapping[str, Sequence[Mapping[str, Any]]], now: str, reasons: dict[str, int]) -> str:
-    """Return one cell: median time and rounds of what was measured, else the status of the newest row."""
+    """Return the HTML of one table cell; an empty one if `key` is None. New reasons are added to `reasons`."""
     if key is None:
         return '<td title="not part of this comparison"></td>'
     rows = by_key.get(key, ())
@@ -317,7 +341,10 @@ def _cell(key: str | None, by_key: Mapping[str, Sequence[Mapping[str, Any]]], no
 
 
 def _cell_text_and_status(rows: Sequence[Mapping[str, Any]], reasons: dict[str, int]) -> tuple[str, str]:
-    """Return the text of a configuration's cell as HTML, and its status, from its records; adds to `reasons`."""
+    """Return (HTML, status) of a configuration's cell: median time × trials, else the newest record's status.
+
+    Without records it waits. The reason of a failure gets a number, which is added to `reasons` if new.
+    """
     if not rows:
         return WAITING, "waiting"
     good = [row["seconds_step"] for row in rows if row["status"] == "ok" and row["seconds_step"]]
@@ -342,6 +369,7 @@ class Panel:
     """Widgets for one study. Nothing runs until `watch`; `step` does by hand what its threads do again and again."""
 
     def __init__(self, state: LabState, clock: Callable[[], float] = monotonic) -> None:
+        """Make all widgets of a study; `clock()` gives seconds. No thread is started before `watch`."""
         self.state = state
         quick, slow = (Guard(state.tell) for _ in range(2))
         self.form, self.live = Form(state, quick), live.Live(state)
@@ -365,7 +393,7 @@ class Panel:
         self._enable()
 
     def _children(self) -> list[widgets.Widget]:
-        """Return the widgets of the panel from top to bottom."""
+        """Return the widgets of the panel from top to bottom; adds classes to some."""
         lines = self.live.lines
         buttons = widgets.HBox([self.run, self.stop, self.export, lines[live.status_line]])
         progress = widgets.HBox([self.live.bar, lines[live.progress_line]])
@@ -377,17 +405,20 @@ class Panel:
         return [*above, *below, *self.results.box.children]
 
     def step(self) -> None:
-        """Read the run folder, and show what changed: one look of each thread."""
+        """Run one step of each thread by hand: read the run folder, then draw what changed."""
         for thread in self.threads:
             thread.step()
 
     def _look(self) -> None:
-        """Read what the run and the profile have come to; called by a timer."""
+        """Read the run folder and the profile; called repeatedly by a thread."""
         self.state.poll()
         self.profiling.poll()
 
     def paint(self) -> None:
-        """Show a profile and rows that are new: the latest trials at once, the rest when the chart is due."""
+        """Draw what is new: profile, table of configurations, results; called repeatedly by a thread.
+
+        Sends a new still once a run is over.
+        """
         self.profile.paint()
         if (known := self._known_of_cells()) != self._told_of_cells:
             self._told_of_cells, self.cells.value = known, of_run(self.state)
@@ -397,13 +428,13 @@ class Panel:
             self._update_still(self.still())
 
     def _known_of_cells(self) -> tuple:
-        """Return everything that the grid of cells depends on; the grid is made again when it changes."""
+        """Return a tuple that changes whenever the table of configurations must be made again."""
         state = self.state
         now = state.progress.current_key if state.progress and state.alive else ""
         return state.rows, state.folder, file_stamp(state.folder / run_folder.SPEC), state.alive, now
 
     def _enable(self) -> None:
-        """Enable or disable the buttons by the state."""
+        """Enable or disable the buttons, and name Run "Resume", according to the state."""
         state = self.state
         self.run.description = "Resume" if state.is_resumable else "Run"
         self.run.disabled = state.alive or bool(state.problem)
@@ -411,12 +442,12 @@ class Panel:
         self.export.disabled = not state.rows
 
     def watch(self) -> None:
-        """Start the threads that watch the run and the profile."""
+        """Start the two threads, which run until `close`."""
         for thread in self.threads:
             thread.start()
 
     def close(self) -> None:
-        """End the threads and take the widgets away; the run goes on."""
+        """End the threads, kill a running profile and close all widgets; the sweep goes on."""
         for thread in self.threads:
             thread.stop()
         self.profiling.stop()
@@ -424,7 +455,10 @@ class Panel:
             widget.close()
 
     def still(self) -> Shown:
-        """Return the status, answer, chart and latest records as HTML and as text, for readers without a kernel."""
+        """Return status, verdict, chart and latest records as HTML and text, for readers without a kernel.
+
+        Draws the chart.
+        """
         state = self.state
         chart = self.results.chart
         drawn = picture.draw(chart.picker.value, state.frame, **chart.chosen)
@@ -436,17 +470,17 @@ class Panel:
         return Shown(f"<details><summary>{STILL}</summary>{inside}</details>", f"{STILL}: {state.status}")
 
     def keep_still(self, update: Callable[[Shown], Any]) -> None:
-        """Call `update` with a new still whenever a run is over: an exported notebook then shows the last state."""
+        """Call `update(still)` whenever a run is over, so that an exported notebook shows its last state."""
         self._update_still, self._still_of = update, len(self.state.rows)
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
-        """Return the widgets, and a hint for front ends and exports that have none."""
+        """Return the widget's MIME bundle, with a hint for front ends and exports without widgets."""
         bundle = self.root._repr_mimebundle_(**options) or {}
         return dict(bundle) | {"text/html": f"<p>{HINT}</p>", "text/plain": HINT}
 
 
 def _button(name: str, tooltip: str, clicked: Callable[..., None], style: str = "") -> widgets.Button:
-    """Return a button that calls `clicked`."""
+    """Return a button that calls `clicked(button)`; `style` is one of ipywidgets' names, "" for the default."""
     button = widgets.Button(description=name, tooltip=tooltip, button_style=style)
     button.on_click(clicked)
     return button

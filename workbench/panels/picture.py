@@ -39,8 +39,10 @@ class Picture:
 
     @property
     def html(self) -> str:
-        """An image that carries its own data, with the sentence as text for those who do not see it and below it; the
-        sentence alone if there is nothing to draw."""
+        """HTML figure with the SVG embedded as an image and the sentence as caption and alternative text.
+
+        Only the sentence if there is nothing to draw.
+        """
         if self.is_message:
             return _paragraph(self.sentence)
         data = base64.b64encode(self.svg).decode("ascii")
@@ -50,7 +52,7 @@ class Picture:
 
 
 def in_page(svg: str, sentence: str) -> str:
-    """Return a chart that is part of the page, so that its points can be clicked, as `Picture.html` shows an image."""
+    """Return HTML of a figure whose SVG is part of the page, so that its points can be clicked, with its caption."""
     return _figure(f'<div class="chart" style="{WIDE}">{svg}</div>', sentence)
 
 
@@ -60,23 +62,23 @@ def _paragraph(sentence: str) -> str:
 
 
 def _figure(chart: str, sentence: str) -> str:
-    """Return the HTML of a chart with its sentence as caption."""
+    """Return HTML of a chart (an image or SVG element) with its sentence, escaped, as caption."""
     caption = f"<figcaption>{html.escape(sentence)}</figcaption>"
     return f"{THEMES}<figure style='margin: 8px 0 0'>{chart}{caption}</figure>"
 
 
 def draw(name: str, frame: pd.DataFrame, **controls: Any) -> Picture:
-    """Return the chart of that name (`ValueError` lists the known ones)."""
+    """Return the chart `name` of the records in `frame`; ValueError, listing the known ones, for unknown names."""
     return _drawn(name, frame, INCHES, controls)
 
 
 def draw_small(name: str, frame: pd.DataFrame) -> Picture:
-    """Return the same, to stand next to another: of fewer inches, its letters as large."""
+    """Return the chart `name` at a smaller size, to stand next to another one, with default controls."""
     return _drawn(name, frame, INCHES_SMALL, {})
 
 
 def _drawn(name: str, frame: pd.DataFrame, inches: tuple[float, float], controls: dict[str, Any]) -> Picture:
-    """Draw a chart to SVG and return it with title and sentence."""
+    """Draw a chart of `inches` (width, height) to SVG, and return it with title and sentence."""
     figure = Figure(figsize=inches)
     sentence = plots.draw(name, frame, figure, **controls)
     file = io.BytesIO()
@@ -101,7 +103,11 @@ CLICK = (
 
 
 def drawn(name: str, frame: pd.DataFrame, cells_: Sequence[configurations.Record], **controls: Any) -> str:
-    """Return a chart as HTML; `cells_` are the pooled rows of the drop-down's options, in its order."""
+    """Return HTML of a chart as inline SVG; in that of time by density, a click on a point selects a configuration.
+
+    `cells_` are the pooled records of the drop-down's options, in its order. Only the sentence if there is nothing to
+    draw.
+    """
     figure = Figure(figsize=INCHES)
     title = plots.get(name).title
     sentence = plots.draw(name, frame, figure, **controls)
@@ -115,13 +121,16 @@ def drawn(name: str, frame: pd.DataFrame, cells_: Sequence[configurations.Record
 
 
 def _shown(frame: pd.DataFrame, controls: dict[str, Any]) -> Shown:
-    """Return what the chart of time against density shows of a frame."""
+    """Return the points that the chart of time against density shows for these records and controls."""
     chosen = plots.get(CHART).chosen(configurations.pool_rounds(frame), controls)
     return Shown.of(configurations.pool_rounds(frame), MEASURE, chosen["group"], chosen["update"])
 
 
 def _marks(figure: Figure, shown: Shown, cells_: Sequence[configurations.Record]) -> Iterator[str]:
-    """Yield SVG elements that make the points of a chart clickable, one for each configuration."""
+    """Yield an invisible SVG circle over each point, whose click selects its index in the drop-down.
+
+    `cells_` are the records of the options. Nothing if the chart has no axes or is of a single density.
+    """
     if shown.single or not figure.axes:
         return
     places = {configurations.cell_of(row): place for place, row in enumerate(cells_)}

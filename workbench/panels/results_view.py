@@ -38,12 +38,15 @@ class Shown:
     text: str
 
     def _repr_mimebundle_(self, **_options: Any) -> dict[str, str]:
-        """Return the HTML and the text that Jupyter displays."""
+        """Return {"text/html": ..., "text/plain": ...}, of which Jupyter displays one."""
         return {"text/html": self.html, "text/plain": self.text}
 
 
 def _unless_empty(study: LabState, make: Callable[[], Shown]) -> Shown:
-    """Return what `make` returns, with a note if the run is outdated; a hint if there are no rows yet."""
+    """Read the run and return what `make()` gives, with a note above it if the run is outdated.
+
+    A hint to press Run if there are no records yet.
+    """
     study.poll()
     if not study.rows:
         return said(NOTHING)
@@ -54,38 +57,43 @@ def _unless_empty(study: LabState, make: Callable[[], Shown]) -> Shown:
 
 
 def said(text: str) -> Shown:
-    """Return a sentence as what a view shows: as HTML, escaped, and as text."""
+    """Return a sentence as a `Shown`: a paragraph of HTML (escaped), and text."""
     return Shown(f"<p>{html.escape(text)}</p>", text)
 
 
 def chart(study: LabState, name: str, **controls: Any) -> Shown:
-    """Return a chart with the sentence that says what it shows (`ValueError` lists the known charts and controls)."""
+    """Return the chart `name` of a study's records with a sentence on what it shows.
+
+    ValueError, listing the known ones, for an unknown chart or control.
+    """
 
     return _unless_empty(study, lambda: drawn(name, study.frame, **controls))
 
 
 def drawn(name: str, frame: pd.DataFrame, **controls: Any) -> Shown:
-    """Return a chart of any frame of the rows that it reads, such as the curves of `analysis.curves`, with its
-    sentence."""
+    """Return the chart `name` of a data frame of records with its sentence.
+
+    ValueError for an unknown chart or control.
+    """
     made = picture.draw(name, frame, **controls)
     return Shown(made.html, f"{made.title}: {made.sentence}")
 
 
 def verdict(study: LabState) -> Shown:
-    """Return the answer and its grounds."""
+    """Return whether sparse training pays for the study's records, with the reasons."""
     return _unless_empty(study, lambda: verdict_of(study.frame))
 
 
 def verdict_of(frame: pd.DataFrame) -> Shown:
-    """Return the answer of any rows and its grounds."""
+    """Return whether sparse training pays for the records of a data frame, with the reasons."""
     return Shown(pages.verdict(frame) + pages.grounds(frame), str(advise(frame)))
 
 
 def break_evens(study: LabState) -> Shown:
-    """Below which density each sparse configuration wins, in time and in memory."""
+    """Return the densities below which each sparse configuration of the study wins, in time and in memory."""
 
     def make() -> Shown:
-        """Return the break-evens as HTML and as text."""
+        """Return the break-evens as a table of HTML, and as a sentence each."""
         frame = study.frame
         sentences = [even.sentence for measure in MEASURES for even in breakeven(frame, measure)]
         return Shown(pages.break_evens(frame), "\n".join(sentences))
@@ -94,10 +102,10 @@ def break_evens(study: LabState) -> Shown:
 
 
 def trials(study: LabState, most: int = 100) -> Shown:
-    """Return the newest trials, failures with their reasons."""
+    """Return a table of the newest `most` records, newest first, failures with their reasons."""
 
     def make() -> Shown:
-        """Return the table of latest trials and the count of each status."""
+        """Return the table of latest records as HTML; as text the count of each status."""
         text = "\n".join(f"{status}: {count}" for status, count in study.counts.items())
         return Shown(pages.latest_rows(study.rows, most), text)
 
@@ -105,9 +113,9 @@ def trials(study: LabState, most: int = 100) -> Shown:
 
 
 def gate(study: LabState) -> Shown:
-    """Count trials with a result; `NoResultError`, which fails the notebook, when a sweep is over and has none.
+    """Return a sentence that counts the trials with a result; NoResultError if a sweep is over and has none.
 
-    Disturbed trials have results, too, whose times are known less well.
+    That error fails a notebook. Disturbed trials count as results. A hint if no sweep has started or it still runs.
     """
     study.poll()
     good, disturbed = study.counts["ok"], study.counts["disturbed"]
@@ -141,26 +149,26 @@ class Rows(Protocol):
 
     @property
     def rows(self) -> Any:
-        """Rows of trials; another tuple where they changed."""
+        """Records of trials; another object whenever they change."""
 
     @property
     def frame(self) -> pd.DataFrame:
-        """The rows of the table as a data frame."""
+        """The records as a data frame."""
 
     @property
     def alive(self) -> bool:
-        """Whether trials are at work, which drawing must not disturb."""
+        """Whether trials are running, which drawing must not disturb."""
 
     @property
     def is_timed(self) -> bool:
-        """Whether one of them is timed now."""
+        """Whether a trial is being timed now."""
 
     @property
     def outdated(self) -> Any:
-        """Settings that the rows are not of, in words."""
+        """Text on how the records differ from the present settings; "" if they do not."""
 
     def observe(self, handler: Any, names: Any = ...) -> None:
-        """Call `handler` with the change when one of the named traits changes."""
+        """Call `handler(change)` whenever one of the named traits changes."""
 
 
 Drawn = Callable[..., str]
@@ -168,7 +176,7 @@ Drawn = Callable[..., str]
 
 
 def as_image(name: str, frame: pd.DataFrame, **controls: str) -> str:
-    """Return the usual way to show a chart."""
+    """Return the chart `name` of the records in `frame` as HTML with an embedded SVG image."""
     return picture.draw(name, frame, **controls).html
 
 
@@ -178,6 +186,10 @@ class ChartView:
     def __init__(
         self, state: Rows, guard: Guard, clock: Callable[[], float] = monotonic, drawn: Drawn = as_image
     ) -> None:
+        """Make the widgets and draw the first chart of `state`; `guard` wraps callbacks, `clock()` gives seconds.
+
+        `drawn(name, frame, **controls)` returns the chart's HTML.
+        """
         self.state, self.guard, self.clock, self.drawn = state, guard, clock, drawn
         options = [(plots.get(name).title, name) for name in _ordered()]
         self.picker = widgets.Dropdown(
@@ -195,12 +207,12 @@ class ChartView:
         self._pick()
 
     def _age(self) -> None:
-        """Mark the chart as outdated and record since when."""
+        """Mark the chart as out of date, and keep since when it is."""
         if not self.stale:
             self.stale, self.aged = True, self.clock()
 
     def _pick(self) -> None:
-        """Another chart: its controls in place of the old ones."""
+        """Replace the controls by those of the selected chart, and draw it."""
         for control in self.controls.values():
             control.close()
         self.controls, self.chosen = {}, {}
@@ -213,13 +225,16 @@ class ChartView:
         self.draw()
 
     def _choose(self, name: str) -> None:
-        """Redraw the chart with the control that the user has changed."""
+        """Keep the value of the control `name` that the user has changed, and draw the chart again."""
         if not self._setting:
             self.chosen[name] = self.controls[name].value
             self.draw()
 
     def refresh(self, after: Callable[[], None]) -> None:
-        """Draw again if the rows changed and it is time, after the last row at once; then call `after`."""
+        """Draw again if the records changed and drawing is due, then call `after()`.
+
+        While trials run drawing is limited to a tenth of the time, and avoids timed trials for some seconds.
+        """
         if not self.stale or (self.state.alive and self._must_wait()):
             return
         started, self.stale = self.clock(), False
@@ -228,18 +243,21 @@ class ChartView:
         self.due = self.clock() + max(SECONDS_BETWEEN, SHARE * (self.clock() - started))
 
     def _must_wait(self) -> bool:
-        """Return whether drawing would take too much of the time, or now a part of a trial's."""
+        """Return whether drawing would take too much of the time, or disturb a trial that is being timed."""
         now = self.clock()
         return now < self.due or (self.state.is_timed and now < self.aged + SECONDS_PATIENCE)
 
     def draw(self) -> None:
-        """Draw now, of the rows there are: `frame` is what the picture shows."""
+        """Draw the selected chart from the present records; sets `frame` and the image's HTML."""
         self.frame = frame = self.state.frame
         self._offer(pool_rounds(frame))
         self.image.value = f"<p>{EMPTY}</p>" if frame.empty else self.drawn(self.picker.value, frame, **self.chosen)
 
     def _offer(self, frame: pd.DataFrame) -> None:
-        """Give the controls the choices of these rows; what the user chose stays as long as it is among them."""
+        """Set the options of the controls from these pooled records; a choice of the user stays while it is available.
+
+        A control with fewer than two options is hidden.
+        """
         self._setting = True
         try:
             for control in plots.get(self.picker.value).controls:
@@ -255,7 +273,7 @@ class ChartView:
 
     @property
     def numbers(self) -> str:
-        """The table behind the chart, as HTML."""
+        """HTML table of the numbers behind the chart."""
         frame = plots.table(self.picker.value, self.frame, **self.chosen)
         return frame.to_html(index=False, border=0) if len(frame) else "<p>No rows yet.</p>"
 
@@ -264,7 +282,7 @@ FIRST = ("time_density", "memory_density", "phases", "loss_seconds")
 
 
 def _ordered() -> list[str]:
-    """Return the names of all charts, the usual ones first."""
+    """Return the names of all charts, those of `FIRST` first, the rest in alphabetical order."""
     return sorted(plots.names(), key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name))
 
 
@@ -285,6 +303,10 @@ class ResultsView:
         drawn: Drawn = as_image,
         more: Mapping[str, widgets.Widget] = MappingProxyType({}),
     ) -> None:
+        """Make the widgets of verdict, chart and tables for the records of `state`; arguments as of `ChartView`.
+
+        `more` are widgets that can be shown in the place of the tables, by name; the caller keeps them up to date.
+        """
         self.state, self.more = state, more
         self.chart = ChartView(state, guard, clock, drawn)
         self.verdict, self.told, self.page = widgets.HTML(), widgets.HTML(), widgets.HTML()
@@ -299,7 +321,7 @@ class ResultsView:
         self.chart.stale = False  # it was drawn when it was made
 
     def _fade(self) -> None:
-        """Show results of other settings paler than those of the present ones."""
+        """Show results paler if they are outdated, else normally."""
         for widget in (self.verdict, self.chart.box, self.told, self.page):
             if self.state.outdated:
                 widget.add_class("wb-old")
@@ -307,13 +329,13 @@ class ResultsView:
                 widget.remove_class("wb-old")
 
     def paint(self) -> None:
-        """Draw chart or table anew if there are other rows than those drawn."""
+        """Update the table and the chart if the records changed since the last call, the chart only when it is due."""
         if self.state.rows is not self._shown and self.view.value == VIEWS[0]:
             self.turn()
         self.chart.refresh(self.fill)
 
     def fill(self) -> None:
-        """Verdict and table, of the rows that the chart shows; without rows there is nothing to see."""
+        """Update verdict and table from the records that the chart shows; hide all widgets if there are none."""
         self.verdict.value, self.told.value = pages.numbers(self.chart.frame), pages.verdict_text(self.chart.frame)
         for widget in (self.verdict, self.chart.box, self.told, self.view):
             widget.layout.display = None if self.state.rows else "none"
@@ -321,11 +343,11 @@ class ResultsView:
         self.turn()
 
     def _shorten(self) -> None:
-        """Leave the caption of the chart out where the words below it say the same."""
+        """Remove the chart's caption if the verdict below repeats it."""
         self.chart.image.value = pages.without_repetition(self.chart.image.value, self.told.value)
 
     def turn(self) -> None:
-        """The table that is asked for, or what else is shown in its place."""
+        """Show the selected table, or the selected widget of `more` in its place."""
         state, self._shown = self.state, self.state.rows
         for name, widget in self.more.items():
             widget.layout.display = None if name == self.view.value and state.rows else "none"

@@ -67,7 +67,7 @@ class Planned:
 
     @property
     def without(self) -> str:
-        """Number of cells that are left out, and why, or why one of them is; "" if none is."""
+        """Sentence on the settings left out, "3 settings left out: reason"; "" if none is."""
         if not self.left_out:
             return ""
         example = "for example: " if len(self.left_out) > 1 else ""
@@ -78,7 +78,10 @@ class Planned:
 
 
 def plan(spec: Spec, rows: Sequence[Mapping[str, Any]]) -> Planned:
-    """Return the plan of a sweep whose run folder holds these rows."""
+    """Return what Run would do for a spec whose run folder has the records `rows`; nothing is started.
+
+    Large data files are not read for it. Raises SpecError or DataError if the spec cannot be measured.
+    """
     schedule = Schedule.of(spec, rows, Contents(is_quick=True))
     rest = (schedule.trials_due(), schedule.trials_most())
     seconds = seconds_of_trials(rest, tuple(schedule.cells.values()), spec, rows)
@@ -88,16 +91,16 @@ def plan(spec: Spec, rows: Sequence[Mapping[str, Any]]) -> Planned:
 
 
 def _configurations(spec: Spec) -> tuple[str, ...]:
-    """Return the distinct names of the configurations of a specification."""
+    """Return the distinct short names of the spec's configurations, in their order, such as "CSR ours"."""
     return tuple(
         dict.fromkeys(formatting.short_configuration_name(cell.model_dump()) for cell in grid.expand_grid(spec).cells)
     )
 
 
 def left(progress: Progress) -> str:
-    """Return the time that a run takes still, for after a comma.
+    """Return the remaining time of a run as text, "about 3 minutes left".
 
-    "" before enough trials ended, for the first ones compile.
+    "" before `FEW` trials ended or if it is over.
     """
     seconds = progress.seconds_left if progress.alive and progress.done - progress.reused >= FEW else None
     return estimate.format_time_left(seconds, progress.seconds_left_most)
@@ -123,7 +126,7 @@ _AXIS = re.compile(r"\baxis (\w+) = ")
 
 
 def in_panel(text: str) -> str:
-    """Return a message with each option named as the field of the panel.
+    """Return a message in which options and parameters are replaced by the fields of the panel that set them.
 
     >>> in_panel('Type --label NAME for a column of it (in Python label="NAME").')
     'Type NAME in the field *Label* for a column of it.'
@@ -145,7 +148,10 @@ def in_panel(text: str) -> str:
 
 
 def _field(name: str, value: str, otherwise: str) -> str:
-    """Return the words for a field and its value; `otherwise` if no field sets what has this name."""
+    """Return "VALUE in the field *Label*" for the option `name`; `otherwise` if no field sets it.
+
+    Without a value, or if it is the next word of the sentence, "the field *Label*" comes first.
+    """
     if name not in FIELDS:
         return otherwise
     if value in ("is", "was", "and", "or", "to", "names", "takes"):
@@ -170,9 +176,10 @@ CHOSEN = "choices.json"
 
 
 def differences(folder: Path, spec: Spec | None, choices: Mapping[str, Any]) -> str:
-    """Return the choices in which the run in the folder differs from these, in words; "" if it is of these.
+    """Return the choices in which the run in the folder differs from `choices`, as text; "" if it is of these.
 
-    `spec` is the sweep of the choices, None if they cannot be measured. A run without a readable spec is not judged.
+    `spec` is the sweep of the choices, None if they cannot be measured. Also "" if the run has no readable spec;
+    "another spec" if the run's choices are unknown.
     """
     try:
         of_run = run_folder.read_spec(folder)
@@ -193,7 +200,7 @@ class Chosen(NamedTuple):
 
 
 def chosen_of(folder: Path) -> Chosen | None:
-    """Return the choices kept in a run folder; None if a panel did not start the run, or their file is damaged."""
+    """Return the choices kept in the run folder's choices.json; None if it is absent or damaged."""
     try:
         kept = parsed((folder / CHOSEN).read_text(encoding="utf-8"))
     except (OSError, ValueError):  # the run is shown without them
@@ -204,18 +211,18 @@ def chosen_of(folder: Path) -> Chosen | None:
 
 
 def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Return the choices of the run that are others now."""
+    """Return "LABEL old (now new)" for each known choice whose values differ; the order of lists does not matter."""
     names = [name for name in before if name in BY_NAME and _unordered(before[name]) != _unordered(now[name])]
     return [f"{BY_NAME[name].label} {_shown(before[name])} (now {_shown(now[name])})" for name in names]
 
 
 def _unordered(value: Any) -> Any:
-    """Return a value for comparison: a list as a set."""
+    """Return a value for comparison: a string as it is, any other sequence as a frozenset."""
     return value if isinstance(value, str) else frozenset(value)
 
 
 def _shown(value: Any) -> str:
-    """Return a choice as text, "empty" if nothing is chosen."""
+    """Return a choice's value as text, lists joined by commas; "empty" if nothing is chosen."""
     return (value if isinstance(value, str) else ", ".join(value)) or "empty"
 
 
@@ -258,6 +265,11 @@ class LabState(traitlets.HasTraits):
     def __init__(
         self, name: str, given: Mapping[str, Any] | None = None, run_dir: str | Path = "", spec: Spec | None = None
     ) -> None:
+        """Make the study of `given` choices (or of the sweep `spec`) and attach to its run, if there is one.
+
+        `name` "" takes that of the data; `run_dir` "" chooses a folder below `runs`. Reads the run folder, starts
+        nothing.
+        """
         super().__init__()
         self._given_spec, self._own_name = spec, name
         self.given = self.choices = suited.complete_with_suggestions(given or {})
@@ -275,24 +287,27 @@ class LabState(traitlets.HasTraits):
 
     @property
     def name(self) -> str:
-        """The name of the sweep, its own or that of the data."""
+        """The name of the sweep: the given one, else that of the data."""
         return self._own_name or name_of(self.choices)
 
     def choose(self, **chosen: Any) -> None:
-        """Change some choices and update `problem` and `planned`.
+        """Change the named choices; observers of `choices` then update `problem` and `planned`.
 
         A change of data set replaces densities, widths and features that followed the old one.
         """
         self.choices = suited.apply_change(self.choices, chosen)
 
     def fill(self, profile: Mapping[str, Any]) -> None:
-        """Fill in what follows from the profile of the file, where the user has not chosen otherwise."""
+        """Set choices that follow from a file's profile, unless the user has chosen otherwise; updates `filled`."""
         if found := suited.choices_of_profile(self.choices, profile):
             self.filled = found
             self.choose(**found)
 
     def _plan(self, _change: Any = None) -> None:
-        """Update plan and problem after a change of the choices."""
+        """Update `planned`, `problem`, `target` and `outdated` after a change of the choices or files.
+
+        Never raises ChoiceError.
+        """
         if self.name != self._found_for and not self.alive:
             self._find()
             self._read_run()
@@ -305,7 +320,10 @@ class LabState(traitlets.HasTraits):
         self._compare(spec)
 
     def _planned(self, spec: Spec) -> Planned:
-        """Return the plan of a sweep and set its folder; an existing run that it continues becomes the shown one."""
+        """Return the plan of a sweep, and set `target` to its folder.
+
+        A run that this sweep would continue becomes the shown one (`folder`, `progress` and `rows`).
+        """
         planned, self.target = plan(spec, self._records(run_folder.read_all_records)), self.folder
         if not self._is_placed and not self.alive:
             self.target = run_folder.resolve_run_folder(spec, self.folder, planned.reused)
@@ -316,75 +334,81 @@ class LabState(traitlets.HasTraits):
         return planned
 
     def _compare(self, spec: Spec | None) -> None:
-        """Tell whether the rows are of this spec, the present one; None if the choices make none."""
+        """Set `outdated` to the difference between the run and `spec`, the present sweep.
+
+        None if there is no valid one.
+        """
         self._compared = self._started
         self.outdated = differences(self.folder, spec, self.choices) if self.rows else ""
 
     @property
     def _started(self) -> tuple:
-        """Changes when a run is started in the folder, and with its first rows."""
+        """(stamp of the run's spec, whether it has records): changes when a run starts and with its first records."""
         return file_stamp(self.folder / run_folder.SPEC), bool(self.rows)
 
     def spec(self) -> Spec:
-        """Return the sweep that was given, else that of the present choices (`ChoiceError`)."""
+        """Return the given sweep, else that of the present choices; ChoiceError if these are invalid."""
         return self._given_spec or spec_of(self.choices, self.name)
 
     @property
     def command(self) -> str:
-        """The command that measures the same into the same folder."""
+        """Shell command that measures the same into the same run folder."""
         run = shlex.quote(shorter(self.target))
         return f"{COMMAND} {run}/{run_folder.SPEC} --run {run}" if self._given_spec else command_text(self.choices, run)
 
     @property
     def following(self) -> str:
-        """Choices that follow the data set or its profile, in words; "" if the sweep was given."""
+        """Sentence on choices that follow the data set or its profile; "" if a sweep was given or none does."""
         return "" if self._given_spec else suited.describe_following(self.choices, self.filled)
 
     @property
     def alive(self) -> bool:
-        """Whether the sweep is at work."""
+        """Whether the run's supervisor is alive."""
         return self.progress is not None and self.progress.alive
 
     @property
     def is_timed(self) -> bool:
-        """Whether a trial is being timed, during which nothing should be computed."""
+        """Whether a trial is being timed, so that nothing else should compute."""
         return self.progress is not None and self.progress.is_timed
 
     @property
     def is_current(self) -> bool:
-        """Whether the run in the folder is of these choices, and at work or done; if not, `start` has work to do."""
+        """Whether the run in the folder is of these choices and is running or complete.
+
+        If not, `start` has work to do.
+        """
         if self.progress is None or self.planned is None or not (self.alive or self.planned.rest == (0, 0)):
             return False
         return run_folder.matches_spec(self.folder, self.spec())
 
     @property
     def is_resumable(self) -> bool:
-        """Whether the run in the folder was stopped, and is of these choices: starting it does the rest."""
+        """Whether the run in the folder was stopped and is of these choices, so that starting does the rest."""
         return self.planned is not None and self.status == "stopped" and not self.outdated
 
     @property
     def status(self) -> str:
-        """idle, starting, running, stopping, finished, stopped or failed."""
+        """One of "idle", "starting", "running", "stopping", "finished", "stopped" and "failed"."""
         if self.progress is None:
             return "idle"
         return "stopping" if self.stopping and self.alive else self.progress.state
 
     @property
     def frame(self) -> pd.DataFrame:
-        """The rows as the analysis and the charts take them."""
+        """Data frame of `rows`, one record a row; made again only if they changed."""
         if self._framed is not self.rows:
             self._framed, self._frame = self.rows, store.frame(self.rows)
         return self._frame
 
     @property
     def counts(self) -> Counter:
-        """Number of rows of each status."""
+        """Number of records of each status."""
         return Counter(row["status"] for row in self.rows)
 
     def attach(self) -> None:
-        """Attach to a run, also one of another kernel: in the given folder, else the newest of the name.
+        """Show the run in the given folder, else the newest run of the name, also one started by another kernel.
 
-        A run that was started from the same choices as this study shows the choices as they were changed for it.
+        If that run was started from the same choices as this study, its later choices are taken over.
         """
         self._find()
         self.poll()
@@ -394,7 +418,10 @@ class LabState(traitlets.HasTraits):
         self._plan()
 
     def _find(self) -> None:
-        """Return the folder of the newest run of the name, else that of a first run."""
+        """Set `folder` to the newest run of the name that is alive or has records, else to runs/NAME.
+
+        Does nothing if the folder was given.
+        """
         self._found_for = self.name
         if not self._is_placed:
             mine = (
@@ -405,9 +432,9 @@ class LabState(traitlets.HasTraits):
             self.folder = next(mine, run_folder.ROOT / self.name).resolve()
 
     def poll(self) -> None:
-        """Read what changed in the run folder or at the user's files; only look at their stamps where nothing did.
+        """Read what changed in the run folder or in the user's files since the last call, and update the traits.
 
-        Once a second all is read: a supervisor that died has changed nothing.
+        Only file stamps are compared within `SECONDS_UNSEEN`; then all is read, as a dead supervisor changes no file.
         """
         of_user = suited.file_stamps(self.choices)
         stamp = self.folder, of_user, *(file_stamp(self.folder / name) for name in run_folder.TOLD)
@@ -425,7 +452,10 @@ class LabState(traitlets.HasTraits):
             self._plan()
 
     def _read_run(self) -> None:
-        """Progress and rows of the run in the folder; both empty if there is none."""
+        """Update `progress` and `rows` from the run folder; both are empty if there is no run.
+
+        Records are read at most a tenth of the time if that takes long. A damaged file sets `trouble`.
+        """
         if not (self.folder / "progress.json").exists():
             self.progress, self.rows, self._read = None, (), ()
             return
@@ -440,8 +470,7 @@ class LabState(traitlets.HasTraits):
             self._due = monotonic() + SHARE * took if took > SECONDS_LITTLE else 0.0
 
     def _records(self, read: Callable[[Path], Sequence[Mapping[str, Any]]]) -> Sequence[Mapping[str, Any]]:
-        """Return the records of the run by one of the functions that read them; none, which is shown in a line, if
-        their file is damaged."""
+        """Return the run's records by the function `read`; () and a set `trouble` if their file is damaged."""
         try:
             return read(self.folder)
         except RowError as error:
@@ -449,7 +478,10 @@ class LabState(traitlets.HasTraits):
             return ()
 
     def start(self) -> None:
-        """Start the sweep of the present choices, or its rest (`ChoiceError`; `RunError` while any is at work)."""
+        """Start the sweep of the present choices, or its rest, in a separate process; show its folder.
+
+        Writes spec and choices into the folder. Raises ChoiceError for invalid choices, RunError if a sweep is running.
+        """
         spec = self.spec()
         run_folder.require_no_active_sweep(self.target)
         run_folder.start_run(spec, self.target)
@@ -460,14 +492,17 @@ class LabState(traitlets.HasTraits):
         self.poll()
 
     def stop(self) -> None:
-        """Ask the sweep to stop; the trial at work ends within a second, rows stay."""
+        """Ask the sweep to stop: the trial at work ends within a second, records stay.
+
+        If the run folder is gone, `trouble` is set instead.
+        """
         if self._is_gone():
             return
         run_folder.stop_run(self.folder)
         self.stopping = self.alive
 
     def export(self) -> None:
-        """Write the report and the rows into the run folder; `exported` names the files."""
+        """Write report.html and rows.csv into the run folder and set `exported` to their paths."""
         if self._is_gone():
             return
         from workbench.reports import export  # loads Matplotlib
@@ -475,19 +510,19 @@ class LabState(traitlets.HasTraits):
         self.exported = (export.write_report(self.folder), export.write_table(self.folder))
 
     def _is_gone(self) -> bool:
-        """Return whether the run folder is gone, which is then shown in a line."""
+        """Return whether the run folder was removed; if so, set `trouble` to a sentence that says it."""
         if self.folder.is_dir():
             return False
         self.trouble = Trouble(f"The run folder {shorter(self.folder)} is gone: press Run to measure again.", "")
         return True
 
     def tell(self, error: Exception, what: str) -> None:
-        """Keep an exception where it is shown: `what` failed."""
+        """Set `trouble` from an exception; `what` names the action that failed, such as "Starting"."""
         self.trouble = trouble_of(error, what)
 
 
 def _has_rows(folder: Path) -> bool:
-    """Return whether a run has records, readable or not."""
+    """Return whether a run has current records; True also if their file is damaged."""
     try:
         return bool(run_folder.read_current_records(folder))
     except RowError:  # a damaged run is shown, with the line that is wrong
@@ -495,7 +530,7 @@ def _has_rows(folder: Path) -> bool:
 
 
 def file_stamp(path: Path) -> tuple[int, int]:
-    """Size and time of a file, zeros where it is absent."""
+    """Return (size in bytes, time of change in ns) of a file; (0, 0) if it is absent."""
     if not path.is_file():
         return 0, 0
     known = path.stat()
@@ -503,11 +538,11 @@ def file_stamp(path: Path) -> tuple[int, int]:
 
 
 def trouble_of(error: Exception, what: str) -> Trouble:
-    """Trouble that is shown where `what` failed."""
+    """Return the summary "WHAT failed: message" of an exception, with its traceback unless the message is for users."""
     details = "" if isinstance(error, TOLD) else "".join(traceback.format_exception(error))
     return Trouble(f"{what} failed: {in_panel(str(error))}", details)
 
 
 def shorter(path: Path) -> str:
-    """Return the path from where the user is, where it is below."""
+    """Return the path as text, relative to the working directory if it is below it."""
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

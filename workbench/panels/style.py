@@ -13,29 +13,30 @@ class Watcher:
     """Calls `step` again and again from `start` to `stop`, with so many `seconds` between."""
 
     def __init__(self, step: Callable[[], None], seconds: float = SECONDS_BETWEEN) -> None:
+        """Prepare a thread that calls `step()` every `seconds`; `start` starts it."""
         self.step, self.seconds = step, seconds
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
     @property
     def alive(self) -> bool:
-        """Whether the thread that looks for changes runs."""
+        """Whether the thread is running."""
         return self._thread is not None and self._thread.is_alive()
 
     def start(self) -> None:
-        """Begin; a watcher that looks already goes on."""
+        """Start the thread; no effect while it runs. A watcher that was stopped ends at once."""
         if not self.alive:
             self._thread = threading.Thread(target=self._look, name="panel watcher", daemon=True)
             self._thread.start()
 
     def stop(self) -> None:
-        """End, and wait for the step at work unless called from it."""
+        """End the thread, waiting up to 5 s for the step at work unless called from it."""
         self._ended.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout=5)
 
     def _look(self) -> None:
-        """Call `step` every `seconds` until the watcher ends; the body of a thread."""
+        """Call `step` every `seconds` until `stop`; body of the thread."""
         while not self._ended.wait(self.seconds):
             self.step()
 
