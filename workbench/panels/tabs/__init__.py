@@ -27,10 +27,10 @@ class View(Protocol):
     box: widgets.Widget
 
     def paint(self) -> None:
-        """Bring the widgets up to date; called again and again while the view is shown."""
+        """Update the widgets; called repeatedly while the view is shown."""
 
     def close(self) -> None:
-        """End what it started, but for runs, which go on."""
+        """Stop threads and processes that the view started; sweeps go on."""
 
 
 class Still:
@@ -69,8 +69,10 @@ OF_DATA = ("source", "label", "labels", "columns", "kind", "dataset", "reading")
 
 
 def settings_of_data(asked: RequestState) -> dict[str, Any]:
-    """Return the settings of the data that is asked about, and of the model if one is chosen; DataError if there is
-    none."""
+    """Return the settings of the requested data as a dict, with "model" if one is chosen.
+
+    DataError if there is no such data or no reader for it.
+    """
     reading = contract.with_label(asked.reading, asked.label.strip())
     files = {"labels": asked.labels.strip(), "columns": asked.columns.strip(), "kind": asked.kind}
     settings, _ = settings_of(asked.source.strip(), asked.dataset, reading, **files)
@@ -78,7 +80,7 @@ def settings_of_data(asked: RequestState) -> dict[str, Any]:
 
 
 def fields_of(asked: RequestState, guard: Guard, *more: widgets.Widget) -> widgets.Widget:
-    """Return the fields for data and model, bound to the request, with `more` after them.
+    """Return the fields for data and model, bound to the traits of `asked`, followed by the widgets `more`.
 
     Fields that few files need are behind a button, which is pressed if one of them is filled.
     """
@@ -110,21 +112,21 @@ def fields_of(asked: RequestState, guard: Guard, *more: widgets.Widget) -> widge
 
 
 def _text(asked: RequestState, name: str, label: str, help: str) -> widgets.Text:
-    """Return a text field bound to a part of the request."""
+    """Return a text field bound both ways to the trait `name` of the request."""
     field = widgets.Text(description=label, tooltip=help, continuous_update=False, style=form.LABELLED)
     traitlets.link((asked, name), (field, "value"))
     return field
 
 
 def _menu(asked: RequestState, name: str, label: str, help: str, options: dict[str, str]) -> widgets.Dropdown:
-    """Return a drop-down bound to a part of the request."""
+    """Return a drop-down bound both ways to the trait `name` of the request; `options` is {text: value}."""
     field = widgets.Dropdown(options=list(options.items()), description=label, tooltip=help, style=form.LABELLED)
     traitlets.link((asked, name), (field, "value"))
     return field
 
 
 def grid_of(*fields: widgets.Widget) -> widgets.Box:
-    """Return fields next to each other, labels above them."""
+    """Return a box in which fields stand in columns, labels above them."""
     box = widgets.Box(fields)
     box.add_class("wb-grid")
     return box

@@ -21,8 +21,7 @@ from workbench.sweeps import run_folder
 
 
 def page(advice: Advice) -> Shown:
-    """Return the recommendation, why, what would change it, and the command that trains it, with a button that copies
-    it."""
+    """Return the recommendation with reasons, what would change it, its command, guesses and time spent."""
     recommendation = advice.recommendation
     parts = [f'<p class="verdict"><strong>{html.escape(recommendation.headline.text)}</strong></p>']
     for heading, sentences in (("Why", recommendation.grounds), ("What would change it", recommendation.would_change)):
@@ -38,6 +37,7 @@ class _Advise:
     """Data, model and seconds are asked for; trials run in separate processes, a thread waits for them."""
 
     def __init__(self, asked: RequestState, guard: Guard) -> None:
+        """Make the fields for data, model and budget, the buttons and the answer; starts nothing."""
         self.asked = asked
         self.seconds = widgets.Text(
             f"{asked.seconds:g}", description="Budget", tooltip="Seconds that it may take", style=LABELLED
@@ -54,7 +54,10 @@ class _Advise:
         self.box = widgets.VBox([fields_of(asked, guard, self.seconds), buttons, self.answer])
 
     def _start(self) -> None:
-        """Start the advice on a thread; ChoiceError if the budget is no number or a sweep is running."""
+        """Start the advice on a thread; ChoiceError if the budget is no number, RunError if a sweep is running.
+
+        Disables the button until it is done.
+        """
         try:
             seconds = float(self.seconds.value)
         except ValueError:
@@ -68,14 +71,17 @@ class _Advise:
         self.thread.start()
 
     def _work(self, settings: dict[str, Any], seconds: float) -> None:
-        """Compute the advice and show it; the body of a thread."""
+        """Compute the advice within `seconds` and show it; body of a thread. Enables the button at the end."""
         try:
             self.answer.value = page(advise(settings, seconds, follow=self._follow)).html
         finally:
             self.button.disabled, self.stop.disabled, self.now = False, True, ""
 
     def _follow(self, heading: str, folder: Path, spent: float, budget: float) -> None:
-        """Tell how much is spent, and stop the run when somebody said so."""
+        """Show progress of the run in `folder` until it is over; stop it if the user asked to.
+
+        `heading` names the stage; `spent` and `budget` are seconds. Called by `advise` on its thread.
+        """
         self.folder = folder
         for state in run_folder.watch_progress(folder):
             done = (
@@ -87,15 +93,15 @@ class _Advise:
                 run_folder.stop_run(folder)
 
     def _stop(self) -> None:
-        """Ask the advice to stop at the next trial."""
+        """Ask the advice to stop; it then answers from what was measured."""
         self.is_stopping = True
 
     def paint(self) -> None:
-        """Show in the status line what the advice is doing now."""
+        """Show what the advice is doing now in the status line."""
         self.line.value = f'<div role="status" class="wb-status">{html.escape(self.now)}</div>'
 
     def close(self) -> None:
-        """Stop the advice if it still measures."""
+        """Ask the advice to stop if it still measures; does not wait."""
         self._stop()
 
 

@@ -19,7 +19,7 @@ TWO = "Two runs are compared; there are fewer. Sweep or Advise makes them."
 
 
 def page(found: Changes) -> Shown:
-    """Return the headline, the cells that are not the same, and the grounds."""
+    """Return the headline, a table of the configurations that changed, and the reasons."""
     headline, grounds = changes.headline(found), list(changes.sentences(found))
     rows = [row for row in changes.table(found.cells) if row[1] != "same"]
     table = pages.table(changes.COLUMNS, rows, "Settings that are not the same") if rows else ""
@@ -29,8 +29,10 @@ def page(found: Changes) -> Shown:
 
 
 def of_runs(before: str, after: str) -> Shown:
-    """Return the page of two run folders or files of rows (`analysis.pairs.CompareError` where they cannot be
-    compared)."""
+    """Return the comparison of two runs (folders or files of records) given by path.
+
+    CompareError if they have nothing in common or no records.
+    """
     return page(compare_runs(export.frame_of(before), export.frame_of(after)))
 
 
@@ -38,6 +40,7 @@ class _Compare:
     """Two runs are chosen, and a button compares them."""
 
     def __init__(self, asked: RequestState, guard: Guard) -> None:
+        """Make the lists of runs, before and after, and the button; the named runs come first."""
         self.first = RunPicker("Before", "The run to compare with", [asked.run, asked.other_run])
         self.second = RunPicker("After", "The run that is judged", [asked.other_run, asked.run])
         self.button = widgets.Button(description="Compare", tooltip="Say what changed", button_style="primary")
@@ -47,7 +50,7 @@ class _Compare:
         self._offer()
 
     def _offer(self) -> None:
-        """Say what there is to compare: the two newest, the older one before, unless others are chosen."""
+        """Enable the button if there are two runs; if both lists select the same, select the two newest."""
         self.button.disabled = is_missing = len(self.first.known) < 2
         if is_missing:
             self.answer.value = f"<p>{TWO}</p>"
@@ -57,11 +60,11 @@ class _Compare:
             self.second.widget.value, self.first.widget.value = self.first.known[:2]
 
     def _compare(self) -> None:
-        """Compare the two chosen runs and show the result."""
+        """Compare the two selected runs and show the result; raises CompareError."""
         self.answer.value = of_runs(self.first.value, self.second.value).html
 
     def paint(self) -> None:
-        """Offer runs that were written since the last call."""
+        """Offer runs that are new since the last call."""
         if self.first.refresh() | self.second.refresh():
             self._offer()
 
@@ -70,7 +73,10 @@ class _Compare:
 
 
 def _shown(asked: RequestState) -> Any:
-    """Return the comparison of the runs that were named, else of the two newest, the older one first."""
+    """Return the comparison of the named runs, else of the two newest, the older one first.
+
+    A sentence if there are fewer than two.
+    """
     before, after = (asked.run, asked.other_run) if asked.other_run else (*runs()[1::-1], "", "")[:2]
     return of_runs(before, after) if before and after else said(TWO if runs() else NONE)
 

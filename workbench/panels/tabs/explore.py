@@ -74,6 +74,7 @@ class Exploration(traitlets.HasTraits):
     outdated = traitlets.Unicode()
 
     def __init__(self, run: str) -> None:
+        """Read the records of `run`, a run folder or a .jsonl file; RunError if it is none."""
         super().__init__()
         self.run, self.folder = run, Path(run)
         self._read: tuple[tuple[int, int], ...] = ()
@@ -84,7 +85,7 @@ class Exploration(traitlets.HasTraits):
         self.poll()
 
     def poll(self) -> None:
-        """Read the records again if the files of the run have changed since the last call."""
+        """Read the records again if the files of the run have changed since the last call; updates all traits."""
         stamp = tuple(map(file_stamp, (self.folder, self.folder / store.FILE, self.folder / run_folder.PLAN)))
         if stamp != self._read:
             self._read = stamp
@@ -95,17 +96,17 @@ class Exploration(traitlets.HasTraits):
 
     @property
     def alive(self) -> bool:
-        """Whether its sweep is at work."""
+        """Whether the sweep of the run is running; False for a file."""
         return self.folder.is_dir() and run_folder.read_progress(self.folder).alive
 
     @property
     def is_timed(self) -> bool:
-        """Whether a trial of its sweep is being timed, during which nothing should be computed."""
+        """Whether a trial of the sweep is being timed, so that nothing else should compute."""
         return self.folder.is_dir() and run_folder.read_progress(self.folder).is_timed
 
     @property
     def filters(self) -> list[Filter]:
-        """Settings that distinguish records and can be filtered by; of several that split them equally only one."""
+        """Settings whose values differ between records; of several that split them equally only the first."""
         found, parted = [], set()
         for name in ("density", *configurations.LINE, *configurations.GROUP, *configurations.BEST):
             texts = [("" if _is_kept(row, name) else _text(name, row)) for row in self.every]
@@ -118,7 +119,10 @@ class Exploration(traitlets.HasTraits):
         return found
 
     def choose(self, name: str, option: str) -> None:
-        """Leave those rows only of which the filter's value is called so, or all (`ChoiceError`)."""
+        """Set the filter `name` to an option ("all" removes it), and update `rows`.
+
+        ChoiceError, listing the known ones, for an unknown filter or option. Dense configurations always stay.
+        """
         known = {filter.name: filter for filter in self.filters}
         if name not in known:
             raise ChoiceError(unknown_name("filter", name, known))
@@ -128,7 +132,10 @@ class Exploration(traitlets.HasTraits):
         self._leave()
 
     def _leave(self) -> None:
-        """Bring what is left up to date; who observes hears of it when all of it is."""
+        """Update `rows` from the filters, and density and configuration if they are gone.
+
+        Observers are notified once.
+        """
         with self.hold_trait_notifications():
             self.rows = tuple(row for row in self.every if all(_stays(row, *one) for one in self.chosen.items()))
             if self.density is None and self.densities:
@@ -138,7 +145,7 @@ class Exploration(traitlets.HasTraits):
 
     @property
     def left(self) -> str:
-        """Number of rows that are shown, and what was chosen, in words."""
+        """Sentence on how many records are shown and by which filters."""
         if not self.chosen:
             return f"All {formatting.format_count(len(self.every), 'row')} of {self.run}."
         said = ", ".join(f"{_label(name)} {option}" for name, option in self.chosen.items())
@@ -147,18 +154,18 @@ class Exploration(traitlets.HasTraits):
 
     @property
     def frame(self) -> pd.DataFrame:
-        """The rows that are left, as the analysis and the charts take them."""
+        """Data frame of the filtered records."""
         self._know()
         return self._frame
 
     @property
     def cells(self) -> dict[str, Behind]:
-        """The cells of the rows that are left, by name."""
+        """Pooled record and trials of each filtered configuration, by a distinct name."""
         self._know()
         return self._cells
 
     def _know(self) -> None:
-        """Update the pooled rows and names if the filtered rows have changed."""
+        """Update data frame, pooled records and names if `rows` has changed since the last call."""
         if self._framed is self.rows:
             return
         self._framed, self._frame = self.rows, store.frame(self.rows)
@@ -169,7 +176,7 @@ class Exploration(traitlets.HasTraits):
 
     @property
     def densities(self) -> list[float]:
-        """Densities that were measured, in rising order."""
+        """Densities that were measured, ascending, without repetition."""
         return sorted({density for cell in self.cells.values() if (density := configurations.density_of(cell.pooled))})
 
     def places(self) -> list[float]:
@@ -184,11 +191,11 @@ class Exploration(traitlets.HasTraits):
         return sorted([*known, *inner])
 
     def ask_density(self, text: str) -> None:
-        """Look at another density, typed as a share or in per cent (`ChoiceError`)."""
+        """Set `density` from text, a share ("0.03") or per cent ("3 %"); ChoiceError unless in (0, 1]."""
         self.density = _positive(text, "Density", most=1.0)
 
     def ask_factor(self, text: str) -> None:
-        """Ask for another gain, typed as a factor (`ChoiceError`)."""
+        """Set `factor` from text such as "3" or "3x"; ChoiceError unless it is above 0."""
         self.factor = _positive(text.strip().removesuffix("x"), "Gain")
 
 
@@ -205,7 +212,7 @@ def _positive(text: str, label: str, most: float = float("inf")) -> float:
 
 
 def _stays(row: Mapping[str, Any], name: str, option: str) -> bool:
-    """Return whether a row is left by a filter: it has the value, does not know it, or is the baseline."""
+    """Return whether a record passes a filter: it has the option's value, no value, or is the dense baseline."""
     return _is_kept(row, name) or _text(name, row) in (option, "")
 
 
@@ -215,19 +222,19 @@ def _is_kept(row: Mapping[str, Any], name: str) -> bool:
 
 
 def _options(name: str, texts: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the values of a column by what they are called, in their order."""
+    """Return {text: value} of a column, sorted by value; `texts` are those of `rows` in order, "" is left out."""
     values = {text: row[name] for text, row in zip(texts, rows, strict=True) if text}
     return dict(sorted(values.items(), key=lambda item: (item[1] is not None, _order(item[1]))))
 
 
 def _order(value: Any) -> tuple[bool, float, str]:
-    """Return a sort key for filter options: numbers first."""
+    """Return a sort key for a filter's value: numbers first by size, then texts."""
     is_number = isinstance(value, int | float)
     return not is_number, float(value) if is_number else 0.0, "" if is_number else str(value)
 
 
 def _text(name: str, row: Mapping[str, Any]) -> str:
-    """Return a value in words; empty if a row does not know it."""
+    """Return a record's value of a setting as text; "" if it has none."""
     if name == "density":
         return configurations.density_label(row)
     setting = OF_COLUMN.get(name)
@@ -242,7 +249,7 @@ def _text(name: str, row: Mapping[str, Any]) -> str:
 
 
 def _label(name: str) -> str:
-    """Return the label of a column in filters."""
+    """Return the label of a column in filters; its name if it has none."""
     setting = OF_COLUMN.get(name)
     if name in LABELS or setting is None:
         return LABELS.get(name, name)
@@ -259,8 +266,10 @@ NO_OUTLIERS = "Nothing lies off: all have a result, none was disturbed, and no r
 
 
 def gains_table(state: Exploration) -> str:
-    """Return the table of the gain of each configuration at a density, and of the density up to which it gains a
-    factor."""
+    """Return an HTML table of each configuration's gain over dense at `state.density`, in time and memory.
+
+    Also the highest density up to which it gains `state.factor`. A sentence if there is none.
+    """
     density = state.density
     found = list(_lines(state)) if density else []
     if not found or density is None:
@@ -274,7 +283,7 @@ def gains_table(state: Exploration) -> str:
 
 
 def _lines(state: Exploration) -> Iterator[tuple[str, tuple[gains.Line, ...]]]:
-    """Yield each configuration of each group: what it is called, and itself in each measure."""
+    """Yield (name, its curve over densities in each measure) of each configuration of each group."""
     groups = configurations.groups(state.frame)
     for group in groups:
         where = f" ({group.label})" if len(groups) > 1 else ""
@@ -283,10 +292,7 @@ def _lines(state: Exploration) -> Iterator[tuple[str, tuple[gains.Line, ...]]]:
 
 
 def _gain(line: gains.Line, density: float, factor: float) -> tuple[str, str]:
-    """Return the gain of a configuration at a density, how that is known, what is doubtful.
-
-    And how far a factor goes.
-    """
+    """Return (text of the gain at a density with its source and doubts, text of how far `factor` reaches)."""
     gain = gains.gain_at_density(line, density)
     source = gain.source if gain.ratio and gain.source != gains.MEASURED else ""
     text = gain.text.removeprefix("✓ ") if line.doubt else gain.text
@@ -294,10 +300,7 @@ def _gain(line: gains.Line, density: float, factor: float) -> tuple[str, str]:
 
 
 def behind(state: Exploration) -> str:
-    """Return the rows behind the cell that is chosen.
-
-    What it came to, what is doubtful, each trial, samples, the command.
-    """
+    """Return HTML on the selected configuration: result, warnings, trials, samples, command; else a sentence."""
     found = state.cells.get(state.cell)
     if found is None:
         return f"<p>{NO_CELLS}</p>"
@@ -319,7 +322,7 @@ def behind(state: Exploration) -> str:
 
 
 def _filled(rows: Sequence[Sequence[str]], caption: str) -> str:
-    """Return a table of trials without the columns that none of them fills."""
+    """Return an HTML table of trials, without columns in which all cells are ""."""
     kept = [place for place, _ in enumerate(COLUMNS) if any(row[place] for row in rows)]
     shown = [[row[place] for place in kept] for row in rows]
     return pages.wrapped(pages.table([COLUMNS[place] for place in kept], shown, caption))
@@ -336,10 +339,10 @@ def _join(*parts: str) -> str:
 
 
 def _trial(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the cells of a trial in the table of rounds, as text."""
+    """Return the cells of a trial's record in the table of trials, as text; "" for missing values."""
 
     def shown(value: Any, tell: Any) -> str:
-        """Return a value as text by `tell`, "" for None."""
+        """Return `tell(value)`; "" for None."""
         return "" if value is None else tell(value)
 
     return (
@@ -356,7 +359,10 @@ def _trial(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def outliers_table(state: Exploration) -> str:
-    """Return the rounds that lie off, cells to doubt, cells without a result; each with its reason."""
+    """Return an HTML table of outlying rounds and doubtful or failed configurations, each with its reason.
+
+    A sentence if there are none.
+    """
     named = {id(one.pooled): name for name, one in state.cells.items()}
     found = find_outliers([cell.pooled for cell in state.cells.values()])
     if not found:
@@ -374,6 +380,10 @@ class Explored:
     """The widgets of one exploration."""
 
     def __init__(self, state: Exploration, guard: Guard) -> None:
+        """Make the widgets of the exploration `state` and keep them up to date with its traits.
+
+        `guard` wraps callbacks.
+        """
         self.state, self.guard, self._is_filling = state, guard, False
         self.filters: dict[str, widgets.Dropdown] = {}
         self.bar, self.left = grid_of(), widgets.HTML()
@@ -399,23 +409,23 @@ class Explored:
         self.fill()
 
     def _asks(self, name: str) -> Any:
-        """Return the callback of the text field for density or factor."""
+        """Return the callback of the text field "density" or "factor": it sets the state, showing errors."""
         ask = {"density": self.state.ask_density, "factor": self.state.ask_factor}[name]
         return lambda text: self.guard("Asking", partial(ask, text))()
 
     def _pick(self) -> None:
-        """Show the rows of the cell that was chosen, also by a click into the chart."""
+        """Show the trials of the configuration selected in the drop-down, which a click into the chart also sets."""
         if self._is_filling or not self.cell.value:
             return
         self.state.cell = self.cell.value
         self.results.view.value = BEHIND
 
     def _drawn(self, name: str, frame: Any, **controls: Any) -> str:
-        """Return the HTML of a chart of the filtered rows."""
+        """Return HTML of the chart `name` of the filtered records, with clickable points."""
         return picture.drawn(name, frame, [cell.pooled for cell in self.state.cells.values()], **controls)
 
     def fill(self) -> None:
-        """Update the filter widgets, the list of configurations and the page from the state; handlers ignore it."""
+        """Update filters, list of configurations and page from the state, without triggering their callbacks."""
         self._is_filling = True
         try:
             for filter in self.state.filters:
@@ -431,7 +441,7 @@ class Explored:
         self._fill_page()
 
     def _fill_filter(self, filter: Filter) -> None:
-        """Create or update the drop-down of a filter."""
+        """Create or update the drop-down of a filter, with "all" as first option."""
         if filter.name not in self.filters:
             shown = widgets.Dropdown(
                 description=filter.label, tooltip=f"Show rows of one {filter.label}", style=LABELLED
@@ -444,12 +454,12 @@ class Explored:
         shown.value = self.state.chosen.get(filter.name, ALL)
 
     def _filter(self, name: str, option: str) -> None:
-        """Apply the option that the user has chosen in a filter."""
+        """Apply the option that the user has chosen in the filter `name`, showing errors."""
         if not self._is_filling:
             self.guard("Filtering", partial(self.state.choose, name, option))()
 
     def _fill_page(self) -> None:
-        """The page that is shown, and the controls next to it."""
+        """Update the sliders and the HTML of the selected page from the state."""
         self.density.show(self.state.density, self.state.places())
         self.factor.show(self.state.factor, GAINS)
         made = {GAIN: gains_table, BEHIND: behind, OFF: outliers_table}
@@ -468,6 +478,7 @@ class _Explore:
     explored: Explored | None
 
     def __init__(self, asked: RequestState, guard: Guard) -> None:
+        """Make the fields for run and file, and open `asked.run` or the newest run, if there is one."""
         self.guard, self.explored = guard, None
         self.picker = RunPicker("Run", "Which run to show", [asked.run], guard("Opening the run", self._pick))
         help = "A run folder elsewhere, or a .jsonl file of rows"
@@ -480,12 +491,15 @@ class _Explore:
         self._open(self.picker.value)
 
     def _pick(self) -> None:
-        """Show the run that was picked; what was typed is over."""
+        """Open the run selected in the list, and clear the text field."""
         self.file.value = ""
         self._open(self.picker.value)
 
     def _open(self, run: str) -> None:
-        """Show a stored run, or a hint without one."""
+        """Show the run or file `run`, closing the widgets of the former; for "" a hint if nothing is shown.
+
+        Raises RunError if it is neither.
+        """
         if not run:
             self.content.children = self.content.children or [widgets.HTML(f"<p>{NONE}</p>")]
             return
@@ -496,7 +510,7 @@ class _Explore:
             widget.close()
 
     def paint(self) -> None:
-        """Read the run's folder, where rows may be new, and show them; the first run that comes is opened."""
+        """Show records that are new since the last call; open the first run if none was there before."""
         if self.picker.refresh() and self.explored is None:
             self._open(self.picker.value)
         if self.explored is not None:
@@ -508,7 +522,7 @@ class _Explore:
 
 
 def _shown(asked: RequestState) -> Any:
-    """Return verdict, gains and outliers of the run that was named, else of the newest."""
+    """Return verdict, gains and outliers of `asked.run`, else of the newest run, as a result of a cell."""
     named = [asked.run] if asked.run else runs()
     if not named:
         return said(NONE)

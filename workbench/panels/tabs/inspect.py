@@ -21,10 +21,10 @@ ROWS = 256
 
 
 def inspected(asked: RequestState, rows: int = ROWS) -> Shown:
-    """Return a training step of a model on a batch of the data, node by node, in csr; and the bytes of the batch made
-    dense.
+    """Return a training step on one batch of `rows` rows, array by array, as a result of a cell.
 
-    `data.DataError` where there is no such data, `models.ModelError` where the model cannot be trained on it.
+    Trains one step in CSR. The text compares the batch's bytes with dense ones. DataError without such data, ModelError
+    if the model cannot be trained on it.
     """
     cell = Cell(batch_rows=rows, shuffle=False, **_settings(asked))  # batches that repeat are held for sizes
     problem = make_problem(cell)
@@ -44,7 +44,7 @@ def inspected(asked: RequestState, rows: int = ROWS) -> Shown:
 
 
 def _settings(asked: RequestState) -> dict[str, Any]:
-    """Return data and model of a configuration; the usual model of the labels if none is chosen."""
+    """Return the settings of data and model; without a chosen model the one that suits the labels (reads the data)."""
     settings = settings_of_data(asked)
     return {**settings, "model": asked.model or suggest_model(load_named(settings))}
 
@@ -53,6 +53,7 @@ class _Inspect(Still):
     """Data and model are typed, and a button shows them."""
 
     def __init__(self, asked: RequestState, guard: Guard) -> None:
+        """Make the fields for data and model, the button and the answer."""
         self.asked = asked
         self.button = widgets.Button(description="Inspect", tooltip="Show formats and bytes", button_style="primary")
         self.button.on_click(guard("Inspecting", self._inspect))
@@ -60,7 +61,7 @@ class _Inspect(Still):
         self.box = widgets.VBox([fields_of(asked, guard), self.button, self.answer])
 
     def _inspect(self) -> None:
-        """Inspect a training step on the chosen data and show the result."""
+        """Inspect a training step on the chosen data and show it; on an error the answer is cleared."""
         shown, self.answer.value = "", "<p>Reading the data.</p>"
         try:
             shown = inspected(self.asked).html

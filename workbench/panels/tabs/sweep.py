@@ -18,6 +18,7 @@ class _Sweep:
     """The panel of a study."""
 
     def __init__(self, asked: RequestState, _guard: Guard) -> None:
+        """Make the panel of the study for the requested data; its threads are not started, `paint` steps it."""
         from workbench.panels.panel import Panel
 
         self.asked, self.of = asked, _subject(asked)
@@ -25,7 +26,7 @@ class _Sweep:
         self.box = self.panel.root
 
     def paint(self) -> None:
-        """Both looks of the panel, after other data or another model where another answer was asked about them."""
+        """Change the panel's data and model if the request has changed and no run is alive, then step the panel."""
         if self.of != _subject(self.asked) and not self.panel.state.alive:
             self.of = _subject(self.asked)
             known = suited.complete_with_suggestions(settings_of_data(self.asked))
@@ -33,12 +34,12 @@ class _Sweep:
         self.panel.step()
 
     def close(self) -> None:
-        """Stop to watch the run; the run itself goes on."""
+        """Close the panel; the run itself goes on."""
         self.panel.close()
 
 
 def _study(asked: RequestState) -> LabState:
-    """Return the study of what is asked about; before anything is, of what a panel swept last here, at work or not."""
+    """Return the study of the request; while that has its defaults, the choices of the run a panel started last."""
     from workbench.panels import lab
 
     is_untouched = _subject(asked) == _subject(RequestState())
@@ -48,7 +49,7 @@ def _study(asked: RequestState) -> LabState:
 
 
 def _swept_last() -> dict[str, Any]:
-    """Return the choices of the newest run that a panel started; none if there is none, or they are not known now."""
+    """Return the choices of the newest run that a panel started; {} if there is none or they are invalid now."""
     newest = next(filter(None, map(state.chosen_of, run_folder.list_runs())), None)
     if newest is None:
         return {}
@@ -59,12 +60,12 @@ def _swept_last() -> dict[str, Any]:
 
 
 def _subject(asked: RequestState) -> tuple[str, ...]:
-    """Return what is asked about, for comparison with what was."""
+    """Return the request's data and model as a tuple, to detect changes."""
     return tuple(getattr(asked, name) for name in SUBJECT)
 
 
 def _shown(asked: RequestState) -> Any:
-    """Run the sweep, and give its verdict."""
+    """Run the sweep of the request to its end, and return its verdict."""
     from workbench.panels import lab
 
     study = _study(asked)
