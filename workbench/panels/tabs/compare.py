@@ -29,9 +29,9 @@ def page(found: Changes) -> Shown:
 
 
 def of_runs(before: str, after: str) -> Shown:
-    """Return the comparison of two runs (folders or files of records) given by path.
+    """Return the comparison of two runs, given by the paths of run folders or files of records.
 
-    CompareError if they have nothing in common or no records.
+    CompareError if they cannot be compared.
     """
     return page(compare_runs(export.frame_of(before), export.frame_of(after)))
 

@@ -180,7 +180,7 @@ class Exploration(traitlets.HasTraits):
         return sorted({density for cell in self.cells.values() if (density := configurations.density_of(cell.pooled))})
 
     def places(self) -> list[float]:
-        """Return the densities to choose from: those measured, and some between them on the logarithmic axis."""
+        """Return the densities that the slider offers, ascending: measured ones and some between them."""
         known = self.densities
         if len(known) < 2:
             return known
@@ -217,7 +217,7 @@ def _stays(row: Mapping[str, Any], name: str, option: str) -> bool:
 
 
 def _is_kept(row: Mapping[str, Any], name: str) -> bool:
-    """Return whether a row stays whatever is chosen of a filter: the baseline of all configurations."""
+    """Return whether a record passes the filter `name` whatever is chosen: the dense baselines do, for most filters."""
     return name in configurations.LINE and configurations.is_dense(row)
 
 
