@@ -22,16 +22,33 @@ Limits     D*N < 2**63
 Source     Kingma and Ba 2015, the efficient form of section 2; differs: lazy rows, decay as an L2 penalty
 """
 
+import math
+
+import numpy as np
+
 from kernels.contract import KernelError
 from kernels.formula import clipped, sqrt
 from kernels.rules.rule import Rule, register_kernels
+
+NEGLIGIBLE = 60 * math.log(2)
+"""Powers below exp(-NEGLIGIBLE) leave 1 - power at 1, in float64."""
+
+
+def rest_of_power(beta, step):
+    """Return 1 - beta^step, for several steps if `step` is an array; the exponent ends where the result is 1.
+
+    A power too small for a normal float64 takes 80 to 230 ns, others 4: with one row a batch, a sixth of an epoch.
+    """
+    if isinstance(step, np.ndarray) and 0 < beta < 1:
+        step = np.minimum(step, math.ceil(NEGLIGIBLE / -math.log(beta)))
+    return 1 - beta**step
 
 
 def corrected(learning_rate, beta1, beta2, step):
     """Return the learning rate times the bias corrections of both moments; for several steps if `step` is an array."""
     if (step if isinstance(step, int) else step.min()) < 1:
         raise KernelError(f"adam: step is {step}; it counts from 1, for the bias correction divides by 1 - beta1^step.")
-    return learning_rate * (1 - beta2**step) ** 0.5 / (1 - beta1**step)
+    return learning_rate * rest_of_power(beta2, step) ** 0.5 / rest_of_power(beta1, step)
 
 
 def settings(learning_rate, decay, beta1, beta2, epsilon, rescale, clip, step):

@@ -6,6 +6,7 @@ import scipy.sparse
 
 import kernels
 from kernels import Case, Kernel, KernelError
+from kernels.updates.adam import rest_of_power
 from tests.support.cases import CASES, random_case
 from tests.support.implementations import copies, get, run
 from tests.support.thread_counts import share_out
@@ -80,6 +81,13 @@ def test_adam_counts_steps_from_one() -> None:
     args = get("adam_dense").arguments(CASES["plain"])
     with pytest.raises(KernelError, match="step is 0; it counts from 1"):
         get("adam_dense").cpu(*args[:-1], 0)
+
+
+@pytest.mark.parametrize("beta", [0.0, 1e-9, 0.5, 0.9, 0.999, 1 - 1e-9, 1.0])
+def test_rests_of_powers_are_those_of_every_step(beta: float) -> None:
+    steps = np.concatenate([np.arange(1, 500), np.arange(41_000, 43_000), [10**6, 10**12, 2**62]])
+    with np.errstate(under="ignore"):
+        assert rest_of_power(beta, steps).tolist() == (1 - beta**steps).tolist()
 
 
 @every_case

@@ -303,3 +303,18 @@ def test_steps_by_a_gradient_in_the_same_array_have_the_bits_of_others(optimizer
         assert weights.tobytes() == fresh.tobytes()
         assert [a.tobytes() for a in one.states["b"]] == [a.tobytes() for a in other.states["b"]]
     assert one.parameters["b"].bound[2] is not None
+
+
+@pytest.mark.parametrize("name", ["adam", "sgd"])
+def test_steps_share_their_settings_with_an_intercept_of_the_same_numbers_alone(name: str) -> None:
+    weights, intercept = np.zeros((D, 1)), np.zeros((1, 1))
+    others = {"w": Multiplier(), "b": Multiplier(), "c": Multiplier(learning_rate=0.5)}
+    updater = Updater(name, learning_rate=0.1, multipliers=others)
+    first = updater.begin_steps("w", weights, 3)
+    assert updater.begin_steps("b", intercept, 3, whole=True, other=first).settings is first.settings
+    of_others = updater.begin_steps("c", intercept, 3, whole=True, other=first).settings
+    assert of_others.tolist() == Updater(name, learning_rate=0.05).begin_steps("c", intercept, 3).settings.tolist()
+    assert of_others.tolist() != first.settings.tolist()
+    updater.schedule = schedules.StepDecay(2)
+    changed = updater.begin_steps("b", intercept, 3, whole=True, other=first).settings
+    assert changed[-1].tolist() != first.settings[-1].tolist()

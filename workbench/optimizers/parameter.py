@@ -394,6 +394,11 @@ class Ahead:
     numbers_last: list[float]
     whole: bool
 
+    def has_settings(self, updater: "Updater", numbers_last: list[float], count: int, dtype: np.dtype) -> bool:
+        """Return whether `count` steps that end with these numbers have the settings of these steps."""
+        is_constant = isinstance(updater.schedule, schedules.Constant)
+        return is_constant and (self.numbers_last, self.count, self.settings.dtype) == (numbers_last, count, dtype)
+
     def end(self) -> None:
         """Count the steps as done and record what inactive rows have missed."""
         parameter, missed = self.parameter, self.parameter.missed
@@ -407,12 +412,19 @@ class Ahead:
 
 
 def begin(
-    updater: "Updater", name: str, parameter: Parameter, weights: np.ndarray, count: int, whole: bool = False
+    updater: "Updater",
+    name: str,
+    parameter: Parameter,
+    weights: np.ndarray,
+    count: int,
+    whole: bool = False,
+    other: Ahead | None = None,
 ) -> Ahead:
     """Prepare the next `count` steps (at most `STEPS`) of dense weights for a compiled call.
 
-    `whole` states that each step updates all rows. Rows that cannot wait catch up first. Raises OptimizerError for
-    `clip_global_norm`, row_sparse weights or too many steps.
+    `whole` states that each step updates all rows. Rows that cannot wait catch up first. The steps of `other`, of the
+    same updater, share their table of settings if these are the same. Raises OptimizerError for `clip_global_norm`,
+    row_sparse weights or too many steps.
     """
     if updater.clip_global_norm is not None or parameter.format != "dense" or count > STEPS:
         raise OptimizerError(
@@ -424,8 +436,11 @@ def begin(
         parameter.take_weights(weights)
         if missed.count + count > STEPS:
             parameter.catch_up(weights)
-    table = settings(updater, name, parameter.step + 1, count, weights.dtype)
     last = updater.numbers(name, parameter.step + count, updater.options["rescale"])
+    if other is not None and other.has_settings(updater, last, count, weights.dtype):
+        table = other.settings
+    else:
+        table = settings(updater, name, parameter.step + 1, count, weights.dtype)
     way: str = "lazy"
     update_arrays: tuple[Any, ...] = ()
     if missed is not None and not whole:
@@ -469,4 +484,8 @@ def settings(updater: "Updater", name: str, first: int, count: int, dtype: np.dt
     if "step" not in rule.numbers:
         return np.array([rule.settings(*numbers)], dtype)
     numbers[rule.numbers.index("step")] = np.arange(first, first + count)
-    return np.stack([np.broadcast_to(column, count) for column in rule.settings(*numbers)], axis=1).astype(dtype)
+    columns = rule.settings(*numbers)
+    table = np.empty((count, len(columns)), dtype)
+    for place, column in enumerate(columns):
+        table[:, place] = column
+    return table

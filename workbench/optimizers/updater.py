@@ -367,14 +367,13 @@ class Updater:
             parameter = parameters.get(name) or self._parameter(name, weights[name])
             parameter.apply(weights[name], gradient, numbers[name])
 
-    def begin_steps(self, name: str, weights: np.ndarray, count: int, whole: bool = False) -> Ahead:
-        """Prepare the next `count` steps of dense weights for one compiled call; see `many_steps.begin`.
-
-        `whole` states that each step updates all rows. Call `end()` of the result after the steps were done.
-        """
+    def begin_steps(
+        self, name: str, weights: np.ndarray, count: int, whole: bool = False, other: Ahead | None = None
+    ) -> Ahead:
+        """Prepare the next `count` steps of dense weights for one compiled call, ended by `end()`: see `parameter`."""
         self.obey()
         self._check_weights(name, weights)
-        return begin(self, name, self._parameter(name, weights), weights, count, whole)
+        return begin(self, name, self._parameter(name, weights), weights, count, whole, other)
 
     def catch_up(
         self,

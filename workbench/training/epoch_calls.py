@@ -162,7 +162,7 @@ class RuleSteps:
         w = of_b = run.updater.begin_steps("w", run.arrays["w"], steps, whole=is_dense)
         b = [np.zeros(0, run.dtype)] * len(w.tables)
         if run.setup.has_intercept:
-            of_b = run.updater.begin_steps("b", run.arrays["b"], steps, whole=True)
+            of_b = run.updater.begin_steps("b", run.arrays["b"], steps, whole=True, other=w)
             b = [table.reshape(-1) for table in of_b.tables]
         held, *rows = _held(x)
         loss, rule = run.model.loss, run.setup.optimizer
