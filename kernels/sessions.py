@@ -52,7 +52,7 @@ def bytes_workspace(capability: str) -> int:
 
 
 def load_library(version: int) -> ctypes.CDLL:
-    """Return the cuBLAS library that CuPy has loaded, for a CUDA runtime version such as 12090."""
+    """Return the cuBLAS library that CuPy has loaded, for a CUDA runtime version such as 12090. Raises OSError."""
     return ctypes.CDLL(f"libcublas.so.{version // 1000}")
 
 
@@ -63,6 +63,7 @@ class DenseProducts:
     """
 
     def __init__(self) -> None:
+        """Load cuBLAS for the current device, declare its functions, and allocate its workspace. Raises OSError."""
         self.cuda = devices.cupy().cuda
         self._handle()  # of this thread; CuPy loads the library for it
         library = load_library(self.cuda.runtime.runtimeGetVersion())
@@ -73,8 +74,9 @@ class DenseProducts:
         self.workspace = self.cuda.Memory(self.bytes_workspace)  # not of the pool: it is the library's, not an array
 
     def multiply(self, x: Any, y: Any, out: Any, transposed: bool = False) -> None:
-        """Compute out = x @ y or x.T @ y, all of one dtype in C order (for cuBLAS, in Fortran order: out.T = y.T @
-        x).
+        """Queue out = x @ y, or x.T @ y if `transposed`, all of one dtype, float32 or float64, in C order.
+
+        For cuBLAS, in Fortran order: out.T = y.T @ x. Raises KernelError if cuBLAS reports an error.
         """
         rows, columns = out.shape
         inner = y.shape[0]
@@ -92,11 +94,11 @@ class DenseProducts:
         self._call("cublasGemmEx", handle, *operations, *sizes, one.ctypes.data, *operands, compute, _DEFAULT_ALGORITHM)
 
     def _handle(self) -> int:
-        """Return the cuBLAS handle, set to the current stream."""
+        """Return the cuBLAS handle of this thread and device, as an address."""
         return self.cuda.device.get_cublas_handle()
 
     def _call(self, name: str, *arguments: Any) -> None:
-        """Call a cuBLAS function. Raises RuntimeError for a status other than 0."""
+        """Call the cuBLAS function `name`. Raises KernelError for a status other than 0."""
         if status := self.functions[name](*arguments):
             raise KernelError(f"{name} of cuBLAS failed with status {status}; its arguments were {arguments}.")
 
@@ -124,11 +126,14 @@ class Session(ABC):
 
     @abstractmethod
     def beside(self) -> contextlib.AbstractContextManager[Beside]:
-        """Queue the work of the block on the second stream; adds the marks `start` and `end`."""
+        """Return a context manager: work of its block is queued on the second stream.
+
+        Adds the marks `start` and `end`.
+        """
 
     @abstractmethod
     def wait_for(self, mark: Mark) -> None:
-        """Make the current stream wait until `mark` is passed."""
+        """Make the current stream wait until `mark` is passed; the host does not wait."""
 
     @abstractmethod
     def until(self, mark: Mark) -> None:
@@ -136,7 +141,7 @@ class Session(ABC):
 
     @abstractmethod
     def pinned(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
-        """Return uninitialised page-locked host memory that `fill` can copy from."""
+        """Return uninitialised page-locked host memory of this shape and dtype that `fill` can copy from."""
 
     @abstractmethod
     def fill(self, target: Any, pinned: np.ndarray) -> None:
@@ -147,7 +152,10 @@ class Session(ABC):
 
     @abstractmethod
     def copy(self, array: np.ndarray, work: Beside) -> Any:
-        """Queue a copy of `array` to the device and return the device array; `work` keeps the source alive."""
+        """Queue a copy of host `array` to the device and return the device array.
+
+        `work.host` keeps the source alive.
+        """
 
     @abstractmethod
     def mark(self) -> Mark:
@@ -170,7 +178,10 @@ class Session(ABC):
 
     @abstractmethod
     def watching(self) -> contextlib.AbstractContextManager[None]:
-        """Update `bytes_most` within the block. Every allocation becomes slower: do not time work in it."""
+        """Return a context manager that keeps `bytes_most` up to date.
+
+        Allocations become slower: do not time work in it.
+        """
 
 
 @final
@@ -178,6 +189,7 @@ class CudaSession(Session):
     """The current CUDA device, with CuPy's pools of device memory and pinned host memory."""
 
     def __init__(self) -> None:
+        """Use the current CUDA device, with a second stream of its own. Raises ImportError without CuPy."""
         self.cupy = devices.cupy()
         self.device = devices.CupyDevice()
         self.second = self.cupy.cuda.Stream(non_blocking=True)
@@ -185,7 +197,10 @@ class CudaSession(Session):
 
     @contextlib.contextmanager
     def beside(self) -> Iterator[Beside]:
-        """Queue work on a separate stream, also from another thread."""
+        """Queue the work of the block on the second stream, also from another thread.
+
+        Yields its `Beside` with marks.
+        """
         work = Beside()
         with self.second:
             work.marks["start"] = self.mark()
@@ -193,28 +208,31 @@ class CudaSession(Session):
             work.marks["end"] = self.mark()
 
     def wait_for(self, mark: Mark) -> None:
-        """Make the device wait, not this thread."""
+        """Make the current stream wait for the event `mark`; this thread does not wait."""
         self.cupy.cuda.get_current_stream().wait_event(mark)
 
     def until(self, mark: Mark) -> None:
-        """Wait on the host until the device has reached the event `mark`."""
+        """Block this thread until the device has reached the event `mark`."""
         mark.synchronize()  # synchronize!
 
     def pinned(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
-        """Return an array from CuPy's pool of pinned memory, which takes it back with the array."""
+        """Return an array from CuPy's pool of pinned memory, which takes it back with the array; uninitialised."""
         size, kind = int(np.prod(shape)), np.dtype(dtype)
         if not size:
             return np.empty(shape, kind)
         return np.frombuffer(self.cupy.cuda.alloc_pinned_memory(size * kind.itemsize), kind, size).reshape(shape)
 
     def fill(self, target: Any, pinned: np.ndarray) -> None:
-        """Copy pinned memory to `target` in the current stream."""
+        """Queue a copy of `pinned` into the first elements of `target`, in the current stream."""
         if pinned.size:
             stream = self.cupy.cuda.get_current_stream()
             target.data.copy_from_host_async(pinned.ctypes.data, pinned.nbytes, stream)
 
     def copy(self, array: np.ndarray, work: Beside) -> Any:
-        """Copy through pinned memory; the driver would wait for a copy from other memory."""
+        """Queue a copy of `array` to the device through pinned memory, kept alive by work.host.
+
+        Return the device array. From other memory the driver would wait.
+        """
         copied, pinned = self.cupy.empty(array.shape, array.dtype), self.pinned(array.shape, array.dtype)
         pinned[...] = array
         work.host.append(pinned)
@@ -222,13 +240,13 @@ class CudaSession(Session):
         return copied
 
     def mark(self) -> Mark:
-        """Return an event of the current stream."""
+        """Record and return an event of the current stream."""
         event = self.cupy.cuda.Event()
         event.record()
         return event
 
     def seconds(self, start: Mark, end: Mark) -> float:
-        """Return seconds by the device's clock, which has a resolution of half a microsecond."""
+        """Return the seconds between two events by the device's clock, which has a resolution of half a microsecond."""
         return self.cupy.cuda.get_elapsed_time(start, end) / 1e3
 
     def finish(self) -> None:
@@ -237,29 +255,33 @@ class CudaSession(Session):
 
     @functools.cached_property
     def products(self) -> DenseProducts:
-        """Dense products on the device; cuBLAS is loaded when they are first asked for."""
+        """Return the dense products of the device; cuBLAS is loaded on first access."""
         return DenseProducts()
 
     def matmul(self, x: Any, y: Any, out: Any, transposed: bool = False) -> None:
-        """Multiply with cuBLAS, TF32 off whatever the environment says; a transposed operand is not copied."""
+        """Queue out = x @ y, or x.T @ y if `transposed`, with cuBLAS and TF32 off.
+
+        A transposed operand is not copied.
+        """
         self.products.multiply(x, y, out, transposed)
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
-        """Watch CuPy's memory pool by a hook in this thread; allocations of other threads count from the next one
-        here.
+        """Update `bytes_most` from CuPy's memory pool within the block, by a hook in this thread.
+
+        Allocations of other threads count from the next one here.
         """
         with _hook(self.cupy, self._note):
             yield
         self._note()
 
     def _note(self) -> None:
-        """Update the largest number of bytes in use."""
+        """Raise `bytes_most` to the bytes in use now, if they are more."""
         self.bytes_most = max(self.bytes_most, self.pool.used_bytes())
 
 
 def _hook(cupy: Any, note: Any) -> Any:
-    """Return a memory hook of CuPy that calls `note` after each allocation."""
+    """Return a memory hook of CuPy, a context manager, that calls `note()` after each allocation."""
 
     class Hook(cupy.cuda.MemoryHook):
         """CuPy's hook of its memory pool."""
@@ -267,7 +289,7 @@ def _hook(cupy: Any, note: Any) -> Any:
         name = "most bytes in use"
 
         def malloc_postprocess(self, **_: Any) -> None:
-            """CuPy calls this after each allocation."""
+            """Call `note()`; CuPy calls this after each allocation with keyword arguments, which are ignored."""
             note()
 
     return Hook()

@@ -40,14 +40,18 @@ OWN = Path("/proc/self/cgroup")
 
 
 def cores(groups: Path = GROUPS, own: Path = OWN) -> float:
-    """Return the cores that this process may use by its CPU quota, infinite without one: the minimum over its
-    cgroups.
+    """Return the cores that this process may use by its CPU quota, infinity without one.
+
+    The minimum over its cgroups and their parents; `groups` and `own` are the paths to read.
     """
     return min(_quotas(groups, own), default=float("inf"))
 
 
 def _quotas(groups: Path, own: Path) -> Iterator[float]:
-    """Yield the CPU quotas, in cores, of the cgroups of this process and of their parents."""
+    """Yield the CPU quotas, in cores, of the cgroups of this process and of their parents.
+
+    Unreadable ones are skipped.
+    """
     for folder in _folders(groups, own):
         for names in (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")):
             with contextlib.suppress(OSError):  # not there
@@ -55,14 +59,15 @@ def _quotas(groups: Path, own: Path) -> Iterator[float]:
 
 
 def _cores(text: str) -> float:
-    """Return the cores of a quota and its period in microseconds; infinite for "max" and -1."""
+    """Return the cores of "quota period" in microseconds, such as "150000 100000"; infinity for "max" and -1."""
     numbers = [int(word) for word in text.split() if word.isdigit()]
     return numbers[0] / numbers[1] if len(numbers) == 2 and all(numbers) else float("inf")
 
 
 def _folders(groups: Path, own: Path) -> Iterator[Path]:
-    """Yield the folders of this process's cgroups and their parents. A container may see its own group as the
-    topmost.
+    """Yield the folders of this process's CPU cgroups and their parents; none if `own` cannot be read.
+
+    A container may see its own group as the topmost.
     """
     with contextlib.suppress(OSError):
         for line in own.read_text(encoding="utf-8").splitlines():
@@ -114,12 +119,12 @@ compiled_parallel = njit(nogil=True, error_model="numpy", fastmath={"contract", 
 
 
 def available_layers() -> list[str]:
-    """Return the threading layers that load on this machine, best first; `workqueue` always does."""
+    """Return the threading layers that load on this machine, best first: of "omp", "tbb", "workqueue"."""
     return [layer for layer in LAYERS if layer == "workqueue" or _loads(layer)]
 
 
 def _loads(layer: str) -> bool:
-    """Return whether the threading layer can be loaded."""
+    """Return whether the threading layer `layer` can be imported; imports it."""
     module = numba_internals.layer_module(layer)
     if importlib.util.find_spec(module) is None:
         return False
@@ -131,9 +136,10 @@ def _loads(layer: str) -> bool:
 
 
 def choose_layer() -> str:
-    """Set the best threading layer unless NUMBA_THREADING_LAYER is set; return its name.
+    """Set Numba's threading layer to the best one unless NUMBA_THREADING_LAYER is set; return its name.
 
-    Also limits threads to the cores of the CPU quota unless NUMBA_NUM_THREADS is set.
+    Also sets GOMP_SPINCOUNT in the environment, and limits threads to the cores of the CPU quota unless
+    NUMBA_NUM_THREADS is set.
     """
     os.environ.setdefault("GOMP_SPINCOUNT", SPIN_COUNT)  # read once, when libgomp is loaded
     if "NUMBA_THREADING_LAYER" not in os.environ:
@@ -145,7 +151,7 @@ def choose_layer() -> str:
 
 
 def set_threads(count: int) -> None:
-    """Run the following parallel calls of this process on `count` threads. Raises ValueError if not 1 to cores."""
+    """Run the following parallel calls of this thread on `count` threads. Raises ValueError if not 1 to the maximum."""
     most = 1 if _is_alone else numba_internals.config.NUMBA_NUM_THREADS
     if not 1 <= count <= most:
         raise ValueError(f"threads is {count}; this process can use 1 to {most}.{_ALONE if _is_alone else ''}")
@@ -162,7 +168,7 @@ _ALONE = (
 
 
 def _after_fork() -> None:
-    """Run a forked process on one thread, since the layer's threads do not exist there: same bits, same code.
+    """Limit a forked process to one thread if the layer's threads do not survive a fork: same bits, same code.
 
     GNU OpenMP would wait for them, and Numba ends the process (signal 15) before, even for one thread.
     """
@@ -186,6 +192,7 @@ class ThisThread(threading.local):
     calls_parallel = 0
 
     def __init__(self) -> None:
+        """Start without measured times."""
         self.choices = Choices()
 
 
@@ -197,7 +204,7 @@ _asked: list[object] = []
 
 @contextmanager
 def _kept(is_serial: bool) -> Iterator[None]:
-    """Force serial or parallel calls within the block."""
+    """Force serial (True) or parallel (False) calls of this thread within the block; the previous state is restored."""
     before = this_thread.is_serial
     this_thread.is_serial = is_serial
     try:
@@ -207,7 +214,7 @@ def _kept(is_serial: bool) -> Iterator[None]:
 
 
 def serial() -> AbstractContextManager[None]:
-    """Run the calls of this thread within the block serially, whatever `set_threads` says.
+    """Return a context manager in which the calls of this thread run serially, whatever `set_threads` says.
 
     For a thread that prepares data in parallel with the computing one: the cores are busy with its parallel calls.
     """
@@ -229,22 +236,22 @@ def parallel() -> Iterator[None]:
 
 
 def is_forced_parallel() -> bool:
-    """Return whether the calls of this thread run on all threads even if that is slower, as within `parallel()`."""
+    """Return whether the calls of this thread are forced on all threads, as within `parallel()`."""
     return this_thread.is_serial is False
 
 
 def get_threads() -> int:
-    """Return the threads of the next parallel call of this thread."""
+    """Return the number of threads of the next parallel call of this thread; 1 within `serial()`."""
     return 1 if this_thread.is_serial else numba_internals.layer().count()
 
 
 def max_threads() -> int:
-    """Return the largest count of threads that this process may use: NUMBA_NUM_THREADS, or the cores of its quota."""
+    """Return the largest count of threads of this process: NUMBA_NUM_THREADS, or the cores of its CPU quota."""
     return int(numba_internals.config.NUMBA_NUM_THREADS)
 
 
 def available_threads() -> int:
-    """Return the threads for this thread's work by other means than parallel calls; 1 within `serial`.
+    """Return the threads for work of this thread by other means than parallel calls; 1 within `serial()`.
 
     The threading layer is not started: a process that only reads a file may be forked afterwards.
     """
@@ -258,8 +265,7 @@ def is_serial(work: int, *, within: bool = False) -> bool:
 
     Other work counts as the multiply-adds of vector code that take its time. `within` is for one of many regions in a
     compiled function: its threads are awake, so the work alone decides, and the order of sums is the same from run to
-    run;
-    `call_in_pieces` lets such a function yield to other programs.
+    run; `call_in_pieces` lets such a function yield to other programs. May wake the threads.
     """
     if work < LEAST_WORK and not _asked:
         return True
@@ -283,9 +289,10 @@ ALONE: tuple[int, None] = 1, None
 
 
 def share(work: int, maker: Hashable) -> tuple[int, Choices | None]:
-    """Return the parts to cut a call of `work` multiply-adds into, and the choices to notify by `ended` (or None).
+    """Return (parts to cut a call of `work` multiply-adds into, choices to notify by `ended`, or None).
 
-    One part if the call should be serial, by the measured times of calls of the same `maker`.
+    One part if the call should be serial, by the measured times of calls of the same `maker`, a hashable. May wake the
+    threads.
     """
     if work < LEAST_WORK and not _asked:
         return ALONE
@@ -304,14 +311,18 @@ def share(work: int, maker: Hashable) -> tuple[int, Choices | None]:
 
 
 def may_overlap() -> bool:
-    """Return whether two threads may make parallel calls at the same time: the layer `workqueue` would end the
-    process.
+    """Return whether two threads may make parallel calls at the same time.
+
+    The layer `workqueue` would end the process.
     """
     return numba_internals.config.THREADING_LAYER in ("omp", "tbb", "safe", "threadsafe")
 
 
 def call_parallel(function: Callable, work: int, *args: object) -> None:
-    """Call a `compiled_parallel` function, on one thread if `work` is small; the machine code is the same."""
+    """Call the `compiled_parallel` function with `args`; on one thread if `work` (in multiply-adds) is small.
+
+    The machine code is the same; its result is dropped.
+    """
     layer = numba_internals.layer()
     parts, choices = share(work, function)
     if parts == 1 and (count := layer.count()) > 1:
@@ -323,8 +334,7 @@ def call_parallel(function: Callable, work: int, *args: object) -> None:
 
 
 def call_in_pieces(function: Callable[[int, int], int], steps: int, work: int, maker: Hashable) -> int:
-    """Run `function(first, last)` over consecutive ranges of `steps` steps, serially or in parallel, whichever was
-    faster.
+    """Run `function(first, last)` over consecutive ranges of `steps` steps, on one or all threads by measured times.
 
     Returns the first non-negative result, which ends the call, or -1. For compiled loops over steps of about equal
     `work` (multiply-adds; `maker` identifies them). The caller cuts the work into parts by `is_serial(work,
@@ -350,7 +360,7 @@ def call_in_pieces(function: Callable[[int, int], int], steps: int, work: int, m
 
 
 def _alone(layer: numba_internals.Layer, count: int, function: Callable[..., Any], *args: object) -> Any:
-    """Call a function with all parts on this thread, which has `count` threads before and after."""
+    """Call `function(*args)` with the layer limited to this thread; return its result. `count` threads are restored."""
     layer.set_count(1)
     try:
         return function(*args)
@@ -359,18 +369,19 @@ def _alone(layer: numba_internals.Layer, count: int, function: Callable[..., Any
 
 
 def sum_of(sums: np.ndarray) -> float:
-    """Return the sum of the block sums as float, without NumPy's sum (as slow as a block) for a single one."""
+    """Return the sum of `sums` [n] as a Python float; without NumPy's sum (as slow as a block) for a single one."""
     return float(sums[0] if sums.size == 1 else sums.sum())
 
 
 def parts() -> int:
-    """Return the number of parts to cut a parallel call into."""
+    """Return the number of parts to cut a parallel call into: four for each thread."""
     return PARTS * get_threads()
 
 
 def specializations(function: Any) -> int:
-    """Return the number of compiled versions of a function in this process; a test asserts that a second call adds
-    none.
+    """Return the number of compiled versions of a Numba function in this process.
+
+    A test asserts that calls add none.
     """
     return len(function.signatures)
 
@@ -387,7 +398,10 @@ ROW_COST = 4
 
 @compiled
 def _equal_cost(starts, count, per_row, bounds):
-    """Write to bounds [count + 1] the rows at which parts of equal cost begin: entries plus `per_row` a row."""
+    """Write to bounds [count + 1] the rows at which parts of equal cost begin, by binary search.
+
+    A row costs its entries, by row pointers `starts` [R + 1], plus `per_row`.
+    """
     rows = starts.size - 1
     total = starts[rows] - starts[0] + per_row * rows
     for part in range(count + 1):
@@ -405,7 +419,7 @@ def _equal_cost(starts, count, per_row, bounds):
 def equal_cost(starts: np.ndarray, count: int, per_row: int = ROW_COST) -> np.ndarray:
     """Cut rows with row pointers `starts` [rows + 1] into `count` parts of equal cost; return bounds int64 [count + 1].
 
-    A row costs its entries plus `per_row`. Rows are never cut. Two binary searches per part.
+    A row costs its entries plus `per_row`. Rows are never cut. One binary search per part.
     """
     bounds = np.empty(count + 1, np.int64)
     _equal_cost(starts, count, per_row, bounds)
@@ -433,10 +447,10 @@ CLEARED = 4
 
 
 def clear(out: np.ndarray, bounds: np.ndarray | None = None) -> None:
-    """Set every element of a C-contiguous array to zero.
+    """Set every element of a C-contiguous array to zero, on several threads if that is faster.
 
-    `bounds` int64 are the first elements of the parts and the end, so that each part is then in the cache of its
-    thread.
+    `bounds` int64 [parts + 1] are the first elements of the parts and the end, in the flat array, so that each part is
+    then in the cache of its thread.
     """
     if is_serial(out.size // CLEARED) and bounds is None:
         out[...] = 0
@@ -446,6 +460,6 @@ def clear(out: np.ndarray, bounds: np.ndarray | None = None) -> None:
 
 @compiled_parallel
 def _clear_parts(out, bounds):
-    """Set `out` to zero in place, the slice between two consecutive `bounds` on each thread."""
+    """Set the 1-d `out` to zero in place on several threads; part p is out[bounds[p]:bounds[p + 1]]."""
     for part in prange(bounds.size - 1):
         out[bounds[part] : bounds[part + 1]] = 0

@@ -23,12 +23,12 @@ DIGIT_BITS = 8
 
 
 def is_wide(array: Any) -> bool:
-    """Return whether the array is int64 (else int32)."""
+    """Return whether an index array is int64 rather than int32."""
     return array.dtype.itemsize == 8
 
 
 def scan(counts: Any, dtype: DTypeLike) -> Any:
-    """Return the exclusive prefix sum [n + 1] of counts int64 [n], total last, as `dtype`."""
+    """Return the exclusive prefix sum [n + 1] of device array counts int64 [n], the total last, as `dtype`."""
     device, size = devices.device_of(counts), counts.size
     tiles = max(-(-size // TILE), 1)
     sums = device.empty(tiles, np.int64)  # [tiles]
@@ -41,8 +41,9 @@ def scan(counts: Any, dtype: DTypeLike) -> Any:
 
 
 def sort(keys: Any, limit: int, kind: np.dtype) -> tuple[Any, Any]:
-    """Return keys in ascending order (stable) and the position that each had, of dtype `kind`; keys are in [0,
-    limit).
+    """Return (keys in ascending order, previous position of each, of dtype `kind`); stable radix sort on the device.
+
+    `keys` are int32 or int64 in [0, limit); they are not changed.
     """
     device, size = devices.device_of(keys), keys.size
     bits = max(int(limit - 1).bit_length(), 1)
@@ -63,8 +64,9 @@ def sort(keys: Any, limit: int, kind: np.dtype) -> tuple[Any, Any]:
 
 
 def survey(keys: Any, limit: int) -> tuple[int, int, int]:
-    """Return (position of the first key outside [0, limit) or -1, the least key if negative else 0, the largest key
-    or 0).
+    """Return (position of the first key outside [0, limit) or -1, least key if negative else 0, largest key or 0).
+
+    Waits for the device.
     """
     device, size = devices.device_of(keys), keys.size
     numbers = device.zeros(3, np.int64)
@@ -74,7 +76,10 @@ def survey(keys: Any, limit: int) -> tuple[int, int, int]:
 
 
 def runs(keys: Any, kind: np.dtype) -> tuple[Any, Any]:
-    """Return distinct keys int64 [U] of ascending keys, and the start of each run, of dtype `kind` [U + 1]."""
+    """Return distinct keys int64 [U] of ascending `keys`, and the start of each run, of dtype `kind` [U + 1].
+
+    Waits for the device, which has U.
+    """
     device, size = devices.device_of(keys), keys.size
     flags = device.empty(size, np.int64)
     device.launch(_CODE, "mark_heads", blocks(size), keys, is_wide(keys), size, flags)
@@ -87,7 +92,7 @@ def runs(keys: Any, kind: np.dtype) -> tuple[Any, Any]:
 
 
 def starts_of(keys: Any, rows: int, kind: np.dtype) -> Any:
-    """Return row pointers [rows + 1] of dtype `kind` from ascending keys."""
+    """Return row pointers [rows + 1] of dtype `kind` from ascending row indices `keys`, on the device."""
     device = devices.device_of(keys)
     starts = device.empty(rows + 1, kind)
     device.launch(_CODE, "find_starts", blocks(rows + 1), keys, is_wide(keys), keys.size, starts, is_wide(starts), rows)
@@ -95,7 +100,7 @@ def starts_of(keys: Any, rows: int, kind: np.dtype) -> Any:
 
 
 def rows_of(starts: Any, size: int, kind: np.dtype) -> Any:
-    """Return the row of each of `size` entries, of dtype `kind`, from row pointers [R + 1]."""
+    """Return the row of each of `size` entries, of dtype `kind` [size], from row pointers [R + 1], on the device."""
     device = devices.device_of(starts)
     out = device.empty(size, kind)
     device.launch(_CODE, "find_rows", blocks(size), starts, is_wide(starts), starts.size - 1, out, is_wide(out), size)
@@ -103,7 +108,7 @@ def rows_of(starts: Any, size: int, kind: np.dtype) -> Any:
 
 
 def gathered(source_array: Any, places: Any, dtype: np.dtype | None = None) -> Any:
-    """Return `source_array[places]`, converted to `dtype` if given."""
+    """Return source_array[places] as a new device array, converted to `dtype` if given; indices are not checked."""
     device = devices.device_of(places)
     out = device.empty(places.size, dtype or source_array.dtype)
     if out.dtype.kind == "f":
@@ -116,13 +121,14 @@ def gathered(source_array: Any, places: Any, dtype: np.dtype | None = None) -> A
 
 
 def as_kind(array: Any, kind: np.dtype) -> Any:
-    """Return indices as dtype `kind`; the array itself if it has it."""
+    """Return indices as dtype `kind`: the array itself if it has this dtype, else a copy."""
     return array if array.dtype == kind else array.astype(kind)
 
 
 def group(key: Any, other: Any, data: Any, n_keys: int, word: str) -> tuple[Any, Any, Any]:
-    """Return entries (starts, other, data) grouped by key, stable. Raises KernelError; `word` names a key in the
-    message.
+    """Return entries (starts [n_keys + 1], other, data) grouped by `key`, stable, on the device.
+
+    Raises KernelError for a key outside [0, n_keys), which the message calls `word`. Waits for the device.
     """
     kind = index_type(key.size, key.dtype)
     wrong, _, _ = survey(key, n_keys)
@@ -171,12 +177,15 @@ def build(indptr: Any, indices: Any, n_columns: int, in_order_of_length: bool = 
 
 
 def in_order(plan: BatchPlan, data: Any) -> Any:
-    """Return the batch's values `data` [z] in column order."""
+    """Return the batch's values `data` [z] in the column order of the plan, a new device array."""
     return gathered(data, plan.permutation)
 
 
 def lengths_of(starts: Any, in_order_of_length: bool = False) -> Lengths:
-    """Return the Lengths of results whose entries start at `starts`, for repeated launches. Waits for the device."""
+    """Return the `Lengths` of results whose entries begin at `starts` [R + 1], for repeated launches.
+
+    Waits for the device. `in_order_of_length`: also compute their order by length.
+    """
     rows = starts.size - 1
     size, (longest,) = int(devices.device_of(starts).read(starts[rows:])[0]), _longest(starts)  # synchronize!
     order = _order(starts, size, longest) if in_order_of_length else None
@@ -184,7 +193,7 @@ def lengths_of(starts: Any, in_order_of_length: bool = False) -> Lengths:
 
 
 def _longest(*each: Any) -> list[int]:
-    """Return the largest difference of consecutive starts, of each array."""
+    """Return the largest difference of consecutive starts of each array; waits for the device."""
     device = devices.device_of(each[0])
     most = device.zeros(len(each), np.int64)
     for place, starts in enumerate(each):
@@ -195,7 +204,11 @@ def _longest(*each: Any) -> list[int]:
 
 
 def _order(starts: Any, entries: int, longest: int) -> Any:
-    """Return results in descending order of entries, int32; None if lengths are similar or int32 is too narrow."""
+    """Return result indices in descending order of entries, int32 [R].
+
+    None if lengths are similar or int32 is too narrow. `entries` are all entries, `longest` those of the longest
+    result.
+    """
     device, count, limit = devices.device_of(starts), starts.size - 1, PIECE + 1
     if longest * count < LONG_TAIL * entries or longest < LONG_TAIL or index_type(count) != np.int32:
         return None

@@ -17,13 +17,14 @@ _SUM = source(__file__, ["sum_all", "sum_parts"], "sums.cu")
 
 
 def names_of(kernel: str) -> list[str]:
-    """Return the C++ names of all template instances of a loss kernel."""
+    """Return the C++ names of all instances of a loss kernel: ["logistic<float>", "logistic<double>"]."""
     return [f"{kernel}<{value}>" for value in FLOATS]
 
 
 def add_up(sums: Any, parts: Any, result: Any) -> None:
-    """Write the sum of float64 values to `result` [1], added in a fixed order; `parts` float64 has one element per
-    `ELEMENTS`.
+    """Queue result[0] = sum of `sums`, float64, added in a fixed order.
+
+    `parts` float64 is scratch memory with one element per `ELEMENTS`.
     """
     device, size, count = devices.device_of(sums), sums.size, -(-sums.size // ELEMENTS)
     if count > 1:
@@ -33,13 +34,13 @@ def add_up(sums: Any, parts: Any, result: Any) -> None:
 
 
 def room_for(device: devices.Device, size: int) -> tuple[Any, Any, Any]:
-    """Return the arrays for `add_up` of `size` values: values, parts, result."""
+    """Return uninitialised float64 device arrays for `add_up` of `size` values: (values, parts, result [1])."""
     sizes = size, -(-size // ELEMENTS), 1
     return tuple(device.empty(size, np.float64) for size in sizes)
 
 
 def total(sums: Any) -> float:
-    """Return the sum of float64 values; waits for the device."""
+    """Return the sum of a float64 device array, added in a fixed order; waits for the device."""
     device = devices.device_of(sums)
     _, parts, result = room_for(device, sums.size)
     add_up(sums, parts, result)
@@ -47,9 +48,9 @@ def total(sums: Any) -> float:
 
 
 def rows_of(counted: Any, instead: Any) -> tuple[Any, bool]:
-    """Return the argument of loss kernels for `counted` int64 [1] (the number of valid rows), and whether it is used.
+    """Return (array, whether it is used): the argument of loss kernels for `counted`, the number of valid rows.
 
-    If it is None all rows count, and the kernel gets the array `instead`, which it does not read.
+    `counted` is int64 [1] on the device, or None if all rows count; then the array is `instead`, which is not read.
     """
     return (instead if counted is None else counted), counted is not None
 
@@ -57,9 +58,9 @@ def rows_of(counted: Any, instead: Any) -> tuple[Any, bool]:
 def each_element(
     code: Source, kernel: str, scores: Any, targets: Any, gradient: Any, sums: Any, counted: Any = None
 ) -> None:
-    """Write the gradient to `gradient` and the sum of the losses of each block of `ELEMENTS` to `sums` float64.
+    """Queue an elementwise loss `kernel` of `code`: overwrites `gradient` [R, N] and `sums` float64 [blocks].
 
-    Rows from `counted` (int64 [1] on the device) on are excluded; by default none.
+    Rows from `counted` (int64 [1] on the device) on are excluded; None: none. The gradient is divided by the row count.
     """
     name, count = f"{kernel}<{c_name(gradient.dtype)}>", sums.size
     arguments = scores, targets, gradient, *scores.shape, *rows_of(counted, sums), sums, count
@@ -67,7 +68,7 @@ def each_element(
 
 
 def mean_loss(code: Source, kernel: str, scores: Any, targets: Any, gradient: Any) -> float:
-    """Write the gradient and return the mean loss over the rows; waits for the device."""
+    """Overwrite `gradient` [R, N] and return the mean loss over the rows, 0.0 without any; waits for the device."""
     if not scores.size:
         return 0.0
     sums = devices.device_of(gradient).empty(-(-scores.size // ELEMENTS), np.float64)  # [blocks]

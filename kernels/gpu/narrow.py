@@ -45,9 +45,10 @@ _OPERAND = re.compile(r"(\w+):([ilfhm])\[([^\]]*)\](?:[<^]\S*)?")  # what an ope
 
 
 def checked(operands: str, writes: tuple[str, ...] = ("out",)) -> Callable:
-    """Decorate a function so that its arrays are validated and made contiguous.
+    """Return a decorator that validates a function's arrays by the declaration `operands` and makes them contiguous.
 
-    Keyword arguments are passed on as they are. Raises KernelError and TypeError.
+    Non-contiguous arrays named in `writes` are copied back. Keyword arguments are passed on. Calls raise KernelError,
+    and TypeError for host arrays.
     """
 
     def decorate(function: Callable) -> Callable:
@@ -55,7 +56,7 @@ def checked(operands: str, writes: tuple[str, ...] = ("out",)) -> Callable:
 
         @functools.wraps(function)
         def call(*args: Any, **options: Any) -> Any:
-            """Validate the operands, and call `function` with contiguous ones."""
+            """Validate the operands, and call `function` with contiguous ones and the unchanged keyword arguments."""
             return launch(function.__name__, operands, writes, args, functools.partial(function, **options))
 
         return call
@@ -64,7 +65,7 @@ def checked(operands: str, writes: tuple[str, ...] = ("out",)) -> Callable:
 
 
 def _parse(operand: str) -> tuple[str, str, str]:
-    """Split an operand's declaration `name:kind[axes]` into name, kind and axes."""
+    """Split an operand's declaration such as "g:f[U,N]" into (name, kind, axes); KernelError if it has another form."""
     match = _OPERAND.fullmatch(operand)
     if match is None:
         raise KernelError(f"Invalid operand {operand!r}; expected name:kind[axes], as in 'g:f[U,N]'.")
@@ -73,7 +74,10 @@ def _parse(operand: str) -> tuple[str, str, str]:
 
 
 def launch(name: str, operands: str, writes: tuple[str, ...], args: tuple, function: Callable) -> Any:
-    """Call `function` with the validated arrays `args`, copied if they are not contiguous."""
+    """Call `function` with the validated device arrays `args`, copied if not contiguous; return its result.
+
+    Copies of operands in `writes` are copied back. Raises KernelError for a wrong count, type, dtype or shape.
+    """
     parsed = [_parse(text) for text in operands.split()]
     if len(args) != len(parsed):
         raise KernelError(f"{name} takes {len(parsed)} arrays ({operands}), not {len(args)}.")
@@ -94,8 +98,9 @@ def launch(name: str, operands: str, writes: tuple[str, ...], args: tuple, funct
 
 
 def _check_type(name: str, operand: str, kind: str, dtype: str, kinds: dict[str, str]) -> None:
-    """Raise KernelError for a dtype that the kind does not allow or that differs from the first of its kind in
-    `kinds`.
+    """Raise KernelError unless `dtype` is allowed for `kind` and equal to that of earlier operands, kept in `kinds`.
+
+    `kinds` gets the first dtype of a kind.
     """
     allowed, words = _ALLOWED[kind]
     of_table = "h" if kind == "m" and dtype != "float32" else kind
@@ -105,8 +110,9 @@ def _check_type(name: str, operand: str, kind: str, dtype: str, kinds: dict[str,
 
 
 def _check_shape(name: str, operand: str, axes: list[str], shape: tuple, sizes: dict[str, int], operands: str) -> None:
-    """Raise KernelError for a shape that does not fit those of earlier operands, whose lengths `sizes` has by
-    letter.
+    """Raise KernelError unless `shape` fits `axes` and the lengths of earlier operands, kept in `sizes` by letter.
+
+    `sizes` gets the first length of a letter.
     """
     if len(shape) != len(axes):
         raise KernelError(f"{name}: {operand} has {len(shape)} axes; it needs {len(axes)} ({operands}).")
@@ -131,7 +137,7 @@ def csr_dense(indptr: Any, indices: Any, data: Any, x: Any, out: Any, lengths: L
 
 @checked(f"{_CSR} x:h[D,N] out:f[R,N]")
 def csr_dense_ones(indptr: Any, indices: Any, x: Any, out: Any, lengths: Lengths = UNKNOWN) -> None:
-    """Compute out [R, N] float32 = A @ x, where every stored value of A is one."""
+    """Compute out [R, N] float32 = A @ x, A in CSR form with every stored value 1, x [D, N] a narrow table."""
     csr_dense_ones_of.on_device(indptr, indices, x, out, lengths)
 
 
@@ -158,7 +164,7 @@ def csr_t_dense(segments: Any, rows: Any, values: Any, g: Any, out: Any, lengths
 
 @checked("segments:i[U+1] rows:i[z] g:h[R,N] out:f[U,N]")
 def csr_t_dense_ones(segments: Any, rows: Any, g: Any, out: Any, lengths: Lengths = UNKNOWN) -> None:
-    """Compute out [U, N] float32 = (A.T @ g)[columns], where every stored value of A is one."""
+    """Compute out [U, N] float32 = (A.T @ g)[columns], every stored value of A being 1, g [R, N] a table."""
     csr_dense_ones_of.on_device(segments, rows, g, out, lengths)
 
 
@@ -170,7 +176,10 @@ def csr_t_dense_full(indptr: Any, indices: Any, data: Any, g: Any, out: Any) -> 
 
 @checked(f"{_CSR} a:m[R,N] b:h[D,N] out:f[z]")
 def sddmm(indptr: Any, indices: Any, a: Any, b: Any, out: Any) -> None:
-    """Compute out[k] float32 = a[row of k] . b[indices[k]], b [D, N] a table, a [R, N] of its dtype or float32."""
+    """Compute out[k] float32 = a[r] . b[indices[k]] for each entry k of row r of a CSR pattern.
+
+    b [D, N] is a table, a [R, N] of its dtype or float32.
+    """
     sddmm_of.gpu(indptr, indices, a, b, out)
 
 
@@ -188,8 +197,9 @@ def scatter_rows(values: Any, index: Any, out: Any) -> None:
 
 @checked("indices:i[U] values:h[U,N] wanted:i[V]", writes=())
 def retain_rows(indices: Any, values: Any, wanted: Any) -> tuple[Any, Any]:
-    """Return the indices that are among `wanted` and their rows of `values`, in the order of `indices`; waits for
-    the device.
+    """Return (the indices that are among `wanted`, their rows of `values`), in the order of `indices`.
+
+    Waits for the device.
     """
     return retain.gpu(indices, values, wanted)
 
@@ -202,10 +212,13 @@ def retain_rows(indices: Any, values: Any, wanted: Any) -> tuple[Any, Any]:
 
 
 def dense(rule: str, *args: Any, rounding: Rounding = NEAREST) -> None:
-    """Update every row: weights [D, N], states, gradient [D, N], then the rule's scalars."""
+    """Update all rows in place: `args` are weights [D, N], states, gradient [D, N], then the rule's scalars.
+
+    Raises KernelError for invalid operands or an unknown rule.
+    """
 
     def step(update_rule: Rule, arrays: tuple, gradient: tuple, settings: tuple) -> None:
-        """Launch the update of every row."""
+        """Launch the update of all rows."""
         (gradients,) = gradient
         updates.lazy(update_rule, arrays, None, gradients, settings, rounding)
 
@@ -213,7 +226,10 @@ def dense(rule: str, *args: Any, rounding: Rounding = NEAREST) -> None:
 
 
 def lazy(rule: str, *args: Any, rounding: Rounding = NEAREST) -> None:
-    """Update the rows given: weights [D, N], states, rows int64 [U], gradient [U, N], then the rule's scalars."""
+    """Update given rows in place: `args` are weights [D, N], states, rows int64 [U], gradient [U, N], then scalars.
+
+    Raises KernelError for invalid operands or an unknown rule.
+    """
 
     def step(update_rule: Rule, arrays: tuple, gradient: tuple, settings: tuple) -> None:
         """Launch the update of the given rows."""
@@ -224,9 +240,10 @@ def lazy(rule: str, *args: Any, rounding: Rounding = NEAREST) -> None:
 
 
 def fused(rule: str, *args: Any, rounding: Rounding = NEAREST, lengths: Lengths = UNKNOWN) -> None:
-    """Update the active rows of a batch: weights [D, N], states, the batch in column order, then the rule's scalars.
+    """Update the active rows of a batch in place: `args` are weights, states, the batch in column order, then scalars.
 
-    Each row is read and written once. `lengths` is what is known of the column lengths.
+    The batch is (columns, segments, rows, values, g). Each row is read and written once. `lengths` is what is known of
+    the column lengths. Raises KernelError for invalid operands or an unknown rule.
     """
 
     def step(update_rule: Rule, arrays: tuple, batch: tuple, settings: tuple) -> None:
@@ -237,9 +254,10 @@ def fused(rule: str, *args: Any, rounding: Rounding = NEAREST, lengths: Lengths 
 
 
 def replay(rule: str, *args: Any, rounding: Rounding = NEAREST) -> None:
-    """Repeat steps without gradient: weights [D, N], states, rows int64 [U], since int64 [U], table [S, numbers].
+    """Apply missed zero-gradient steps in place: `args` are weights [D, N], states, rows, since, table [S, numbers].
 
-    Weights are rounded once, after the last step. Raises KernelError for a rule without replay.
+    rows and since are int64 [U]. Weights are rounded once, after the last step. Raises KernelError for a rule without
+    replay.
     """
 
     def step(update_rule: Rule, arrays: tuple, missed: tuple, _: tuple) -> None:
@@ -252,7 +270,10 @@ def replay(rule: str, *args: Any, rounding: Rounding = NEAREST) -> None:
 
 
 def _call(kind: str, rule: str, gradient: str, args: tuple, step: Callable) -> None:
-    """Validate a call and pass weights and states, the arrays of the gradient, and the settings to `step`."""
+    """Validate the update `<rule>_<kind>` of narrow weights and call `step(rule, arrays, gradient arrays, settings)`.
+
+    `gradient` declares the operands after the states. Raises KernelError for invalid operands.
+    """
     update_rule = get_rule(rule)
     numbers = update_rule.numbers if kind != "replay" else ()
     operands = [text for text in update_rule.operands(gradient).split() if "[" in text]

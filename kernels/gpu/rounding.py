@@ -32,13 +32,17 @@ class Rounding:
     launch to launch of the same work."""
 
     def __post_init__(self) -> None:
+        """Raise KernelError unless seed is None or int, step int64 [1] on the device or int, in [0, 2**63)."""
         if self.seed is not None:
             _check("seed", self.seed, "and None to round to the nearest")
         if getattr(self.step, "dtype", None) != np.int64 or getattr(self.step, "shape", None) != (1,):
             _check("step", self.step, "and int64 [1] on the device")
 
     def arguments(self, array: Any) -> tuple:
-        """Return the kernel arguments named by `ROUNDING` in rounding.cuh; `array` is any array of the device."""
+        """Return the kernel arguments (mode, seed, step, array) of `ROUNDING` in rounding.cuh.
+
+        `array` is any device array.
+        """
         if self.seed is None:
             return np.int32(0), 0, 0, array
         if hasattr(self.step, "shape"):
@@ -47,7 +51,7 @@ class Rounding:
 
 
 def _check(name: str, number: Any, or_else: str) -> None:
-    """Raise KernelError unless `number` is a valid seed or step; `or_else` ends the message with what to do."""
+    """Raise KernelError unless `number` is an int in [0, 2**63); `or_else` ends the message with the alternative."""
     if type(number) is not int or not 0 <= number < 2**63:
         raise KernelError(f"{name} is {number!r}; allowed are int from 0 to 2**63 - 1, {or_else}.")
 
@@ -56,7 +60,7 @@ NEAREST = Rounding()
 
 
 def rounded(values: Any, out: Any, rounding: Rounding = NEAREST) -> None:
-    """Round `values` float32 into `out`, float16 or bfloat16 as uint16, of the same shape.
+    """Round `values` float32 into `out`, float16 or bfloat16 as uint16, of the same shape; overwrites `out`.
 
     Raises KernelError for other dtypes and shapes, and TypeError for host arrays.
     """
@@ -80,5 +84,5 @@ def rounded(values: Any, out: Any, rounding: Rounding = NEAREST) -> None:
 
 
 def next_step(counter: Any) -> None:
-    """Add one to `counter` int64 [1], the step of a `Rounding` on the device, for work that is repeated as a graph."""
+    """Queue counter[0] += 1 on the device, int64 [1]: the step of a `Rounding` in work that is repeated as a graph."""
     devices.device_of(counter).launch(_CUDA, "next_step", 1, counter)

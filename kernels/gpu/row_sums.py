@@ -28,11 +28,11 @@ class Tile:
 
     @property
     def group(self) -> int:
-        """Number of GPU threads that share one row of the sums: lanes times sets."""
+        """Return the number of GPU threads that share one row of the sums: lanes times sets."""
         return self.lanes * self.sets
 
     def name(self, value: str) -> str:
-        """Return the C++ type for sums of type `value`."""
+        """Return the C++ type for sums of C type `value`, such as "Sum<float, 4, 32, 1, 2>"."""
         return f"Sum<{value}, {self.pack}, {self.lanes}, {self.sets}, {self.packs}>"
 
 
@@ -44,12 +44,15 @@ PACK = {"float": 4, "double": 2}
 
 
 def tiles(value: str) -> list[Tile]:
-    """Return every tile for sums of type `value`: packs of one value or of 16 bytes."""
+    """Return every tile for sums of C type `value`: packs of one value or of 16 bytes, narrow ones first."""
     return [Tile(pack, *shape) for pack in (1, PACK[value]) for shape in SHAPES]
 
 
 def tile_of(width: int, value: str, is_aligned: bool) -> Tile:
-    """Return the first tile that covers `width` columns, else the widest, which loops over blocks of columns."""
+    """Return the first tile that covers `width` columns, else the widest, which loops over blocks of columns.
+
+    `is_aligned`: rows may be loaded in packs of 16 bytes.
+    """
     pack = PACK[value]
     if not is_aligned or width % pack:
         pack = 1
@@ -58,8 +61,9 @@ def tile_of(width: int, value: str, is_aligned: bool) -> Tile:
 
 
 def names_of(kernel: str, is_of_table: bool = False) -> list[str]:
-    """Return every variant of a kernel with a `Sum` template argument; with `is_of_table` also those of two-byte
-    tables.
+    """Return the C++ names of all variants of a kernel with a `Sum` argument, such as "csr_dense<Sum<float, ...>>".
+
+    `is_of_table`: also those for tables of two-byte values.
     """
     names = [f"{kernel}<{tile.name(value)}>" for value in FLOATS for tile in tiles(value)]
     kinds = NARROW.values() if is_of_table else ()
@@ -70,7 +74,7 @@ _SECOND = source(__file__, names_of("add_pieces"))
 
 
 def pieces_of(entries: int) -> int:
-    """Return the pieces that `entries` entries are split into; 0 for a single piece."""
+    """Return how many pieces of 128 entries `entries` entries are split into; 0 if one suffices."""
     return -(-entries // PIECE) if entries > PIECE else 0
 
 
@@ -91,16 +95,16 @@ class Lengths:
 
     @classmethod
     def of_rows(cls, plan: BatchPlan) -> "Lengths":
-        """Return the row lengths of a batch, for products."""
+        """Return what a plan knows of the row lengths of its batch, for products."""
         return cls(plan.row_length, plan.longest_row, plan.row_order)
 
     @classmethod
     def of_columns(cls, plan: BatchPlan) -> "Lengths":
-        """Return the lengths of the active columns of a batch, for gradients."""
+        """Return what a plan knows of the entries of its active columns, for gradients."""
         return cls(-1, plan.longest_run, plan.column_order)
 
     def pieces(self, entries: int) -> int:
-        """Return the pieces to split `entries` entries into."""
+        """Return the pieces to split `entries` entries into; 0 if the longest result is known to fit one piece."""
         return 0 if 0 <= self.longest <= PIECE else pieces_of(entries)
 
 
@@ -108,9 +112,9 @@ UNKNOWN = Lengths()
 
 
 def results_of(starts: Any, rows: int, entries: int, lengths: Lengths, counted: Any = None) -> tuple:
-    """Return the kernel arguments for `rows` results, as named by `RESULTS` in `row_sums.cuh`.
+    """Return the kernel arguments for `rows` results with pointers `starts`, as named by `RESULTS` in `row_sums.cuh`.
 
-    `counted` int64 [1] on the device, if given, is the number of valid results.
+    `counted` int64 [1] on the device is the number of valid results; None: all.
     """
     order = starts if lengths.order is None else lengths.order
     known = lengths.pieces(entries), PIECE, int(lengths.constant), order, lengths.order is not None
@@ -129,14 +133,11 @@ def row_sums(
     lengths: Lengths = UNKNOWN,
     counted: Any = None,
 ) -> None:
-    """Compute out[r] = sum over the entries k of row r of weight(k) * table[row(k)], with `kernel` of the source
-    `code`.
+    """Queue out[r] = sum over the entries k of row r of weight(k) * table[row(k)], with `kernel` of the source `code`.
 
-    `entries` are the arrays that the kernel takes after the results. Sums of pieces go to `partial` [2 *
-    pieces_of(room), N]
-    or to a new array. The table may have two bytes per value if `out` is float32. `counted` is as in `results_of`:
-    later rows
-    of `out` are not changed.
+    `entries` are the arrays that the kernel takes after the results; out [R, N] is overwritten. Sums of pieces go to
+    `partial` [2 * pieces_of(room), N] or to a new array. The table may have two bytes per value if `out` is float32.
+    `counted` is as in `results_of`: later rows of `out` are not changed.
     """
     rows, width = out.shape
     if rows == 0 or width == 0:

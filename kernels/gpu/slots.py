@@ -45,17 +45,18 @@ class Turns:
     """Pieces of pinned memory used in turns, each again once its copies are done."""
 
     def __init__(self, session: Session, pieces: list[Any]) -> None:
+        """Keep the session and the pieces of pinned memory; none has copies in flight."""
         self.session, self.pieces, self.turn = session, pieces, 0
         self.marks: list[Mark] = [None] * len(pieces)
 
     def take(self) -> Any:
-        """Return the next piece, which may be overwritten; waits while copies from it are running."""
+        """Return the current piece, which may be overwritten; blocks the host while copies from it are running."""
         if (mark := self.marks[self.turn]) is not None:
             self.session.until(mark)  # synchronize!
         return self.pieces[self.turn]
 
     def copied_by(self, mark: Mark) -> None:
-        """Record that copies from the current piece are done when `mark` is passed, and move to the next piece."""
+        """Record that copies from the current piece are done when `mark` is passed; move to the next piece."""
         self.marks[self.turn] = mark
         self.turn = (self.turn + 1) % len(self.pieces)
 
@@ -73,11 +74,11 @@ class Targets:
     has_labels: bool
 
     def kind(self, rows: int) -> tuple[tuple[int, ...], np.dtype]:
-        """Return shape and dtype of the targets of `rows` rows."""
+        """Return (shape, dtype) of the targets of `rows` rows: int64 [rows] or values [rows, width]."""
         return ((rows,), np.dtype(np.int64)) if self.has_labels else ((rows, self.width), self.dtype)
 
     def refuse(self, rows: int, targets: np.ndarray) -> None:
-        """Raise KernelError for targets of the wrong shape for `rows` rows or with labels out of range."""
+        """Raise KernelError for targets of the wrong shape for `rows` rows, or with labels outside [0, width)."""
         shape, _ = self.kind(rows)
         if targets.shape != shape:
             raise KernelError(f"Targets of shape {list(targets.shape)} came; this batch takes {list(shape)}.")
@@ -95,7 +96,7 @@ class Layout:
     targets: Targets
 
     def arrays(self) -> Kinds:
-        """Return shape and dtype of each array by name. `counted` has the numbers of active columns and rows."""
+        """Return {name: (shape, dtype)} of a slot's arrays; "counted" has the numbers of active columns and of rows."""
         rows, entries, touched = self.room.rows, self.room.entries, self.room.touched
         of_csr, of_plan = index_type(max(entries, self.features)), index_type(max(entries, rows))
         value = self.targets.dtype
@@ -107,9 +108,7 @@ class Layout:
         return {name: (shape, np.dtype(dtype)) for name, (shape, dtype) in kinds.items()}
 
     def refuse(self, batch: tuple[int, int, int], targets: np.ndarray) -> None:
-        """Raise KernelError for a batch (rows, entries, active columns) that is too large, or with labels out of
-        range.
-        """
+        """Raise KernelError for a `batch` (rows, entries, active columns) that exceeds the room or invalid targets."""
         room = self.room.rows, self.room.entries, self.room.touched
         if any(size > most for size, most in zip(batch, room, strict=True)):
             raise KernelError(
@@ -128,11 +127,11 @@ class DenseLayout:
     targets: Targets
 
     def arrays(self) -> Kinds:
-        """Return shape and dtype of each array by name."""
+        """Return {name: (shape, dtype)} of a slot's arrays: "x" [rows, features] and "targets"."""
         return {"x": ((self.rows, self.features), self.targets.dtype), "targets": self.targets.kind(self.rows)}
 
     def refuse(self, x: np.ndarray, targets: np.ndarray) -> None:
-        """Raise KernelError for a batch that is too large or has other columns, or with labels out of range."""
+        """Raise KernelError for a batch `x` with too many rows or other columns, or for invalid targets."""
         if x.ndim != 2 or x.shape[0] > self.rows or x.shape[1] != self.features:
             raise KernelError(
                 f"A dense batch of shape {list(x.shape)} came; there is room for {self.rows} rows of {self.features} "
@@ -145,6 +144,7 @@ class Slot:
     """Arrays of one batch on a device, as a layout declares them; initially without rows."""
 
     def __init__(self, session: Session, layout: Any, buffers: Turns) -> None:
+        """Allocate zeroed device arrays as the layout declares them; the slot has no batch yet."""
         self.session, self.layout, self.buffers = session, layout, buffers
         self.arrays = {name: session.device.zeros(*kind) for name, kind in layout.arrays().items()}
         self.arrived: Mark = None
@@ -156,15 +156,15 @@ class Slot:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the arrays of the slot take on the device."""
+        """Return the bytes that the arrays of the slot take on the device."""
         return sum(array.nbytes for array in self.arrays.values())
 
     def copy(self, count: int, make: Callable[[], dict[str, np.ndarray]]) -> Beside:
-        """Queue copies of the arrays that `make` returns by name, of a batch of `count` rows; the host may change them
-        at once.
+        """Queue copies of the host arrays `make()` returns, by name, as a batch of `count` rows.
 
-        Steps queued before still read the previous batch. The marks `start` and `copied` enclose the copies and `make`.
-        Raises TypeError for values of another dtype.
+        Return the queued work. Through pinned memory, so the host may change its arrays at once. Steps queued before
+        still read the previous batch. The marks `start` and `copied` enclose the copies and `make`. Raises TypeError
+        for values of another dtype.
         """
         host = self.buffers.take()
         with self.session.beside() as work:
@@ -187,12 +187,12 @@ class CsrSlot(Slot):
 
     @property
     def touched(self) -> Any:
-        """The number of active columns, int64 [1] on the device."""
+        """Return the number of active columns, int64 [1] on the device."""
         return self.arrays["counted"][:1]
 
     @property
     def counted(self) -> Any:
-        """The number of rows, int64 [1] on the device."""
+        """Return the number of rows, int64 [1] on the device."""
         return self.arrays["counted"][1:]
 
     def load(
@@ -207,7 +207,7 @@ class CsrSlot(Slot):
         self.layout.refuse((count, indices.size, plan.touched), targets)
 
         def arrays() -> dict[str, np.ndarray]:
-            """Return the arrays to copy, by name, row starts filled up to the rows of the slot."""
+            """Return the arrays to copy, by name; row starts are padded to the slot's rows by the count of entries."""
             starts = np.append(indptr - indptr[0], np.full(self.layout.room.rows - count, indices.size))
             arrays = {"indptr": starts, "indices": indices, "data": data, "targets": targets}
             arrays |= {"columns": plan.columns, "segments": plan.segments, "rows": plan.rows}
@@ -230,7 +230,7 @@ class DenseSlot(Slot):
 
 
 def make_buffers(session: Session, layout: Layout | DenseLayout) -> Turns:
-    """Return two sets of pinned arrays, from which all slots of this layout are filled."""
+    """Return two sets of pinned arrays {name: array}, used in turns, from which all slots of this layout are filled."""
     kinds = layout.arrays()
     return Turns(session, [{name: session.pinned(*kind) for name, kind in kinds.items()} for _ in range(2)])
 
@@ -262,6 +262,10 @@ class InSlots(ABC, Generic[S]):
     def __init__(
         self, session: Session, rule: str, arrays: Sequence[Any], loss: str, rows: int, dtype: np.dtype
     ) -> None:
+        """Allocate scores, their gradient and sums for up to `rows` rows on the session's device; `arrays` are on it.
+
+        Raises KernelError for an unknown loss or rule.
+        """
         if loss not in LOSSES:
             raise KernelError(unknown_name("loss", loss, LOSSES))
         self.session, self.device, self.arrays = session, session.device, tuple(arrays)
@@ -275,15 +279,15 @@ class InSlots(ABC, Generic[S]):
 
     @abstractmethod
     def launch(self, number: int) -> None:
-        """Queue a step on the batch in a slot."""
+        """Queue a step on the batch in slot `number`."""
 
     @abstractmethod
     def launch_forward(self, slot: S) -> None:
-        """Queue the first part of a step, kernel by kernel: scores, their gradient, and the loss."""
+        """Queue the kernels of the first part of a step: scores, their gradient, and the loss."""
 
     @property
     def bytes_shared(self) -> int:
-        """Bytes on the device of slots and intermediates."""
+        """Return the bytes on the device of slots and intermediates, without weights and states."""
         own = self.scores, self.grad_scores, self.sums, self.parts, self.result, self.wrong, self.live
         return sum(each.nbytes for each in (*own, *self.slots))
 
@@ -298,7 +302,7 @@ class InSlots(ABC, Generic[S]):
         self.queue(loaded, lambda _: self.launch(slot))
 
     def _send(self, settings: tuple[float, ...]) -> None:
-        """Queue a copy of the settings to the device."""
+        """Queue a copy of the settings to the device, `self.live`, and remember them."""
         pinned = self.settings.take()[: len(settings)]
         pinned[:] = settings
         self.session.fill(self.live, pinned)
@@ -306,11 +310,17 @@ class InSlots(ABC, Generic[S]):
         self.sent = settings
 
     def forward(self, slot: int) -> None:
-        """Queue the first part of `run`, kernel by kernel: scores, their gradient, and the loss."""
+        """Queue scores, their gradient and the loss of the batch in slot number `slot`.
+
+        KernelError if it has no batch.
+        """
         self.queue(self.loaded(slot), self.launch_forward)
 
     def loaded(self, slot: int) -> S:
-        """Return the slot after making the current stream wait for its batch. Raises KernelError if it has none."""
+        """Return slot number `slot` after making the current stream wait for its batch.
+
+        Raises KernelError if it has none.
+        """
         chosen = self.slots[slot]
         if chosen.arrived is None:
             raise KernelError(f"Slot {slot} has no batch; load one.")
@@ -318,16 +328,19 @@ class InSlots(ABC, Generic[S]):
         return chosen
 
     def queue(self, slot: S, work: Callable[[S], None]) -> None:
-        """Queue work that reads the slot; the slot is not overwritten before it is done."""
+        """Call `work(slot)`, which queues work that reads the slot; the slot is not refilled before that is done."""
         work(slot)
         slot.used, self.count = self.session.mark(), slot.count
 
     def _sums_of(self, rows: int) -> int:
-        """Return the number of partial sums of the loss of `rows` rows."""
+        """Return the number of partial sums of the loss of `rows` rows: one per row or per block of elements."""
         return rows if self.loss_name == "softmax" else -(-rows * self.arrays[0].shape[1] // losses.ELEMENTS)
 
     def launch_loss(self, targets: Any, counted: Any = None) -> None:
-        """Queue the loss of the rows of `targets`, or of the first `counted` ones, and the gradient of their scores."""
+        """Queue the loss and the gradient of the scores for `targets` [R] or [R, N], or only `counted` rows of them.
+
+        `counted` is int64 [1] on the device. Results are in `grad_scores` and `result`.
+        """
         rows = targets.shape[0]
         sums = self.sums[: self._sums_of(rows)]
         arguments = self.scores[:rows], targets, self.grad_scores[:rows], sums
@@ -339,7 +352,7 @@ class InSlots(ABC, Generic[S]):
         losses.add_up(sums, self.parts, self.result)
 
     def loss(self) -> float:
-        """Return the mean loss of the last queued batch before its step; 0 without rows. Waits for the device."""
+        """Return the mean loss of the last queued batch before its step; 0.0 without rows. Waits for the device."""
         return float(self.device.read(self.result)[0]) / max(self.count, 1)  # synchronize!
 
     def read(self) -> list[np.ndarray]:
@@ -370,6 +383,11 @@ class Step(InSlots[CsrSlot]):
         slots: int = 2,
         seed: int | None = None,
     ) -> None:
+        """Allocate `slots` slots for batches of at most `room`, compile all kernels, prepare one CUDA graph each.
+
+        `arrays` are weights [D, N] and states on the device; `seed` None rounds narrow weights to nearest. Raises
+        KernelError for an unknown loss or rule.
+        """
         features, width = arrays[0].shape
         dtype = np.dtype(np.float32) if arrays[0].dtype.name in NARROW else arrays[0].dtype
         super().__init__(session, rule, arrays, loss, room.rows, dtype)
@@ -383,7 +401,7 @@ class Step(InSlots[CsrSlot]):
 
     @property
     def nbytes(self) -> int:
-        """Bytes on the device besides `arrays`: slots and intermediates."""
+        """Return the bytes on the device besides `arrays`: slots and intermediates."""
         return self.bytes_shared + self.partial.nbytes
 
     def launch(self, number: int) -> None:
@@ -391,7 +409,7 @@ class Step(InSlots[CsrSlot]):
         self.graphs[number]()
 
     def _whole(self, slot: CsrSlot) -> None:
-        """Queue all kernels of a step on the batch in a slot: product, loss and fused update."""
+        """Queue all kernels of a step on the batch in a slot: product, loss and fused update, in place."""
         self.launch_forward(slot)
         of = slot.arrays
         batch = of["columns"], of["segments"], of["rows"], of["values"], self.grad_scores
@@ -401,7 +419,7 @@ class Step(InSlots[CsrSlot]):
             next_step(self.rounding.step)
 
     def launch_forward(self, slot: CsrSlot) -> None:
-        """Queue product and loss."""
+        """Queue the product and the loss of the batch in a slot."""
         of = slot.arrays
         entries = of["indices"], of["data"]
         sums = of["indptr"], entries, self.arrays[0], self.scores, self.partial
@@ -426,6 +444,11 @@ class DenseStep(InSlots[DenseSlot]):
     def __init__(
         self, session: Session, rule: str, arrays: Sequence[Any], rows: int, loss: str = "softmax", slots: int = 2
     ) -> None:
+        """Allocate `slots` slots for dense batches of up to `rows` rows, and the gradient [D, N].
+
+        `arrays` are weights and states on the device. Raises KernelError for weights other than float32 or float64, an
+        unknown loss or rule.
+        """
         weights = arrays[0]
         if weights.dtype.name not in ("float32", "float64"):
             raise KernelError(f"Weights of {weights.dtype.name} came; dense steps take float32 and float64.")
@@ -441,11 +464,14 @@ class DenseStep(InSlots[DenseSlot]):
 
     @property
     def nbytes(self) -> int:
-        """Bytes on the device besides `arrays`: slots and intermediates."""
+        """Return the bytes on the device besides `arrays`: slots and intermediates."""
         return self.bytes_shared + self.gradient.nbytes
 
     def launch(self, number: int) -> None:
-        """Queue the graph of the slot for its number of rows, or the kernels of the first such step."""
+        """Launch the CUDA graph of slot `number` for its count of rows.
+
+        The first step with a count runs kernel by kernel.
+        """
         slot, rows = self.slots[number], self.slots[number].count
         if rows not in self.known:
             self.known.add(rows)
@@ -456,22 +482,22 @@ class DenseStep(InSlots[DenseSlot]):
         self.graphs[number, rows]()
 
     def _whole(self, slot: DenseSlot, rows: int) -> None:
-        """Queue all kernels of a step on the first `rows` rows of a slot: forward, gradient and update."""
+        """Queue all kernels of a step on the first `rows` rows of a slot: forward, gradient and update, in place."""
         self._forward(slot, rows)
         self._backward(slot, rows)
         updates.live_dense(self.rule, self.arrays, self.gradient, self.live)
 
     def launch_forward(self, slot: DenseSlot) -> None:
-        """Queue product and loss."""
+        """Queue the product and the loss of the batch in a slot."""
         self._forward(slot, slot.count)
 
     def backward(self, slot: int) -> Any:
-        """Queue the part of `run` after `forward` and return the gradient of the weights [D, N]."""
+        """Queue the gradient of the weights from the scores of `forward` and return it, [D, N] on the device."""
         self.queue(self.loaded(slot), lambda loaded: self._backward(loaded, loaded.count))
         return self.gradient
 
     def _forward(self, slot: DenseSlot, rows: int) -> None:
-        """Queue product and loss of the first `rows` rows."""
+        """Queue the product and the loss of the first `rows` rows; clears the loss without rows."""
         if not rows:
             self.device.clear(self.result)
             return
@@ -479,5 +505,5 @@ class DenseStep(InSlots[DenseSlot]):
         self.launch_loss(slot.arrays["targets"][:rows])
 
     def _backward(self, slot: DenseSlot, rows: int) -> None:
-        """Queue the gradient of the first `rows` rows."""
+        """Queue gradient = x.T @ grad_scores over the first `rows` rows of a slot."""
         self.session.matmul(slot.arrays["x"][:rows], self.grad_scores[:rows], self.gradient, transposed=True)

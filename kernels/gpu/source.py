@@ -38,21 +38,25 @@ class Source:
     """Text that stands before that of the file."""
 
     def __post_init__(self) -> None:
+        """Set the title to the file's name without suffix if none is given."""
         object.__setattr__(self, "title", self.title or self.file.stem)
 
     @functools.cached_property
     def text(self) -> str:
-        """The file with this package's headers inserted for their includes, each once."""
+        """Return the CUDA source with `before` in front and this package's headers inserted, each once.
+
+        Reads the files.
+        """
         return (self.before and f'#line 1 "{self.title}"\n{self.before}') + _with_includes(self.file.resolve(), set())
 
     def check(self, name: str) -> None:
-        """Raise KernelError for a kernel that the source does not name."""
+        """Raise KernelError for a kernel `name` that the source does not list."""
         if name not in self.names:
             raise KernelError(f"{self.title} has no kernel {name!r}; it has {', '.join(self.names)}.")
 
 
 def _with_includes(file: Path, seen: set[Path]) -> str:
-    """Return the text of a file with its includes inserted, except those in `seen`."""
+    """Return the text of a file with its includes inserted; files in `seen` count as "", others are added to it."""
     if file in seen:
         return ""
     seen.add(file)
@@ -72,8 +76,9 @@ sources: dict[str, Source] = {}
 
 
 def source(python_file: str, names: list[str], file: str = "", title: str = "", before: str = "") -> Source:
-    """Return the Source of the `.cu` file next to `python_file` (or of the file called `file` there), with kernels
-    `names`.
+    """Return the `Source` of the `.cu` file next to `python_file`, with kernels `names`, and register it by its title.
+
+    `file` is another file name there. Raises KernelError if another source has the title.
     """
     path = Path(python_file).with_name(file) if file else Path(python_file).with_suffix(".cu")
     entry = Source(path, tuple(names), title, before)
@@ -83,16 +88,16 @@ def source(python_file: str, names: list[str], file: str = "", title: str = "", 
 
 
 def c_name(dtype: np.dtype) -> str:
-    """Return the CUDA name of a dtype, uint16 standing for bfloat16."""
+    """Return the CUDA name of a dtype, such as "float", "i64" or "Brain" for uint16, which stands for bfloat16."""
     name = np.dtype(dtype).name
     return NARROW[name] if name in NARROW else TYPES[name]
 
 
 def grid(blocks_wanted: int) -> int:
-    """Return the blocks of a launch for `blocks_wanted` blocks of work, at least one and at most the limit."""
+    """Return the blocks of a launch for `blocks_wanted` blocks of work: at least 1, at most `MOST_BLOCKS`."""
     return min(max(blocks_wanted, 1), MOST_BLOCKS)
 
 
 def blocks(threads: int) -> int:
-    """Return the blocks for `threads` threads, at least one."""
+    """Return the blocks of 128 threads for `threads` threads: at least 1, at most `MOST_BLOCKS`."""
     return grid(-(-threads // THREADS))

@@ -20,23 +20,27 @@ class Lines(Backend):
     """Backend that writes lines of C++, each assigning a result to a name; values of `Float` are names."""
 
     def __init__(self) -> None:
+        """Start without lines of code."""
         self.lines: list[str] = []
 
     def named(self, name: str) -> Float:
-        """Return the number that the C variable `name` of the generated kernel holds."""
+        """Return the C variable `name` as a `Float`; writes no line."""
         return Float(self, name)
 
     def _keep(self, kind: str, expression: str) -> str:
-        """Append a line that assigns an expression to a new name, and return the name."""
+        """Append a line that assigns the C `expression` to a new constant of type `kind`.
+
+        Return its name, such as "t3".
+        """
         self.lines.append(f"const {kind} t{len(self.lines)} = {expression};")
         return f"t{len(self.lines) - 1}"
 
     def arithmetic(self, sign: str, one: Float | float, other: Float | float) -> Float:
-        """Write `one sign other` as a line of C; return the variable that holds the result."""
+        """Write `one sign other`, sign one of + - * /, as a line of C; return the variable that holds the result."""
         return Float(self, self._keep("T", f"{word(one)} {sign} {word(other)}"))
 
     def compared(self, sign: str, one: Float | float, other: Float | float) -> Truth:
-        """Write the comparison `one sign other` as a line of C; return the variable that holds its truth."""
+        """Write the comparison `one sign other` as a line of C; return the bool variable."""
         return Truth(self, self._keep("bool", f"{word(one)} {sign} {word(other)}"))
 
     def chosen(self, condition: Truth, one: Float | float, other: Float | float) -> Float:
@@ -44,28 +48,28 @@ class Lines(Backend):
         return Float(self, self._keep("T", f"{condition.value} ? {word(one)} : {word(other)}"))
 
     def called(self, function: str, *arguments: Float | float) -> Float:
-        """Write a call of a function that CUDA has for float and double."""
+        """Write a call of a CUDA function (sqrt, fabs, copysign, fma) as a line of C; return the result's variable."""
         return Float(self, self._keep("T", f"{function}({', '.join(map(word, arguments))})"))
 
 
 def word(number: Float | float) -> str:
-    """Return a variable's name, or a constant, as C++."""
+    """Return a number as C++ source: the variable's name, or a constant such as "(T)0.5"."""
     return number.value if isinstance(number, Float) else f"(T){float(number)!r}"
 
 
 def _settings_of(rule: "Rule") -> int:
-    """Return the number of settings of the formula."""
+    """Return the number of settings of the rule's formula."""
     return len(rule.settings(*rule.example))
 
 
 def _function(head: str, backend: Lines, results: list[str]) -> str:
-    """Return a C++ function with the lines of the backend."""
+    """Return the source of a static device function template with this head, the backend's lines and `results`."""
     lines = [f"        {line}" for line in (*backend.lines, *results)]
     return "\n".join(("    template <class T>", f"    static __device__ {head} {{", *lines, "    }"))
 
 
 def cuda_of(rule: "Rule") -> str:
-    """Return the struct `Rule` for `updates.cuh`: counts of states and settings, the step, and what is averaged."""
+    """Return C++ source: the struct `Rule` for `updates.cuh`, with counts of states and settings, step and average."""
     count, states = _settings_of(rule), len(rule.states)
     stepping, averaging = Lines(), Lines()
     names, places = [f"settings[{k}]" for k in range(count)], [f"state[{k}]" for k in range(states)]
@@ -93,7 +97,10 @@ _sources: dict[str, Source] = {}
 
 
 def register_source(rule: "Rule") -> None:
-    """Create the source of a rule's kernels. Raises KernelError if it has more states or settings than they support."""
+    """Create the CUDA source of a rule's kernels and keep it by the rule's name; compiles nothing.
+
+    Raises KernelError if the rule has more states or settings than the kernels support.
+    """
     if len(rule.states) > MOST_STATES or len(rule.settings(*rule.example)) > MOST_SETTINGS:
         raise KernelError(
             f"{rule.name} has {len(rule.states)} states and {len(rule.settings(*rule.example))} settings; CUDA kernels "
@@ -118,37 +125,40 @@ def register_source(rule: "Rule") -> None:
 
 
 def _tiles(value: str, pack: int) -> list[Tile]:
-    """Return the tiles of fused updates for packs of `pack` values."""
+    """Return the tiles of fused updates for C type `value` ("float", "double") and packs of `pack` values."""
     return [Tile(*fields) for fields in TILES[value] if fields[0] == pack]
 
 
 def _widest(value: str, pack: int) -> Tile:
-    """Return the tile for sums of pieces."""
+    """Return the widest tile for C type `value` and packs of `pack` values, used to add up pieces."""
     return _tiles(value, pack)[-1]
 
 
 def _arrays(arrays: tuple) -> tuple:
-    """Return weights and states, padded with arrays that are not read."""
+    """Return weights and states padded to 1 + MOST_STATES arrays; the padding is not read."""
     return (*arrays, *[arrays[0]] * (1 + MOST_STATES - len(arrays)))
 
 
 def _settings(settings: tuple, dtype: np.dtype) -> tuple:
-    """Return the settings as scalars of `dtype`, padded."""
+    """Return the settings as MOST_SETTINGS scalars of `dtype`, padded by zeros."""
     return tuple(map(dtype.type, (*settings, *[0.0] * (MOST_SETTINGS - len(settings)))))
 
 
 def _held(weights: Any) -> str:
-    """Return the last template argument of kernels for weights of another type than the computation."""
+    """Return the template argument for narrow weights, such as ", Half"; "" for float32 and float64."""
     return f", {c_name(weights.dtype)}" if weights.dtype.name in NARROW else ""
 
 
 def _pack(device: devices.Device, arrays: tuple, width: int, value: str) -> int:
-    """Return how many values of C type `value` a thread loads at once; 1 unless `width` and `arrays` are aligned."""
+    """Return how many values of C type `value` a thread loads at once: 1 unless `width` and `arrays` are aligned."""
     return PACK[value] if width % PACK[value] == 0 and all(map(device.is_aligned, arrays)) else 1
 
 
 def gpu_dense(rule: "Rule", *args: Any) -> None:
-    """Take a step of a rule on all rows of weights and states on a CUDA device, in place; args as `dense` kernels."""
+    """Update all rows of weights and states by a gradient [D, N] on a CUDA device, in place.
+
+    `args` are weights, states, gradient and the rule's scalars.
+    """
     arrays, (gradient,), settings = rule.split(args)
     if rule.average:
         lazy(rule, arrays, None, gradient, settings)
@@ -160,9 +170,9 @@ def gpu_dense(rule: "Rule", *args: Any) -> None:
 
 
 def live_dense(rule: "Rule", arrays: tuple, gradient: Any, live: Any) -> None:
-    """Update every row by a gradient [D, N]; settings are read from `live` on the device.
+    """Queue the update of all rows by a gradient [D, N], with settings read from `live` on the device at run time.
 
-    The launch may so be repeated with other settings.
+    So the launch may be repeated, as part of a CUDA graph, with other settings. Updates `arrays` in place.
     """
     if not gradient.size:
         return
@@ -179,20 +189,23 @@ def live_dense(rule: "Rule", arrays: tuple, gradient: Any, live: Any) -> None:
 
 
 def _shape_of_rows(rule: "Rule", device: devices.Device, arrays: tuple, gradient: Any) -> tuple[int, int]:
-    """Return (values a lane moves at once, lanes per row) of kernels that update rows."""
+    """Return (values a lane moves at once, lanes per row) of kernels that update rows by `gradient` [U, N]."""
     value, width = c_name(gradient.dtype), gradient.shape[1]
     pack = _pack(device, (arrays[0], gradient, *(() if rule.average else arrays[1:])), width, value)
     return pack, GROUPS[0] if width <= pack * GROUPS[0] else GROUPS[1]
 
 
 def gpu_lazy(rule: "Rule", *args: Any) -> None:
-    """Take a step of a rule on the rows `rows` of weights and states on a CUDA device, in place."""
+    """Update the rows `rows` of weights and states by a gradient [U, N] on a CUDA device, in place.
+
+    `args` are weights, states, rows, gradient and the rule's scalars.
+    """
     arrays, (rows, gradient), settings = rule.split(args)
     lazy(rule, arrays, rows, gradient, settings)
 
 
 def lazy(rule: "Rule", arrays: tuple, rows: Any, gradient: Any, settings: tuple, rounding: Rounding = NEAREST) -> None:
-    """Update the rows `rows` (None: all) of `arrays`, weights and states, by `gradient`.
+    """Queue the update of rows `rows` int64 [U] (None: all) of `arrays`, weights and states, by `gradient` [U, N].
 
     Weights may have two bytes per value, with all else float32; they are rounded as `rounding` says.
     """
@@ -207,12 +220,19 @@ def lazy(rule: "Rule", arrays: tuple, rows: Any, gradient: Any, settings: tuple,
 
 
 def gpu_replay(rule: "Rule", *args: Any) -> None:
-    """Apply the zero-gradient steps that each of `rows` has missed on a CUDA device, in place."""
+    """Apply the zero-gradient steps that each of `rows` has missed on a CUDA device, in place.
+
+    `args` are weights, states, rows [U], since [U] and table [S, settings].
+    """
     replay(rule, args[: len(rule.written)], args[len(rule.written) :])
 
 
 def replay(rule: "Rule", arrays: tuple, missed: tuple, rounding: Rounding = NEAREST) -> None:
-    """Update the rows of `arrays` by the steps in `missed`: (rows, since, table). Weights as in `lazy`."""
+    """Queue the missed zero-gradient steps of `arrays`, weights and states, in place; `missed` is (rows, since, table).
+
+    Row rows[u] gets steps since[u] to S - 1 of table [S, settings]. Weights as in `lazy`. Raises KernelError for a
+    table of another width.
+    """
     rows, since, table = missed
     width, (steps, count) = arrays[0].shape[1], table.shape
     if count != len(rule.settings(*rule.example)):
@@ -229,7 +249,10 @@ def replay(rule: "Rule", arrays: tuple, missed: tuple, rounding: Rounding = NEAR
 
 
 def gpu_fused(rule: "Rule", *args: Any) -> None:
-    """Take a step of a rule on the rows `columns` by (A.T @ g)[columns] on a CUDA device, in place."""
+    """Update the rows `columns` by (A.T @ g)[columns] on a CUDA device, in place.
+
+    `args` are weights, states, columns, segments, rows, values, g and the rule's scalars.
+    """
     fused(rule, *rule.split(args))
 
 
@@ -244,11 +267,11 @@ def fused(
     partial: Any = None,
     rounding: Rounding = NEAREST,
 ) -> None:
-    """Update the active rows of a batch (columns, segments, rows, values, g) in `arrays`, weights and states.
+    """Queue the update of the active rows of a batch (columns, segments, rows, values, g) in `arrays`, in place.
 
-    `lengths` is what is known of the column lengths. For work that is repeated as a graph: `counted` int64 [1] is the
-    number of columns if the arrays are longer, `live` [settings] is read instead of `settings`, and `partial`
-    [2 * pieces_of(z), N] holds sums of pieces. Weights as in `lazy`.
+    `arrays` are weights and states, weights as in `lazy`; `lengths` is what is known of the column lengths. For work
+    that is repeated as a graph: `counted` int64 [1] is the number of columns if the arrays are longer, `live`
+    [settings] is read instead of `settings`, and `partial` [2 * pieces_of(z), N] holds sums of pieces.
     """
     columns, segments, rows, values, g = batch
     count, width = columns.size, g.shape[1]
