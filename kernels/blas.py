@@ -40,7 +40,7 @@ _bits: dict[tuple[tuple[int, int], int, bool, str, int], bool] = {}
 
 @functools.cache
 def library() -> Any:
-    """Return the threadpoolctl controller of NumPy's OpenBLAS; None if NumPy has another BLAS."""
+    """Return the threadpoolctl controller of NumPy's OpenBLAS; None if NumPy has another BLAS. Cached."""
     found = [
         controller
         for controller in threadpoolctl.ThreadpoolController().lib_controllers
@@ -55,7 +55,8 @@ def library() -> Any:
 def matmul(left: np.ndarray, right: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """Compute `numpy.matmul` of two matrices on one or all BLAS threads, whichever was faster lately.
 
-    The bits are those of all threads. Products of several Python threads run one after the other.
+    The bits are those of all threads. `out`, if given, is overwritten and returned. Products of several Python threads
+    run one after the other (one lock).
     """
     with _turn:
         if not (work := _work(left, right)):
@@ -88,10 +89,9 @@ def _work(left: np.ndarray, right: np.ndarray) -> int:
 
 
 def have_same_bits(shape: tuple[int, int], width: int, in_c_order: bool, dtype: str, count: int) -> bool:
-    """Return whether products of such matrices have the same bits on one BLAS thread and on `count`; tested once per
-    shape.
+    """Return whether products [shape] @ [shape[1], width] have the same bits on one BLAS thread and on `count`; cached.
 
-    The caller must hold the lock.
+    Tested with random matrices of this dtype and order. The caller must hold the lock.
     """
     key = shape, width, in_c_order, dtype, count
     if key not in _bits:
@@ -104,7 +104,7 @@ def have_same_bits(shape: tuple[int, int], width: int, in_c_order: bool, dtype: 
 
 
 def _alone(openblas: Any, left: np.ndarray, right: np.ndarray, out: np.ndarray | None) -> np.ndarray:
-    """Compute the product on one thread; the caller must hold the lock."""
+    """Compute the product on one BLAS thread and restore the count of threads; the caller must hold the lock."""
     count = openblas.get_num_threads()
     openblas.set_num_threads(1)
     try:

@@ -36,7 +36,10 @@ def is_on() -> bool:
 
 
 def switch_on() -> None:
-    """Compile all following code with bounds checks. Raises RuntimeError if code was compiled without them already."""
+    """Compile all following code with bounds checks, for the life of the process.
+
+    Raises RuntimeError if code was compiled without them already. Nothing happens if they are on.
+    """
     global _is_on
     if _is_on:
         return
@@ -53,9 +56,7 @@ def switch_on() -> None:
 
 
 def register_checked(function: Any, options: dict[str, object]) -> None:
-    """Set bounds checks in the `options` and target options of a Numba function, now if checks are on, else when they
-    are switched on; changes both in place.
-    """
+    """Set bounds checks in `options` and a Numba function's options, in place: now or when switched on."""
     if _is_on:
         options["boundscheck"] = function.targetoptions["boundscheck"] = True
     else:
@@ -64,18 +65,21 @@ def register_checked(function: Any, options: dict[str, object]) -> None:
 
 @ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_char_p)
 def _note(place: int, length: int, what: bytes) -> None:
-    """Record the first invalid access: called by compiled code with index, length and description."""
+    """Record an invalid access: called by compiled code with index, length and description.
+
+    Only the first two are kept.
+    """
     if len(_noted) < 2:
         _noted.append(f"{_readable(what.decode())} at {place}, where there are {length}.")
 
 
 def _readable(what: str) -> str:
-    """Return text with mangled names demangled: `_ZN3one3two` as one.two."""
+    """Return text with mangled names demangled: "_ZN3one3two" as "one.two" within it."""
     return re.sub(r"_ZN\w+", lambda match: ".".join(_names(match.group()[3:])), what)
 
 
 def _names(mangled: str) -> list[str]:
-    """Return the identifiers that a mangled C++ name such as "_ZN3foo3barE" contains, in order."""
+    """Return the identifiers of a mangled C++ name without its prefix, such as "3foo3barE": ["foo", "bar"]."""
     names = []
     while match := re.match(r"(\d+)", mangled):
         start = match.end()
@@ -85,23 +89,25 @@ def _names(mangled: str) -> list[str]:
 
 
 def take() -> str:
-    """Return the description of the first invalid access since the last call, or "", and clear it."""
+    """Return the description of the first invalid access since the last call, "" if there was none; forget all."""
     first = _noted[0] if _noted else ""
     _noted.clear()
     return first
 
 
 def with_bounds_check(function: Callable, name: str) -> Callable:
-    """Wrap `function` so that it raises BoundsError if compiled code recorded an invalid access; unchanged without
-    checks.
+    """Return `function` raising BoundsError, prefixed by `name`, if its compiled code recorded an invalid access.
+
+    Without bounds checks the function itself is returned.
     """
     if not _is_on:
         return function
 
     @functools.wraps(function)
     def call(*args: Any) -> Any:
-        """Call `function` and return its result; raises BoundsError instead of its result or error if an invalid access
-        was recorded.
+        """Call `function` and return its result.
+
+        BoundsError instead of result or error if an invalid access was recorded.
         """
         take()
         error = None
@@ -119,13 +125,14 @@ def with_bounds_check(function: Callable, name: str) -> Callable:
 
 
 def require_one(context: Any, builder: Any, place: Any, length: Any, axis: object = None) -> None:
-    """Emit the check that an index is in range, in place of Numba's own."""
+    """Emit the check that index `place` is in [0, length), in place of Numba's own; `axis` is unused."""
     require(context, builder, place, place.type(1), length, f"{builder.function.name}: an element")
 
 
 def require(context: Any, builder: Any, place: Any, count: Any, length: Any, what: str) -> None:
-    """Emit the check that `count` elements from `place` on are within `length`; an invalid access is recorded and
-    code left.
+    """Emit the check that elements place to place + count - 1 are within `length` (LLVM values).
+
+    An invalid access is recorded with the description `what`, and the function left.
     """
     end = builder.add(place, count)
     wrong = builder.or_(builder.icmp_signed("<", place, place.type(0)), builder.icmp_signed(">", end, length))

@@ -105,8 +105,9 @@ class Costs:
 
 
 def gain(seconds: float, threads: int, costs: Costs) -> float:
-    """Return the seconds that a call of `seconds` on one thread gains on `threads` awake threads; negative if it
-    loses.
+    """Return the seconds that a call of `seconds` on one thread gains on `threads` awake threads.
+
+    Negative if it loses.
     """
     return seconds * (1 - 1 / threads - UNEVEN) - costs.seconds_awake
 
@@ -124,6 +125,10 @@ class Pace:
     )
 
     def __init__(self, seconds_alone: float, threads: int, costs: Costs) -> None:
+        """Start from an estimate: a call takes `seconds_alone` on one thread.
+
+        The parallel time follows from `costs`.
+        """
         self._threads, self._costs = threads, costs
         self.seconds = [seconds_alone, seconds_alone - gain(seconds_alone, threads, costs)]
         self._calls = [0, 0]
@@ -138,16 +143,19 @@ class Pace:
 
     @property
     def gained(self) -> float:
-        """Seconds that a call gains on awake threads."""
+        """Return the seconds that a call gains on awake threads; negative if it loses."""
         return self.seconds[ALONE] - self.seconds[SHARED]
 
     @property
     def most_alone(self) -> float:
-        """Seconds of a call on one thread: as measured, or before that twice the estimate, which may be too low."""
+        """Return the seconds of a call on one thread: as measured, before that twice the estimate, which may be low."""
         return self.seconds[ALONE] * (1 if self._calls[ALONE] else 2)
 
     def wanted(self, follows: bool) -> int:
-        """Return the side (serial or parallel) of the next call; `follows` states that it closely follows another."""
+        """Return the side, ALONE or SHARED, of the next call; may start a trial of the other side or cancel one.
+
+        `follows` states that the call closely follows another, so that threads are awake.
+        """
         if self.tried is None:
             if self._left > 0 or not follows or not self._may_gain():
                 return self.side
@@ -159,15 +167,19 @@ class Pace:
         return self.tried
 
     def lapse(self) -> None:
-        """Cancel a trial because threads sleep or have no cores of their own; the next one comes after twice the
-        time.
+        """Cancel a trial because threads sleep or have no cores of their own.
+
+        The next one comes after twice the time.
         """
         self.tried, self.is_paid = None, False
         self._patience = min(2 * self._patience, MOST_PATIENCE)
         self._wait()
 
     def took(self, side: int, seconds: float) -> None:
-        """Record that a call took `seconds` on a side, ALONE or SHARED, and choose the side of the next calls."""
+        """Record that a call took `seconds` on a side, ALONE or SHARED, and choose the side of the next calls.
+
+        The first call after a change of side is not counted.
+        """
         if side == SHARED and self.tried is None:
             self.is_paid = False
         if side != self._before:
@@ -187,8 +199,7 @@ class Pace:
             self._pass(seconds)
 
     def _learn(self, side: int, taken: float) -> None:
-        """Update the estimated seconds of a call on a side (ALONE or SHARED) by the time `taken`: minimum of the first
-        calls, then a moving average.
+        """Update the estimated seconds of a call on a side by `taken`: minimum of the first calls, then an average.
 
         A new time moves the average by a quarter of the difference, limited to between half and 1.25 times the
         estimate, since another program may have occupied the core.
@@ -204,7 +215,10 @@ class Pace:
             self.seconds[SHARED] = known - gain(known, self._threads, self._costs)
 
     def _pass(self, seconds: float) -> None:
-        """Advance the time until the other side is tried; at once if calls take longer than before."""
+        """Count down `seconds` of a call on the current side to the next trial.
+
+        Start one at once if calls became slower. Sets `rests`, the calls that need not be timed.
+        """
         known = self.seconds[self.side]
         if known > DEPARTS * self._settled:
             self._settle(PATIENCE)
@@ -229,7 +243,7 @@ class Pace:
         self._wait()
 
     def _wait(self) -> None:
-        """Double the time until the next trial, up to a limit."""
+        """Set the time until the next trial: the patience times the duration of a trial of the other side."""
         other = self.seconds[1 - self.side]
         self._left = self._patience * (self._costs.seconds_asleep + (1 + TRIAL) * other)
 
@@ -245,17 +259,21 @@ class Team:
     __slots__ = ("asked", "awake_until", "debt", "ends", "saved")
 
     def __init__(self) -> None:
-        """Start as a thread that has made no call."""
+        """Start as a thread that has made no call: nothing awake, no credit."""
         self.awake_until = self.ends = self.asked = float("-inf")
         self.saved = 0.0
         self.debt = 1
 
     def follows(self, now: float, costs: Costs) -> bool:
-        """Return whether a call at time `now` closely follows another."""
+        """Return whether a call at time `now` (s) closely follows another, so that threads may be awake."""
         return now < max(self.awake_until, self.ends + costs.seconds_stay)
 
     def shares(self, now: float, gained: float, costs: Costs) -> bool:
-        """Return whether a call at time `now` that gains `gained` seconds on awake threads should be parallel."""
+        """Return whether a call at time `now` that gains `gained` seconds on awake threads should be parallel.
+
+        Adds the gain to the credit `saved`, which starts anew after a pause; parallel once it covers waking the
+        threads.
+        """
         if now < self.awake_until:
             return True
         is_next = now < self.ends + costs.seconds_stay or self.saved < 0
@@ -263,7 +281,10 @@ class Team:
         return self.saved >= costs.seconds_asleep
 
     def ended(self, now: float, side: int, costs: Costs) -> None:
-        """Record that a call on a side ends at time `now`."""
+        """Record that a call on a side, ALONE or SHARED, ends at time `now`.
+
+        After SHARED threads stay awake for a while.
+        """
         self.ends = now
         if side == SHARED:
             self.awake_until, self.saved = now + costs.seconds_stay, 0.0
@@ -276,7 +297,10 @@ class Team:
         return (now - self.asked > SECONDS_ASK or self.debt > 1) and gained < LARGE * costs.seconds_asleep
 
     def answered(self, now: float, are_free: bool, costs: Costs) -> None:
-        """Record the result of the test; without free cores calls are in debt."""
+        """Record the result of the test at time `now`.
+
+        If cores are not free, credit is negative and its limit is doubled.
+        """
         self.asked = now
         if are_free:
             self.debt = 1
@@ -313,7 +337,7 @@ TURNS = 30_000
 
 @inlined
 def _begin(part, begun, turns):
-    """Begin a part of a region, and wait until all have begun, for `turns` iterations at most."""
+    """Mark part `part` as begun in `begun` int64 [8 * parts]; wait until all have begun, at most `turns` loops."""
     begun[SPACE * part] = 1
     for turn in range(turns):
         missing = 0
@@ -326,7 +350,7 @@ def _begin(part, begun, turns):
 
 @njit(nogil=True, error_model="numpy", _nrt=False)
 def _region(begun, turns):
-    """Run a region whose parts do nothing, or wait until all have begun, for `turns` iterations at most."""
+    """Run a parallel region of begun.size // 8 parts that wait until all have begun, at most `turns` loops."""
     each_part(_begin, begun.size // SPACE, (begun, turns))
 
 
@@ -339,7 +363,7 @@ def _entries(indices, data, x, out):
 
 @functools.cache
 def _enter(threads: int) -> Callable[[], object]:
-    """Return a call of an empty region with parts for `threads` threads."""
+    """Return a function that runs an empty parallel region of 4 * `threads` parts; cached."""
     numba_internals.layer()  # code is linked with its functions
     return functools.partial(_region, np.zeros(4 * threads * SPACE, np.int64), 0)
 
@@ -355,7 +379,7 @@ def wake(threads: int) -> None:
 
 
 def seconds_awake(threads: int) -> float:
-    """Return the seconds to enter a region of `threads` threads once they are awake."""
+    """Return the seconds to enter a region of `threads` threads once they are awake; wakes them."""
     wake(threads)
     return _seconds(_enter(threads))
 
@@ -368,16 +392,14 @@ def _seconds(call: Callable[[], object]) -> float:
 
 
 def _wait(seconds: float) -> None:
-    """Keep the core busy for this many seconds, without sleeping."""
+    """Keep the core busy for `seconds`, without sleeping."""
     start = perf_counter()
     while perf_counter() - start < seconds:
         pass
 
 
 def measure(threads: int) -> Costs:
-    """Measure the costs for `threads` threads, the count in use. Takes about 60 ms plus the compilation of two
-    loops.
-    """
+    """Measure the costs for `threads` threads, which must be the count in use; about 60 ms plus two compilations."""
     enter, waking = _enter(threads), functools.partial(wake, threads)
     enter()
     awake, asleep = [], []
@@ -390,7 +412,7 @@ def measure(threads: int) -> Costs:
 
 
 def _seconds_stay(threads: int, most: float) -> float:
-    """Return the longest of `GAPS` after which a region of `threads` threads is entered within `most` seconds."""
+    """Return the longest of `GAPS` (s) after which a region of `threads` threads is entered within `most` seconds."""
     enter, stay = _enter(threads), GAPS[0] / 2
     for gap in GAPS:
         taken = []
@@ -410,7 +432,7 @@ def is_undisturbed(found: Costs) -> bool:
 
 
 def _seconds_work() -> float:
-    """Return the seconds of one multiply-add, as `threads.is_serial` counts them."""
+    """Return the seconds of one multiply-add, as `threads.is_serial` counts them; measured, about 1 ms."""
     random = np.random.default_rng(0)
     indices, x = random.integers(0, ENTRIES, ENTRIES, np.int32), np.ones(ENTRIES, np.float32)
     call = functools.partial(_entries, indices, x, x, np.empty_like(x))
@@ -420,8 +442,9 @@ def _seconds_work() -> float:
 
 @functools.cache
 def costs(threads: int) -> Costs:
-    """Return the costs for `threads` threads, stored or measured; undisturbed ones are stored if the folder is
-    writable.
+    """Return the costs for `threads` threads: read from the cache folder, else measured and stored there; cached.
+
+    Not stored if another program disturbed the measurement or the folder is not writable.
     """
     file = folder_of(_region) / f"region-{_digest(threads)}.json"
     with contextlib.suppress(OSError, ValueError, TypeError):  # not there, or not as it was written: measured again
@@ -437,9 +460,7 @@ def costs(threads: int) -> Costs:
 
 
 def checked(kept: dict[str, float]) -> Costs:
-    """Return stored costs as `Costs`; ValueError or TypeError unless `kept` has the four fields as floats between 0 and
-    1 (seconds).
-    """
+    """Return stored costs as `Costs`; ValueError or TypeError unless `kept` has its four fields as floats in (0, 1)."""
     found = Costs(**kept)
     if not all(isinstance(value, float) and 0 < value < 1 for value in dataclasses.astuple(found)):
         raise ValueError(f"Costs are positive numbers of seconds, not {kept}.")
@@ -447,7 +468,7 @@ def checked(kept: dict[str, float]) -> Costs:
 
 
 def _digest(threads: int) -> str:
-    """Return the key of the stored file for this machine and environment."""
+    """Return the key of the stored file: 16 hexadecimal digits that identify machine, threads and environment."""
     numba_internals.layer()
     info = Path("/proc/cpuinfo")
     text = info.read_text() if info.exists() else ""

@@ -60,11 +60,14 @@ class Yielding:
         self.lost, self._seconds, self._until = 0.0, SECONDS_YIELD, float("-inf")
 
     def may_share(self, now: float) -> bool:
-        """Return whether a call at time `now` may be parallel."""
+        """Return whether a call at time `now` (s) may be parallel, i.e. does not yield to other programs."""
         return now >= self._until
 
     def shared(self, now: float, taken: float, alone: float) -> None:
-        """Record a parallel call that ends at `now`: its duration `taken`, and the duration `alone` on one thread."""
+        """Record a parallel call that ends at `now`: its duration `taken`, and the duration `alone` on one thread (s).
+
+        If the sum of losses is too large, calls yield for a while, each time longer.
+        """
         self.lost = max(self.lost + taken - alone, -CREDIT)
         if self.lost <= max(MOST_LOST, alone):
             return
@@ -79,21 +82,21 @@ class Series:
     __slots__ = ("_left", "_measured", "_shared_most", "seconds", "yielding")
 
     def __init__(self) -> None:
-        """Start with a step that is measured on one thread."""
+        """Start without measured times; the first piece runs on one thread."""
         self.seconds = [float("inf")] * 2
         self._measured = [0, 0]
         self.yielding = Yielding()
         self._left = self._shared_most = SECONDS_SHARED
 
     def following(self, now: float) -> tuple[int, int]:
-        """Return the side and number of steps of the piece to run at time `now`."""
+        """Return (side, number of steps) of the piece to run at time `now` (s); side is ALONE or SHARED."""
         is_known = self._measured[ALONE] >= TRIAL
         if is_known and self._left > 0 and self.yielding.may_share(now):
             return SHARED, self._steps(SHARED, SECONDS_PIECE)
         return ALONE, self._steps(ALONE, SECONDS_PIECE if is_known and self._left > 0 else SECONDS_MEASURE)
 
     def took(self, now: float, side: int, steps: int, seconds: float) -> None:
-        """Record the duration of a piece of `steps` steps that ends at time `now`."""
+        """Record that a piece of `steps` steps on a side took `seconds` and ends at time `now`."""
         self._learn(side, seconds / steps)
         if side == SHARED:
             self._left -= seconds
@@ -103,12 +106,13 @@ class Series:
             self._left = self._shared_most
 
     def _steps(self, side: int, seconds: float) -> int:
-        """Return the number of steps that take `seconds` on a side."""
+        """Return the number of steps, at least 1, that take `seconds` on a side."""
         return max(int(seconds / self.seconds[side]), 1)
 
     def _learn(self, side: int, seconds: float) -> None:
-        """Update the estimate: the minimum of the first pieces; then a quarter of the way to each, as
-        `kernels.choice.Pace`.
+        """Update the estimated `seconds` of a step on a side: minimum of the first pieces, then a moving average.
+
+        A new time moves it by a quarter of the difference, as `kernels.choice.Pace`.
         """
         known, count = self.seconds[side], self._measured[side]
         if count < TRIAL:
@@ -126,7 +130,7 @@ Call = tuple[Hashable, int]
 
 
 def _key(call: Call, count: int) -> tuple[Hashable, int, int, int]:
-    """Return the key under which calls count as alike: their maker, threads, and work rounded to a quarter."""
+    """Return the key under which calls count as alike: (maker, threads, work rounded to a quarter as two integers)."""
     maker, work = call
     bits = work.bit_length()
     return maker, count, bits, work >> max(bits - 3, 0)
@@ -136,6 +140,7 @@ class Choices:
     """Choices of one thread: measured times of calls by work, and the state of the other threads."""
 
     def __init__(self) -> None:
+        """Start without measured times."""
         self.team, self.yielding = Team(), Yielding()
         self.series: dict[tuple[Hashable, int, int, int], Series] = {}
         """Long calls, by the same as `paces`."""
@@ -146,7 +151,10 @@ class Choices:
         self._call: tuple[Pace, int, float, Costs | None]
 
     def is_cached_serial(self, call: Call) -> bool:
-        """Return whether such a call was recently found best on one thread, so that no choice is needed."""
+        """Return whether such a call was recently found best on one thread, so that no choice is needed.
+
+        Each True uses up one of a limited number of calls, after which a call is timed again.
+        """
         pace = self._of_calls.get(call)
         if pace is None or not pace.rests:
             return False
@@ -154,8 +162,9 @@ class Choices:
         return True
 
     def begin(self, call: Call, count: int, costs: Costs) -> int:
-        """Return 1 or `count` threads (then awake) for a call that starts now, from measured times. Call `ended`
-        afterwards.
+        """Return 1 or `count` threads (then awake) for a call that starts now, from measured times; starts its timing.
+
+        Call `ended` after the call. `call` is (maker, work in multiply-adds).
         """
         pace = self._of_calls.get(call) if count == self._count else None
         if pace is None:
@@ -169,9 +178,9 @@ class Choices:
         return count if side == SHARED else 1
 
     def begin_elsewhere(self, call: Call, count: int, costs: Costs) -> int:
-        """Return 1 or `count` threads of another library, which wakes them itself, for a call that starts now. Call
-        `ended`
-        afterwards.
+        """Return 1 or `count` threads of another library, which wakes them itself, for a call that starts now.
+
+        Starts the timing of the call; call `ended` after it.
         """
         pace = self._known(call, count, costs)
         now = perf_counter()
@@ -188,7 +197,10 @@ class Choices:
         return False
 
     def _shares(self, pace: Pace, now: float, count: int, costs: Costs) -> bool:
-        """Return whether a call of that pace is parallel, its threads awake then; a trial pays for waking."""
+        """Return whether a call of that pace that gains enough is parallel; its threads are then awake.
+
+        A trial pays for waking; it is cancelled if threads have no cores of their own.
+        """
         team = self.team
         if pace.is_paid and team.saved < 0:
             team.saved += costs.seconds_asleep
@@ -205,7 +217,7 @@ class Choices:
         return False
 
     def ended(self) -> None:
-        """Record the duration of the call that just finished."""
+        """Record the duration of the call that just finished, begun by `begin` or `begin_elsewhere`."""
         (pace, side, start, costs), now = self._call, perf_counter()
         if side == SHARED:
             self.yielding.shared(now, now - start, pace.most_alone)
@@ -214,8 +226,9 @@ class Choices:
             self.team.ended(now, side, costs)
 
     def choose_without_timing(self, work: int, count: int, costs: Costs) -> int:
-        """Choose serial or parallel execution from the estimated work if the call cannot be timed: return 1 or
-        `count`.
+        """Return 1 or `count` threads for a call of `work` multiply-adds that cannot be timed, from its estimated time.
+
+        May wake the threads; records the estimated end of the call.
         """
         now, team = perf_counter(), self.team
         seconds = work * costs.seconds_work
@@ -228,14 +241,17 @@ class Choices:
         return count if is_shared else 1
 
     def series_of(self, call: Call, count: int) -> Series:
-        """Return the measurements of long calls whose steps are such calls."""
+        """Return the measurements of long calls whose steps are such calls; created if there are none."""
         key = _key(call, count)
         if key not in self.series:
             self.series[key] = Series()
         return self.series[key]
 
     def _known(self, call: Call, count: int, costs: Costs) -> Pace:
-        """Return the Pace of calls of about this work, created if there is none."""
+        """Return the `Pace` of calls of about this work on `count` threads.
+
+        Created from an estimate if there is none.
+        """
         if count != self._count or len(self._of_calls) >= MOST_KEPT:
             self._of_calls.clear()
             self._count = count
@@ -247,7 +263,7 @@ class Choices:
         return pace
 
     def _wake(self, now: float, gained: float, count: int, costs: Costs) -> None:
-        """Wake the threads if they sleep, and test occasionally whether they have cores of their own."""
+        """Wake the threads if they sleep; occasionally test whether they have cores of their own."""
         team = self.team
         if team.asks(now, gained, costs):
             are_free = choice.seconds_awake(count) < BUSY * costs.seconds_awake

@@ -48,6 +48,11 @@ class CodeCache(FileCache):
     """Numba's cache of a function's versions, keyed by a digest of the code; one process at a time writes."""
 
     def __init__(self, function: Callable, options: dict[str, object] | None = None) -> None:
+        """Set up the cache of a function under a name with the digest of its code and `options`.
+
+        Reads no compiled code. The folder is that of Numba's CACHE_DIR, shared by all checkouts, else Numba's own
+        choice.
+        """
         digest = digest_of(function, options)
         name = f"{function.__module__}.{function.__qualname__}".replace("<", "").replace(">", "")
         python = f"py{sys.version_info[0]}{sys.version_info[1]}{sys.abiflags}"
@@ -57,8 +62,9 @@ class CodeCache(FileCache):
         super().__init__(function, folder, f"{name}-{digest[:16]}.{python}", digest)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the compiled version of the signature `sig` from disk, under a shared file lock; None if it is not
-        cached.
+        """Return the compiled version of the signature `sig` from disk, under a shared file lock.
+
+        None if it is not cached.
         """
         with self._locked(fcntl.LOCK_SH):
             return super().load_overload(sig, target_context)
@@ -70,7 +76,7 @@ class CodeCache(FileCache):
 
     @contextmanager
     def _locked(self, mode: int) -> Iterator[None]:
-        """Hold a file lock on the cache folder within the block: shared to load, which takes long."""
+        """Hold a file lock on the cache folder within the block; `mode` is LOCK_SH or LOCK_EX. Creates the folder."""
         folder = Path(self.cache_path)
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / "numba.lock").open("w") as lock:
@@ -82,21 +88,24 @@ class LateCache:
     """A `CodeCache` created on first access, when all names that the function refers to are defined."""
 
     def __init__(self, function: Callable, options: dict[str, object]) -> None:
+        """Keep function and options until the cache is needed."""
         self.function, self.options = function, options
 
     @functools.cached_property
     def cache(self) -> CodeCache:
-        """The cache of the function's compiled code, opened on first use."""
+        """Return the cache of the function's compiled code, opened on first access."""
         return CodeCache(self.function, self.options)
 
     def __getattr__(self, name: str) -> Any:
+        """Return the attribute `name` of the cache, which is opened if it was not."""
         return getattr(self.cache, name)
 
 
 def njit(**options: Any) -> Callable[[Function], Function]:
-    """Decorate with `numba.njit` and these options; code is cached on disk, and has bounds checks if `bounds` is on.
+    """Return a decorator: `numba.njit` with these options, code cached on disk, bounds checks if `bounds` is on.
 
-    It is called from Python and from compiled code, not by its address in C, for which Numba compiles a wrapper.
+    The function is called from Python and from compiled code, not by its address in C, for which Numba compiles a
+    wrapper.
     """
 
     def decorate(function: Function) -> Function:
@@ -115,11 +124,10 @@ _PART: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "
 
 
 def njit_part(**options: Any) -> Callable[[Function], Function]:
-    """Decorate, with these options, a function that only compiled functions call: its code is optimised within each of
-    them, and cached with them.
+    """Return a decorator, with these Numba options, for functions that only compiled functions call.
 
-    It does not count references (callers of the outermost function hold them), so it may create views but no arrays,
-    unless the options have `_nrt=True`.
+    Their code is optimised within each caller and cached with it. It does not count references (callers of the
+    outermost function hold them), so it may create views but no arrays, unless the options have `_nrt=True`.
     """
 
     def decorate(function: Function) -> Function:
@@ -133,7 +141,7 @@ def njit_part(**options: Any) -> Callable[[Function], Function]:
 
 
 def folder_of(dispatcher: Any) -> Path:
-    """Return the folder with the compiled code of a function."""
+    """Return the folder on disk with the compiled code of a dispatcher."""
     return Path(CodeCache(dispatcher.py_func).cache_path)
 
 
@@ -142,9 +150,9 @@ inlined = njit_part(nogil=True, error_model="numpy", fastmath={"contract", "nsz"
 
 
 def digest_of(function: Callable, options: dict[str, object] | None = None) -> str:
-    """Return a digest of everything that a function's machine code is made from, equal in every process and checkout.
+    """Return a SHA-256 hex digest of everything that a function's machine code is made from, equal in every process.
 
-    Raises TypeError if the function refers to an object without a digest.
+    `options` are those of its decorator. Raises TypeError if the function refers to an object without a digest.
     """
     parts: list[bytes] = [_text(sorted((options or {}).items(), key=str))]
     _add_function(function, parts, set())
@@ -152,9 +160,7 @@ def digest_of(function: Callable, options: dict[str, object] | None = None) -> s
 
 
 def _text(value: Any) -> bytes:
-    """Return bytes that are the same in each process for equal values: lists and tuples by element, the rest by
-    `repr`.
-    """
+    """Return bytes that are equal in each process for equal values: collections by element, others by `repr`."""
     if isinstance(value, set | frozenset):
         value = sorted(value, key=repr)
     if isinstance(value, list | tuple):
@@ -163,8 +169,9 @@ def _text(value: Any) -> bytes:
 
 
 def _add_function(function: Callable, parts: list[bytes], seen: set) -> None:
-    """Append the bytes that identify a function (code, globals and closed-over values that it names, recursively) to
-    `parts` in place; functions in `seen` are skipped.
+    """Append the bytes that identify a function to `parts` and the function to `seen`; nothing if `seen` has it.
+
+    That is its code and, recursively, the globals and closed-over values that it names. Raises TypeError.
     """
     if function in seen:
         return
@@ -181,7 +188,7 @@ def _add_function(function: Callable, parts: list[bytes], seen: set) -> None:
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
-    """Yield a code object and those nested in it."""
+    """Yield a code object and, recursively, those nested in it."""
     yield code
     for value in code.co_consts:
         if isinstance(value, CodeType):
@@ -189,8 +196,10 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _add_value(value: Any, place: str, parts: list[bytes], seen: set) -> None:
-    """Append the bytes that identify a value to which compiled code refers to `parts` in place; `place` describes it in
-    the TypeError for a type without digest.
+    """Append the bytes that identify `value`, to which compiled code refers, to `parts`.
+
+    Functions recursively, with `seen`. Raises TypeError for a type without digest; `place` describes the reference in
+    its message.
     """
     if isinstance(value, Dispatcher):
         parts.append(_text(sorted(value.targetoptions.items(), key=str)))
@@ -219,7 +228,7 @@ def _add_value(value: Any, place: str, parts: list[bytes], seen: set) -> None:
 
 
 def _is_ours(module: str) -> bool:
-    """Return whether a module belongs to this package or its tests."""
+    """Return whether the module called `module` belongs to this package or its tests."""
     return module.partition(".")[0] in ("kernels", "tests")
 
 
@@ -228,7 +237,7 @@ _IMPORT = re.compile(r"^(?:from (kernels[\w.]*) )?import (\([^)]*\)|.*)", re.MUL
 
 @functools.cache
 def files_of(module: str) -> frozenset[str]:
-    """Return a module of this package and all modules of it that it imports, recursively."""
+    """Return the names of `module` and of all imported modules of this package that it imports, recursively; cached."""
     modules: set[str] = set()
     waiting = [module]
     while waiting:
@@ -242,7 +251,7 @@ def files_of(module: str) -> frozenset[str]:
 
 
 def _source_of(module: str) -> Path:
-    """Return the path of the source file of an imported module."""
+    """Return the path of the source file of an imported module. Raises TypeError if it has none."""
     file = getattr(sys.modules[module], "__file__", None)
     if file is None:
         raise TypeError(f"The module {module} has no source file, so its code has no digest.")
@@ -250,13 +259,16 @@ def _source_of(module: str) -> Path:
 
 
 def digest_of_files(module: str) -> str:
-    """Return a digest of the source of `files_of` a module."""
+    """Return a SHA-256 hex digest of the sources of `files_of` a module."""
     return hashlib.sha256(b"".join(map(_module, sorted(files_of(module))))).hexdigest()
 
 
 @functools.cache
 def _module(name: str) -> bytes:
-    """Return the digest of a module's source, or name and version of another library."""
+    """Return the digest of the source of module `name` of this package, else its name and library version, as bytes.
+
+    Cached.
+    """
     if _is_ours(name) and getattr(sys.modules.get(name), "__file__", None):
         return hashlib.sha256(_source_of(name).read_bytes()).digest()
     library = sys.modules.get(name.split(".")[0])

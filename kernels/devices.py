@@ -56,7 +56,7 @@ class Gpu:
 
     @property
     def present(self) -> bool:
-        """Whether a CUDA device can be used."""
+        """Return whether a CUDA device can be used."""
         return not self.reason
 
     @property
@@ -73,13 +73,16 @@ class Gpu:
 
 
 def _version(number: int) -> str:
-    """Return a CUDA version number such as 12080 as text, 12.8."""
+    """Return a CUDA version number such as 12080 as text, "12.8"; "" for 0."""
     return f"{number // 1000}.{number % 1000 // 10}" if number else ""
 
 
 @functools.cache
 def probe(seconds_timeout: float = 60) -> Gpu:
-    """Return whether a CUDA device can be used and why not, as found by a child process. Never raises."""
+    """Return the CUDA device, or why there is none, as found by a child process that imports CuPy; cached.
+
+    Never raises. After `seconds_timeout` the child is stopped and counts as no device.
+    """
     if importlib.util.find_spec("cupy") is None:
         return Gpu(reason=f"CuPy is not installed; on a machine with an NVIDIA GPU: {INSTALL}")
     try:
@@ -95,7 +98,7 @@ def probe(seconds_timeout: float = 60) -> Gpu:
 
 
 def cupy() -> ModuleType:
-    """Return the CuPy module. Raises ImportError with the install command if it is missing."""
+    """Return the CuPy module, imported on first use. Raises ImportError with the install command if it is missing."""
     if importlib.util.find_spec("cupy") is None:
         raise ImportError(f"This needs CuPy: {INSTALL}")
     return __import__("cupy")
@@ -108,11 +111,11 @@ class Device(ABC):
 
     @abstractmethod
     def empty(self, shape: int | tuple[int, ...], dtype: object) -> Any:
-        """Return a new array of that shape and dtype on the device, its elements not initialised."""
+        """Return a new uninitialised array of this shape and dtype on the device."""
 
     @abstractmethod
     def zeros(self, shape: int | tuple[int, ...], dtype: object) -> Any:
-        """Return a new array of zeros."""
+        """Return a new array of zeros of this shape and dtype on the device."""
 
     @abstractmethod
     def put(self, array: np.ndarray) -> Any:
@@ -120,7 +123,7 @@ class Device(ABC):
 
     @abstractmethod
     def clear(self, array: Any) -> None:
-        """Set all elements of an array of the device to zero, in place."""
+        """Set all elements of a device array to zero, in place."""
 
     @abstractmethod
     def recorded(self, work: Callable[[], None]) -> Callable[[], None]:
@@ -157,46 +160,50 @@ class CupyDevice(Device):
     """The current CUDA device, through CuPy. Work is queued in CuPy's current stream."""
 
     def __init__(self) -> None:
+        """Use the current CUDA device. Raises ImportError without CuPy."""
         self.cupy = cupy()
 
     def empty(self, shape: int | tuple[int, ...], dtype: object) -> Any:
-        """Return an uninitialised array from CuPy's pool."""
+        """Return an uninitialised array of this shape and dtype from CuPy's pool."""
         return self.cupy.empty(shape, dtype)
 
     def zeros(self, shape: int | tuple[int, ...], dtype: object) -> Any:
-        """Return an array of zeros from CuPy's pool."""
+        """Return an array of zeros of this shape and dtype from CuPy's pool."""
         return self.cupy.zeros(shape, dtype)
 
     def put(self, array: np.ndarray) -> Any:
-        """Return a copy on the device."""
+        """Return a copy of a host array on the device; an array that is there already is returned itself."""
         return self.cupy.asarray(array)
 
     def clear(self, array: Any) -> None:
-        """Fill `array` with zeros in the current stream."""
+        """Queue the fill of `array` with zeros in the current stream."""
         array.fill(0)
 
     def recorded(self, work: Callable[[], None]) -> Callable[[], None]:
-        """Return a CUDA graph that is captured in its first call."""
+        """Return a function that launches `work` as a CUDA graph, captured in its first call."""
         return _Graph(self.cupy, work).run
 
     def read(self, array: Any) -> np.ndarray:
-        """Return a copy on the host."""
+        """Return a copy of `array` on the host; waits for the device."""
         return self.cupy.asnumpy(array)  # synchronize!
 
     def contiguous(self, array: Any) -> Any:
-        """Return `array` in C order; a copy if it is not."""
+        """Return `array` itself if it is in C order, else a copy."""
         return array if array.flags.c_contiguous else self.cupy.ascontiguousarray(array)
 
     def assign(self, target: Any, source: Any) -> None:
-        """Copy `source` into `target` with CuPy's kernel."""
+        """Copy `source` into `target` of the same shape with CuPy's kernel."""
         target[...] = source
 
     def is_aligned(self, array: Any) -> bool:
-        """Return whether the pointer is a multiple of 16; true for arrays of CuPy's pool, not for all views."""
+        """Return whether the address is a multiple of 16; true for arrays of CuPy's pool, not for all views."""
         return array.data.ptr % 16 == 0
 
     def launch(self, source: Source, name: str, blocks: int, *args: Any) -> None:
-        """Launch the kernel, compiled on first use."""
+        """Queue the kernel `name` with `blocks` blocks of 128 threads; compiled on first use.
+
+        KernelError for an unknown name.
+        """
         compile_kernel(source, name)((blocks,), (THREADS,), tuple(map(as_argument, args)))
 
 
@@ -204,17 +211,18 @@ class _Graph:
     """Work as a CUDA graph, captured in the first call; no kernel runs or is compiled during the capture."""
 
     def __init__(self, module: ModuleType, work: Callable[[], None]) -> None:
+        """Keep `work` to be captured in the first `run`; `module` is CuPy."""
         self.cuda, self.work = module.cuda, work
         self.graph: Any = None
 
     def run(self) -> None:
-        """Launch the graph in the current stream."""
+        """Queue the graph in the current stream; captures it first if that was not done."""
         if self.graph is None:
             self.graph = self._capture()
         self.graph.launch(self.cuda.get_current_stream())
 
     def _capture(self) -> Any:
-        """Capture the work in a temporary stream: there may be hundreds of graphs, and the work may raise."""
+        """Return the graph of the work, captured in a temporary stream: there may be many, and it may raise."""
         stream = self.cuda.Stream(non_blocking=True)
         with stream:
             stream.begin_capture()
@@ -226,7 +234,10 @@ _BOOLS = np.int32(0), np.int32(1)
 
 
 def as_argument(arg: Any) -> Any:
-    """Convert a launch argument to its C type: bool to int32, int to int64; floats must be NumPy scalars."""
+    """Return a launch argument as its C type: bool as int32, int as int64, others unchanged. TypeError for a float.
+
+    Floats must be NumPy scalars.
+    """
     kind = type(arg)  # `isinstance` of an array takes longer, and a launch has twenty arguments
     if kind is int:
         return np.int64(arg)
@@ -241,7 +252,10 @@ def as_argument(arg: Any) -> Any:
 
 @functools.cache
 def compile_kernel(source: Source, name: str) -> Any:
-    """Return the kernel `name` of a source, compiled on first use; CuPy 14.2 and later cache it on disk."""
+    """Return the kernel `name` of a source, compiled on first use; cached, by CuPy 14.2 and later also on disk.
+
+    Raises KernelError if the source does not list the name.
+    """
     source.check(name)
     module = cupy().RawModule(code=source.text, options=OPTIONS, name_expressions=(name,))
     return module.get_function(name)
@@ -251,12 +265,12 @@ _devices: dict[type, Device] = {}
 
 
 def register_device(array_type: type, device: Device) -> None:
-    """Declare that arrays of `array_type` live on `device`."""
+    """Declare that arrays of type `array_type` are on `device`, for `device_of`."""
     _devices[array_type] = device
 
 
 def device_of(array: Any) -> Device:
-    """Return the device of an array. Raises TypeError for host arrays."""
+    """Return the device of an array, registering CuPy's on first use. Raises TypeError for host arrays."""
     kind = type(array)
     if kind not in _devices:
         if kind.__module__.split(".")[0] != "cupy":

@@ -28,18 +28,19 @@ _blocks: dict[str, _Loss] = {}
 
 
 def register_block(name: str, block: Callable, curvature: float, element: Callable | None = None) -> None:
-    """Register the compiled block function of a loss.
+    """Register the compiled functions of the loss `name`.
 
-    `curvature` bounds the second derivative of a row's loss with respect to its scores, in any direction. For a loss
-    that is a sum over scores, `element(score, target, one)` returns the term of one score and its derivative; `one` has
-    their dtype.
+    `block` is as in this module's docstring. `curvature` bounds the second derivative of a row's loss with respect to
+    its scores, in any direction. For a loss that is a sum over scores, `element(score, target, one)` returns the term
+    of one score and its derivative; `one` has their dtype.
     """
     _blocks[name] = _Loss(block, curvature, element)
 
 
 def bound_of(block: Callable, cpu: Callable, *arrays: np.ndarray) -> Callable[[], float]:
-    """Return a call that computes the mean loss on these arrays (scores, targets, gradient); for losses without
-    invalid targets.
+    """Return a call without arguments that computes the mean loss on these arrays (scores, targets, gradient).
+
+    It overwrites the gradient. For losses without invalid targets; `cpu` is used for many scores.
     """
     scores = arrays[0]
     if scores.size > BLOCK:
@@ -50,40 +51,43 @@ def bound_of(block: Callable, cpu: Callable, *arrays: np.ndarray) -> Callable[[]
 
 
 def losses() -> list[str]:
-    """Return the names of the losses with a block function."""
+    """Return the sorted names of the losses with a block function; imports the kernel files."""
     names()  # imports the files of all losses where that was not done
     return sorted(_blocks)
 
 
 def has_block(name: str) -> bool:
-    """Return whether a loss has a block function."""
+    """Return whether the loss `name` has a block function."""
     return name in _blocks or name in losses()
 
 
 def _get(name: str) -> _Loss:
-    """Return the record of a loss. Raises KernelError that lists the known ones."""
+    """Return the record of the loss `name`. Raises KernelError that lists the known ones."""
     if not has_block(name):
         raise KernelError(unknown_name("loss of some rows", name, losses()))
     return _blocks[name]
 
 
 def block_of(name: str) -> Callable:
-    """Return the compiled block function of a loss. Raises KernelError that lists the known ones."""
+    """Return the compiled block function of the loss `name`. Raises KernelError that lists the known ones."""
     return _get(name).block
 
 
 def element_of(name: str) -> Callable | None:
-    """Return the compiled function of one score of a loss; None if the loss couples the scores of a row."""
+    """Return the compiled function of one score of the loss `name`; None if it couples the scores of a row.
+
+    Raises KernelError for an unknown loss.
+    """
     return _get(name).element
 
 
 def curvature_of(name: str) -> float:
-    """Return the bound of the second derivative of a row's loss."""
+    """Return the bound of the second derivative of a row's loss, for the loss `name`. Raises KernelError."""
     return _get(name).curvature
 
 
 def wrong_label(row: int, label: int, width: int) -> KernelError:
-    """Build the error of a class label outside [0, width)."""
+    """Return, without raising it, the error for a class `label` of row `row` outside [0, width)."""
     return KernelError(
         f"softmax: labels[{row}] is {label}; scores have {width} columns, so labels are 0 to {width - 1}. "
         "Number the classes from 0, or give the model more outputs."

@@ -41,6 +41,7 @@ class _Kept(threading.local):
     """Blocks of this thread."""
 
     def __init__(self) -> None:
+        """Start without blocks."""
         self.blocks: list[tuple[np.ndarray, int]] = []  # memory, and its first byte at the start of a cache line
 
 
@@ -48,9 +49,7 @@ _kept = _Kept()
 
 
 def _references_unused() -> int:
-    """Return the value of `sys.getrefcount` for a block that only the list of blocks refers to, in a loop over that
-    list.
-    """
+    """Return `sys.getrefcount` of a block to which only the list of blocks refers, within a loop over it."""
     return next(sys.getrefcount(room) for room, _ in [(np.empty(0), 0)])
 
 
@@ -58,7 +57,10 @@ UNUSED = _references_unused()
 
 
 def empty(size: int, dtype: DTypeLike) -> np.ndarray:
-    """Return an uninitialised array of `size` elements over memory that no other array uses."""
+    """Return an uninitialised 1-d array of `size` elements over memory that no live array uses.
+
+    Arrays from 64 KiB to 256 MiB reuse blocks of this thread that nothing refers to any more.
+    """
     dtype = np.dtype(dtype)
     nbytes = size * dtype.itemsize
     if not SMALL <= nbytes <= MOST_BYTES:
@@ -68,8 +70,9 @@ def empty(size: int, dtype: DTypeLike) -> np.ndarray:
 
 
 def _block(nbytes: int) -> tuple[np.ndarray, int]:
-    """Return a free block of at least `nbytes` bytes (the most recently used one, which may be in the cache), and
-    its index.
+    """Return (block uint8, index of its first byte at a cache line) of at least `nbytes` bytes, not referred to.
+
+    The most recently added one that fits, else a new one, for which the oldest may be dropped.
     """
     blocks = _kept.blocks
     for place in range(len(blocks) - 1, -1, -1):
@@ -111,7 +114,7 @@ SCALE = np.float32(2.0**112)
 
 @compiled
 def _bytes(source, rows, out, first, last):
-    """Write source[rows[i]], uint8, to out[i], float, for i in [first, last)."""
+    """Write source[rows[i]], uint8 [M, D], to out[i], float [R, D], for first <= i < last."""
     for i in range(np.uint64(first), np.uint64(last)):
         given, row = source[np.uint64(rows[i])], out[i]
         for j in range(row.size):
@@ -120,7 +123,10 @@ def _bytes(source, rows, out, first, last):
 
 @compiled
 def _halves(source, rows, bits, single, out, first, last):
-    """Widen float16 rows by their bits, then scale them: `single` is the same memory as `bits`."""
+    """Write source[rows[i]], float16 as uint16 bits [M, D], to out[i], float [R, D], for first <= i < last.
+
+    `bits` uint32 and `single` float32 are one scratch memory [R, D], which may be `out`.
+    """
     for i in range(np.uint64(first), np.uint64(last)):
         halves, moved, values, row = source[np.uint64(rows[i])], bits[i], single[i], out[i]
         for j in range(moved.size):
@@ -134,24 +140,22 @@ def _halves(source, rows, bits, single, out, first, last):
 
 @compiled_parallel
 def _bytes_parts(source, rows, out, bounds):
-    """Do `_bytes` for the rows between two `bounds` on each thread."""
+    """Run `_bytes` on several threads; part p does rows bounds[p] to bounds[p + 1] - 1 of out."""
     for part in prange(bounds.size - 1):
         _bytes(source, rows, out, bounds[part], bounds[part + 1])
 
 
 @compiled_parallel
 def _halves_parts(source, rows, bits, single, out, bounds):
-    """Write source[rows[i]], float16 held as bits, to out[i] through float32, the rows between two `bounds` on each
-    thread.
-    """
+    """Run `_halves` on several threads; part p does rows bounds[p] to bounds[p + 1] - 1 of out."""
     for part in prange(bounds.size - 1):
         _halves(source, rows, bits, single, out, bounds[part], bounds[part + 1])
 
 
 def widen_rows(source: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:
-    """Copy the rows `rows` int64 [R] of `source` [M, D], uint8 or float16, to `out` float32|float64 [R, D], widened.
+    """Write the rows `rows` int64 [R] of `source` [M, D], uint8 or float16, to `out` float32|float64 [R, D], exactly.
 
-    All arrays are C-contiguous. Raises KernelError for a row out of range.
+    All arrays are C-contiguous. Raises KernelError for other dtypes or shapes and for a row out of range.
     """
     if source.dtype not in TYPES or out.shape != (rows.size, source.shape[1]):
         raise KernelError(
@@ -169,7 +173,7 @@ def widen_rows(source: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:
 
 
 def _run(serial: Callable[..., None], parallel: Callable[..., None], arrays: tuple[np.ndarray, ...]) -> None:
-    """Widen `arrays` (source [M, D], rows [R], ..., out [R, D]) on one thread or on several, by the size of `out`."""
+    """Widen `arrays` (source [M, D], rows [R], ..., out [R, D]) by `serial` or `parallel`, by the size of out."""
     rows, out = arrays[1], arrays[-1]
     if is_serial(out.size // WIDENED):
         serial(*arrays, 0, rows.size)

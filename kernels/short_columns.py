@@ -33,7 +33,7 @@ WORK = 5
 
 @compiled
 def _longer(segments, head):
-    """Count the columns that have more than `head` entries."""
+    """Return how many of 256 columns, sampled at equal distances, have more than `head` entries."""
     columns, longer = segments.size - 1, 0
     for number in range(SAMPLE):
         u = np.uint64(columns * number // SAMPLE)
@@ -43,9 +43,9 @@ def _longer(segments, head):
 
 @inlined
 def _take(segments, at, last):
-    """Return (first entry, first column, entries, the column after) of the next columns.
+    """Return (first entry, first column, entries, next column) of the next columns from `at` on, before `last`.
 
-    No entries where all are taken.
+    All uint64. At most 128 columns, fewer near the end; no entries if all are taken.
     """
     few = np.uint64(8) + ((last - at) >> np.uint64(3))  # fewer at the end, where a stream alone takes longest
     after, first = min(at + min(few, np.uint64(COLUMNS)), last), np.uint64(segments[at])
@@ -54,7 +54,10 @@ def _take(segments, at, last):
 
 @inlined
 def _add(k, u, segments, rows, values, g, out):
-    """Add entry `k` to its column `u`; the next entry and its column."""
+    """Add values[k] * g[rows[k]] of entry `k` to out[u] in place; return (next entry, its column).
+
+    `values` None counts as 1; columns are not empty.
+    """
     slope, one = g[np.uint64(rows[k])], np.uint64(1)
     if values is None:
         out[u] += slope
@@ -66,7 +69,10 @@ def _add(k, u, segments, rows, values, g, out):
 
 @inlined
 def _part(part, bounds, segments, rows, values, g, out):
-    """Write to out the sums of values[k] * g[rows[k]] of the columns of one part, four columns at a time."""
+    """Overwrite out[u] by the sum of values[k] * g[rows[k]] of each column of part `part`, four columns at a time.
+
+    The part has columns bounds[part] to bounds[part + 1] - 1; g [R] and out [U] are 1-d, `values` None counts as 1.
+    """
     at, last = np.uint64(bounds[part]), np.uint64(bounds[part + 1])
     out[at:last] = 0
     k0, u0, left0, at = _take(segments, at, last)
@@ -96,15 +102,15 @@ def _part(part, bounds, segments, rows, values, g, out):
 
 @compiled
 def _parts(bounds, segments, rows, values, g, out):
-    """Do `_part` for each part between two `bounds`, one a thread."""
+    """Run `_part` for all parts between `bounds`, on the layer's threads."""
     each_part(_part, bounds.size - 1, (bounds, segments, rows, values, g, out))
 
 
 def suits(segments: np.ndarray, entries: int, width: int, head: int) -> bool:
-    """Return whether sums of `width` values over columns with `entries` entries in all are faster here than in a row
-    loop.
+    """Return whether sums over short columns are faster here than in a row loop.
 
-    `head` is that of `kernels.vector.tiles`.
+    `segments` [U + 1] are the column starts, `entries` all entries, `width` the values of a row (only 1 qualifies),
+    `head` that of `kernels.vector.tiles`.
     """
     if width != 1 or entries < LEAST_ENTRIES:
         return False
@@ -113,8 +119,9 @@ def suits(segments: np.ndarray, entries: int, width: int, head: int) -> bool:
 
 
 def add(segments: np.ndarray, rows: np.ndarray, values: np.ndarray | None, g: np.ndarray, out: np.ndarray) -> None:
-    """Write to out[u, 0] the sum over the entries of column u of values * g[rows, 0], as `csr_t_dense`; None: values
-    are 1.
+    """Overwrite out [U, 1] by the sum over the entries of column u of values * g[rows, 0], g [R, 1], as `csr_t_dense`.
+
+    `values` [z] None: all are 1. On several threads if that is faster.
     """
     parts, choices = share(WORK * rows.size, __name__)
     bounds = np.array((0, segments.size - 1)) if parts == 1 else equal_cost(segments, parts, 0)

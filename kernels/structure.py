@@ -34,6 +34,7 @@ class _Alias:
     """The memory of a read-only array under a writable face, for compiled code that is tested never to write it."""
 
     def __init__(self, source: np.ndarray) -> None:
+        """Describe the memory of `source` as writable by an array interface; keeps `source` alive."""
         self.source = source
         self.__array_interface__: dict[str, Any] = {
             **source.__array_interface__,
@@ -51,7 +52,7 @@ this is in a cache, every further one costs microseconds."""
 
 @compiled_part
 def _in_range(indices, limit):
-    """Return whether all indices are in [0, limit), by minimum and maximum in their own dtype, as vector code."""
+    """Return whether all indices [z] are in [0, limit), by minimum and maximum in their own dtype, as vector code."""
     least = most = indices.dtype.type(0)
     for k in range(indices.size):
         least = min(least, indices[k])
@@ -61,7 +62,10 @@ def _in_range(indices, limit):
 
 @compiled_parallel
 def _in_range_parts(indices, limit, bounds):
-    """Return whether 0 <= index < limit for all indices, checked on several threads."""
+    """Return whether all indices [z] are in [0, limit), on several threads.
+
+    Part p does bounds[p] to bounds[p + 1] - 1.
+    """
     wrong = 0
     for part in prange(bounds.size - 1):
         wrong += not _in_range(indices[bounds[part] : bounds[part + 1]], limit)
@@ -70,7 +74,7 @@ def _in_range_parts(indices, limit, bounds):
 
 @compiled_part
 def _rises(starts, entries):
-    """Return whether row pointers start at 0, never fall, and end at `entries`."""
+    """Return whether row pointers [R + 1] start at 0, never decrease, and end at `entries`; False if empty."""
     falls = False
     for r in range(starts.size - 1):
         falls |= starts[r + 1] < starts[r]
@@ -79,25 +83,25 @@ def _rises(starts, entries):
 
 @compiled
 def _are_in_range(indices, limit):
-    """Return whether all indices are in [0, limit)."""
+    """Return whether all indices [z] are in [0, limit); callable from Python."""
     return _in_range(indices, limit)
 
 
 @compiled
 def _are_pointers(starts, entries):
-    """Return whether these are row pointers of so many entries."""
+    """Return whether row pointers [R + 1] start at 0, never decrease, and end at `entries`; callable from Python."""
     return _rises(starts, entries)
 
 
 @compiled
 def _is_compressed(starts, indices, limit):
-    """Return whether row pointers are valid for `indices` and all indices lie in [0, limit)."""
+    """Return whether `starts` [R + 1] are valid row pointers of `indices` [z], all in [0, limit)."""
     return _rises(starts, indices.size) and _in_range(indices, limit)
 
 
 @compiled
 def _is_rising(indices, limit):
-    """Return whether the indices are strictly ascending within [0, limit)."""
+    """Return whether the indices [U] are strictly ascending within [0, limit); True if empty."""
     stays = False
     for k in range(indices.size - 1):
         stays |= indices[k + 1] <= indices[k]

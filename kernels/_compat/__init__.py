@@ -28,7 +28,7 @@ def part(path: str) -> Any:
 
 
 def missing(path: str) -> ImportError:
-    """Return the ImportError for a part that a library lacks."""
+    """Return the ImportError for the part `path`, such as "numba.core.x", that an installed library lacks."""
     library = path.partition(".")[0]
     allowed = ALLOWED[library]
     return ImportError(
@@ -38,7 +38,7 @@ def missing(path: str) -> ImportError:
 
 
 def _version(library: str) -> str:
-    """Return the installed version of a library."""
+    """Return the installed version of a library, such as "0.61.2", else "of unknown version"."""
     module = importlib.import_module(library)
     try:
         return getattr(module, "__version__", None) or version(library)

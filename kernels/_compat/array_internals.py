@@ -21,7 +21,10 @@ FLOAT32 = np.dtype(np.float32)
 
 @contextmanager
 def float32_computed_as(name: str) -> Iterator[None]:
-    """Compute float32 products within the block as "FP32" or "TF32", whatever the environment says."""
+    """Make CuPy compute float32 products within the block as `name`, "FP32" or "TF32".
+
+    The setting is restored after it.
+    """
     routines = "cupy._core._routines_linalg"
     get, set_ = part(f"{routines}.get_compute_type"), part(f"{routines}.set_compute_type")
     before = get(FLOAT32)

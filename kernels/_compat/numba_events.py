@@ -21,7 +21,7 @@ def watched_compiling(begin: Callable[[], object], end: Callable[[float], object
         """Listener of Numba's compile events that reports the outermost compilation of the thread."""
 
         def on_start(self, _event: object) -> None:
-            """Count one more open compilation; call `begin` at the first."""
+            """Count one more open compilation; at the first start the clock and call `begin`."""
             nonlocal depth, began
             depth += 1
             if depth == 1:

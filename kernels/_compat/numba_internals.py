@@ -34,6 +34,10 @@ class FileCache(FunctionCache):
     """Numba's cache of a function's versions in `folder`, in files called `name`, valid for code with this `digest`."""
 
     def __init__(self, function: Callable, folder: str | None, name: str, digest: str) -> None:
+        """Point Numba's cache of `function` to files called `name` in `folder` (None: Numba's own choice).
+
+        Files with another `digest` are invalid. Raises ImportError if this Numba lacks a private attribute.
+        """
         super().__init__(function)
         for attribute in (
             "_cache_path",
@@ -48,7 +52,7 @@ class FileCache(FunctionCache):
         self._cache_file = IndexDataCacheFile(self._cache_path, name, digest)
 
     def _index_key(self, sig: Any, codegen: Any) -> tuple:
-        """Return the key of a version: its types and the processor; `digest` identifies the rest.
+        """Return the key of a version: (signature, processor); `digest` identifies the rest.
 
         Numba also takes what the function closes over, pickled, which may be impossible to pickle or differ between
         processes.
@@ -56,7 +60,7 @@ class FileCache(FunctionCache):
         return sig, codegen.magic_tuple()
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the compiled version of a signature, or None.
+        """Return the compiled version of the signature `sig` from disk, or None.
 
         Numba first imports and registers all that code could be compiled from, which takes longer than loading. Code
         that is loaded is compiled already: it needs the addresses of the runtime and of hashing alone. A function that
@@ -89,12 +93,12 @@ class PartLibrary(JITCodeLibrary):
         """Do nothing: the callers' code is optimised, which has this inside."""
 
     def add_ir_module(self, ir_module: Any) -> None:
-        """Take in code, but for the wrapper that C calls."""
+        """Add LLVM code to the library, except the wrapper for calls from C."""
         if ir_module.name != "cfunc_wrapper":
             super().add_ir_module(ir_module)
 
     def _finalize_final_module(self) -> None:
-        """Accept the code without making machine code of it."""
+        """Mark the code as final without making machine code of it."""
         self._finalize_dynamic_globals()
         self._verify_declare_only_symbols()
         self._finalized = True
@@ -102,7 +106,7 @@ class PartLibrary(JITCodeLibrary):
 
 @contextmanager
 def _libraries_as(codegen: Any, create: Callable | None) -> Iterator[None]:
-    """Have the code generator create libraries by `create`, or by Numba's own method if None, within the block."""
+    """Make Numba's code generator create libraries by `create` within the block; None: by its own method."""
     before = vars(codegen).pop("create_library", None)
     if create is not None:
         codegen.create_library = create
@@ -120,7 +124,10 @@ class WholeCompiler(Compiler):
     """
 
     def compile_extra(self, func: Callable) -> Any:
-        """Compile the Python function `func` into a code library that can be cached; return Numba's compile result."""
+        """Compile the Python function `func` into a code library that can be cached; return Numba's compile result.
+
+        Internal implementations that it calls become `PartLibrary` code.
+        """
         codegen = self.state.targetctx.codegen()
         with _libraries_as(codegen, None):
             self.state.library = codegen.create_library(func.__qualname__)
@@ -133,8 +140,9 @@ class PartCompiler(Compiler):
     """Numba's compiler, for functions that are inlined into all that call them."""
 
     def compile_extra(self, func: Callable) -> Any:
-        """Compile the Python function `func` into a `PartLibrary`, to be linked into its callers; return Numba's
-        compile result.
+        """Compile the Python function `func` into a `PartLibrary`, to be linked into its callers.
+
+        Return Numba's result.
         """
         self.state.library = PartLibrary(self.state.targetctx.codegen(), func.__qualname__)
         self.state.library.enable_object_caching()
@@ -142,15 +150,19 @@ class PartCompiler(Compiler):
 
 
 def keep_code_in(cache: Any, dispatcher: Any) -> None:
-    """Make a compiled function load its code from `cache` and store it there."""
+    """Make a dispatcher load its code from `cache` and store it there.
+
+    Raises ImportError if Numba has no such attribute.
+    """
     if not hasattr(dispatcher, "_cache"):
         raise missing("numba.core.dispatcher.Dispatcher._cache")
     dispatcher._cache = cache
 
 
 def definition_of(intrinsic: Any) -> Any:
-    """Return the Python function that an intrinsic is made from; any other object is returned unchanged. ImportError if
-    this Numba keeps it elsewhere.
+    """Return the Python function that a Numba intrinsic is made from; any other object is returned unchanged.
+
+    Raises ImportError if this Numba keeps it elsewhere.
     """
     if isinstance(intrinsic, Intrinsic) and not hasattr(intrinsic, "_defn"):
         raise missing("numba.core.extending._Intrinsic._defn")
@@ -158,26 +170,32 @@ def definition_of(intrinsic: Any) -> Any:
 
 
 def define(symbol: str, address: int | None) -> None:
-    """Make the function at `address` callable by compiled code as `symbol`."""
+    """Make the function at `address` callable by compiled code as `symbol`, for this process."""
     llvmlite.binding.add_symbol(symbol, address)
 
 
 def check_accesses_by(require: Callable) -> None:
-    """Make `require(context, builder, place, length, axis)` emit the index check of code with `boundscheck`."""
+    """Replace Numba's index check of code with `boundscheck` by `require(context, builder, place, length, axis)`.
+
+    That function emits the check. Affects all later compilations. Raises ImportError if Numba has no such function.
+    """
     if not hasattr(cgutils, "do_boundscheck"):
         raise missing("numba.core.cgutils.do_boundscheck")
     cgutils.do_boundscheck = require
 
 
 def note(context: Any, builder: Any, symbol: str, place: Any, length: Any, what: str) -> None:
-    """Emit a call of the function `symbol` with an index, a length and a text."""
+    """Emit a call of the C function `symbol(int64 place, int64 length, char* what)`.
+
+    `place`, `length` are LLVM values.
+    """
     i64, text = ir.IntType(64), ir.IntType(8).as_pointer()
     function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), [i64, i64, text]), symbol)
     builder.call(function, [place, length, context.insert_const_string(builder.module, what)])
 
 
 def leave(context: Any, builder: Any) -> None:
-    """Emit a return with an IndexError, or a plain return in code of `on_threads`."""
+    """Emit a return with an IndexError, or a plain return from a function of `on_threads`."""
     if builder.function.function_type.return_type == ir.VoidType():
         builder.ret_void()
         return
@@ -185,12 +203,11 @@ def leave(context: Any, builder: Any) -> None:
 
 
 def on_threads(builder: Any, count: Any, values: Sequence, write: Callable[[Any, Any, Any, Sequence], None]) -> None:
-    """Emit a call of code for `count` parts on the layer's threads, or on this thread if there is one part or one
-    thread.
+    """Emit a call of code for `count` parts on the layer's threads, or on this thread if there is one part or thread.
 
-    `write(builder, first, parts, values)` emits the code of consecutive parts, given the shared values; it is emitted
-    once, as a function. The layer passes the address `first`, since it adds to pointers: NULL is the first part, a step
-    one byte.
+    `write(builder, first, parts, values)` emits the code of consecutive parts, given the shared LLVM `values`; it is
+    emitted once, as a function. The layer passes the address `first`, since it adds to pointers: NULL is the first
+    part, a step one byte.
     """
     i64, bytes_, void = ir.IntType(64), ir.IntType(8).as_pointer(), ir.VoidType()
     shared = cgutils.alloca_once_value(builder, cgutils.pack_struct(builder, values))
@@ -221,8 +238,9 @@ def on_threads(builder: Any, count: Any, values: Sequence, write: Callable[[Any,
 
 
 def call_compiled(context: Any, builder: Any, function: Any, signature: Any, values: Sequence) -> None:
-    """Emit a call of a compiled function, given by its Numba type, with LLVM `values` of the `signature`; the function
-    must not raise and returns nothing.
+    """Emit a call of a compiled function, given by its Numba type, with LLVM `values` of the `signature`.
+
+    The function must not raise and returns nothing.
     """
     compiled = function.dispatcher.overloads[tuple(signature.args)]
     context.active_code_library.add_linking_library(compiled.library)
@@ -234,7 +252,7 @@ LOOP, NUMBER = "numba_parallel_for", "get_num_threads"
 
 
 def layer_module(layer: str) -> str:
-    """Return the module of the threading layer omp, tbb or workqueue."""
+    """Return the module name of the threading layer "omp", "tbb" or "workqueue"."""
     return f"numba.np.ufunc.{layer if layer == 'workqueue' else f'{layer}pool'}"
 
 
@@ -255,7 +273,7 @@ class Layer:
 
 @functools.cache
 def layer() -> Layer:
-    """Load and return the active threading layer of Numba: its functions to count, set and start threads; cached."""
+    """Load the active threading layer of Numba and return its functions to count, set and start threads; cached."""
     numba.get_num_threads()  # loads it
     name = layer_module(numba.threading_layer())
     count = ctypes.PYFUNCTYPE(ctypes.c_int)(part(f"{name}.get_num_threads"))
@@ -265,7 +283,7 @@ def layer() -> Layer:
 
 
 def is_layer_loaded() -> bool:
-    """Return whether this process or the process it was forked from has loaded a threading layer."""
+    """Return whether this process, or the one it was forked from, has loaded a threading layer. Raises ImportError."""
     if not hasattr(_parallel, "_is_initialized"):
         raise missing("numba.np.ufunc.parallel._is_initialized")
     return _parallel._is_initialized
@@ -273,23 +291,24 @@ def is_layer_loaded() -> bool:
 
 @intrinsic
 def each_part(typing_context, function, parts, arguments):
-    """Call `function(part, *arguments)` for each part from 0 to `parts` - 1 on the threads of the layer.
+    """Call `function(part, *arguments)` for part 0 to parts - 1 on the layer's threads, in compiled code.
 
-    Numba's `prange` compiles what it repeats behind two more functions, in a module each, and takes twice as long.
-
-    The function must return nothing and raise nothing. Call `layer` before compiling a
-    caller: its code is linked with the threading layer.
+    `arguments` is a tuple. The function must return nothing and raise nothing. Call `layer` before compiling a caller:
+    its code is linked with the threading layer. Numba's `prange` compiles what it repeats behind two more functions, in
+    a module each, and takes twice as long.
     """
     call = function.get_call_type(typing_context, (types.int64, *arguments), {})
 
     def generate(context, builder, signature, values):
-        """Emit the loop over the parts on the threads of the layer; return the LLVM value of None. The parameters are
-        those of Numba's code generators.
+        """Emit the loop over the parts on the threads of the layer; return the LLVM value of None.
+
+        The parameters are those of Numba's code generators.
         """
 
         def write(builder, first, count, values):
-            """Emit the calls for parts first to first + count - 1 (LLVM integers), the share of one thread; values[0]
-            is the packed argument tuple.
+            """Emit the calls for parts first to first + count - 1 (LLVM integers), the share of one thread.
+
+            values[0] is the packed argument tuple.
             """
             operands = cgutils.unpack_tuple(builder, values[0])
             with cgutils.for_range(builder, count) as loop:
@@ -303,8 +322,9 @@ def each_part(typing_context, function, parts, arguments):
 
 @intrinsic
 def flat(typing_context, array):
-    """Numba intrinsic: return a C-contiguous array as a 1-d array of the same memory, read-only if it is; typing fails
-    for other arrays.
+    """Return a C-contiguous array as a 1-d array of the same memory, in compiled code; read-only if it is.
+
+    Typing fails for other arrays.
     """
     if not (isinstance(array, types.Array) and array.layout == "C"):
         return None

@@ -36,10 +36,9 @@ from kernels.vector.elementary import exp_of_negative, log1p_of_unit, maximum
 
 
 def reference(scores, targets, gradient):
-    """Compute in plain loops: loss = mean over rows of sum_n log(1 + e^s) - s*t; gradient = (sigmoid(s) - t) / R, its
-    derivative by the scores s.
+    """Compute the mean logistic loss over rows in plain loops; return it as float, 0.0 without rows.
 
-    Writes gradient [R, N], overwritten; nothing else changes; returns the loss, a Python float, 0.0 when R is 0.
+    scores, targets [R, N], targets in 0 to 1. gradient [R, N] is overwritten by (sigmoid(s) - t) / R.
     """
     loss = 0.0
     for r in range(scores.shape[0]):
@@ -54,7 +53,7 @@ def reference(scores, targets, gradient):
 
 @compiled_part
 def _element(s, t, one):
-    """Return (loss, its derivative by the score) of one score s and target t; `one` is 1 of their dtype."""
+    """Return (log(1 + e^s) - s * t, sigmoid(s) - t) of one score s and target t; `one` is 1 of their dtype."""
     e = exp_of_negative(-abs(s))
     larger = one / (one + e)
     loss = (maximum(s, one - one) - s * t) + log1p_of_unit(e)
@@ -63,7 +62,7 @@ def _element(s, t, one):
 
 @compiled_sums
 def _sum(losses):
-    """Return the sum of `losses`, in float64."""
+    """Return the sum of `losses` [n] in float64; the order of the terms is up to the compiler."""
     total = 0.0
     for k in range(losses.size):
         total += losses[k]
@@ -72,7 +71,10 @@ def _sum(losses):
 
 @compiled_with_arrays
 def _block(scores, targets, gradient, scale):
-    """Write the gradient of a block of scores, times `scale`, and return the sum of the losses; all arrays are flat."""
+    """Overwrite gradient by (sigmoid(s) - t) * scale and return the sum of the losses.
+
+    All arrays are 1-d of equal length.
+    """
     losses, one = np.empty(scores.size, scores.dtype), scores.dtype.type(1)
     for k in range(scores.size):
         losses[k], slope = _element(scores[k], targets[k], one)
@@ -82,7 +84,7 @@ def _block(scores, targets, gradient, scale):
 
 @compiled
 def block(scores, targets, gradient, scale):
-    """Return (sum of the losses of some rows, -1: no target is out of range)."""
+    """Overwrite gradient [r, N] by (sigmoid(s) - t) * scale; return (sum of the losses, -1: every target is valid)."""
     return _block(flat(scores), flat(targets), flat(gradient), scale), -1
 
 
@@ -91,17 +93,19 @@ register_block("logistic", block, curvature=0.25, element=_element)
 
 @compiled_parallel
 def _blocks(scores, targets, gradient, scale, length, sums):
-    """Do `_block` for blocks of `length` scores in parallel; writes gradient, and each block's loss to sums[block]."""
+    """Run `_block` for blocks of `length` scores in parallel: overwrites gradient, and sums [blocks] by the losses.
+
+    scores, targets and gradient are 1-d.
+    """
     for block in prange(sums.size):
         part = slice(block * length, min((block + 1) * length, scores.size))
         sums[block] = _block(scores[part], targets[part], gradient[part], scale)
 
 
 def cpu(scores, targets, gradient):
-    """Run on the CPU: loss = mean over rows of sum_n log(1 + e^s) - s*t; gradient = (sigmoid(s) - t) / R, its
-    derivative by the scores s.
+    """Compute the mean logistic loss over rows on the CPU; return it as float, 0.0 without rows.
 
-    Writes gradient [R, N], overwritten; nothing else changes; returns the loss, a Python float, 0.0 when R is 0.
+    scores, targets [R, N], targets in 0 to 1. gradient [R, N] is overwritten by (sigmoid(s) - t) / R.
     """
     rows = max(scores.shape[0], 1)
     if scores.size <= BLOCK:  # of few scores a region of threads takes longer than the work
@@ -116,21 +120,20 @@ CUDA = source(__file__, names_of("logistic"))
 
 
 def gpu(scores, targets, gradient):
-    """Run on a CUDA device: loss = mean over rows of sum_n log(1 + e^s) - s*t; gradient = (sigmoid(s) - t) / R, its
-    derivative by the scores s.
+    """Compute the mean logistic loss over rows on a CUDA device; return it as float, 0.0 without rows. Waits for it.
 
-    Writes gradient [R, N], overwritten; nothing else changes; returns the loss, a Python float, 0.0 when R is 0.
+    scores, targets [R, N], targets in 0 to 1. gradient [R, N] is overwritten by (sigmoid(s) - t) / R.
     """
     return mean_loss(CUDA, "logistic", scores, targets, gradient)
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: Scores and targets in, gradient out."""
+    """Return the cost of a call: scores and targets are read, the gradient is written."""
     return Cost(30 * s.R * s.N, 3 * s.R * s.N * s.value, work=(("exp", s.R * s.N), ("log", s.R * s.N)))
 
 
 def arguments(case: Case) -> tuple:
-    """Build operands: Scores large enough to saturate, targets 0, 1 or between, and a gradient to overwrite."""
+    """Build test operands: scores large enough to saturate, targets 0, 1 or between, and a gradient to overwrite."""
     targets = case.dense(case.R, case.N, salt=1).clip(0, 1)
     return 20 * case.dense(case.R, case.N), targets, case.garbage(case.R, case.N)
 

@@ -29,10 +29,10 @@ ROWS_A_LOG = 32
 
 
 def reference(scores, labels, gradient):
-    """Compute in plain loops: loss = mean over rows of -log p[label], p = softmax(s); gradient = (p - onehot(label)) /
-    R, its derivative by s.
+    """Compute the mean cross-entropy over rows in plain loops; return it as float, 0.0 without rows.
 
-    Writes gradient [R, N], overwritten; nothing else changes; returns the loss, a Python float, 0.0 when R is 0.
+    scores [R, N], labels int64 [R]. gradient [R, N] is overwritten by (softmax(s) - onehot(label)) / R. Raises
+    KernelError for a label outside [0, N).
     """
     loss, (rows, width) = 0.0, scores.shape
     for r in range(rows):
@@ -52,7 +52,7 @@ def reference(scores, labels, gradient):
 
 @compiled_sums
 def _total(values, r):
-    """Return the sum of row r of `values`, in float64."""
+    """Return the sum of row r of `values` [R, N] in float64; the order of the terms is up to the compiler."""
     total = 0.0
     for n in range(values.shape[1]):
         total += values[r, n]
@@ -61,7 +61,10 @@ def _total(values, r):
 
 @compiled_part
 def _subtract_largest(scores, gradient, r):
-    """Return the scores of a row less the largest one, into gradient; returns the largest."""
+    """Write row r of scores [R, N] less its largest score to gradient[r].
+
+    Return the largest as float64, NaN if one is NaN.
+    """
     largest = scores.dtype.type(-np.inf)
     for n in range(scores.shape[1]):
         largest = maximum(largest, scores[r, n])
@@ -72,14 +75,17 @@ def _subtract_largest(scores, gradient, r):
 
 @compiled_part
 def _exp(values):
-    """Replace every value, none above 0, by its exponential, in place."""
+    """Replace every value of the 1-d `values`, none above 0, by its exponential, in place."""
     for k in range(values.size):
         values[k] = exp_of_negative(values[k])
 
 
 @compiled_part
 def _normalize(gradient, label, scale, r):
-    """Turn exponentials into the gradient of a row; returns their sum."""
+    """Turn row r of gradient [R, N] from exponentials into (softmax - onehot(label)) * scale, in place.
+
+    Return their sum.
+    """
     total = _total(gradient, r)
     factor = scale / total
     for_label = (gradient[r, label] - total) * factor  # p - 1 without the cancellation
@@ -91,9 +97,10 @@ def _normalize(gradient, label, scale, r):
 
 @compiled
 def block(scores, labels, gradient, scale):
-    """Return (sum of the losses of some rows, the first of them whose label is out of range or -1).
+    """Overwrite gradient [r, N] by (softmax - onehot) * scale.
 
-    The exponentials of all rows at once, since short rows fill no vectors: twice as fast with 16 columns.
+    Return (sum of the losses, first row with invalid label or -1). The exponentials of all rows at once, since short
+    rows fill no vectors: twice as fast with 16 columns.
     """
     loss, product = 0.0, 1.0
     for r in range(labels.size):
@@ -114,8 +121,9 @@ register_block("softmax", block, curvature=0.5)
 
 @compiled_parallel
 def _blocks(scores, labels, gradient, scale, length, sums, wrong):
-    """Do `block` for blocks of `length` rows in parallel; writes gradient, sums [blocks] and wrong [blocks] (row or
-    -1).
+    """Run `block` for blocks of `length` rows in parallel: overwrites gradient, sums [blocks] and wrong [blocks].
+
+    wrong is the first row with an invalid label in a block, or -1.
     """
     for number in prange(sums.size):
         first, last = number * length, min((number + 1) * length, labels.size)
@@ -124,10 +132,10 @@ def _blocks(scores, labels, gradient, scale, length, sums, wrong):
 
 
 def cpu(scores, labels, gradient):
-    """Run on the CPU: loss = mean over rows of -log p[label], p = softmax(s); gradient = (p - onehot(label)) / R, its
-    derivative by s.
+    """Compute the mean cross-entropy over rows on the CPU; return it as float, 0.0 without rows.
 
-    Writes gradient [R, N], overwritten; nothing else changes; returns the loss, a Python float, 0.0 when R is 0.
+    scores [R, N], labels int64 [R]. gradient [R, N] is overwritten by (softmax(s) - onehot(label)) / R. Raises
+    KernelError for a label outside [0, N), when gradient has been written in part.
     """
     rows, width = scores.shape
     length = max(BLOCK // max(width, 1), 1)
@@ -151,10 +159,10 @@ _CUDA = source(__file__, [f"softmax<{value}, {g}, {k}>" for value in FLOATS for 
 
 
 def gpu(scores, labels, gradient):
-    """Run on a CUDA device: loss = mean over rows of -log p[label], p = softmax(s); gradient = (p - onehot(label)) / R,
-    its derivative by s.
+    """Compute the mean cross-entropy over rows on a CUDA device; return it as float, 0.0 without rows. Waits for it.
 
-    Writes gradient [R, N], overwritten; nothing else changes; returns the loss, a Python float, 0.0 when R is 0.
+    scores [R, N], labels int64 [R]. gradient [R, N] is overwritten by (softmax(s) - onehot(label)) / R. Raises
+    KernelError for a label outside [0, N).
     """
     device, (rows, width) = devices.device_of(gradient), scores.shape
     if rows == 0:
@@ -169,9 +177,10 @@ def gpu(scores, labels, gradient):
 
 
 def on_device(scores, labels, gradient, losses, wrong, counted=None):
-    """Launch the kernel: fills gradient, losses float64 [R], and wrong int64 [1] as `softmax.cu` says.
+    """Queue the CUDA kernel: overwrites gradient [R, N], losses float64 [R] and, for an invalid label, wrong int64 [1].
 
-    Rows from `counted` on, int64 [1] on the device, have no part; by default all have.
+    wrong, 0 before, becomes R less the first invalid row. Rows from `counted` on, int64 [1] on the device, are
+    excluded; None: none.
     """
     rows, width = scores.shape
     group, kept = next((shape for shape in _SHAPES if shape[0] * shape[1] >= width), _SHAPES[-1])
@@ -181,13 +190,13 @@ def on_device(scores, labels, gradient, losses, wrong, counted=None):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: Scores and labels in, gradient out."""
+    """Return the cost of a call: scores and labels are read, the gradient is written."""
     work = ("exp", s.R * s.N), ("pass", 3 * s.R * s.N)
     return Cost(18 * s.R * s.N, 2 * s.R * s.N * s.value + 8 * s.R, work=work)
 
 
 def arguments(case: Case) -> tuple:
-    """Build operands: Scores of which some underflow, labels, and a gradient to overwrite."""
+    """Build test operands: scores of which some underflow, labels, and a gradient to overwrite."""
     labels = np.random.default_rng(case.seed).integers(0, case.N, case.R)
     return 20 * case.dense(case.R, case.N), labels, case.garbage(case.R, case.N)
 

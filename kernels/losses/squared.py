@@ -25,10 +25,9 @@ from kernels.threads import BLOCK, call_parallel, compiled, compiled_parallel, c
 
 
 def reference(scores, targets, gradient):
-    """Compute in plain loops: loss = mean over rows of sum_n (s - t)^2 / 2; gradient = (s - t) / R, its derivative by
-    the scores s.
+    """Compute the mean squared loss over rows in plain loops; return it as float, 0.0 without rows.
 
-    Writes gradient [R, N], overwritten; nothing else changes; returns the loss, a Python float, 0.0 when R is 0.
+    scores, targets [R, N]; a row's loss is the sum of (s - t)^2 / 2. gradient [R, N] is overwritten by (s - t) / R.
     """
     loss = 0.0
     for r in range(scores.shape[0]):
@@ -40,14 +39,17 @@ def reference(scores, targets, gradient):
 
 @compiled_part
 def _element(s, t, one):
-    """Return (loss, its derivative by the score) of one score s and target t; `one` is 1 of their dtype."""
+    """Return ((s - t)^2 / 2 as float64, s - t) of one score s and target t; `one` is unused."""
     error = s - t
     return 0.5 * (np.float64(error) * error), error
 
 
 @compiled_sums
 def _sum(scores, targets):
-    """Return half the sum of (scores - targets)^2, in float64."""
+    """Return half the sum of (scores - targets)^2 in float64; both 1-d.
+
+    The order of the terms is up to the compiler.
+    """
     total = 0.0
     for k in range(scores.size):
         error = scores[k] - targets[k]
@@ -57,7 +59,7 @@ def _sum(scores, targets):
 
 @compiled_part
 def _block(scores, targets, gradient, scale):
-    """Write (scores - targets) * scale to gradient and return the sum of the losses; all arrays are flat."""
+    """Overwrite gradient by (scores - targets) * scale and return the sum of the losses; all arrays are 1-d."""
     total = _sum(scores, targets)
     for k in range(scores.size):
         gradient[k] = (scores[k] - targets[k]) * scale
@@ -66,7 +68,10 @@ def _block(scores, targets, gradient, scale):
 
 @compiled
 def block(scores, targets, gradient, scale):
-    """Return (sum of the losses of some rows, -1: no target is out of range)."""
+    """Overwrite gradient [r, N] by (scores - targets) * scale.
+
+    Return (sum of the losses, -1: every target is valid).
+    """
     return _block(flat(scores), flat(targets), flat(gradient), scale), -1
 
 
@@ -75,17 +80,19 @@ register_block("squared", block, curvature=1.0, element=_element)
 
 @compiled_parallel
 def _blocks(scores, targets, gradient, scale, length, sums):
-    """Do `_block` for blocks of `length` scores in parallel; writes gradient, and each block's loss to sums[block]."""
+    """Run `_block` for blocks of `length` scores in parallel: overwrites gradient, and sums [blocks] by the losses.
+
+    scores, targets and gradient are 1-d.
+    """
     for block in prange(sums.size):
         part = slice(block * length, min((block + 1) * length, scores.size))
         sums[block] = _block(scores[part], targets[part], gradient[part], scale)
 
 
 def cpu(scores, targets, gradient):
-    """Run on the CPU: loss = mean over rows of sum_n (s - t)^2 / 2; gradient = (s - t) / R, its derivative by the
-    scores s.
+    """Compute the mean squared loss over rows on the CPU; return it as float, 0.0 without rows.
 
-    Writes gradient [R, N], overwritten; nothing else changes; returns the loss, a Python float, 0.0 when R is 0.
+    scores, targets [R, N]; a row's loss is the sum of (s - t)^2 / 2. gradient [R, N] is overwritten by (s - t) / R.
     """
     rows = max(scores.shape[0], 1)
     if scores.size <= BLOCK:  # of few scores a region of threads takes longer than the work
@@ -100,21 +107,20 @@ CUDA = source(__file__, names_of("squared"))
 
 
 def gpu(scores, targets, gradient):
-    """Run on a CUDA device: loss = mean over rows of sum_n (s - t)^2 / 2; gradient = (s - t) / R, its derivative by the
-    scores s.
+    """Compute the mean squared loss over rows on a CUDA device; return it as float, 0.0 without rows. Waits for it.
 
-    Writes gradient [R, N], overwritten; nothing else changes; returns the loss, a Python float, 0.0 when R is 0.
+    scores, targets [R, N]; a row's loss is the sum of (s - t)^2 / 2. gradient [R, N] is overwritten by (s - t) / R.
     """
     return mean_loss(CUDA, "squared", scores, targets, gradient)
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: Scores and targets in, gradient out."""
+    """Return the cost of a call: scores and targets are read, the gradient is written."""
     return Cost(4 * s.R * s.N, 3 * s.R * s.N * s.value, work=(("pass", 2 * s.R * s.N),))
 
 
 def arguments(case: Case) -> tuple:
-    """Build operands: Scores, targets, and a gradient to overwrite."""
+    """Build test operands: scores, targets, and a gradient to overwrite."""
     return case.dense(case.R, case.N), case.dense(case.R, case.N, salt=1), case.garbage(case.R, case.N)
 
 
