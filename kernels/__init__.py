@@ -27,7 +27,10 @@ __all__ = ["Case", "Cost", "Kernel", "KernelError", "Sizes", "get", "names", "re
 
 
 def __getattr__(name: str) -> Any:
-    """Return a name of `kernels.contract`, imported now: a registry of other entries needs neither it nor Numba."""
+    """Return a name of `kernels.contract`, imported now: a registry of other entries needs neither it nor Numba.
+
+    Raises AttributeError for other names.
+    """
     if name in __all__:
         return getattr(importlib.import_module("kernels.contract"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -19,7 +19,7 @@ from kernels.registry import register
 
 
 def reference_dense_dense(x, w, out):
-    """Compute out = A @ x in plain loops, A dense [R, D], x [D, N]; out [R, N] is overwritten."""
+    """Compute out = x @ w in plain loops; x [R, D], w [D, N]; out [R, N] is overwritten."""
     out[...] = 0
     for r in range(x.shape[0]):
         for d in range(x.shape[1]):
@@ -28,7 +28,7 @@ def reference_dense_dense(x, w, out):
 
 
 def reference_dense_t_dense(x, g, out):
-    """Compute out = A.T @ g in plain loops, A dense [R, D], g [R, N]; out [D, N] is overwritten."""
+    """Compute out = x.T @ g in plain loops; x [R, D], g [R, N]; out [D, N] is overwritten."""
     out[...] = 0
     for r in range(x.shape[0]):
         for d in range(x.shape[1]):
@@ -37,27 +37,27 @@ def reference_dense_t_dense(x, g, out):
 
 
 def cpu_dense_dense(x, w, out):
-    """Compute out = A @ x by BLAS, A dense [R, D], x [D, N]; out [R, N] is overwritten."""
+    """Compute out = x @ w by NumPy's BLAS; x [R, D], w [D, N]; out [R, N] is overwritten."""
     np.matmul(x, w, out=out)
 
 
 def cpu_dense_t_dense(x, g, out):
-    """Compute out = A.T @ g by BLAS, A dense [R, D], g [R, N]; out [D, N] is overwritten."""
+    """Compute out = x.T @ g by NumPy's BLAS; x [R, D], g [R, N]; out [D, N] is overwritten."""
     np.matmul(x.T, g, out=out)
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: each operand moves once, in both products: R*D, D*N and R*N values."""
+    """Return the cost of either product: each of the operands [R, D], [D, N], [R, N] moves once."""
     return Cost(2 * s.R * s.D * s.N, (s.R * s.D + s.D * s.N + s.R * s.N) * s.value)
 
 
 def arguments_dense_dense(case: Case) -> tuple:
-    """Build operands: A in dense form, a dense w, and a result to overwrite."""
+    """Build test operands: A in dense form, a dense w, and a result to overwrite."""
     return _dense(case), case.dense(case.D, case.N), case.garbage(case.R, case.N)
 
 
 def arguments_dense_t_dense(case: Case) -> tuple:
-    """Build operands: A in dense form, a dense g, and a result to overwrite."""
+    """Build test operands: A in dense form, a dense g, and a result to overwrite."""
     return _dense(case), case.dense(case.R, case.N), case.garbage(case.D, case.N)
 
 

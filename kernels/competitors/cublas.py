@@ -24,35 +24,33 @@ from kernels.registry import get, register
 
 
 def _multiply(left, right, out, compute: str) -> None:
-    """Compute out = left @ right with float32 computed as FP32 or TF32."""
+    """Compute out = left @ right on the device, overwritten; float32 is computed as `compute`, "FP32" or "TF32"."""
     with float32_computed_as(compute):
         devices.cupy().matmul(left, right, out=out)
 
 
 def dense_dense(x, w, out):
-    """Compute out = x @ w on a CUDA device by cuBLAS in float32; out [R, N] is overwritten."""
+    """Compute out = x @ w by cuBLAS in full float32 or float64; x [R, D], w [D, N]; out [R, N] is overwritten."""
     _multiply(x, w, out, "FP32")
 
 
 def dense_t_dense(x, g, out):
-    """Compute out = x.T @ g on a CUDA device by cuBLAS in float32; out [D, N] is overwritten."""
+    """Compute out = x.T @ g by cuBLAS in full float32 or float64; x [R, D], g [R, N]; out [D, N] is overwritten."""
     _multiply(x.T, g, out, "FP32")
 
 
 def tf32_dense_dense(x, w, out):
-    """Compute out = x @ w on a CUDA device by cuBLAS in TF32; out [R, N] is overwritten."""
+    """Compute out = x @ w by cuBLAS, float32 rounded to TF32; x [R, D], w [D, N]; out [R, N] is overwritten."""
     _multiply(x, w, out, "TF32")
 
 
 def tf32_dense_t_dense(x, g, out):
-    """Compute out = x.T @ g on a CUDA device by cuBLAS in TF32; out [D, N] is overwritten."""
+    """Compute out = x.T @ g by cuBLAS, float32 rounded to TF32; x [R, D], g [R, N]; out [D, N] is overwritten."""
     _multiply(x.T, g, out, "TF32")
 
 
 def _register(library: str, name: str, gpu: Callable) -> None:
-    """Register `library`.`name`, whose CUDA function is `gpu`, as a competitor of the BLAS kernel `name`: same
-    operands, reference and cost.
-    """
+    """Register the competitor `<library>.<name>` of the kernel `blas.<name>`, with the CUDA function `gpu`."""
     rivalled = f"blas.{name}"
     ours = get(rivalled)
     register(

@@ -47,6 +47,10 @@ class _Product:
     """Descriptors of out = op(A) @ x, and the buffer of each algorithm; freed with the object."""
 
     def __init__(self, indptr, indices, data, x, out, operation: int) -> None:
+        """Create cuSPARSE descriptors of out = op(A) @ x over device arrays, which are kept alive; A in CSR form.
+
+        `operation` is _NO_TRANSPOSE or _TRANSPOSE. Buffers are allocated on first use of an algorithm.
+        """
         self.matrix, self.dense = None, []
         self.cupy, self.operation, self.kept = devices.cupy(), operation, (indptr, indices, data, x, out)
         self.library = self.cupy.cuda.cusparse  # the attribute; importing the module would not look for the library
@@ -63,13 +67,14 @@ class _Product:
         self.buffers: dict[int, Any] = {}
 
     def __del__(self) -> None:
+        """Destroy the descriptors that were created."""
         if self.matrix is not None:
             self.library.destroySpMat(self.matrix)
         for dense in self.dense:
             self.library.destroyDnMat(dense)
 
     def __call__(self, algorithm: int) -> None:
-        """Compute the product in CuPy's current stream."""
+        """Queue the product by `algorithm`, a value of `ALGORITHMS`, in CuPy's current stream; overwrites out."""
         handle = self.cupy.cuda.device.get_cusparse_handle()
         one, nought = self.one.ctypes.data, self.nought.ctypes.data
         operands = one, self.matrix, self.dense[0], nought, self.dense[1]
@@ -80,7 +85,7 @@ class _Product:
 
 
 def _best(product: _Product) -> int:
-    """Return the algorithm that is fastest on these operands, by timing each."""
+    """Return the value of `ALGORITHMS` that is fastest on these operands, by timing each; waits for the device."""
     cuda, seconds = devices.cupy().cuda, {}
     left_out = ONLY_PLAIN if product.operation == _TRANSPOSE else ()
     for algorithm in (number for name, number in ALGORITHMS.items() if name not in left_out):
@@ -95,7 +100,7 @@ def _best(product: _Product) -> int:
 
 
 def _prepared(indptr, indices, data, x, out, operation: int) -> Callable[[], None]:
-    """Return the product as a call without arguments, by its fastest algorithm."""
+    """Return out = op(A) @ x as a call without arguments, by the fastest algorithm; `operation` as of `_Product`."""
     if not (out.size and data.size):
         return lambda: out.fill(0)
     product = _Product(indptr, indices, data, x, out, operation)
@@ -104,17 +109,23 @@ def _prepared(indptr, indices, data, x, out, operation: int) -> Callable[[], Non
 
 
 def prepare_csr_dense(indptr, indices, data, x, out):
-    """Return a function without arguments that computes out = A @ x by cuSPARSE; descriptors are made here, once."""
+    """Return a call without arguments that computes out = A @ x by cuSPARSE; descriptors are made here, once.
+
+    A in CSR form, x [D, N]; out [R, N] is overwritten by each call. Runs and times the algorithms.
+    """
     return _prepared(indptr, indices, data, x, out, _NO_TRANSPOSE)
 
 
 def prepare_csr_t_dense_full(indptr, indices, data, g, out):
-    """Return a function without arguments that computes out = A.T @ g by cuSPARSE; descriptors are made here, once."""
+    """Return a call without arguments that computes out = A.T @ g by cuSPARSE; descriptors are made here, once.
+
+    A in CSR form, g [R, N]; out [D, N] is overwritten by each call. Runs and times the algorithms.
+    """
     return _prepared(indptr, indices, data, g, out, _TRANSPOSE)
 
 
 def _anew(indptr, indices, data, x, out, operation: int) -> None:
-    """Multiply by the algorithm that cuSPARSE recommends for row-major operands."""
+    """Compute out = op(A) @ x with new descriptors, by the algorithm recommended for row-major operands."""
     if out.size and data.size:
         _Product(indptr, indices, data, x, out, operation)(ALGORITHMS["ALG2"])
     else:
@@ -122,17 +133,17 @@ def _anew(indptr, indices, data, x, out, operation: int) -> None:
 
 
 def csr_dense(indptr, indices, data, x, out):
-    """Run on a CUDA device, with descriptors and buffer created for this call."""
+    """Compute out = A @ x by cuSPARSE with descriptors and buffer made for this call; out [R, N] is overwritten."""
     _anew(indptr, indices, data, x, out, _NO_TRANSPOSE)
 
 
 def csr_t_dense_full(indptr, indices, data, g, out):
-    """Run on a CUDA device, with descriptors and buffer created for this call."""
+    """Compute out = A.T @ g by cuSPARSE with descriptors and buffer made for this call; out [D, N] is overwritten."""
     _anew(indptr, indices, data, g, out, _TRANSPOSE)
 
 
 def _matrix(indptr, indices, data, shape):
-    """Return a csr_matrix of CuPy over the arrays."""
+    """Return a csr_matrix of CuPy of this `shape` over the device arrays."""
     return importlib.import_module("cupyx.scipy.sparse").csr_matrix((data, indices, indptr), shape=shape)
 
 
@@ -142,15 +153,14 @@ def cupyx_csr_dense(indptr, indices, data, x, out):
 
 
 def cupyx_csr_t_dense_full(indptr, indices, data, g, out):
-    """Compute out = A.T @ g by CuPy's csr_matrix on a CUDA device, A in CSR form, g [R, N]; out [D, N] is
-    overwritten.
-    """
+    """Compute out = A.T @ g by CuPy's csr_matrix on a CUDA device, A in CSR form; out [D, N] is overwritten."""
     out[...] = _matrix(indptr, indices, data, (g.shape[0], out.shape[0])).T @ g
 
 
 def _register(library: str, name: str, gpu: Callable, prepare: Callable | None = None) -> None:
-    """Register `library`.`name`, whose CUDA function is `gpu`, as a competitor of the kernel `name`; `prepare` returns
-    a call without set-up costs, None if there is none.
+    """Register the competitor `<library>.<name>` of the kernel `name`, with the CUDA function `gpu`.
+
+    `prepare`, if any, takes the operands and returns a call without set-up costs.
     """
     ours = get(name)
     register(

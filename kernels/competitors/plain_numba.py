@@ -26,7 +26,7 @@ from kernels.vector.gather import work_of
 
 @compiled
 def _add_rows(indices, data, x, first, last, total):
-    """Write to `total` [N] the sum of data[k] * x[indices[k]] over k in [first, last)."""
+    """Overwrite total [N] by the sum of data[k] * x[indices[k]] over first <= k < last."""
     total[:] = 0
     for k in range(np.uint64(first), np.uint64(last)):
         value, row = data[k], x[np.uint64(indices[k])]
@@ -36,7 +36,7 @@ def _add_rows(indices, data, x, first, last, total):
 
 @compiled
 def _add_numbers(indices, data, x, first, last):
-    """Return the sum of data[k] * x[indices[k], 0] over k in [first, last)."""
+    """Return the sum of data[k] * x[indices[k], 0] over first <= k < last."""
     total = data.dtype.type(0)
     for k in range(np.uint64(first), np.uint64(last)):
         total += data[k] * x[np.uint64(indices[k]), 0]
@@ -45,7 +45,7 @@ def _add_numbers(indices, data, x, first, last):
 
 @compiled
 def _sum(indices, data, x, first, last, total):
-    """Write the sum of data[k] * x[indices[k]] over k in [first, last), one row, to `total` [N]."""
+    """Overwrite total [N] by the sum of data[k] * x[indices[k]] over first <= k < last."""
     if total.size == 1:
         total[0] = _add_numbers(indices, data, x, first, last)
     else:
@@ -54,7 +54,10 @@ def _sum(indices, data, x, first, last, total):
 
 @compiled_parallel
 def _products(indptr, indices, data, x, out, bounds):
-    """Write A @ x to out [R, N], A in CSR form; rows bounds[p] to bounds[p+1] on one thread."""
+    """Overwrite out [R, N] by A @ x, A in CSR form, on several threads.
+
+    Part p does rows bounds[p] to bounds[p + 1] - 1.
+    """
     for part in prange(bounds.size - 1):
         for r in range(bounds[part], bounds[part + 1]):
             _sum(indices, data, x, indptr[r], indptr[r + 1], out[r])
@@ -68,7 +71,7 @@ def csr_dense(indptr, indices, data, x, out):
 
 @compiled
 def _step(weights, history, g, learning_rate, decay, epsilon, rescale, clip):
-    """Take a step of AdaGrad on one row in place: weights [N] and history [N], by its gradient g [N]."""
+    """Take a step of AdaGrad on one row of weights [N] and history [N] in place, by its gradient g [N]."""
     for n in range(weights.size):
         d = rescale * g[n]
         if clip < d:
@@ -81,7 +84,10 @@ def _step(weights, history, g, learning_rate, decay, epsilon, rescale, clip):
 
 @compiled_parallel
 def _steps(weights, history, columns, segments, rows, values, g, settings, bounds):
-    """Take a step of AdaGrad on the rows `columns` of weights and history, by the gradient (A.T @ g)[columns]."""
+    """Take a step of AdaGrad on the rows `columns` in place by (A.T @ g)[columns], on several threads.
+
+    `settings` are the last five parameters of `_step`; part p does columns bounds[p] to bounds[p + 1] - 1.
+    """
     for part in prange(bounds.size - 1):
         total = np.empty(g.shape[1], g.dtype)  # [N]
         for u in range(bounds[part], bounds[part + 1]):
@@ -91,7 +97,10 @@ def _steps(weights, history, columns, segments, rows, values, g, settings, bound
 
 
 def adagrad_fused(weights, history, columns, segments, rows, values, g, learning_rate, decay, epsilon, rescale, clip):
-    """Take a lazy step of AdaGrad by the gradient (A.T @ g)[columns], in plain Numba; writes weights and history."""
+    """Take a lazy step of AdaGrad by the gradient (A.T @ g)[columns] in plain Numba; weights and history in place.
+
+    columns, segments, rows, values: the batch in column order; g [R, N].
+    """
     rule, kind = get_rule("adagrad"), weights.dtype.type
     settings = tuple(map(kind, (learning_rate, decay, epsilon, rescale, clip)))
     width = g.shape[1]
@@ -101,7 +110,7 @@ def adagrad_fused(weights, history, columns, segments, rows, values, g, learning
 
 
 def _register(cpu: Callable) -> None:
-    """Register a competitor of the kernel with the function's name."""
+    """Register `cpu` as the competitor `numba.<function name>` of the kernel with this name."""
     name = cpu.__name__
     register(replace(get(name), name=f"numba.{name}", cpu=cpu, gpu=None, rival_of=name))
 

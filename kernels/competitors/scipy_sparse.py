@@ -27,9 +27,7 @@ from kernels.registry import get, register
 
 
 def csr_dense(indptr, indices, data, x, out):
-    """Overwrite out [R, N] by A @ x, x [D, N], by SciPy on one core; A [R, D] in CSR form: indptr [R+1], indices [z],
-    data [z].
-    """
+    """Compute out = A @ x by SciPy on one core, A in CSR form, x [D, N]; out [R, N] is overwritten."""
     out[...] = 0
     shape, matrix, flat = (out.shape[0], x.shape[0]), (indptr, indices, data), (x.reshape(-1), out.reshape(-1))
     if x.shape[1] == 1:
@@ -39,9 +37,7 @@ def csr_dense(indptr, indices, data, x, out):
 
 
 def csc_dense(indptr, indices, data, x, out):
-    """Overwrite out [R, N] by A @ x, x [D, N], by SciPy on one core; A [R, D] in CSC form: indptr [D+1], indices [z],
-    data [z].
-    """
+    """Compute out = A @ x by SciPy on one core, A in CSC form, x [D, N]; out [R, N] is overwritten."""
     out[...] = 0
     shape, matrix, flat = (out.shape[0], x.shape[0]), (indptr, indices, data), (x.reshape(-1), out.reshape(-1))
     if x.shape[1] == 1:
@@ -51,7 +47,7 @@ def csc_dense(indptr, indices, data, x, out):
 
 
 def coo_dense(row, col, data, x, out):
-    """Compute out = A @ x by SciPy on one core, A in COO form; out [R, N] is overwritten."""
+    """Compute out = A @ x by SciPy on one core, A in COO form, x [D, N]; out [R, N] is overwritten."""
     out[...] = 0
     if x.shape[1] == 1:
         sparsetools.coo_matvec(data.size, row, col, data, x.reshape(-1), out.reshape(-1))
@@ -60,14 +56,15 @@ def coo_dense(row, col, data, x, out):
 
 
 def csr_t_dense_full(indptr, indices, data, g, out):
-    """Overwrite out [D, N] by A.T @ g, g [R, N], by SciPy on one core; A [R, D] in CSR form: indptr [R+1], indices [z],
-    data [z].
-    """
+    """Compute out = A.T @ g by SciPy on one core, A in CSR form, g [R, N]; out [D, N] is overwritten."""
     csc_dense(indptr, indices, data, g, out)
 
 
 def csr_csr(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data):
-    """Run on one core; allocates an element per column of B, and restores the zeros that SciPy omits."""
+    """Compute A @ B by SciPy on one core, all in CSR form; return (indptr, indices, data), columns sorted.
+
+    Stored zeros that SciPy omits are restored. Allocates an element per column of B.
+    """
     a, b = (a_indptr, a_indices), (b_indptr, b_indices)
     rows, columns = a_indptr.size - 1, int(b_indices.max(initial=-1)) + 1
     stored = sparsetools.csr_matmat_maxnnz(rows, columns, *a, *b)
@@ -85,7 +82,10 @@ def csr_csr(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data):
 
 
 def _product(rows: int, columns: int, stored: int, a: tuple, b: tuple) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (indptr, indices, data) of the product with `stored` entries, by SciPy's routine."""
+    """Return (indptr, indices, data) of A @ B with up to `stored` entries, columns sorted, by SciPy's routine.
+
+    `a` and `b` are (indptr, indices, data); A has `rows` rows, B `columns` columns.
+    """
     kind = a[0].dtype
     indptr, indices, data = np.empty(rows + 1, kind), np.empty(stored, kind), np.empty(stored, a[2].dtype)
     sparsetools.csr_matmat(rows, columns, *a, *b, indptr, indices, data)
@@ -94,12 +94,12 @@ def _product(rows: int, columns: int, stored: int, a: tuple, b: tuple) -> tuple[
 
 
 def _keys(indptr: np.ndarray, indices: np.ndarray, columns: int) -> np.ndarray:
-    """Return an integer key per entry, ascending with row and column."""
+    """Return an int64 key for each stored entry of a CSR matrix, ascending with row and column."""
     return np.arange(indptr.size - 1).repeat(np.diff(indptr)) * columns + indices[: indptr[-1]]
 
 
 def _register(cpu: Callable) -> None:
-    """Register a competitor of the kernel with the function's name."""
+    """Register `cpu` as the competitor `scipy.<function name>` of the kernel with this name."""
     name = cpu.__name__
     register(replace(get(name), name=f"scipy.{name}", cpu=cpu, gpu=None, rival_of=name))
 

@@ -31,7 +31,7 @@ threads: int | None = None
 
 @functools.cache
 def tensorflow():
-    """Return the module, its threads set on first use."""
+    """Return the TensorFlow module, imported on first use with its thread count and log level set; cached."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # it announces its instruction sets at every start
     import tensorflow
 
@@ -41,7 +41,7 @@ def tensorflow():
 
 
 def matrix_of(indptr, indices, data, shape):
-    """Return A as a CSRSparseMatrix; entries keep their order."""
+    """Return A [shape], in CSR form, as TensorFlow's CSRSparseMatrix, a copy; entries keep their order."""
     tf = tensorflow()
     rows = np.repeat(np.arange(shape[0]), np.diff(indptr))
     places = np.stack([rows, indices], axis=1).astype(np.int64)  # [z, 2]
@@ -49,7 +49,10 @@ def matrix_of(indptr, indices, data, shape):
 
 
 def prepare_csr_dense(indptr, indices, data, x, out):
-    """Return the product as a call without arguments, which returns a tensor [R, N]."""
+    """Return a call without arguments that returns A @ x as a tensor [R, N]; A and x are converted here, once.
+
+    `out` gives the result's shape only.
+    """
     tf = tensorflow()
     if not out.size or not data.size or not x.size:
         return lambda: np.zeros_like(out)
@@ -63,7 +66,7 @@ def csr_dense(indptr, indices, data, x, out):
 
 
 def _register(cpu: Callable, prepare: Callable) -> None:
-    """Register a competitor of the kernel with the function's name."""
+    """Register `cpu` and `prepare` as the competitor `tensorflow.<function name>` of the kernel with this name."""
     name = cpu.__name__
     ours = get(name)
     register(

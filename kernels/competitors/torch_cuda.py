@@ -29,12 +29,12 @@ UNAVAILABLE = NO_TORCH or cusparse.UNAVAILABLE
 
 
 def tensors(*arrays):
-    """Return tensors over the memory of CuPy's arrays."""
+    """Return PyTorch tensors over the memory of CuPy arrays, in order."""
     return [pytorch().from_dlpack(array) for array in arrays]
 
 
 def _csr(indptr, indices, data, shape):
-    """Return a sparse CSR tensor over the memory of CuPy's arrays."""
+    """Return a sparse CSR tensor of this `shape` over the memory of CuPy arrays."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that its CSR tensors are in beta
         return pytorch().sparse_csr_tensor(*tensors(indptr, indices, data), size=shape)
@@ -42,9 +42,10 @@ def _csr(indptr, indices, data, shape):
 
 @contextlib.contextmanager
 def stream() -> Iterator[None]:
-    """Make PyTorch use CuPy's current stream, the default one too, of which `ExternalStream` would make another.
+    """Make PyTorch use CuPy's current stream within the block, the default one too.
 
-    See https://github.com/pytorch/pytorch/issues/182960. Out-of-memory errors of PyTorch become MemoryError.
+    `ExternalStream` would make another of that: https://github.com/pytorch/pytorch/issues/182960. Out-of-memory errors
+    of PyTorch become MemoryError.
     """
     torch = pytorch()
     current = torch.cuda.get_stream_from_external(devices.cupy().cuda.get_current_stream().ptr)
@@ -56,10 +57,10 @@ def stream() -> Iterator[None]:
 
 
 def in_stream(work: Callable[[], object]) -> Callable[[], None]:
-    """Return a call that does `work` in the stream that is CuPy's current one at that time."""
+    """Return a function without arguments that calls `work()` in CuPy's stream current at that time."""
 
     def call() -> None:
-        """Do `work` in CuPy's current stream."""
+        """Call `work()` in CuPy's current stream."""
         with stream():
             work()
 
@@ -67,7 +68,7 @@ def in_stream(work: Callable[[], object]) -> Callable[[], None]:
 
 
 def _multiply(matrix, dense, out) -> Callable[[], None]:
-    """Return a function without arguments that writes matrix @ dense to `out` on the device."""
+    """Return a call without arguments that writes matrix @ dense to `out`, tensors on the device."""
     torch = pytorch()
     if not out.numel() or not matrix._nnz():
         return in_stream(functools.partial(out.fill_, 0))
@@ -75,18 +76,27 @@ def _multiply(matrix, dense, out) -> Callable[[], None]:
 
 
 def prepare_csr_dense(indptr, indices, data, x, out):
-    """Return a function without arguments that computes out = A @ x by PyTorch; the tensors are made here, once."""
+    """Return a call without arguments that computes out = A @ x by PyTorch; the tensors are made here, once.
+
+    A in CSR form, x [D, N]; out [R, N] is overwritten by each call.
+    """
     return _multiply(_csr(indptr, indices, data, (out.shape[0], x.shape[0])), *tensors(x, out))
 
 
 def prepare_csr_t_dense_full(indptr, indices, data, g, out):
-    """Return the product as a call without arguments; A.T is converted here."""
+    """Return a call without arguments that computes out = A.T @ g by PyTorch; A.T is converted to CSR form here, once.
+
+    A in CSR form, g [R, N]; out [D, N] is overwritten by each call.
+    """
     matrix = _csr(indptr, indices, data, (g.shape[0], out.shape[0]))
     return _multiply(matrix.t().to_sparse_csr(), *tensors(g, out))
 
 
 def prepare_csr_dense_ones(indptr, indices, x, out):
-    """Return the sum of rows as a call without arguments; EmbeddingBag creates a new result, which is copied."""
+    """Return a call without arguments that computes out = A @ x, A with ones as values, by PyTorch's embedding_bag.
+
+    That creates a new result, which is copied to out [R, N].
+    """
     starts, columns, table, result = tensors(indptr, indices, x, out)
     if not columns.numel() or not out.size:
         return in_stream(functools.partial(result.fill_, 0))
@@ -112,7 +122,7 @@ def csr_dense_ones(indptr, indices, x, out):
 
 
 def _register(gpu: Callable, prepare: Callable) -> None:
-    """Register a competitor of the kernel with the function's name."""
+    """Register `gpu` and `prepare` as the competitor `torch_cuda.<function name>` of the kernel with this name."""
     name = gpu.__name__
     ours = get(name)
     register(

@@ -38,7 +38,7 @@ WITHOUT = {"decay": 0.0, "rescale": 1.0, "clip": math.inf}
 
 
 def _named(rule: Rule, numbers: tuple) -> dict[str, float]:
-    """Return the scalars by name. Raises KernelError for values that PyTorch does not support."""
+    """Return the rule's scalars by name. Raises KernelError for a decay, rescale or clip unknown to PyTorch."""
     named = dict(zip(rule.numbers, numbers, strict=True))
     if refused := [f"{name} {named[name]}" for name, value in WITHOUT.items() if named[name] != value]:
         allowed = ", ".join(f"{name} {value}" for name, value in WITHOUT.items())
@@ -47,7 +47,10 @@ def _named(rule: Rule, numbers: tuple) -> dict[str, float]:
 
 
 def _optimizer(rule: Rule, weights: Any, states: list, named: dict[str, float]) -> Any:
-    """Return PyTorch's optimizer of the rule with our states, which it changes in place."""
+    """Return PyTorch's optimizer of the rule for tensor `weights`, with `states`, which it changes in place.
+
+    `named` are the scalars of the rule: learning_rate, epsilon, ...
+    """
     optim = pytorch().optim
     if rule.name == "sgd":
         return optim.SGD([weights], lr=named["learning_rate"])
@@ -62,7 +65,7 @@ def _optimizer(rule: Rule, weights: Any, states: list, named: dict[str, float]) 
 
 
 def _by_row(columns: Any, segments: Any, rows: Any, values: Any, count: int) -> tuple[Any, Any, Any]:
-    """Return the batch (column of each entry, row starts of `count` rows, values) with its entries sorted by row."""
+    """Return (column of each entry, row starts [count + 1], values): a batch sorted by row, as tensors."""
     torch = pytorch()
     order = torch.argsort(rows, stable=True)
     starts = torch.zeros(count + 1, dtype=torch.int64, device=rows.device)
@@ -71,7 +74,10 @@ def _by_row(columns: Any, segments: Any, rows: Any, values: Any, count: int) -> 
 
 
 def _step(rule: Rule, tensors: list, named: dict[str, float]) -> Callable[[], None]:
-    """Return backward pass from g and optimizer step as a call; the forward pass is done here."""
+    """Return backward pass from g and optimizer step as a call without arguments; the forward pass is done here.
+
+    `tensors` are weights, states, columns, segments, rows, values, g; calls change weights and states in place.
+    """
     torch, count = pytorch(), len(rule.written)
     (table, *states), (columns, segments, rows, values, g) = tensors[:count], tensors[count:]
     if not rows.numel() or not g.numel():
@@ -83,7 +89,7 @@ def _step(rule: Rule, tensors: list, named: dict[str, float]) -> Callable[[], No
     optimizer = _optimizer(rule, bag.weight, states, named)
 
     def call() -> None:
-        """Compute the gradient of the table by PyTorch and take a step of its optimizer."""
+        """Compute the sparse gradient of the table by PyTorch and take one step of its optimizer, in place."""
         optimizer.zero_grad(set_to_none=True)
         scores.backward(g, retain_graph=True)
         optimizer.step()
@@ -92,15 +98,19 @@ def _step(rule: Rule, tensors: list, named: dict[str, float]) -> Callable[[], No
 
 
 def _prepare(rule: Rule, *args: Any) -> Callable[[], None]:
-    """Return a function without arguments that takes an optimizer step of `rule` by PyTorch on the CPU, in place."""
+    """Return a call without arguments: one optimizer step of `rule` by PyTorch on the CPU, in place.
+
+    `args` are the operands of the fused kernel. Raises KernelError for scalars that PyTorch does not support.
+    """
     count = len(args) - len(rule.numbers)
     named = _named(rule, args[count:])
     return _step(rule, list(map(pytorch().from_numpy, args[:count])), named)
 
 
 def _prepare_cuda(rule: Rule, *args: Any) -> Callable[[], None]:
-    """Return a function without arguments that takes an optimizer step of `rule` by PyTorch on a CUDA device, in
-    place.
+    """Return a call without arguments: one optimizer step of `rule` by PyTorch on a CUDA device, in place.
+
+    `args` are the operands of the fused kernel. Raises KernelError for scalars that PyTorch does not support.
     """
     count = len(args) - len(rule.numbers)
     named = _named(rule, args[count:])
@@ -110,7 +120,7 @@ def _prepare_cuda(rule: Rule, *args: Any) -> Callable[[], None]:
 
 
 def _twin(rule: Rule, prepare: Callable[..., Callable[[], None]], names: list[str]) -> Callable:
-    """Return a function with the parameters `names` that prepares a step and does it."""
+    """Return a function with the parameters `names` that prepares a step of `rule` by `prepare` and does it once."""
 
     def step(*args: Any) -> None:
         """Prepare the rule's step on the operands `args` and do it once; weights and states change in place."""
@@ -125,7 +135,7 @@ def _twin(rule: Rule, prepare: Callable[..., Callable[[], None]], names: list[st
 
 
 def _register(rule: Rule) -> None:
-    """Register the competitors of the fused kernel of a rule."""
+    """Register the competitors torch.<rule>_fused (CPU) and torch_cuda.<rule>_fused of a rule's fused kernel."""
     ours = get(f"{rule.name}_fused")
     numbers = dict(zip(rule.numbers, rule.example, strict=True)) | WITHOUT | NUMBERS[rule.name]
     plain = replace(rule, example=tuple(numbers[name] for name in rule.numbers))

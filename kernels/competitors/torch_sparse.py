@@ -34,7 +34,7 @@ threads: int | None = None
 
 @functools.cache
 def pytorch():
-    """Return the module, its threads set on first use."""
+    """Return the PyTorch module, imported on first use with its thread count set; cached."""
     import torch
 
     torch.sparse.check_sparse_tensor_invariants.disable()  # as it is anyway; said aloud, PyTorch does not warn of it
@@ -44,7 +44,7 @@ def pytorch():
 
 
 def csr_tensor(indptr, indices, data, shape):
-    """Return the matrix as a sparse CSR tensor over the arrays' memory."""
+    """Return a sparse CSR tensor of this `shape` over the memory of NumPy arrays."""
     torch = pytorch()
     parts = map(torch.from_numpy, (indptr, indices, data))
     with warnings.catch_warnings():
@@ -53,7 +53,7 @@ def csr_tensor(indptr, indices, data, shape):
 
 
 def _multiply(matrix, dense, out) -> Callable[[], None]:
-    """Return a function without arguments that writes matrix @ dense to `out`."""
+    """Return a call without arguments that writes matrix @ dense to `out`; the latter are NumPy arrays."""
     torch = pytorch()
     dense, out = torch.from_numpy(dense), torch.from_numpy(out)
     if not out.numel() or not matrix._nnz():  # MKL is not asked for nothing
@@ -62,18 +62,27 @@ def _multiply(matrix, dense, out) -> Callable[[], None]:
 
 
 def prepare_csr_dense(indptr, indices, data, x, out):
-    """Return a function without arguments that computes out = A @ x by PyTorch; the tensors are made here, once."""
+    """Return a call without arguments that computes out = A @ x by PyTorch; the tensors are made here, once.
+
+    A in CSR form, x [D, N]; out [R, N] is overwritten by each call.
+    """
     return _multiply(csr_tensor(indptr, indices, data, (out.shape[0], x.shape[0])), x, out)
 
 
 def prepare_csr_t_dense_full(indptr, indices, data, g, out):
-    """Return the product as a call without arguments; A.T is converted here."""
+    """Return a call without arguments that computes out = A.T @ g by PyTorch; A.T is converted to CSR form here, once.
+
+    A in CSR form, g [R, N]; out [D, N] is overwritten by each call.
+    """
     matrix = csr_tensor(indptr, indices, data, (g.shape[0], out.shape[0]))
     return _multiply(matrix.t().to_sparse_csr(), g, out)
 
 
 def prepare_sddmm(indptr, indices, a, b, out):
-    """Return the product as a call without arguments, which returns a tensor [z]."""
+    """Return a call without arguments that returns a[r] . b[indices[k]] for each entry k of row r, as a tensor [z].
+
+    `out` gives the size only; tensors are made here, once.
+    """
     torch = pytorch()
     if not out.size:
         return functools.partial(torch.zeros, 0)
@@ -93,14 +102,15 @@ def csr_t_dense_full(indptr, indices, data, g, out):
 
 
 def sddmm(indptr, indices, a, b, out):
-    """Compute out[k] = a[row of k] . b[indices[k]] by PyTorch on the CPU for the entries k of a CSR pattern; writes
-    out [z].
+    """Compute out[k] = a[r] . b[indices[k]] for each entry k of row r of a CSR pattern, by PyTorch.
+
+    Overwrites out [z].
     """
     out[...] = prepare_sddmm(indptr, indices, a, b, out)()
 
 
 def _register(cpu: Callable, prepare: Callable) -> None:
-    """Register a competitor of the kernel with the function's name."""
+    """Register `cpu` and `prepare` as the competitor `torch.<function name>` of the kernel with this name."""
     name = cpu.__name__
     ours = get(name)
     register(

@@ -24,9 +24,10 @@ COUNTER_COST = 4
 
 
 def reference(row, col, data, n_rows):
-    """Compute in plain loops: (indptr, indices, data) of A in CSR form from its entries (row, col, data) in any order.
+    """Convert COO to CSR in plain loops.
 
-    Changes nothing; returns new arrays indptr [R+1], indices [z], data [z]; index type of row, int64 if z needs it.
+    row, col int32|int64 [z], in any order; data float32|float64 [z]; `n_rows` rows. Returns new arrays (indptr
+    [n_rows+1], indices [z], data [z]); the order within a row and duplicates are kept.
     """
     order = [k for r in range(n_rows) for k in range(row.size) if row[k] == r]
     kind = index_type(row.size, row.dtype)
@@ -48,7 +49,7 @@ def _ascends(key):
 
 @compiled
 def _ends(key, starts):
-    """Write the row pointers of ascending keys to starts [keys + 1]; starts must be zero before."""
+    """Write the row pointers of ascending keys [z] to starts [keys + 1], which must be zero before."""
     one = np.uint64(1)
     for k in range(key.size):
         starts[np.uint64(key[k]) + one] = k + 1
@@ -58,7 +59,7 @@ def _ends(key, starts):
 
 @compiled
 def _count(key, counts):
-    """Add the histogram of the keys to counts [keys + 1], key k at position k + 1, in place."""
+    """Add the histogram of the keys [z] to counts [keys + 1], key k at position k + 1, in place."""
     one = np.uint64(1)
     for k in range(key.size):
         counts[np.uint64(key[k]) + one] += 1
@@ -66,7 +67,7 @@ def _count(key, counts):
 
 @compiled
 def _starts(counts):
-    """Turn counts [parts, keys + 1] into where each part puts its first entry of each key."""
+    """Turn counts [parts, keys + 1] in place into the position of each part's first entry of key k, at k + 1."""
     total = 0
     if counts.shape[0] == 1:  # 3 times as fast without the inner loop
         row = counts[0]
@@ -84,9 +85,7 @@ def _starts(counts):
 
 @compiled
 def _place(key, other, data, starts, other_out, data_out):
-    """Scatter entries (other, data) to other_out, data_out by their key; starts[key + 1] is the key's cursor and
-    advances.
-    """
+    """Scatter entries (other, data) by key to other_out, data_out; starts[key + 1] is the key's cursor and advances."""
     one = np.uint64(1)
     for k in range(key.size):
         at = np.uint64(key[k]) + one
@@ -98,25 +97,27 @@ def _place(key, other, data, starts, other_out, data_out):
 
 @compiled_parallel
 def _count_parts(key, counts, bounds):
-    """Write the histogram of the keys of each part of `key`, between two `bounds`, to counts[part]."""
+    """Add the histogram of key[bounds[p]:bounds[p + 1]] to counts[p], as `_count`, for all parts p in parallel."""
     for part in prange(bounds.size - 1):
         _count(key[bounds[part] : bounds[part + 1]], counts[part])
 
 
 @compiled_parallel
 def _place_parts(key, other, data, starts, other_out, data_out, bounds):
-    """Scatter the entries of each part as `_place` does, with the part's own cursors starts[part], in parallel."""
+    """Scatter the entries of each part as `_place`, with the part's own cursors starts[part], in parallel.
+
+    Part p has entries bounds[p] to bounds[p + 1] - 1.
+    """
     for part in prange(bounds.size - 1):
         own = slice(bounds[part], bounds[part + 1])
         _place(key[own], other[own], data[own], starts[part], other_out, data_out)
 
 
 def group(key: np.ndarray, other: np.ndarray, data: np.ndarray, n_keys: int, word: str) -> tuple:
-    """Sort entries (other [z], data [z]) by key [z], stable; return (starts [n_keys+1], other, data), starts[k] being
-    the first entry of key k.
+    """Sort entries (other [z], data [z]) by key [z], stable; return new arrays (starts [n_keys + 1], other, data).
 
-    Keys that ascend already are copied only, a third of the time. Raises KernelError for a key outside 0 to n_keys - 1;
-    `word` names a key in the message.
+    starts[k] is the first entry of key k. Keys that ascend already are copied only, a third of the time. Raises
+    KernelError for a key outside 0 to n_keys - 1; `word` names a key in the message.
     """
     kind = index_type(key.size, key.dtype)
     if key.size and largest(key) >= n_keys:
@@ -131,8 +132,9 @@ def group(key: np.ndarray, other: np.ndarray, data: np.ndarray, n_keys: int, wor
 
 
 def _move(key, other, data, n_keys: int, kind: np.dtype, threads: int) -> tuple:
-    """Group entries by key through counting; return (pointers [n_keys + 1], other, data), entries of a key in their
-    order.
+    """Group entries by key by a counting sort on `threads` threads; return (starts [n_keys + 1], other, data), stable.
+
+    Starts and other have dtype `kind`; keys are in range.
     """
     counts, other_out, data_out = np.zeros((threads, n_keys + 1), kind), np.empty(key.size, kind), np.empty_like(data)
     if threads == 1:
@@ -148,28 +150,32 @@ def _move(key, other, data, n_keys: int, kind: np.dtype, threads: int) -> tuple:
 
 
 def cpu(row, col, data, n_rows):
-    """Run on the CPU: (indptr, indices, data) of A in CSR form from its entries (row, col, data) in any order.
+    """Convert COO to CSR on the CPU.
 
-    Changes nothing; returns new arrays indptr [R+1], indices [z], data [z]; index type of row, int64 if z needs it.
+    row, col int32|int64 [z], in any order; data float32|float64 [z]; `n_rows` rows. Returns new arrays (indptr
+    [n_rows+1], indices [z], data [z]); the order within a row and duplicates are kept. Indices have the dtype of row,
+    or int64 if z needs it. Raises KernelError for a row out of range.
     """
     return group(row, col, data, n_rows, "row")
 
 
 def gpu(row, col, data, n_rows):
-    """Run on a CUDA device: (indptr, indices, data) of A in CSR form from its entries (row, col, data) in any order.
+    """Convert COO to CSR on a CUDA device.
 
-    Changes nothing; returns new arrays indptr [R+1], indices [z], data [z]; index type of row, int64 if z needs it.
+    row, col int32|int64 [z], in any order; data float32|float64 [z]; `n_rows` rows. Returns new arrays (indptr
+    [n_rows+1], indices [z], data [z]); the order within a row and duplicates are kept. Indices have the dtype of row,
+    or int64 if z needs it. Raises KernelError for a row out of range.
     """
     return indices.group(row, col, data, n_rows, "row")
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: the rows are read twice: to count and to place."""
+    """Return the cost: the rows are read twice, to count and to place."""
     return Cost(0, s.z * (4 * s.index + 2 * s.value) + (s.R + 1) * s.index, work=(("place", 2 * s.z), ("scan", s.R)))
 
 
 def arguments(case: Case) -> tuple:
-    """Build operands: The entries of A in an order that no format has."""
+    """Build test operands: the entries of A in random order, and its number of rows."""
     row = np.repeat(np.arange(case.R, dtype=case.indices.dtype), np.diff(case.indptr))
     order = np.random.default_rng(case.seed).permutation(row.size)
     return row[order], case.indices[order], case.data[order], case.R

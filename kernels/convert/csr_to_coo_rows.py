@@ -20,16 +20,16 @@ from kernels.threads import compiled, compiled_parallel, equal_cost, is_serial, 
 
 
 def reference(indptr):
-    """Compute in plain loops: row[k] = the row that entry k of a CSR matrix stands in.
+    """Compute the row of each stored entry in plain loops.
 
-    Changes nothing; returns row, type of indptr [z].
+    indptr int32|int64 [R+1], row pointers from 0. Returns a new array [z] of its dtype.
     """
     return np.array([r for r in range(indptr.size - 1) for _ in range(indptr[r], indptr[r + 1])], indptr.dtype)
 
 
 @compiled
 def _rows(indptr, row, first, last):
-    """Write r to row[indptr[r]:indptr[r+1]] for the rows r in [first, last)."""
+    """Write r to row[indptr[r]:indptr[r + 1]] for the rows first <= r < last."""
     for r in range(first, last):
         for k in range(np.uint64(indptr[r]), np.uint64(indptr[r + 1])):
             row[k] = r
@@ -37,15 +37,15 @@ def _rows(indptr, row, first, last):
 
 @compiled_parallel
 def _parallel(indptr, row, bounds):
-    """Do `_rows` for the rows between two `bounds` on each thread."""
+    """Write the row of each entry to row [z] on several threads; part p does rows bounds[p] to bounds[p + 1] - 1."""
     for part in prange(bounds.size - 1):
         _rows(indptr, row, bounds[part], bounds[part + 1])
 
 
 def cpu(indptr):
-    """Run on the CPU: row[k] = the row that entry k of a CSR matrix stands in.
+    """Compute the row of each stored entry on the CPU.
 
-    Changes nothing; returns row, type of indptr [z].
+    indptr int32|int64 [R+1], row pointers from 0. Returns a new array [z] of its dtype.
     """
     row = np.empty(indptr[-1], indptr.dtype)
     if is_serial(row.size // 8):  # eight entries are written in the time of a multiply-add
@@ -56,21 +56,21 @@ def cpu(indptr):
 
 
 def gpu(indptr):
-    """Run on a CUDA device: row[k] = the row that entry k of a CSR matrix stands in.
+    """Compute the row of each stored entry on a CUDA device.
 
-    Changes nothing; returns row, type of indptr [z].
+    indptr int32|int64 [R+1], row pointers from 0. Returns a new array [z] of its dtype.
     """
     size = int(devices.device_of(indptr).read(indptr[indptr.size - 1 :])[0])  # synchronize!
     return indices.rows_of(indptr, size, indptr.dtype)
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: starts in, rows out."""
+    """Return the cost: row pointers are read, rows are written."""
     return Cost(0, (s.R + 1 + s.z) * s.index, work=(("row", s.R), ("pass", s.z)))
 
 
 def arguments(case: Case) -> tuple:
-    """Build operands: The row starts of A."""
+    """Build test operands: the row pointers of A."""
     return (case.indptr,)
 
 

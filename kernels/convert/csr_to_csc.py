@@ -21,9 +21,10 @@ from kernels.registry import register
 
 
 def reference(indptr, indices, data, n_columns):
-    """Compute in plain loops: (indptr, indices, data) of A in CSC form from A in CSR form.
+    """Convert CSR to CSC in plain loops.
 
-    Changes nothing; returns new indptr [D+1], indices [z], data [z]; index type of indptr, int64 if R or z needs it.
+    indptr [R+1], indices [z] int32|int64, data float32|float64 [z]; `n_columns` columns. Returns new arrays (indptr
+    [n_columns+1], row indices [z], data [z]); rows ascend in a column, duplicates keep their order.
     """
     kind = index_type(max(indices.size, indptr.size), indptr.dtype)
     out_indptr, out_indices, out_data = np.zeros(n_columns + 1, kind), np.empty(indices.size, kind), data.copy()
@@ -39,9 +40,11 @@ def reference(indptr, indices, data, n_columns):
 
 
 def cpu(indptr, indices, data, n_columns):
-    """Run on the CPU: (indptr, indices, data) of A in CSC form from A in CSR form.
+    """Convert CSR to CSC on the CPU.
 
-    Changes nothing; returns new indptr [D+1], indices [z], data [z]; index type of indptr, int64 if R or z needs it.
+    indptr [R+1], indices [z] int32|int64, data float32|float64 [z]; `n_columns` columns. Returns new arrays (indptr
+    [n_columns+1], row indices [z], data [z]); rows ascend in a column, duplicates keep their order. Indices have the
+    dtype of indptr, or int64 if R or z needs it. Raises KernelError for a column out of range.
     """
     kind = index_type(max(indices.size, indptr.size), indptr.dtype)
     row = csr_to_coo_rows.cpu(indptr.astype(kind, copy=False))
@@ -49,9 +52,11 @@ def cpu(indptr, indices, data, n_columns):
 
 
 def gpu(indptr, indices, data, n_columns):
-    """Run on a CUDA device: (indptr, indices, data) of A in CSC form from A in CSR form.
+    """Convert CSR to CSC on a CUDA device.
 
-    Changes nothing; returns new indptr [D+1], indices [z], data [z]; index type of indptr, int64 if R or z needs it.
+    indptr [R+1], indices [z] int32|int64, data float32|float64 [z]; `n_columns` columns. Returns new arrays (indptr
+    [n_columns+1], row indices [z], data [z]); rows ascend in a column, duplicates keep their order. Indices have the
+    dtype of indptr, or int64 if R or z needs it. Raises KernelError for a column out of range.
     """
     kind = index_type(max(indices.size, indptr.size), indptr.dtype)
     row = on_device.rows_of(indptr, indices.size, kind)
@@ -59,13 +64,13 @@ def gpu(indptr, indices, data, n_columns):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: row indices are written out and read back; the columns are read twice: to count and to place."""
+    """Return the cost: row indices are written and read back; columns are read twice, to count and to place."""
     work = ("row", s.R), ("pass", s.z), ("place", 2 * s.z), ("scan", s.D)
     return Cost(0, s.z * (6 * s.index + 2 * s.value) + (s.R + s.D + 2) * s.index, work=work)
 
 
 def arguments(case: Case) -> tuple:
-    """Build operands: A and its number of columns."""
+    """Build test operands: A and its number of columns."""
     return case.indptr, case.indices, case.data, case.D
 
 

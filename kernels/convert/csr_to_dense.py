@@ -20,9 +20,10 @@ from kernels.threads import compiled, compiled_parallel, equal_cost, is_serial, 
 
 
 def reference(indptr, indices, data, out):
-    """Compute in plain loops: out = A, dense, from A in CSR form.
+    """Write A in dense form to out in plain loops.
 
-    Writes out [R, D], overwritten; nothing else changes.
+    A in CSR form: indptr [R+1] and indices [z] int32|int64, data [z]. out [R, D] float32|float64 as data is
+    overwritten; duplicates are summed.
     """
     out[...] = 0
     for r in range(out.shape[0]):
@@ -32,9 +33,7 @@ def reference(indptr, indices, data, out):
 
 @compiled
 def _rows(indptr, indices, data, out, first, last):
-    """Overwrite rows first to last - 1 of out [R, D] by those of A in CSR form (indptr [R+1], indices [z], data [z]);
-    duplicates are summed.
-    """
+    """Overwrite rows first to last - 1 of out [R, D] by those of A in CSR form; duplicates are summed."""
     for r in range(first, last):
         row = out[r]
         row[:] = 0
@@ -44,14 +43,16 @@ def _rows(indptr, indices, data, out, first, last):
 
 @compiled_parallel
 def _parallel(indptr, indices, data, out, bounds):
-    """Overwrite out [R, D] by A, in CSR form; rows bounds[p] to bounds[p + 1] - 1 by thread p."""
+    """Overwrite out [R, D] by A in CSR form on several threads; part p does rows bounds[p] to bounds[p + 1] - 1."""
     for part in prange(bounds.size - 1):
         _rows(indptr, indices, data, out, bounds[part], bounds[part + 1])
 
 
 def cpu(indptr, indices, data, out):
-    """Overwrite out [R, D] by the dense form of A, in CSR form (indptr [R+1], indices [z], data [z]), on the CPU;
-    nothing else changes.
+    """Write A in dense form to out on the CPU.
+
+    A in CSR form: indptr [R+1] and indices [z] int32|int64, data [z]. out [R, D] float32|float64 as data is
+    overwritten; duplicates are summed.
     """
     if is_serial(data.size + out.size):
         _rows(indptr, indices, data, out, 0, out.shape[0])
@@ -63,9 +64,10 @@ _CUDA = source(__file__, [f"csr_to_dense<{value}>" for value in FLOATS])
 
 
 def gpu(indptr, indices, data, out):
-    """Run on a CUDA device: out = A, dense, from A in CSR form.
+    """Write A in dense form to out on a CUDA device.
 
-    Writes out [R, D], overwritten; nothing else changes.
+    A in CSR form: indptr [R+1] and indices [z] int32|int64, data [z]. out [R, D] float32|float64 as data is
+    overwritten; duplicates are summed.
     """
     rows, columns = out.shape
     name, wide = f"csr_to_dense<{c_name(out.dtype)}>", indptr.dtype.itemsize == 8
@@ -78,7 +80,7 @@ def cost(s: Sizes) -> Cost:
 
 
 def arguments(case: Case) -> tuple:
-    """Build operands: A and a result to overwrite."""
+    """Build test operands: A and a result to overwrite."""
     return case.indptr, case.indices, case.data, case.garbage(case.R, case.D)
 
 

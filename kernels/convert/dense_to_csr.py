@@ -25,9 +25,10 @@ BLOCK = 64
 
 
 def reference(dense):
-    """Compute in plain loops: (indptr, indices, data) of the values of a dense matrix that are not zero, NaN included.
+    """Convert a dense matrix to CSR in plain loops.
 
-    Changes nothing; returns new arrays indptr [R+1], indices [z], data [z]; int32, or int64 if D or z needs it.
+    dense float32|float64 [R, D]. Returns new arrays (indptr [R+1], indices [z], data [z]) of the elements that are not
+    0, NaN included; indices are int32, or int64 if D or z needs it.
     """
     entries = [(r, c) for r in range(dense.shape[0]) for c in range(dense.shape[1]) if dense[r, c] != 0]
     kind = index_type(max(len(entries), dense.shape[1]))
@@ -40,7 +41,7 @@ def reference(dense):
 
 @compiled
 def _count(dense, counts, first, last):
-    """Write the number of nonzero values of row r to counts[r + 1], for the rows r in [first, last)."""
+    """Write the number of nonzero elements of row r of dense [R, D] to counts[r + 1], for first <= r < last."""
     for r in range(first, last):
         count, row = np.int32(0), dense[r]
         for c in range(row.size):
@@ -50,7 +51,7 @@ def _count(dense, counts, first, last):
 
 @compiled
 def _holds_any(block):
-    """Return whether a block has a nonzero element, with few vector instructions.
+    """Return whether a 1-d block of 64 elements has a nonzero one, with few vector instructions.
 
     With 8 to 32 elements LLVM makes scalar code, 3 times as slow.
     """
@@ -62,11 +63,10 @@ def _holds_any(block):
 
 @compiled
 def _fill(dense, indptr, indices, data, first, last):
-    """Write the columns and values of the nonzero elements of rows first to last - 1 of dense [R, D] to indices and
-    data [z], from indptr[r] on.
+    """Write columns and values of the nonzero elements of rows first to last - 1 of dense to indices, data [z].
 
-    Without branches, a block at a time: up to `BLOCK` more values than a row has may be written, all within the range
-    of these rows, and are overwritten by the next.
+    The elements of row r go from indptr[r] on. Without branches, a block at a time: up to `BLOCK` more values than a
+    row has may be written, all within the range of these rows, and are overwritten by the next.
     """
     one, block = np.uint64(1), np.uint64(BLOCK)
     limit = np.uint64(indptr[last])
@@ -90,22 +90,26 @@ def _fill(dense, indptr, indices, data, first, last):
 
 @compiled_parallel
 def _count_parts(dense, counts, bounds):
-    """Do `_count` for the rows between two `bounds` on each thread."""
+    """Write the counts of nonzero elements on several threads, as `_count`.
+
+    Part p does rows bounds[p] to bounds[p + 1] - 1.
+    """
     for part in prange(bounds.size - 1):
         _count(dense, counts, bounds[part], bounds[part + 1])
 
 
 @compiled_parallel
 def _fill_parts(dense, indptr, indices, data, bounds):
-    """Write indices and data of the nonzero values, for the rows between two `bounds` on each thread."""
+    """Write indices and data on several threads, as `_fill`; part p does rows bounds[p] to bounds[p + 1] - 1."""
     for part in prange(bounds.size - 1):
         _fill(dense, indptr, indices, data, bounds[part], bounds[part + 1])
 
 
 def cpu(dense):
-    """Run on the CPU: (indptr, indices, data) of the values of a dense matrix that are not zero, NaN included.
+    """Convert a dense matrix to CSR on the CPU.
 
-    Changes nothing; returns new arrays indptr [R+1], indices [z], data [z]; int32, or int64 if D or z needs it.
+    dense float32|float64 [R, D]. Returns new arrays (indptr [R+1], indices [z], data [z]) of the elements that are not
+    0, NaN included; indices are int32, or int64 if D or z needs it.
     """
     rows, columns = dense.shape
     serial, bounds = is_serial(dense.size), equal_count(rows, parts())
@@ -128,9 +132,10 @@ _CUDA = source(__file__, [f"{name}<{value}>" for name in ("count_stored", "fill_
 
 
 def gpu(dense):
-    """Run on a CUDA device: (indptr, indices, data) of the values of a dense matrix that are not zero, NaN included.
+    """Convert a dense matrix to CSR on a CUDA device.
 
-    Changes nothing; returns new arrays indptr [R+1], indices [z], data [z]; int32, or int64 if D or z needs it.
+    dense float32|float64 [R, D]. Returns new arrays (indptr [R+1], indices [z], data [z]) of the elements that are not
+    0, NaN included; indices are int32, or int64 if D or z needs it.
     """
     device, value, (rows, columns) = devices.device_of(dense), c_name(dense.dtype), dense.shape
     counts = device.empty(rows, np.int64)  # [R]
@@ -152,7 +157,7 @@ def cost(s: Sizes) -> Cost:
 
 
 def arguments(case: Case) -> tuple:
-    """Build operands: A in dense form, a negative zero included."""
+    """Build test operands: A in dense form, with negative zeros where it has no entry."""
     dense = np.zeros((case.R, case.D), case.dtype)
     dense[...] = -0.0
     row = np.repeat(np.arange(case.R), np.diff(case.indptr))

@@ -36,10 +36,10 @@ CLEARED = 16
 
 
 def reference(indptr, indices, data, rows, held, out):
-    """Compute in plain loops: out[i] = A[rows[i]], dense, from A in CSR form: a batch made dense in memory that held
-    another one before.
+    """Write rows of A in dense form, out[i] = A[rows[i]], in plain loops.
 
-    Writes out [R, D], overwritten; held becomes rows.
+    A in CSR form: indptr [M+1] and indices [z] int32|int64, data [z]. rows int64 [R]. out [R, D], float32|float64 as
+    data, is overwritten; held int64 [R] becomes rows. Duplicates are summed.
     """
     out[...] = 0
     for i, r in enumerate(rows):
@@ -50,7 +50,10 @@ def reference(indptr, indices, data, rows, held, out):
 
 @compiled
 def _clear(indptr, indices, was, row):
-    """Clear a row of the result that holds row `was` of A: its entries alone if they are few."""
+    """Zero `row` [D] of the result in place, which has row `was` of A (-1: other contents).
+
+    Only at the entries of that row if these are few.
+    """
     if 0 <= was < indptr.size - 1:
         start, stop = indptr[was], indptr[was + 1]
         if 0 <= start <= stop <= indices.size and (stop - start) * SCATTERED < row.size:
@@ -62,8 +65,9 @@ def _clear(indptr, indices, was, row):
 
 @compiled
 def _fill(indptr, indices, data, rows, held, out, first, last):
-    """Write A[rows[i]] to out[i] for i in [first, last), after clearing the entries of row held[i]; prefetches rows
-    ahead.
+    """Write A[rows[i]] to out[i] and rows[i] to held[i] for first <= i < last; duplicates are summed, rows in range.
+
+    Clears what out[i] had first, by held[i]; prefetches later rows.
     """
     final, one, line = np.uint64(rows.size - 1), np.uint64(1), np.uint64(16)
     for i in range(np.uint64(first), np.uint64(last)):
@@ -85,16 +89,18 @@ def _fill(indptr, indices, data, rows, held, out, first, last):
 
 @compiled_parallel
 def _parallel(indptr, indices, data, rows, held, out, bounds):
-    """Do `_fill` for the rows between two `bounds` on each thread."""
+    """Write all rows of out on several threads, as `_fill`; part p does i from bounds[p] to bounds[p + 1] - 1."""
     for part in prange(bounds.size - 1):
         _fill(indptr, indices, data, rows, held, out, bounds[part], bounds[part + 1])
 
 
 def cpu(indptr, indices, data, rows, held, out):
-    """Run on the CPU: out[i] = A[rows[i]], dense, from A in CSR form: a batch made dense in memory that held another
-    one before.
+    """Write rows of A in dense form, out[i] = A[rows[i]], on the CPU.
 
-    Writes out [R, D], overwritten; held becomes rows.
+    A in CSR form: indptr [M+1] and indices [z] int32|int64, data [z]. rows int64 [R]. held int64 [R]: the row of the
+    same A that out[i] has already (-1: other contents), so that only its entries are cleared. out [R, D],
+    float32|float64 as data, is overwritten; held becomes rows. Duplicates are summed. Raises KernelError for a row out
+    of range.
     """
     starts = np.empty(rows.size + 1, np.int64)
     stored = row_starts(indptr, rows, indices.size, starts)
@@ -113,7 +119,11 @@ _CUDA = source(__file__, [f"rows_to_dense<{value}>" for value in FLOATS])
 
 
 def gpu(indptr, indices, data, rows, held, out):
-    """Run on a CUDA device, where all of a row is cleared."""
+    """Write rows of A in dense form, out[i] = A[rows[i]], on a CUDA device; waits for it.
+
+    Operands as `cpu`, on the device; rows of out [R, D] are cleared whole, and held becomes rows. Raises KernelError
+    for a row out of range.
+    """
     device, (count, columns) = devices.device_of(out), out.shape
     name, wrong = f"rows_to_dense<{c_name(out.dtype)}>", device.zeros(1, np.int64)
     matrix = indptr, indices, on_device.is_wide(indptr), data, indptr.size - 1
@@ -124,13 +134,13 @@ def gpu(indptr, indices, data, rows, held, out):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: the rows taken are all R rows that the sizes speak of."""
+    """Return the cost of s.R rows taken, each zeroed and filled."""
     filled = s.R * s.D * s.value
     return Cost(s.z, s.z * (s.index + s.value) + s.R * (2 * s.index + 16) + filled, work=(("row", s.R), ("pass", s.z)))
 
 
 def arguments(case: Case) -> tuple:
-    """Build operands: A, rows of it in no order, some of them twice, and a result that holds none of them."""
+    """Build test operands: A, rows of it in random order, some twice, and a result that has none of them."""
     rows = np.random.default_rng(case.seed).integers(0, max(case.R, 1), case.R)
     return case.indptr, case.indices, case.data, rows, np.full(case.R, -1), case.garbage(case.R, case.D)
 

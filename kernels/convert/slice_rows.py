@@ -32,10 +32,10 @@ COPIES = 4
 
 
 def reference(indptr, indices, data, rows):
-    """Compute in plain loops: (indptr, indices, data) of the rows A[rows] in CSR form, in the order asked for; a row
-    may be taken again.
+    """Select the rows A[rows] of a CSR matrix in plain loops.
 
-    Changes nothing; returns new arrays indptr [R+1], indices [s], data [s]; index type of indptr, int64 if s needs it.
+    indptr [M+1], indices [z] int32|int64, data float32|float64 [z]; rows int64 [R], in any order, repeated or not.
+    Returns new arrays (indptr [R+1], indices [s], data [s]) in this order; entries of a row keep theirs.
     """
     entries = [k for r in rows for k in range(indptr[r], indptr[r + 1])]
     kind = index_type(len(entries), indptr.dtype)
@@ -47,9 +47,10 @@ def reference(indptr, indices, data, rows):
 
 @compiled
 def row_starts(indptr, rows, entries, starts):
-    """Write the row pointers of A[rows] to starts; return its count of entries, or -1 - i if rows[i] is invalid.
+    """Write the row pointers of A[rows] to starts [R + 1].
 
-    A row is invalid if its index is out of range or its entries are not among the `entries` stored ones.
+    Return its count of entries, or -1 - i if rows[i] is invalid. A row is invalid if its index is out of range or its
+    entries are not among the `entries` stored ones.
     """
     total = np.int64(0)
     starts[0] = 0
@@ -64,8 +65,9 @@ def row_starts(indptr, rows, entries, starts):
 
 @compiled
 def _copy(indptr, indices, data, rows, starts, out_indices, out_data, first, last):
-    """Copy the entries of rows[first:last] of a CSR matrix to out_indices and out_data, from starts[i] on; prefetches
-    later rows (1.4 times as fast).
+    """Copy the entries of A[rows[i]] to out_indices and out_data from starts[i] on, for first <= i < last.
+
+    Rows in range. Prefetches later rows, which is 1.4 times as fast.
     """
     final, one, line = np.uint64(rows.size - 1), np.uint64(1), np.uint64(16)
     for i in range(np.uint64(first), np.uint64(last)):
@@ -86,15 +88,13 @@ def _copy(indptr, indices, data, rows, starts, out_indices, out_data, first, las
 
 @compiled_parallel
 def _parallel(indptr, indices, data, rows, starts, out_indices, out_data, bounds):
-    """Copy the entries of A[rows], A in CSR form, to out_indices and out_data, from starts[i] on;
-    rows[bounds[p]:bounds[p + 1]] by thread p.
-    """
+    """Copy the entries of A[rows] on several threads, as `_copy`; part p does i from bounds[p] to bounds[p + 1] - 1."""
     for part in prange(bounds.size - 1):
         _copy(indptr, indices, data, rows, starts, out_indices, out_data, bounds[part], bounds[part + 1])
 
 
 def wrong_row(place: int, row: int, count: int) -> KernelError:
-    """Return the error for a row number that is out of range."""
+    """Return, without raising it, the error for rows[place] = `row`, out of range of `count` rows."""
     return KernelError(
         f"rows[{place}] is {row}; the matrix has the rows 0 to {count - 1}. "
         "Count from the start: negative numbers are not taken from the end."
@@ -102,7 +102,7 @@ def wrong_row(place: int, row: int, count: int) -> KernelError:
 
 
 def wrong_starts(row: int, indptr: np.ndarray, entries: int) -> KernelError:
-    """Return the error for a row whose entries are not there: a matrix that was changed since it was checked."""
+    """Return, without raising it, the error for invalid pointers of `row`: a matrix changed after validation."""
     return KernelError(
         f"indptr goes from {indptr[row]} to {indptr[row + 1]} at row {row}; starts of rows rise from 0 to {entries}, "
         "the number of stored entries. Build the matrix again from its parts."
@@ -110,10 +110,11 @@ def wrong_starts(row: int, indptr: np.ndarray, entries: int) -> KernelError:
 
 
 def cpu(indptr, indices, data, rows):
-    """Run on the CPU: (indptr, indices, data) of the rows A[rows] in CSR form, in the order asked for; a row may be
-    taken again.
+    """Select the rows A[rows] of a CSR matrix on the CPU.
 
-    Changes nothing; returns new arrays indptr [R+1], indices [s], data [s]; index type of indptr, int64 if s needs it.
+    indptr [M+1], indices [z] int32|int64, data float32|float64 [z]; rows int64 [R], in any order, repeated or not.
+    Returns new arrays (indptr [R+1], indices [s], data [s]) in this order; entries of a row keep theirs. Indices have
+    the dtype of indptr, or int64 if s needs it. Raises KernelError for a row out of range.
     """
     starts = np.empty(rows.size + 1, indptr.dtype)
     stored = row_starts(indptr, rows, indices.size, starts)
@@ -136,10 +137,11 @@ _CUDA = source(__file__, ["row_lengths", *[f"copy_rows<{value}>" for value in FL
 
 
 def gpu(indptr, indices, data, rows):
-    """Run on a CUDA device: (indptr, indices, data) of the rows A[rows] in CSR form, in the order asked for; a row may
-    be taken again.
+    """Select the rows A[rows] of a CSR matrix on a CUDA device.
 
-    Changes nothing; returns new arrays indptr [R+1], indices [s], data [s]; index type of indptr, int64 if s needs it.
+    indptr [M+1], indices [z] int32|int64, data float32|float64 [z]; rows int64 [R], in any order, repeated or not.
+    Returns new arrays (indptr [R+1], indices [s], data [s]) in this order; entries of a row keep theirs. Indices have
+    the dtype of indptr, or int64 if s needs it. Raises KernelError for a row out of range.
     """
     device, count, wide = devices.device_of(data), rows.size, on_device.is_wide(indptr)
     lengths, wrong = device.empty(count, np.int64), device.zeros(1, np.int64)  # [R]
@@ -158,13 +160,13 @@ def gpu(indptr, indices, data, rows):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: the rows taken are all R rows that the sizes speak of."""
+    """Return the cost of s.R rows taken with s.z entries."""
     work = ("row", s.R), ("pass", 2 * s.z)
     return Cost(0, 2 * s.z * (s.index + s.value) + s.R * (3 * s.index + 8), work=work)
 
 
 def arguments(case: Case) -> tuple:
-    """Build operands: A and rows of it in no order, some of them twice."""
+    """Build test operands: A and rows of it in random order, some of them twice."""
     rows = np.random.default_rng(case.seed).integers(0, max(case.R, 1), case.R)
     return case.indptr, case.indices, case.data, rows
 

@@ -19,10 +19,11 @@ from kernels.vector.tiles import MANY, shape_of_gradient
 
 
 def reference(segments, rows, values, g, out):
-    """Compute in plain loops: out = (A.T @ g)[columns]: the gradient of a weight on the active rows, through the batch
-    plan.
+    """Compute out = (A.T @ g)[columns] in plain loops.
 
-    Writes out [U, N], overwritten; row u is the gradient of column plan.columns[u]; nothing else changes.
+    The gradient of a weight on active columns. segments [U+1], rows [z] int32|int64: those of the batch plan; values
+    [z]: the batch's values in column order; g [R, N], out [U, N] float32|float64 as values. out is overwritten, row u
+    for column plan.columns[u].
     """
     out[...] = 0
     for u in range(out.shape[0]):
@@ -35,7 +36,7 @@ def _row(lane, u, segments, rows, values, g, out):
     """Emit vector code for one row: out[u] = sum of values[k] * g[rows[k]] over the entries k of active column u."""
 
     def block(j, _):
-        """Write block j of row u of the result."""
+        """Emit the outputs of one tile of row u, from output j on."""
         out.row(u, j).store(lane.sum_of_rows(segments[u], segments[u + 1], values, rows, g, j))
 
     lane.blocks(block)
@@ -45,9 +46,11 @@ _rows = RowLoop(_row, starts=0)
 
 
 def cpu(segments, rows, values, g, out):
-    """Run on the CPU: out = (A.T @ g)[columns]: the gradient of a weight on the active rows, through the batch plan.
+    """Compute out = (A.T @ g)[columns] on the CPU.
 
-    Writes out [U, N], overwritten; row u is the gradient of column plan.columns[u]; nothing else changes.
+    The gradient of a weight on active columns. segments [U+1], rows [z] int32|int64: those of the batch plan; values
+    [z]: the batch's values in column order; g [R, N], out [U, N] float32|float64 as values. out is overwritten, row u
+    for column plan.columns[u].
     """
     columns, width = out.shape
     shape = shape_of_gradient(g.shape, g.itemsize, min(rows.size // max(columns, 1), MANY))
@@ -58,10 +61,11 @@ def cpu(segments, rows, values, g, out):
 
 
 def gpu(segments, rows, values, g, out):
-    """Run on a CUDA device: out = (A.T @ g)[columns]: the gradient of a weight on the active rows, through the batch
-    plan.
+    """Compute out = (A.T @ g)[columns] on a CUDA device.
 
-    Writes out [U, N], overwritten; row u is the gradient of column plan.columns[u]; nothing else changes.
+    The gradient of a weight on active columns. segments [U+1], rows [z] int32|int64: those of the batch plan; values
+    [z]: the batch's values in column order; g [R, N], out [U, N] float32|float64 as values. out is overwritten, row u
+    for column plan.columns[u].
     """
     csr_dense.gpu(segments, rows, values, g, out)
 
@@ -74,7 +78,7 @@ def cost(s: Sizes) -> Cost:
 
 
 def arguments(case: Case) -> tuple:
-    """Build operands: The plan of A, its values, a dense g, and a result to overwrite."""
+    """Build test operands: the plan of A, its values in column order, a dense g, and a result to overwrite."""
     batch = plan.build(case.indptr, case.indices, case.D)
     g, out = case.dense(case.R, case.N), case.garbage(batch.touched, case.N)
     return batch.segments, batch.rows, batch.in_order(case.data), g, out

@@ -17,9 +17,10 @@ from kernels.registry import register
 
 
 def reference(indptr, indices, data, g, out):
-    """Compute in plain loops: out = A.T @ g, A in CSR form, g dense: the gradient of a weight with all its rows.
+    """Compute out = A.T @ g in plain loops.
 
-    Writes out [D, N], overwritten; nothing else changes.
+    A in CSR form: indptr [R+1] and indices [z] int32|int64, data [z], shape [R, D]. g [R, N], out [D, N]
+    float32|float64 as data; out, the gradient of a weight with all its rows, is overwritten. Duplicates are summed.
     """
     out[...] = 0
     for r in range(indptr.size - 1):
@@ -29,31 +30,31 @@ def reference(indptr, indices, data, g, out):
 
 
 def cpu(indptr, indices, data, g, out):
-    """Run on the CPU: out = A.T @ g, A in CSR form, g dense: the gradient of a weight with all its rows.
+    """Compute out = A.T @ g on the CPU.
 
-    Writes out [D, N], overwritten; nothing else changes.
+    A in CSR form: indptr [R+1] and indices [z] int32|int64, data [z], shape [R, D]. g [R, N], out [D, N]
+    float32|float64 as data; out, the gradient of a weight with all its rows, is overwritten. Duplicates are summed.
     """
     csc_dense.cpu(indptr, indices, data, g, out)
 
 
 def gpu(indptr, indices, data, g, out):
-    """Run on a CUDA device: out = A.T @ g, A in CSR form, g dense: the gradient of a weight with all its rows.
+    """Compute out = A.T @ g on a CUDA device.
 
-    Writes out [D, N], overwritten; nothing else changes.
+    A in CSR form: indptr [R+1] and indices [z] int32|int64, data [z], shape [R, D]. g [R, N], out [D, N]
+    float32|float64 as data; out, the gradient of a weight with all its rows, is overwritten. Duplicates are summed.
     """
     csc_dense.gpu(indptr, indices, data, g, out)
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: each row of g moves once; out is filled with zeros, and its active rows are read and written
-    again.
-    """
+    """Return the cost: each row of g moves once; out is zeroed, and its active rows are read and written again."""
     fixed = s.z * (s.index + s.value) + (s.R + 1) * s.index + s.R * s.N * s.value
     return Cost(2 * s.z * s.N, fixed + (s.D + 2 * s.U) * s.N * s.value, s.z * s.N * s.value)
 
 
 def arguments(case: Case) -> tuple:
-    """Build operands: A, a dense g, and a result to overwrite."""
+    """Build test operands: A, a dense g, and a result to overwrite."""
     return case.indptr, case.indices, case.data, case.dense(case.R, case.N), case.garbage(case.D, case.N)
 
 

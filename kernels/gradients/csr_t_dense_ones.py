@@ -18,10 +18,10 @@ from kernels.vector.tiles import MANY, shape_of_gradient
 
 
 def reference(segments, rows, g, out):
-    """Compute in plain loops: out = (A.T @ g)[columns], every stored value of A one: the gradient of a table whose rows
-    were looked up and summed.
+    """Compute out = (A.T @ g)[columns], all values of A 1, in plain loops.
 
-    Writes out [U, N], overwritten; row u is the gradient of column plan.columns[u]; nothing else changes.
+    The gradient of a table whose rows were looked up and summed. segments [U+1], rows [z] int32|int64: those of the
+    batch plan; g [R, N], out [U, N] float32|float64. out is overwritten, row u for column plan.columns[u].
     """
     out[...] = 0
     for u in range(out.shape[0]):
@@ -34,7 +34,7 @@ def _row(lane, u, segments, rows, g, out):
     """Emit vector code for one row: out[u] = sum of g[rows[k]] over the entries k of active column u."""
 
     def block(j, _):
-        """Write block j of row u of the result."""
+        """Emit the outputs of one tile of row u, from output j on."""
         out.row(u, j).store(lane.sum_of_rows(segments[u], segments[u + 1], None, rows, g, j))
 
     lane.blocks(block)
@@ -44,10 +44,10 @@ _rows = RowLoop(_row, starts=0)
 
 
 def cpu(segments, rows, g, out):
-    """Run on the CPU: out = (A.T @ g)[columns], every stored value of A one: the gradient of a table whose rows were
-    looked up and summed.
+    """Compute out = (A.T @ g)[columns], all values of A 1, on the CPU.
 
-    Writes out [U, N], overwritten; row u is the gradient of column plan.columns[u]; nothing else changes.
+    The gradient of a table whose rows were looked up and summed. segments [U+1], rows [z] int32|int64: those of the
+    batch plan; g [R, N], out [U, N] float32|float64. out is overwritten, row u for column plan.columns[u].
     """
     columns, width = out.shape
     shape = shape_of_gradient(g.shape, g.itemsize, min(rows.size // max(columns, 1), MANY))
@@ -58,10 +58,10 @@ def cpu(segments, rows, g, out):
 
 
 def gpu(segments, rows, g, out):
-    """Run on a CUDA device: out = (A.T @ g)[columns], every stored value of A one: the gradient of a table whose rows
-    were looked up and summed.
+    """Compute out = (A.T @ g)[columns], all values of A 1, on a CUDA device.
 
-    Writes out [U, N], overwritten; row u is the gradient of column plan.columns[u]; nothing else changes.
+    The gradient of a table whose rows were looked up and summed. segments [U+1], rows [z] int32|int64: those of the
+    batch plan; g [R, N], out [U, N] float32|float64. out is overwritten, row u for column plan.columns[u].
     """
     csr_dense_ones.gpu(segments, rows, g, out)
 
@@ -74,7 +74,7 @@ def cost(s: Sizes) -> Cost:
 
 
 def arguments(case: Case) -> tuple:
-    """Build operands: The plan of A, a dense g, and a result to overwrite."""
+    """Build test operands: the plan of A, a dense g, and a result to overwrite."""
     batch = plan.build(case.indptr, case.indices, case.D)
     return batch.segments, batch.rows, case.dense(case.R, case.N), case.garbage(batch.touched, case.N)
 

@@ -23,9 +23,10 @@ from kernels.vector.tiles import LINE
 
 
 def reference(row, col, data, x, out):
-    """Compute in plain loops: out = A @ x, A in COO form, entries in any order, x dense.
+    """Compute out = A @ x in plain loops.
 
-    Writes out [R, N], overwritten; nothing else changes.
+    A in COO form, entries in any order: row, col int32|int64 [z], data [z]. x [D, N], out [R, N] float32|float64 as
+    data; out is overwritten. Duplicates are summed.
     """
     out[...] = 0
     for k in range(data.size):
@@ -35,7 +36,7 @@ def reference(row, col, data, x, out):
 
 @compiled
 def _is_sorted(row):
-    """Return whether the row indices ascend, duplicates allowed."""
+    """Return whether the row indices [z] ascend, duplicates allowed."""
     falls = 0
     for k in range(row.size - 1):
         falls += row[k + 1] < row[k]
@@ -44,7 +45,7 @@ def _is_sorted(row):
 
 @compiled
 def _starts(row, starts):
-    """Write the row pointers of sorted row indices to starts [R + 1]."""
+    """Write the row pointers of ascending row indices [z] to starts [R + 1]."""
     starts[:] = 0
     for k in range(row.size):
         starts[np.uint64(row[k]) + np.uint64(1)] = k + 1
@@ -57,7 +58,7 @@ def _entry(lane, u, row, col, data, x, out):
     scale = lane.numbers.spread(data[u])
 
     def block(j, _):
-        """Add block j of one entry times its row of X to the result."""
+        """Emit the outputs of one tile, from output j on."""
         place = out.row(row[u], j)
         pairs = zip(x.row(col[u], j).load(), place.load(), strict=True)
         place.store([scale.times_plus(vec, total) for vec, total in pairs])
@@ -69,9 +70,10 @@ _entries = RowLoop(_entry)
 
 
 def cpu(row, col, data, x, out):
-    """Run on the CPU: out = A @ x, A in COO form, entries in any order, x dense.
+    """Compute out = A @ x on the CPU.
 
-    Writes out [R, N], overwritten; nothing else changes.
+    A in COO form, entries in any order: row, col int32|int64 [z], data [z]. x [D, N], out [R, N] float32|float64 as
+    data; out is overwritten. Duplicates are summed.
     """
     rows, width = out.shape
     if _is_sorted(row):
@@ -86,7 +88,11 @@ def cpu(row, col, data, x, out):
 
 
 def gpu(row, col, data, x, out):
-    """Run on a CUDA device: out = A @ x, A in COO form, after a sort by row; out [R, N] is overwritten."""
+    """Compute out = A @ x on a CUDA device.
+
+    A in COO form, entries in any order: row, col int32|int64 [z], data [z]. x [D, N], out [R, N] float32|float64 as
+    data; out is overwritten. Duplicates are summed.
+    """
     csr_dense.gpu(*coo_to_csr.gpu(row, col, data, out.shape[0]), x, out)
 
 
@@ -97,7 +103,7 @@ def cost(s: Sizes) -> Cost:
 
 
 def arguments(case: Case) -> tuple:
-    """Build operands: The entries of A, in an order that no format has where the seed is odd."""
+    """Build test operands: the entries of A, shuffled if the seed is odd, a dense x, and a result to overwrite."""
     row = np.repeat(np.arange(case.R, dtype=case.indices.dtype), np.diff(case.indptr))
     order = np.random.default_rng(case.seed).permutation(row.size) if case.seed % 2 else slice(None)
     x, out = case.dense(case.D, case.N), case.garbage(case.R, case.N)

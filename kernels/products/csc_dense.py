@@ -30,14 +30,21 @@ SAMPLE = 1024
 
 
 def edges_of(indices: np.ndarray, ranges: int) -> np.ndarray:
-    """Return the first columns of all ranges but the first [ranges - 1], so that ranges have about equal entries."""
+    """Return the first rows of all ranges but the first [ranges - 1], so that ranges have about equally many `indices`.
+
+    From a sample of 1024 indices.
+    """
     sample = np.sort(indices[:: indices.size // SAMPLE + 1])
     return sample[np.arange(1, ranges) * sample.size // ranges]
 
 
 @compiled_parallel
 def _split(starts, indices, edges, places, falls, bounds):
-    """Write to places the entry at which each row enters each range of columns; counts rows that are not ascending."""
+    """Write to places [ranges + 1, n] the entry at which each compressed row enters each range, and its end.
+
+    Range p covers indices from edges[p - 1] to edges[p] - 1. falls [parts] gets the count of descents within rows; part
+    p does rows bounds[p] to bounds[p + 1] - 1.
+    """
     for part in prange(bounds.size - 1):
         fallen = 0
         for r in range(bounds[part], bounds[part + 1]):
@@ -55,10 +62,9 @@ def _split(starts, indices, edges, places, falls, bounds):
 
 
 def split(starts: np.ndarray, indices: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Return the first entry of each range in each row, [ranges + 1, R] (the last are row ends), and whether indices
-    ascend.
+    """Return (first entry of each range in each row [ranges + 1, n], whether indices ascend in each row).
 
-    If indices of a row are not ascending, `group` must reorder the entries.
+    The last line of the array has the ends of rows. If indices do not ascend, `group` must reorder the entries.
     """
     rows = starts.size - 1
     places, bounds = np.empty((edges.size + 2, rows), starts.dtype), equal_count(rows, parts())
@@ -69,7 +75,10 @@ def split(starts: np.ndarray, indices: np.ndarray, edges: np.ndarray) -> tuple[n
 
 @compiled_parallel
 def _group(places, indices, values, edges, indices_out, values_out, bounds):
-    """Write indices and values grouped by range of columns to indices_out, values_out; places has the cursors."""
+    """Write indices and values [z] grouped by range within each row to indices_out and values_out; stable.
+
+    places [ranges + 1, n] has the first entry of each range; parts of rows between `bounds` run in parallel.
+    """
     for part in prange(bounds.size - 1):
         cursors = np.empty(edges.size + 1, np.int64)  # [ranges]
         for r in range(bounds[part], bounds[part + 1]):
@@ -87,7 +96,10 @@ def _group(places, indices, values, edges, indices_out, values_out, bounds):
 def group(
     places: np.ndarray, indices: np.ndarray, values: np.ndarray, edges: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return indices and values of each row reordered by range, at `places`; stable."""
+    """Return (indices, values) as new arrays in which the entries of each row are grouped by range, at `places`.
+
+    Stable.
+    """
     grouped = np.empty_like(indices), np.empty_like(values)
     _group(places, indices, values, edges, *grouped, equal_count(places.shape[1], parts()))
     return grouped
@@ -98,9 +110,10 @@ AHEAD = 8
 
 
 def reference(indptr, indices, data, x, out):
-    """Compute in plain loops: out = A @ x, A in CSC form, x dense.
+    """Compute out = A @ x in plain loops.
 
-    Writes out [R, N], overwritten; nothing else changes.
+    A in CSC form: indptr [D+1] and indices [z] int32|int64, data [z]. x [D, N], out [R, N] float32|float64 as data; out
+    is overwritten. Duplicates are summed.
     """
     out[...] = 0
     for c in range(indptr.size - 1):
@@ -110,16 +123,14 @@ def reference(indptr, indices, data, x, out):
 
 
 def _column(lane, u, starts, stops, columns, indices, data, x, out):
-    """Emit vector code for one column: out[indices[k]] += data[k] * x[columns[u]] for its entries starts[u] to
-    stops[u].
-    """
+    """Emit vector code for one column: out[indices[k]] += data[k] * x[columns[u]], starts[u] <= k < stops[u]."""
 
     def block(j, _):
-        """Add block j of all entries of a column to the result."""
+        """Emit the loop over all entries for the outputs of one tile, from output j on."""
         vectors = x.row(columns[u], j).load()
 
         def entry(k, _):
-            """Add one entry times row c of X to its row of the result."""
+            """Emit the addition of entry k to its row of the result."""
             if lane.cut.far_state:
                 out.row(indices[(k + AHEAD).least(stops[u] - 1)], j).prefetch()
             place, scale = out.row(indices[k], j), lane.numbers.spread(data[k])
@@ -134,10 +145,10 @@ _columns = RowLoop(_column)
 
 
 def _by_range(indptr, indices, data, count: int, is_wide: bool) -> tuple | None:
-    """Return the entries by range of rows of the result: (first rows of all ranges but the first, places, indices,
-    data).
+    """Return (edges, places, indices, data): the entries by `count` ranges of rows of the result.
 
-    Returns None if that needs a copy of the entries and rows are not wide.
+    `edges` are the first rows of all ranges but the first. None if that needs a copy of the entries and rows are not
+    wide.
     """
     edges = edges_of(indices, count)
     places, in_order = split(indptr, indices, edges)
@@ -149,7 +160,10 @@ def _by_range(indptr, indices, data, count: int, is_wide: bool) -> tuple | None:
 
 
 def _add_by_range(edges, places, indices, data, x, out) -> None:
-    """Compute out = A @ x with a range of rows (between two `edges`) for each thread; places [ranges + 1, columns]."""
+    """Overwrite out by A @ x with one range of rows of the result for each thread.
+
+    places [ranges + 1, columns] has the first entry of each range in each column; see `split`.
+    """
     (rows, width), (more, count) = out.shape, places.shape
     # what the caches hold stays in that of the thread that adds to it; else equal parts are cleared sooner
     own = np.concatenate(([0], edges, [rows])) * width
@@ -164,9 +178,10 @@ def _add_by_range(edges, places, indices, data, x, out) -> None:
 
 
 def cpu(indptr, indices, data, x, out):
-    """Run on the CPU: out = A @ x, A in CSC form, x dense.
+    """Compute out = A @ x on the CPU.
 
-    Writes out [R, N], overwritten; nothing else changes.
+    A in CSC form: indptr [D+1] and indices [z] int32|int64, data [z]. x [D, N], out [R, N] float32|float64 as data; out
+    is overwritten. Duplicates are summed.
     """
     columns, width = x.shape
     count = min(get_threads(), indices.size // (RANGE * max(columns, 1)))
@@ -181,13 +196,16 @@ def cpu(indptr, indices, data, x, out):
 
 
 def gpu(indptr, indices, data, x, out):
-    """Run on a CUDA device: A.T in CSR form has its columns for rows, so that its CSC form is A in CSR form."""
+    """Compute out = A @ x on a CUDA device.
+
+    A in CSC form: indptr [D+1] and indices [z] int32|int64, data [z]. x [D, N], out [R, N] float32|float64 as data; out
+    is overwritten. Duplicates are summed.
+    """
     csr_dense.gpu(*csr_to_csc.gpu(indptr, indices, data, out.shape[0]), x, out)
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: each row of x moves once; out is filled with zeros, and its active rows are read and written
-    again.
+    """Return the cost: each row of x moves once; out is zeroed, and its active rows are read and written again.
 
     `arguments` takes A.T: the sizes are those of its transpose, so that R and D have changed places.
     """
@@ -196,9 +214,7 @@ def cost(s: Sizes) -> Cost:
 
 
 def arguments(case: Case) -> tuple:
-    """Build operands: A.T has the columns of A for rows: the case's own arrays are taken for a matrix [D, R] in CSC
-    form.
-    """
+    """Build test operands: the arrays of the case, A in CSR form, taken for A.T [D, R] in CSC form; x and a result."""
     return case.indptr, case.indices, case.data, case.dense(case.R, case.N), case.garbage(case.D, case.N)
 
 

@@ -33,10 +33,11 @@ WORDS = 16
 
 
 def reference(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data):
-    """Compute in plain loops: (indptr, indices, data) of A @ B in CSR form, A and B in CSR form.
+    """Compute A @ B in CSR form in plain loops.
 
-    Changes nothing; returns new arrays indptr [R+1], indices, data; index type of a_indptr, int64 if the result needs
-    it.
+    A [R, D] and B in CSR form: indptr, indices int32|int64, data float32|float64, one dtype each. Returns new arrays
+    (indptr [R+1], indices, data); columns ascend, terms that cancel stay as stored zeros. Indices have A's dtype, or
+    int64 if the result needs it.
     """
     rows = []
     for r in range(a_indptr.size - 1):
@@ -56,7 +57,7 @@ def reference(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data):
 
 @compiled
 def count_terms(a_indptr, a_indices, b_indptr, starts):
-    """Write to starts [R + 1] the cumulated multiplications of the rows of A @ B."""
+    """Write to starts [R + 1] the cumulated numbers of multiplications of the rows of A @ B."""
     starts[0] = 0
     for r in range(a_indptr.size - 1):
         count = 0
@@ -68,7 +69,10 @@ def count_terms(a_indptr, a_indices, b_indptr, starts):
 
 @compiled
 def _number_columns(segments, permutation, numbers):
-    """Write to numbers[k] the position of entry k's column among the active columns, from a batch plan."""
+    """Write to numbers[k] the position of entry k's column among the active columns.
+
+    Segments, permutation of a plan.
+    """
     for u in range(segments.size - 1):
         for k in range(segments[u], segments[u + 1]):
             numbers[np.uint64(permutation[k])] = u
@@ -76,7 +80,10 @@ def _number_columns(segments, permutation, numbers):
 
 @compiled
 def _count(a_indptr, a_indices, b_indptr, b_indices, marks, counts, first, last):
-    """Write the count of distinct columns of rows first to last - 1 to counts; marks [columns] is scratch."""
+    """Write the number of distinct columns of row r of A @ B to counts[r + 1], for first <= r < last.
+
+    `marks` [columns] is scratch memory, -1 before.
+    """
     for r in range(first, last):
         count = 0
         for k in range(a_indptr[r], a_indptr[r + 1]):
@@ -90,7 +97,10 @@ def _count(a_indptr, a_indices, b_indptr, b_indices, marks, counts, first, last)
 
 @compiled
 def _fill_row(r, a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, marks, sums, columns):
-    """Compute the sums of a row in `sums` [columns], and write its columns, unsorted, to `columns`."""
+    """Write the sums of row r of A @ B to sums [columns], and its distinct columns, unsorted, to `columns`.
+
+    `marks` [columns] is scratch memory that has no r before; other elements of sums are left as they are.
+    """
     count = 0
     for k in range(a_indptr[r], a_indptr[r + 1]):
         row, value = np.uint64(a_indices[k]), a_data[k]
@@ -106,7 +116,10 @@ def _fill_row(r, a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, marks
 
 @compiled
 def _sort_few(columns):
-    """Sort in place as Shell (1959) does, with the steps of Knuth (1973): Numba's own sort takes 2 s to compile."""
+    """Sort the 1-d `columns` in place as Shell (1959), with the steps of Knuth (1973).
+
+    Numba's own sort takes 2 s to compile.
+    """
     step = 1
     while 3 * step < columns.size:
         step = 3 * step + 1
@@ -122,9 +135,9 @@ def _sort_few(columns):
 
 @compiled
 def _sort(columns, bits):
-    """Sort the columns of a row in place, by a bit for each column unless these are too many.
+    """Sort the columns of a row in place, by a bit for each possible column unless these are too many.
 
-    `bits`, 64 columns a word, are zero before and after.
+    `bits` uint64, 64 columns a word, are zero before and after.
     """
     if bits.size > WORDS * columns.size:
         _sort_few(columns)
@@ -145,7 +158,10 @@ def _sort(columns, bits):
 
 @compiled
 def _fill(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, marks, sums, indptr, indices, data, first, last):
-    """Write indices (sorted) and data of the rows first to last - 1 of A @ B; marks and sums [columns] are scratch."""
+    """Write indices (sorted) and data of rows first to last - 1 of A @ B, from the row pointers `indptr` of the result.
+
+    `marks` [columns], -1 before, and `sums` [columns] are scratch memory.
+    """
     bits = np.zeros(marks.size // 64 + 1, np.uint64)
     for r in range(first, last):
         columns, values = indices[indptr[r] : indptr[r + 1]], data[indptr[r] : indptr[r + 1]]
@@ -157,7 +173,10 @@ def _fill(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, marks, sums,
 
 @compiled_parallel
 def _count_parts(a_indptr, a_indices, b_indptr, b_indices, width, counts, bounds):
-    """Write the stored entries of each row of A @ B to counts, the rows between two `bounds` on each thread."""
+    """Write the number of stored entries of row r of A @ B to counts[r + 1], on several threads.
+
+    `width` is the number of columns; part p does rows bounds[p] to bounds[p + 1] - 1.
+    """
     for part in prange(bounds.size - 1):
         marks = np.full(width, -1, np.int64)
         _count(a_indptr, a_indices, b_indptr, b_indices, marks, counts, bounds[part], bounds[part + 1])
@@ -165,7 +184,10 @@ def _count_parts(a_indptr, a_indices, b_indptr, b_indices, width, counts, bounds
 
 @compiled_parallel
 def _fill_parts(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, width, indptr, indices, data, bounds):
-    """Do `_fill` for the rows between two `bounds` on each thread, each with its own scratch."""
+    """Write indices and data of A @ B on several threads, as `_fill`.
+
+    Part p does rows bounds[p] to bounds[p + 1] - 1.
+    """
     for part in prange(bounds.size - 1):
         marks, sums = np.full(width, -1, np.int64), np.empty(width, data.dtype)
         first, last = bounds[part], bounds[part + 1]
@@ -176,9 +198,9 @@ def _fill_parts(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, width,
 
 
 def _numbered(indices: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, int]:
-    """Return (columns, names, width).
+    """Return (columns, names, width): B's columns renumbered without gaps if that makes them fewer, else unchanged.
 
-    Columns counted from 0 without gaps where that makes them fewer, else as they are.
+    names[c] is the original column of c, None if unchanged; `width` bounds the returned columns.
     """
     width = int(largest(indices)) + 1 if indices.size else 0
     if width <= indices.size:
@@ -190,10 +212,11 @@ def _numbered(indices: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, int]:
 
 
 def cpu(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data):
-    """Run on the CPU: (indptr, indices, data) of A @ B in CSR form, A and B in CSR form.
+    """Compute A @ B in CSR form on the CPU.
 
-    Changes nothing; returns new arrays indptr [R+1], indices, data; index type of a_indptr, int64 if the result needs
-    it.
+    A [R, D] and B in CSR form: indptr, indices int32|int64, data float32|float64, one dtype each. Returns new arrays
+    (indptr [R+1], indices, data); columns ascend, terms that cancel stay as stored zeros. Indices have A's dtype, or
+    int64 if the result needs it.
     """
     rows = a_indptr.size - 1
     columns, names, width = _numbered(b_indices)
@@ -224,7 +247,11 @@ _CUDA = source(__file__, ["count_terms", "mark_elements", *_KERNELS])
 
 
 def gpu(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data):
-    """Run on a CUDA device: memory grows with the products of two entries, about 50 bytes for each."""
+    """Compute A @ B in CSR form on a CUDA device; waits for it.
+
+    Operands and results as `cpu`, on the device. Memory grows with the products of two entries, about 50 bytes for
+    each.
+    """
     device, entries, wide, rows = (
         devices.device_of(a_data),
         a_indices.size,
@@ -253,17 +280,16 @@ def gpu(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: rows of B have N entries each; each distinct one moves once, and no two entries of the result
-    meet.
-    """
+    """Return the cost: rows of B have N entries each; each distinct one moves once, and no two products meet."""
     entry = s.index + s.value
     fixed = s.z * (1 + s.N) * entry + 2 * (s.R + 1) * s.index
     return Cost(2 * s.z * s.N, fixed + s.U * (2 * s.index + s.N * entry), s.z * s.N * entry)
 
 
 def arguments(case: Case) -> tuple:
-    """Build operands: A, and a B [D, 2*N+3] with N entries a row, unsorted, some twice; of odd seeds its columns are
-    far apart.
+    """Build test operands: A, and a B [D, 2*N+3] with N unsorted entries a row, some twice.
+
+    If the seed is odd, the columns of B are far apart.
     """
     random = np.random.default_rng((case.seed, case.D))
     indices = random.integers(0, 2 * case.N + 3, case.D * case.N) * (1 + case.seed % 2 * 99_991)

@@ -25,9 +25,10 @@ TERM_COST = 4
 
 
 def reference(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, out):
-    """Compute in plain loops: out = A @ B, A and B in CSR form, the result dense.
+    """Compute out = A @ B, dense, in plain loops.
 
-    Writes out [R, M], overwritten; nothing else changes.
+    A [R, D] and B [D, M] in CSR form: indptr, indices int32|int64, data float32|float64, one dtype each. out [R, M] is
+    overwritten. Duplicates are summed.
     """
     out[...] = 0
     for r in range(out.shape[0]):
@@ -38,7 +39,7 @@ def reference(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, out):
 
 @compiled
 def _rows(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, out, first, last):
-    """Write the rows first to last - 1 of A @ B to out [R, M]; A and B in CSR form."""
+    """Overwrite rows first to last - 1 of out [R, M] by those of A @ B, A and B in CSR form."""
     for r in range(first, last):
         row = out[r]
         row[:] = 0
@@ -50,15 +51,16 @@ def _rows(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, out, first, 
 
 @compiled_parallel
 def _parallel(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, out, bounds):
-    """Do `_rows` for the rows between two `bounds` on each thread."""
+    """Overwrite out [R, M] by A @ B on several threads; part p does rows bounds[p] to bounds[p + 1] - 1."""
     for part in prange(bounds.size - 1):
         _rows(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, out, bounds[part], bounds[part + 1])
 
 
 def cpu(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, out):
-    """Run on the CPU: out = A @ B, A and B in CSR form, the result dense.
+    """Compute out = A @ B, dense, on the CPU.
 
-    Writes out [R, M], overwritten; nothing else changes.
+    A [R, D] and B [D, M] in CSR form: indptr, indices int32|int64, data float32|float64, one dtype each. out [R, M] is
+    overwritten. Duplicates are summed.
     """
     rows, width = out.shape
     terms = np.empty(rows + 1, np.int64)
@@ -71,21 +73,23 @@ def cpu(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, out):
 
 
 def gpu(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, out):
-    """Run on a CUDA device: out = A @ B by the product in CSR form, made dense; out [R, M] is overwritten."""
+    """Compute out = A @ B, dense, on a CUDA device.
+
+    A [R, D] and B [D, M] in CSR form: indptr, indices int32|int64, data float32|float64, one dtype each. out [R, M] is
+    overwritten. Duplicates are summed.
+    """
     csr_to_dense.gpu(*csr_csr.gpu(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data), out)
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: rows of B have N entries each, in 2*N+3 columns, as `arguments` makes them; each distinct one
-    moves once.
-    """
+    """Return the cost: rows of B have N entries each, in 2*N+3 columns; each distinct one moves once."""
     entry = s.index + s.value
     fixed = s.z * entry + (s.R + 1) * s.index + s.R * (2 * s.N + 3) * s.value
     return Cost(2 * s.z * s.N, fixed + s.U * (2 * s.index + s.N * entry), s.z * s.N * entry)
 
 
 def arguments(case: Case) -> tuple:
-    """Build operands: A, a B [D, 2*N+3] with N entries a row, unsorted, some twice, and a result to overwrite."""
+    """Build test operands: A, a B [D, 2*N+3] with N unsorted entries a row, some twice, and a result to overwrite."""
     random, width = np.random.default_rng((case.seed, case.D)), 2 * case.N + 3
     indices, index = random.integers(0, width, case.D * case.N), case.indices.dtype
     b = (np.arange(case.D + 1) * case.N).astype(index), indices.astype(index), case.dense(case.D * case.N)

@@ -19,9 +19,10 @@ from kernels.vector.tiles import shape_of
 
 
 def reference(indptr, indices, data, x, out):
-    """Compute in plain loops: out = A @ x, A in CSR form, x dense.
+    """Compute out = A @ x in plain loops.
 
-    Writes out [R, N], overwritten; nothing else changes.
+    A in CSR form: indptr [R+1] and indices [z] int32|int64, data [z]. x [D, N], out [R, N] float32|float64 as data; out
+    is overwritten. Duplicates are summed.
     """
     out[...] = 0
     for r in range(out.shape[0]):
@@ -34,7 +35,7 @@ def _row(lane, u, indptr, indices, data, x, out):
     """Emit vector code for one row: out[u] = sum of data[k] * x[indices[k]] over the entries k of row u."""
 
     def block(j, _):
-        """Write block j of row u of the result."""
+        """Emit the outputs of one tile of row u, from output j on."""
         total = lane.sum_of_rows(indptr[u], indptr[u + 1], data, indices, x, j)
         out.row(u, j).store(total)
 
@@ -45,9 +46,10 @@ _rows = RowLoop(_row, starts=0)
 
 
 def cpu(indptr, indices, data, x, out):
-    """Run on the CPU: out = A @ x, A in CSR form, x dense.
+    """Compute out = A @ x on the CPU.
 
-    Writes out [R, N], overwritten; nothing else changes.
+    A in CSR form: indptr [R+1] and indices [z] int32|int64, data [z]. x [D, N], out [R, N] float32|float64 as data; out
+    is overwritten. Duplicates are summed.
     """
     shape = shape_of(x.shape, x.itemsize)
     rows = out.shape[0]
@@ -58,15 +60,16 @@ CUDA = source(__file__, names_of("csr_dense", is_of_table=True))
 
 
 def gpu(indptr, indices, data, x, out):
-    """Run on a CUDA device: out = A @ x, A in CSR form, x dense.
+    """Compute out = A @ x on a CUDA device.
 
-    Writes out [R, N], overwritten; nothing else changes.
+    A in CSR form: indptr [R+1] and indices [z] int32|int64, data [z]. x [D, N], out [R, N] float32|float64 as data; out
+    is overwritten. Duplicates are summed.
     """
     on_device(indptr, indices, data, x, out)
 
 
 def on_device(indptr, indices, data, x, out, lengths=UNKNOWN):
-    """Compute on a CUDA device, with what is known of the numbers of entries that rows have."""
+    """Queue out = A @ x on the device, as `gpu`; `lengths` is what is known of the row lengths of A."""
     row_sums(CUDA, "csr_dense", indptr, (indices, data), x, out, lengths=lengths)
 
 
@@ -78,7 +81,7 @@ def cost(s: Sizes) -> Cost:
 
 
 def arguments(case: Case) -> tuple:
-    """Build operands: A, a dense x, and a result to overwrite."""
+    """Build test operands: A, a dense x, and a result to overwrite."""
     return case.indptr, case.indices, case.data, case.dense(case.D, case.N), case.garbage(case.R, case.N)
 
 

@@ -19,10 +19,10 @@ from kernels.vector.tiles import shape_of
 
 
 def reference(indptr, indices, x, out):
-    """Compute in plain loops: out = A @ x, A in CSR form with every stored value one, x dense: a sum of rows, as in a
-    lookup of one-hot features.
+    """Compute out = A @ x, all stored values 1, in plain loops.
 
-    Writes out [R, N], overwritten; nothing else changes.
+    A in CSR form: indptr [R+1] and indices [z] int32|int64. x [D, N], out [R, N] float32|float64; out is overwritten: a
+    sum of rows of x, as in a lookup of one-hot features. Duplicates are summed.
     """
     out[...] = 0
     for r in range(out.shape[0]):
@@ -35,7 +35,7 @@ def _row(lane, u, indptr, indices, x, out):
     """Emit vector code for one row: out[u] = sum of x[indices[k]] over the entries k of row u."""
 
     def block(j, _):
-        """Write block j of row u of the result."""
+        """Emit the outputs of one tile of row u, from output j on."""
         out.row(u, j).store(lane.sum_of_rows(indptr[u], indptr[u + 1], None, indices, x, j))
 
     lane.blocks(block)
@@ -45,10 +45,10 @@ _rows = RowLoop(_row, starts=0)
 
 
 def cpu(indptr, indices, x, out):
-    """Run on the CPU: out = A @ x, A in CSR form with every stored value one, x dense: a sum of rows, as in a lookup of
-    one-hot features.
+    """Compute out = A @ x, all stored values 1, on the CPU.
 
-    Writes out [R, N], overwritten; nothing else changes.
+    A in CSR form: indptr [R+1] and indices [z] int32|int64. x [D, N], out [R, N] float32|float64; out is overwritten: a
+    sum of rows of x, as in a lookup of one-hot features. Duplicates are summed.
     """
     shape = shape_of(x.shape, x.itemsize)
     rows = out.shape[0]
@@ -59,16 +59,16 @@ _CUDA = source(__file__, names_of("csr_dense_ones", is_of_table=True))
 
 
 def gpu(indptr, indices, x, out):
-    """Run on a CUDA device: out = A @ x, A in CSR form with every stored value one, x dense: a sum of rows, as in a
-    lookup of one-hot features.
+    """Compute out = A @ x, all stored values 1, on a CUDA device.
 
-    Writes out [R, N], overwritten; nothing else changes.
+    A in CSR form: indptr [R+1] and indices [z] int32|int64. x [D, N], out [R, N] float32|float64; out is overwritten: a
+    sum of rows of x, as in a lookup of one-hot features. Duplicates are summed.
     """
     on_device(indptr, indices, x, out)
 
 
 def on_device(indptr, indices, x, out, lengths=UNKNOWN):
-    """Compute on a CUDA device, with what is known of the numbers of entries that rows have."""
+    """Queue out = A @ x on the device, as `gpu`; `lengths` is what is known of the row lengths of A."""
     row_sums(_CUDA, "csr_dense_ones", indptr, (indices,), x, out, lengths=lengths)
 
 
@@ -80,7 +80,7 @@ def cost(s: Sizes) -> Cost:
 
 
 def arguments(case: Case) -> tuple:
-    """Build operands: The places of A, a dense x, and a result to overwrite."""
+    """Build test operands: the pattern of A, a dense x, and a result to overwrite."""
     return case.indptr, case.indices, case.dense(case.D, case.N), case.garbage(case.R, case.N)
 
 

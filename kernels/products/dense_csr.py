@@ -26,7 +26,7 @@ _CUDA = source(__file__, [f"transpose<{value}>" for value in FLOATS], "transpose
 
 
 def transpose(x: Any, out: Any = None) -> Any:
-    """Return x.T [N, R] of `x` [R, N], in C order; written to `out` if given."""
+    """Return x.T [N, R] of device array `x` [R, N], in C order; written to `out` if given, else to a new array."""
     device, (rows, columns) = devices.device_of(x), x.shape
     if out is None:
         out = device.empty((columns, rows), x.dtype)
@@ -37,9 +37,10 @@ def transpose(x: Any, out: Any = None) -> Any:
 
 
 def reference(x, indptr, indices, data, out):
-    """Compute in plain loops: out = x @ A, x dense, A in CSR form.
+    """Compute out = x @ A in plain loops.
 
-    Writes out [N, D], overwritten; nothing else changes.
+    x [N, R]; A in CSR form: indptr [R+1] and indices [z] int32|int64, data [z], shape [R, D]. out [N, D],
+    float32|float64 as x and data, is overwritten. Duplicates are summed.
     """
     out[...] = 0
     for r in range(indptr.size - 1):
@@ -49,9 +50,10 @@ def reference(x, indptr, indices, data, out):
 
 
 def cpu(x, indptr, indices, data, out):
-    """Run on the CPU: out = x @ A, x dense, A in CSR form.
+    """Compute out = x @ A on the CPU.
 
-    Writes out [N, D], overwritten; nothing else changes.
+    x [N, R]; A in CSR form: indptr [R+1] and indices [z] int32|int64, data [z], shape [R, D]. out [N, D],
+    float32|float64 as x and data, is overwritten. Duplicates are summed.
     """
     turned = np.empty(out.shape[::-1], out.dtype)  # [D, N]
     csr_t_dense_full.cpu(indptr, indices, data, np.ascontiguousarray(x.T), turned)
@@ -59,9 +61,10 @@ def cpu(x, indptr, indices, data, out):
 
 
 def gpu(x, indptr, indices, data, out):
-    """Run on a CUDA device: out = x @ A, x dense, A in CSR form.
+    """Compute out = x @ A on a CUDA device.
 
-    Writes out [N, D], overwritten; nothing else changes.
+    x [N, R]; A in CSR form: indptr [R+1] and indices [z] int32|int64, data [z], shape [R, D]. out [N, D],
+    float32|float64 as x and data, is overwritten. Duplicates are summed.
     """
     turned = devices.device_of(out).empty(out.shape[::-1], out.dtype)  # [D, N]
     csr_t_dense_full.gpu(indptr, indices, data, transpose(x), turned)
@@ -69,15 +72,16 @@ def gpu(x, indptr, indices, data, out):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: x is read, and its transpose written and read; the result is written, and its transpose
-    written and read.
+    """Return the cost: x is read, its transpose written and read.
+
+    The result is written, its transpose written and read.
     """
     fixed = s.z * (s.index + s.value) + (s.R + 1) * s.index + 3 * s.R * s.N * s.value
     return Cost(2 * s.z * s.N, fixed + (3 * s.D + 2 * s.U) * s.N * s.value, s.z * s.N * s.value)
 
 
 def arguments(case: Case) -> tuple:
-    """Build operands: A dense x, A, and a result to overwrite."""
+    """Build test operands: a dense x, A, and a result to overwrite."""
     return case.dense(case.N, case.R), case.indptr, case.indices, case.data, case.garbage(case.N, case.D)
 
 

@@ -19,9 +19,10 @@ from kernels.registry import register
 
 
 def reference(x, indptr, indices, data, out):
-    """Compute in plain loops: out = x @ A.T, x dense, A in CSR form.
+    """Compute out = x @ A.T in plain loops.
 
-    Writes out [N, R], overwritten; nothing else changes.
+    x [N, D]; A in CSR form: indptr [R+1] and indices [z] int32|int64, data [z], shape [R, D]. out [N, R],
+    float32|float64 as x and data, is overwritten. Duplicates are summed.
     """
     out[...] = 0
     for r in range(indptr.size - 1):
@@ -31,9 +32,10 @@ def reference(x, indptr, indices, data, out):
 
 
 def cpu(x, indptr, indices, data, out):
-    """Run on the CPU: out = x @ A.T, x dense, A in CSR form.
+    """Compute out = x @ A.T on the CPU.
 
-    Writes out [N, R], overwritten; nothing else changes.
+    x [N, D]; A in CSR form: indptr [R+1] and indices [z] int32|int64, data [z], shape [R, D]. out [N, R],
+    float32|float64 as x and data, is overwritten. Duplicates are summed.
     """
     turned = np.empty(out.shape[::-1], out.dtype)  # [R, N]
     csr_dense.cpu(indptr, indices, data, np.ascontiguousarray(x.T), turned)
@@ -41,9 +43,10 @@ def cpu(x, indptr, indices, data, out):
 
 
 def gpu(x, indptr, indices, data, out):
-    """Run on a CUDA device: out = x @ A.T, x dense, A in CSR form.
+    """Compute out = x @ A.T on a CUDA device.
 
-    Writes out [N, R], overwritten; nothing else changes.
+    x [N, D]; A in CSR form: indptr [R+1] and indices [z] int32|int64, data [z], shape [R, D]. out [N, R],
+    float32|float64 as x and data, is overwritten. Duplicates are summed.
     """
     turned = devices.device_of(out).empty(out.shape[::-1], out.dtype)  # [R, N]
     csr_dense.gpu(indptr, indices, data, transpose(x), turned)
@@ -51,15 +54,16 @@ def gpu(x, indptr, indices, data, out):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: x is read, its transpose written and its distinct rows read; the result's transpose is
-    written and read.
+    """Return the cost: x is read, its transpose written, its distinct rows read.
+
+    The result's transpose is written and read.
     """
     fixed = s.z * (s.index + s.value) + (s.R + 1) * s.index + 3 * s.R * s.N * s.value
     return Cost(2 * s.z * s.N, fixed + (2 * s.D + s.U) * s.N * s.value, s.z * s.N * s.value)
 
 
 def arguments(case: Case) -> tuple:
-    """Build operands: A dense x, A, and a result to overwrite."""
+    """Build test operands: a dense x, A, and a result to overwrite."""
     return case.dense(case.N, case.D), case.indptr, case.indices, case.data, case.garbage(case.N, case.R)
 
 

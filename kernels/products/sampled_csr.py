@@ -25,10 +25,10 @@ TERM_COST = 4
 
 
 def reference(indptr, indices, a_indptr, a_indices, a_data, b, out):
-    """Compute in plain loops: out[k] = a[row of k] . b[indices[k]] for the entries of a CSR pattern, a in CSR form: a @
-    b.T where the pattern is.
+    """Compute out[k] = a[r] . b[indices[k]] in plain loops.
 
-    Writes out [z], overwritten; nothing else changes.
+    For each entry k of row r of a CSR pattern: indptr [R+1], indices [z] int32|int64. a [R, M] in CSR form (a_indptr
+    [R+1], a_indices, a_data [y]), b [D, M] dense; out [z], float32|float64 as a_data and b, is overwritten.
     """
     out[...] = 0
     for r in range(indptr.size - 1):
@@ -39,7 +39,7 @@ def reference(indptr, indices, a_indptr, a_indices, a_data, b, out):
 
 @compiled
 def _count_terms(indptr, a_indptr, starts):
-    """Write to starts [R + 1] the cumulated multiplications of the rows, by which threads share the work."""
+    """Write to starts [R + 1] the cumulated numbers of multiplications of the rows, by which threads share the work."""
     starts[0] = 0
     for r in range(indptr.size - 1):
         starts[r + 1] = starts[r] + (indptr[r + 1] - indptr[r]) * (a_indptr[r + 1] - a_indptr[r] + 1)
@@ -47,7 +47,7 @@ def _count_terms(indptr, a_indptr, starts):
 
 @compiled
 def _rows(indptr, indices, a_indptr, a_indices, a_data, b, out, first, last):
-    """Write out[k] = a[r] . b[indices[k]] for the entries k of the rows first to last - 1; a in CSR form."""
+    """Write out[k] = a[r] . b[indices[k]] for the entries k of rows first to last - 1; a in CSR form, b [D, M]."""
     for r in range(first, last):
         start, end = np.uint64(a_indptr[r]), np.uint64(a_indptr[r + 1])
         for k in range(np.uint64(indptr[r]), np.uint64(indptr[r + 1])):
@@ -59,16 +59,16 @@ def _rows(indptr, indices, a_indptr, a_indices, a_data, b, out, first, last):
 
 @compiled_parallel
 def _parallel(indptr, indices, a_indptr, a_indices, a_data, b, out, bounds):
-    """Do `_rows` for the rows between two `bounds` on each thread."""
+    """Write out [z] on several threads, as `_rows`; part p does rows bounds[p] to bounds[p + 1] - 1."""
     for part in prange(bounds.size - 1):
         _rows(indptr, indices, a_indptr, a_indices, a_data, b, out, bounds[part], bounds[part + 1])
 
 
 def cpu(indptr, indices, a_indptr, a_indices, a_data, b, out):
-    """Run on the CPU: out[k] = a[row of k] . b[indices[k]] for the entries of a CSR pattern, a in CSR form: a @ b.T
-    where the pattern is.
+    """Compute out[k] = a[r] . b[indices[k]] on the CPU.
 
-    Writes out [z], overwritten; nothing else changes.
+    For each entry k of row r of a CSR pattern: indptr [R+1], indices [z] int32|int64. a [R, M] in CSR form (a_indptr
+    [R+1], a_indices, a_data [y]), b [D, M] dense; out [z], float32|float64 as a_data and b, is overwritten.
     """
     terms = np.empty(indptr.size, np.int64)
     _count_terms(indptr, a_indptr, terms)
@@ -83,10 +83,10 @@ _CUDA = source(__file__, [f"sampled_csr<{value}>" for value in FLOATS])
 
 
 def gpu(indptr, indices, a_indptr, a_indices, a_data, b, out):
-    """Run on a CUDA device: out[k] = a[row of k] . b[indices[k]] for the entries of a CSR pattern, a in CSR form: a @
-    b.T where the pattern is.
+    """Compute out[k] = a[r] . b[indices[k]] on a CUDA device.
 
-    Writes out [z], overwritten; nothing else changes.
+    For each entry k of row r of a CSR pattern: indptr [R+1], indices [z] int32|int64. a [R, M] in CSR form (a_indptr
+    [R+1], a_indices, a_data [y]), b [D, M] dense; out [z], float32|float64 as a_data and b, is overwritten.
     """
     name, wide, sizes = f"sampled_csr<{c_name(out.dtype)}>", indptr.dtype.itemsize == 8, (indptr.size - 1, out.size)
     operands = indptr, indices, a_indptr, a_indices, wide, a_data, b, out
@@ -94,18 +94,14 @@ def gpu(indptr, indices, a_indptr, a_indices, a_data, b, out):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: rows of a have N entries each, in 2*N+3 columns, as `arguments` makes them; each distinct row
-    of b moves once.
-    """
+    """Return the cost: rows of a have N entries each, in 2*N+3 columns; each distinct row of b moves once."""
     entry = s.index + s.value
     fixed = s.z * (s.index + s.value) + 2 * (s.R + 1) * s.index + s.R * s.N * entry
     return Cost(2 * s.z * s.N, fixed + s.U * (2 * s.N + 3) * s.value, s.z * s.N * entry)
 
 
 def arguments(case: Case) -> tuple:
-    """Build operands: The pattern of A, an a [R, 2*N+3] with N entries a row, some twice, a dense b, a result to
-    overwrite.
-    """
+    """Build test operands: the pattern of A, an a [R, 2*N+3] with N entries a row, some twice, a dense b, a result."""
     random, width = np.random.default_rng((case.seed, case.R)), 2 * case.N + 3
     indices, index = random.integers(0, width, case.R * case.N), case.indices.dtype
     a = (np.arange(case.R + 1) * case.N).astype(index), indices.astype(index), case.dense(case.R * case.N)

@@ -22,10 +22,10 @@ from kernels.vector.tiles import is_far
 
 
 def reference(indptr, indices, a, b, out):
-    """Compute in plain loops: out[k] = a[row of k] . b[indices[k]] for the entries of a CSR pattern: the product a @
-    b.T where the pattern is.
+    """Compute out[k] = a[r] . b[indices[k]] in plain loops.
 
-    Writes out [z], overwritten; nothing else changes.
+    For each entry k of row r of a CSR pattern: indptr [R+1], indices [z] int32|int64. a [R, N], b [D, N] dense; out
+    [z], float32|float64 as a and b, is overwritten. The product a @ b.T at the pattern.
     """
     out[...] = 0
     for r in range(indptr.size - 1):
@@ -38,13 +38,13 @@ def _row(lane, u, indptr, indices, a, b, out):
     """Emit vector code for one row: out[k] = a[u] . b[indices[k]] for the entries k of row u."""
 
     def entry(k, _):
-        """Write the product at stored entry k."""
+        """Emit the product at stored entry k."""
         column = indices[k]
         if lane.cut.far_rows:
             b.row(indices[(k + AHEAD).least(indices.last)], lane.integer(0)).prefetch()
 
         def block(j, sums):
-            """Add the products of block j to the sums, and return them."""
+            """Return the one-element list `sums` plus the products of the columns of one tile, from column j on."""
             products = [x * y for x, y in zip(a.row(u, j).load(), b.row(column, j).load(), strict=True)]
             return [sums[0] + lane.total(products)]
 
@@ -57,10 +57,10 @@ _rows = RowLoop(_row, starts=0)
 
 
 def cpu(indptr, indices, a, b, out):
-    """Run on the CPU: out[k] = a[row of k] . b[indices[k]] for the entries of a CSR pattern: the product a @ b.T where
-    the pattern is.
+    """Compute out[k] = a[r] . b[indices[k]] on the CPU.
 
-    Writes out [z], overwritten; nothing else changes.
+    For each entry k of row r of a CSR pattern: indptr [R+1], indices [z] int32|int64. a [R, N], b [D, N] dense; out
+    [z], float32|float64 as a and b, is overwritten. The product a @ b.T at the pattern.
     """
     rows, width = a.shape
     if width == 0:
@@ -79,7 +79,11 @@ _RUN = 16
 
 
 def gpu(indptr, indices, a, b, out):
-    """Run on a CUDA device; `b`, or `a` and `b`, may be of two bytes a value where `out` is of float32."""
+    """Compute out[k] = a[r] . b[indices[k]] on a CUDA device.
+
+    Operands as `cpu`, on the device; `b`, or `a` and `b`, may have two bytes per value if out [z] is float32. out is
+    overwritten.
+    """
     (rows, width), entries = a.shape, indices.size
     if entries == 0:
         return
@@ -99,7 +103,7 @@ def cost(s: Sizes) -> Cost:
 
 
 def arguments(case: Case) -> tuple:
-    """Build operands: The pattern of A, two dense matrices, and a result to overwrite."""
+    """Build test operands: the pattern of A, two dense matrices, and a result to overwrite."""
     a, b = case.dense(case.R, case.N), case.dense(case.D, case.N, salt=1)
     return case.indptr, case.indices, a, b, case.garbage(case.indices.size)
 

@@ -22,9 +22,10 @@ from kernels.threads import compiled, compiled_parallel, equal_count, is_serial,
 
 
 def reference(left_indices, left_values, right_indices, right_values):
-    """Compute in plain loops: (indices, sums): two sets of stored rows added, a row that only one of them has as it is.
+    """Add two sets of stored rows in plain loops.
 
-    Changes nothing; returns indices, type of left_indices [W], ascending, and sums [W, N].
+    left_indices [U], right_indices [V] int32|int64, strictly ascending; values [U, N], [V, N] float32|float64. Returns
+    new arrays: the union of the indices [W], ascending, and the sums [W, N]; a row of one side only is copied.
     """
     union = sorted(set(left_indices.tolist()) | set(right_indices.tolist()))
     sums = np.zeros((len(union), left_values.shape[1]), left_values.dtype)
@@ -37,7 +38,10 @@ def reference(left_indices, left_values, right_indices, right_values):
 
 @compiled
 def _merge(left, right, union, from_left, from_right):
-    """Write the union of two ascending lists and positions in either (-1: absent); return the size of the union."""
+    """Write the union of two ascending index lists, and the position of each in either list (-1: absent).
+
+    Return its size. `union`, from_left and from_right have room for all indices of both lists.
+    """
     u, v, count, one = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(1)
     while u < np.uint64(left.size) and v < np.uint64(right.size):
         a, b = left[u], right[v]
@@ -59,8 +63,9 @@ def _merge(left, right, union, from_left, from_right):
 
 @compiled
 def _add(left, right, from_left, from_right, sums, first, last):
-    """Write the rows first to last - 1 of sums: left[from_left] + right[from_right], an index of -1 for an absent
-    row.
+    """Write sums[w] = left[from_left[w]] + right[from_right[w]], for first <= w < last.
+
+    Position -1 is an absent row.
     """
     for w in range(first, last):
         a, b = from_left[w], from_right[w]
@@ -77,15 +82,16 @@ def _add(left, right, from_left, from_right, sums, first, last):
 
 @compiled_parallel
 def _add_parts(left, right, from_left, from_right, sums, bounds):
-    """Do `_add` for the rows between two `bounds` on each thread."""
+    """Write all rows of sums [W, N] on several threads, as `_add`; part p does rows bounds[p] to bounds[p + 1] - 1."""
     for part in prange(bounds.size - 1):
         _add(left, right, from_left, from_right, sums, bounds[part], bounds[part + 1])
 
 
 def cpu(left_indices, left_values, right_indices, right_values):
-    """Run on the CPU: (indices, sums): two sets of stored rows added, a row that only one of them has as it is.
+    """Add two sets of stored rows on the CPU.
 
-    Changes nothing; returns indices, type of left_indices [W], ascending, and sums [W, N].
+    left_indices [U], right_indices [V] int32|int64, strictly ascending; values [U, N], [V, N] float32|float64. Returns
+    new arrays: the union of the indices [W], ascending, and the sums [W, N]; a row of one side only is copied.
     """
     most = left_indices.size + right_indices.size
     union, from_left, from_right = (
@@ -106,9 +112,10 @@ _CUDA = source(__file__, ["mark_new", "unite", *[f"add_rows<{value}>" for value 
 
 
 def gpu(left_indices, left_values, right_indices, right_values):
-    """Run on a CUDA device: (indices, sums): two sets of stored rows added, a row that only one of them has as it is.
+    """Add two sets of stored rows on a CUDA device.
 
-    Changes nothing; returns indices, type of left_indices [W], ascending, and sums [W, N].
+    left_indices [U], right_indices [V] int32|int64, strictly ascending; values [U, N], [V, N] float32|float64. Returns
+    new arrays: the union of the indices [W], ascending, and the sums [W, N]; a row of one side only is copied.
     """
     device, width = devices.device_of(left_values), left_values.shape[1]
     sides = left_indices, left_indices.size, right_indices, right_indices.size, on_device.is_wide(left_indices)
@@ -131,7 +138,7 @@ def cost(s: Sizes) -> Cost:
 
 
 def arguments(case: Case) -> tuple:
-    """Build operands: The columns of A, and their halves."""
+    """Build test operands: the distinct columns of A, those halved, and random values of both."""
     left, right = np.unique(case.indices), np.unique(case.indices // 2)
     return left, case.dense(left.size, case.N), right, case.dense(right.size, case.N, salt=1)
 

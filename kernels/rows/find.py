@@ -24,9 +24,10 @@ BLOCK = 256
 
 
 def reference(indices, stored, out):
-    """Compute in plain loops: out[i] = the position of indices[i] among the stored rows, or -1 if it is none of them.
+    """Find the position of each index among the stored rows in plain loops.
 
-    Writes out int64 [z], overwritten; nothing else changes.
+    indices int32|int64 [z], in any order; stored int64 [U], strictly ascending. out int64 [z] is overwritten by the
+    position of indices[i] in `stored`, or -1 if it is not there.
     """
     for i in range(indices.size):
         out[i] = -1
@@ -37,7 +38,10 @@ def reference(indices, stored, out):
 
 @compiled
 def _search(indices, stored, out):
-    """Write the position of each index in `stored` (sorted), or -1, to out, by binary search without branches."""
+    """Write the position of each index in `stored` int64 [U], ascending, or -1, to out; branchless binary search.
+
+    `stored` must not be empty.
+    """
     out[:] = 0
     length = np.int64(stored.size)
     while length > 1:
@@ -52,18 +56,17 @@ def _search(indices, stored, out):
 
 @compiled_parallel
 def _blocks(indices, stored, out, count):
-    """Write to out the positions of `indices` among the sorted `stored` rows (-1: absent), in `count` parallel
-    blocks.
-    """
+    """Write the position of each index in `stored`, or -1, to out, in `count` blocks of 256 indices in parallel."""
     for block in prange(count):
         part = slice(block * BLOCK, min((block + 1) * BLOCK, indices.size))
         _search(indices[part], stored, out[part])
 
 
 def cpu(indices, stored, out):
-    """Run on the CPU: out[i] = the position of indices[i] among the stored rows, or -1 if it is none of them.
+    """Find the position of each index among the stored rows on the CPU.
 
-    Writes out int64 [z], overwritten; nothing else changes.
+    indices int32|int64 [z], in any order; stored int64 [U], strictly ascending. out int64 [z] is overwritten by the
+    position of indices[i] in `stored`, or -1 if it is not there.
     """
     if not stored.size:
         out[...] = -1
@@ -76,21 +79,22 @@ _CUDA = source(__file__, ["find"])
 
 
 def gpu(indices, stored, out):
-    """Run on a CUDA device: out[i] = the position of indices[i] among the stored rows, or -1 if it is none of them.
+    """Find the position of each index among the stored rows on a CUDA device.
 
-    Writes out int64 [z], overwritten; nothing else changes.
+    indices int32|int64 [z], in any order; stored int64 [U], strictly ascending. out int64 [z] is overwritten by the
+    position of indices[i] in `stored`, or -1 if it is not there.
     """
     sought = indices, indices.dtype == np.int64, indices.size
     devices.device_of(out).launch(_CUDA, "find", blocks(indices.size), *sought, stored, stored.size, out)
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: Stored rows are read once; what the cache must serve is a row for every step of every search."""
+    """Return the cost: stored rows are read once; the cache serves one of them for every step of every search."""
     return Cost(0, s.z * (s.index + 8) + 8 * s.U, 8 * s.z * max(s.U, 1).bit_length())
 
 
 def arguments(case: Case) -> tuple:
-    """Build operands: The columns of A, sought among every other one of them and some that no entry has."""
+    """Build test operands: the columns of A, sought among every other one of them and three that no entry has."""
     stored = np.union1d(np.unique(case.indices)[::2], case.D + np.arange(3)).astype(np.int64)
     return case.indices, stored, np.full(case.indices.size, 7, np.int64)
 

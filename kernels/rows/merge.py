@@ -20,9 +20,10 @@ from kernels.registry import register
 
 
 def reference(indices, values):
-    """Compute in plain loops: (unique, sums): rows with the same index added up.
+    """Sum rows with the same index in plain loops.
 
-    Changes nothing; returns unique int64 [U], sorted, and sums [U, N].
+    indices int32|int64 [z], in any order; values float32|float64 [z, N]. Returns new arrays: unique int64 [U],
+    ascending, and sums [U, N].
     """
     unique = sorted(set(indices.tolist()))
     sums = np.zeros((len(unique), values.shape[1]), values.dtype)
@@ -33,14 +34,15 @@ def reference(indices, values):
 
 
 def wrong_index(index: int) -> KernelError:
-    """Build the error for a negative index."""
+    """Return, without raising it, the error for a negative index."""
     return KernelError(f"merge_rows: an index is {index}; rows count from 0.")
 
 
 def cpu(indices, values):
-    """Run on the CPU: (unique, sums): rows with the same index added up.
+    """Sum rows with the same index on the CPU.
 
-    Changes nothing; returns unique int64 [U], sorted, and sums [U, N].
+    indices int32|int64 [z], in any order; values float32|float64 [z, N]. Returns new arrays: unique int64 [U],
+    ascending, and sums [U, N]. Raises KernelError for a negative index.
     """
     if indices.size and (least := indices.min()) < 0:
         raise wrong_index(least)
@@ -51,9 +53,10 @@ def cpu(indices, values):
 
 
 def gpu(indices, values):
-    """Run on a CUDA device: (unique, sums): rows with the same index added up.
+    """Sum rows with the same index on a CUDA device.
 
-    Changes nothing; returns unique int64 [U], sorted, and sums [U, N].
+    indices int32|int64 [z], in any order; values float32|float64 [z, N]. Returns new arrays: unique int64 [U],
+    ascending, and sums [U, N]. Raises KernelError for a negative index.
     """
     _, least, largest = on_device.survey(indices, 0)
     if least < 0:
@@ -73,7 +76,7 @@ def cost(s: Sizes) -> Cost:
 
 
 def arguments(case: Case) -> tuple:
-    """Build operands: The columns of A with a row of values each, as gradients of embeddings come."""
+    """Build test operands: the columns of A with a random row of values for each, as gradients of embeddings."""
     return case.indices, case.dense(case.indices.size, case.N)
 
 

@@ -22,9 +22,11 @@ from kernels.threads import compiled
 
 
 def reference(indices, values, wanted):
-    """Compute in plain loops: (kept, rows): the stored rows whose index is wanted.
+    """Select the stored rows whose index is wanted in plain loops.
 
-    Changes nothing; returns kept, type of indices [K], ascending, and rows [K, N].
+    indices int32|int64 [U], strictly ascending; values [U, N]; wanted [V] of the same index dtype, in any order.
+    Returns new arrays: the kept indices [K], ascending, and their rows [K, N]; wanted rows that are not stored are
+    skipped.
     """
     places = [u for u in range(indices.size) if indices[u] in wanted.tolist()]
     rows = np.empty((len(places), values.shape[1]), values.dtype)
@@ -44,7 +46,10 @@ def _ascends(wanted):
 
 @compiled
 def _intersect(indices, wanted, places):
-    """Find the places of the indices that are wanted; returns their number."""
+    """Write the positions in `indices` of those that are in `wanted`, both ascending; return their count.
+
+    `places` has room for one more than the shorter list.
+    """
     u = v = count = np.uint64(0)
     while u < np.uint64(indices.size) and v < np.uint64(wanted.size):
         stored, sought = indices[u], wanted[v]
@@ -56,14 +61,16 @@ def _intersect(indices, wanted, places):
 
 
 def wrong_row(row: int) -> KernelError:
-    """Build the error for a negative row index."""
+    """Return, without raising it, the error for a negative wanted index."""
     return KernelError(f"retain_rows: a wanted row is {row}; rows count from 0.")
 
 
 def cpu(indices, values, wanted):
-    """Run on the CPU: (kept, rows): the stored rows whose index is wanted.
+    """Select the stored rows whose index is wanted on the CPU.
 
-    Changes nothing; returns kept, type of indices [K], ascending, and rows [K, N].
+    indices int32|int64 [U], strictly ascending; values [U, N]; wanted [V] of the same index dtype, in any order.
+    Returns new arrays: the kept indices [K], ascending, and their rows [K, N]; wanted rows that are not stored are
+    skipped. Raises KernelError for a negative wanted index of an unsorted list.
     """
     if not _ascends(wanted):
         if (least := wanted.min()) < 0:
@@ -80,9 +87,9 @@ _CUDA = source(__file__, ["mark_wanted", "list_wanted"])
 
 
 def gpu(indices, values, wanted):
-    """Run on a CUDA device: (kept, rows): the stored rows whose index is wanted.
+    """Select the stored rows whose index is wanted on a CUDA device; waits for it.
 
-    Changes nothing; returns kept, type of indices [K], ascending, and rows [K, N].
+    Operands and results as `cpu`, on the device. Raises KernelError for a negative wanted index.
     """
     device, stored, wide = devices.device_of(values), indices.size, on_device.is_wide(indices)
     _, least, _ = on_device.survey(wanted, 0)
@@ -105,9 +112,7 @@ def cost(s: Sizes) -> Cost:
 
 
 def arguments(case: Case) -> tuple:
-    """Build operands: Rows stored for the columns of A; wanted are the rows' numbers times two, backwards, some of
-    them twice.
-    """
+    """Build test operands: rows stored for the columns of A; wanted are even row numbers, backwards, some twice."""
     indices = np.unique(case.indices)
     wanted = (2 * np.arange(case.R) % max(case.D, 1))[::-1].astype(indices.dtype)
     return indices, case.dense(indices.size, case.N), wanted

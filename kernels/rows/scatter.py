@@ -22,9 +22,9 @@ from kernels.vector.tiles import is_far
 
 
 def reference(values, index, out):
-    """Compute in plain loops: out[index[i]] = values[i], whole rows.
+    """Write rows: out[index[i]] = values[i] in plain loops.
 
-    Writes out [D, N]: the rows named, all others stay as they are; nothing else changes.
+    values float32|float64 [U, N]; index int32|int64 [U], none repeated. out [D, N] is changed at these rows only.
     """
     for i in range(values.shape[0]):
         for n in range(values.shape[1]):
@@ -35,7 +35,7 @@ def _row(lane, u, values, index, out):
     """Emit vector code for one row: out[index[u]] = values[u]."""
 
     def block(j, _):
-        """Copy block j of a row."""
+        """Emit the copy of the columns of one tile, from column j on."""
         if lane.cut.far_rows:
             out.row(index[(u + AHEAD).least(index.last)], j).prefetch()
         out.row(index[u], j).store(values.row(u, j).load())
@@ -47,9 +47,9 @@ _rows = RowLoop(_row)
 
 
 def cpu(values, index, out):
-    """Run on the CPU: out[index[i]] = values[i], whole rows.
+    """Write rows: out[index[i]] = values[i] on the CPU.
 
-    Writes out [D, N]: the rows named, all others stay as they are; nothing else changes.
+    values float32|float64 [U, N]; index int32|int64 [U], none repeated. out [D, N] is changed at these rows only.
     """
     rows, width = values.shape
     _rows.run((width, out.itemsize, is_far(out.nbytes)), rows, work_of(rows, width), values, index, out)
@@ -59,9 +59,9 @@ _CUDA = source(__file__, names_of("scatter"))
 
 
 def gpu(values, index, out):
-    """Run on a CUDA device: out[index[i]] = values[i], whole rows.
+    """Write rows: out[index[i]] = values[i] on a CUDA device.
 
-    Writes out [D, N]: the rows named, all others stay as they are; nothing else changes.
+    values float32|float64 [U, N]; index int32|int64 [U], none repeated. out [D, N] is changed at these rows only.
     """
     copy_rows(_CUDA, "scatter", values, index, out, values.shape[0])
 
@@ -72,7 +72,7 @@ def cost(s: Sizes) -> Cost:
 
 
 def arguments(case: Case) -> tuple:
-    """Build operands: Values for the columns of A, in no order, and a table that they go into."""
+    """Build test operands: values for the columns of A, in random order, and a table that they go into."""
     index = np.random.default_rng(case.seed).permutation(np.unique(case.indices))
     return case.dense(index.size, case.N), index, case.garbage(case.D, case.N)
 

@@ -31,17 +31,20 @@ GROUPS = (1, 4, 32)
 
 
 def names_of(kernel: str) -> list[str]:
-    """Return every variant of a kernel with a word type and a group size as template arguments."""
+    """Return the C++ names of all variants of a kernel: word types times lanes, such as "take<short, 4>"."""
     return [f"{kernel}<{word}, {group}>" for word in WORDS.values() for group in GROUPS]
 
 
 def group_of(words: int) -> int:
-    """Return the lanes for a row of `words` words."""
+    """Return the number of lanes that copy a row of `words` words: 1, 4 or 32."""
     return next((lanes for lanes in GROUPS if lanes >= words), GROUPS[-1])
 
 
 def copy_rows(code: Source, kernel: str, source, index, out, count: int) -> None:
-    """Copy `count` rows of `source` to `out` with `kernel` and `index`; both have rows of the same length."""
+    """Queue the copy of `count` rows from `source` to `out` by `kernel` of `code`, which applies `index` to either.
+
+    Both are device arrays with rows of the same length and dtype.
+    """
     width = out.shape[1]
     if not count or not width:
         return
@@ -55,9 +58,9 @@ def copy_rows(code: Source, kernel: str, source, index, out, count: int) -> None
 
 
 def reference(source, index, out):
-    """Compute in plain loops: out[i] = source[index[i]], whole rows.
+    """Copy rows: out[i] = source[index[i]] in plain loops.
 
-    Writes out [z, N], overwritten; nothing else changes.
+    source float32|float64 [D, N]; index int32|int64 [z], repeated or not. out [z, N] is overwritten.
     """
     for i in range(out.shape[0]):
         for n in range(out.shape[1]):
@@ -68,7 +71,7 @@ def _row(lane, u, source, index, out):
     """Emit vector code for one row: out[u] = source[index[u]]."""
 
     def block(j, _):
-        """Copy block j of a row."""
+        """Emit the copy of the columns of one tile, from column j on."""
         if lane.cut.far_rows:
             source.row(index[(u + AHEAD).least(index.last)], j).prefetch()
         out.row(u, j).store(source.row(index[u], j).load())
@@ -80,16 +83,16 @@ _rows = RowLoop(_row)
 
 
 def bound(source, index, out):
-    """Return a call that copies the rows that `index` names at that time."""
+    """Return a call without arguments that copies the rows which `index` names at the time of the call; see `cpu`."""
     rows, width = out.shape
     shape = width, out.itemsize, is_far(source.nbytes)
     return functools.partial(_rows.bind(shape, rows, work_of(rows, width)), source, index, out)
 
 
 def cpu(source, index, out):
-    """Run on the CPU: out[i] = source[index[i]], whole rows.
+    """Copy rows: out[i] = source[index[i]] on the CPU.
 
-    Writes out [z, N], overwritten; nothing else changes.
+    source float32|float64 [D, N]; index int32|int64 [z], repeated or not. out [z, N] is overwritten.
     """
     rows, width = out.shape
     _rows.run((width, out.itemsize, is_far(source.nbytes)), rows, work_of(rows, width), source, index, out)
@@ -103,7 +106,11 @@ _CUDA = source(__file__, names_of("take") + _WIDENED)
 
 
 def gpu(source, index, out):
-    """Run on a CUDA device; a source of two bytes a value may be widened to an `out` of float32."""
+    """Copy rows: out[i] = source[index[i]] on a CUDA device.
+
+    Operands as `cpu`, on the device; a source of two bytes per value may be widened to a float32 `out`. out [z, N] is
+    overwritten.
+    """
     if source.dtype == out.dtype:
         copy_rows(_CUDA, "take", source, index, out, out.shape[0])
     elif out.size:
@@ -117,12 +124,12 @@ def gpu(source, index, out):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: each distinct row is read once."""
+    """Return the cost: each distinct row is read once, all rows of the result are written."""
     return Cost(0, s.z * s.index + (s.U + s.z) * s.N * s.value, s.z * s.N * s.value)
 
 
 def arguments(case: Case) -> tuple:
-    """Build operands: A table, and an index with a row for every entry of A."""
+    """Build test operands: a table, an index with a row for every entry of A, and a result to overwrite."""
     return case.dense(case.D, case.N), case.indices, case.garbage(case.indices.size, case.N)
 
 

@@ -22,8 +22,9 @@ from kernels.rules.rule import Rule, register_kernels
 
 
 def formula(w, h, g, learning_rate, decay, epsilon, rescale, clip):
-    """Return the new weight w and states h of one element, a scalar of the weights' dtype, after a step with its
-    gradient g.
+    """Return (w, h): new weight and history of one element after a step by its gradient g.
+
+    The other parameters are the settings of the step. Works on floats and on `Float`s of generated code.
     """
     d = clipped(rescale * g, clip)
     h = h + d * d
@@ -31,7 +32,7 @@ def formula(w, h, g, learning_rate, decay, epsilon, rescale, clip):
 
 
 def coast(learning_rate, decay, epsilon, rescale, clip):
-    """Return the matrix of a step without gradient; the history stays."""
+    """Return (a,): a zero-gradient step multiplies the weights by a; the history does not change."""
     return (1 - learning_rate * decay,)
 
 

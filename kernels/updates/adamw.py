@@ -25,16 +25,19 @@ from kernels.updates.adam import corrected
 
 
 def settings(learning_rate, decay, beta1, beta2, epsilon, rescale, clip, step):
-    """Return the constants (rate_t, shrink, beta1, rest1, beta2, rest2, epsilon, rescale, clip) of `formula` in one
-    step, floats, from the settings of the optimizer.
+    """Return the settings of `formula` for one step from the scalars of a call; rate_t is bias-corrected.
+
+    rest = 1 - beta, shrink = learning_rate * decay. `step` counts from 1 (KernelError below); with an array of steps
+    rate_t is an array.
     """
     rate_t = corrected(learning_rate, beta1, beta2, step)
     return rate_t, learning_rate * decay, beta1, 1 - beta1, beta2, 1 - beta2, epsilon, rescale, clip
 
 
 def formula(w, m, v, g, rate_t, shrink, beta1, rest1, beta2, rest2, epsilon, rescale, clip):
-    """Return the new weight w and states m, v of one element, a scalar of the weights' dtype, after a step with its
-    gradient g.
+    """Return (w, m, v): new weight, mean and variance of one element after a step by its gradient g.
+
+    The other parameters are the settings of the step. Works on floats and on `Float`s of generated code.
     """
     d = clipped(rescale * g, clip)
     m = beta1 * m + rest1 * d

@@ -28,15 +28,14 @@ from kernels.rules.rule import Rule, register_kernels
 
 
 def settings(learning_rate, decay, gamma, beta, epsilon, clip_weights, rescale, clip):
-    """Return the constants (learning_rate, decay, gamma, rest, beta, epsilon, clip_weights, rescale, clip) of
-    `formula` in one step, floats, from the settings of the optimizer.
-    """
+    """Return the settings of `formula` for one step from the scalars of a call; rest = 1 - gamma."""
     return learning_rate, decay, gamma, 1 - gamma, beta, epsilon, clip_weights, rescale, clip
 
 
 def formula(w, n, q, v, g, learning_rate, decay, gamma, rest, beta, epsilon, clip_weights, rescale, clip):
-    """Return the new weight w and states n, q, v of one element, a scalar of the weights' dtype, after a step with
-    its gradient g.
+    """Return (w, n, q, v): new weight and states of one element after a step by its gradient g.
+
+    The other parameters are the settings of the step. Works on floats and on `Float`s of generated code.
     """
     d = clipped(rescale * g + decay * w, clip)
     n = gamma * n + rest * (d * d)

@@ -21,10 +21,10 @@ from kernels.vector.tiles import cut_elements, is_far_state
 
 
 def reference(weights, rows, factor):
-    """Compute in plain loops: w[rows[u]] *= factor[u], whole rows: the decay of rows that were left alone for some
-    steps, in one.
+    """Multiply rows: weights[rows[u]] *= factor[u] in plain loops.
 
-    Writes weights, at the rows named; nothing else changes.
+    weights float32|float64 [D, N]; rows int64 [U], ascending, unique; factor [U]. weights is changed in place at these
+    rows only: the decay of rows that missed some steps.
     """
     for u in range(rows.size):
         for n in range(weights.shape[1]):
@@ -32,10 +32,10 @@ def reference(weights, rows, factor):
 
 
 def _row(lane, u, weights, rows, factor):
-    """Emit vector code for one row: weights[rows[u]] *= factor[u]."""
+    """Emit vector code for one row: weights[rows[u]] *= factor[u], in place."""
 
     def block(j, _):
-        """Multiply block j of the row."""
+        """Emit the columns of one tile, from column j on, and the prefetch of a later row."""
         if lane.cut.far_state:
             weights.row(rows[(u + AHEAD).least(rows.last)], j).prefetch()
         place = weights.row(rows[u], j)
@@ -48,10 +48,10 @@ _rows = RowLoop(_row, cut=cut_elements)
 
 
 def cpu(weights, rows, factor):
-    """Run on the CPU: w[rows[u]] *= factor[u], whole rows: the decay of rows that were left alone for some steps, in
-    one.
+    """Multiply rows: weights[rows[u]] *= factor[u] on the CPU.
 
-    Writes weights, at the rows named; nothing else changes.
+    weights float32|float64 [D, N]; rows int64 [U], ascending, unique; factor [U]. weights is changed in place at these
+    rows only: the decay of rows that missed some steps.
     """
     width = weights.shape[1]
     far = is_far_state(weights.nbytes, weights.itemsize * width)
@@ -66,17 +66,18 @@ CUDA = source(__file__, [f"{name}<{value}, {g}>" for name in _KERNELS for value 
 
 
 def gpu(weights, rows, factor):
-    """Run on a CUDA device: w[rows[u]] *= factor[u], whole rows: the decay of rows that were left alone for some steps,
-    in one.
+    """Multiply rows: weights[rows[u]] *= factor[u] on a CUDA device.
 
-    Writes weights, at the rows named; nothing else changes.
+    weights float32|float64 [D, N]; rows int64 [U], ascending, unique; factor [U]. weights is changed in place at these
+    rows only: the decay of rows that missed some steps.
     """
     on_rows("coast", rows, weights, rows, factor)
 
 
 def on_rows(kernel, rows, weights, *others):
-    """Launch a kernel of `coast.cu` that changes the rows `rows` of `weights` (and of `others`) on the device, in
-    place.
+    """Queue `kernel` of `coast.cu`, which changes the rows `rows` of `weights` on the device, in place.
+
+    `others` are its further operands in order, a state among them being changed as well.
     """
     count, width = rows.size, weights.shape[1]
     lanes = CUDA_GROUPS[0] if width <= CUDA_GROUPS[0] else CUDA_GROUPS[1]
@@ -90,7 +91,7 @@ def cost(s: Sizes) -> Cost:
 
 
 def arguments(case: Case) -> tuple:
-    """Build operands: Weights, and a factor for each column that A touches."""
+    """Build test operands: weights, and a factor for each active column of A."""
     rows = np.unique(case.indices).astype(np.int64)
     return case.dense(case.D, case.N), rows, case.dense(rows.size, salt=1)
 

@@ -22,10 +22,10 @@ from kernels.vector.tiles import cut_elements, is_far_state
 
 
 def reference(weights, state, rows, matrix):
-    """Compute in plain loops: (w, s)[rows[u]] = [[a, b], [c, d]][u] @ (w, s)[rows[u]], whole rows: steps of momentum
-    without gradient, in one.
+    """Multiply (weights, state) rows by 2 x 2 matrices in plain loops.
 
-    Writes weights, state, at the rows named; nothing else changes.
+    weights, state float32|float64 [D, N]; rows int64 [U], ascending, unique; matrix [U, 4] of (a, b, c, d). In place,
+    at these rows only: w, s = a * w + b * s, c * w + d * s.
     """
     for u in range(rows.size):
         a, b, c, d = matrix[u]
@@ -35,11 +35,11 @@ def reference(weights, state, rows, matrix):
 
 
 def _row(lane, u, weights, state, rows, matrix):
-    """Emit vector code for one row: (weights, state)[rows[u]] times the 2 x 2 matrix[u]."""
+    """Emit vector code for one row: (weights, state)[rows[u]] times the 2 x 2 matrix[u], in place."""
     a, b, c, d = [matrix[u * 4 + number] for number in range(4)]
 
     def block(j, _):
-        """Multiply block j of both rows."""
+        """Emit the columns of one tile, from column j on, and the prefetch of a later row."""
         if lane.cut.far_state:
             ahead = rows[(u + AHEAD).least(rows.last)]
             for array in (weights, state):
@@ -56,16 +56,16 @@ _rows = RowLoop(_row, cut=cut_elements)
 
 
 def check(matrix) -> None:
-    """Refuse a matrix that does not have four columns (`KernelError`)."""
+    """Raise KernelError unless `matrix` has four columns."""
     if matrix.shape[1] != 4:
         raise KernelError(f"coast_pair: matrix has {matrix.shape[1]} columns; it has 4, of two rows by two.")
 
 
 def cpu(weights, state, rows, matrix):
-    """Run on the CPU: (w, s)[rows[u]] = [[a, b], [c, d]][u] @ (w, s)[rows[u]], whole rows: steps of momentum without
-    gradient, in one.
+    """Multiply (weights, state) rows by 2 x 2 matrices on the CPU.
 
-    Writes weights, state, at the rows named; nothing else changes.
+    weights, state float32|float64 [D, N]; rows int64 [U], ascending, unique; matrix [U, 4] of (a, b, c, d). In place,
+    at these rows only: w, s = a * w + b * s, c * w + d * s. Raises KernelError unless matrix has four columns.
     """
     check(matrix)
     width = weights.shape[1]
@@ -74,22 +74,22 @@ def cpu(weights, state, rows, matrix):
 
 
 def gpu(weights, state, rows, matrix):
-    """Run on a CUDA device: (w, s)[rows[u]] = [[a, b], [c, d]][u] @ (w, s)[rows[u]], whole rows: steps of momentum
-    without gradient, in one.
+    """Multiply (weights, state) rows by 2 x 2 matrices on a CUDA device.
 
-    Writes weights, state, at the rows named; nothing else changes.
+    weights, state float32|float64 [D, N]; rows int64 [U], ascending, unique; matrix [U, 4] of (a, b, c, d). In place,
+    at these rows only: w, s = a * w + b * s, c * w + d * s. Raises KernelError unless matrix has four columns.
     """
     check(matrix)
     coast.on_rows("coast_pair", rows, weights, state, rows, matrix)
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: each row of both is read and written once."""
+    """Return the cost: each row of both arrays is read and written once."""
     return Cost(6 * s.U * s.N, s.U * (8 + 4 * s.value + 4 * s.N * s.value))
 
 
 def arguments(case: Case) -> tuple:
-    """Build operands: Weights and state, and a matrix for each column that A touches."""
+    """Build test operands: weights and state, and a matrix for each active column of A."""
     rows = np.unique(case.indices).astype(np.int64)
     tables = [case.dense(case.D, case.N, salt=number) for number in (0, 1)]
     return *tables, rows, case.dense(rows.size, 4, salt=2)

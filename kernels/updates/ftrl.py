@@ -24,8 +24,9 @@ from kernels.rules.rule import Rule, register_kernels
 
 
 def formula(w, z, n, g, learning_rate, decay, beta, l1, rescale, clip):
-    """Return the new weight w and states z, n of one element, a scalar of the weights' dtype, after a step with its
-    gradient g.
+    """Return (w, z, n): new weight, linear term and sum of squares of one element after a step by its gradient g.
+
+    The other parameters are the settings of the step. Works on floats and on `Float`s of generated code.
     """
     d = clipped(rescale * g, clip)
     root = sqrt(n)

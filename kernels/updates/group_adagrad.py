@@ -23,21 +23,26 @@ from kernels.rules.rule import Rule, register_kernels
 
 
 def square(w, g, learning_rate, decay, epsilon, rescale, clip):
-    """Return the squared clipped gradient of one element, which is averaged over the row for its history."""
+    """Return the squared clipped gradient of one element, which is averaged over the row for its history.
+
+    W is unused.
+    """
     d = clipped(rescale * g, clip)
     return d * d
 
 
 def formula(w, h, g, mean, learning_rate, decay, epsilon, rescale, clip):
-    """Return the new weight w and states h of one element, a scalar of the weights' dtype, after a step with its
-    gradient g.
+    """Return (w, h): new weight and the row's new history, after a step of one element by gradient g.
+
+    `mean` is the mean of `square` over the row. The other parameters are the settings of the step. Works on floats and
+    on `Float`s of generated code.
     """
     h = h + mean
     return w - learning_rate * (clipped(rescale * g, clip) / sqrt(h + epsilon) + decay * w), h
 
 
 def coast(learning_rate, decay, epsilon, rescale, clip):
-    """Return the matrix of a step without gradient; the history stays."""
+    """Return (a,): a zero-gradient step multiplies the weights by a; the history does not change."""
     return (1 - learning_rate * decay,)
 
 

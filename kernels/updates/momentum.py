@@ -22,15 +22,16 @@ from kernels.rules.rule import Rule, register_kernels
 
 
 def formula(w, v, g, learning_rate, decay, beta, rescale, clip):
-    """Return the new weight w and states v of one element, a scalar of the weights' dtype, after a step with its
-    gradient g.
+    """Return (w, v): new weight and velocity of one element after a step by its gradient g.
+
+    The other parameters are the settings of the step. Works on floats and on `Float`s of generated code.
     """
     v = beta * v - learning_rate * (clipped(rescale * g, clip) + decay * w)
     return w + v, v
 
 
 def coast(learning_rate, decay, beta, rescale, clip):
-    """Return the 2 x 2 matrix, flat, by which a zero-gradient step multiplies (w, v)."""
+    """Return (a, b, c, d): a zero-gradient step makes (w, v) = (a * w + b * v, c * w + d * v)."""
     return 1 - learning_rate * decay, beta, -learning_rate * decay, beta
 
 

@@ -28,15 +28,14 @@ from kernels.rules.rule import Rule, register_kernels
 
 
 def settings(learning_rate, decay, gamma, epsilon, clip_weights, rescale, clip):
-    """Return the constants (learning_rate, decay, gamma, rest, epsilon, clip_weights, rescale, clip) of `formula` in
-    one step, floats, from the settings of the optimizer.
-    """
+    """Return the settings of `formula` for one step from the scalars of a call; rest = 1 - gamma."""
     return learning_rate, decay, gamma, 1 - gamma, epsilon, clip_weights, rescale, clip
 
 
 def formula(w, n, g, learning_rate, decay, gamma, rest, epsilon, clip_weights, rescale, clip):
-    """Return the new weight w and states n of one element, a scalar of the weights' dtype, after a step with its
-    gradient g.
+    """Return (w, n): new weight and mean square of one element after a step by its gradient g.
+
+    The other parameters are the settings of the step. Works on floats and on `Float`s of generated code.
     """
     d = clipped(rescale * g + decay * w, clip)
     n = gamma * n + rest * (d * d)
@@ -44,7 +43,10 @@ def formula(w, n, g, learning_rate, decay, gamma, rest, epsilon, clip_weights, r
 
 
 def coast(learning_rate, decay, gamma, rest, epsilon, clip_weights, rescale, clip):
-    """Return the matrix of a step without gradient; None with decay or clipped weights."""
+    """Return (a, b, c, d) of a zero-gradient step, (w, n) = (a * w + b * n, c * w + d * n).
+
+    None with decay or limited weights, for which it is not linear.
+    """
     return (1.0, 0.0, 0.0, gamma) if decay == 0 and math.isinf(clip_weights) else None
 
 

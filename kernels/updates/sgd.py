@@ -21,12 +21,15 @@ from kernels.rules.rule import Rule, register_kernels
 
 
 def formula(w, g, learning_rate, decay, rescale, clip):
-    """Return the new weight w of one element, a scalar of the weights' dtype, after a step with its gradient g."""
+    """Return (w,): the new weight of one element after a step by its gradient g.
+
+    The other parameters are the settings of the step. Works on floats and on `Float`s of generated code.
+    """
     return (w - learning_rate * (clipped(rescale * g, clip) + decay * w),)
 
 
 def coast(learning_rate, decay, rescale, clip):
-    """Return the 1 x 1 matrix, flat, by which a zero-gradient step multiplies w."""
+    """Return (a,): a zero-gradient step multiplies the weights by a."""
     return (1 - learning_rate * decay,)
 
 

@@ -25,15 +25,17 @@ from kernels.rules.rule import Rule, register_kernels
 
 
 def settings(learning_rate, decay, decoupled, beta, rescale, clip):
-    """Return the constants (learning_rate, decay, kept, beta, rest, rescale, clip) of `formula` in one step, floats,
-    from the settings of the optimizer.
+    """Return the settings of `formula` for one step from the scalars of a call; rest = 1 - beta.
+
+    kept = 1 - learning_rate * decoupled, the factor of the decoupled weight decay.
     """
     return learning_rate, decay, 1 - learning_rate * decoupled, beta, 1 - beta, rescale, clip
 
 
 def formula(w, m, g, learning_rate, decay, kept, beta, rest, rescale, clip):
-    """Return the new weight w and states m of one element, a scalar of the weights' dtype, after a step with its
-    gradient g.
+    """Return (w, m): new weight and momentum of one element after a step by its gradient g.
+
+    The other parameters are the settings of the step. Works on floats and on `Float`s of generated code.
     """
     m = beta * m - rest * (clipped(rescale * g, clip) + decay * w)
     return kept * w + learning_rate * sign(m), m

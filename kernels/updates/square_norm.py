@@ -21,9 +21,10 @@ from kernels.threads import BLOCK, call_parallel, compiled_parallel, compiled_su
 
 
 def reference(values):
-    """Compute in plain loops: The sum of squares of all elements, in float64: the square of a gradient's norm.
+    """Sum the squares of all elements in plain loops.
 
-    Changes nothing; returns the sum, a Python float, 0.0 when there are no elements.
+    values float32|float64 [U, N]. Returns a Python float, summed in float64, 0.0 without elements: the squared norm of
+    a gradient.
     """
     total = 0.0
     for row in values:
@@ -34,7 +35,7 @@ def reference(values):
 
 @compiled_sums
 def _block(values):
-    """Return the sum of squares of the values, in float64."""
+    """Return the sum of squares of the 1-d `values`, in float64; the order of the terms is up to the compiler."""
     total = 0.0
     for k in range(values.size):
         total += np.float64(values[k]) * np.float64(values[k])
@@ -43,15 +44,16 @@ def _block(values):
 
 @compiled_parallel
 def _blocks(values, length, sums):
-    """Write the sum of squares of each block of `length` values to sums [blocks], in parallel."""
+    """Write the sum of squares of each block of `length` values to sums [blocks], in parallel; values is 1-d."""
     for block in prange(sums.size):
         sums[block] = _block(values[block * length : min((block + 1) * length, values.size)])
 
 
 def cpu(values):
-    """Run on the CPU: The sum of squares of all elements, in float64: the square of a gradient's norm.
+    """Sum the squares of all elements on the CPU.
 
-    Changes nothing; returns the sum, a Python float, 0.0 when there are no elements.
+    values float32|float64 [U, N]. Returns a Python float, summed in float64, 0.0 without elements: the squared norm of
+    a gradient.
     """
     sums = np.empty(-(-values.size // BLOCK))
     call_parallel(_blocks, values.size, values.reshape(-1), BLOCK, sums)
@@ -62,9 +64,10 @@ _CUDA = source(__file__, names_of("square_norm"))
 
 
 def gpu(values):
-    """Run on a CUDA device: The sum of squares of all elements, in float64: the square of a gradient's norm.
+    """Sum the squares of all elements on a CUDA device.
 
-    Changes nothing; returns the sum, a Python float, 0.0 when there are no elements.
+    values float32|float64 [U, N]. Returns a Python float, summed in float64, 0.0 without elements: the squared norm of
+    a gradient.
     """
     device, count = devices.device_of(values), -(-values.size // ELEMENTS)
     if not count:
@@ -81,7 +84,7 @@ def cost(s: Sizes) -> Cost:
 
 
 def arguments(case: Case) -> tuple:
-    """Build operands: A gradient for the columns that A touches."""
+    """Build test operands: a gradient for the active columns of A."""
     return (case.dense(np.unique(case.indices).size, case.N),)
 
 
