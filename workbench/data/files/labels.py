@@ -29,24 +29,25 @@ class Numbers(dict):
     """Numbers for keys, in order of appearance: `numbers[key]` is a new one for a key not seen before."""
 
     def __init__(self) -> None:
+        """Start empty; the first new key gets 0."""
         super().__init__()
         self._next = count()
 
     def __missing__(self, key: bytes) -> int:
+        """Assign the next integer to a key not seen before, and return it."""
         number = self[key] = next(self._next)
         return number
 
 
 def is_whole(name: str) -> bool:
-    """Return whether an id is a whole number, of ASCII digits."""
+    """Return whether a text is an optionally signed integer of ASCII digits."""
     return _WHOLE.fullmatch(name) is not None
 
 
 def sorted_ids(names: Sequence[str]) -> tuple[list[str], np.ndarray]:
-    """Return the ids in order, and the place of each in it, int64: by value where all are whole numbers, else by the
-    alphabet.
+    """Return (ids sorted, position of each given id among them, int64): by value if all are integers, else as text.
 
-    Ids are text: 7 and 07 are two of them, and there is no largest number.
+    Ids are text: "7" and "07" are different, and integers may be of any size.
 
     >>> sorted_ids(["10", "9", "07"])
     (['07', '9', '10'], array([2, 1, 0]))
@@ -59,7 +60,7 @@ def sorted_ids(names: Sequence[str]) -> tuple[list[str], np.ndarray]:
 
 
 def places_of(names: Sequence[str], known: Sequence[str]) -> np.ndarray:
-    """Return the position of each id in `known`, int64; -1 for unknown ids."""
+    """Return the index of each name in `known`, int64 [names]; -1 for unknown ones."""
     place_of = {name: place for place, name in enumerate(known)}
     return np.array([place_of.get(name, -1) for name in names], np.int64)
 
@@ -69,10 +70,10 @@ LONGEST = 200
 
 
 def read_label_file(path: str | os.PathLike) -> tuple[np.ndarray, Place]:
-    """Return labels [rows], or [rows, N] of an array, as they stand in the file, and where each stands.
+    """Return (labels [rows], or [rows, N] of an array, function from row index to its place in the file).
 
-    A Matrix Market vector may be a row or a column. Malformed files, Python objects and labels of more than `LONGEST`
-    characters are refused (`DataError`).
+    The file is .npy, Matrix Market (a vector may be a row or a column), or text with one label per line. Raises
+    DataError for malformed files, Python objects, and labels of more than `LONGEST` characters.
     """
     with reading(path, "labels (.npy, .mtx, or text with a label a line)"):
         if starts_with(path, b"\x93NUMPY"):
@@ -85,7 +86,10 @@ def read_label_file(path: str | os.PathLike) -> tuple[np.ndarray, Place]:
 
 
 def read_label_array(path: str | os.PathLike) -> np.ndarray:
-    """Return the labels of a `.npy` file, numbers or text (`DataError`)."""
+    """Return the labels of a .npy file, numbers or text, [rows] or [rows, N]; DataError for other shapes or dtypes.
+
+    Malformed files raise ValueError; pickled objects are refused.
+    """
     with open(path, "rb") as file:
         check_array(file)
         labels = np.lib.format.read_array(file, allow_pickle=False)
@@ -95,8 +99,9 @@ def read_label_array(path: str | os.PathLike) -> np.ndarray:
 
 
 def _of_market(path: str | os.PathLike) -> np.ndarray:
-    """Return the labels in a Matrix Market file, dense [rows] or [rows, columns]; raise DataError above 2**32
-    values.
+    """Return the labels in a Matrix Market file, dense, [columns] if it has a single row, else [rows, columns].
+
+    Raises DataError above 2**32 values.
     """
     header = read_header(path)
     if header.rows * header.columns > MOST_COLUMNS:
@@ -107,7 +112,7 @@ def _of_market(path: str | os.PathLike) -> np.ndarray:
 
 
 def label_of(text: bytes, path: str | os.PathLike, line: int) -> str:
-    """Return the label of a line without surrounding blanks; raises DataError if it is empty or invalid."""
+    """Return the stripped label in `text`; DataError, with `path` and `line`, if it is empty or too long."""
     label = text.strip().decode()
     if not label:
         raise DataError(f"{path}:{line}: there is no label; each row needs one.")
@@ -117,7 +122,9 @@ def label_of(text: bytes, path: str | os.PathLike, line: int) -> str:
 
 
 def of_text(labels: list[str]) -> np.ndarray:
-    """Return labels as numbers where all of them are written as numbers, int64 where these are whole, else as text.
+    """Return labels as int64 if all are integers, float64 if all are numbers, else as str, [labels].
+
+    Integers beyond int64 stay text.
 
     >>> of_text(["2", "-1"]), of_text(["2", "0.5"]), of_text(["2", "b"])
     (array([ 2, -1]), array([2. , 0.5]), array(['2', 'b'], dtype='<U1'))
@@ -139,23 +146,23 @@ _BAR = re.compile(rb"\s*(\||'?\S+\|)")
 
 
 def lacks_svmlight_label(line: bytes) -> bool:
-    """Return whether the line of svmlight text begins with an entry, where a label stands in others."""
+    """Return whether a line of svmlight text begins with an entry "column:value" instead of a label."""
     return _SVMLIGHT.match(line) is not None
 
 
 def lacks_vw_label(line: bytes) -> bool:
-    """Return whether nothing, or a tag alone, stands before the first bar of a line of Vowpal Wabbit."""
+    """Return whether a Vowpal Wabbit line has nothing, or only a tag, before its first bar."""
     return _BAR.match(line) is not None
 
 
 def require_labels(path: str | os.PathLike, lacks_label: Callable[[bytes], bool]) -> None:
-    """Raise `MissingLabelsError` if none of the first rows has a label."""
+    """Raise MissingLabelsError if none of the file's first rows has a label; `lacks_label(line)` decides for a line."""
     if are_unlabelled(path, lacks_label):
         raise MissingLabelsError(f"{path} has no labels: its rows begin with features.\n{ADVICE_LABELS_FILE}")
 
 
 def are_unlabelled(path: str | os.PathLike, lacks_label: Callable[[bytes], bool]) -> bool:
-    """Return whether there are rows, and none of the first ones has a label."""
+    """Return whether the file has rows, and `lacks_label(line)` is true for all of the first ones."""
     with open_text(path) as file:
         rows = list(itertools.islice((line for line in file if line.strip() and line[:1] != b"#"), ROWS_SEEN))
     return bool(rows) and all(map(lacks_label, rows))
@@ -163,7 +170,10 @@ def are_unlabelled(path: str | os.PathLike, lacks_label: Callable[[bytes], bool]
 
 @contextmanager
 def with_zero_labels(path: str | os.PathLike, lacks_label: Callable[[bytes], bool]) -> Iterator[Path]:
-    """Copy the file, unpacked, with the label 0 before each row that lacks one; the copy is gone afterwards."""
+    """Copy the file, decompressed, with "0 " before each row that lacks a label; yield the path of the temporary copy.
+
+    It is deleted at the end of the `with` block.
+    """
     with tempfile.TemporaryDirectory(prefix="workbench-") as folder:
         copy = Path(folder) / Path(path).name
         with open_text(path) as file, copy.open("wb") as out:
@@ -176,7 +186,10 @@ def with_zero_labels(path: str | os.PathLike, lacks_label: Callable[[bytes], boo
 def read_unlabelled(
     path: str | os.PathLike, lacks_label: Callable[[bytes], bool], read: Callable[[Path], Dataset]
 ) -> Dataset:
-    """Read the rows of a file some of which have no label; messages name the file itself."""
+    """Return `read(copy)` of a copy of the file in which rows without a label have the label 0.
+
+    Error messages name the file itself in place of the copy.
+    """
     with with_zero_labels(path, lacks_label) as copy:
         try:
             return read(copy)

@@ -29,7 +29,11 @@ UNREADABLE = (
 
 @contextmanager
 def reading(path: str | os.PathLike, what: str) -> Iterator[None]:
-    """Turn whatever goes wrong inside into a `DataError` that names the file."""
+    """Turn errors in a `with` block into DataError naming `path`; `what` says what it is read as.
+
+    DataError passes through. Pipes and devices are refused at the start; bytes that are not text are described by what
+    they look like.
+    """
     try:
         refuse_endless(path)
         yield
@@ -47,13 +51,16 @@ def reading(path: str | os.PathLike, what: str) -> Iterator[None]:
 
 
 def check_features(features: int | None) -> None:
-    """Refuse what is no number of columns (`DataError`)."""
+    """Raise DataError unless `features` is None or an int from 1 on."""
     if features is not None and (isinstance(features, bool) or not isinstance(features, int) or features < 1):
         raise DataError(f"features is {features!r}; it is the number of columns, a whole number from 1 on.")
 
 
 def fingerprint(*paths: str | os.PathLike | None) -> str:
-    """Return full name, size and time of the files; of a missing one, that it is missing. None is no file."""
+    """Return full name, size and modification time of each file, one per line; "PATH missing" without one.
+
+    None among the paths is skipped.
+    """
     states = []
     for path in (Path(path) for path in paths if path is not None):
         try:
@@ -74,11 +81,11 @@ def dataset_of(
     place: Place,
     groups: np.ndarray | None = None,
 ) -> Dataset:
-    """Return a data set of what was read from `path`: matrix, labels as they stand, what the caller says of them, and
-    groups.
+    """Return the data set `name` of a matrix read from `path`, with its labels as they stand in the file.
 
-    `facts["duplicate_entries"]` counts what was summed with another entry of its place. Refused (`DataError`): no rows,
-    another number of labels than of rows, and rows that all lack features.
+    `wanted` states what labels mean, `place(row)` gives file and line for messages. `facts["duplicate_entries"]` counts
+    entries summed into another one. Raises DataError if there are no rows or entries, or another number of labels than
+    rows.
     """
     if not x.shape[0]:
         raise DataError(f"{path} holds no rows; a data set has at least one.")
@@ -100,7 +107,7 @@ def dataset_of(
 
 @contextmanager
 def reading_hdf5(path: str | os.PathLike, what: str) -> Iterator[None]:
-    """Turn errors into `DataError` as `files.reading` does, those of types that only HDF5's libraries have, too."""
+    """Turn errors in a `with` block into DataError naming `path`, as `reading` does, also those of HDF5 libraries."""
     with reading(path, what):
         try:
             yield
@@ -115,9 +122,9 @@ def reading_hdf5(path: str | os.PathLike, what: str) -> Iterator[None]:
 
 
 def read_rows(indptr: Any, indices: Any, values: Any, start: int, stop: int, features: int) -> Any:
-    """Return rows `start` to `stop`, as a data set holds them; a single value stands for all of them.
+    """Return rows `start` to `stop` (exclusive) of CSR arrays in a file as a canonical CSR array.
 
-    What does not fit is refused (`FormatError`, `DataError`, `ValueError`).
+    `values` of shape (1,) stand for all entries. Raises FormatError, DataError or ValueError if the arrays do not fit.
     """
     starts = indptr[start : stop + 1].astype(np.int64)
     columns = indices[starts[0] : starts[-1]].astype(np.int64)
@@ -135,9 +142,9 @@ WHAT = "a matrix (.npz by scipy.sparse.save_npz, or Matrix Market .mtx)"
 
 
 def read_matrix(path: str | os.PathLike) -> Any:
-    """Return the matrix, in the format that it is stored in, duplicates and explicit zeros kept (`DataError`).
+    """Return the matrix in a SciPy .npz or Matrix Market file as stored: duplicates and explicit zeros are kept.
 
-    Its indices are as the file has them: the caller checks them (`formats.enter`, `dataset.canonical`).
+    Indices are not validated. Raises DataError for other or damaged files.
     """
     with reading(path, WHAT):
         if starts_with(path, ZIP):
@@ -150,7 +157,10 @@ def read_matrix(path: str | os.PathLike) -> Any:
 
 
 def read_saved(path: str | os.PathLike) -> Any:
-    """Return the matrix in an archive of `scipy.sparse.save_npz` (`DataError`); no pickles."""
+    """Return the matrix in an archive of `scipy.sparse.save_npz`, without pickles.
+
+    Raises DataError or ValueError if it is not one, or indices are not integers.
+    """
     with read_scipy_archive(path), open(path, "rb") as file:
         for name, header in check_members(file).items():
             if name.removesuffix(".npy") in INDICES and header.dtype.kind not in "iu":  # which SciPy would cut
@@ -161,7 +171,10 @@ def read_saved(path: str | os.PathLike) -> Any:
 
 @contextmanager
 def read_scipy_archive(path: str | os.PathLike) -> Iterator[Any]:
-    """The archive of a matrix by SciPy, its members looked at (`DataError`, `ValueError`)."""
+    """Open an archive of `scipy.sparse.save_npz` in a `with` block, and yield it as an `NpzFile`.
+
+    Raises DataError if it has no valid "format" member, ValueError for members that are not what they claim.
+    """
     with read_npz_arrays(path) as archive:
         if "format" not in archive.files:
             held = f"it holds the arrays {format_names(archive.files)}"
@@ -175,7 +188,10 @@ def read_scipy_archive(path: str | os.PathLike) -> Iterator[Any]:
 
 @contextmanager
 def read_npz_arrays(path: str | os.PathLike) -> Iterator[Any]:
-    """An .npz archive whose members are what they claim to be (`ValueError`)."""
+    """Open an .npz archive in a `with` block, and yield it as an `NpzFile` that loads no pickles.
+
+    Raises ValueError for members that are not what they claim.
+    """
     with open(path, "rb") as file:  # which NumPy would leave open when it is no archive after all
         check_members(file)
         with np.load(file, allow_pickle=False) as archive:

@@ -57,7 +57,7 @@ class Rewritten(NamedTuple):
 
 
 def variant_of(path: str | os.PathLike) -> str:
-    """Return what the text looks like, one of `VARIANTS`; "" if it is none of them, or cannot be read."""
+    """Return which of `VARIANTS` the text looks like; "" if none, or it cannot be read."""
     try:
         refuse_endless(path)
         what = looks_like(path)[0]
@@ -68,7 +68,10 @@ def variant_of(path: str | os.PathLike) -> str:
 
 @contextmanager
 def rewritten(path: str | os.PathLike, variant: str) -> Iterator[Rewritten]:
-    """Copy the file, unpacked, as svmlight text; the copy is gone afterwards. Lines keep their numbers."""
+    """Rewrite a file of that variant as plain svmlight text; yield the temporary copy with its labels and column count.
+
+    Line numbers stay the same. The copy is deleted at the end of the `with` block.
+    """
     words: list[str] = []
     with tempfile.TemporaryDirectory(prefix="workbench-") as folder:
         copy = Path(folder) / Path(path).name
@@ -92,7 +95,10 @@ def rewritten(path: str | os.PathLike, variant: str) -> Iterator[Rewritten]:
 
 
 def _without_fields(line: bytes) -> bytes:
-    """Return a line of libffm as svmlight text; a token of another form stays, for the reader to refuse."""
+    """Return a libffm line "label field:column:value ..." as svmlight, values of one column summed.
+
+    A line of another form is returned unchanged, for the reader to refuse.
+    """
     label, *tokens = line.split()
     values: dict[int, float] = {}
     try:
@@ -162,7 +168,10 @@ def make(
 def _of_variant(
     path: str | os.PathLike, variant: str, features: int | None, zero_based: bool | str, wanted: Wanted
 ) -> Dataset:
-    """Return the rows of text that is svmlight but for its `variant`; messages name the file itself (`DataError`)."""
+    """Return the data set of text that is svmlight but for its `variant`; parameters as for `make`.
+
+    Raises DataError that names the file itself rather than the rewritten copy.
+    """
     with reading(path, TEXT), rewritten(path, variant) as (copy, words, counted):
         features = counted if features is None else features
         of_copy = Wanted("numbers") if words and wanted.kind != NONE else wanted
@@ -187,9 +196,10 @@ def blocks(
     kind: str | None = None,
     **labels: Any,
 ) -> RowBlocks:
-    """Return the rows of the file, some thousand lines at a time; `auto` looks through it for a column 0 first.
+    """Return the rows of the file in blocks of some thousand lines, parameters as for `make`.
 
-    Rows with several labels (`multilabel`), none, or words as labels, and of libffm are read whole, as `make` does.
+    With `zero_based` "auto" the file is read once before, for a column 0. Rows with several labels (`multilabel`),
+    none, or words as labels, and libffm text are read whole. Raises DataError with the line.
     """
     _check(features, zero_based)
     if kind in ("multilabel", NONE) or variant_of(path):
@@ -203,10 +213,13 @@ def blocks(
 
 
 def _blocks(path: str | os.PathLike, features: int | None, zero_based: bool) -> Iterator[RowBlock]:
-    """Yield the rows of a svmlight file in blocks with their labels; DataError with the line of invalid text."""
+    """Yield the rows of a svmlight file in blocks with their labels and queries, parsed on several threads.
+
+    Raises DataError, with the line, for invalid text.
+    """
 
     def read(text: bytes) -> tuple[scipy.sparse.csr_array, TextRows]:
-        """Return the lines of a block as CSR matrix and as parsed rows."""
+        """Return the lines of a block as (CSR array, parsed rows); InvalidLineError if one is invalid."""
         rows = read_rows(text)
         return csr_of(rows, features, zero_based), rows
 
@@ -227,7 +240,10 @@ def _blocks(path: str | os.PathLike, features: int | None, zero_based: bool) -> 
 
 
 def _holds_column_zero(path: str | os.PathLike) -> bool:
-    """Return whether columns count from 0: a 0 occurs, or there is no column at all."""
+    """Return whether columns count from 0: a column 0 occurs, or no column at all.
+
+    Reads the file until one is found.
+    """
     least = (int(block.x.indices.min()) for block in _blocks(path, None, zero_based=True) if block.x.nnz)
     first = next(least, 0)
     return first == 0 or any(column == 0 for column in least)
@@ -241,7 +257,10 @@ def _check(features: int | None, zero_based: bool | str) -> None:
 
 
 def _read(path: str | os.PathLike, wanted: Wanted) -> tuple[TextRows, bool]:
-    """Return the rows of the file, values float32, and whether rows have several labels."""
+    """Return (all rows of the file, values float32, whether rows have several labels).
+
+    That is tried if `wanted.kind` is None and some label has a comma. Raises InvalidLineError for invalid text.
+    """
     if wanted.kind == "multilabel":
         return _read_file(path, several=True), True
     try:
@@ -253,10 +272,13 @@ def _read(path: str | os.PathLike, wanted: Wanted) -> tuple[TextRows, bool]:
 
 
 def _read_file(path: str | os.PathLike, several: bool) -> TextRows:
-    """Return all rows of a svmlight file, values as float32 if that is exact; `several`: labels are lists."""
+    """Return all rows of a svmlight file, values as float32, parsed on several threads.
+
+    With `several` a row may have several labels. Raises InvalidLineError for invalid text or values beyond float32.
+    """
 
     def read(text: bytes) -> TextRows:
-        """Return the parsed rows of a block, with values as float32 if that is exact."""
+        """Return the parsed rows of a block, values as float32."""
         rows = read_rows(text, several)
         return rows._replace(values=narrowed(rows.values, np.float32))
 
@@ -265,14 +287,14 @@ def _read_file(path: str | os.PathLike, several: bool) -> TextRows:
 
 
 def _tuples(rows: TextRows) -> list[tuple[float, ...]]:
-    """Return the labels of each row, in order."""
+    """Return the sorted labels of each row as a tuple."""
     ends = np.cumsum(rows.label_counts).tolist()
     labels, starts = rows.labels.tolist(), [0, *ends]
     return [tuple(sorted(labels[start:end])) for start, end in zip(starts, ends, strict=False)]
 
 
 def _groups(queries: np.ndarray, path: str | os.PathLike) -> np.ndarray | None:
-    """Return the queries of rows, None if no row has one; `DataError` with the line if others have."""
+    """Return the query ids of the rows, int64; None if no row has one; DataError with the line if only some have."""
     has_query = queries != NO_QUERY
     if not has_query.any():
         return None
@@ -282,7 +304,10 @@ def _groups(queries: np.ndarray, path: str | os.PathLike) -> np.ndarray | None:
 
 
 def _refuse_fault(path: str | os.PathLike, features: int | None, zero_based: bool, several: bool) -> None:
-    """Raise a `DataError` with the first line that is wrong, and what the file looks like if it is of another kind."""
+    """Raise DataError for the first invalid line, with what the file looks like if it is of another kind.
+
+    Returns if no line is invalid.
+    """
     refuse_binary(path, "svmlight text")
     if fault := first_fault(path, features, zero_based, several):
         raise DataError(f"{fault}{file_type_hint(path, 'svmlight text')}")

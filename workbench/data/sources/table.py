@@ -59,6 +59,10 @@ class HeldTable:
     """
 
     def __init__(self, table: Table, names: Collection[str], as_they_stand: Collection[str] = ()) -> None:
+        """Wrap `table` so that the columns `names` are kept after the first pass.
+
+        Those in `as_they_stand` unchanged.
+        """
         self._table, self._wanted, self._as_they_stand = table, names, as_they_stand
         self.path, self.names, self.nested = table.path, table.names, table.nested
         self._kept: list[Block] = []
@@ -69,7 +73,10 @@ class HeldTable:
         """Whether the next pass is the last one, so that what it has yielded is not kept."""
 
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
-        """Yield the columns of those names, some rows at a time, in their order (`DataError`)."""
+        """Yield the rows in blocks, {name: Texts} of the columns `names`, from memory if kept, else from the file.
+
+        On the last pass kept blocks are freed as they are yielded. Raises DataError as the wrapped table does.
+        """
         if self._is_whole and self._kept and set(names) <= self._kept[0].keys() and not self._lacks(names):
             blocks = deque(self._kept)
             if self.is_last_pass:
@@ -84,11 +91,11 @@ class HeldTable:
             yield from self._read(names)
 
     def take(self, columns: Columns) -> None:
-        """Take note of the kinds of the columns, which tell whether what is kept of them is enough."""
+        """Store the kinds of the columns, which decide whether what is kept of them suffices."""
         self._columns = {column.name: column for column in columns}
 
     def _lacks(self, names: Sequence[str]) -> bool:
-        """Return whether some columns have to be read again: with other words for missing values, or as texts."""
+        """Return whether a column must be read again: for other words for missing values, or as text."""
         for name in self._without_words.intersection(names):
             column = self._columns.get(name)
             if column is None or column.kind == "label" or missing_words(column) != MISSING_WORDS:
@@ -96,7 +103,10 @@ class HeldTable:
         return any(self._columns[name].kind != "number" for name in self._without_texts.intersection(names))
 
     def _read(self, names: Sequence[str]) -> Iterator[Block]:
-        """Yield the blocks of a pass over the file; keep them where they fit."""
+        """Yield the blocks of a pass over the file, and keep them while they take at most `BYTES_VALUE` a value.
+
+        If they take more, all are dropped and later passes read the file.
+        """
         every = [name for name in self.names if name in self._wanted or name in names]
         taken = values = 0
         self._kept, is_kept = [], not (self._is_whole or self.is_last_pass)
@@ -112,7 +122,7 @@ class HeldTable:
         _release_memory()  # what the blocks took while they were split
 
     def _held(self, name: str, texts: Texts) -> Texts:
-        """Return the column of a block as it is kept."""
+        """Return a column of a block as it is kept: cleaned, indices narrowed, differing numbers without texts."""
         if name in self._as_they_stand:
             return _narrowed(texts)
         cleaned = texts.cleaned(MISSING_WORDS)
@@ -127,39 +137,39 @@ class HeldTable:
         return _narrowed(cleaned)
 
     def place(self, row: int) -> str:
-        """Place of the row, counted from 0, in the file, in words."""
+        """Return where a row (index from 0) stands in the file, such as "a.csv:12"."""
         return self._table.place(row)
 
     def layout(self) -> dict[str, Any]:
-        """Return the parameters by which another file is split as this one is."""
+        """Return the layout parameters of the wrapped table, by name."""
         return self._table.layout()
 
 
 def _release_memory() -> None:
-    """Return free memory of pyarrow's allocator and of the C library to the system, where there is a call for it."""
+    """Return free memory of pyarrow's allocator, and on Linux of the C library, to the system."""
     arrow().default_memory_pool().release_unused()
     if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
         trim(0)
 
 
 def _narrowed(texts: Texts) -> Texts:
-    """Return the texts with their numbers in 16 bits, if there are few."""
+    """Return the texts, copied out of their block, with row indices as int16 if they suffice."""
     texts.settle()
     return texts.of_rows(texts.numbers.astype(np.int16 if len(texts) <= np.iinfo(np.int16).max else np.int32))
 
 
 def _widened(texts: Texts) -> Texts:
-    """Return the texts with their numbers in 32 bits."""
+    """Return the texts with row indices as int32."""
     return texts.of_rows(texts.numbers.astype(np.int32, copy=False))
 
 
 def _are_fractions(values: np.ndarray) -> bool:
-    """Return whether all values are finite numbers, and some are not whole."""
+    """Return whether all values are finite and some are not whole."""
     return bool(np.isfinite(values).all()) and bool((np.floor(values) != values).any())
 
 
 def _possible_labels(table: Table, declared: Columns, label: str | None) -> set[str]:
-    """Return the columns that are the label, or may be guessed to be it."""
+    """Return the names of columns that are declared as the label, or may be guessed to be it."""
     possible = {name for name in table.names if name.casefold() in LABELS}
     return possible | {column.name for column in declared if column.kind == "label"} | {label or "", table.names[-1]}
 
@@ -220,11 +230,11 @@ def make(
 
 
 def blocks(path: str | os.PathLike, kind: str | None = None, **parameters: Any) -> RowBlocks:
-    """Return the rows of the table, a block of text at a time; what a column needs of all rows is learned in passes
-    before.
+    """Return the rows of the table as blocks, parameters as for `make`.
 
-    Those hold the values of categories, and of numbers what `tables.quantiles` does. Several labels a row
-    (`multilabel`) are read whole, as `make` does.
+    Statistics of columns are gathered in passes before. Memory holds a block, the values of categories, and sketches of
+    numbers. Several labels a row (`multilabel`) are read whole. Raises DataError, with file and line, for invalid
+    values.
     """
     if kind == "multilabel":
         return blocks_of(make(path, kind=kind, **parameters))
@@ -246,9 +256,10 @@ def _learned(
     is_held: bool = False,
     **layout: Any,
 ) -> tuple[Learned, dict[str, Any]]:
-    """Return the table with all that its rows are encoded by, and the facts of the data set (`DataError`).
+    """Return (the table with everything that encodes its rows, facts of the data set); parameters as for `make`.
 
-    With `is_held` what is read in the first pass is kept for the next ones.
+    With `is_held` the blocks of the first pass are kept for the next ones. Raises DataError for invalid settings or
+    values, MissingLabelsError if no column is the label.
     """
     if unlabelled not in UNLABELLED:
         raise DataError(f"unlabelled is {unlabelled!r}; expected one of: {', '.join(UNLABELLED)}.")
@@ -292,7 +303,7 @@ def _learned(
 
 
 def _files(path: str | os.PathLike, columns: Any = None, **rest: Any) -> tuple[str | os.PathLike, ...]:
-    """Return the paths that a table is read from: the data, and the file of column kinds if given."""
+    """Return the paths that a table is read from: the data, and the column file if `columns` is a path."""
     return (path, columns) if isinstance(columns, str | os.PathLike) else (path,)
 
 

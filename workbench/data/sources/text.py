@@ -51,6 +51,7 @@ class Words:
     idf: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
+        """Raise DataError for a setting out of range, or settings that exclude each other."""
         _check_whole("hashed", self.hashed, MOST_COLUMNS)
         _check_whole("ngrams", self.ngrams, MOST_WORDS_TOGETHER)
         _check_whole("least_documents", self.least_documents, MOST_COLUMNS)
@@ -69,13 +70,15 @@ class Words:
 
     @property
     def is_learned(self) -> bool:
-        """Whether a document's row depends on no other one: the words, and their idf, are given or not needed."""
+        """Whether each document can be encoded on its own: vocabulary and idf are given or not needed."""
         has_words = self.hashed is not None or self.vocabulary is not None
         return has_words and (self.weighting != "tfidf" or self.idf is not None)
 
     def columns(self, parts: Iterable[list[str]], path: str | os.PathLike) -> tuple[Any, "Words"]:
-        """Return the matrix [documents, words] of documents that come in parts, and `self` with the words and idf
-        found."""
+        """Return (matrix [documents, words], self completed by the words and idf found) of all documents in `parts`.
+
+        The matrix is CSR, float64. Raises DataError, naming `path`, if no word is frequent enough.
+        """
         if self.is_learned:
             return stack_csr([_no_rows(), *map(self.rows, parts)]), self
         counting = _Counting(self)
@@ -86,9 +89,10 @@ class Words:
         return words._weighted(x), words
 
     def learn(self, parts: Iterable[list[str]], path: str | os.PathLike) -> "Words":
-        """Return the same with the words and idf of all documents, which go past.
+        """Return self completed by the words and idf of all documents, without their matrix.
 
-        Held are words, and two numbers for each.
+        `parts` is consumed; memory holds the words and two counts for each. Raises DataError, naming `path`, if no word
+        is frequent enough.
         """
         if self.is_learned:
             collections.deque(parts, maxlen=0)
@@ -99,17 +103,17 @@ class Words:
         return counting.learned(path)
 
     def rows(self, documents: list[str]) -> Any:
-        """Return the csr array [documents, words] of some documents, where all `is_learned`."""
+        """Return the CSR float64 array [documents, words] of some documents; `is_learned` must be true."""
         return self._weighted(_counted(self, documents))
 
     def alike(self) -> dict[str, Any]:
-        """Return the parameters that give another file the same columns (JSON values)."""
+        """Return the parameters, as JSON values by name, with which another file gets the same columns."""
         names = ("hashed", "weighting", "ngrams", "lower", "vocabulary", "idf")
         given = {name: getattr(self, name) for name in names}
         return {name: value for name, value in given.items() if value is not None or name == "hashed"}
 
     def vectorizer(self) -> Any:
-        """Vectorizer of scikit-learn that counts words, by their numbers or by hashes."""
+        """Return a new scikit-learn vectorizer for words: CountVectorizer, or HashingVectorizer if hashed."""
         from sklearn.feature_extraction import text  # a second to import, and only this reader needs it
 
         shared = {"lowercase": self.lower, "ngram_range": (1, self.ngrams), "binary": self.weighting == "binary"}
@@ -118,8 +122,9 @@ class Words:
         return text.CountVectorizer(vocabulary=None if self.vocabulary is None else list(self.vocabulary), **shared)
 
     def _weighted(self, x: Any) -> Any:
-        """Return x, scaled in place by idf and to unit rows with tf-idf weighting; DataError if idf has another
-        length.
+        """Return `x` weighted: unchanged, or with "tfidf" scaled by idf in place and normalised to unit rows.
+
+        Raises DataError if idf has another length than `x` has columns.
         """
         if self.weighting != "tfidf":
             return x
@@ -137,13 +142,17 @@ class _Counting:
     """Words of documents that come in parts: how many documents have each, and how often it occurs in all."""
 
     def __init__(self, words: Words) -> None:
+        """Start without documents; `are_met` says whether words are collected rather than given or hashed."""
         self.words, self.documents = words, 0
         self.are_met = words.hashed is None and words.vocabulary is None
         self.number_of: dict[str, int] = {}
         self._having = self._times = self.chosen = np.zeros(0, np.int64)
 
     def add(self, documents: list[str]) -> Any:
-        """Take in some documents; gives their csr array, columns in the order in which words were met, unsorted."""
+        """Count the words of some documents; return CSR counts, columns in order of first appearance, unsorted.
+
+        Given or hashed words have their fixed columns.
+        """
         self.documents += len(documents)
         x = self._met(documents) if self.are_met else _counted(self.words, documents)
         more = np.zeros(x.shape[1] - len(self._having), np.int64)
@@ -153,7 +162,10 @@ class _Counting:
         return x
 
     def _met(self, documents: list[str]) -> Any:
-        """Return the word counts of documents, CSR; new words are numbered and kept."""
+        """Return the word counts of documents as CSR float64.
+
+        New words are added to `number_of` with the next index.
+        """
         counter = self.words.vectorizer()
         try:
             x = counter.fit_transform(documents)
@@ -166,7 +178,10 @@ class _Counting:
         )
 
     def learned(self, path: str | os.PathLike) -> Words:
-        """Return the words that are chosen, and their idf where that is wanted and not given."""
+        """Return the rules with the chosen vocabulary, and with idf if it is wanted and not given.
+
+        Sets `chosen`. Raises DataError, naming `path`, if no word is frequent enough.
+        """
         words, having = self.words, self._having
         if self.are_met:
             self._choose(path)
@@ -178,8 +193,10 @@ class _Counting:
         return words
 
     def _choose(self, path: str | os.PathLike) -> None:
-        """Set `chosen`: the most frequent words, ties in alphabetical order; DataError if no word is frequent
-        enough.
+        """Set `chosen`, int64, to the indices of the words kept, in alphabetical order.
+
+        Words occur in `least_documents` or more; of these the `most_features` most frequent ones, ties alphabetical.
+        Raises DataError, naming `path`, if there is none.
         """
         names, least, most = list(self.number_of), self.words.least_documents, self.words.most_features
         order = np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
@@ -191,7 +208,10 @@ class _Counting:
         self.chosen = order
 
     def chosen_of(self, x: Any) -> Any:
-        """Return the columns of the chosen words, in alphabetical order, of a matrix that `add` gave."""
+        """Return the columns of the chosen words, in alphabetical order, of a matrix that `add` returned.
+
+        Indices are sorted.
+        """
         place = np.full(x.shape[1], -1, np.int64)
         place[self.chosen] = np.arange(len(self.chosen))
         columns = place[x.indices]
@@ -201,12 +221,12 @@ class _Counting:
 
 
 def _no_rows() -> Any:
-    """Return a CSR array of no rows and no columns."""
+    """Return an empty CSR array of shape (0, 0), to stack others on."""
     return scipy.sparse.csr_array((0, 0))
 
 
 def _counted(words: Words, documents: list[str]) -> Any:
-    """Return the counts of words that are given or hashed, csr float64 [documents, words]."""
+    """Return counts of given or hashed words, CSR float64 [documents, words]; DataError for an unusable vocabulary."""
     try:
         x = words.vectorizer().transform(documents)
     except ValueError as error:  # a vocabulary that is none
@@ -215,7 +235,7 @@ def _counted(words: Words, documents: list[str]) -> Any:
 
 
 def _check_whole(name: str, value: int | None, most: int) -> None:
-    """Raise DataError unless `value` is None or a whole number from 1 to `most`."""
+    """Raise DataError, calling it `name`, unless `value` is None or an int from 1 to `most`."""
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most):
         raise DataError(f"{name} is {value!r}; it is a whole number from 1 to {most}.")
 
@@ -245,6 +265,11 @@ class Documents:
         encoding: str,
         is_labelled: bool = True,
     ) -> None:
+        """Validate the settings, and read the file of labels if one is given; documents are read by `parts`.
+
+        `is_labelled` False reads without labels. Raises DataError for invalid settings, MissingLabelsError if there are
+        no labels.
+        """
         self.is_labelled = is_labelled
         self.path, self.label, self.separator, self.encoding = Path(path), label, separator, encoding
         self.is_folder = self.path.is_dir()
@@ -254,7 +279,10 @@ class Documents:
         self._files: list[Path] = []
 
     def _check(self, labels: str | os.PathLike | None) -> None:
-        """Raise DataError if label, separator or encoding is invalid."""
+        """Raise DataError if label, separator or encoding is invalid, or labels are stated twice.
+
+        Raises MissingLabelsError for a file that is read with labels and has none.
+        """
         if self.label not in LABELS:
             raise DataError(f"label is {self.label!r}; it is one of {', '.join(LABELS)}.")
         if not (isinstance(self.separator, str) and self.separator):
@@ -278,7 +306,10 @@ class Documents:
             )
 
     def parts(self) -> Iterator[tuple[list[str], list[str]]]:
-        """Yield the documents, some at a time, and a label of each as it stands; none of what has a file of labels."""
+        """Yield (documents, their labels as text) in blocks; the label list is empty if there is a file of labels.
+
+        Restarts `count` and the list of files. Raises DataError for invalid text or lines without a label.
+        """
         self._files.clear()
         self.count = 0
         both = self._of_folder() if self.is_folder else self._of_lines()
@@ -288,11 +319,14 @@ class Documents:
 
     @property
     def given(self) -> np.ndarray | None:
-        """Labels [documents] of a file of their own."""
+        """Labels [documents] from the separate file of labels; None if there is none."""
         return None if self._given is None else self._given[0]
 
     def labels(self, came: list[str]) -> np.ndarray:
-        """Return labels as they stand that `parts` gave, as numbers where all are, or those of the file of labels."""
+        """Return the labels of all documents: from the file of labels, zeros if read without, else `came`.
+
+        `came` are those that `parts` yielded; labels of lines become numbers if all are numeric.
+        """
         if self.given is not None:
             return self.given
         if not self.is_labelled:
@@ -300,17 +334,23 @@ class Documents:
         return np.array(came, np.str_) if self.is_folder else of_text(came)
 
     def place(self, row: int) -> str:
-        """Place of the label of a document, once all documents were read."""
+        """Return where the label of document `row` stands: "path:line", or the path of its file.
+
+        Call after reading all.
+        """
         if self._given is not None:
             return self._given[1](row)
         return str(self._files[row]) if self.is_folder else place_in(self.path, encoding=self.encoding)(row)
 
     def alike(self) -> dict[str, str]:
-        """Return the parameters by which another file is parted into documents as this one is."""
+        """Return the parameters by which another file is split into documents in the same way."""
         return {"label": self.label, "separator": self.separator, "encoding": self.encoding}
 
     def _of_lines(self) -> Iterator[tuple[str, str]]:
-        """Yield (document, label) of each line of the file."""
+        """Yield (document, label) of each line of the file; label "" without labels.
+
+        Blank lines are skipped with labels. Raises DataError for a line without the separator.
+        """
         separator = self.separator.encode()
         with open_text(self.path, self.encoding, advice=SAVE) as file:
             for line, text in enumerate(file, 1):
@@ -324,7 +364,11 @@ class Documents:
                     yield document.decode(), label_of(label, self.path, line)
 
     def _of_folder(self) -> Iterator[tuple[str, str]]:
-        """Yield (document, label) of each file, the label being its folder; DataError if one is too long."""
+        """Yield (document, label) of each file in a subfolder, whose name is the label.
+
+        The paths are kept for messages. Raises DataError for a file of more than `LONGEST_LINE` bytes, or one that is
+        not text.
+        """
         for file in files_of(self.path):
             content = bytearray()
             with reading(file, "a text file"), open_text(file, self.encoding, advice=SAVE) as stream:
@@ -337,7 +381,7 @@ class Documents:
 
 
 def _within(both: Iterator[tuple[str, str]], most: int, characters: int) -> Iterator[tuple[str, str]]:
-    """Yield the next ones, until there are `most` of them or so many `characters`."""
+    """Yield the next (document, label) pairs: at most `most`, and none once `characters` have been reached."""
     for document, label in itertools.islice(both, most):
         yield document, label
         characters -= len(document)
@@ -346,9 +390,9 @@ def _within(both: Iterator[tuple[str, str]], most: int, characters: int) -> Iter
 
 
 def files_of(folder: Path) -> list[Path]:
-    """Return the files in the sub-folders, sorted, without hidden ones.
+    """Return the files in the direct subfolders of `folder`, sorted, without hidden ones.
 
-    `DataError` for none, and for folders among them.
+    Raises DataError if there is none, or a subfolder contains a folder.
     """
     entries = [entry for entry in sorted(folder.glob("*/*")) if not _is_hidden(entry, folder)]
     if inner := next((entry for entry in entries if entry.is_dir()), None):
@@ -362,12 +406,12 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def files_read(path: str | os.PathLike, labels: str | os.PathLike | None = None) -> list[str | os.PathLike | None]:
-    """List the file or the folder with the files below it, and the file of labels."""
+    """Return the paths that the source reads: file or folder, file of labels (or None), a folder's entries."""
     return [path, labels, *(sorted(Path(path).glob("*/*")) if Path(path).is_dir() else ())]
 
 
 def _is_hidden(entry: Path, folder: Path) -> bool:
-    """Return whether a path below `folder` has a part that begins with a dot."""
+    """Return whether a path below `folder` has a component that begins with a dot."""
     return any(part.startswith(".") for part in entry.relative_to(folder).parts)
 
 
@@ -393,13 +437,13 @@ def make(
     classes: Sequence[Any] | None = None,
     unseen: Any = None,
 ) -> Dataset:
-    """Return a row for each document, a column for each word or, with `hashed`, so many for all.
+    """Return the data set of documents: a row for each, a column for each word, or `hashed` columns for all words.
 
-    Of a file each line is a document; with `label="first"` it begins with its label and the `separator`, else `labels`
-    is a file of them (.npy, or text with one a line). Of a folder each sub-folder is a class and each file in it a
-    document, as `sklearn.datasets.load_files` has it. Files may be packed; `encoding` is theirs. `hashed` to `idf` are
-    those of `word_columns.Words`; a file read `like` another one has its words. `kind`, `positive`, `classes` and
-    `unseen` are as those of `svmlight`. Refused (`DataError`): files that are no text, with the line; no words at all.
+    In a file each line is a document; with `label="first"` it begins with its label and the `separator`, else `labels`
+    is a file of them (.npy, or text with one a line). In a folder each subfolder is a class and each file in it a
+    document, as `sklearn.datasets.load_files` has it. Files may be compressed; `encoding` is theirs. `hashed` to `idf`
+    are those of `Words`; a file read `like` another one has its words. `kind`, `positive`, `classes` and `unseen` are
+    as those of `svmlight`. Raises DataError, with the line, for files that are not text, and if there are no words.
     """
     wanted = Wanted(kind, positive, classes, unseen)
     words = Words(hashed, weighting, ngrams, least_documents, most_features, lower, vocabulary, idf)
@@ -423,9 +467,10 @@ def blocks(
     unseen: Any = None,
     **of_words: Any,
 ) -> RowBlocks:
-    """Return the documents, some thousand at a time, after a look through them for words and the type of their labels.
+    """Return the documents in blocks of some thousand rows, after one pass for words and the type of their labels.
 
-    Held are the words with two numbers each, the different labels, and a file of labels; with `hashed` no words.
+    Parameters are those of `make`. Memory holds the words with two counts each (none if hashed), the distinct labels,
+    and a file of labels. Raises DataError if numbers of labels and documents differ.
     """
     words = Words(**of_words)
     distinct: set[str] = set()
@@ -441,14 +486,14 @@ def blocks(
 
 
 def _noted(documents: Documents, note: Callable[[list[str]], None]) -> Iterator[list[str]]:
-    """Yield the documents in parts; pass their labels to `note`."""
+    """Yield the documents in parts, and pass the labels of each part to `note`."""
     for some, labels in documents.parts():
         note(labels)
         yield some
 
 
 def _blocks(documents: Documents, words: Words, dtype: np.dtype) -> Iterator[RowBlock]:
-    """Yield the documents in blocks as CSR rows of word columns, with their labels."""
+    """Yield the documents as CSR blocks with their labels, converted to `dtype` or taken from the file of labels."""
     row = 0
     with reading(documents.path, "text"):
         for some, labels in documents.parts():

@@ -25,7 +25,10 @@ compiled_inline = njit(nogil=True, inline="always")
 
 
 def buffers_of(strings: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return offsets int32 [texts + 1] and letters uint8 of a pyarrow array of strings without nulls, not copied."""
+    """Return (offsets int32 [texts + 1], bytes uint8) of a pyarrow string array without nulls, as views.
+
+    Text i is bytes[offsets[i]:offsets[i + 1]]; the first offset need not be 0.
+    """
     _, offsets, letters = strings.buffers()
     if not len(strings):
         return np.zeros(1, np.int32), np.zeros(0, np.uint8)
@@ -35,7 +38,10 @@ def buffers_of(strings: Any) -> tuple[np.ndarray, np.ndarray]:
 
 @compiled
 def are_printed(offsets, letters):
-    """Return whether all letters are printed ASCII signs, so that there is no blank to take off."""
+    """Return whether all bytes of the texts are printable ASCII without blanks, so that nothing is to be stripped.
+
+    Texts are letters[offsets[i]:offsets[i + 1]], uint8. True without bytes.
+    """
     are_all = True
     for at in range(offsets[0], offsets[-1]):
         are_all &= FIRST_PRINTED <= letters[at] <= LAST_PRINTED
@@ -44,7 +50,10 @@ def are_printed(offsets, letters):
 
 @compiled
 def are_words(offsets, letters, word_offsets, word_letters):
-    """Return for each text whether it is one of the words, which stand in memory as the texts do. O(letters)."""
+    """Return bool [texts]: whether letters[offsets[i]:offsets[i + 1]] equals one of the words, stored alike.
+
+    O(bytes * words).
+    """
     found = np.zeros(len(offsets) - 1, np.bool_)
     for row in range(len(found)):
         start, length = np.int64(offsets[row]), np.int64(offsets[row + 1]) - np.int64(offsets[row])
@@ -60,7 +69,10 @@ def are_words(offsets, letters, word_offsets, word_letters):
 
 @compiled
 def are_decimal(offsets, letters):
-    """Return for each text whether it is `[+-]digits[.digits][e[+-]digits]`, a digit before or after the point."""
+    """Return bool [texts]: whether a text is `[+-]digits[.digits][e[+-]digits]` with a digit beside the point.
+
+    Texts are letters[offsets[i]:offsets[i + 1]], uint8.
+    """
     found = np.empty(len(offsets) - 1, np.bool_)
     for row in range(len(found)):
         at, stop = np.int64(offsets[row]), np.int64(offsets[row + 1])
@@ -86,7 +98,10 @@ def are_decimal(offsets, letters):
 
 @compiled
 def are_dressed(offsets, letters):
-    """Return for each text whether it has a digit, and a blank, a sign of `MARKS` or a letter beyond ASCII."""
+    """Return bool [texts]: whether a text has a digit, and a blank, a sign of `MARKS` or a byte beyond ASCII.
+
+    Texts are letters[offsets[i]:offsets[i + 1]], uint8. It preselects numbers with a currency or the like.
+    """
     found = np.empty(len(offsets) - 1, np.bool_)
     for row in range(len(found)):
         has_digit = has_mark = False
@@ -102,7 +117,7 @@ def are_dressed(offsets, letters):
 
 @compiled_inline
 def _behind_digits(letters, at, stop):
-    """Return the first place from `at` on that holds no digit."""
+    """Return the first index from `at` on, at most `stop`, at which `letters` (uint8) has no digit."""
     while at < stop and ZERO <= letters[at] <= NINE:
         at += 1
     return at
@@ -110,13 +125,13 @@ def _behind_digits(letters, at, stop):
 
 @compiled_inline
 def _turned(word, count):
-    """Return the bits of a uint64 turned left."""
+    """Return the uint64 `word` rotated left by `count` bits, 1 to 63."""
     return (word << np.uint64(count)) | (word >> np.uint64(64 - count))
 
 
 @compiled_inline
 def _mixed(a, b, c, d):
-    """Return the four words of the state after one round of SipHash."""
+    """Return the four uint64 words of the SipHash state after one round."""
     a += b
     c += d
     b = _turned(b, 13) ^ a
@@ -131,9 +146,10 @@ def _mixed(a, b, c, d):
 
 @compiled
 def hash_texts(offsets, letters):
-    """Return the hash of each text that `pandas.util.hash_array` gives, uint64.
+    """Return the hash of each text that `pandas.util.hash_array` gives, uint64 [texts].
 
-    It is SipHash-2-4 (J.-P. Aumasson and D. J. Bernstein, 2012), mixed once more as splitmix64 mixes.
+    Texts are letters[offsets[i]:offsets[i + 1]], uint8. It is SipHash-2-4 (J.-P. Aumasson and D. J. Bernstein, 2012),
+    mixed once more as splitmix64 mixes.
     """
     hashes = np.empty(len(offsets) - 1, np.uint64)
     for row in range(len(hashes)):
@@ -161,7 +177,10 @@ def hash_texts(offsets, letters):
 
 @compiled
 def spread(of_texts, of_missing, numbers, values):
-    """Write for each row what its text has, by the number of the text; `of_missing` if that is -1."""
+    """Write of_texts[numbers[row]] to values[row] for each row, or `of_missing` if the index is -1.
+
+    `numbers` is int32 [rows]; `values` [rows] is overwritten.
+    """
     for row in range(len(numbers)):
         number = numbers[row]
         values[row] = of_texts[number] if number >= 0 else of_missing
@@ -169,9 +188,9 @@ def spread(of_texts, of_missing, numbers, values):
 
 @compiled
 def find_ranges(edges, numbers, ranges):
-    """Write how many of the increasing edges each number reaches: the index of its range.
+    """Write to `ranges`, int32 [n], how many of the increasing `edges` are at most each of `numbers`, float64 [n].
 
-    Of few edges all are compared, with several numbers at once; else O(numbers log edges).
+    Few edges are all compared, several numbers at once; else O(n log edges).
     """
     if len(edges) <= FEW_EDGES:
         for begin in range(0, len(numbers), NUMBERS_AT_ONCE):
@@ -193,10 +212,11 @@ def find_ranges(edges, numbers, ranges):
 
 @compiled
 def put_one_each(columns, values, firsts, places, free, indices, data):
-    """Put the entries of each row, those of an index of 0 or more, into its next free places, which move on.
+    """Append one entry per row and column to CSR rows, at the next free position of each row.
 
-    `columns` int32 [encoded, rows] become `indices` from `firsts` [encoded] on; `values` float32 [some of them, rows]
-    stand at `places` [encoded], or are ones, at -1. Changes `free`, `indices` and `data`.
+    `columns` int32 [encoded, rows] are local column indices, none if negative; firsts[i] is added to those of column i.
+    `values` float32 [some, rows] has the values of column i in row places[i], or they are 1 if that is -1. `free` int64
+    [rows] are the next positions; `free`, `indices` and `data` are changed in place.
     """
     rows = columns.shape[1]
     for begin in range(0, rows, ROWS_AT_ONCE):
@@ -213,9 +233,10 @@ def put_one_each(columns, values, firsts, places, free, indices, data):
 
 @compiled
 def put_several_each(columns, values, lengths, first, free, indices, data):
-    """Put the entries of each row, `lengths` [rows] of them, into its next free places, which move on.
+    """Append lengths[row] entries to each CSR row, at its next free position.
 
-    `columns` int32 and `values` float32 stand row after row. Changes `free`, `indices` and `data`.
+    `columns` int32 and `values` float32 [entries] are those of the rows one after the other; `first` is added to the
+    columns. `free` int64 [rows] are the next positions; `free`, `indices` and `data` are changed in place.
     """
     taken = 0
     for row in range(len(lengths)):

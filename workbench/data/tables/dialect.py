@@ -84,10 +84,11 @@ def dialect_of(
     decimal: str | None = None,
     encoding: str = "utf-8",
 ) -> Dialect:
-    """Return the layout of the file; parameters that are None are guessed. `DataError` if there is no row.
+    """Return the layout of a separated text file; `separator`, `header` and `decimal` are guessed if they are None.
 
     Lines that begin with # before the first row are comments, unless they have as many fields as that row. Of columns
-    with the same name the later ones get a number, as `numbered` gives it.
+    with the same name the later ones get a number, as `numbered` gives it. Raises DataError if there is no row, or a
+    parameter is invalid.
     """
     are_aligned, separator = separator == BLANKS, " " if separator == BLANKS else separator
     if decimal not in (None, *DECIMALS):
@@ -120,8 +121,9 @@ def dialect_of(
 
 
 def _decimal(rows: list[list[str]]) -> str:
-    """Return the decimal sign of a file whose columns stand between semicolons: a comma if numbers are written so, and
-    none with a point but between groups of digits.
+    """Return the decimal sign of the values in `rows` of a file separated by semicolons: "," or ".".
+
+    It is a comma if numbers are written with one, not only as thousands, and none has a decimal point.
     """
     values = [value.strip() for row in rows for value in row]
     if any(map(_GROUPS_AND_COMMA.fullmatch, values)):
@@ -133,7 +135,7 @@ def _decimal(rows: list[list[str]]) -> str:
 
 
 def opened(path: str | os.PathLike, are_aligned: bool = False, encoding: str = "utf-8") -> io.BufferedReader:
-    """Return the text of the file as `open_text` does; where columns `are_aligned`, with one blank between them."""
+    """Open a text file as `open_text` does; if `are_aligned`, runs of blanks become one and lines are stripped."""
     file = open_text(path, encoding, advice=ENCODING)
     return io.BufferedReader(_Squeezed(file)) if are_aligned else file
 
@@ -143,15 +145,16 @@ class _Squeezed(io.RawIOBase):
     """Lines of a file with one blank in place of several, and none around."""
 
     def __init__(self, file: BinaryIO) -> None:
+        """Wrap a binary file whose lines are to be read with single blanks."""
         super().__init__()
         self._file, self._rest = file, b""
 
     def readable(self) -> bool:
-        """Yes."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Return the bytes of the next lines, 0 at the end of the file."""
+        """Fill `buffer` with bytes of the next squeezed lines, and return their number, 0 at the end of the file."""
         while not self._rest:
             lines = self._file.readlines(len(buffer))
             if not lines:
@@ -163,13 +166,13 @@ class _Squeezed(io.RawIOBase):
         return count
 
     def close(self) -> None:
-        """Close the file."""
+        """Close this stream and the wrapped file."""
         self._file.close()
         super().close()
 
 
 def _comments(lines: list[str], separator: str, quotes: bool) -> int:
-    """Return the number of lines before the first row, or before a header that begins with #."""
+    """Return the number of comment and blank lines before the first row, or before a header that begins with #."""
 
     def fields(line: str) -> int:
         """Return how many fields the separator splits a line into."""
@@ -183,7 +186,10 @@ def _comments(lines: list[str], separator: str, quotes: bool) -> int:
 
 
 def checked_separator(separator: str) -> str:
-    """Return the separator of a word such as tab, or itself; what is no single sign is refused (`DataError`)."""
+    """Return the separator character for a name such as "tab", or the character itself.
+
+    Raises DataError unless it is a single ASCII character other than quote, line end and NUL.
+    """
     sign = NAMED.get(separator, separator)
     if not (isinstance(sign, str) and len(sign) == 1 and sign.isascii() and sign not in '"\r\n\0'):
         raise DataError(f"separator is {separator!r}; it is one sign, or one of {', '.join((*NAMED, BLANKS))}.")
@@ -191,9 +197,9 @@ def checked_separator(separator: str) -> str:
 
 
 def records(path: str | os.PathLike, dialect: Dialect) -> Iterator[Record]:
-    """Yield the rows of the file with the lines that they begin on, blank ones left out, the header among them.
+    """Yield (line number from 1 on which it begins, fields) of each row, the header included, blank rows left out.
 
-    O(characters), slow: for a message. A quote that is never closed is a `DataError`.
+    Slow (pure Python), meant for error messages. Raises DataError for a quote that is never closed.
     """
     with opened(path, dialect.are_aligned, dialect.encoding) as file:
         texts = itertools.islice((line.decode() for line in _lines(file)), dialect.comments, None)
@@ -208,13 +214,16 @@ def records(path: str | os.PathLike, dialect: Dialect) -> Iterator[Record]:
 
 
 def _unclosed() -> str:
-    """Return the message for a quoted field without an end."""
+    """Return the error message for a quoted field without an end."""
     advice = "Close it, or say quotes = false if double quotes are signs like others in this file"
     return f"a double quote opens a field of the row that begins here, and none closes it. {advice}."
 
 
 def refuse_fault(path: str | os.PathLike, dialect: Dialect) -> None:
-    """`DataError` at the first row with more or fewer fields than columns, or a quote that is never closed."""
+    """Raise DataError for the first row with too many or too few fields, or a quote never closed; return if none.
+
+    A header may have one field less than the rows.
+    """
     expected, has_short_header = len(dialect.names), dialect.header
     for line, fields in records(path, dialect):
         is_header, has_short_header = has_short_header, False
@@ -228,13 +237,13 @@ def refuse_fault(path: str | os.PathLike, dialect: Dialect) -> None:
 
 
 def _lines(file: Iterator[bytes]) -> Iterator[bytes]:
-    r"""Yield the lines that end in \n, whichever of the three ends they had."""
+    r"""Yield the lines of a binary file, with \n in place of \r\n or \r at their end."""
     for text in file:
         yield from (line + b"\n" for line in text.rstrip(b"\r\n").split(b"\r"))
 
 
 def _start(path: str | os.PathLike, are_aligned: bool = False, encoding: str = "utf-8") -> list[str]:
-    """Return the first lines of a file, at most `ROWS_SEEN` and about `BYTES_SEEN` bytes."""
+    """Return the first lines of a file, decoded: at most `ROWS_SEEN`, and about `BYTES_SEEN` bytes."""
     lines: list[str] = []
     count = 0
     with opened(path, are_aligned, encoding) as file:
@@ -247,7 +256,10 @@ def _start(path: str | os.PathLike, are_aligned: bool = False, encoding: str = "
 
 
 def _split(lines: Iterable[str], separator: str, quotes: bool) -> Iterator[Record]:
-    """Yield the fields of each row, and the number of the line that it ends on."""
+    """Yield (number of the line, from 1, on which the row ends, fields) of each row, as the csv module splits `lines`.
+
+    Sets the csv module's global field size limit until it is exhausted or closed.
+    """
     limit = csv.field_size_limit(LONGEST_LINE)
     reader = csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE)
     try:
@@ -258,10 +270,13 @@ def _split(lines: Iterable[str], separator: str, quotes: bool) -> Iterator[Recor
 
 
 def _separator(start: list[str], quotes: bool) -> str:
-    """Return the separator that splits the first lines most evenly, a comma if none does."""
+    """Return the separator in `SEPARATORS` that splits the first lines most evenly; a comma if none splits them."""
 
     def evenness(sign: str) -> float:
-        """Return the share of lines with as many fields as the first, or as the last below a title; 0 if it has one."""
+        """Return the share of lines with as many fields as the first (or the last, below a title).
+
+        0 if they have one.
+        """
         counts = [len(fields) for _, fields in _split(start, sign, quotes) if fields] or [1]
         expected = counts[0] if counts[0] > 1 else counts[-1]
         return counts.count(expected) / len(counts) if expected > 1 else 0.0
@@ -271,7 +286,7 @@ def _separator(start: list[str], quotes: bool) -> str:
 
 
 def _is_header(first: list[str], rest: list[list[str]]) -> bool:
-    """Return whether the first row is a header: texts above numbers, or texts that no column repeats."""
+    """Return whether the row `first` is a header: no numbers, but some below, or texts that do not recur."""
     names = [field.strip() for field in first]
     if not any(names) or any(number_named(name) is not None for name in names):
         return False
@@ -289,9 +304,10 @@ def _are_numbers(column: list[str]) -> bool:
 
 
 def _titles(lines: list[str], separator: str, quotes: bool) -> list[str]:
-    """Return the first lines that are titles: of one value at most, above two rows or more of as many columns.
+    """Return the lines above the table that are titles: at most one value each, above two rows or more of one width.
 
-    Where a title has as many fields as the rows, since a spreadsheet wrote it, there are three columns or more.
+    Title lines may have as many (empty) fields as the rows only if these have at least three columns. [] if there are
+    none.
     """
     rows = [next((fields for _, fields in _split([line], separator, quotes)), []) for line in lines]
     values = [sum(bool(field.strip()) for field in fields) for fields in rows]
@@ -304,10 +320,10 @@ def _titles(lines: list[str], separator: str, quotes: bool) -> list[str]:
 
 
 def _names(fields: list[str], rows: list[list[str]]) -> list[str]:
-    """Return the column names of a header; with one more if all rows have a field more.
+    """Return the column names of a header, stripped; one more if all rows have a field more.
 
-    That is the first, the name of the row, unless the last field of all rows is empty. Single quotes around all names
-    are taken off.
+    The extra name is first, for names of rows, unless the last field of all rows is empty. A leading # and single
+    quotes around all names are removed.
     """
     named = [fields[0].strip().removeprefix("#"), *(field.strip() for field in fields[1:])]
     if all(re.fullmatch("'[^']*'", name) for name in named):
@@ -319,8 +335,7 @@ def _names(fields: list[str], rows: list[list[str]]) -> list[str]:
 
 
 def numbered(names: Sequence[str]) -> tuple[str, ...]:
-    """Return names that are all different: c0, c1, ... for empty ones; of equal ones the later get a number, as pandas
-    gives it.
+    """Return distinct names: c0, c1, ... for empty ones; repeated ones get a number as in pandas.
 
     >>> numbered(["price", "", "price", "price.1"])
     ('price', 'c1', 'price.2', 'price.1')
@@ -336,7 +351,7 @@ def numbered(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def refuse_repeated(path: str | os.PathLike, names: Sequence[str]) -> None:
-    """`DataError` if two columns have one name."""
+    """Raise DataError if two columns have the same name."""
     places: dict[str, int] = {}
     for number, name in enumerate(names, 1):
         if (other := places.setdefault(name, number)) != number:

@@ -46,7 +46,7 @@ class Layout:
 
     @property
     def without_header(self) -> "Layout":
-        """The same, the first row being none."""
+        """The same layout with the first row skipped as a header."""
         return Layout(self.separator, self.columns, self.skipped + 1, self.second, ())
 
 
@@ -58,9 +58,9 @@ class Column(NamedTuple):
 
 
 def layout(path: str | os.PathLike, separator: str | None = None) -> Layout:
-    """Return the layout inferred from the first rows; raises DataError.
+    """Return the layout of a file inferred from its first two rows; `separator` is a key of `SIGNS`, None to infer it.
 
-    `separator` is a name of `SIGNS`, None to infer it.
+    Raises DataError for another separator, or a file without rows.
     """
     if separator is not None and separator not in SIGNS:
         raise DataError(f"separator is {separator!r}; it is one of {', '.join(SIGNS)}, or left out to be told.")
@@ -75,7 +75,7 @@ def layout(path: str | os.PathLike, separator: str | None = None) -> Layout:
 
 
 def fields(line: str, separator: str) -> list[str]:
-    """Return the fields of a line, without blanks around them."""
+    """Return the stripped fields of a line; `separator` is a key of `SIGNS`."""
     if separator == "space":
         return line.split()
     if separator in QUOTED:
@@ -84,9 +84,9 @@ def fields(line: str, separator: str) -> list[str]:
 
 
 def lines_of(path: str | os.PathLike, layout: Layout, comments: bool = False) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines that hold rows, with their numbers in the file, from 1.
+    """Yield (line number from 1, line) of the lines that contain rows, those before the first row skipped.
 
-    With `comments` without what follows a #.
+    With `comments` what follows a # is removed from each line.
     """
     with open_text(path) as file:
         for number, line in enumerate(file, 1):
@@ -96,19 +96,19 @@ def lines_of(path: str | os.PathLike, layout: Layout, comments: bool = False) ->
 
 
 def place_of(path: str | os.PathLike, layout: Layout, comments: bool = False) -> Place:
-    """Says where a row stands: file and line."""
+    """Return a function from a row index to "path:line", for error messages; each call reads the file."""
     return lambda row: place_at(path, (line for line, _ in lines_of(path, layout, comments)), row)
 
 
 def read_columns(
     path: str | os.PathLike, layout: Layout, kinds: Mapping[int, str], comments: bool = False
 ) -> dict[int, Any]:
-    """Return the columns of those numbers: of the kind `text` a `Column`, `whole` int64 [rows], `number` float64
-    [rows].
+    """Return {column index: values} of the columns in `kinds`, read with pandas.
 
-    With `comments`, # ends a line. A second and 100 MB a million rows of two columns of text, a third of that of
-    numbers. Refused (`DataError`, with the line): a line of another number of columns than the first, an empty field,
-    what is no finite number, or no whole one.
+    Kind "text" gives a `Column`, "whole" int64 [rows], "number" float64 [rows]. With `comments`, # ends a line. Raises
+    DataError, with the line, for rows of another number of columns than the first, empty fields, and values that are
+    not finite or not whole. About a second and 100 MB per million rows of two text columns, a third of that for
+    numbers.
     """
     from pandas.errors import ParserError  # half a second to import, and only these readers need it
 
@@ -131,7 +131,10 @@ def read_columns(
 
 
 def _refuse_first_fault(path: str | os.PathLike, layout: Layout, kinds: Mapping[int, str], comments: bool) -> None:
-    """Raise a `DataError` with the first line that is wrong, where one is."""
+    """Raise DataError for the first line with a wrong number of fields, an empty one, or one not of its kind.
+
+    Returns if there is none.
+    """
     for number, line in lines_of(path, layout, comments):
         held = fields(line.decode("utf-8"), layout.separator)
         if len(held) != layout.columns:
@@ -145,7 +148,7 @@ def _refuse_first_fault(path: str | os.PathLike, layout: Layout, kinds: Mapping[
 
 
 def is_number(text: str) -> bool:
-    """Return whether text is a finite number."""
+    """Return whether text is a finite decimal number."""
     value = None if text in ("True", "False") else number_named(text)
     return value is not None and math.isfinite(value)
 
@@ -155,14 +158,15 @@ IS_KIND = {"whole": lambda text: is_whole(text) and len(text) < 20 and abs(int(t
 
 
 def _wrong_count(place: str, count: int, layout: Layout) -> str:
-    """Return the message for a line with another count of columns than the first row."""
+    """Return the error message for a line at `place` with `count` columns, another number than the first row has."""
     name = layout.separator
     return f"{place}: it has {count} columns, and the first row {layout.columns}; columns are parted by {name}."
 
 
 def _parsed(path: str | os.PathLike, layout: Layout, kinds: Mapping[int, str], comments: bool) -> dict[int, Any]:
-    """Return the wanted columns of a file as pandas Series by position, each of its kind ("text", "whole",
-    "number").
+    """Return {column index: values} as pandas reads them: `Column` for kind "text", else an array.
+
+    Raises pandas' ParserError, ValueError or OverflowError for malformed rows.
     """
     import pandas as pd
 
@@ -181,7 +185,7 @@ def _parsed(path: str | os.PathLike, layout: Layout, kinds: Mapping[int, str], c
 
 
 def _column(series) -> Column:
-    """Return a Series as codes, int64 [rows], into its distinct, stripped texts."""
+    """Return a pandas Series of str as codes, int64 [rows], into its distinct stripped texts."""
     codes, distinct = series.factorize()
     texts = [str(text) for text in distinct]
     if all(text == text.strip() for text in texts):
@@ -191,7 +195,7 @@ def _column(series) -> Column:
 
 
 def _after_comments(file: BinaryIO) -> tuple[int, Iterator[bytes]]:
-    """Return the number of lines of comments at the start, and the lines after them."""
+    """Return (number of comment and blank lines at the start, iterator over the lines behind them)."""
     lines, count = iter(file), 0
     for line in lines:
         if line.strip() and not line.lstrip().startswith(COMMENTS):

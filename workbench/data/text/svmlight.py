@@ -62,7 +62,7 @@ class TextRows(NamedTuple):
 
 @compiled
 def _counts(text):
-    """Count line ends, colons and commas in a text, uint8 [bytes]."""
+    """Return (line ends, colons, commas) of a uint8 array [bytes]: upper bounds for rows, entries and extra labels."""
     lines = colons = commas = 0
     for at in range(text.size):
         code = text[at]
@@ -74,7 +74,7 @@ def _counts(text):
 
 @compiled_part
 def _behind_blanks(text, at):
-    """Return the position of the first byte that is no blank within the line."""
+    """Return the first index from `at` on at which `text` (uint8) has no blank; a line end must follow."""
     while text[at] == 32 or text[at] == 9 or 11 <= text[at] <= 13:
         at += 1
     return at
@@ -82,13 +82,16 @@ def _behind_blanks(text, at):
 
 @compiled_part
 def _ends_word(code):
-    """Return whether a byte ends a word: a blank, a line end, or the beginning of a comment."""
+    """Return whether a byte code ends a word: a blank, a line end, or #, the beginning of a comment."""
     return code == 32 or 9 <= code <= 13 or code == HASH
 
 
 @compiled_part
 def _read_column(text, at):
-    """Return (column, position behind the colon), the column -1 if it is no whole number from 0 to `LARGEST_COLUMN`."""
+    """Return (column, index behind the colon) of "column:" at text[at:]; the column is -1 if it is invalid.
+
+    Valid are integers from 0 to `LARGEST_COLUMN`.
+    """
     is_negative = text[at] == MINUS
     if is_negative or text[at] == PLUS:
         at += 1
@@ -103,7 +106,10 @@ def _read_column(text, at):
 
 @compiled_part
 def _read_query(text, at):
-    """Return (query, position behind it) of `qid:number`, the query -1 if it is none that int64 holds."""
+    """Return (query, index behind it) of "qid:number" at text[at:].
+
+    The query is -1 if it is not an integer up to 2**63 - 1.
+    """
     if text[at + 3] != COLON:
         return np.int64(NO_QUERY), at
     at += 4
@@ -123,9 +129,10 @@ def _read_query(text, at):
 
 @compiled_part
 def _read_labels(text, at, several, labels, count):
-    """Return (labels so far, position behind those of the row, whether one is wrong, whether one is hard).
+    """Parse the labels of a row at text[at:] into `labels` from index `count` on.
 
-    `count` labels came before. With `several` they have commas between them, and a row may have none.
+    With `several` there may be any number of them, with commas between. Returns (labels so far, index behind them,
+    whether one is invalid, whether one needs exact arithmetic and was `marked`).
     """
     start, before, has_hard = at, count, False
     if several and text[at] == LOWER_Q:  # no label before the query
@@ -147,7 +154,12 @@ def _read_labels(text, at, several, labels, count):
 
 @compiled
 def _read_rows(text, several, labels, label_counts, queries, starts, columns, values):
-    """Return (rows, labels, entries, whether a number is hard) of the text; rows is -1 if some line is wrong."""
+    """Parse svmlight lines into arrays; return (rows, labels, entries, whether a number is hard), rows -1 if invalid.
+
+    `text` is uint8 of whole lines. Written: `labels` float64, `label_counts` and `queries` int64 [rows], `starts` int64
+    [rows + 1], `columns` int32 and `values` float64 [entries]. Hard numbers, which need exact arithmetic, are `marked`
+    NaN.
+    """
     at = row = entry = label = np.int64(0)  # a literal 0 would have functions compiled once more
     has_hard = False
     starts[0] = 0
@@ -189,10 +201,10 @@ def _read_rows(text, several, labels, label_counts, queries, starts, columns, va
 
 
 def read_rows(text: bytes, several: bool = False) -> TextRows:
-    """Read the rows of a block of lines, which ends with a line end; `InvalidLineError` if a line is wrong.
+    """Parse a block of whole lines into its rows; raise InvalidLineError if a line is invalid or a number infinite.
 
-    With `several` a row has any number of labels with commas between them, else one. Columns of a row increase;
-    numbers equal those of Python's `float`. Infinite values and labels are refused.
+    With `several` a row has any number of labels with commas between them, else one. Columns must increase within a
+    row. Numbers equal those of Python's `float`.
     """
     codes = codes_of(text)
     lines, colons, commas = _counts(codes)
@@ -212,7 +224,7 @@ def read_rows(text: bytes, several: bool = False) -> TextRows:
 
 
 def joined(parts: Iterable[TextRows]) -> TextRows:
-    """Return the rows of all parts, one after the other, made field by field so that no field is held twice but one."""
+    """Return the rows of all parts one after the other, concatenated field by field to save memory."""
     fields = dict(zip(TextRows._fields, map(list, zip(*parts, strict=True)), strict=False))
     if not fields:
         return read_rows(b"")
@@ -232,17 +244,17 @@ _NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def content(text: bytes) -> bytes:
-    """Return the text of a line without its comment."""
+    """Return a line without its comment, which begins with #."""
     return text.split(b"#", 1)[0]
 
 
 def holds_row(text: bytes) -> bool:
-    """Return whether there is more on the line than blanks and a comment."""
+    """Return whether a line contains more than blanks and a comment."""
     return bool(content(text).strip())
 
 
 def has_several_labels(path: str | os.PathLike) -> bool:
-    """Return whether some line has a comma in its label, as rows with several classes have, and columns after it."""
+    """Return whether some line of the file has a comma in its label and an entry behind it."""
     with open_text(path) as file:
         for text in file:
             label, *tokens = content(text).split() or [b""]
@@ -252,9 +264,9 @@ def has_several_labels(path: str | os.PathLike) -> bool:
 
 
 def query_numbers(path: str | os.PathLike) -> np.ndarray | None:
-    """Return the numbers after `qid:`, int64 [rows]; None if no row has one. Raises ValueError if one is invalid.
+    """Return the numbers behind `qid:`, int64 [rows]; None if no row has one.
 
-    Rows without a number among others that have one are refused with the line (`DataError`).
+    Raises DataError with the line if only some rows have one, ValueError if one is invalid.
     """
     numbers, without = array("q"), 0
     with open_text(path) as file:
@@ -270,7 +282,7 @@ def query_numbers(path: str | os.PathLike) -> np.ndarray | None:
 
 
 def _query_number(token: bytes) -> int:
-    """Return the number in `qid:number`, a `ValueError` if it is none that int64 holds."""
+    """Return the number in `qid:number`; ValueError unless it is an integer from 0 to 2**63 - 1."""
     digits = token.removeprefix(_QUERY)
     if not digits.isdigit() or len(digits) > 19 or int(digits) >= 2**63:
         raise ValueError(f"{_quoted(token)} is not qid: and a whole number from 0 to 2**63 - 1.")
@@ -299,9 +311,10 @@ def parse(
 def csr_of(
     rows: TextRows, features: int | None, zero_based: bool, dtype: DTypeLike = np.float32
 ) -> scipy.sparse.csr_array:
-    """Return the csr matrix [rows, features] of rows read from text, columns counted from 0.
+    """Return rows read from text as CSR [rows, features] of `dtype`, columns counted from 0.
 
-    `InvalidLineError` for columns out of range, and for values that the type does not hold.
+    None takes the highest column. `zero_based` says whether columns count from 0 or 1 in the text. Raises
+    InvalidLineError for columns out of range and values beyond `dtype`.
     """
     base, columns, values = 0 if zero_based else 1, rows.columns, narrowed(rows.values, dtype)
     width = features if features is not None else int(columns.max(initial=base - 1)) + 1 - base
@@ -314,7 +327,7 @@ def csr_of(
 
 
 def narrowed(values: np.ndarray, dtype: DTypeLike) -> np.ndarray:
-    """Finite values as that type; `InvalidLineError` if it does not hold one."""
+    """Return finite values cast to `dtype`; InvalidLineError if one is beyond it."""
     with np.errstate(over="ignore"):  # what does not fit is infinite, and refused below
         values = values.astype(dtype, copy=False)
     if not np.isfinite(values).all():
@@ -323,7 +336,10 @@ def narrowed(values: np.ndarray, dtype: DTypeLike) -> np.ndarray:
 
 
 def first_fault(path: str | os.PathLike, features: int | None, zero_based: bool, several: bool = False) -> str:
-    """Describe the file's first fault, with name and line; "" if there is none. `several` labels have commas."""
+    """Return the first error in the file as "path:line: what is wrong"; "" if there is none.
+
+    With `several` labels may have commas between them.
+    """
     with open_text(path) as file:
         for number, text in enumerate(file, 1):
             if holds_row(text) and (fault := _fault(text, features, zero_based, np.dtype(np.float32), several)):
@@ -332,7 +348,7 @@ def first_fault(path: str | os.PathLike, features: int | None, zero_based: bool,
 
 
 def _read_lines(lines: Sequence[Line]) -> TextRows | None:
-    """Return the rows of the lines; None if a line is wrong, or holds no row."""
+    """Return the rows of `lines` (number, text); None if one is invalid or contains no row."""
     block = b"\n".join([text for _, text in lines] + [b""])
     try:
         rows = read_rows(block)
@@ -342,7 +358,7 @@ def _read_lines(lines: Sequence[Line]) -> TextRows | None:
 
 
 def _fault(text: bytes, features: int | None, zero_based: bool, dtype: np.dtype, several: bool = False) -> str:
-    """Describe what is wrong with a line, or give ""; `several` labels may have commas between them."""
+    """Return what is wrong with a line, as text; "" if it is valid. With `several` labels may have commas between."""
     label, *tokens = content(text).split()
     labels = label.split(b",") if several else [label]
     if several and b":" in label:  # a row without any
@@ -370,7 +386,7 @@ def _fault(text: bytes, features: int | None, zero_based: bool, dtype: np.dtype,
 
 
 def _column_fault(column: int, before: int | None, features: int | None, zero_based: bool) -> str:
-    """Return what is wrong with a column index ("" if nothing): too small, too large, or not after the one `before`."""
+    """Return what is wrong with a column index: too small, too large, or not above the one `before`; "" if valid."""
     base = 0 if zero_based else 1
     if column < base:
         advice = "" if column < 0 else " Pass zero_based=True if they count from 0."
@@ -387,7 +403,7 @@ def _column_fault(column: int, before: int | None, features: int | None, zero_ba
 
 
 def _is_number(text: bytes, dtype: np.dtype) -> bool:
-    """Return whether a text is a number that is finite in `dtype`."""
+    """Return whether a text is a decimal number that is finite in `dtype`."""
     if not _NUMBER.fullmatch(text):
         return False
     with np.errstate(over="ignore"):
@@ -395,5 +411,5 @@ def _is_number(text: bytes, dtype: np.dtype) -> bool:
 
 
 def _quoted(text: bytes) -> str:
-    """Return the first 40 bytes of a text, quoted for a message."""
+    """Return the first 40 bytes of a text as a quoted str for a message."""
     return repr(text[:40].decode("utf-8", "backslashreplace"))

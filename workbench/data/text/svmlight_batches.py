@@ -34,7 +34,10 @@ class Blocks:
 
     @classmethod
     def of(cls, places: Iterable[tuple[int, int]], buffer_rows: int) -> "Blocks":
-        """Return the blocks of the (byte, line number) of every row, in order. One pass, O(rows)."""
+        """Return the block starts given (byte, line number) of every row in file order; one pass, O(rows).
+
+        `buffer_rows` is the number of rows of a shuffle buffer.
+        """
         length, starts, numbers, total = BlockOrder(0, buffer_rows).length, [], [], 0
         for total, (start, number) in enumerate(places, 1):
             if (total - 1) % length == 0:
@@ -43,8 +46,10 @@ class Blocks:
         return cls(np.array(starts, np.int64), np.array(numbers, np.int64), BlockOrder(total, buffer_rows))
 
     def lines(self, file: BinaryIO, seed: int, epoch: int, first: int = 0) -> Iterator[tuple[int, Line]]:
-        """Yield (number of the row in the file, its line) for the rows of an epoch, less the first ones of its
-        order."""
+        """Yield (row index in the file, its line) in the shuffled order of an epoch, without its `first` rows.
+
+        Reads a buffer of blocks at a time from the seekable `file`. Raises DataError if the file has become shorter.
+        """
         for blocks, within in self.order.buffers(seed, epoch, first):
             rows = self.order.rows_of(blocks)
             lines = [line for block in blocks.tolist() for line in self._block(file, block)]
@@ -102,6 +107,10 @@ class SvmlightBatches(Feed):
     """Name, size and time of the file when it was first looked at."""
 
     def __post_init__(self) -> None:
+        """Validate the settings and the file, and keep its state to notice changes.
+
+        DataError if something is invalid.
+        """
         check_last(self.last, self.rows)
         if self.features < 1:
             raise DataError(f"features is {self.features}; it is the number of columns of every batch, 1 or more.")
@@ -119,50 +128,50 @@ class SvmlightBatches(Feed):
                 raise DataError(f"{self.path} holds no rows; a file has at least one.")
 
     def _check_shuffle(self) -> None:
-        """Raise DataError if the buffer size or the seed is invalid."""
+        """Raise DataError if `buffer_rows` or `seed` is out of range."""
         if self.buffer_rows < 1:
             raise DataError(f"buffer_rows is {self.buffer_rows}; it is how many rows are shuffled at once, 1 or more.")
         if not isinstance(self.seed, int) or self.seed < 0:
             raise DataError(f"seed is {self.seed!r}; it is a whole number from 0 on.")
 
     def _check_packing(self, file: BinaryIO) -> None:
-        """Raise DataError if a compressed file is to be read in parts or shuffled."""
+        """Raise DataError if a compressed file is to be read in parts or shuffled, which needs seeking."""
         if self.parts > 1 and not file.seekable():
             raise DataError(f"{self.path} is compressed and cannot be entered at a part; unpack it, or use parts=1.")
         if self.shuffle and not file.seekable():
             raise DataError(f"{self.path} is compressed and has one order; unpack it, or use shuffle=False.")
 
     def _open(self) -> BinaryIO:
-        """Return the open file; raise DataError if it is no svmlight text."""
+        """Return the open file as checked text; DataError if it is missing or not text."""
         with reading(self.path, "svmlight text"):
             return open_text(self.path)
 
     @functools.cached_property
     def total(self) -> int:
-        """Rows of the part; the first call reads through it."""
+        """Number of rows of the part, cached; the first access reads through it."""
         return self._blocks.order.total if self.shuffle else sum(1 for _ in self._lines())
 
     @functools.cached_property
     def _blocks(self) -> Blocks:
-        """Return the positions of blocks of `buffer_rows` rows in the file."""
+        """Starts of the shuffle blocks of the part, cached; the first access reads through it."""
         return Blocks.of(((place, number) for place, number, _ in self._places()), self.buffer_rows)
 
     def count(self, number: int = 0) -> int:
-        """Return the batches of that epoch."""
+        """Return the number of batches of epoch `number`."""
         if self.last == "roll_over":
             return (number + 1) * self.total // self.rows - number * self.total // self.rows
         return self.total // self.rows if self.last == "discard" else -(-self.total // self.rows)
 
     def settings(self) -> dict[str, int | str | bool]:
-        """Return the settings that the rows of a batch depend on."""
+        """Return the settings that decide which rows a batch has; seed and buffer_rows only if shuffled."""
         shared: dict[str, int | str | bool] = {"total": self.total, "rows": self.rows, "last": self.last}
         shared |= {"part": self.part, "parts": self.parts}
         return shared | ({"seed": self.seed, "buffer_rows": self.buffer_rows} if self.shuffle else {})
 
     def epoch(self, number: int = 0, first: int = 0) -> Iterator[Batch]:
-        """Yield the batches of that epoch, one by one, from batch `first` on.
+        """Yield the batches of epoch `number` from batch `first` on, both counted from 0; rows before are not parsed.
 
-        Lines before it are passed over unread.
+        Raises DataError, with the line, for invalid text, and if the file has changed since these batches were set up.
         """
         check_position(number, first)
         if fingerprint(self.path) != self.state:
@@ -173,7 +182,7 @@ class SvmlightBatches(Feed):
             yield from self._one_pass(number, first)
 
     def _ordered(self, number: int, first: int = 0) -> Iterator[tuple[int, Line]]:
-        """Yield (number of the row, its line) in the order of that epoch, less the first ones."""
+        """Yield (row index, its line) in the order of epoch `number`, without the `first` rows."""
         if not self.shuffle:
             yield from itertools.islice(enumerate(self._lines()), first, None)
             return
@@ -181,7 +190,10 @@ class SvmlightBatches(Feed):
             yield from self._blocks.lines(file, self.seed, number, first)
 
     def _one_pass(self, number: int, first: int) -> Iterator[Batch]:
-        """Yield the batches of epoch `number` from batch `first` on; the last is cut, dropped or padded."""
+        """Yield the batches of epoch `number` from batch `first` on.
+
+        The last is short, dropped or padded, by `last`.
+        """
         rows = self._ordered(number, first * self.rows)
         while batch_rows := list(itertools.islice(rows, self.rows)):
             missing = self.rows - len(batch_rows)
@@ -194,7 +206,10 @@ class SvmlightBatches(Feed):
             yield self._batch(batch_rows, pad)
 
     def _rolling(self, number: int, first: int) -> Iterator[Batch]:
-        """Yield the batches of epoch `number` from batch `first` on; the last takes rows of the next epoch."""
+        """Yield the batches of epoch `number` from batch `first` on.
+
+        Rows that fill no batch are left to the next epoch.
+        """
         if not self.total:
             return
         begin = (number * self.total // self.rows + first) * self.rows
@@ -207,7 +222,10 @@ class SvmlightBatches(Feed):
             begin += self.rows
 
     def _batch(self, rows: list[tuple[int, Line]], pad: int, rolled: int = 0) -> Batch:
-        """Return a batch of rows (position, line); raise DataError with the line number of invalid text."""
+        """Return the batch of rows (index, line), with `pad` and `rolled` stored in it.
+
+        Raises DataError, with the line in the file, for invalid text or labels beyond `dtype`.
+        """
         places, lines = np.array([place for place, _ in rows], np.int64), [line for _, line in rows]
         try:
             x, y = self._parse(lines, 0)
@@ -222,24 +240,24 @@ class SvmlightBatches(Feed):
         return Batch({self.data_name: x}, {self.label_name: labels}, places, pad, rolled)
 
     def _parse(self, lines: list[Line], before: int) -> tuple[scipy.sparse.csr_array, np.ndarray]:
-        """Return (CSR matrix, labels) of lines; `before` is added to line numbers in messages."""
+        """Return (CSR array, labels float64) of lines; `before` is added to their numbers in error messages."""
         if before:
             lines = [(number + before, text) for number, text in lines]
         return parse(lines, os.fspath(self.path), self.features, self.zero_based, self.dtype)
 
     def _borders(self, file: BinaryIO) -> tuple[int, float]:
-        """Return first byte of the part, and the first one after it."""
+        """Return (first byte of the part, first byte behind it); the latter is infinite for a single part."""
         if self.parts == 1:
             return 0, math.inf
         size = os.fstat(file.fileno()).st_size
         return size * self.part // self.parts, size * (self.part + 1) // self.parts
 
     def _lines(self) -> Iterator[Line]:
-        """Return the lines that begin in the part and hold a row, with their numbers counted from its first line."""
+        """Return an iterator over (line number from the part's first line, text) of lines that contain a row."""
         return ((number, text) for _, number, text in self._places())
 
     def _places(self) -> Iterator[tuple[int, int, bytes]]:
-        """Yield the byte at which each such line begins, its number and text."""
+        """Yield (first byte, line number from the part's first line, text) of each line with a row."""
         with self._open() as file, reading(self.path, "svmlight text"):
             place, stop = self._borders(file)
             if place:
@@ -253,7 +271,7 @@ class SvmlightBatches(Feed):
                 place += len(text)
 
     def _lines_before(self) -> int:
-        """Return the lines of the file before the part: read through only to say where an error is."""
+        """Return the number of lines before the part, counted by reading, for error messages."""
         with self._open() as file, reading(self.path, "svmlight text"):
             start, _ = self._borders(file)
             place = number = 0
