@@ -131,7 +131,10 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 
 
 def __getattr__(name: str) -> object:
-    """Return a name of `__all__`, imported now, or what an old name stands for (`workbench.aliases`)."""
+    """Return a name of `__all__`, imported at the first access and cached, or what an old name stands for.
+
+    Raises AttributeError for an unknown name.
+    """
     if (module := _MODULE_OF.get(name)) is None:
         return aliases.find(__name__, name)
     value = getattr(importlib.import_module(f"{__name__}.{module}"), _RENAMED.get(name, name))

@@ -36,20 +36,20 @@ class Popularity:
     shift: float
 
     def integral(self, t: np.ndarray | np.float64) -> Any:
-        """Return the integral of (t + shift)**-slope for each t, up to a constant, float64 in the shape of t."""
+        """Return the antiderivative of (t + shift)**-slope at each t, float64, same shape."""
         if self.slope == 1:
             return np.log(t + self.shift)
         return (t + self.shift) ** (1 - self.slope) / (1 - self.slope)
 
     def draw(self, first: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Draw for each entry of `first` a column from there on, by popularity: the inverse of the integral. int64."""
+        """Return a random column >= first[i] for each entry of `first`, int64, drawn by popularity."""
         low, high = self.integral(first.astype(np.float64)), self.integral(np.float64(self.features))
         area = low + rng.random(len(first)) * (high - low)
         t = np.exp(area) if self.slope == 1 else (area * (1 - self.slope)) ** (1 / (1 - self.slope))
         return np.clip((t - self.shift).astype(np.int64), first, self.features - 1)
 
     def chances(self) -> np.ndarray:
-        """Return the chance of each column, relative to their mean, float32 [features]."""
+        """Return the probability of each column relative to their mean, float32 [features]."""
         chances = np.diff(self.integral(np.arange(self.features + 1.0)))
         return (chances / chances.mean()).astype(np.float32)
 
@@ -72,6 +72,7 @@ class Recipe:
     present: float = 0.0
 
     def __post_init__(self) -> None:
+        """Raise DataError for the first parameter that is out of range."""
         for name in ("rows", "features", "width"):
             if getattr(self, name) < 1:
                 raise DataError(f"{name} is {getattr(self, name)}; it is 1 or more.")
@@ -91,14 +92,14 @@ class Recipe:
 
     @property
     def columns_present(self) -> int:
-        """Number of the columns that every row has: their share of the entries of a mean row, rounded down."""
+        """Number of columns that every row has: the share `present` of a mean row's entries, rounded down."""
         return int(self.present * self.density * self.features + 1e-9)
 
 
 def draw(name: str, recipe: Recipe) -> Dataset:
-    """Return a data set of [rows, features], the same for the same recipe.
+    """Return the synthetic data set `name` of shape [rows, features]; the same for the same recipe.
 
-    O(nnz), or O(size) from a density of 1/64 on.
+    O(nnz), or O(rows * features) from a density of 1/64 on.
     """
     rng = np.random.default_rng(recipe.seed)
     rows, features = recipe.rows, recipe.features
@@ -114,7 +115,7 @@ def draw(name: str, recipe: Recipe) -> Dataset:
 
 
 def _keys(recipe: Recipe, rng: np.random.Generator) -> np.ndarray:
-    """row * features + column of every entry, int64 [nnz], sorted: columns that every row has come first."""
+    """Return row * features + column of every entry, sorted, int64 [nnz]; columns that every row has come first."""
     rows, features, present = recipe.rows, recipe.features, recipe.columns_present
     rare = features - present
     if not rare:
@@ -130,9 +131,9 @@ def _keys(recipe: Recipe, rng: np.random.Generator) -> np.ndarray:
 
 
 def row_lengths(rows: int, features: int, density: float, sigma: float, rng: np.random.Generator) -> np.ndarray:
-    """Return the entries of each row, int64 [rows].
+    """Return random entries per row, int64 [rows], that sum to density * rows * features.
 
-    Lognormal with that sigma, capped, with a sum of density * rows * features.
+    They are lognormal with standard deviation `sigma` of the logarithm, capped at ten times the mean.
     """
     mean = density * features
     cap = min(features, LONGEST * mean)
@@ -146,11 +147,10 @@ def row_lengths(rows: int, features: int, density: float, sigma: float, rng: np.
 
 
 def distinct_columns(lengths: np.ndarray, popularity: Popularity, rng: np.random.Generator) -> np.ndarray:
-    """row * features + column of every entry, int64 [nnz], sorted.
+    """Return row * features + column of every entry, sorted, int64 [nnz], with lengths[row] distinct columns per row.
 
-    Each row draws columns one after the other by popularity, and redraws those it has, until it has `lengths` distinct
-    ones. A column that would significantly be redrawn, as the row has all more popular ones and it too, is not drawn
-    at all.
+    Columns are drawn by popularity, and drawn again if the row has them. A row that has all most popular columns draws
+    only from the others, and what is left after `ROUNDS` rounds is drawn element by element.
     """
     features, rows = popularity.features, np.arange(len(lengths))
     keys, missing, head = np.empty(0, np.int64), lengths, np.zeros(len(lengths), np.int64)
@@ -170,7 +170,10 @@ def distinct_columns(lengths: np.ndarray, popularity: Popularity, rng: np.random
 
 
 def _progress(keys: np.ndarray, lengths: np.ndarray, features: int) -> tuple[np.ndarray, np.ndarray]:
-    """Count, for each row, the columns it lacks and the most popular columns that it has without a gap."""
+    """Return, per row, how many columns are missing and how many of the most popular ones it has without a gap.
+
+    `keys` are the sorted row * features + column so far, `lengths` int64 [rows] the columns wanted.
+    """
     rows, columns = np.divmod(keys, features)
     starts = np.searchsorted(keys, np.arange(len(lengths) + 1) * features)
     gapless = columns == np.arange(len(keys)) - starts[rows]
@@ -180,9 +183,10 @@ def _progress(keys: np.ndarray, lengths: np.ndarray, features: int) -> tuple[np.
 def _race(
     rows: np.ndarray, owned: np.ndarray, lengths: np.ndarray, popularity: Popularity, rng: np.random.Generator
 ) -> np.ndarray:
-    """Draw the columns of `rows`, which have the entries `owned` already: keys of all their entries, sorted. O(size).
+    """Return the sorted keys of all entries of `rows` after drawing their missing columns. O(len(rows) * features).
 
-    Each column arrives after an exponential time, and the first ones win; those owned have arrived.
+    `owned` are the keys they have already. Each column arrives after an exponential time with its popularity as rate,
+    and the first lengths[row] win; owned ones have arrived.
     """
     features, chances = popularity.features, popularity.chances()
     winners = [np.empty(0, np.int64)]
@@ -200,9 +204,9 @@ def _race(
 
 
 def _values(recipe: Recipe, indptr: np.ndarray, columns: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """`ones`, or `normal`: |N(0, 1)|, each row scaled to 2-norm `ROW_NORM`; float32 [nnz].
+    """Return the values of the entries, float32 [nnz]: ones, or |N(0, 1)| with each row scaled to 2-norm `ROW_NORM`.
 
-    Columns that every row has are |N(0, 1)| in either case: ones would say nothing.
+    With ones, columns that every row has get |N(0, 1)|, as ones would carry no information there.
     """
     nnz = int(indptr[-1])
     if recipe.values == "ones":
@@ -216,9 +220,10 @@ def _values(recipe: Recipe, indptr: np.ndarray, columns: np.ndarray, rng: np.ran
 
 
 def _labels(x: scipy.sparse.csr_array, recipe: Recipe, rng: np.random.Generator) -> tuple[Labels, np.ndarray]:
-    """Classes by the largest, or targets by the value, of a linear function of low rank plus noise.
+    """Return (meaning, y) from a random linear function of low rank of the rows, plus noise.
 
-    The last class is the positive one.
+    y is the class of the largest score, int64 [rows], the last class being positive, or the scores, float32 [rows] or
+    [rows, width].
     """
     outputs = recipe.width if recipe.classes is None else recipe.classes
     rank = min(outputs, RANK)
@@ -235,6 +240,9 @@ def _labels(x: scipy.sparse.csr_array, recipe: Recipe, rng: np.random.Generator)
 
 
 def _standardised(scores: np.ndarray) -> np.ndarray:
-    """Return each column of scores [rows, outputs] scaled to mean 0 and deviation 1."""
+    """Return each column of scores [rows, outputs] shifted to mean 0 and scaled to deviation 1.
+
+    Constant ones become 0.
+    """
     deviation = scores.std(axis=0)
     return (scores - scores.mean(axis=0)) / np.where(deviation > 0, deviation, 1)

@@ -20,10 +20,10 @@ GOLDEN, FIRST, SECOND = (np.uint64(value) for value in (0x9E3779B97F4A7C15, 0xBF
 
 
 def row_hashes(x: scipy.sparse.csr_array) -> np.ndarray:
-    """uint64 [rows] of a canonical matrix: equal for rows that are equal in all columns, 0 for rows of zeros.
+    """Return a hash of each row of a canonical CSR array, uint64 [rows]: equal for equal rows, 0 for rows of zeros.
 
-    Of n different rows any two share a hash with a chance of about n**2 / 2**65. A hash is the sum of those of the
-    row's entries, modulo 2**64, so that entries are read once and in parts. O(entries) and O(rows) memory.
+    Among n different rows two share a hash with a chance of about n**2 / 2**65. A hash is the sum of those of the row's
+    entries, modulo 2**64, so that entries are read once and in parts. O(entries) and O(rows) memory.
     """
     before = np.zeros(x.shape[0] + 1, np.uint64)  # sums of all entries before each row
     total = np.zeros(1, np.uint64)
@@ -37,7 +37,7 @@ def row_hashes(x: scipy.sparse.csr_array) -> np.ndarray:
 
 
 def _hashed(indices: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return one number an entry; 0 for a stored zero, which is no different from none."""
+    """Return a hash of each (index, value) entry, uint64 [entries]; 0 for a stored zero, as if it were absent."""
     bits = values.astype(np.float64).view(np.uint64)
     return np.where(values == 0, np.uint64(0), _mixed(_mixed(indices.astype(np.uint64)) ^ bits))
 
@@ -76,11 +76,10 @@ class ZipfLine:
 
 
 def column_counts(x: scipy.sparse.csr_array) -> np.ndarray:
-    """Return the rows that store each used column of a canonical matrix, int64, descending; unused columns are left
-    out.
+    """Return the number of rows that store each used column of a canonical CSR array, int64, descending.
 
-    O(entries + features log features) and O(features) memory; O(entries log entries) and O(entries) where the matrix is
-    very wide.
+    Unused columns are left out. O(entries + features log features) and O(features) memory; O(entries log entries) and
+    O(entries) if the matrix is very wide.
     """
     features = x.shape[1]
     if features > WIDE * max(x.nnz, PART):
@@ -95,10 +94,9 @@ def column_counts(x: scipy.sparse.csr_array) -> np.ndarray:
 
 
 def points_by_rank(counts: np.ndarray, first: int = 1, last: int | None = None) -> tuple[tuple[int, int], ...]:
-    """Return (rank, rows) of descending counts int64 [columns], at most `POINTS` ranks, equally far apart on a log
-    axis.
+    """Return (rank, rows) at up to `POINTS` ranks, evenly spaced on a log axis, of descending counts int64 [columns].
 
-    Ranks count from 1; `last` is included, None for that of the last count.
+    Ranks are counted from 1, from `first` to `last` inclusive (None: the last count). () without counts.
     """
     if not counts.size:
         return ()
@@ -107,8 +105,7 @@ def points_by_rank(counts: np.ndarray, first: int = 1, last: int | None = None) 
 
 
 def zipf_line(counts: np.ndarray) -> ZipfLine | None:
-    """Return least squares through log(rows) against log(rank) of descending counts int64 [columns]; None for one
-    alone.
+    """Fit log(rows) against log(rank) by least squares for descending counts int64 [columns]; None for fewer than two.
 
     Ranks are those of `points_by_rank`, so that each decade weighs alike, from 10 to a quarter of the used columns: the
     most frequent columns are about level (Mandelbrot's shift), and the rare ones fall in steps of whole rows. Of fewer
@@ -124,20 +121,18 @@ def zipf_line(counts: np.ndarray) -> ZipfLine | None:
 
 
 def expected_touched(counts: np.ndarray, rows: int, batch_rows: int) -> float:
-    """Return the columns in which a batch stores an entry, on average over all batches of different rows of the set;
-    exact.
+    """Return the expected number of columns with an entry in a batch of `batch_rows` different rows out of `rows`.
 
-    The sum over columns of 1 - C(rows - count, batch_rows) / C(rows, batch_rows): a column is missed by the batches
-    drawn from the rows that lack it. Hurlbert, The Nonconcept of Species Diversity, Ecology 52 (1971), 577-586.
-    O(different counts * batch_rows), different ones being fewer than 2 * sqrt(entries).
+    It is exact: the sum over columns of 1 - C(rows - count, batch_rows) / C(rows, batch_rows), `counts` int [columns]
+    being the rows that store each. Hurlbert, The Nonconcept of Species Diversity, Ecology 52 (1971), 577-586.
+    O(distinct counts * batch_rows), with fewer than 2 * sqrt(entries) distinct counts.
     """
     different, columns = np.unique(counts, return_counts=True)
     return float(columns @ (1 - _missed(different, rows, batch_rows)))
 
 
 def _missed(counts: np.ndarray, rows: int, batch_rows: int) -> np.ndarray:
-    """Return the share of batches that miss a column, by its count: a product of as many factors as the smaller of
-    both has.
+    """Return the probability, float64, that a batch of `batch_rows` of `rows` rows misses a column, by `counts`.
 
     C(rows - count, batch_rows) / C(rows, batch_rows) is the product of 1 - count / (rows - i) over i < batch_rows, and
     of 1 - batch_rows / (rows - i) over i < count; logarithms of binomials would lose half of the digits.
@@ -150,7 +145,7 @@ def _missed(counts: np.ndarray, rows: int, batch_rows: int) -> np.ndarray:
 
 
 def _log_factors(many: int, rows: int, few: int) -> np.ndarray:
-    """Return log of the factors of the probability that a batch of `few` rows misses a column with `many` entries."""
+    """Return log(1 - many / (rows - i)) for i < few, float64 [few], whose sum is a log probability of missing."""
     with np.errstate(divide="ignore"):  # what cannot be missed
         return np.log1p(-np.minimum(many / (rows - np.arange(few)), 1.0))
 
@@ -219,7 +214,7 @@ class Touched:
 
     @property
     def share(self) -> float:
-        """U / z; 0 without entries."""
+        """Ratio U / z of active columns to entries; 0 without entries."""
         return self.columns / self.entries if self.entries else 0.0
 
 
@@ -287,10 +282,11 @@ class Profile:
 
 
 def profile(dataset: Dataset) -> Profile:
-    """Count everything, from all entries: nothing is sampled, so the same set has the same profile.
+    """Return the profile of a data set in memory, computed from all entries, so that it is deterministic.
 
-    O(entries + rows log rows + features log features), with O(rows + features) extra memory and parts of 32 MiB; where
-    there are many more features than entries, O(entries log entries) and O(entries) stand for those of features.
+    O(entries + rows log rows + features log features), with O(rows + features) extra memory and parts of 32 MiB; if
+    there are many more features than entries, O(entries log entries) and O(entries) replace those of features. Raises
+    DataError for rows that are stored on disk.
     """
     x = dataset.x
     lengths = np.diff(x.indptr).astype(np.int64)
@@ -325,7 +321,7 @@ def profile(dataset: Dataset) -> Profile:
 
 
 def row_lengths(lengths: np.ndarray) -> RowLengths:
-    """Return the statistics of the numbers of entries of all rows, int64 [rows]. O(rows log rows)."""
+    """Return mean, percentiles, spread and histogram of row lengths, int64 [rows]. O(rows log rows)."""
     if not lengths.size:
         return RowLengths(0.0, 0.0, 0.0, 0, 0.0, 0, ())
     mean, most = float(lengths.mean()), int(lengths.max())
@@ -335,8 +331,11 @@ def row_lengths(lengths: np.ndarray) -> RowLengths:
 
 
 def _bins(lengths: np.ndarray) -> tuple[tuple[int, int, int], ...]:
-    """Return the rows by length: each of few different ones, else bins equally wide on a logarithmic axis, ends made
-    whole."""
+    """Return (least length, largest length, rows) per bin of positive row lengths, int64.
+
+    There is a bin for each length if at most `FEW` differ, else bins of equal width on a log axis; empty ones are left
+    out.
+    """
     if not lengths.size:
         return ()
     different, rows = np.unique(lengths, return_counts=True)
@@ -353,7 +352,7 @@ def _bins(lengths: np.ndarray) -> tuple[tuple[int, int, int], ...]:
 
 
 def _columns(counts: np.ndarray, dataset: Dataset) -> Columns:
-    """Return the statistics of the rows that store each used column: `counts` int64, descending."""
+    """Return the column statistics of a data set; `counts`, int64 descending, are the rows with each used column."""
     unused, top = dataset.features - counts.size, max(1, counts.size // TOP)
     if not counts.size:
         return Columns(0, unused, top, 0.0, 0.0, None, ())
@@ -362,7 +361,7 @@ def _columns(counts: np.ndarray, dataset: Dataset) -> Columns:
 
 
 def _touched(counts: np.ndarray, dataset: Dataset) -> tuple[Touched, ...]:
-    """Return the expected active columns and entries of a batch, for each size of `BATCHES`."""
+    """Return the expected active columns and entries of a batch, for each size in `BATCHES`; () without rows."""
     if not dataset.rows:
         return ()
     sizes = dict.fromkeys(min(size, dataset.rows) for size in BATCHES)
@@ -378,19 +377,22 @@ def _values(x: scipy.sparse.csr_array) -> Values | None:
 
 
 def _preparations(bytes_format: dict[str, int]) -> tuple[Preparation, ...]:
-    """Return each way to prepare data, with the bytes that it needs."""
+    """Return each common transformation with the bytes the data then takes, from the bytes per format."""
     return tuple(Preparation(name, dense, bytes_format["dense" if dense else "csr"]) for name, dense in PREPARATIONS)
 
 
 def _duplicate_rows(x: scipy.sparse.csr_array) -> int:
-    """Return the count of rows that repeat an earlier, non-empty row, by hash."""
+    """Return the number of rows that repeat an earlier row, compared by hash; rows of zeros are not counted."""
     hashes = row_hashes(x)
     hashes = hashes[hashes != 0]
     return int(hashes.size - np.unique(hashes).size)
 
 
 def label_balance(dataset: Dataset) -> LabelBalance:
-    """Measure the distribution of the labels. O(labels), for numbers O(labels log labels)."""
+    """Return the label distribution: rows per class, most frequent first, or quartiles of numbers.
+
+    O(labels), for numbers O(labels log labels).
+    """
     y = dataset.y
     if dataset.kind == "numbers":
         quartiles = np.percentile(y, (0, 25, 50, 75, 100)) if y.size else ()
@@ -405,7 +407,7 @@ def label_balance(dataset: Dataset) -> LabelBalance:
 
 
 def _groups(groups: np.ndarray | None) -> tuple[int, int] | None:
-    """Return (count, largest size) of the groups of rows; None without groups."""
+    """Return (number of groups, rows of the largest); None without groups."""
     if groups is None or not groups.size:
         return None
     sizes = np.unique(groups, return_counts=True)[1]

@@ -29,6 +29,7 @@ class Counting:
     """
 
     def __init__(self, dataset: str, parameters: Mapping[str, Any]) -> None:
+        """Start a process that profiles the data set called `dataset`; its output goes to temporary files."""
         asked = json.dumps({"dataset": dataset, "parameters": dict(parameters)})
         self._folder = tempfile.TemporaryDirectory(prefix="workbench-profile-")
         self._out, self._err = (Path(self._folder.name, name) for name in ("out", "err"))
@@ -37,7 +38,7 @@ class Counting:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
 
     def poll(self) -> dict[str, Any] | None:
-        """Return the profile as JSON keeps it, or `{"error": ...}` in words; None while it is counted."""
+        """Return the profile as JSON values, {"error": message} if it failed, or None while it is computed."""
         status = self._process.poll()
         if status is None:
             return None
@@ -47,14 +48,17 @@ class Counting:
         return {"error": f"Counting ended with status {status}: {last}"}
 
     def stop(self) -> None:
-        """End the process, if it is still at work, and take its files away."""
+        """Kill the process if it is running, and delete its temporary files.
+
+        TimeoutExpired if it does not end in 5 s.
+        """
         self._process.kill()
         self._process.wait(SECONDS_END)
         self._folder.cleanup()
 
 
 def main() -> None:
-    """Count and print, once in a process."""
+    """Read the request from the first command line argument, and print the profile or {"error": ...} as JSON."""
     asked = json.loads(sys.argv[1])
     try:
         read = data.load(asked["dataset"], **asked["parameters"])

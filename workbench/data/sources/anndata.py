@@ -28,11 +28,10 @@ def make(
     classes: Sequence[Any] | None = None,
     unseen: Any = None,
 ) -> Dataset:
-    """X of the file, and as labels the column of `obs` that is named, or the matrix of `obsm` of that name.
+    """Return X of an .h5ad file, with the column of `obs`, or the matrix of `obsm`, called `column` as labels.
 
-    `kind`, `positive`, `classes` and `unseen` say what labels mean, as for `npz`. Refused (`DataError`): a missing or
-    damaged file; an unknown column, with a list of the known ones; where anndata is not installed, the line that
-    installs it.
+    `kind`, `positive`, `classes` and `unseen` say what labels mean, as for `npz`. Raises DataError for a missing or
+    damaged file, if anndata is not installed, and for an unknown column, listing the known ones.
     """
     with reading_hdf5(path, WHAT):
         file = _opened(path, backed=False)
@@ -43,12 +42,15 @@ def make(
 
 
 def blocks(path: str | os.PathLike, column: str = "label", **labels: Any) -> RowBlocks:
-    """Return the rows of the file, some thousand at a time; its observations are held."""
+    """Return the rows of the file in blocks of 4096; `column` as for `make`, other label settings are not used here.
+
+    Only the observations are in memory. Raises DataError when blocks are read.
+    """
     return RowBlocks(_blocks(path, column), "anndata", f"the file {Path(path).name}", LICENCE)
 
 
 def _blocks(path: str | os.PathLike, column: str) -> Iterator[RowBlock]:
-    """Yield the rows of X in blocks with their labels; the file is not held in memory."""
+    """Yield the rows of X in blocks of `ROWS_OF_BLOCK` with their labels; DataError for a damaged file."""
     with reading_hdf5(path, WHAT):
         file = _opened(path, backed=True)
         try:
@@ -61,7 +63,10 @@ def _blocks(path: str | os.PathLike, column: str) -> Iterator[RowBlock]:
 
 
 def _rows(x: Any, start: int, stop: int, path: str | os.PathLike) -> Any:
-    """Return the rows of X in the file: anndata's own slices of it fail next to SciPy 1.17."""
+    """Return rows `start` to `stop` (exclusive) of X in the file, dense or CSR, as a canonical CSR array.
+
+    Raises DataError for CSC. Read by hand, as anndata's own slices fail with SciPy 1.17.
+    """
     kind = x.attrs.get("encoding-type", "array")
     if kind == "array":
         return canonical(formats.to_format(x[start:stop].astype(np.float32), "csr"))
@@ -71,7 +76,7 @@ def _rows(x: Any, start: int, stop: int, path: str | os.PathLike) -> Any:
 
 
 def _opened(path: str | os.PathLike, backed: bool) -> Any:
-    """Return the open .h5ad file; raise an error with the install command without anndata, or FileNotFoundError."""
+    """Return the .h5ad file as AnnData, X left on disk if `backed`; DataError without anndata, FileNotFoundError."""
     anndata = import_optional("anndata", "exchange", "Reading .h5ad files")
     if not Path(path).exists():
         raise FileNotFoundError(path)
@@ -79,7 +84,10 @@ def _opened(path: str | os.PathLike, backed: bool) -> Any:
 
 
 def _labels(file: Any, column: str, path: str | os.PathLike) -> np.ndarray:
-    """Return the labels in `column` of obs or obsm; raise MissingLabelsError with the columns there are."""
+    """Return the labels in `column` of obs [rows] or obsm [rows, N].
+
+    MissingLabelsError, listing the columns, if absent.
+    """
     if column in file.obs:
         values = file.obs[column]
         return np.array(values.astype(str), np.str_) if values.dtype.kind not in "biuf" else values.to_numpy()

@@ -30,11 +30,11 @@ def make(
     classes: Sequence[Any] | None = None,
     unseen: Any = None,
 ) -> Dataset:
-    """Return the CSR matrix in a group of the file, and as labels the array `column` of that group, one a row.
+    """Return the CSR matrix in a group of the HDF5 file, with the array `column` of that group as labels.
 
-    `kind`, `positive`, `classes` and `unseen` say what labels mean, as for `npz`. Refused (`DataError`): a missing or
-    damaged file, another form than CSR, arrays that do not fit each other; where h5py is not installed, the line that
-    installs it.
+    `kind`, `positive`, `classes` and `unseen` say what labels mean, as for `npz`. Raises DataError for a missing or
+    damaged file, another format than CSR, arrays that do not fit each other, and if h5py is not installed (with the
+    install command).
     """
     x, labels = stack_with_labels(
         ((part.x, part.labels) for part in _blocks(path, group, None if kind == NONE else column)), path
@@ -44,12 +44,18 @@ def make(
 
 
 def blocks(path: str | os.PathLike, group: str = "/", column: str = "labels", **labels: Any) -> RowBlocks:
-    """Return the rows of the file, some thousand at a time."""
+    """Return the rows of the file in blocks of 4096; `group` and `column` as for `make`.
+
+    Other label settings are not used here. Raises DataError when blocks are read.
+    """
     return RowBlocks(_blocks(path, group, column), "binsparse", f"the file {Path(path).name}", LICENCE)
 
 
 def _blocks(path: str | os.PathLike, group: str, column: str | None) -> Iterator[RowBlock]:
-    """Yield the rows of the matrix in blocks with their labels; raise MissingLabelsError if `column` is absent."""
+    """Yield the rows in blocks of `ROWS_OF_BLOCK` with their labels, zeros if `column` is None.
+
+    Raises MissingLabelsError if `column` is absent, DataError for other or damaged files.
+    """
     with reading_hdf5(path, WHAT):
         h5py = import_optional("h5py", "exchange", "Reading binsparse files")
         with h5py.File(path, "r") as file:
@@ -64,7 +70,10 @@ def _blocks(path: str | os.PathLike, group: str, column: str | None) -> Iterator
 
 
 def _shape(held: Any, path: str | os.PathLike) -> tuple[int, int]:
-    """Return rows and features by the descriptor of a group, whose other fields are checked."""
+    """Return (rows, features) from the binsparse descriptor of a group.
+
+    Raises DataError if there is none, it is not CSR, or array shapes do not fit.
+    """
     if "binsparse" not in held.attrs:
         raise DataError(
             f"{path} has no binsparse descriptor; it is in a group of another name.\n"
@@ -81,7 +90,7 @@ def _shape(held: Any, path: str | os.PathLike) -> tuple[int, int]:
 
 
 def _block(held: Any, column: str | None, start: int, stop: int, features: int) -> RowBlock:
-    """Return rows start to stop - 1 with their labels, zeros without a column of labels."""
+    """Return rows `start` to `stop` (exclusive) with their labels, zeros if `column` is None."""
     x = read_rows(held["pointers_to_1"], held["indices_1"], held["values"], start, stop, features)
     if column is None:
         return RowBlock(x, np.zeros(stop - start))

@@ -26,12 +26,13 @@ def make(
     per_class: int | None = None,
     seed: int = 0,
 ) -> Dataset:
-    """`rows` nodes in `classes` of equal size, about `degree` edges a node, `words` ones a row of X.
+    """Return a synthetic graph: `rows` nodes in `classes` of equal size, about `degree` edges each.
 
-    An edge joins a node with any other one with the chance `mixing`, else with one of its own class. A word is one of
-    the class's own with the chance `signal`, else any: the columns are dealt out to the classes in equal parts. Words
-    and edges that come twice count once. `per_class` nodes of each class are trained on, where rows are held out; None
-    for the usual share. O(rows * (words + degree) log).
+    X has `words` ones a row. An edge joins a node with any other one with the chance `mixing`, else with one of its own
+    class. A word is one of the class's own with the chance `signal`, else any: the columns are dealt out to the classes
+    in equal parts. Words and edges that come twice count once. `per_class` nodes of each class are trained on, where
+    rows are held out; None for the usual share. Raises DataError for parameters out of range. O(rows * (words + degree)
+    log).
     """
     _check(rows, features, classes, degree, words, {"mixing": mixing, "signal": signal})
     generator = np.random.default_rng(seed)
@@ -50,7 +51,10 @@ def make(
 
 
 def _check(rows: int, features: int, classes: int, degree: float, words: int, shares: dict[str, float]) -> None:
-    """Raise DataError if a parameter of the graph is out of range."""
+    """Raise DataError for the first parameter of the graph that is out of range.
+
+    `shares` maps names to probabilities.
+    """
     least = {"classes": (classes, 2), "words": (words, 1), "degree": (degree, 0)}
     for name, (value, bound) in least.items():
         if value < bound:
@@ -66,7 +70,10 @@ def _check(rows: int, features: int, classes: int, degree: float, words: int, sh
 def _words(
     y: np.ndarray, features: int, classes: int, words: int, signal: float, generator: np.random.Generator
 ) -> np.ndarray:
-    """Return the columns of the words of each node, int64 [rows * words]."""
+    """Return the random columns of the words of each node, int64 [rows * words], node after node.
+
+    `y` is the class index.
+    """
     first = np.arange(classes + 1) * features // classes
     of_class = np.repeat(y, words)
     own = generator.integers(first[of_class], first[of_class + 1])
@@ -76,7 +83,7 @@ def _words(
 def _ends(
     y: np.ndarray, classes: int, count: int, mixing: float, generator: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return both ends of the edges, int64 each; edges from a node to itself are left out."""
+    """Return (first nodes, second nodes) of about `count` random edges, int64 each; loops are left out."""
     by_class, sizes = np.argsort(y, kind="stable"), np.bincount(y, minlength=classes)
     starts = np.cumsum(sizes) - sizes
     one = generator.integers(0, len(y), count)

@@ -33,14 +33,14 @@ def make(
     rank: int = 2,
     seed: int = 0,
 ) -> Dataset:
-    """[rows, features], `columns` ones a row; classes 0 and 1, which is a click.
+    """Return a synthetic click log, CSR [rows, features] of ones, `columns` in each row; class "1" is a click.
 
     The columns have 10 to `values` values, in equal steps of the logarithm, of popularity (j + 3)**-`slope`. With
     `hashed` each column has so many features, and values may share one; without it each value has its own. The rows and
     clicks are the same whatever `hashed` is. `rate` is the share of clicks that the log odds are shifted to; `main` and
     `pairs` are the standard deviations of the main effects and of all products of factors of length `rank`. Facts: the
-    numbers of `values` of the columns, and what the probabilities that clicks were drawn with get: `log_loss_truth` in
-    nats, and `auc_truth`. O(rows * columns * rank).
+    numbers of `values` of the columns, and the scores of the true probabilities: `log_loss_truth` in nats, and
+    `auc_truth`. Raises DataError for parameters out of range. O(rows * columns * rank).
     """
     _check(rows=rows, columns=columns, values=values, rank=rank, hashed=1 if hashed is None else hashed)
     _check_rate(rate, slope, main, pairs)
@@ -56,14 +56,14 @@ def make(
 
 
 def _check(**counts: int) -> None:
-    """Raise DataError if a count is below 1."""
+    """Raise DataError for the first of the named counts that is below 1."""
     for name, value in counts.items():
         if value < 1:
             raise DataError(f"{name} is {value}; it is 1 or more.")
 
 
 def _check_rate(rate: float, slope: float, main: float, pairs: float) -> None:
-    """Raise DataError unless the rate lies in (0, 1) and no effect size is negative."""
+    """Raise DataError unless `rate` lies in (0, 1) and no other parameter is negative."""
     if not 0 < rate < 1:
         raise DataError(f"rate is {rate}; it is a share of clicks, above 0 and below 1.")
     if min(slope, main, pairs) < 0:
@@ -71,22 +71,29 @@ def _check_rate(rate: float, slope: float, main: float, pairs: float) -> None:
 
 
 def _drawn(count: int, rows: int, slope: float, generator: np.random.Generator) -> np.ndarray:
-    """Return a value for each row by popularity, int64 [rows]; which values are popular is drawn, too."""
+    """Return a random value below `count` for each row by popularity, int64 [rows].
+
+    Which are popular is random, too.
+    """
     popular = Popularity(count, slope, SHIFT).draw(np.zeros(rows, np.int64), generator)
     return generator.permutation(count)[popular]
 
 
 def _of_values(taken: np.ndarray, counts: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """Return the sums of the main effects [rows], of mean 0 and deviation 1."""
+    """Return the sum of random main effects of each row, float64 [rows], standardised.
+
+    `taken` is int [columns, rows].
+    """
     effects = (generator.standard_normal(count)[of_row] for count, of_row in zip(counts, taken, strict=True))
     return _standardised(sum(effects, np.zeros(taken.shape[1])))
 
 
 def _of_pairs(taken: np.ndarray, counts: np.ndarray, rank: int, generator: np.random.Generator) -> np.ndarray:
-    """Return the sums of the products of each two factors [rows], of mean 0 and deviation 1; a single column has no
-    pair.
+    """Return the sum of products of each two random factors of a row, float64 [rows], standardised.
 
-    The sum over pairs is half of (sum of all, squared, less the sum of the squares) (Rendle 2010, lemma 3.1).
+    `taken` is int [columns, rows], `counts` the number of values per column, `rank` the length of a factor. A single
+    column gives zeros. The sum over pairs is half of (sum of all, squared, less the sum of the squares) (Rendle 2010,
+    lemma 3.1).
     """
     whole, squares = np.zeros((taken.shape[1], rank)), np.zeros((taken.shape[1], rank))
     for count, of_row in zip(counts, taken, strict=True):
@@ -97,13 +104,13 @@ def _of_pairs(taken: np.ndarray, counts: np.ndarray, rank: int, generator: np.ra
 
 
 def _standardised(scores: np.ndarray) -> np.ndarray:
-    """Return the scores scaled to mean 0 and deviation 1; zeros if all are equal."""
+    """Return the scores [rows] shifted to mean 0 and scaled to deviation 1; zeros if all are equal."""
     deviation = scores.std()
     return (scores - scores.mean()) / deviation if deviation > 1e-9 else np.zeros_like(scores)
 
 
 def _chances(odds: np.ndarray, rate: float) -> np.ndarray:
-    """Return the probabilities of these log odds, shifted so that their mean is `rate`."""
+    """Return the probabilities of these log odds [rows], shifted by a constant so that their mean is `rate`."""
     low, high = -50.0 - odds.max(), 50.0 - odds.min()
     for _ in range(HALVINGS):
         middle = (low + high) / 2
@@ -117,9 +124,9 @@ def _logistic(odds: np.ndarray) -> np.ndarray:
 
 
 def _truth(chance: np.ndarray, y: np.ndarray) -> dict[str, float | None]:
-    """Return the scores of the true probabilities.
+    """Return the scores of the true probabilities for classes y: mean log loss (nats) and area under ROC.
 
-    Mean log loss in nats, and area under the ROC curve (Hanley 1982).
+    The area (Hanley 1982) is None if there is only one class.
     """
     loss = -np.log(np.where(y == 1, chance, 1 - chance)).mean()
     clicks, others = int(y.sum()), int((1 - y).sum())
@@ -130,7 +137,10 @@ def _truth(chance: np.ndarray, y: np.ndarray) -> dict[str, float | None]:
 
 
 def _one_hot(taken: np.ndarray, counts: np.ndarray, hashed: int | None):
-    """csr [rows, features] of ones: the parts of the columns follow each other."""
+    """Return CSR float32 [rows, features] of ones, the features of the columns side by side.
+
+    `taken` is int [columns, rows]; `counts` are the values per column, replaced by `hashed` buckets if not None.
+    """
     widths = counts if hashed is None else np.full(len(counts), hashed)
     starts = np.cumsum(widths) - widths
     places = taken if hashed is None else np.stack([_hashed(of_row, hashed, c) for c, of_row in enumerate(taken)])

@@ -101,7 +101,10 @@ def make(
 
 
 def _read(path: str | os.PathLike, labels: str | os.PathLike | None, named: bool, zero_based: bool | str) -> Read:
-    """Return edges, labels and features of a graph file: an .npz archive, a matrix, or an edge list."""
+    """Return edges, labels and features of a graph file: a citation archive, a matrix, or an edge list.
+
+    `named` and `zero_based` say how edge lists call their nodes. Raises DataError for invalid files or missing labels.
+    """
     if starts_with(path, ZIP):
         with read_npz_arrays(path) as archive:
             if "adj_indptr" in archive.files:
@@ -115,7 +118,10 @@ def _read(path: str | os.PathLike, labels: str | os.PathLike | None, named: bool
 
 
 def _given(path: str | os.PathLike, labels: str | os.PathLike | None, named: bool) -> Labelled:
-    """Return the labels in the file of them; without one there is nothing to train towards (`DataError`)."""
+    """Return the labels in the file `labels`; if `named`, with the node names from its first column.
+
+    Raises DataError if `labels` is None, the file has other columns, or a node occurs twice.
+    """
     if labels is None:
         raise DataError(
             f"{path} has edges and no labels of its nodes.\n{ADVICE}\n"
@@ -138,7 +144,10 @@ def _given(path: str | os.PathLike, labels: str | os.PathLike | None, named: boo
 
 
 def _of_archive(path: str | os.PathLike, archive: Any, labels: str | os.PathLike | None) -> Read:
-    """Return edges, labels and features of an .npz archive with adj_* and attr_* arrays; DataError without labels."""
+    """Return edges, labels and features of an .npz archive with adj_* and attr_* arrays; `labels` replaces its own.
+
+    Raises DataError without labels, or for class indices beyond class_names.
+    """
     names = archive.files
     if labels is None and "labels" not in names:
         raise DataError(f"{path} holds no labels, but {format_names(names)}.\n{ADVICE}")
@@ -157,7 +166,10 @@ def _of_archive(path: str | os.PathLike, archive: Any, labels: str | os.PathLike
 
 
 def _compressed(archive: Any, prefix: str, path: str | os.PathLike) -> scipy.sparse.csr_array:
-    """Return the csr matrix whose parts are in the archive under that prefix."""
+    """Return the CSR float64 array stored as PREFIX_data, _indices, _indptr and _shape; DataError if one is missing.
+
+    Its structure is not validated.
+    """
     if missing := [f"{prefix}_{part}" for part in PARTS if f"{prefix}_{part}" not in archive.files]:
         raise DataError(f"{path} holds no array {missing[0]}, but {format_names(archive.files)}.")
     data, indices, indptr, shape = (archive[f"{prefix}_{part}"] for part in PARTS)
@@ -170,7 +182,7 @@ def _compressed(archive: Any, prefix: str, path: str | os.PathLike) -> scipy.spa
 
 
 def _edges_of(adjacency: Any, path: str | os.PathLike) -> Edges:
-    """Return the entries of a square matrix, checked."""
+    """Return the entries of a square adjacency matrix as edges; DataError, naming `path`, if it is not square."""
     rows, columns = adjacency.shape
     if rows != columns:
         raise DataError(f"The adjacency in {path} is {rows} x {columns}; it has a row and a column for each node.")
@@ -179,7 +191,10 @@ def _edges_of(adjacency: Any, path: str | os.PathLike) -> Edges:
 
 
 def _edges_in_text(path: str | os.PathLike, labels: Labelled, zero_based: bool | str) -> Edges:
-    """Return the edges of a text file with lines "u v" or "u v weight"; DataError for other columns."""
+    """Return the edges of a text file with lines "u v" or "u v weight", weights 1 if there are none.
+
+    Raises DataError, with the line, for other columns, or nodes without a label.
+    """
     layout = separated.layout(path)
     if layout.columns not in (2, 3):
         raise DataError(f"{path} has {layout.columns} columns; an edge is u v, or u v weight.")
@@ -202,7 +217,7 @@ def _edges_in_text(path: str | os.PathLike, labels: Labelled, zero_based: bool |
 
 
 def _is_header(layout: Layout, names: list[str] | None) -> bool:
-    """Return whether the ends in the first row are no nodes, and those in the second are."""
+    """Return whether the first row names no nodes and the second does; `names` None means that nodes are integers."""
 
     def is_node(text: str) -> bool:
         """Return whether the text is the id of a node."""
@@ -212,7 +227,11 @@ def _is_header(layout: Layout, names: list[str] | None) -> bool:
 
 
 def _counted(ends: Sequence[np.ndarray], nodes: int, zero_based: bool | str, place: Place) -> list[np.ndarray]:
-    """Return the numbers of the nodes from 0, where the text counts them from 0 or 1."""
+    """Return the node indices from 0 of both ends, int64 arrays, which count from 0 or 1 in the file.
+
+    `zero_based` "auto" takes the base that fits. Raises DataError if both fit, or a node is out of range (with its
+    line).
+    """
     least, most = min(int(end.min()) for end in ends), max(int(end.max()) for end in ends)
     fitting = [base for base in (0, 1) if least >= base and most < nodes + base]
     if zero_based == "auto" and len(fitting) == 2:

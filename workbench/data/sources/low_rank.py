@@ -28,11 +28,12 @@ def make(
     popularity: float = 1.0,
     seed: int = 0,
 ) -> Dataset:
-    """`rows` ratings, no user rates an item twice; facts: `fields` [users, items].
+    """Return `rows` synthetic ratings of users for items, one-hot; no user rates an item twice.
 
-    A rating is 3.5 + user bias + item bias (standard deviations 0.3 and 0.4) + the product of `rank` factors, of
-    standard deviation 1 / 2, + `noise` normal. A user's items are drawn with chances proportional to
-    exp(`strength` * 2 * product + `popularity` * normal of the item). O(users * items).
+    Facts: `fields` [users, items]. A rating is 3.5 + user bias + item bias (standard deviations 0.3 and 0.4) + the
+    product of `rank` factors, of standard deviation 1 / 2, + `noise` normal. A user's items are drawn with chances
+    proportional to exp(`strength` * 2 * product + `popularity` * normal of the item). Raises DataError for counts below
+    1, and more ratings than pairs. O(users * items).
     """
     _check(users, items, rows, rank)
     generator = np.random.default_rng(seed)
@@ -55,7 +56,7 @@ def make(
 
 
 def _check(users: int, items: int, rows: int, rank: int) -> None:
-    """Raise DataError if a count is below 1 or there are more ratings than pairs."""
+    """Raise DataError if a count is below 1, or there are more ratings than pairs of user and item."""
     for name, value in {"users": users, "items": items, "rows": rows, "rank": rank}.items():
         if value < 1:
             raise DataError(f"{name} is {value}; it is 1 or more.")
@@ -64,7 +65,7 @@ def _check(users: int, items: int, rows: int, rank: int) -> None:
 
 
 def _users(users: int, items: int, rows: int, generator: np.random.Generator) -> np.ndarray:
-    """Return the user of each rating: as evenly as the rows allow, but for a random remainder."""
+    """Return the user of each rating, int64 [rows]: all users equally often, and a random few once more."""
     whole = np.repeat(np.arange(users), rows // users)
     return np.concatenate([whole, generator.permutation(users)[: rows % users]])
 
@@ -72,9 +73,10 @@ def _users(users: int, items: int, rows: int, generator: np.random.Generator) ->
 def _items(
     counts: np.ndarray, p: np.ndarray, q: np.ndarray, common: np.ndarray, generator: np.random.Generator
 ) -> np.ndarray:
-    """Return the items that each user rates, one user after the other: `counts` of them, no item twice.
+    """Return the items that each user rates, one user after the other, int64: counts[user] of them, no item twice.
 
-    The largest of preference plus Gumbel noise are a sample without replacement (Vieira 2014; Efraimidis 2006).
+    `p` [users, rank] and `q` [items, rank] are factors, `common` [items] the popularity. The largest of preference plus
+    Gumbel noise are a sample without replacement (Vieira 2014; Efraimidis 2006).
     """
     picked, at_once = [], max(1, BLOCK // len(q))
     for first in range(0, len(p), at_once):
@@ -86,9 +88,9 @@ def _items(
 
 
 def _largest(keys: np.ndarray, count: int) -> np.ndarray:
-    """Return the places of the `count` largest of each row, falling, in O(row + count log count).
+    """Return the column indices of the `count` largest of each row of `keys`, descending, in O(row + count log count).
 
-    No two keys are equal.
+    The order of equal keys is not defined.
     """
     if count < keys.shape[1]:
         places = np.argpartition(-keys, count, axis=1)[:, :count]

@@ -71,7 +71,7 @@ def _refuse_other(path: str | os.PathLike) -> None:
 
 
 def _index_of(column: int | str | None) -> int:
-    """Return the index of a column, which may come as text, such as "3"; 0 for None; DataError for other text."""
+    """Return a column index given as int or text such as "3"; 0 for None; DataError for other text."""
     try:
         return int(column or 0)
     except ValueError:
@@ -84,7 +84,11 @@ def _index_of(column: int | str | None) -> int:
 def _parted(
     x: scipy.sparse.coo_array, column: int, path: str | os.PathLike
 ) -> tuple[scipy.sparse.coo_array, np.ndarray, int]:
-    """Return the matrix without the column, the column dense [rows], and its number from 0."""
+    """Return (matrix without the column, the column dense [rows], its index from 0).
+
+    A negative index counts from the end. Duplicates in the column are summed. Raises DataError if there is no such
+    column.
+    """
     rows, columns = x.shape
     if not -columns <= column < columns:
         last = f"they are 0 to {columns - 1}, or -1 to -{columns} from the end"

@@ -25,11 +25,11 @@ def make(
     noise: float = 0.1,
     values: str = "normal",
 ) -> Dataset:
-    """[rows, features] with density * rows * features entries; columns in descending popularity.
+    """Return synthetic data, CSR [rows, features] with density * rows * features entries, popular columns first.
 
     `present` is the share of the entries in columns that every row has, 0 for none; below one such column there is
     none. The other parameters are those of `power_law`, and are about the rare columns alone; with `values` ones these
-    have 1 as categories do, and the columns always present numbers.
+    have 1 as categories do, and the columns always present numbers. Raises DataError for parameters out of range.
     """
     recipe = Recipe(rows, features, density, seed, sigma, slope, shift, classes, width, noise, values, present)
     return draw("mixed", recipe)

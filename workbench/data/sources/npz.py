@@ -81,7 +81,10 @@ def make(
 
 
 def _dense_arrays(path: str | os.PathLike) -> dict[str, np.ndarray] | None:
-    """Return the arrays of numbers and text in a .npy or .npz file by name; None for a matrix that SciPy saved."""
+    """Return {name: array} of the numeric and text arrays in a .npy or .npz file; None for a matrix that SciPy saved.
+
+    Raises ValueError for a damaged file.
+    """
     if starts_with(path, ARRAY_START):
         with open(path, "rb") as file:
             check_array(file)
@@ -94,7 +97,10 @@ def _dense_arrays(path: str | os.PathLike) -> dict[str, np.ndarray] | None:
 
 
 def _matrix_name(path: str | os.PathLike, arrays: Mapping[str, np.ndarray], wanted: str | None) -> str:
-    """Return the name of the array that holds the matrix (`DataError`)."""
+    """Return the name of the 2-d numeric array to use as matrix: `wanted`, a usual name, or the only one.
+
+    Raises DataError if that is not unique.
+    """
     able = [name for name, array in arrays.items() if array.ndim == 2 and array.dtype.kind in "biuf"]
     wide = [name for name in able if arrays[name].shape[1] > 1 and name.casefold() not in LABEL_NAMES] or able
     return _one_of(path, "variable", wide, MATRIX_NAMES, wanted, arrays)
@@ -103,7 +109,10 @@ def _matrix_name(path: str | os.PathLike, arrays: Mapping[str, np.ndarray], want
 def _labels_name(
     path: str | os.PathLike, arrays: Mapping[str, np.ndarray], matrix: str, wanted: str | None
 ) -> str | None:
-    """Return the name of the array of labels, one per row of `matrix`, or None; DataError if `wanted` is missing."""
+    """Return the name of the array to use as labels, with one entry per row of `matrix`; None if there is none.
+
+    Raises DataError if `wanted` does not fit, or the choice is not unique.
+    """
     rows = len(arrays[matrix])
     able = [name for name, array in arrays.items() if name != matrix and array.size == len(array) == rows]
     return _one_of(path, "labels_variable", able, LABEL_NAMES, wanted, arrays) if able or wanted else None
@@ -117,7 +126,10 @@ def _one_of(
     wanted: str | None,
     arrays: Mapping[str, np.ndarray],
 ) -> str:
-    """Return the array that is wanted, else the one of a usual name, else the only one (`DataError`)."""
+    """Return the array name for `parameter`: `wanted`, else the first of `usual` in `able`, else the only able.
+
+    Raises DataError, listing the arrays, if `wanted` is not able or there is no choice.
+    """
     if wanted in able and wanted is not None:
         return wanted
     named = sorted((name for name in able if name.casefold() in usual), key=lambda name: usual.index(name.casefold()))
@@ -132,7 +144,7 @@ def _one_of(
 
 
 def _finite(array: np.ndarray, what: str) -> np.ndarray:
-    """Return the array; `DataError` for NaN and infinite numbers."""
+    """Return the array unchanged; DataError, calling it `what`, with the first row that has NaN or infinity."""
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         row = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
         raise DataError(f"{what} has a value that is missing or infinite in row {row}; fill such values first.")
@@ -142,7 +154,7 @@ def _finite(array: np.ndarray, what: str) -> np.ndarray:
 def read_stored_arrays(
     path: str | os.PathLike, labels: str | os.PathLike | None = None
 ) -> tuple[Parts, np.ndarray | None]:
-    """Return the arrays of the matrix in `path` as stored, unchecked, and the labels (`DataError`)."""
+    """Return (arrays of the matrix in `path` as stored and unvalidated, labels or None); DataError for other files."""
     y = None if labels is None else _labels(labels)
     with reading(path, SAVED):
         _refuse_other(path, SAVED, ZIP, ".npz archive")
@@ -151,7 +163,7 @@ def read_stored_arrays(
 
 
 def _parts(archive: Any) -> Parts:
-    """Return format, shape and arrays of a matrix saved by `scipy.sparse.save_npz`."""
+    """Return format, shape and arrays of a matrix in an opened archive of `scipy.sparse.save_npz`, unvalidated."""
     arrays = {name: archive[name] for name in archive.files if name not in ("format", "shape", "_is_array")}
     shape = tuple(int(length) for length in archive["shape"])
     format = archive["format"].item()
@@ -159,21 +171,27 @@ def _parts(archive: Any) -> Parts:
 
 
 def _labels_of(labels: str | os.PathLike) -> tuple[np.ndarray, Place]:
-    """Return the labels in an array file or, one a line, in a file of text, and where each stands (`DataError`)."""
+    """Return (labels of a .npy or text file, function from row index to its place in the file).
+
+    DataError if invalid.
+    """
     if Path(labels).is_file() and looks_like(labels)[0] in ("other text", "one column of numbers, as text"):
         return read_label_file(labels)
     return _labels(labels), lambda row: f"{labels}, row {row}"
 
 
 def _labels(labels: str | os.PathLike) -> np.ndarray:
-    """Return the array in a file of labels (`DataError`)."""
+    """Return the array of labels in a .npy file; DataError if it is not one."""
     with reading(labels, ARRAY):
         _refuse_other(labels, ARRAY, ARRAY_START, ".npy file")
         return read_label_array(labels)
 
 
 def _refuse_other(path: str | os.PathLike, what: str, signature: bytes, kind: str) -> None:
-    """Refuse a file that does not start as its kind does, and say what it looks like (`DataError`)."""
+    """Raise DataError, with what the file looks like, unless it begins with the bytes `signature`.
+
+    `what` and `kind` name what is expected in the message.
+    """
     if not starts_with(path, signature):
         looks, advice = looks_like(path)
         raise DataError(f"{path} cannot be read as {what}: it is no {kind} but looks like {looks}. {advice}.")

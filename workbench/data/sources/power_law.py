@@ -22,11 +22,11 @@ def make(
     noise: float = 0.1,
     values: str = "normal",
 ) -> Dataset:
-    """[rows, features] with density * rows * features entries; columns in descending popularity.
+    """Return synthetic data, CSR [rows, features] with density * rows * features entries, popular columns first.
 
-    `sigma` of the lognormal row lengths, 0 for equal ones, capped at ten times the mean; rows may be empty. `classes`
-    labels, or None for float targets of `width`; `noise` relative to the spread of the scores. `values` are `normal`,
-    |N(0, 1)| with rows of 2-norm 4, or `ones`.
+    `sigma` is that of the lognormal row lengths, 0 for equal ones, capped at ten times the mean; rows may be empty.
+    Labels are `classes`, or None for float targets of `width`; `noise` is relative to the spread of the scores.
+    `values` are `normal`, |N(0, 1)| with rows of 2-norm 4, or `ones`. Raises DataError for parameters out of range.
     """
     recipe = Recipe(rows, features, density, seed, sigma, slope, shift, classes, width, noise, values)
     return draw("power_law", recipe)

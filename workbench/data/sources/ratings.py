@@ -46,7 +46,7 @@ class Pairs(NamedTuple):
     place: Place
 
     def taken(self, kept: np.ndarray) -> "Pairs":
-        """Return the pairs at those places, int [pairs], in that order."""
+        """Return the pairs with indices `kept`, int [pairs], in that order."""
         ratings = None if self.ratings is None else self.ratings[kept]
         users, items = self.users[kept], self.items[kept]
         return Pairs(users, items, self.user_ids, self.item_ids, ratings, lambda row: self.place(int(kept[row])))
@@ -100,7 +100,7 @@ def make(
 
 
 def _columns_of_header(path: str | os.PathLike, separator: str | None) -> str:
-    """Return the names of the columns by the first line, if it names a user and an item; "" if it does not."""
+    """Return what the columns mean by the first line, as "user item rating other3"; "" if it is no header."""
     with reading(path, WHAT):
         refuse_binary(path, WHAT)
         columns = rating_columns(separated.layout(path, separator).first)
@@ -108,7 +108,7 @@ def _columns_of_header(path: str | os.PathLike, separator: str | None) -> str:
 
 
 def _facts(blocks: list[Block], pairs: Pairs, repeated: int, reread: dict[str, Any]) -> dict[str, Any]:
-    """Return what the data set records: counts of users and items, duplicates, and the ids for later files."""
+    """Return the facts of the data set: counts of users and items, duplicates, and ids to read a later file by."""
     (_, users), (_, items) = blocks
     counted = {"users": len(users), "items": len(items), "fields": [len(users), len(items)]}
     implicit = {"implicit": pairs.ratings is None, "duplicates": repeated}
@@ -134,7 +134,7 @@ def _read(
     lists: bool | None,
     implicit: bool,
 ) -> Pairs:
-    """Return the (user, item, rating) pairs of a file, by lists or by columns."""
+    """Return the pairs of a file, as lists of items or by columns; `lists` None infers which. Raises DataError."""
     refuse_binary(path, WHAT)
     layout = separated.layout(path, separator)
     if lists or (lists is None and _has_lists(path, layout)):
@@ -143,14 +143,17 @@ def _read(
 
 
 def _has_lists(path: str | os.PathLike, layout: Layout) -> bool:
-    """Return whether the first 100 lines are lists of items: of different or large lengths."""
+    """Return whether the file holds lists: its first 100 lines differ in length, are long, or begin with "user:"."""
     lines = (line for (_, line), _ in zip(separated.lines_of(path, layout), range(100), strict=False))
     lengths = {len(separated.fields(line.decode("utf-8"), layout.separator)) for line in lines}
     return len(lengths) > 1 or max(lengths) > 8 or (layout.separator == "space" and layout.first[0].endswith(":"))
 
 
 def _of_lists(path: str | os.PathLike, layout: Layout) -> Pairs:
-    """Return the pairs of a file with lines "user item item ..."; raise DataError for an empty id."""
+    """Return the pairs of a file with lines "user item item ...", without ratings.
+
+    DataError with the line of an empty id.
+    """
     users, items = Numbers(), Numbers()
     user_of, items_of, lines, counts = array("q"), array("q"), array("q"), array("q")
     for number, line in separated.lines_of(path, layout):
@@ -173,7 +176,10 @@ def _of_lists(path: str | os.PathLike, layout: Layout) -> Pairs:
 def _of_columns(
     path: str | os.PathLike, layout: Layout, header: bool | None, columns: list[str], implicit: bool
 ) -> Pairs:
-    """Return the pairs of a file with one (user, item, rating) a line; raise DataError for too few columns."""
+    """Return the pairs of a file with one pair a line; `columns` names its columns, `implicit` ignores the rating.
+
+    Raises DataError if there are too few columns, or only two without `implicit`, and with the line of invalid values.
+    """
     names = {name: place for place, name in enumerate(columns)}
     if layout.columns < len(columns):
         if columns != COLUMNS.split() or layout.columns != 2:
@@ -195,7 +201,10 @@ def _of_columns(
 
 
 def _is_header(layout: Layout, names: dict[str, int]) -> bool:
-    """Return whether the first row holds no number where the second does: in the rating, without one in both ids."""
+    """Return whether the first row is a header: its rating (or both ids) is no number, the second row's is.
+
+    `names` maps column names to indices.
+    """
     if len(layout.second) != layout.columns:
         return False
     places = [names[name] for name in (("rating",) if "rating" in names else ("user", "item"))]
@@ -203,12 +212,15 @@ def _is_header(layout: Layout, names: dict[str, int]) -> bool:
 
 
 def _differ(first: str, second: str) -> bool:
-    """Return whether the first text is not a number and the second is: the first line is a header."""
+    """Return whether `first` is not a number and `second` is."""
     return number_named(first) is None and number_named(second) is not None
 
 
 def _without_repeated(pairs: Pairs, duplicates: str) -> tuple[Pairs, int]:
-    """Return each pair once, in the order of the file, and how many were left out."""
+    """Return (pairs without repeats, in file order, number left out); of rated pairs the last rating is kept.
+
+    Raises DataError with both lines if ratings repeat and `duplicates` is "refuse".
+    """
     keys = pairs.users * len(pairs.item_ids) + pairs.items
     order = np.argsort(keys, kind="stable")
     is_again = np.diff(keys[order], prepend=-1) == 0
@@ -225,7 +237,10 @@ def _without_repeated(pairs: Pairs, duplicates: str) -> tuple[Pairs, int]:
 
 
 def _blocks(pairs: Pairs, user_ids: Sequence[str] | None, item_ids: Sequence[str] | None, unknown: str) -> list[Block]:
-    """Return the block of users and that of items, of known ids where they are given (`DataError`)."""
+    """Return the one-hot columns of users and of items; known ids fix the columns, else all ids sorted.
+
+    An id that is not known gets the column -1, or raises DataError with the line if `unknown` is "refuse".
+    """
     blocks = []
     for what, codes, ids, known in (
         ("user", pairs.users, pairs.user_ids, user_ids),
@@ -245,7 +260,7 @@ def _blocks(pairs: Pairs, user_ids: Sequence[str] | None, item_ids: Sequence[str
 
 
 def _one_hot(users: Block, items: Block) -> scipy.sparse.csr_array:
-    """Return a row a pair: a 1 in the column of the user, and one in that of the item behind the users."""
+    """Return CSR float32 [pairs, users + items]: a 1 for the user and a 1 for the item; none for a column of -1."""
     width = len(users.ids)
     columns = np.stack([users.columns, np.where(items.columns < 0, -1, items.columns + width)], axis=1)
     is_known = columns >= 0

@@ -99,8 +99,10 @@ def make(
 
 
 def _fetched(name: str, entry: Entry, subset: str, download: bool, folder: str | os.PathLike | None) -> Any:
-    """Return the Bunch of a scikit-learn data set, downloaded only if `download`; DataError if that is needed or
-    fails.
+    """Return the Bunch that scikit-learn's function gives for a data set, downloaded only if `download`.
+
+    `folder` is scikit-learn's data folder, None for its own. Raises DataError if a download is needed and not allowed,
+    or fails.
     """
     import sklearn.datasets  # a second to import, and only this needs it
 
@@ -122,7 +124,7 @@ def _fetched(name: str, entry: Entry, subset: str, download: bool, folder: str |
 
 
 def _labels(bunch: Any, entry: Entry) -> tuple[np.ndarray, tuple[str, ...] | None]:
-    """Return labels as they are called, and all names in order where the set has them."""
+    """Return (labels, class names in order or None) of a Bunch: [rows], or 0/1 [rows, classes] if sparse."""
     target = bunch.target
     if scipy.sparse.issparse(target):
         return target.toarray(), tuple(map(str, bunch.target_names))
@@ -135,12 +137,15 @@ def _labels(bunch: Any, entry: Entry) -> tuple[np.ndarray, tuple[str, ...] | Non
 
 
 def _texts(column: np.ndarray) -> np.ndarray:
-    """Return a column of bytes or objects as an array of str."""
+    """Return a column of bytes or objects as an array of str, bytes decoded as UTF-8."""
     return np.array([value.decode() if isinstance(value, bytes) else str(value) for value in column])
 
 
 def _numbers(x: Any) -> scipy.sparse.csr_array:
-    """Sparse and dense matrices as csr; of objects, columns of text one-hot, by the alphabet."""
+    """Return a dense or sparse matrix as CSR.
+
+    In object arrays, columns of text become one-hot, in alphabetical order.
+    """
     if x.dtype != object:
         return scipy.sparse.csr_array(x)
     columns = []

@@ -14,12 +14,12 @@ LICENCE = "that of the data converted"
 
 
 def make(path: str | os.PathLike, whole: bool = False, verify: bool = False) -> Dataset:
-    """Return the set that was converted into the folder `path`.
+    """Return the data set that was converted into the folder of shards `path`.
 
     Its rows are read as they are trained on, by `StoredBatches`; in memory are its labels, up to 8 bytes a row. With
-    `whole` all is loaded, as of any other set, and can then be thinned, held dense or given fewer features. Every
-    file is compared with its hash when it is first read; with `verify` all are, before. Refused (`DataError`): a folder
-    that is not whole or from a newer version, files that are missing, damaged, or of another size or type than its
+    `whole` all is loaded, as of any other set, and can then be thinned, held dense or given fewer features. Every file
+    is compared with its hash when it is first read; with `verify` all are, before. Raises DataError for a folder that
+    is incomplete or from a newer version, and files that are missing, damaged, or of another size or type than its
     manifest says.
     """
     shards = Shards(Path(path))
@@ -40,7 +40,7 @@ def make(path: str | os.PathLike, whole: bool = False, verify: bool = False) -> 
 
 
 def _files(path: str | os.PathLike, **rest: object) -> tuple[Path]:
-    """Return the path of the manifest, by which changes are noticed."""
+    """Return the path of the manifest, which has a hash of every shard and so changes with any of them."""
     return (Path(path) / manifest.NAME,)  # which has a hash of every shard
 
 

@@ -50,17 +50,21 @@ class _Text(NamedTuple):
 
 
 def make(lines: int = 16, tests: bool = True, counts: bool = False) -> Dataset:
-    """About 54,000 pieces x 113,000 identifiers, 33 a piece, 202 classes with Python 3.11; made in about 2.5 s.
+    """Return the source text of Python's standard library: `lines` lines a row, identifiers as features.
 
-    `lines` of a piece; `tests=False` leaves the tests out, which gives 21,000 pieces x 50,000 identifiers of 201
-    classes, the largest 9.5 % of them; `counts=True` gives the plain counts as values. Files that cannot be read are
-    left out, counted in `facts["unreadable"]`, and reported in a warning.
+    About 54,000 pieces x 113,000 identifiers, 33 a piece, 202 classes with Python 3.11; made in about 2.5 s.
+    `tests=False` leaves the tests out, which gives 21,000 pieces x 50,000 identifiers of 201 classes, the largest 9.5 %
+    of them; `counts=True` gives the plain counts as values. Files that cannot be read are left out, counted in
+    `facts["unreadable"]`, and reported in a warning.
     """
     return of_folder(Path(sysconfig.get_path("stdlib")), lines, tests, counts)
 
 
 def of_folder(folder: Path, lines: int = 16, tests: bool = True, counts: bool = False) -> Dataset:
-    """Return a data set like that of `make`, of any folder of Python source."""
+    """Return a data set like that of `make` from the .py files in a folder.
+
+    DataError if there are none or `lines` < 1.
+    """
     if lines < 1:
         raise DataError(f"lines is {lines}; it is the number of lines of a piece, 1 or more.")
     text = _read(folder, lines, INSTALLED if tests else INSTALLED | TESTS)
@@ -80,14 +84,17 @@ def of_folder(folder: Path, lines: int = 16, tests: bool = True, counts: bool = 
 
 
 def _files(folder: Path, skipped: frozenset[str]) -> Iterator[Path]:
-    """Yield all `.py` files, in an order that does not depend on the file system."""
+    """Yield all .py files below `folder` in sorted order, without the folders named in `skipped`."""
     for place, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if name not in skipped)
         yield from (Path(place, name) for name in sorted(files) if name.endswith(".py"))
 
 
 def _read(folder: Path, lines: int, skipped: frozenset[str]) -> _Text:
-    """Return the words of the source files under `folder`, `lines` of them a row, with labels and counts."""
+    """Return the words of the source files under `folder`, one row per piece of `lines` lines, with labels and counts.
+
+    Pieces without identifiers are left out. Warns if files cannot be read.
+    """
     numbers, words, lengths, labels, groups = Numbers(), array("q"), array("q"), [], array("q")
     facts = {"files": 0, "unreadable": 0, "bytes": 0}
     for file in _files(folder, skipped):
@@ -112,14 +119,17 @@ def _read(folder: Path, lines: int, skipped: frozenset[str]) -> _Text:
 
 
 def _pieces(content: bytes, lines: int) -> Iterator[list[bytes]]:
-    """Yield the identifiers of each piece of a file."""
+    """Yield the identifiers in each `lines` lines of a file's content."""
     content_lines = content.splitlines()
     for start in range(0, len(content_lines), lines):
         yield IDENTIFIER.findall(b"\n".join(content_lines[start : start + lines]))
 
 
 def _counted(text: _Text) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """`(rows, columns, counts)` of the distinct identifiers of each piece, sorted; frequent identifiers first."""
+    """Return (rows, columns, counts) of the distinct identifiers of each piece, int64, sorted by row and column.
+
+    Columns are in descending frequency of the identifiers, ties alphabetical.
+    """
     features = len(text.names)
     rows = np.repeat(np.arange(len(text.lengths)), text.lengths)
     keys = np.unique(rows * features + text.words)
@@ -132,7 +142,7 @@ def _counted(text: _Text) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _scaled(rows: np.ndarray, values: np.ndarray, n_rows: int) -> np.ndarray:
-    """Return the values with each row scaled to the 2-norm `ROW_NORM`."""
+    """Return the values [entries] with each row scaled to the 2-norm `ROW_NORM`; `rows` is the row of each entry."""
     return ROW_NORM * values / np.sqrt(np.bincount(rows, values**2, minlength=n_rows))[rows]
 
 

@@ -16,11 +16,11 @@ def make(
     noise: float = 0.1,
     values: str = "normal",
 ) -> Dataset:
-    """[rows, features] with density * rows * features entries.
+    """Return synthetic data without skew, CSR [rows, features] with density * rows * features entries.
 
-    `sigma` of the lognormal row lengths, 0 for equal ones. `classes` labels of a planted linear teacher, or None for
-    float targets of `width`; `noise` relative to the spread of the scores. `values` are `normal`, |N(0, 1)| with rows
-    of 2-norm 4, or `ones`.
+    `sigma` is that of the lognormal row lengths, 0 for equal ones. Labels are `classes` of a planted linear teacher, or
+    None for float targets of `width`; `noise` is relative to the spread of the scores. `values` are `normal`, |N(0, 1)|
+    with rows of 2-norm 4, or `ones`. Raises DataError for parameters out of range.
     """
     recipe = Recipe(rows, features, density, seed, sigma, 0.0, 1.0, classes, width, noise, values)
     return draw("uniform", recipe)

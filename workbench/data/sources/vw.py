@@ -75,10 +75,10 @@ def blocks(
     importance: str = "refused",
     **labels: Any,
 ) -> RowBlocks:
-    """Return the rows of the file, a MB of lines at a time; unless names are `hashed`, the file is looked through
-    before.
+    """Return the rows of the file in blocks of some MB of lines, parameters as for `make`.
 
-    That ends at the first lines with names that are no numbers, and holds nothing.
+    Unless `columns` is "hashed", the file is read before until a name that is no number. Raises DataError with the
+    line.
     """
     _check(bits, columns, importance, features)
     ignored = importance == "ignored"
@@ -89,7 +89,10 @@ def blocks(
     facts: dict[str, Any] = {"duplicate_entries": 0, "reread": _reread(bits, numbered)}
 
     def made() -> Iterator[RowBlock]:
-        """Yield the checked rows of the file in blocks."""
+        """Yield the rows in blocks, and count duplicate entries in `facts`.
+
+        DataError with the line for invalid text.
+        """
         with reading(path, WHAT):
             for part in _checked(vowpal_wabbit.read(path, not numbered, ignored), bits, features, path):
                 x = canonical(_matrix(part, bits))
@@ -116,13 +119,13 @@ def _check(bits: int, columns: str, importance: str, features: int | None) -> No
 
 
 def _refuse_names(path: str | os.PathLike, columns: str) -> None:
-    """Refuse names that are to be hashed where columns are said to be numbered (`DataError`)."""
+    """Raise DataError if `columns` is "numbered", as the file has names that have to be hashed."""
     if columns == "numbered":
         raise DataError(f"{path} has names other than whole numbers below 2**31, or several namespaces: hash them.")
 
 
 def _matrix(rows: vowpal_wabbit.Rows, bits: int) -> Any:
-    """Return the csr array of some rows, as they stand, as wide as the highest number tells, or 2**bits of hashes."""
+    """Return rows as CSR float32, unsorted: as wide as the highest column number, or 2**bits for hashes."""
     if rows.are_numbers:
         indices, width = rows.columns, int(rows.columns.max(initial=0)) + 1
     else:
@@ -134,8 +137,10 @@ def _matrix(rows: vowpal_wabbit.Rows, bits: int) -> Any:
 def _checked(
     parts: Iterable[vowpal_wabbit.Rows], bits: int, features: int | None, path: str | os.PathLike
 ) -> Iterator[vowpal_wabbit.Rows]:
-    """Yield the parts; a number beyond `features` is refused with its line, and other features than 2**bits
-    (`DataError`)."""
+    """Yield the parts unchanged; DataError, with the line, for a column number not below `features`.
+
+    For hashed names `features` must be None or 2**bits.
+    """
     before = 0
     for part in parts:
         if features is not None and not part.are_numbers and features != 2**bits:
