@@ -31,10 +31,10 @@ __all__ = [
 
 
 def make_run(setup: Setup, x: Any, y: Any, width: int, facts: Mapping[str, Any] | None = None) -> Training:
-    """Return the training of a setup on rows x and targets y with `width` outputs: a `Run` on the CPU, a `DeviceRun` on
-    CUDA, whose libraries are imported then only.
+    """Return the training of a setup on rows x and targets y: a `Run` on CPU, a `DeviceRun` on CUDA.
 
-    `facts` are those of the data that the model needs, as `sweeps.problem.Problem` has them.
+    CUDA libraries are imported only then (ImportError without them). `facts` are those of the data that the model
+    needs. Raises SetupError or ModelError for what does not go together.
     """
     if setup.device == "cpu":
         return Run(setup, x, y, width, facts)
@@ -44,5 +44,5 @@ def make_run(setup: Setup, x: Any, y: Any, width: int, facts: Mapping[str, Any] 
 
 
 def __getattr__(name: str) -> object:
-    """Return what an old name stands for (`workbench.aliases`)."""
+    """Return what an old name of this package stands for; AttributeError for an unknown name."""
     return aliases.find(__name__, name)

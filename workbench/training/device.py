@@ -38,7 +38,7 @@ from workbench.training.training import PhaseTimer, StepEvent, Training
 
 
 def arrays_of(x: Any) -> tuple[np.ndarray, ...]:
-    """Return the arrays of X that are copied: the array itself, or indptr from 0 on, indices and data."""
+    """Return the host arrays of X to copy: (x,) if dense, else (indptr shifted to begin at 0, indices, data) of CSR."""
     return (x,) if isinstance(x, np.ndarray) else (x.indptr - x.indptr[0], x.indices, x.data)
 
 
@@ -58,7 +58,7 @@ class DeviceBatch:
 
     @property
     def row_lengths(self) -> Lengths:
-        """Lengths of rows, as the plan knows them."""
+        """Bounds on the row lengths known from the plan; unknown without one."""
         return UNKNOWN if self.plan is None else Lengths.of_rows(self.plan)
 
     @property
@@ -79,7 +79,7 @@ class SlotBatch:
 
     @property
     def nbytes(self) -> int:
-        """0: a batch has no memory of its own, slots are the step's."""
+        """Always 0: the memory of a slot belongs to the step."""
         return 0
 
 
@@ -87,14 +87,15 @@ class DevicePhaseTimer:
     """Marks of the device at the ends of the phases of a step; `seconds()` is asked for when all are passed."""
 
     def __init__(self, session: Session) -> None:
+        """Record the first mark (a CUDA event) in the session's stream."""
         self.session, self.marks = session, [("", session.mark())]
 
     def split(self, phase: str) -> None:
-        """Count what was queued since the last lap to `phase`."""
+        """Record a mark: work queued since the last one counts to `phase`."""
         self.marks.append((phase, self.session.mark()))
 
     def seconds(self) -> dict[str, float]:
-        """Return the seconds by phase, by the clock of the device; all work before the last mark must be done."""
+        """Return {phase: seconds on the device}; all work before the last mark must be complete."""
         totals: dict[str, float] = {}
         for (_, start), (phase, end) in zip(self.marks, self.marks[1:], strict=False):
             totals[phase] = totals.get(phase, 0.0) + self.session.seconds(start, end)
@@ -116,33 +117,33 @@ class DeviceExecution(ABC, Generic[AnyBatch]):
     @property
     @abstractmethod
     def nbytes(self) -> int:
-        """Bytes on the device in addition to weights, states and what `prepare` made."""
+        """Bytes on the device in addition to weights, states and what `prepare` returned."""
 
     @abstractmethod
     def prepare(self, x: Any, y: np.ndarray, laps: PhaseTimer) -> AnyBatch:
-        """Queue the copies of a batch on the second stream, and its plan; one built on the host is a lap."""
+        """Queue copies of a host batch and its plan on the second stream; host plans are timed in `laps`."""
 
     @abstractmethod
     def step(self, batch: AnyBatch, numbers: Sequence[float], laps: DevicePhaseTimer) -> float:
-        """Return a whole step by a batch that has arrived, with the numbers of the rule; the mean loss before it."""
+        """Do a step on an arrived batch with the rule's numbers; return the mean loss before it."""
 
     # The same in parts, by which a step is checked before it is timed
 
     @abstractmethod
     def forward(self, batch: AnyBatch) -> float:
-        """Return the mean loss of a batch that has arrived; `slope` gives the gradient of its scores."""
+        """Compute scores and loss of an arrived batch, and return the mean loss."""
 
     @abstractmethod
     def slope(self, rows: int) -> Any:
-        """Return the gradient of the scores of the last `forward`, on the device [rows, N]."""
+        """Return the gradient of the scores after `forward`, on the device [rows, N], not a copy."""
 
     @abstractmethod
     def backward(self, batch: AnyBatch) -> Any:
-        """Return the gradient of the weights after `forward`: dense, `RowSparse`, or None, left as its factors."""
+        """Return the weight gradient after `forward`: dense [D, N], `RowSparse`, or None if never formed."""
 
     @abstractmethod
     def update(self, batch: AnyBatch, gradient: Any, numbers: Sequence[float]) -> None:
-        """Change weights and states by what `backward` gave."""
+        """Change weights and states in place by the gradient that `backward` returned."""
 
 
 Product = Callable[[tuple, Any, Any, Lengths], None]
@@ -153,7 +154,7 @@ CUSPARSE = {"scipy.csr_dense": "cusparse.csr_dense", "scipy.csr_t_dense_full": "
 
 
 def choose_products(setup: Setup, session: Session) -> tuple[Product, Product]:
-    """Return the forward product and the one of a dense gradient for a setup."""
+    """Return (forward product, product for a dense gradient), each as product(x arrays, other, out, lengths)."""
     if setup.format == "dense":
         return _by_blas(session, False), _by_blas(session, True)
     forward, backward = _kernel_by_name(setup.forward_rule.kernel), _kernel_by_name(setup.gradient_rule.kernel)
@@ -165,28 +166,28 @@ def choose_products(setup: Setup, session: Session) -> tuple[Product, Product]:
 
 
 def _csr_dense(x: tuple, w: Any, out: Any, lengths: Lengths) -> None:
-    """Write x @ w to `out` for x = (indptr, indices, data) of CSR, whose rows have entries as `lengths` says."""
+    """Write x @ w to `out` [R, N], x = (indptr, indices, data) of CSR with row lengths in `lengths`."""
     indptr, columns, values = x
     csr_dense.on_device(indptr, columns, values, w, out, lengths)
 
 
 def _of_csr(product: Callable[..., None]) -> Product:
-    """Return a product (x, other, out, lengths) that calls a CSR kernel."""
+    """Return a product (x, other, out, lengths) that calls a CSR kernel and ignores `lengths`."""
     return lambda x, other, out, _: product(*x, other, out)
 
 
 def _by_blas(session: Session, transposed: bool) -> Product:
-    """Return a product (x, other, out, lengths) of dense x by the session's BLAS, x transposed if asked."""
+    """Return a product (x, other, out, lengths) of dense x by the session's BLAS, of x.T if `transposed`."""
     return lambda x, other, out, _: session.matmul(x[0], other, out, transposed)
 
 
 def _kernel_by_name(kernel: str) -> Callable[..., None]:
-    """Return the CUDA implementation of a kernel, or of its cuSPARSE competitor by the engine's name for it."""
+    """Return the CUDA implementation of a kernel; of a SciPy kernel, that of cuSPARSE."""
     return kernels.get(CUSPARSE.get(kernel, kernel)).cuda
 
 
 def coordinates(indptr: Any, columns: Any, values: Any) -> tuple[Any, Any, Any]:
-    """Return the arrays (row, col, data) of a CSR batch in COO form; columns and values stay where they are."""
+    """Return (row, col, data) of a CSR batch on the device; only the row indices are new."""
     return indices.rows_of(indptr, columns.size, np.dtype(columns.dtype)), columns, values
 
 
@@ -200,6 +201,7 @@ class ByKernel(DeviceExecution[DeviceBatch]):
     def __init__(
         self, setup: Setup, session: Session, optimizer: Optimizer, tables: Sequence[Any], loss: str, rows: int
     ) -> None:
+        """Store setup and tables (weights, states); allocate scores and their gradient [rows, N] on the device."""
         self.setup, self.session, self.device, self.optimizer = setup, session, session.device, optimizer
         self.tables, self.keeps = tables, not setup.shuffle
         self.shape, self.dtype = tables[0].shape, np.dtype(setup.dtype)
@@ -213,7 +215,7 @@ class ByKernel(DeviceExecution[DeviceBatch]):
         return self.scores.nbytes + self.slopes.nbytes
 
     def prepare(self, x: Any, y: np.ndarray, laps: PhaseTimer) -> DeviceBatch:
-        """Copy a batch to new arrays on the device, with its column index if the gradient needs one."""
+        """Queue copies of a batch to new device arrays, with its column index if the gradient needs one."""
         with self.session.beside() as work:
             arrays = tuple(self.session.copy(array, work) for array in arrays_of(x))
             y = self.session.copy(y, work)
@@ -227,18 +229,18 @@ class ByKernel(DeviceExecution[DeviceBatch]):
         return DeviceBatch(x.shape[0], arrays, y, plan, values, work)
 
     def step(self, batch: DeviceBatch, numbers: Sequence[float], laps: DevicePhaseTimer) -> float:
-        """Return forward, loss, gradient and update; the loss is read before the gradient."""
+        """Do forward, loss, gradient and update, timed in `laps`; return the loss, read before the gradient."""
         loss = self._forward(batch, laps)
         self.update(batch, self._backward(batch, laps), numbers)
         laps.split("update")
         return loss
 
     def forward(self, batch: DeviceBatch) -> float:
-        """Launch two kernels, and read what the loss sums."""
+        """Launch the product and the loss kernel, and return the mean loss."""
         return self._forward(batch, None)
 
     def _forward(self, batch: DeviceBatch, laps: DevicePhaseTimer | None) -> float:
-        """Compute scores and loss of a batch and write the gradient of the scores; returns the loss."""
+        """Compute scores and loss of a batch and write the gradient of the scores; return the loss."""
         scores, slope = self.scores[: batch.rows], self.slope(batch.rows)
         self.forward_of(batch.arrays, self.tables[0], scores, batch.row_lengths)
         _lap(laps, "forward")
@@ -247,15 +249,15 @@ class ByKernel(DeviceExecution[DeviceBatch]):
         return float(loss)
 
     def slope(self, rows: int) -> Any:
-        """Return the rows of the scores' gradient that a batch fills, a view."""
+        """Return the gradient of the scores of the last batch of `rows` rows, a view [rows, N] of the buffer."""
         return self.slopes[:rows]
 
     def backward(self, batch: DeviceBatch) -> Any:
-        """Return the gradient in the form that the setup says."""
+        """Return the weight gradient after `forward`: dense [D, N], `RowSparse`, or None if fused with the update."""
         return self._backward(batch, None)
 
     def _backward(self, batch: DeviceBatch, laps: DevicePhaseTimer | None) -> Any:
-        """Return the weight gradient of a batch, dense or by rows; None if it is fused with the update."""
+        """Return the weight gradient, dense or `RowSparse`, timed in `laps`; None if it is fused with the update."""
         if self.setup.gradient == "fused":
             return None
         slope = self.slope(batch.rows)
@@ -273,7 +275,7 @@ class ByKernel(DeviceExecution[DeviceBatch]):
         return gradient
 
     def update(self, batch: DeviceBatch, gradient: Any, numbers: Sequence[float]) -> None:
-        """Update the weights on the device by the kernel for a fused, dense, lazy or scattered gradient."""
+        """Update the tables in place by the kernel for a fused (None), dense or row-sparse gradient."""
         operands: tuple[Any, ...]
         if gradient is None:
             plan, slope, rule = batch.plan, self.slope(batch.rows), self.optimizer.rule
@@ -293,7 +295,7 @@ class ByKernel(DeviceExecution[DeviceBatch]):
 
 
 def _lap(laps: DevicePhaseTimer | None, phase: str) -> None:
-    """Record the time of a phase if times are measured."""
+    """Record the end of `phase`; does nothing if `laps` is None."""
     if laps is not None:
         laps.split(phase)
 
@@ -303,10 +305,7 @@ MOST_KEPT = 256
 
 
 def most_entries(lengths: np.ndarray, batches: data.Batches | data.StoredBatches) -> int:
-    """Return the largest number of stored entries of a batch.
-
-    Exact for a fixed order, else of the longest rows together.
-    """
+    """Return the most stored entries of a batch, by row lengths; if shuffled, of the longest rows together."""
     if not batches.shuffle and batches.last in ("keep", "discard"):
         return int(np.add.reduceat(lengths, np.arange(0, lengths.size, batches.rows)).max())
     times = 1 if batches.last in ("keep", "discard") else 2 + batches.rows // batches.total  # that a row is in a batch
@@ -315,7 +314,7 @@ def most_entries(lengths: np.ndarray, batches: data.Batches | data.StoredBatches
 
 
 def room_of(batches: data.Batches | data.StoredBatches, rows: int) -> Room:
-    """Return the sizes that fit every batch of CSR data, or of stored rows, of up to `rows` rows."""
+    """Return the buffer sizes that fit every batch of CSR data, or of stored rows, of up to `rows` rows."""
     x = batches.x if isinstance(batches.x, data.StoredRows) else formats.to_format(batches.x, "csr")
     lengths = data.row_lengths(x)
     entries, longest = most_entries(lengths, batches), int(lengths.max(initial=0))
@@ -337,6 +336,7 @@ class InGraph(DeviceExecution[SlotBatch]):
         rows: int,
         batches: data.Batches | data.StoredBatches,
     ) -> None:
+        """Allocate slots for the largest batch: one per batch if they are kept, else two."""
         self.keeps = not setup.shuffle and len(batches) <= MOST_KEPT
         slots = len(batches) if self.keeps else 2
         arguments = session, optimizer.rule.name, list(tables)
@@ -349,11 +349,11 @@ class InGraph(DeviceExecution[SlotBatch]):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all slots, and of what a step computes on the way."""
+        """Bytes of all slots, and of the step's intermediate results."""
         return self.made.nbytes
 
     def prepare(self, x: Any, y: np.ndarray, laps: PhaseTimer) -> SlotBatch:
-        """Load a batch into the next slot; the plan of a CSR one is built on the host, by the thread that prepares."""
+        """Queue loading a batch into the next slot in turn; a CSR plan is built here, on the host."""
         slot = self.turn % len(self.made.slots)
         self.turn += 1
         if isinstance(self.made, DenseStep):
@@ -364,26 +364,26 @@ class InGraph(DeviceExecution[SlotBatch]):
         return SlotBatch(x.shape[0], slot, self.made.slots[slot].load(x.indptr, x.indices, x.data, y, built))
 
     def step(self, batch: SlotBatch, numbers: Sequence[float], laps: DevicePhaseTimer) -> float:
-        """Launch the graph, and read the loss after that."""
+        """Launch the step's graph, and return the loss, read afterwards."""
         self.update(batch, None, numbers)
         laps.split("graph")
         return self.made.loss()
 
     def forward(self, batch: SlotBatch) -> float:
-        """Launch the first kernels of the graph, one by one."""
+        """Launch the first kernels of the graph one by one, and return the mean loss."""
         self.made.forward(batch.slot)
         return self.made.loss()
 
     def slope(self, rows: int) -> Any:
-        """Return the rows of the scores' gradient that a batch fills, a view."""
+        """Return the gradient of the scores of the last batch, a view [rows, N] of the buffer."""
         return self.made.grad_scores[:rows]
 
     def backward(self, batch: SlotBatch) -> Any:
-        """Return the gradient [D, N] of a dense batch; of a CSR batch it is never held."""
+        """Return the gradient [D, N] of a dense batch; None for CSR, which never forms it."""
         return self.made.backward(batch.slot) if isinstance(self.made, DenseStep) else None
 
     def update(self, batch: SlotBatch, gradient: Any, numbers: Sequence[float]) -> None:
-        """Launch the whole recorded step again; it computes the same gradients once more."""
+        """Launch the whole step on the batch's slot; `gradient` is ignored and computed again."""
         self.made.run(batch.slot, *numbers)
 
 
@@ -400,6 +400,7 @@ class DeviceRun(Training):
     """
 
     def __init__(self, setup: Setup, x: Any, y: np.ndarray, width: int, session: Session | None = None) -> None:
+        """Create zero weights and states on the device and the step executor; SetupError if not on cuda."""
         super().__init__(setup, x, y, width)
         if not self.model.is_product:
             raise SetupError(f"{not_on_cuda(self.model)} Take device cpu.")
@@ -423,7 +424,7 @@ class DeviceRun(Training):
         return InGraph(*arguments, self.batches) if self.setup.launch == "graph" else ByKernel(*arguments)
 
     def reset(self) -> None:
-        """Weights and states of zero, step zero; copied batches are kept."""
+        """Set weights, states and the step count to zero, in place; copied batches are kept."""
         self.step, self.rows = 0, 0
         for table in (self.weights, *self.states):
             self.device.clear(table)
@@ -431,11 +432,11 @@ class DeviceRun(Training):
     # Batches
 
     def _in_format(self, x: Any) -> Any:
-        """Return x dense or as CSR, whichever the setup's format needs on the host."""
+        """Return x on the host, dense or as CSR, as the setup's format needs it."""
         return formats.to_format(x, "dense" if self.setup.format == "dense" else "csr")
 
     def prepare(self, batch: data.Batch) -> Batch:
-        """Queue the copies of a batch, and its plan, on the second stream."""
+        """Convert a batch, and queue its copies and plan on the second stream; it stores the host's seconds."""
         laps = PhaseTimer()
         x = self._in_format(batch.x)
         laps.split("convert")
@@ -446,42 +447,42 @@ class DeviceRun(Training):
         return prepared
 
     def _arrive(self, batch: Batch) -> None:
-        """Make the device wait until the copy of a batch is complete."""
+        """Make the device stream wait until a batch is copied; the host does not wait."""
         if batch.work is not None:
             self.session.wait_for(batch.work.marks["end"])
 
     # Steps
 
     def forward(self, batch: Batch) -> float:
-        """Return the mean loss of a batch; `slope` gives the gradient of its scores."""
+        """Return the mean loss of a batch, which the following `slope` and `backward` refer to."""
         self._arrive(batch)
         self.last, self.rows = batch, batch.rows
         return self.launching.forward(batch)
 
     def backward(self) -> dict[str, Any]:
-        """Return the gradient of w: dense, `RowSparse`, or None, left as its factors."""
+        """Return {"w": gradient} of the last `forward`: dense, `RowSparse`, or None if it is never formed."""
         assert self.last is not None
         return {"w": self.launching.backward(self.last)}
 
     def update(self, gradients: dict[str, Any]) -> None:
-        """Queue the optimizer's kernels for the gradient of the weights of the last batch."""
+        """Queue the optimizer's kernels for the last batch's gradient; weights and states change in place."""
         assert self.last is not None
         self.launching.update(self.last, gradients["w"], self._numbers())
 
     def _numbers(self) -> list[float]:
-        """Return the numbers of the next step."""
+        """Advance the step count, and return the rule's numbers for that step (learning rate, ...)."""
         self.step += 1
         return numbers_of(self.optimizer.rule, self.options, self.step)
 
     def phases_before(self, ready: feed.Ready) -> tuple[dict[str, float], float]:
-        """Return the phases of the host; copies, and a plan on the device, are known when the step is done."""
+        """Return ({phase: seconds} on the host, seconds of preparing), without copies on the device."""
         of = ready.value.seconds
         host = ready.seconds_prepare - of["inside"]
         here = {"slice": host - of["convert"] - of["plan"], "convert": of["convert"], "plan": of["plan"]}
         return {"wait": ready.seconds_wait} if self.setup.ahead else here, host
 
     def do_step(self, batch: Batch, epoch: int, phases: dict[str, float], seconds_prepare: float) -> StepEvent:
-        """Return one step on a batch that may still be under way."""
+        """Train on one batch, possibly still being copied, and wait for the device; return the event."""
         laps, work = DevicePhaseTimer(self.session), batch.work
         self._arrive(batch)
         laps.split("transfer")
@@ -494,7 +495,7 @@ class DeviceRun(Training):
         return StepEvent(self.step, epoch, batch.rows, loss, seconds, seconds_prepare)
 
     def _with_copies(self, work: Beside, seconds: dict[str, float], host: float) -> tuple[dict[str, float], float]:
-        """Return the phases with copies and plan where they were in the step, and what making the batch took in all."""
+        """Return (phases with copies and plan, if inside the step, seconds that making the batch took in all)."""
         of = work.marks
         copies, plan = (self.session.seconds(of[a], of[b]) for a, b in (("start", "copied"), ("copied", "end")))
         if not self.setup.ahead:
@@ -503,11 +504,11 @@ class DeviceRun(Training):
 
     @property
     def keeps(self) -> bool:
-        """Whether the launching keeps the batches: a graph has slots for so many. Those of stored rows never are."""
+        """Whether batches stay on the device for later epochs; never those of stored rows."""
         return self.launching.keeps and not isinstance(self.batches.x, data.StoredRows)
 
     def settle(self) -> None:
-        """Wait for copies of a batch that no step came to: what they read and write may be given back after this."""
+        """Wait until the second stream is idle, so that memory which pending copies use can be freed."""
         with self.session.beside() as work:
             pass
         self.session.until(work.marks["end"])  # synchronize!
@@ -515,7 +516,7 @@ class DeviceRun(Training):
     # What is asked of a training
 
     def densified(self) -> list[dict]:
-        """Return the arrays that these settings make dense on the way, of which shape and bytes: none for most."""
+        """Return {"op", "shape", "bytes"} of each array that these settings make dense in a step; [] for most."""
         conversions, value = [], self.dtype.itemsize
         if self.setup.update == "standard" and self.setup.gradient == "row_sparse":
             conversions.append(("gradient for the standard update", (self.features, self.width)))
@@ -535,11 +536,7 @@ class DeviceRun(Training):
         return sum(each.nbytes for each in own) + sum(batch.nbytes for batch in self.kept.values())
 
     def watch(self) -> int:
-        """Return the most bytes in use on the device at once, from untimed steps: of a whole epoch where batches are
-        kept.
-
-        The run is as new afterwards, but for the batches it keeps.
-        """
+        """Return the peak bytes on the device over untimed steps (an epoch if batches are kept), then reset."""
         with self.watching():
             steps = self.epoch(0)
             for _ in steps if self.keeps else islice(steps, STEPS_WATCHED):
@@ -553,12 +550,12 @@ class DeviceRun(Training):
         return self.session.watching()
 
     def write_rows(self, rows: np.ndarray, values: np.ndarray, name: str = "w") -> None:
-        """Copy rows to the device and scatter them there."""
+        """Overwrite the rows (indices) of the weights by the host array `values` [rows, N]."""
         places = self.device.put(np.asarray(rows, np.int64))
         kernels.get("scatter_rows").cuda(self.device.put(values), places, self.weights)
 
     def read_rows(self, rows: np.ndarray, name: str = "w") -> np.ndarray:
-        """Gather rows on the device and copy them."""
+        """Return the rows (indices) of the weights as a host array [rows, N]."""
         return self._rows_of(self.weights, rows)
 
     def _rows_of(self, table: Any, rows: np.ndarray) -> np.ndarray:
@@ -568,18 +565,18 @@ class DeviceRun(Training):
         return self.device.read(out)  # synchronize!
 
     def slope(self) -> np.ndarray:
-        """Return the gradient of the scores of the last `forward`, copied to the host [R, N]."""
+        """Return the gradient of the scores of the last `forward`, copied to the host, [R, N]."""
         return self.device.read(self.launching.slope(self.rows))  # synchronize!
 
     def gradient_rows(self, gradient: Any, rows: np.ndarray, name: str = "w") -> np.ndarray | None:
-        """Gather rows of the gradient on the device and copy them."""
+        """Return rows (indices) of a gradient of `backward` as a host array; None for None."""
         if not isinstance(gradient, RowSparse):
             return None if gradient is None else self._rows_of(gradient, rows)
         places = np.searchsorted(self.device.read(gradient.indices), rows)  # synchronize!
         return self._rows_of(gradient.values, places)
 
     def scores_of(self, batch: data.Batch) -> np.ndarray:
-        """Return scores [R, N] of a batch, on the host."""
+        """Return the scores [R, N] of a batch as a host array; waits for the device."""
         x = self._in_format(batch.x)
         with self.session.beside() as work:
             arrays = tuple(self.session.copy(array, work) for array in arrays_of(x))

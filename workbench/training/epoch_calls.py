@@ -38,19 +38,20 @@ class DualSteps:
     """
 
     def __init__(self, run: "Run") -> None:
+        """Store the run and its decay; dual variables are created when rows come."""
         self.run = run
         self.decay = float(run.setup.options["decay"])
         self.x: Any = None
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the dual variables, and of the sums of squares of rows."""
+        """Bytes of the dual variables and the sums of squares of rows."""
         return 0 if self.x is None else self.dual.nbytes + self.squares.nbytes
 
     def hold(self, x: Any) -> None:
-        """Make dual variables of zero for the rows of x where these are others than before.
+        """Create dual variables of zero for the rows of x if they are others than before; weights stay.
 
-        Weights that there are stay: they are then what the decay is towards.
+        The decay then pulls towards those weights.
         """
         if x is self.x:
             return
@@ -61,20 +62,23 @@ class DualSteps:
         self.square = SHARE * float(np.einsum(f"{axes},{axes}->", values, values)) / max(x.shape[0], 1) or 1.0
 
     def kernel_of(self, x: Any) -> tuple[Kernel, *tuple[np.ndarray, ...]]:
-        """Give the kernel for the rows of x, csr or dense, and the arrays of them that it takes."""
+        """Return (kernel for CSR or dense x, *arrays of x that it takes)."""
         loss = self.run.model.loss
         if isinstance(x, np.ndarray):
             return dual_dense.get(loss), x
         return dual.get(loss), x.indptr, x.indices, x.data
 
     def begin(self, x: Any) -> None:
-        """Let the weight of the intercept decay towards where it is."""
+        """Prepare an epoch on x: shift the intercept, whose decay is centred at its last value, in place."""
         self.hold(x)
         if self.run.setup.has_intercept and x.shape[0]:
             self.run.arrays["b"] += column_sums(self.dual) * (self.square / (self.decay * x.shape[0]))
 
     def do(self, x: Any, y: np.ndarray, counts: np.ndarray, order: np.ndarray, batch_rows: int) -> np.ndarray:
-        """Call the kernel on weights, dual variables and intercept; the mean losses of so many rows each."""
+        """Update weights, dual variables and intercept in place by the rows `order`; return the mean loss per batch.
+
+        `counts` [T] are row weights, empty for none; `batch_rows` only groups the losses.
+        """
         self.hold(x)
         b = self.run.arrays["b"] if self.run.setup.has_intercept else np.zeros(0, self.run.dtype)
         kernel, *rows = self.kernel_of(x)
@@ -88,12 +92,12 @@ class DualSteps:
     # What a saved training has of it
 
     def state(self) -> dict[str, np.ndarray]:
-        """Return the dual variables of the rows that are trained on."""
+        """Return {"dual": copy of the dual variables [T, N]} of the rows trained on."""
         self.hold(self.run.batches.x)
         return {"dual": self.dual.copy()}
 
     def restore(self, arrays: Mapping[str, Any]) -> None:
-        """Go on from what `state` gave of the same rows (`SetupError` for what does not fit them)."""
+        """Overwrite the dual variables by those of `state`; SetupError if shape or dtype differ."""
         self.hold(self.run.batches.x)
         saved = arrays["dual"]
         if not isinstance(saved, np.ndarray) or (saved.shape, saved.dtype) != (self.dual.shape, self.dual.dtype):
@@ -109,7 +113,7 @@ TOGETHER = 64
 
 
 def column_sums(array: np.ndarray) -> np.ndarray:
-    """Return the sum of each column of an array [T, N] in C order, N small: NumPy's own sum has a call for each row."""
+    """Return the sum of each column of a C-order array [T, N] with small N, faster than NumPy's own."""
     rows, columns = array.shape
     whole = rows // TOGETHER * TOGETHER
     sums = array[:whole].reshape(-1, TOGETHER * columns).sum(axis=0).reshape(TOGETHER, columns).sum(axis=0)
@@ -132,13 +136,16 @@ class Steps(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of what is kept of batches between epochs."""
+        """Bytes kept between epochs in addition to the parameters."""
 
     def begin(self, x: Any) -> None:
-        """Get ready for an epoch on the rows x."""
+        """Prepare an epoch on the rows x."""
 
     def do(self, x: Any, y: np.ndarray, counts: np.ndarray, order: np.ndarray, batch_rows: int) -> np.ndarray:
-        """Do the steps of some batches: the loss of each."""
+        """Train on the rows `order` int64 of x in batches of `batch_rows`, in place; return the mean loss per batch.
+
+        `y` are targets of x, `counts` [T] row weights or empty.
+        """
 
 
 @final
@@ -148,14 +155,17 @@ class RuleSteps:
     nbytes = 0
 
     def __init__(self, run: "Run") -> None:
+        """Store the run whose parameters and optimizer are used."""
         self.run = run
 
     def begin(self, x: Any) -> None:
         """Do nothing: epochs by an update rule keep no state that depends on the data x."""
 
     def do(self, x: Any, y: np.ndarray, counts: np.ndarray, order: np.ndarray, batch_rows: int) -> np.ndarray:
-        """Train on the rows `order` int64 of x, targets y, in batches of `batch_rows`, in one kernel call; return the
-        mean loss of each batch, float64 [batches]. Parameters and states change in place.
+        """Train on the rows `order` int64 of x, targets y, in batches of `batch_rows`, in one kernel call.
+
+        Return the mean loss of each batch, float64 [batches]. `counts` [T] are row weights, empty for none. Parameters
+        and states change in place.
         """
         run, steps = self.run, -(-order.size // batch_rows)
         is_dense = run.setup.format == "dense"
@@ -175,8 +185,9 @@ class RuleSteps:
 
 
 def _held(x: Any) -> tuple:
-    """Return (storage name "csr", "float16", "uint8" or "dense", *arrays of x as a kernel takes them); float16 is
-    viewed as uint16.
+    """Return (storage name "csr", "float16", "uint8" or "dense", *arrays of x as a kernel takes them).
+
+    float16 is viewed as uint16.
     """
     if not isinstance(x, np.ndarray):
         return "csr", x.indptr, x.indices, x.data
@@ -190,12 +201,16 @@ class EpochCalls:
     """The calls of a training; parameters, states and the count of steps are those of the training itself."""
 
     def __init__(self, run: "Run", steps: Steps) -> None:
+        """Store the run and the kind of steps that calls do."""
         self.run, self.steps = run, steps
         self.rows_most: int | None = None
         """Rows of a call at most, for who wants to hear of it sooner than after `SECONDS_CALL`."""
 
     def events(self, epoch: int) -> Iterator[StepEvent]:
-        """Train an epoch by compiled calls on consecutive parts of its rows; yield an event for each call."""
+        """Train an epoch by compiled calls on consecutive parts of its rows; yield an event for each call.
+
+        Parameters, states and step count change in place. Raises DataError for stored rows.
+        """
         laps, batches = PhaseTimer(), self._batches()
         order, x = batches.order(epoch), batches.x
         held = {name: array for name, _, array in batches.labels}
@@ -215,11 +230,10 @@ class EpochCalls:
             laps = PhaseTimer()
 
     def epochs_of_one_batch(self, first: int, epochs: int, passes: int, at_once: int) -> Iterator[float]:
-        """Train epochs from `first` on, each of `passes` steps of all rows, up to `at_once` in one call; yield the mean
-        loss of each.
+        """Train `epochs` epochs from `first` on, each of `passes` steps on all rows; yield the mean loss of each epoch.
 
-        Rows are taken as they stand: a step of all rows does not depend on their order, and to draw orders took a fifth
-        of the time of `fit` on a hundred rows.
+        Up to `at_once` epochs are one compiled call. Rows are taken in stored order: a step of all rows does not depend
+        on it, and to draw orders took a fifth of the time of `fit` on a hundred rows.
         """
         batches = self._batches()
         x = batches.x
@@ -242,8 +256,9 @@ class EpochCalls:
         return batches
 
     def _rows_a_call(self, x: Any, most: int, batch_rows: int) -> int:
-        """Return the number of rows, at most `most`, of whole batches of `batch_rows` that take about `SECONDS_CALL` in
-        one call; all rows, rounded up to batches, if they take no longer.
+        """Return how many rows, at most `most` and in whole batches, one call trains on to take about `SECONDS_CALL`.
+
+        All rows, rounded up to batches, if they take no longer.
         """
         seconds_row = SECONDS_ROW
         if self.run.setup.format == "dense":
@@ -257,16 +272,18 @@ class EpochCalls:
         return max(min(rows, most) // batch_rows, 1) * batch_rows
 
     def _untouched(self, x: Any) -> int:
-        """Return the approximate number of weights that a batch updates in addition to its active ones: all of x's
-        columns for dense updates, those with entries for replayed catch-up, else 0.
+        """Return about how many weights a batch updates besides its active ones.
+
+        That is all for dense updates, those of columns with entries for replayed catch-up, else 0.
         """
         if self.run.setup.update == "standard":
             return x.shape[1] * self.run.width
         return min(x.shape[1], x.nnz) * self.run.width if self.run.updater.way_of("w") == "replay" else 0
 
     def step_by(self, batch: "Prepared") -> None:
-        """Train on one prepared batch in one call, its rows converted to the storage of the training data; parameters
-        change in place.
+        """Train on one prepared batch in one call, in place.
+
+        Its rows are converted to the storage of the training data.
         """
         x, rows = batch.x, batch.x.shape[0]
         if self.run.setup.format == "dense":
@@ -275,11 +292,10 @@ class EpochCalls:
         self.call(x, batch.y, batch.weights, np.arange(rows), rows)
 
     def call(self, x: Any, y: np.ndarray, weights: np.ndarray | None, order: np.ndarray, batch_rows: int) -> np.ndarray:
-        """Train on the rows `order` int64 [M] of x in batches of `batch_rows`, in one call; return the mean loss of
-        each batch, float64 [batches].
+        """Train on the rows `order` int64 [M] of x in batches of `batch_rows`, in one call.
 
-        y are the targets of x; `weights` are the weights of the rows' losses, None if all are equal. Parameters change
-        in place.
+        Return the mean loss per batch. The result is float64 [batches]. y are the targets of x; `weights` [T] those of
+        the rows' losses, None if all are equal. Parameters and step count change in place.
         """
         counts = np.zeros(0, self.run.dtype) if weights is None else weights
         losses = self.steps.do(x, y, counts, order, batch_rows)
@@ -288,8 +304,6 @@ class EpochCalls:
 
 
 def calls_for(run: "Run") -> EpochCalls | None:
-    """Return the compiled epochs of a training whose launch is "epoch" or "dual"; None for one that
-    runs step by step.
-    """
+    """Return the compiled epochs of a run whose launch is "epoch" or "dual"; None if it trains step by step."""
     kinds: dict[str, type[RuleSteps] | type[DualSteps]] = {"epoch": RuleSteps, "dual": DualSteps}
     return EpochCalls(run, kinds[run.setup.launch](run)) if run.setup.launch in kinds else None

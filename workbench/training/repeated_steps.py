@@ -32,10 +32,11 @@ class RepeatedUpdates:
     """A step of an updater on fixed weights and gradients. Created by `repeat_updates`."""
 
     def __init__(self, updater: Updater, bound: list[Bound]) -> None:
+        """Store the updater and (name, parameter, weights, bound kernel) for each parameter."""
         self.updater, self.bound = updater, bound
 
     def fits(self, updater: Updater) -> bool:
-        """Return whether the step still belongs to this updater and its parameters."""
+        """Return whether the bound step is still valid: same updater, parameters and weights, and no clipping."""
         return (
             updater is self.updater
             and updater.clip_global_norm is None
@@ -43,7 +44,7 @@ class RepeatedUpdates:
         )
 
     def run(self) -> None:
-        """Do the step with the current options, multipliers and schedule."""
+        """Update the bound weights in place by the current options, multipliers and schedule."""
         updater = self.updater
         updater.obey()
         rescale = updater.options["rescale"]
@@ -56,10 +57,9 @@ class RepeatedUpdates:
 def repeat_updates(
     updater: Updater, weights: Mapping[str, Any], gradients: Mapping[str, Any]
 ) -> RepeatedUpdates | None:
-    """Return the update of parameters bound to these weights and gradients, by name, for repetition; None if it cannot
-    be repeated.
+    """Return an update bound to these weights and gradients, {name: array}, for repetition; None if impossible.
 
-    That needs dense parameters that have been updated before, no rows that catch up, and dense contiguous gradients.
+    It needs dense parameters that have been updated before, no deferred rows, and dense contiguous gradients.
     """
     bound = []
     for name, gradient in gradients.items():
@@ -84,6 +84,7 @@ class RepeatedPasses:
     """
 
     def __init__(self, executor: Executor, forward: list[list[Call]], backward: list[list[Call]]) -> None:
+        """Store the bound calls of both passes, and the executor's arrays to notice when they are replaced."""
         self.executor, self.program = executor, executor.program
         self.parts = [(calls[-1][0], calls) for calls in (*forward, *backward)]
         self.context = copy_context()  # entered in a tenth of the time of np.errstate
@@ -93,12 +94,15 @@ class RepeatedPasses:
         self.gradients = dict(executor.grads)
 
     def fits(self) -> bool:
-        """Return whether the executor still holds the same arrays."""
+        """Return whether the executor still has the same program and arrays."""
         executor = self.executor
         return executor.program is self.program and all(map(is_, executor.values, self.values))
 
     def run(self, lap: Callable[[Step], None] | None) -> float:
-        """Run all steps and return the loss. `lap` is called with the last step of each part of the program."""
+        """Run all steps on the executor's arrays, in place, and return the loss; `lap` is called after each part.
+
+        Raises if the executor is in use by another thread.
+        """
         alone = self.executor.alone
         if not alone.lock.acquire(False):
             alone.refuse()
@@ -110,7 +114,10 @@ class RepeatedPasses:
         return self.loss.item()
 
     def _run(self, lap: Callable[[Step], None] | None) -> None:
-        """Run all steps in order; call `lap` after each phase. An error is given a note with the name of its step."""
+        """Run all steps in order, and call `lap` with the last step of each part.
+
+        Errors get a note naming their step.
+        """
         try:
             for last, calls in self.parts:
                 for step, call in calls:  # noqa: B007 - an error names its step
@@ -123,9 +130,9 @@ class RepeatedPasses:
 
 
 def repeat_passes(executor: Executor) -> RepeatedPasses | None:
-    """Prepare the passes over what `executor` holds after a training pass.
+    """Return the bound forward and backward passes of an executor after a training pass; None if impossible.
 
-    Returns None if a step creates a new array, as sparse results do, or reads what it wrote in the call before.
+    That is so if a step creates a new array, as sparse results do, reads a plan, or adds to gradients.
     """
     program = executor.program
     if program.plans or len(executor.output_slots) != 1:
@@ -140,8 +147,9 @@ def repeat_passes(executor: Executor) -> RepeatedPasses | None:
 
 
 def _calls(executor: Executor, of: list[Step]) -> list[Call] | None:
-    """Return [(step, function without arguments)] for the steps `of` an executor's program; None if one of them cannot
-    be repeated on the same arrays.
+    """Return [(step, function without arguments)] of these steps on the executor's arrays.
+
+    None if one cannot be repeated.
     """
     calls = []
     for step in of:
@@ -164,7 +172,7 @@ def _is_one(head: np.ndarray) -> bool:
 
 
 def _by_part(calls: list[Call]) -> list[list[Call]]:
-    """Group consecutive calls by the part of the program (forward, loss, backward, ...)."""
+    """Group consecutive calls by the part of the program that they belong to (forward, loss, backward, ...)."""
     parts: list[list[Call]] = []
     for call in calls:
         if parts and parts[-1][-1][0].part == call[0].part:
@@ -183,6 +191,7 @@ class RepeatedSteps:
     """The steps of a training whose batches are rows of `x`, dense or made so, in another order every epoch."""
 
     def __init__(self, run: "Run", x: np.ndarray | MadeDense, y: np.ndarray) -> None:
+        """Allocate a batch of fixed memory, and bind the copies of the rows of x and y into it."""
         self.run = run
         rows = min(run.setup.batch_rows, run.batches.total)
         self.rows = np.zeros(rows, np.int64)
@@ -193,7 +202,10 @@ class RepeatedSteps:
         self.is_possible = True
 
     def events(self, epoch: int) -> Iterator[StepEvent]:
-        """Train an epoch by repeating the recorded calls for each batch; yield an event for each step."""
+        """Train an epoch by repeating bound calls for each batch of full size; yield an event for each step.
+
+        Parameters and step count change in place.
+        """
         laps, run, count, batches = PhaseTimer(), self.run, self.rows.size, self.run.batches
         assert isinstance(batches, data.Batches)
         order = batches.order(epoch)
@@ -212,7 +224,10 @@ class RepeatedSteps:
             laps = PhaseTimer()
 
     def _step(self, epoch: int, laps: PhaseTimer) -> StepEvent:
-        """Take a step on the next batch and return its event: loss and phase times."""
+        """Do a step on the copied batch and return its event.
+
+        Bound calls if valid, else a normal step that is then bound.
+        """
         run, slice_seconds = self.run, laps.seconds["slice"]
         run.step += 1
         passes, updates = self.passes, self.updates
@@ -227,7 +242,7 @@ class RepeatedSteps:
         return StepEvent(run.step, epoch, self.rows.size, loss, laps.seconds, slice_seconds)
 
     def _repeat(self) -> None:
-        """Prepare to replay the recorded step for the next batches; nothing if recording failed before."""
+        """Bind the step just done for repetition; if that is impossible once, it is not tried again."""
         run = self.run
         if self.is_possible:
             self.passes = repeat_passes(run.executor)
@@ -236,7 +251,7 @@ class RepeatedSteps:
 
 
 def _buffer(array: np.ndarray | MadeDense, rows: int) -> np.ndarray:
-    """Return an uninitialised, aligned buffer for `rows` rows of an array."""
+    """Return an uninitialised, aligned array for `rows` rows of `array`."""
     return aligned.empty((rows, *array.shape[1:]), array.dtype)
 
 
@@ -245,27 +260,24 @@ class Repeating:
     """The repeated steps of a training on the rows that it holds now; no rows are kept that it has let go."""
 
     def __init__(self) -> None:
+        """Start without steps and batches."""
         self.batches: Callable[[], Any] = lambda: None
         self.steps: RepeatedSteps | None = None
 
     def steps_of(self, run: "Run") -> RepeatedSteps | None:
-        """Return the repeated steps of a run, made once for its batches; None for a run that is not eligible, such as
-        one of sparse batches.
-        """
+        """Return the repeated steps of a run, made once for its current batches; None if it is not eligible."""
         if run.batches is not self.batches():
             self.batches, self.steps = weakref.ref(run.batches, self._forget), _steps_of(run)
         return self.steps
 
     def _forget(self, released: Any) -> None:
-        """Release the steps, which hold the rows, when the batches `released` that they were made for are deleted."""
+        """Drop the steps, which hold the rows, when their batches are deleted (weakref callback)."""
         if released is self.batches:
             self.steps = None
 
 
 def _steps_of(run: "Run") -> RepeatedSteps | None:
-    """Return the steps of a run bound to its arrays; None unless it has plain dense batches that are cut from memory
-    and read nothing else.
-    """
+    """Return repeated steps bound to a run's arrays; None unless its batches are plain dense rows cut from memory."""
     setup, batches = run.setup, run.batches
     is_plain = setup.format == "dense" and not setup.ahead and run.mover is None and not run.patterned
     if (

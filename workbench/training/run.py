@@ -40,7 +40,7 @@ from workbench.training.training import PhaseTimer, Prepared, StepEvent, Trainin
 
 
 def state_dict(run: "Run") -> dict[str, Any]:
-    """Return copies of parameters, optimizer states and positions by name, from which `Run.load_state_dict` resumes."""
+    """Return {name: copy} of parameters, optimizer states, dual variables and step, for `Run.load_state_dict`."""
     arrays = {f"parameter:{name}": array.copy() for name, array in run.arrays.items() if name not in run.patterned}
     arrays |= {f"parameter:{name}": one.pattern.matrix(one.values).copy() for name, one in run.patterned.items()}
     arrays |= {f"optimizer:{key}": array for key, array in run.updater.state_dict().items()}
@@ -48,7 +48,10 @@ def state_dict(run: "Run") -> dict[str, Any]:
 
 
 def load_state_dict(run: "Run", arrays: Mapping[str, Any]) -> None:
-    """Load weights, states and step of a training from `arrays`; SetupError if names or shapes differ."""
+    """Load what `state_dict` returned into the run, in place; SetupError if names, shapes or dtypes differ.
+
+    Everything is validated before anything is changed.
+    """
     expected = {f"parameter:{parameter.name}" for parameter in run.parameters} | {"step"} | set(_of_dual(run))
     others = {name for name in arrays if not name.startswith("optimizer:")}
     if others != expected:
@@ -72,20 +75,20 @@ def load_state_dict(run: "Run", arrays: Mapping[str, Any]) -> None:
 
 
 def _of_dual(run: "Run") -> dict[str, np.ndarray]:
-    """Return the state of dual ascent; nothing for other trainings."""
+    """Return {"dual": array} of dual ascent; empty for other trainings."""
     steps = run.calls.steps if run.calls else None
     return steps.state() if isinstance(steps, DualSteps) else {}
 
 
 def _step(array: Any) -> int:
-    """Return the step count of a saved array; SetupError unless it is int64 [1], not negative."""
+    """Return the step count of a saved array; SetupError unless it is int64 [1] and not negative."""
     if not isinstance(array, np.ndarray) or array.shape != (1,) or array.dtype != np.int64 or array[0] < 0:
         raise SetupError(f"The state says that step is {array!r:.80}; it should be a whole number from 0, int64 [1].")
     return int(array[0])
 
 
 def _checked(run: "Run", parameter: Parameter, array: Any) -> tuple[Pattern | None, np.ndarray]:
-    """Return (its pattern where it has one, its values), or `SetupError` with what came and what should."""
+    """Return (pattern or None, values) of a saved parameter; SetupError if format, dtype, shape or entries differ."""
     kind = "csr" if parameter.matrix else "dense"
     format, array = formats.validate(array)
     came = f"{format.name} {array.dtype} {tuple(array.shape)}"
@@ -116,6 +119,10 @@ class Run(Training):
     """
 
     def __init__(self, setup: Setup, x: Any, y: np.ndarray, width: int, facts: Mapping[str, Any] | None = None) -> None:
+        """Create parameters, optimizer and compiled calls or executor.
+
+        Raises SetupError or ModelError for what does not fit.
+        """
         super().__init__(setup, x, y, width, facts)
         if setup.device != "cpu" or setup.trainers > 1:
             raise SetupError(f"A Run trains on cpu, alone; its setup says {setup.device}, {setup.trainers} trainers.")
@@ -139,13 +146,11 @@ class Run(Training):
         self.last: Prepared | None = None
 
     def calls_of(self, epoch: int) -> Iterator[StepEvent] | None:
-        """Return an iterator over the events of epoch `epoch` if it is trained by compiled calls or repeated steps,
-        else None.
-        """
+        """Return the step events of epoch `epoch` if it is trained in compiled calls or repeated steps, else None."""
         return steps.events(epoch) if (steps := self.calls or self.repeated.steps_of(self)) else None
 
     def _new_updater(self) -> optimizers.Updater:
-        """Return a new optimizer with the setup's options; no decay for parameters that have none."""
+        """Return a new optimizer with the setup's options, and no weight decay for parameters that have none."""
         without_decay = {
             parameter.name: optimizers.Multiplier(decay=0.0) for parameter in self.parameters if not parameter.decays
         }
@@ -155,8 +160,10 @@ class Run(Training):
         )
 
     def _bind(self, symbol: graph.Graph, grad_formats: Mapping[str, str], y: np.ndarray) -> Executor:
-        """Return an executor of the graph `symbol`, bound to the parameters, for batches of the setup's size, with
-        gradients in `grad_formats` by name; `y` gives shape and dtype of the targets.
+        """Return an executor of the graph `symbol` bound to the parameters, for batches of the setup's size.
+
+        `grad_formats` maps parameters to the formats of their gradients, {} for none; `y` gives shape and dtype of the
+        targets.
         """
         rows = min(self.setup.batch_rows, self.batches.total)
         arguments, inputs = symbol.arguments(), self.model.inputs(self.given, rows)
@@ -178,13 +185,11 @@ class Run(Training):
         )
 
     def _format_of(self, one: Input) -> str:
-        """Return the format in which an input is fed: dense, or the input's own."""
+        """Return the format in which an extra input is fed: dense in a dense training, else the input's own."""
         return "dense" if self.setup.format == "dense" else one.format
 
     def _others(self, batch: data.Batch) -> dict[str, Any]:
-        """Return {name: array} of the inputs of the graph in addition to X and y for this batch, in the formats that
-        the graph takes.
-        """
+        """Return {name: array} of the graph's inputs besides X and y for this batch, in the formats that it takes."""
         others, converted = {}, {}
         for one in self.model.inputs(self.given, len(batch.rows_index)):
             array = batch.others[one.name]
@@ -195,47 +200,47 @@ class Run(Training):
 
     @cached_property
     def symbols(self) -> tuple[graph.Graph, graph.Graph]:
-        """The graphs of the scores and of the mean loss; calls of epochs read neither."""
+        """(graph of the scores, graph of the mean loss); built at the first access."""
         return self.model.graph(self.given, self.setup.engine, self.setup.has_intercept)
 
     def bind_like(self, symbol: graph.Graph) -> Executor:
-        """Return another graph of the same variables, bound to the parameters."""
+        """Return an executor of another graph of the same variables, bound to the parameters, without gradients."""
         return self._bind(symbol, {}, self.y_like)
 
     @cached_property
     def executor(self) -> Executor:
-        """The loss, bound to the parameters; calls of epochs do without it, so that they begin sooner."""
+        """Executor of the loss with gradients, bound at the first access; compiled calls do without it."""
         gradients = {parameter.name: parameter.gradient_format(self.setup.gradient) for parameter in self.parameters}
         gradients |= {name: one.format for name, one in self.patterned.items()}
         return self._bind(self.symbols[1], gradients, self.y_like)
 
     @cached_property
     def reads_plan(self) -> bool:
-        """Whether a step reads the batch plan."""
+        """Whether a step reads the column index (batch plan)."""
         return "x" in self.executor.reads_plan
 
     @cached_property
     def scorer(self) -> Executor:
-        """Executor of the scores without loss and gradient, for predictions."""
+        """Executor of the scores alone, for predictions; bound at the first access."""
         return self._bind(self.symbols[0], {}, np.empty(0))
 
     @property
     def weights(self) -> np.ndarray:
-        """The weights, parameter w: [features, width] of models that are products; not a copy."""
+        """The weights of a model X @ W: the array of parameter w, [features, width], not a copy."""
         return self.arrays["w"]
 
     @property
     def intercept(self) -> np.ndarray | None:
-        """The parameter b, None if the setup asks for no intercept."""
+        """The array of parameter b; None if there is no intercept."""
         return self.arrays.get("b")
 
     @property
     def states(self) -> list[np.ndarray | formats.RowSparse]:
-        """The optimizer's state of w, as far as a step has made it."""
+        """The optimizer's state arrays of w; [] before the first step."""
         return self.updater.states.get("w", [])
 
     def reset(self) -> None:
-        """Starting values, no state, step zero; prepared batches are kept."""
+        """Restore initial parameters, empty optimizer states and step 0, in place; prepared batches are kept."""
         for parameter in self.parameters:
             if parameter.matrix:
                 self.patterned[parameter.name].start(self.first_pattern(parameter), self.start_of(parameter))
@@ -246,35 +251,37 @@ class Run(Training):
         self.step = 0
 
     def pattern(self, name: str) -> Pattern:
-        """Return the pattern of the parameter of that name, as it is held now."""
+        """Return the current sparsity pattern of parameter `name`; KeyError if it has none."""
         return self.patterned[name].pattern
 
     def read_rows(self, rows: np.ndarray, name: str = "w") -> np.ndarray:
-        """Return a copy of the rows `rows` (indices) of parameter `name`; of values at a pattern, of these elements."""
+        """Return a copy of the rows (indices) of parameter `name`.
+
+        For one with a pattern, of its values at these positions.
+        """
         return (self.patterned[name].values if name in self.patterned else self.arrays[name])[rows]
 
     def write_rows(self, rows: np.ndarray, values: np.ndarray, name: str = "w") -> None:
-        """Overwrite the rows `rows` (indices) of parameter `name` by `values`; of values at a pattern,
-        these elements.
-        """
+        """Overwrite the rows (indices) of parameter `name`; for one with a pattern, its values at these positions."""
         if name in self.patterned:
             self.patterned[name].write(rows, values)
         else:
             self.arrays[name][rows] = values
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all that further training depends on but setup and rows, copied (`train.saved`)."""
+        """Return copies of everything that further training depends on besides setup and rows, by name."""
         return state_dict(self)
 
     def load_state_dict(self, arrays: Mapping[str, Any]) -> None:
-        """Go on from it with the same bits; a state that does not fit is a `SetupError` or an `OptimizerError`."""
+        """Continue from a state of `state_dict`, bit for bit; SetupError or OptimizerError if it does not fit."""
         load_state_dict(self, arrays)
 
     def take(self, x: Any, y: np.ndarray, weights: np.ndarray | None = None) -> None:
         """Train on these rows from now on, of the same features and kind of target; parameters, states, steps stay.
 
-        `weights` [rows], of the type of the parameters, multiply the loss of each row, of which the step takes the mean
-        over the rows of the batch. The loss that an event tells counts every row alike.
+        `weights` [rows], of the dtype of the parameters, multiply each row's loss in the mean over the batch that is
+        minimized; reported losses are unweighted. Raises SetupError for another number of features, or a model that
+        cannot change rows or take weights.
         """
         if x.shape[1] != self.features:
             raise SetupError(f"The training has {self.features} features; rows of {x.shape[1]} came.")
@@ -289,7 +296,7 @@ class Run(Training):
     # Steps
 
     def prepare(self, batch: data.Batch) -> Prepared:
-        """Return the batch in the setup's format, with its plan and its values in the plan's order."""
+        """Return the batch in the setup's format, with its column index if a step reads one, and their seconds."""
         start, given = perf_counter(), batch.x
         held = "csr" if batch.planned else formats.format_of(given)
         is_own = batch.is_copy and held == self.setup.format
@@ -308,18 +315,15 @@ class Run(Training):
         return Prepared(x, batch.labels["label"], plan, seconds, batch.labels.get("weight"), others, made, is_own)
 
     def phases_before(self, ready: feed.Ready) -> tuple[dict[str, float], float]:
-        """Return ({phase: seconds}, seconds of preparing the batch): for a batch prepared ahead the waiting time, else
-        slice, conversion and column index.
-        """
+        """Return ({phase: seconds}, seconds of preparing): the waiting time if prepared ahead, else all phases."""
         here = ready.value.seconds
         cut = {"slice": ready.seconds_prepare - sum(here.values())}
         return {"wait": ready.seconds_wait} if self.setup.ahead else cut | here, ready.seconds_prepare
 
     def do_step(self, batch: Prepared, epoch: int, phases: dict[str, float], seconds_prepare: float) -> StepEvent:
-        """Train on one batch (forward, loss, gradient, update), timed by phase, and return the event of the step;
-        parameters change in place.
+        """Train on one batch (forward, loss, gradient, update, pattern changes) and return the event, timed by phase.
 
-        `phases` {phase: seconds} of the preparation is extended in place.
+        Parameters change in place; `phases` {phase: seconds} of the preparation are included.
         """
         laps = PhaseTimer(phases)
         self.step += 1
@@ -335,7 +339,10 @@ class Run(Training):
         return StepEvent(self.step, epoch, len(batch.y), loss, laps.seconds, seconds_prepare)
 
     def forward(self, batch: Prepared, laps: PhaseTimer | None = None) -> float:
-        """Run the executor forward; rows that the batch reads catch up before."""
+        """Return the mean loss of a batch, after deferred updates of the rows it reads; phases are timed in `laps`.
+
+        Row weights of the batch multiply the gradient of the scores, not the loss.
+        """
         self.last = batch if self.calls else None
         if self.setup.update == "exact":
             self.updater.catch_up(self._touched(), rows=dict.fromkeys(self.touched, batch.columns))
@@ -352,14 +359,15 @@ class Run(Training):
         return self.executor.slopes["loss"]
 
     def backward(self, laps: PhaseTimer | None = None) -> dict[str, Any]:
-        """Run the executor backward; a call of an epoch holds no gradient."""
+        """Return {parameter: gradient} of the last `forward`, timed in `laps`; None each if compiled calls train."""
         if self.calls:
             return dict.fromkeys(self.arrays)
         return self.executor.backward(lap=laps.add_step if laps else None)
 
     def gradient_rows(self, gradient: Any, rows: np.ndarray, name: str = "w") -> np.ndarray | None:
-        """Return the rows `rows` (indices) of the gradient of parameter `name`; None if it is None or factored. Row
-        indices must be among those of a row-sparse one.
+        """Return the rows (indices) of the gradient of parameter `name`; None if it is None or factored.
+
+        Row indices must be among those of a row-sparse gradient.
         """
         if name in self.patterned:
             return self.patterned[name].at_places(gradient)[rows]
@@ -370,7 +378,7 @@ class Run(Training):
         return gradient[rows].copy()
 
     def update(self, gradients: dict[str, Any]) -> None:
-        """Let the updater do a step, or a call of an epoch, of the batch of the last `forward` alone."""
+        """Do an optimizer step with the gradients, in place; with compiled calls, a call on the last batch alone."""
         if self.calls and self.last:
             self.calls.step_by(self.last)
             return
@@ -379,17 +387,19 @@ class Run(Training):
         self.updater.update(self.arrays, gradients, is_own=True)
 
     def catch_up(self) -> None:
-        """Bring all rows of all touched parameters up to date."""
+        """Apply deferred updates to all rows of all parameters indexed by features, in place, if exact."""
         if self.setup.update == "exact":
             self.updater.catch_up(self._touched())
 
     def _touched(self) -> dict[str, np.ndarray]:
-        """Return the parameters of which a batch uses some rows only, by name."""
+        """Return {name: array} of the parameters of which a batch uses only some rows."""
         return {name: self.arrays[name] for name in self.touched}
 
     def _product(self, x: Any) -> np.ndarray | None:
-        """Return scores [rows, outputs] by one product with the weights, where they are X @ W + b and X is in
-        memory."""
+        """Return scores [rows, outputs] by one product, if the model is X @ W + b and X is in memory in its dtype.
+
+        Else None.
+        """
         if (
             not self.model.is_product
             or self.patterned
@@ -410,16 +420,14 @@ class Run(Training):
         return scores
 
     def scores_of(self, batch: data.Batch) -> np.ndarray:
-        """Return scores, computed without the loss in a buffer."""
+        """Return the scores [R, outputs] of a batch, in the executor's memory, which the next call overwrites."""
         x = formats.to_format(batch.x, self.setup.format)
         scores = self.scorer.forward(x=x, **self._others(batch))[0]
         self.scorer.release("x")
         return scores
 
     def densified(self) -> list[dict]:
-        """Return the arrays that are converted to dense in each step: dicts with op, shape, bytes; in the graph, in a
-        dense update, and batches of the dense baseline.
-        """
+        """Return {"op", "shape", "bytes"} of each array that a step makes dense: in graph, update or batch."""
         conversions: list[tuple[str, tuple[int | None, ...], int]] = [
             (fact.name, fact.shape or (), fact.bytes_densified) for fact in self.executor.inference.densified
         ]
@@ -435,7 +443,7 @@ class Run(Training):
 
     @property
     def bytes_held(self) -> int:
-        """Bytes of data (of stored rows the buffer), facts, kept batches, parameters, states, the executor's own."""
+        """Bytes of data (of stored rows the buffer), facts, kept batches, parameters, states and buffers."""
         kept = sum(batch.bytes_own for batch in self.kept.values()) + (self.mover.nbytes if self.mover else 0)
         own = sum(array.nbytes for array in self.arrays.values())
         own += sum(held.nbytes for held in self.patterned.values())

@@ -65,6 +65,7 @@ class Choice:
     epochs_final: int = 0
 
     def __str__(self) -> str:
+        """Return decay, number of settings and kind of validation as one phrase."""
         held_out = f"{self.rows:,} held-out rows" if self.folds == 1 else f"{self.folds} folds of all rows"
         return f"{self.decay:.3g}, chosen by dual ascent from {len(self.decays)} settings on {held_out}"
 
@@ -80,7 +81,7 @@ class Found:
 
 
 def _logistic(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Compute the logistic loss of each row [K, R] of scores [K, R, N]."""
+    """Return the logistic loss of each row, [K, R], of scores [K, R, N] and targets [R, N], summed over N."""
     losses = np.log(1 + np.exp(-np.abs(scores)))  # vector code, which NumPy has none of for logaddexp
     losses += np.maximum(scores, 0)
     losses -= scores * targets
@@ -88,13 +89,13 @@ def _logistic(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
 
 
 def _squared(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Compute half the squared error of each row [K, R] of scores [K, R, N]."""
+    """Return half the squared error of each row, [K, R], of scores [K, R, N] and targets [R, N], summed over N."""
     squares = (scores - targets) ** 2
     return squares[..., 0] / 2 if squares.shape[-1] == 1 else squares.sum(axis=-1) / 2
 
 
 def _softmax(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Compute the cross-entropy of each row [K, R] of scores [K, R, N] and class indices [R]."""
+    """Return the cross-entropy of each row, [K, R], of scores [K, R, N] and class indices int [R]."""
     largest = scores.max(axis=-1, keepdims=True)
     logs = np.log(np.exp(scores - largest).sum(axis=-1)) + largest[..., 0]
     return logs - scores[:, np.arange(len(targets)), targets]
@@ -124,6 +125,10 @@ class _Columns:
     """Weights [D, W], dual variables [T, W] and intercept [W] of some decays with N columns each."""
 
     def __init__(self, rows: _Rows, decays: np.ndarray, square: float) -> None:
+        """Create zero weights, dual variables and intercepts for `decays` [K].
+
+        `square` is the mean sum of squares of a row.
+        """
         x, width, dtype = rows.x, decays.size * rows.outputs, rows.x.dtype
         self.rows, self.decays, self.square = rows, decays.astype(dtype), SHARE * square
         self.weights, self.dual = aligned.zeros((x.shape[1], width), dtype), aligned.zeros((x.shape[0], width), dtype)
@@ -131,7 +136,10 @@ class _Columns:
         self.squares = np.full(x.shape[0], -1, dtype)
 
     def do_epoch(self, order: np.ndarray, counts: np.ndarray) -> None:
-        """Do an epoch over rows `order`, `counts` [T, K] or [0, K]; the intercept decays towards where it is."""
+        """Train an epoch over the rows `order` int64, in place; `counts` are row weights [T, K], or [0, K] for none.
+
+        The intercept's decay is centred at its last value.
+        """
         if self.intercept.size:
             scales = self.square / (np.repeat(self.decays, self.rows.outputs) * len(self.dual))
             self.intercept += column_sums(self.dual) * scales
@@ -145,12 +153,12 @@ class _Columns:
         dual_decays.get(self.rows.loss).trusted(x.indptr, x.indices, x.data, *operands, self.decays)
 
     def score(self, x: Any) -> np.ndarray:
-        """Return the scores [rows, W] of csr x by all columns."""
+        """Return the scores [rows, W] of CSR x by all columns."""
         scores = x @ self.weights
         return scores + self.intercept if self.intercept.size else scores
 
     def only(self, k: int, decay: float) -> "_Columns":
-        """Return a copy of the columns of decay k for another decay, with which the dual variables make up others."""
+        """Return a copy of the columns of decay index k, rescaled so that its dual variables fit another decay."""
         columns = slice(k * self.rows.outputs, (k + 1) * self.rows.outputs)
         other = _Columns(self.rows, np.array([decay]), self.square / SHARE)
         other.weights[...] = self.weights[:, columns] * (float(self.decays[k]) / decay)
@@ -161,7 +169,7 @@ class _Columns:
 
 
 def refuse_count(count: Any) -> None:
-    """`SetupError` unless the count of settings of a search is an integer of 2 or more."""
+    """Raise SetupError unless `count`, the number of settings of a search, is an integer of 2 or more."""
     if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 2:
         raise SetupError(
             f"A search over {count!r} settings; expected an integer of 2 or more.\n"
@@ -170,14 +178,14 @@ def refuse_count(count: Any) -> None:
 
 
 def why_no_search(loss: str, is_product: bool, rows: int) -> str:
-    """Return the reason why dual ascent cannot search settings of a model, or ""."""
+    """Return why dual ascent cannot search settings of a model, as a sentence without full stop; "" if it can."""
     if not is_product or loss not in LOSSES:
         return "A search is for models whose scores are X @ W, with the loss " + ", ".join(LOSSES)
     return "" if rows >= LEAST_ROWS else f"A search needs {LEAST_ROWS} rows or more; there are {rows}"
 
 
 def is_small(shape: tuple[int, ...], outputs: int, itemsize: int) -> bool:
-    """Return whether weights and dual variables of `COUNT` decays take at most `MOST_BYTES` for X of a shape."""
+    """Return whether weights and dual variables of `COUNT` decays take at most 1 GiB for X of this shape."""
     return sum(shape) * outputs * COUNT * itemsize <= MOST_BYTES
 
 
@@ -255,7 +263,7 @@ def search_decay(
 
 
 def _of_active_columns(x: Any) -> tuple[Any, np.ndarray | None]:
-    """Return csr x with the columns alone that have entries, and their indices; x and None if most columns have."""
+    """Return (CSR x with only the columns that have entries, their indices); (x, None) if most columns have entries."""
     rows, features = x.shape
     if features <= rows:
         return x, None
@@ -277,7 +285,10 @@ def _search(
     epochs: int | None,
     folds: int | None,
 ) -> tuple[_Columns, Choice]:
-    """Train all decays on the rows that are not held out; return their columns and the choice."""
+    """Train all decays on the rows that are not held out; return (their columns, the choice by held-out loss).
+
+    `square` is the mean sum of squares of a row; `epochs` None stops when the best loss gains no more.
+    """
     total, count = rows.x.shape[0], decays.size
     part, folds = _split(rows, count, generator, folds)
     columns = _Columns(rows, np.tile(decays, folds), square)
@@ -303,8 +314,9 @@ def _search(
 
 
 def _split(rows: _Rows, count: int, generator: np.random.Generator, folds: int | None) -> tuple[np.ndarray, int]:
-    """Return the part of each row [T] and how many parts are held out in turn: `folds`, or by default 1, of few rows
-    `FOLDS`.
+    """Return (part of each row, int64 [T], number of parts held out in turn); random by `generator`.
+
+    `folds` None takes `FOLDS` for few rows, else holds out one part of `TENTH` once.
     """
     total, features = rows.x.shape
     if folds is None:
@@ -325,7 +337,7 @@ class _HeldOut(NamedTuple):
 
 
 def _held_out(rows: _Rows, part: np.ndarray, folds: int) -> _HeldOut:
-    """Return the rows held out: of several folds all rows, else those of part 0."""
+    """Return the rows held out: all rows if there are several folds, else those of part 0."""
     if folds > 1:
         return _HeldOut(rows.x, rows.y, rows.weights, part)
     out = np.flatnonzero(part == 0)
@@ -334,7 +346,7 @@ def _held_out(rows: _Rows, part: np.ndarray, folds: int) -> _HeldOut:
 
 
 def _held_out_losses(columns: _Columns, held_out: _HeldOut, count: int) -> np.ndarray:
-    """Return the mean loss of each decay [K] over the held-out rows, each scored by the columns of its fold."""
+    """Return the mean held-out loss of each decay, float64 [K]; each row is scored by the columns of its fold."""
     x, y, weights, fold = held_out
     scores = columns.score(x).reshape(len(fold), -1, count, columns.rows.outputs)[np.arange(len(fold)), fold]
     losses = LOSSES[columns.rows.loss](np.ascontiguousarray(scores.transpose(1, 0, 2)), y)
@@ -344,7 +356,10 @@ def _held_out_losses(columns: _Columns, held_out: _HeldOut, count: int) -> np.nd
 
 
 def _vertex(decays: np.ndarray, losses: np.ndarray) -> float:
-    """Return the minimum of the parabola through the best decay and its neighbours, in the logarithm of the decay."""
+    """Return the decay at the minimum of the parabola through the best loss and its neighbours, over log decay.
+
+    The best decay itself if it is the first or last.
+    """
     best = int(losses.argmin())
     if not 0 < best < len(decays) - 1:
         return float(decays[best])

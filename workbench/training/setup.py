@@ -22,7 +22,7 @@ from workbench.ops import products
 
 
 def multiple_trainers_reason(setup: "Setup", trainers: int) -> str:
-    """Return the reason why so many trainers cannot share a training of the setup, as a sentence, or ""."""
+    """Return why `trainers` trainers cannot share a training of the setup, as a sentence; "" if they can."""
     model = models.get(setup.model)
     if trainers < 1:
         return f"There are {trainers} trainers; there is 1 or more."
@@ -101,30 +101,30 @@ class Setup(_Setup):
     last: str = "keep"
 
     def changed(self, **settings: Any) -> "Setup":
-        """Return a copy with other values of these settings."""
+        """Return a copy with other values of the named settings."""
         return replace(self, **settings)
 
     @property
     def has_intercept(self) -> bool:
-        """Whether the model has one: as `intercept` says, and where it does not, on cpu, if it may have one."""
+        """Whether there is an intercept: as `intercept` says; if that is None, on cpu if the model may have one."""
         if not models.get(self.model).has_intercept:
             return False
         return self.device == "cpu" if self.intercept is None else self.intercept
 
     @property
     def forward_rule(self) -> products.Method:
-        """The rule of X @ W."""
+        """The product method for X @ W; NoRuleError if format and engine do not go together."""
         return products.rule(self.format, False, engine=self.engine)
 
     @property
     def gradient_rule(self) -> products.Method:
-        """The rule of X.T @ G; for a fused gradient that of its rows."""
+        """The product method for X.T @ G (row-sparse for a fused gradient); NoRuleError if there is none."""
         result = "row_sparse" if self.gradient == "fused" else self.gradient
         return products.rule(self.format, True, result, self.engine)
 
 
 def impossible_reason(setup: Setup) -> str:
-    """Return the reason why the format, engine, gradient and update do not go together, or "" when they do."""
+    """Return why the settings do not go together, as a sentence with what to change; "" if they do."""
     for name in ("device", "launch", "hold"):
         value, allowed = getattr(setup, name), settings.BY_NAME[name].allowed
         if value not in allowed:
@@ -148,7 +148,7 @@ def impossible_reason(setup: Setup) -> str:
 
 
 def require_possible(setup: Setup, model: Model, width: int) -> None:
-    """`SetupError` for settings that do not go together, `OptimizerError` for options that do not fit."""
+    """Raise SetupError for settings, or a width, that do not go together; OptimizerError for unfit options."""
     optimizers.get(setup.optimizer).resolve(setup.options)
     if reason := impossible_reason(setup):
         raise SetupError(reason)
@@ -157,7 +157,7 @@ def require_possible(setup: Setup, model: Model, width: int) -> None:
 
 
 def _why_not_these_options(setup: Setup) -> str:
-    """Return why model options or intercept do not go with the model, or ""."""
+    """Return why model options or intercept do not go with the model, as a sentence; "" if they do."""
     model = models.get(setup.model)
     try:
         model.resolve(setup.model_options)
@@ -186,7 +186,7 @@ def _why_not_held(setup: Setup) -> str:
 
 
 def _why_not_fused(setup: Setup) -> str:
-    """Return why the setup cannot have a fused gradient, or ""."""
+    """Return why the setup cannot have a fused gradient, as a sentence; "" if it can."""
     if setup.update == "standard":
         return "A fused gradient is applied as it is summed, to the rows it touches; its update is lazy or exact."
     if not setup.gradient_rule.plan:
@@ -195,7 +195,7 @@ def _why_not_fused(setup: Setup) -> str:
 
 
 def _why_not_on_cuda(setup: Setup) -> str:
-    """Return why the setup cannot train on a CUDA device, or ""."""
+    """Return why the setup cannot train on a CUDA device, as a sentence; "" if it can."""
     if (setup.format, setup.engine) not in ON_CUDA:
         known = ", ".join(f"{format} by {engine}" for format, engine in sorted(ON_CUDA))
         return f"On cuda no {setup.format} trains by engine {setup.engine}; there is: {known}."
@@ -209,12 +209,12 @@ def _why_not_on_cuda(setup: Setup) -> str:
 
 
 def not_on_cuda(model: Model) -> str:
-    """Return the reason why a model does not train on a CUDA device."""
+    """Return the sentence that a model does not train on a CUDA device."""
     return f"The {model.name} model has no steps on cuda yet: models whose scores are X @ W train there."
 
 
 def _why_no_graph(setup: Setup) -> str:
-    """Return why a step cannot be one CUDA graph, or ""."""
+    """Return why a step of the setup cannot be one CUDA graph, as a sentence; "" if it can."""
     if setup.format not in IN_GRAPH:
         return f"A step in one graph has format {' or '.join(IN_GRAPH)}; with format {setup.format} launch is kernels."
     choices = IN_GRAPH[setup.format]
@@ -230,8 +230,9 @@ def _why_no_graph(setup: Setup) -> str:
 
 
 def _why_no_calls(setup: Setup, what: str, are: str, needed: Mapping[str, Any] = IN_CALLS) -> str:
-    """Return why epochs of the setup cannot be compiled calls with the settings `needed`, as a sentence; "" if they
-    can. `what` and `are` begin the sentences.
+    """Return why epochs cannot be compiled calls with the settings `needed`, as a sentence; "" if they can.
+
+    `what` and `are` begin the sentences.
     """
     if setup.launch == "epoch" and setup.gradient == "fused":  # a call sums and applies gradients in one pass
         needed = {**needed, "gradient": "fused"} if setup.format != "dense" else needed
@@ -245,7 +246,7 @@ def _why_no_calls(setup: Setup, what: str, are: str, needed: Mapping[str, Any] =
 
 
 def _why_no_dual(setup: Setup) -> str:
-    """Return why the setup cannot be trained by dual ascent, or ""."""
+    """Return why the setup cannot be trained by dual ascent, as a sentence; "" if it can."""
     is_dense = setup.format == "dense"
     needed = DENSE_IN_CALLS if is_dense else IN_CALLS
     what = "Dual ascent on dense rows has" if is_dense else "Dual ascent has"
@@ -269,7 +270,7 @@ def _why_no_dual(setup: Setup) -> str:
 
 
 def _why_no_epoch(setup: Setup) -> str:
-    """Return why an epoch cannot be one compiled call, or ""."""
+    """Return why epochs of the setup cannot be compiled calls, as a sentence; "" if they can."""
     needed = DENSE_IN_CALLS if setup.format == "dense" else IN_CALLS
     what = "Dense epochs in one call have" if setup.format == "dense" else "Epochs in one call have"
     return _why_no_calls(setup, what, "Epochs in one call are for", needed)
@@ -298,12 +299,11 @@ USUAL = {name: table.BY_NAME[name].default for name in (*COMPLETED, *DECIDING)}
 
 
 def complete_settings(settings: Mapping[str, Any], fastest: bool = False) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the settings with engine, gradient and update where they have none, and a note where those are not the
-    usual.
+    """Return (settings with engine, gradient and update filled in, notes about choices other than the defaults).
 
-    The usual ones are the defaults of `Setup`; where they mean nothing with what is given, or with `fastest`, the first
-    that do are taken: the format's own engine, then a gradient of the active rows, then a lazy update. Where nothing
-    suits, the engine alone is added: whoever checks the settings says why.
+    The defaults are those of `Setup`; if they do not go with what is given, or with `fastest`, the first that do are
+    taken: the format's own engine, then a gradient of the active rows, then a lazy update. If nothing fits, only the
+    engine is added, and whoever validates the settings reports why.
     """
     deciding = tuple(settings.get(name, USUAL[name]) for name in DECIDING)
     given = tuple(settings.get(name) for name in COMPLETED)
@@ -320,8 +320,7 @@ def complete_settings(settings: Mapping[str, Any], fastest: bool = False) -> tup
 
 
 def with_epoch_calls(setup: Setup) -> Setup:
-    """Return the setup with epochs in one call where that is possible and batches are new each epoch, else the setup
-    itself.
+    """Return the setup with epochs as compiled calls, if possible and batches are shuffled; else the setup itself.
 
     >>> with_epoch_calls(Setup(update="lazy")).launch, with_epoch_calls(Setup(format="coo")).launch
     ('epoch', 'kernels')
@@ -332,10 +331,10 @@ def with_epoch_calls(setup: Setup) -> Setup:
 
 @functools.lru_cache
 def _choose_settings(deciding: tuple, given: tuple, fastest: bool) -> tuple | None:
-    """Return (engine, gradient, update): the values in `given`, and for None the first valid combination; None if there
-    is none.
+    """Return (engine, gradient, update): values of `given`, with None replaced by the first valid combination; cached.
 
-    `deciding` are the values of `DECIDING`; with `fastest` the fastest combinations are tried before the defaults.
+    None if there is no valid one. `deciding` are the values of `DECIDING`; with `fastest` the fastest combinations are
+    tried before the defaults.
     """
     setup = Setup(**dict(zip(DECIDING, deciding, strict=True)))
     if setup.launch == "graph":  # on cpu it means something, too, and gives a row that says what there is not
@@ -355,8 +354,9 @@ def _choose_settings(deciding: tuple, given: tuple, fastest: bool) -> tuple | No
 
 
 def _gradients(given: tuple, fastest: bool) -> tuple[str, ...]:
-    """Return the gradient formats in the order to try for the settings `given`: dense first for an
-    update of all rows.
+    """Return the gradient formats in the order to try; `given` are (engine, gradient, update) or None each.
+
+    Dense is first for an update of all rows.
     """
     update = given[COMPLETED.index("update")]
     if update == "standard":

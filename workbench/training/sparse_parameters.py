@@ -35,11 +35,12 @@ class PatternUpdater:
     """Moves the patterns of a training as `moves` says; its seed and the step decide what is drawn at random."""
 
     def __init__(self, moves: Moves) -> None:
+        """Store the rule by which patterns move; buffers are made at the first move that needs dense gradients."""
         self.moves = moves
         self.dense: DenseGradients | None = None
 
     def takes(self, step: int) -> bool:
-        """Return whether the step is a move and no update."""
+        """Return whether step `step` moves the pattern in place of an update."""
         return self.moves.by_gradient and self.moves.is_due(step)
 
     @property
@@ -48,7 +49,11 @@ class PatternUpdater:
         return 0 if self.dense is None else self.dense.executor.bytes_buffers
 
     def move(self, run: "Run", batch: "Prepared", gradients: Mapping[str, Any]) -> None:
-        """Drop and grow where it is time, on the batch of the step, whose `gradients` these are."""
+        """Drop small values and grow as many new ones in each pattern, in place, if due at the run's step.
+
+        `gradients` are those of `batch`, used if the rule grows by gradient; else positions are random by seed and
+        step. Optimizer states move along.
+        """
         if not self.moves.is_due(run.step):
             return
         rows = self._rows(run, batch, gradients) if self.moves.by_gradient else {}
@@ -65,7 +70,7 @@ class PatternUpdater:
             held.move(*pattern.moved(dropped, grown), states)
 
     def _rows(self, run: "Run", batch: "Prepared", gradients: Mapping[str, Any]) -> dict[str, Rows]:
-        """Return the rows of the dense gradients: those there are, else of factors of a second pass."""
+        """Return {parameter: function (low, high) to rows of its dense gradient}, recomputed if not dense."""
         if all(one.format == "dense" for one in run.patterned.values()):
             return {name: partial(_rows_between, gradients[name]) for name in run.patterned}
         if self.dense is None:
@@ -74,13 +79,15 @@ class PatternUpdater:
 
 
 def _rows_between(array: np.ndarray, low: int, high: int) -> np.ndarray:
-    """Return rows `low` to `high` of an array [D, N], not a copy."""
+    """Return array[low:high], a view."""
     return array[low:high]
 
 
 def factors(loss: Graph, names: list[str]) -> tuple[Group, list[Mapping[str, Any]]]:
-    """Return (the factors of the gradient of a loss towards each csr matrix, two for each, the parameters of each
-    product)."""
+    """Return (two factors per CSR matrix as a graph group, product parameters of each) of the gradients.
+
+    Raises OpError if a gradient is not a product of two matrices.
+    """
     found = [gradient for gradient in autodiff.gradients(loss, names).values() if _is_product(gradient)]
     if len(found) < len(names):
         raise ops.OpError(
@@ -90,7 +97,7 @@ def factors(loss: Graph, names: list[str]) -> tuple[Group, list[Mapping[str, Any
 
 
 def _is_product(gradient: Symbol) -> bool:
-    """Return whether a gradient is a product sampled at the pattern."""
+    """Return whether a gradient is a matrix product sampled at a pattern."""
     return gradient.op is ops.get("sampled_dot")
 
 
@@ -99,18 +106,25 @@ class DenseGradients:
     """Dense gradients towards csr matrices, at the parameters and on the batch of a step, as rows by name."""
 
     def __init__(self, loss: Graph, names: list[str], bind: Callable[[Graph], executor.Executor]) -> None:
+        """Bind the graph of the factors of the gradients of `loss` towards the CSR matrices `names`, by `bind`."""
         group, self.params = factors(loss, names)
         self.names, self.executor = names, bind(group)
 
     def rows(self, batch: Mapping[str, Any]) -> dict[str, Rows]:
-        """Return one pass forward and back, but for the products towards the matrices."""
+        """Run the graph on the arrays of a batch.
+
+        Return {matrix: function (low, high) to rows of its dense gradient}.
+        """
         values = self.executor.forward(**batch)
         pairs = zip(values[::2], values[1::2], self.params, strict=True)
         return {name: _product(*pair) for name, pair in zip(self.names, pairs, strict=True)}
 
 
 def _product(a: Any, b: np.ndarray, params: Mapping[str, Any]) -> Rows:
-    """Return a function (low, high) that computes rows of the dense gradient a @ b."""
+    """Return a function (low, high) to rows low..high-1 of a @ b, with the transposes in `params`.
+
+    A sparse or dense.
+    """
     right = b.T if params["transpose_b"] else b
     if isinstance(a, np.ndarray):
         left = a.T if params["transpose_a"] else a
@@ -121,7 +135,7 @@ def _product(a: Any, b: np.ndarray, params: Mapping[str, Any]) -> Rows:
 
 
 def moved_values(values: np.ndarray, origin: np.ndarray) -> np.ndarray:
-    """Return the values [z] by where they stood before, zeros for what is `NEW`."""
+    """Return values[origin], [z], with 0 where `origin` is `NEW`; same dtype."""
     return np.where(origin == NEW, 0, values[origin]).astype(values.dtype, copy=False)
 
 
@@ -131,6 +145,10 @@ class SparseParameter(ABC):
     format: str
 
     def __init__(self, pattern: Pattern, values: np.ndarray) -> None:
+        """Store the pattern.
+
+        Subclasses create `array`, which optimizers update, and the executor's `argument` of `values` [z].
+        """
         self.pattern = pattern
         self.array: np.ndarray
         self.argument: Any
@@ -138,7 +156,7 @@ class SparseParameter(ABC):
     @property
     @abstractmethod
     def values(self) -> np.ndarray:
-        """The values in the order of the pattern, [z]."""
+        """The values at the pattern's positions, [z], in its order."""
 
     @property
     @abstractmethod
@@ -147,23 +165,23 @@ class SparseParameter(ABC):
 
     @abstractmethod
     def write(self, places: np.ndarray, values: np.ndarray) -> None:
-        """Overwrite the values at some places, by their numbers."""
+        """Overwrite the values at these indices into the pattern."""
 
     @abstractmethod
     def at_places(self, gradient: Any) -> np.ndarray:
-        """Return the executor's gradient at the places of the pattern, [z]."""
+        """Return the executor's gradient at the positions of the pattern, [z]."""
 
     @abstractmethod
     def for_update(self, gradient: Any) -> np.ndarray:
-        """Return the executor's gradient as that of the trained array."""
+        """Return the executor's gradient in the shape of the trained array."""
 
     @abstractmethod
     def move(self, pattern: Pattern, origin: np.ndarray, states: Sequence[np.ndarray]) -> None:
-        """Take another pattern of as many places, each value and state from its `origin`, zeros where that is `NEW`."""
+        """Change to a pattern of equal size, in place: values and states come from index `origin`, 0 if `NEW`."""
 
     @final
     def start(self, pattern: Pattern, values: np.ndarray) -> None:
-        """Replace the pattern and its values, with new optimizer states for all."""
+        """Replace the pattern and its values, in place; optimizer states are not touched."""
         self.move(pattern, np.full(values.size, NEW), ())
         self.write(np.arange(values.size), values)
 
@@ -175,13 +193,14 @@ class Sparse(SparseParameter):
     format = "csr"
 
     def __init__(self, pattern: Pattern, values: np.ndarray) -> None:
+        """Copy the values [z], aligned, and build the CSR argument that shares them."""
         super().__init__(pattern, values)
         self.array = aligned.copy(values, values.dtype)
         self.argument = pattern.matrix(self.array)
 
     @property
     def values(self) -> np.ndarray:
-        """Values at the places of the pattern, [places]: the trained array itself, not a copy."""
+        """The values at the pattern's positions, [z]: the trained array itself, not a copy."""
         return self.array
 
     @property
@@ -190,19 +209,19 @@ class Sparse(SparseParameter):
         return self.pattern.nbytes
 
     def write(self, places: np.ndarray, values: np.ndarray) -> None:
-        """Give these places of the pattern, int64 [n], the values [n]. O(n)."""
+        """Set the values at these indices into the pattern, int64 [n], to `values` [n]. O(n)."""
         self.array[places] = values
 
     def at_places(self, gradient: Any) -> np.ndarray:
-        """Return the values of the gradient: it has the places of the matrix."""
+        """Return the values of the CSR gradient, [z], which has the same pattern."""
         return gradient.data
 
     def for_update(self, gradient: Any) -> np.ndarray:
-        """Return the gradient's values [places], in the order of the pattern, not copied."""
+        """Return the values of the CSR gradient, [z], in the order of the pattern, not copied."""
         return gradient.data
 
     def move(self, pattern: Pattern, origin: np.ndarray, states: Sequence[np.ndarray]) -> None:
-        """Move the pattern in place: the executor goes on with the matrix that it was bound to."""
+        """Change pattern, values and `states` in place; the executor's bound matrix gets the new index arrays."""
         for array in (self.array, *states):
             array[...] = moved_values(array, origin)
         self.pattern = pattern
@@ -217,13 +236,14 @@ class Masked(SparseParameter):
     format = "dense"
 
     def __init__(self, pattern: Pattern, values: np.ndarray) -> None:
+        """Create the dense array [D, N], zero outside of the pattern, and its mask, and write the values [z]."""
         super().__init__(pattern, values)
         self.argument = self.array = aligned.zeros(pattern.shape, values.dtype)
         self._take(pattern)
         self.write(np.arange(values.size), values)
 
     def _take(self, pattern: Pattern) -> None:
-        """Set pattern, keys and mask, in place."""
+        """Set pattern, flat keys int64 [z] and bool mask [D, N], in place."""
         self.pattern = pattern
         self.keys = pattern.keys
         self.mask = np.zeros(pattern.shape, bool)
@@ -231,28 +251,28 @@ class Masked(SparseParameter):
 
     @property
     def values(self) -> np.ndarray:
-        """Values at the places of the pattern, [places], copied from the dense array."""
+        """The values at the pattern's positions, [z], copied from the dense array."""
         return self.at_places(self.array)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the mask, and of the pattern that it was made of."""
+        """Bytes of the mask, the keys and the pattern."""
         return self.mask.nbytes + self.keys.nbytes + self.pattern.nbytes
 
     def write(self, places: np.ndarray, values: np.ndarray) -> None:
-        """Write values at these places of the matrix."""
+        """Set the values at these indices into the pattern, in the dense array."""
         self.array.reshape(-1)[self.keys[places]] = values
 
     def at_places(self, gradient: Any) -> np.ndarray:
-        """Return the values of a dense gradient at the places of the pattern."""
+        """Return a dense gradient [D, N] at the positions of the pattern, [z], a copy."""
         return gradient.reshape(-1)[self.keys]
 
     def for_update(self, gradient: Any) -> np.ndarray:
-        """Return the gradient, made zero outside of the pattern in its own memory."""
+        """Return the dense gradient, zeroed outside of the pattern in place."""
         return np.multiply(gradient, self.mask, out=gradient)
 
     def move(self, pattern: Pattern, origin: np.ndarray, states: Sequence[np.ndarray]) -> None:
-        """Move the values in the matrix, and in states of its shape."""
+        """Change pattern, values and states of the matrix's shape, in place, zero outside of the new pattern."""
         tables = (self.array, *states)
         moved = [moved_values(self.at_places(table), origin) for table in tables]
         self._take(pattern)
@@ -262,7 +282,10 @@ class Masked(SparseParameter):
 
 
 def make_parameter(parameter: Parameter, setup: Setup, pattern: Pattern, values: np.ndarray) -> SparseParameter:
-    """Return the values [z] of a parameter at a pattern, as it and the setup say (`ModelError`)."""
+    """Return the trained form of a parameter with values [z] at a pattern: CSR, or dense and masked.
+
+    Raises ModelError for a masked one with an optimizer that has a state per row.
+    """
     if not parameter.is_masked(setup.format):
         return Sparse(pattern, values)
     if optimizers.get(setup.optimizer).states_by_row:

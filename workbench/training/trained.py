@@ -109,6 +109,7 @@ class TrainedModel:
     parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __repr__(self) -> str:
+        """Return model, features, width and reader as one line."""
         read = f", files read as {self.reader}" if self.reader else ""
         return f"TrainedModel({self.setup.model}, {self.features:,} features, width {self.width}{read})"
 
@@ -159,7 +160,7 @@ class TrainedModel:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Names of the classes in the order of the probabilities; none for numbers."""
+        """Class names in the order of the probabilities, the positive last for binary; () for numbers."""
         if self.model.target == "binary":
             positive = str(self.labels.positive)
             others = [name for name in self.labels.classes if name != positive]
@@ -169,7 +170,10 @@ class TrainedModel:
     # Predictions
 
     def scores(self, x: Any) -> np.ndarray:
-        """Compute the scores [rows, outputs] of X [rows, features], sparse or dense."""
+        """Return the scores [rows, outputs] of X [rows, features], sparse or dense.
+
+        Raises DataError for another number of features.
+        """
         if x.shape[1] != self.features:
             raise data.DataError(f"X has {x.shape[1]} features; the model has {self.features}.")
         dtype = np.dtype(self.setup.dtype)
@@ -183,11 +187,14 @@ class TrainedModel:
         return run.predict(x)
 
     def predict_proba(self, x: Any) -> np.ndarray:
-        """Compute the probability of each class, float [rows, classes]; `ModelFolderError` for numbers."""
+        """Return the probability of each class, [rows, classes] in the order of `classes`.
+
+        ModelFolderError for regression.
+        """
         return self._probabilities(self.scores(x))
 
     def predict(self, x: Any) -> np.ndarray:
-        """Predict the class name of each row, or numbers [rows] or [rows, outputs]."""
+        """Return class names [rows], joined by commas for multilabel, or numbers [rows] or [rows, outputs]."""
         return self._values(self.scores(x))
 
     def _probabilities(self, scores: np.ndarray) -> np.ndarray:
@@ -202,7 +209,7 @@ class TrainedModel:
         return ops.softmax(scores)[:, : len(self.classes)]
 
     def _values(self, scores: np.ndarray) -> np.ndarray:
-        """Return predictions of scores: class names, lists of them, or numbers."""
+        """Return the predictions of scores: class names, for multilabel joined by commas, or numbers."""
         names = np.array(self.classes, np.str_)
         if self.model.target == "binary":
             return names[(scores[:, 0] > 0).astype(int)]
@@ -255,7 +262,7 @@ class TrainedModel:
         return self._narrowed(rows), reason
 
     def _like(self) -> data.Dataset:
-        """Return a data set without rows that stands for the file trained on."""
+        """Return a data set without rows that stands for the file trained on, as `like` of a reader."""
         facts = {"reread": self.facts["reread"]} if "reread" in self.facts else {}
         features = self.facts.get("features_before", self.features)
         x = scipy.sparse.csr_array((0, features), dtype=np.float32)
@@ -264,7 +271,7 @@ class TrainedModel:
         return data.Dataset(self.reader or "model", x, y, self.labels, "the file trained on", "", facts=facts)
 
     def _narrowed(self, rows: data.Dataset) -> data.Dataset:
-        """Return the rows with the columns that were kept in training."""
+        """Return the rows with only the columns that were kept in training; unchanged if all were."""
         columns = self.facts.get("columns_kept")
         return rows if columns is None else dataclasses.replace(rows, x=rows.x[:, np.array(columns)], facts={})
 
@@ -324,7 +331,7 @@ class TrainedModel:
             os.rename(new, target)
 
     def _about(self, sha256: str) -> dict[str, Any]:
-        """Return the JSON description of the model; `sha256` is that of its weights."""
+        """Return the content of model.json; `sha256` is that of the weights file."""
         about = {"form": FORM, "version": VERSION, "setup": {name: getattr(self.setup, name) for name in KEPT}}
         about |= {"features": self.features, "width": self.width, "labels": dataclasses.asdict(self.labels)}
         about |= {"facts": dict(self.facts), "reader": self.reader, "parameters": dict(self.parameters)}
@@ -332,14 +339,14 @@ class TrainedModel:
 
 
 def why_not_kept(model: Model) -> str:
-    """Return the reason why a model cannot be kept, or "": its predictions need the rows that were trained on."""
+    """Return why a model cannot be saved, as a sentence (it predicts from its training rows); "" if it can."""
     if model.rows_apart and "graph" not in model.needs:
         return ""
     return f"The {model.name} model predicts from the graph that it was trained on; it cannot be saved for other files."
 
 
 def refuse_taken(folder: Path, force: bool) -> None:
-    """Raise ModelFolderError if the folder exists, unless `force`."""
+    """Raise ModelFolderError if the folder has content, unless it is a model folder and `force` is true."""
     if not folder.exists():
         return
     is_model = folder.is_dir() and (folder / ABOUT).is_file()
@@ -408,7 +415,7 @@ def load_model(folder: str | os.PathLike) -> TrainedModel:
 
 
 def _read_about(folder: Path) -> dict[str, Any]:
-    """Return the parsed description of a model folder; ModelFolderError if it is absent or damaged."""
+    """Return the parsed model.json of a folder; ModelFolderError if it is absent, damaged or of a newer version."""
     try:
         about = parsed((folder / ABOUT).read_bytes())
     except OSError:
@@ -426,19 +433,19 @@ def _read_about(folder: Path) -> dict[str, Any]:
 
 
 def _damaged(folder: Path, what: str) -> str:
-    """Return the message of a damaged model folder."""
+    """Return the error message for a damaged model folder; `what` says what is wrong."""
     return f"The model in {folder} is damaged: {what}. Train and save it again."
 
 
 def _count(value: Any) -> int:
-    """Return a size of a description; ValueError if it is none."""
+    """Return `value` if it is an int from 1 to 2**47 - 1; ValueError otherwise."""
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value < 2**47:
         raise ValueError(f"a size is {value!r}")
     return value
 
 
 def _parts(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arrays for the file: a csr one as its three arrays and its shape."""
+    """Return the arrays as saved in the .npz file; a CSR `name` becomes name.data, .indices, .indptr and .shape."""
     parts: dict[str, np.ndarray] = {}
     for name, array in arrays.items():
         if isinstance(array, np.ndarray):
@@ -450,7 +457,10 @@ def _parts(arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _arrays(content: bytes) -> dict[str, Any]:
-    """Return the arrays of an .npz file's bytes by name, sparse ones assembled as CSR."""
+    """Return {name: array} of an .npz file's bytes, sparse ones assembled as CSR.
+
+    ValueError if a value is not finite.
+    """
     with np.load(io.BytesIO(content), allow_pickle=False) as archive:
         read = {name: archive[name] for name in archive.files}
     arrays: dict[str, Any] = {name: array for name, array in read.items() if "." not in name}
@@ -465,7 +475,7 @@ def _arrays(content: bytes) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value for JSON: NumPy's numbers and arrays, tuples and paths."""
+    """Return NumPy numbers, arrays and paths as JSON values; TypeError for other types."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, np.ndarray):
@@ -476,6 +486,6 @@ def _plain(value: Any) -> Any:
 
 
 def _sigmoid(scores: np.ndarray) -> np.ndarray:
-    """Return 1 / (1 + exp(-scores)) by NumPy: `ops.sigmoid` imports `scipy.special`, which takes 80 ms."""
+    """Return 1 / (1 + exp(-scores)) elementwise, by NumPy: `ops.sigmoid` imports `scipy.special`, which takes 80 ms."""
     small = np.exp(-np.abs(scores))
     return np.where(scores >= 0, 1, small) / (1 + small)

@@ -42,7 +42,10 @@ Scorer = Callable[[np.ndarray], np.ndarray]
 
 
 def by_popularity(x: Any, fields: Sequence[int]) -> Scorer:
-    """Return the best order that ignores the user: by how many rows of X have the item."""
+    """Return a scorer that ignores the user: the score of an item is the number of rows of X that have it.
+
+    `fields` is [users, items]; X is one-hot in both.
+    """
     counts = np.bincount(pairs_of(x, fields)[1], minlength=fields[1]).astype(np.float32)
     return lambda users: np.tile(counts, (len(users), 1))
 
@@ -50,11 +53,11 @@ def by_popularity(x: Any, fields: Sequence[int]) -> Scorer:
 def ranking_measures(
     scores_of: Scorer, measures: Mapping[str, Callable], fields: Sequence[int], trained: Any, held_out: Any
 ) -> dict[str, float]:
-    """Return the means of the measures over users with items held out; `trained` and `held_out` have a row for each
-    pair.
+    """Return the mean of each measure over users with held-out items.
 
-    Items that a user has in the rows trained on come last and count as not relevant. O(users * items). Of measures that
-    say how many items they look at, `functools.partial` with `k`, the others are left out as soon as they are known.
+    One-hot `trained` and `held_out` have a row per pair. `measures` are called with scores and bool targets, both
+    [users, items]. Items that a user has in `trained` are scored -inf and not relevant. If all measures are
+    `functools.partial` with `k`, only the top items are passed. NaN without users. O(users * items).
     """
     sums, users = dict.fromkeys(measures, 0.0), 0
     first = max((_first_of(measure) for measure in measures.values()), default=0)
@@ -67,17 +70,16 @@ def ranking_measures(
 
 
 def _first_of(measure: Callable) -> float:
-    """Return the number of items that the measure looks at; infinite where it does not say."""
+    """Return how many top items a measure looks at: `k` of a `functools.partial`, else infinity."""
     return getattr(measure, "keywords", {}).get("k", math.inf)
 
 
 def top_items(scores: np.ndarray, targets: np.ndarray, first: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return scores and targets [n, fewer] with which measures of the `first` items of each row are what they are of
-    all.
+    """Return scores and targets [n, fewer items] on which measures of the `first` top items are the same as on all.
 
-    Kept are the relevant items, and those whose score is not below that of the item in the place `first` among the
-    largest of every `BLOCK`, as that of the item in the place `first` of all is not. Rows with fewer are filled up with
-    items that come last. The same arrays where a score is NaN, and where little would be left out. O(n * items).
+    Kept are relevant items and those that may be among the top: at least the `first`-th largest of the maxima of blocks
+    of `BLOCK`. Shorter rows are padded with scores of -inf. The inputs are returned if a score is NaN or little would
+    be dropped. O(n * items).
     """
     rows, items = scores.shape
     blocks = items // BLOCK
@@ -100,7 +102,10 @@ def top_items(scores: np.ndarray, targets: np.ndarray, first: float) -> tuple[np
 
 
 def _parts(scores_of: Scorer, fields: Sequence[int], *rows: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield (scores, held-out items) for blocks of users, items of the training masked in the scores."""
+    """Yield (scores, bool relevance), both [users, items], for blocks of users with held-out items.
+
+    `rows` are X of the training and X held out; items of the training get the score -inf.
+    """
     seen, held = (_matrix(x, fields) for x in rows)
     held = held - held.multiply(seen)
     held.eliminate_zeros()
@@ -114,7 +119,7 @@ def _parts(scores_of: Scorer, fields: Sequence[int], *rows: Any) -> Iterator[tup
 
 
 def _matrix(x: Any, fields: Sequence[int]) -> scipy.sparse.csr_array:
-    """Matrix of the items that each user has: csr [users, items] of ones."""
+    """Return a CSR array [users, items] of ones at the pairs in one-hot x."""
     pairs = pairs_of(x, fields)
     matrix = scipy.sparse.csr_array((np.ones(len(pairs[0]), np.float32), pairs), shape=tuple(fields))
     matrix.sum_duplicates()
@@ -158,7 +163,7 @@ class StepEvent:
 
     @property
     def seconds_step(self) -> float:
-        """Seconds of a step: the sum of its phases."""
+        """Seconds of the event: the sum of its phases."""
         return sum(self.seconds.values())
 
 
@@ -170,17 +175,18 @@ class PhaseTimer:
     """Times the phases of a step; `known` holds phases timed elsewhere."""
 
     def __init__(self, known: Mapping[str, float] | None = None) -> None:
+        """Start timing now, with all phases 0 except those in `known`."""
         self.seconds = {**_NOTHING, **known} if known else {**_NOTHING}
         self.last = perf_counter()
 
     def split(self, phase: str) -> None:
-        """Add the time since the last split to `phase`."""
+        """Add the time since the last split to `phase`; KeyError for an unknown one."""
         now = perf_counter()
         self.seconds[phase] += now - self.last
         self.last = now
 
     def add_step(self, step: Any) -> None:
-        """Add the time since the last split to the phase of an executor's step, which calls this when it is done."""
+        """Add the time since the last split to the phase of a finished executor step."""
         now = perf_counter()
         self.seconds[PHASE_OF[step.part]] += now - self.last
         self.last = now
@@ -191,10 +197,10 @@ NARROW = ("uint8", "float16")
 
 
 def convert_storage(hold: str, x: Any) -> Any:
-    """Return rows X in the storage `hold`: x itself for "format", csr, or dense of a narrower dtype; FormatError for a
-    value that this dtype cannot hold.
+    """Return rows X in the storage `hold`: x itself for "format", CSR, or dense of a narrower dtype.
 
-    Rows read from disk are never converted: `hold` "format" and "csr" return them, others raise DataError.
+    FormatError for a value which that dtype cannot hold. Rows read from disk are never converted: `hold` "format" and
+    "csr" return them, others raise DataError.
     """
     if hold == "format" or (hold == "csr" and isinstance(x, data.StoredRows)):
         return x
@@ -229,29 +235,28 @@ class Prepared:
 
     @property
     def bytes_own(self) -> int:
-        """Bytes beyond the data set's own arrays: what conversion made, and the plan."""
+        """Bytes beyond the data set's own arrays: converted arrays, and the plan."""
         arrays = {id(array): array for array in self.made}
         return sum(map(formats.nbytes, arrays.values())) + (self.plan.nbytes if self.plan else 0)
 
     @property
     def plans(self) -> dict[str, BatchPlan]:
-        """The plan by the name of its argument."""
+        """{"x": plan}; empty without a plan."""
         return {"x": self.plan} if self.plan else {}
 
     @property
     def columns(self) -> np.ndarray:
-        """The columns that it reads, sorted."""
+        """The sorted column indices in which the batch has entries, int [U]."""
         return self.plan.columns if self.plan else np.unique(formats.to_format(self.x, "coo").coords[1])
 
 
 def batches_of(
     setup: Setup, x: Any, y: np.ndarray, is_drawn: bool = False, as_held: bool = False
 ) -> data.Batches | data.StoredBatches:
-    """Return an iterable of batches of the rows of X and y as the setup says; one batch of all rows repeats unless
-    `is_drawn` (the model samples).
+    """Return batches of the rows of X and y as the setup says; one batch of all rows is not shuffled unless `is_drawn`.
 
-    Batches that are kept have memory of their own, and are made dense when they are prepared; with `as_held` no batch
-    is made dense here.
+    `is_drawn` says that the model samples. Unless `as_held`, batches of a dense training are made dense as they are
+    cut, if they are not kept.
     """
     is_whole = setup.launch == "kernels" and setup.last == "keep" and x.shape[0] <= setup.batch_rows
     shuffle = setup.shuffle and (is_drawn or not is_whole)
@@ -260,33 +265,28 @@ def batches_of(
 
 
 def dense_type(setup: Setup) -> str | None:
-    """Return the type of values in which batches are made dense as they are cut.
-
-    None if they are cut as the data is held.
-    """
+    """Return the dtype in which batches are made dense as they are cut; None if they keep the format of the data."""
     model = models.get(setup.model)
     is_cut = setup.device == "cpu" and model.rows_apart and model.sampler is None
     return setup.dtype if setup.format == "dense" and is_cut else None
 
 
 def keeps_batches(setup: Setup, x: Any, shuffle: bool) -> bool:
-    """Return whether the batches of one epoch on X are kept in memory for the next ones: not if rows are shuffled, read
-    from disk, or stored in another form.
-    """
+    """Return whether prepared batches are kept for later epochs: not if shuffled, on disk, or stored otherwise."""
     return not shuffle and setup.hold == "format" and not isinstance(x, data.StoredRows)
 
 
 def feed_of(batches: data.Batches | data.StoredBatches, model: Model, given: Given) -> data.Feed:
-    """Return the batches as the model takes them: completed where it samples."""
+    """Return the batches, passed through the model's sampler if it has one."""
     if model.sampler is None:
         return batches
     return data.Completed(batches, model.sampler(given, batches.x), batches.seed)
 
 
 def prediction_batch(source: data.Feed, batch: data.Batch, first: int) -> data.Batch:
-    """Return a batch to predict, with all that its scores depend on.
+    """Return a batch to predict, completed by the model's sampler if `source` has one.
 
-    `first` is the number of the first row of its data.
+    `first` is its data's first row.
     """
     if not isinstance(source, data.Completed):
         return batch
@@ -302,6 +302,7 @@ class Training(ABC):
     """
 
     def __init__(self, setup: Setup, x: Any, y: np.ndarray, width: int, facts: Mapping[str, Any] | None = None) -> None:
+        """Validate the setup for the model, create its parameters' descriptions, and cut batches of X and y."""
         self.setup, self.model = setup, models.get(setup.model)
         require_possible(setup, self.model, width)
         self.given = self.model.given(x.shape[1], width, setup.model_options, facts)
@@ -313,14 +314,14 @@ class Training(ABC):
 
     @final
     def hold(self, x: Any, y: Any) -> None:
-        """Cut batches from these rows from now on; `y` may be arrays by name, the targets as `label`."""
+        """Cut batches from these rows from now on; `y` may be {name: array} with the targets as "label"."""
         y = {**y, "label": self.targets(y["label"])} if isinstance(y, Mapping) else self.targets(y)
         is_drawn = self.model.sampler is not None and self.model.draws(self.given)
         self.hold_batches(batches_of(self.setup, convert_storage(self.setup.hold, x), y, is_drawn))
 
     @final
     def hold_batches(self, batches: data.Batches | data.StoredBatches) -> None:
-        """Take batches that `hold` has cut for this training, now or before."""
+        """Use batches that `hold` has cut for this training, now or before; kept prepared ones are dropped."""
         self.batches = batches
         self.feed = feed_of(batches, self.model, self.given)
         self.keeps_prepared = keeps_batches(self.setup, batches.x, batches.shuffle)
@@ -352,7 +353,7 @@ class Training(ABC):
 
     @final
     def events(self, epochs: int | None = None) -> Iterator[StepEvent]:
-        """Yield the steps of `epochs` epochs, or without end."""
+        """Yield the step events of `epochs` epochs, without end if None."""
         epoch = 0
         while epochs is None or epoch < epochs:
             yield from self.epoch(epoch)
@@ -360,7 +361,7 @@ class Training(ABC):
 
     @final
     def epoch(self, epoch: int) -> Generator[StepEvent, None, None]:
-        """Train one epoch and yield the event of each step: compiled calls if possible, else batch by batch."""
+        """Train epoch `epoch` (from 0) and yield its events: in compiled calls if possible, else batch by batch."""
         if (calls := self.calls_of(epoch)) is not None:
             yield from calls
             return
@@ -385,32 +386,31 @@ class Training(ABC):
         self.kept = kept
 
     def calls_of(self, epoch: int) -> Iterator[StepEvent] | None:
-        """Return the events of an epoch that has its own way to do steps.
+        """Return the step events of an epoch trained in its own way (compiled calls).
 
-        None if they are done on the batches of the feed.
+        None to train on the feed's batches.
         """
         return None
 
     @property
     def keeps(self) -> bool:
-        """Whether the batches of an epoch are kept for those after it, as prepared."""
+        """Whether the prepared batches of an epoch are kept for later ones."""
         return self.keeps_prepared
 
     @abstractmethod
     def prepare(self, batch: data.Batch) -> Any:
-        """Return the batch as a step takes it: in the setup's format, with its plan where the gradient reads one."""
+        """Return a batch as a step takes it: in the setup's format, with its plan if the gradient needs one."""
 
     @abstractmethod
     def phases_before(self, ready: feed.Ready) -> tuple[dict[str, float], float]:
-        """Return (seconds of each phase before the step, seconds that the batch took to prepare) of what the loader
-        gives."""
+        """Return ({phase: seconds before the step}, seconds of preparing) of a batch that the loader gave."""
 
     @abstractmethod
     def do_step(self, batch: Any, epoch: int, phases: dict[str, float], seconds_prepare: float) -> StepEvent:
-        """Return one step on a prepared batch; `phases` are the seconds of those before it."""
+        """Train on a prepared batch and return the event; `phases` are the seconds of the phases before."""
 
     def settle(self) -> None:  # noqa: B027 - most trainings have nothing to wait for
-        """Wait for what goes on during the steps, after the last of an epoch or when they are left."""
+        """Wait for background work after the last step of an epoch; nothing by default."""
 
     # The same in parts, by which a step is checked before it is timed
 
@@ -420,31 +420,25 @@ class Training(ABC):
 
     @abstractmethod
     def slope(self) -> np.ndarray:
-        """Return the gradient of the scores of the last `forward` [R, outputs]; valid until the next step."""
+        """Return the gradient of the scores of the last `forward`, [R, outputs]; valid until the next step."""
 
     @abstractmethod
     def backward(self) -> dict[str, Any]:
-        """Return the gradients by parameter for the batch of the last `forward`.
-
-        Dense, row_sparse, or left as its factors.
-        """
+        """Return {parameter: gradient} for the batch of the last `forward`: dense, row-sparse, or factored."""
 
     @abstractmethod
     def gradient_rows(self, gradient: Any, rows: np.ndarray, name: str = "w") -> np.ndarray | None:
-        """Return rows `rows` of one gradient of `backward`, that of the parameter `name`.
-
-        None if it is left as its factors.
-        """
+        """Return rows (indices) of a gradient of `backward`, that of parameter `name`; None if it is factored."""
 
     @abstractmethod
     def update(self, gradients: dict[str, Any]) -> None:
-        """Change parameters and states by one step; `gradients` is what `backward` returned."""
+        """Change parameters and states in place by one step with the gradients that `backward` returned."""
 
     # Parameters
 
     @final
     def start_of(self, parameter: Parameter) -> np.ndarray:
-        """Starting values of a parameter, the same for the same seed; pages of zeros are taken as they are written."""
+        """Return the initial values of a parameter, the same for the same seed; SetupError if memory is too small."""
         try:
             return self._start_of(parameter)
         except MemoryError:
@@ -455,7 +449,7 @@ class Training(ABC):
             ) from None
 
     def _start_of(self, parameter: Parameter) -> np.ndarray:
-        """Return the initial values of a parameter: zeros, or normal values by the setup's seed."""
+        """Return the initial values of a parameter: zeros, or normal with its deviation, by the setup's seed."""
         if not parameter.deviation:
             return aligned.zeros(parameter.shape, self.dtype)
         number = [parameter.name for parameter in self.parameters].index(parameter.name)
@@ -464,19 +458,20 @@ class Training(ABC):
 
     @final
     def first_pattern(self, parameter: Parameter) -> Pattern:
-        """Return the pattern that a parameter with a matrix starts with, the same for the same seed."""
+        """Return the initial sparsity pattern of a parameter with a matrix, the same for the same seed."""
         number = [parameter.name for parameter in self.parameters].index(parameter.name)
         assert parameter.matrix is not None
         return patterns.drawn(parameter.matrix, parameter.shape[0], np.random.default_rng((self.setup.seed, number, 0)))
 
     def pattern(self, name: str) -> Pattern:
-        """Return the pattern of a parameter with a matrix as it is now."""
+        """Return the current sparsity pattern of parameter `name`; SetupError if it has none."""
         raise SetupError(f"The parameter {name} has no pattern here.")
 
     @final
     def rows_of(self, parameter: Parameter, features: np.ndarray) -> np.ndarray:
-        """Return the row indices of a parameter that belong to the column indices `features` of X; all rows if it is
-        not indexed by features.
+        """Return the row indices of a parameter for the columns `features` of X.
+
+        All rows if it is not indexed by them.
         """
         if not parameter.touched:
             return np.arange(parameter.shape[0])
@@ -484,28 +479,28 @@ class Training(ABC):
 
     @abstractmethod
     def read_rows(self, rows: np.ndarray, name: str = "w") -> np.ndarray:
-        """Return rows `rows` of a parameter, a copy on the host."""
+        """Return the rows (indices) of parameter `name`, copied to the host."""
 
     @abstractmethod
     def write_rows(self, rows: np.ndarray, values: np.ndarray, name: str = "w") -> None:
-        """Overwrite rows `rows` of a parameter."""
+        """Overwrite the rows (indices) of parameter `name` by `values`."""
 
     @abstractmethod
     def reset(self) -> None:
-        """Starting values, states of zero, step zero: as new, prepared batches kept."""
+        """Restore initial parameters, states of zero and step 0; prepared batches are kept."""
 
     # Results
 
     @abstractmethod
     def scores_of(self, batch: data.Batch) -> np.ndarray:
-        """Return scores [R, outputs] of a batch, on the host; the next call may overwrite them."""
+        """Return the scores [R, outputs] of a batch as a host array, which the next call may overwrite."""
 
     @final
     def predict(self, x: Any, first: int = 0) -> np.ndarray:
-        """Return scores [rows, outputs] of X, in chunks of the batch size, in the setup's format.
+        """Return scores [rows, outputs] of X, in chunks of the batch size, after rows that lag have caught up.
 
-        `first` is the number of the first row of X in the data, of which models of a graph take the rows around it: 0
-        for those trained on, their count for those held out. Of these models the indices of the rows alone count.
+        `first` is the index of X's first row in the data, for models of a graph, which read the rows around it: 0 for
+        those trained on, their count for those held out. For these models only the row indices count.
         """
         self.catch_up()
         if (scores := self._product(x)) is not None:
@@ -523,16 +518,16 @@ class Training(ABC):
         return None
 
     def catch_up(self) -> None:  # noqa: B027 - only an exact update has rows that lag behind
-        """Bring rows up to date that an exact update has left for later."""
+        """Apply updates that an exact update has deferred, in place; nothing otherwise."""
 
     @final
     def quality(self, x: Any, y: np.ndarray) -> float:
-        """Return the model's measure of quality on held-out X and y."""
+        """Return the model's main quality measure on held-out X and y."""
         return self.qualities(x, y)[self.model.quality_name]
 
     @final
     def qualities(self, x: Any, y: np.ndarray) -> dict[str, float]:
-        """Return the model's measure of quality and those shown next to it, by name, on held-out X and y.
+        """Return {name: value} of the model's quality measures on held-out X and y.
 
         For a model of a graph the rows held out are the nodes behind those trained on.
         """
@@ -548,12 +543,12 @@ class Training(ABC):
         return self._of_order(self.model.rank(self.given, arrays), measures, x)
 
     def _of_order(self, scores_of: Scorer, measures: Mapping[str, Callable], x: Any) -> dict[str, float]:
-        """Return ranking measures of the scores on held-out rows x, by name."""
+        """Return {measure: value} of the ranking by `scores_of` on held-out one-hot rows x."""
         return ranking_measures(scores_of, measures, self.given.facts["fields"], self.batches.x, x)
 
     @final
     def quality_without_x(self, x: Any, y: np.ndarray) -> float:
-        """Quality of the best answer that ignores X, or the user, on held-out X and y: made from what is trained on."""
+        """Return the main quality of the best constant prediction (or order by popularity) on held-out X and y."""
         if self.model.rank is not None:
             popular = by_popularity(self.batches.x, self.given.facts["fields"])
             return self._of_order(popular, {"quality": self.model.quality}, x)["quality"]
@@ -562,7 +557,7 @@ class Training(ABC):
 
     @abstractmethod
     def densified(self) -> list[dict]:
-        """Return the arrays that these settings make dense on the way, of which shape and bytes: none for most."""
+        """Return {"op", "shape", "bytes"} of each array that these settings make dense in a step; [] for most."""
 
     @property
     @abstractmethod
