@@ -63,7 +63,7 @@ _MODULES = frozenset(module.name for module in pkgutil.iter_modules(__path__))
 
 
 def __getattr__(name: str) -> Op:
-    """Return the operator called `name`. Raises AttributeError for an unknown one."""
+    """Return the operator called `name`, imported on first use. Raises AttributeError for an unknown one."""
     if name in _MODULES:  # on its way in: looking for operators now would import others that need it whole
         raise AttributeError(f"{__name__}.{name} is not imported yet.")
     if not name.startswith("_"):
@@ -73,12 +73,12 @@ def __getattr__(name: str) -> Op:
 
 
 def __dir__() -> list[str]:
-    """Return the names of the module and of all operators."""
+    """Return the names of this module and of all operators; imports all files of operators."""
     return sorted({*__all__, *names()})
 
 
 def _call(name: str, *operands: Any) -> Any:
-    """Call the operator `name` on operands; the functions behind RowSparse's arithmetic."""
+    """Return the result of the operator `name` on operands; the function behind RowSparse's arithmetic."""
     return get(name)(*operands)
 
 

@@ -21,7 +21,7 @@ ON_STORED, ON_BOTH = "numpy on the stored values", "numpy on the union of what i
 
 
 def equal(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-    """Return whether both shapes are equal, as the condition of a rule; `params` are not used."""
+    """Return whether both shapes are equal, as the condition of a rule; `params` is unused."""
     return shapes[0] == shapes[1]
 
 
@@ -31,7 +31,7 @@ def left_is_whole(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
 
 
 def right_is_whole(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-    """Return whether the right input has the shape of the result."""
+    """Return whether the right input has the shape of the result, so that at most the left one is broadcast."""
     return left_is_whole(shapes[::-1], params)
 
 
@@ -41,30 +41,32 @@ def left_is_larger(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
 
 
 def _dense_left(f: Callable, x: np.ndarray, y: Any, out: np.ndarray | None) -> np.ndarray:
-    """Compute f(x, y) for dense x and sparse y without a dense copy of y."""
+    """Return f(x, y), dense, for dense x and sparse y without a dense copy of y; in `out` if given."""
     return stored.onto_dense(x, y, f, out)
 
 
 def _dense_right(f: Callable, x: Any, y: np.ndarray, out: np.ndarray | None) -> np.ndarray:
-    """Compute x + y, or x - y as -y + x, for sparse x and dense y."""
+    """Return x + y (f is np.add), or x - y as -y + x, dense, for sparse x and dense y; in `out` if given."""
     return stored.onto_dense(y, x, np.add, out, None if f is np.add else np.negative)
 
 
 def both(f: Callable, condition: str = EQUAL) -> list[Rule]:
-    """Return one rule for each sparse format: `f` over the union of the entries of two arrays of equal shape, result in
-    the same format. Needs f(0, 0) = 0; `condition` describes the rule.
+    """Return one rule for each sparse format: `f` over the union of the entries of two arrays of equal shape.
+
+    Inputs and result have this format. Needs f(0, 0) = 0; `condition` describes the rule.
     """
 
     def call(x: Any, y: Any, out: np.ndarray | None = None) -> Any:
-        """Return `f(x, y)` over the union of their stored entries, in their common format; `out` is not used."""
+        """Return `f(x, y)` at every position that x or y stores, in their common format; `out` is unused."""
         return stored.union(x, y, f)
 
     return [Rule((form, form), form, call, ON_BOTH, equal, condition) for form in stored.SPARSE]
 
 
 def _summing(f: Callable) -> list[Rule]:
-    """Return rules for a dense plus or minus a sparse array (`f` adds or subtracts); the result is dense, and the
-    sparse one is not made dense.
+    """Return rules for a dense plus or minus a sparse array, in both orders, with a dense result.
+
+    `f` is np.add or subtract. The sparse array is not made dense.
     """
     kernel, rules = "numpy onto a copy of the dense one", []
     for form in stored.SPARSE:
@@ -75,21 +77,20 @@ def _summing(f: Callable) -> list[Rule]:
 
 
 def _at_stored(f: Callable, form: str, when: Callable | None, condition: str) -> Rule:
-    """Return the rule for a sparse array in format `form` and a dense one, possibly broadcast: `f` at the stored
-    positions, result sparse. `when` and `condition` restrict it.
+    """Return the rule for a sparse array in format `form` and a dense one: `f` at the stored positions, result sparse.
+
+    `when(shapes, params)` restricts it, `condition` describes that.
     """
 
     def call(x: Any, y: np.ndarray, out: np.ndarray | None = None) -> Any:
-        """Return `f` at the positions of x, in the format of x."""
+        """Return `f(stored value, y)` at the positions of x, in the format of x; `out` is unused."""
         return stored.with_dense(x, y, f)
 
     return Rule((form, "dense"), form, call, ON_STORED, when, condition)
 
 
 def _scaling() -> list[Rule]:
-    """Return the rules of multiplication of a sparse by a dense array, in both orders: the sparse array's format is
-    kept.
-    """
+    """Return the rules of multiplication of a sparse by a dense array, in both orders; the sparse format is kept."""
     whole = "the sparse one not broadcast"
     left = [_at_stored(np.multiply, form, left_is_whole, whole) for form in stored.SPARSE]
     right = [
@@ -115,8 +116,10 @@ def _register(
     dtype: Callable = real,
     with_number: tuple[str, str] | None = None,
 ) -> None:
-    """Register an operator. `gradient(head, x, y, output)` returns the gradients before they are summed to the
-    inputs' shapes.
+    """Register the elementwise operator `name`, `f` on dense arrays, of two inputs that are broadcast.
+
+    `gradient(head, x, y, output)` returns the gradients before they are summed to the inputs' shapes. `with_number`
+    names the operators for a number on the right and on the left.
     """
 
     def gradients(head, output, inputs, params):
@@ -141,52 +144,56 @@ def _register(
 
 
 def _dense(*gradients: Any) -> tuple:
-    """Return gradients as a tuple, converted to dense."""
+    """Return the gradients as a tuple, each converted to dense."""
     return tuple(ops.to_format(gradient, format="dense") for gradient in gradients)
 
 
 def _multiply_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
-    """Return the gradients of x * y."""
+    """Return the gradients of x * y for the gradient h of the result z."""
     return dense_unless_alike(times(h, y), x), dense_unless_alike(times(h, x), y)
 
 
 def _divide_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
-    """Return the gradients of x / y."""
+    """Return the gradients of z = x / y for the gradient h of z, both dense."""
     return _dense(ops.stored_divide(h, y), ops.negative(ops.stored_divide(ops.multiply(h, z), y)))
 
 
 def _larger_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
-    """Return the gradients of maximum(x, y); x gets them for ties."""
+    """Return the gradients of maximum(x, y) for its gradient h, both dense; x gets it for ties."""
     return _dense(ops.multiply(h, ops.greater_equal(x, y)), ops.multiply(h, ops.less(x, y)))
 
 
 def _smaller_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
-    """Return the gradients of minimum(x, y); x gets them for ties."""
+    """Return the gradients of minimum(x, y) for its gradient h, both dense; x gets it for ties."""
     return _dense(ops.multiply(h, ops.less_equal(x, y)), ops.multiply(h, ops.greater(x, y)))
 
 
 def _hypot_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
-    """Return the gradients of hypot(x, y); zero if both are zero, where it has none."""
+    """Return the gradients of z = hypot(x, y) for its gradient h, both dense.
+
+    Zero if x = y = 0, where there is none.
+    """
     above = ops.add(z, ops.equal_scalar(z, scalar=0.0))
     return _dense(ops.divide(ops.multiply(h, x), above), ops.divide(ops.multiply(h, y), above))
 
 
 def _power_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
-    """Return the gradients of x ** y; zero towards x if y is zero, and towards y if x is zero."""
+    """Return the gradients of z = x ** y for its gradient h, both dense.
+
+    Zero towards x if y = 0, towards y if x = 0.
+    """
     lowered = ops.power(x, ops.subtract_scalar(ops.add(y, ops.equal_scalar(y, scalar=0.0)), scalar=1.0))
     logarithm = ops.log(ops.add(x, ops.equal_scalar(x, scalar=0.0)))
     return _dense(ops.multiply(h, ops.multiply(y, lowered)), ops.multiply(h, ops.multiply(z, logarithm)))
 
 
 def _mod_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
-    """Return the gradients of x mod y."""
+    """Return the gradients of x mod y for its gradient h, both dense."""
     return _dense(h, ops.negative(ops.multiply(h, ops.floor(ops.divide(x, y)))))
 
 
 def scalars(right: str, left: str | None = None) -> tuple[str, str]:
-    """Return the names (with a number on the right, with a number on the left) of the scalar forms of an operator; by
-    default they are the same.
-    """
+    """Return the names of the operators with a number on the right and on the left (None: the same)."""
     return f"{right}_scalar", left or f"{right}_scalar"
 
 
@@ -244,17 +251,17 @@ _register("hypot", np.hypot, _hypot_gradient, "sqrt(x**2 + y**2)", both(np.hypot
 
 
 def _truth(ufunc: np.ufunc) -> Callable:
-    """Wrap a comparison so that it returns ones and zeros in the dtype of the inputs."""
+    """Return a comparison `ufunc` as a function (x, y, out) with ones and zeros in the dtype of x."""
 
     def dense(x: np.ndarray, y: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Return the comparison as 0 and 1 in the type of x, in `out` if that is given."""
+        """Return the comparison of dense x and y as 0 and 1 in the dtype of x, in `out` if given."""
         return ufunc(x, y, out=out) if out is not None else ufunc(x, y).astype(x.dtype)
 
     return dense
 
 
 def _no_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
-    """Return gradients of zero for both inputs, as of a comparison."""
+    """Return gradients of zero for both inputs of a comparison, in their formats."""
     return ops.zeros_like(x), ops.zeros_like(y)
 
 
@@ -282,7 +289,7 @@ for _name, _f, _mirror, _sign, _keeps in (
 
 
 def _sum_of_dense(*arrays: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """Return the sum of dense arrays of one shape, in `out` if it is given."""
+    """Return the sum of one or more dense arrays of one shape as a new array, in `out` if given."""
     total = np.positive(arrays[0], out=out)
     for array in arrays[1:]:
         total = np.add(total, array, out=total if isinstance(total, np.ndarray) else None)
@@ -290,7 +297,7 @@ def _sum_of_dense(*arrays: np.ndarray, out: np.ndarray | None = None) -> np.ndar
 
 
 def _sum_of_sparse(*arrays: Any, out: np.ndarray | None = None) -> Any:
-    """Add sparse arrays of one format."""
+    """Return the sum of sparse arrays of one format, in that format; `out` is unused."""
     if len(arrays) == 1:
         return stored.mapped(arrays[0], np.positive)
     total, *others = arrays
@@ -300,7 +307,7 @@ def _sum_of_sparse(*arrays: Any, out: np.ndarray | None = None) -> Any:
 
 
 def _sum_onto_dense(*arrays: Any, out: np.ndarray | None = None) -> np.ndarray:
-    """Add dense and sparse arrays; the result is dense."""
+    """Return the sum of dense and sparse arrays, dense, in `out` (overwritten) if given."""
     if out is None:
         out = np.empty(arrays[0].shape, arrays[0].dtype)
     out[...] = 0
@@ -331,7 +338,7 @@ register(
 
 
 def _like_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the shape of `like`; OpError if it does not broadcast to that of x."""
+    """Return the shape of `like`; OpError if it does not broadcast to that of x. `shapes` are those of (x, like)."""
     x, like = shapes
     tail = x[len(x) - len(like) :]
     if len(like) > len(x) or any(small not in (1, large) for small, large in zip(like, tail, strict=True)):
@@ -340,15 +347,17 @@ def _like_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _bind_sum_to(x: np.ndarray, like: Any, out: np.ndarray) -> Callable[[], Any] | None:
-    """Return a function without arguments that sums x over its first axis into `out`; None unless `like` has the shape
-    x.shape[1:].
+    """Return a call without arguments that writes x summed over its first axis to `out`; None unless that is all to do.
+
+    It is if `like` has the shape x.shape[1:].
     """
     return partial(np.add.reduce, x, 0, None, out) if like.shape == x.shape[1:] else None
 
 
 def _sum_to(x: np.ndarray, like: Any, out: np.ndarray | None = None) -> np.ndarray:
-    """Return x summed over the axes along which `like` was broadcast, with the shape of `like`; in `out` if that is
-    given.
+    """Return dense x summed to the shape of `like`, over the axes along which that would be broadcast.
+
+    In `out` if given; x itself, not a copy, if the shapes are equal and `out` is None.
     """
     if x.shape == like.shape:
         return x if out is None else np.positive(x, out=out)
@@ -367,7 +376,7 @@ def _sum_to(x: np.ndarray, like: Any, out: np.ndarray | None = None) -> np.ndarr
 
 
 def _as_it_is(x: Any, like: Any, out: np.ndarray | None = None) -> Any:
-    """Return x, which has the shape of `like`."""
+    """Return x itself, which has the shape of `like`; a copy in `out` if given."""
     return x if out is None else np.positive(x, out=out)
 
 
@@ -395,19 +404,19 @@ register(
 
 
 def _quotient(x: Any, y: Any, out: np.ndarray | None = None) -> Any:
-    """Return x / y at the stored positions of x."""
+    """Return x / y at the stored positions of a sparse x, in its format; y has any format. `out` is unused."""
     return stored.with_dense(x, y, np.divide) if isinstance(y, np.ndarray) else stored.with_any(x, y, np.divide)
 
 
 def _quotient_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the shape of the dividend; OpError if the divisor is larger."""
+    """Return the shape of the dividend; OpError if the divisor does not broadcast to it."""
     if broadcast_shape(shapes, params) != tuple(shapes[0]):
         raise OpError(f"An array of shape {tuple(shapes[0])} cannot be divided where it is stored by a larger one.")
     return tuple(shapes[0])
 
 
 def _quotient_gradient(head: Any, output: Any, inputs: Sequence[Any], params: Mapping[str, Any]) -> tuple:
-    """Return the gradients of x and y."""
+    """Return the gradients (of x, of y) of `stored_divide`; that of x at its stored positions, that of y dense."""
     x, y = inputs
     head = ops.at_places_of(head, x, rows=True)
     towards_y = ops.negative(ops.stored_divide(ops.multiply(head, output), y))

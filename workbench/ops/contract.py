@@ -33,32 +33,32 @@ LARGEST_INTEGER = 2**63 - 1
 
 
 def _is_scalar(value: Any) -> bool:
-    """Return whether the value is a real number and not bool."""
+    """Return whether the value is a Python or NumPy number, bool included."""
     return isinstance(value, int | float | np.number | np.bool_)
 
 
 def _is_flag(value: Any) -> bool:
-    """Return whether the value is a bool."""
+    """Return whether the value is a bool, or the integer 0 or 1."""
     return isinstance(value, bool | np.bool_) or (_is_whole(value) and value in (0, 1))
 
 
 def _is_whole(value: Any) -> bool:
-    """Return whether the value is an integer and not bool."""
+    """Return whether the value is a Python or NumPy integer within 64 bits, and not bool."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and abs(int(value)) <= LARGEST_INTEGER
 
 
 def _is_whole_or_none(value: Any) -> bool:
-    """Return whether the value is an integer or None."""
+    """Return whether the value is an integer within 64 bits, or None."""
     return value is None or _is_whole(value)
 
 
 def _are(value: Any, check: Callable[[Any], bool]) -> bool:
-    """Return whether the value is a list or tuple whose items pass `check`."""
+    """Return whether the value is a list or tuple whose items all pass `check`."""
     return isinstance(value, tuple | list) and all(map(check, value))
 
 
 def _is_dtype(value: Any) -> bool:
-    """Return whether the value names a dtype."""
+    """Return whether `np.dtype(value)` is a dtype of bool, integers or floats."""
     try:
         return np.dtype(value).kind in "biuf"
     except (TypeError, ValueError, SyntaxError):
@@ -94,8 +94,9 @@ _KIND = {name: KINDS[kind] for kind, names in OF.items() for name in names}
 
 
 def fault(name: str, value: Any) -> str:
-    """Return what the parameter `name` should be if `value` is of the wrong type; "" if it is valid or the name is
-    unknown.
+    """Return what the parameter `name` should be, such as "a whole number", if `value` has the wrong type; else "".
+
+    "" also for an unknown name.
     """
     is_right, allowed = _KIND.get(name, (None, ""))
     return "" if is_right is None or is_right(value) else allowed
@@ -126,6 +127,7 @@ class Required:
     """Default of parameters that have no default value."""
 
     def __repr__(self) -> str:
+        """Return "required", for signatures in the documentation."""
         return "required"
 
 
@@ -144,8 +146,9 @@ class Symbolic(ABC):
 
     @abstractmethod
     def apply(self, op: "Op", inputs: tuple, params: dict[str, Any], name: str | None) -> "Symbolic":
-        """Return the symbol of `op` on `inputs`, at least one of which is symbolic; arrays among them become
-        constants.
+        """Return the symbol called `name` (None: a new name) of `op` on `inputs`, at least one of which is symbolic.
+
+        Arrays among them become constants.
         """
 
 
@@ -216,7 +219,7 @@ class Rule:
         return same and (not self.needs or self.needs in held)
 
     def fits(self, held: Sequence[str], shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-        """Return whether the rule applies to inputs in these formats, with these shapes and parameters."""
+        """Return whether the rule applies to inputs in the formats `held`, with these shapes and parameters."""
         return self.holds(held) and (self.when is None or self.when(shapes, params))
 
 
@@ -280,20 +283,25 @@ class Op:
 
     @property
     def __doc__(self) -> str:  # type: ignore[override]  # help(ops.add) shows the operator, not the class
+        """Return the operator's documentation, so that help() shows it instead of the class's."""
         return self.doc
 
     @property
     def many(self) -> bool:
-        """Whether the operator takes any number of arrays."""
+        """Return whether the operator takes any number of arrays: the last input name has a star."""
         return bool(self.inputs) and self.inputs[-1].startswith("*")
 
     def reads(self, place: int, count: int) -> bool:
-        """Return whether the values of input `place` of `count` inputs affect the result."""
+        """Return whether the values of input `place` of `count` inputs affect the result.
+
+        If not, only shape or pattern does.
+        """
         return place not in range(count)[slice(*self.unread)]
 
     def __call__(self, *inputs: Any, name: str | None = None, **params: Any) -> Any:
-        """Return the result for arrays, in the format that the table states; if an input is a symbol, a new symbol of
-        that `name`. `params` are the operator's. Raises OpError.
+        """Return the result for arrays, in the format that the table states, or a new symbol if an input is a symbol.
+
+        `name` is that of the new symbol; `params` are the operator's. Raises OpError for invalid inputs.
         """
         if self.with_number and len(inputs) == 2:
             for side, number in enumerate(reversed(inputs)):
@@ -340,15 +348,16 @@ class Op:
         return np.asarray(result) if isinstance(result, np.generic) else result
 
     def _too_large(self, shapes: Sequence[Shape], why: str) -> "OpMemoryError":
-        """Return the OpMemoryError for inputs of these shapes; `why` continues the message."""
+        """Return, without raising it, the OpMemoryError for inputs of these shapes; `why` continues the message."""
         listed = ", ".join(str(tuple(shape)) for shape in shapes)
         return OpMemoryError(
             f"{self.name} of {listed}: {why} more memory than there is. Reduce or slice it first, or keep it sparse."
         )
 
     def resolve(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the parameters `given` completed by the defaults, {name: value}; OpError for unknown, missing or
-        invalid ones.
+        """Return {name: value} of the parameters `given`, completed by the defaults. Raises OpError.
+
+        That is for unknown, missing or invalid ones.
         """
         if unknown := sorted(set(given) - set(self.params)):
             raise OpError(f"{self.name} has no parameter {unknown}; its parameters are {sorted(self.params)}.")
@@ -385,8 +394,9 @@ class Op:
         return np.dtype(dtypes[0])
 
     def choose(self, held: Sequence[str], shapes: Sequence[Shape], params: Mapping[str, Any]) -> Rule:
-        """Return the rule for inputs in the formats `held`, of these shapes, with these parameters; the densifying
-        fallback if there is none. Raises OpError if the table refuses. O(rules).
+        """Return the rule for inputs in the formats `held`, of these shapes, with these parameters; O(rules).
+
+        The densifying fallback if there is none. Raises OpError if the table refuses.
         """
         held = tuple(held)
         rules = self._by_formats.get(held)
@@ -401,12 +411,13 @@ class Op:
 
     @functools.cached_property
     def _by_formats(self) -> dict[tuple[str, ...], list[Rule]]:
-        """Cache of the rules by the formats of the inputs."""
+        """Return the cache of the rules by the formats of the inputs, empty at first."""
         return {}
 
     def _rules_for(self, held: tuple[str, ...]) -> list[Rule]:
-        """Return the rules for inputs in the formats `held`, in order; the last computes on dense arrays, with a
-        reported conversion unless all are dense.
+        """Return the rules for inputs in the formats `held`, in order; the last one computes on dense arrays.
+
+        That reports its conversion unless all inputs are dense.
         """
         dense = all(format == "dense" for format in held)
         last = Rule(held, "dense", self.dense) if dense else fallback.rule(self, held)
@@ -414,7 +425,7 @@ class Op:
 
 
 def same_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the common shape of all inputs. Raises OpError if shapes differ."""
+    """Return the common shape of all inputs. Raises OpError if shapes differ. `params` is unused."""
     first = shapes[0]
     for shape in shapes:
         if shape != first:
@@ -423,7 +434,7 @@ def same_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def broadcast_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the shape of the inputs broadcast together. Raises OpError if that is impossible."""
+    """Return the shape of the inputs broadcast together. Raises OpError if that is impossible. `params` is unused."""
     if shapes[0] == shapes[-1] and len(shapes) == 2:
         return shapes[0]
     try:
@@ -433,7 +444,7 @@ def broadcast_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape
 
 
 def _is_number(value: Any) -> bool:
-    """Return whether `value` is a Python or NumPy scalar."""
+    """Return whether `value` is a Python or NumPy scalar and not an array."""
     return isinstance(value, int | float | np.number) and not isinstance(value, np.ndarray)
 
 
@@ -447,7 +458,7 @@ REAL = tuple(map(np.dtype, (np.float32, np.float64, np.float16)))
 
 
 def one_type(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
-    """Return the common dtype of the inputs. Raises OpError if they differ; `params` are not used."""
+    """Return the common dtype of the inputs. Raises OpError if they differ. `params` is unused."""
     first = dtypes[0]
     for dtype in dtypes:
         if dtype != first:
@@ -458,7 +469,7 @@ def one_type(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
 
 
 def real(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
-    """Return the dtype of all inputs. Raises OpError unless it is a floating-point one, which can hold the result."""
+    """Return the common dtype of the inputs. Raises OpError unless it is float16, float32 or float64."""
     dtype = one_type(dtypes, params)
     if dtype not in REAL:
         raise OpError(f"An array of {dtype} came; allowed are {', '.join(map(str, REAL))}. Convert with astype.")
@@ -496,7 +507,7 @@ def documentation() -> str:
 
 
 def _entry(op: Op) -> list[str]:
-    """Return the lines of Markdown of an operator."""
+    """Return the Markdown lines of an operator: heading, description, parameters, table of rules."""
     shown = ", ".join(
         [*op.inputs, *(f"{name}={value!r}" for name, value in op.params.items() if value is not REQUIRED)]
     )
@@ -508,7 +519,7 @@ def _entry(op: Op) -> list[str]:
 
 
 def _merged(rules: tuple[Rule, ...]) -> list[tuple[str, str, str, str]]:
-    """Return the table configurations of the rules; rules that differ in formats only are merged."""
+    """Return rows (formats, condition, result, kernel) of the table; rules that differ in formats only share one."""
     rows: dict[tuple[str, str, str], list[str]] = {}
     for rule in rules:
         inputs = ", ".join("..." if word is ... else word for word in rule.inputs) or "-"
@@ -524,7 +535,7 @@ def _row(cells: tuple[str, str, str, str]) -> str:
 
 
 def _last(op: Op) -> str:
-    """Return the description of the fallback of an operator."""
+    """Return the last row of an operator's table: what happens without a rule."""
     if not op.inputs:
         return _row(("-", "otherwise", "an error", "-"))
     return _row(("any other", "-", "dense, with a warning unless all are dense", "numpy"))

@@ -35,6 +35,7 @@ class DensifyWarning(UserWarning):
     """An operator without a rule for its inputs' formats made them dense; `.entry` has operator, place and bytes."""
 
     def __init__(self, entry: "Densified") -> None:
+        """Keep the entry; its text is the message."""
         super().__init__(str(entry))
         self.entry = entry
 
@@ -61,10 +62,11 @@ class Densified:
 
     @property
     def place(self) -> str:
-        """File and line of the user's code."""
+        """Return file and line of the user's code, such as "train.py:12"."""
         return f"{self.file}:{self.line}" if self.file else "an unknown place"
 
     def __str__(self) -> str:
+        """Return the message: operator, formats, shapes, bytes of the dense copies, and place."""
         shapes = " and ".join(
             str(shape) for shape, format in zip(self.shapes, self.formats, strict=True) if format != "dense"
         )
@@ -154,13 +156,14 @@ def recording() -> Iterator[list[Densified]]:
 
 
 def rule(op: "Op", held: Sequence[str]) -> "Rule":
-    """Return the rule that converts inputs in the formats `held` to dense, reports that (op, shapes, bytes), and
-    computes `op` on them.
-    """
+    """Return the rule that makes inputs in the formats `held` dense, reports that, and computes `op` on them."""
     from workbench.ops.contract import Rule  # the contract imports this module
 
     def call(*arrays: Any, out: np.ndarray | None = None, **params: Any) -> np.ndarray:
-        """Report the conversion, then compute on dense copies of the arrays."""
+        """Report the conversion, then return `op` on dense copies of the arrays, in `out` if given.
+
+        Raises DensifyError.
+        """
         report(op.name, held, arrays)
         dense = [formats.to_format(array, "dense") for array in arrays]
         return op.dense(*dense, out=out, **params)
@@ -169,7 +172,10 @@ def rule(op: "Op", held: Sequence[str]) -> "Rule":
 
 
 def report(op: str, held: Sequence[str], arrays: Sequence[Any]) -> None:
-    """Log and warn that `arrays` are made dense for `op`. Raises DensifyError if the settings forbid it."""
+    """Log and warn that `arrays` in the formats `held` are made dense for the operator `op`.
+
+    Raises DensifyError if `strict` or the byte budget forbids it.
+    """
     shapes = tuple(tuple(array.shape) for array in arrays)
     size = sum(
         math.prod(array.shape) * array.dtype.itemsize
@@ -189,7 +195,10 @@ def report(op: str, held: Sequence[str], arrays: Sequence[Any]) -> None:
 
 
 def allow(op: str, held: str, x: Any, budget_bytes: int) -> None:
-    """Log an explicitly requested densification of x [rows, columns]. Raises DensifyError above the budget."""
+    """Log a densification of x [rows, columns] in format `held` that the user requested, for the function `op`.
+
+    Raises DensifyError if it takes more than `budget_bytes`; gives no warning.
+    """
     size = math.prod(x.shape) * x.dtype.itemsize
     if size > budget_bytes:
         what = f"{op}: making {x.shape} of {held} dense takes {size:,} bytes, and budget_bytes is {budget_bytes:,}"
@@ -204,7 +213,7 @@ def _record(entry: Densified) -> None:
 
 
 def _warn(entry: Densified) -> None:
-    """Emit the DensifyWarning of an entry, once per line of code, operator and formats."""
+    """Emit the DensifyWarning of an entry, once per line of code, operator and formats in this process."""
     once = entry.op, entry.formats, entry.file, entry.line
     if once not in _warned:
         _warned.add(once)
@@ -212,7 +221,7 @@ def _warn(entry: Densified) -> None:
 
 
 def _place() -> tuple[str, int]:
-    """Return file and line of the nearest caller outside of the workbench."""
+    """Return (file, line) of the nearest caller outside of the workbench; ("", 0) if there is none."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("workbench", "kernels"):
         frame = frame.f_back

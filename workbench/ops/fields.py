@@ -30,12 +30,12 @@ SPARSE = ("coo", "csc", "row_sparse")
 
 
 def _borders(fields: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield first column and end column of each field."""
+    """Yield (first column, end column) of each field, whose lengths are `fields`."""
     return itertools.pairwise(itertools.accumulate(fields, initial=0))
 
 
 def _check(x: Shape, v: Shape, fields: Sequence[int]) -> tuple[int, int]:
-    """Return rows and width of the sums. Raises OpError if the shapes do not fit."""
+    """Return (rows, width) of the sums for x [R, D] and v [D, K]. Raises OpError if shapes or fields do not fit."""
     if len(x) != 2 or len(v) != 2 or x[1] != v[0]:
         raise OpError(f"field_sums takes x [R, D] and v [D, K]; the shapes {tuple(x)} and {tuple(v)} came.")
     if not fields or min(fields) < 0 or sum(fields) != x[1]:
@@ -44,23 +44,23 @@ def _check(x: Shape, v: Shape, fields: Sequence[int]) -> tuple[int, int]:
 
 
 def _shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the result shape of field_sums; OpError if inputs do not fit."""
+    """Return the result shape [R, F K] of field_sums; OpError if inputs do not fit."""
     return _check(shapes[0], shapes[1], params["fields"])
 
 
 def _dense(x: np.ndarray, v: np.ndarray, out: np.ndarray | None = None, fields: Any = (), **_: Any) -> np.ndarray:
-    """Compute the sums for dense x."""
+    """Return the sums [R, F K] for dense x [R, D] and v [D, K], in `out` if given."""
     return put(out, np.concatenate([x[:, low:high] @ v[low:high] for low, high in _borders(fields)], axis=1))
 
 
 def _sparse(x: Any, v: np.ndarray, out: np.ndarray | None = None, fields: Any = (), **_: Any) -> np.ndarray:
-    """Compute the sums for sparse x."""
+    """Return the sums [R, F K], dense, for sparse x [R, D] and v [D, K], in `out` if given."""
     x = formats.to_format(x, "csr")
     return put(out, np.concatenate([rule("csr", False)(_of_field(x, *pair), v) for pair in _borders(fields)], axis=1))
 
 
 def _of_field(x: Any, low: int, high: int) -> Any:
-    """Return the entries of columns `low` to `high` - 1, in a matrix of the same shape. O(z)."""
+    """Return the entries of columns `low` to `high` - 1 of a csr matrix, as csr of the same shape; O(z)."""
     mask = (x.indices >= low) & (x.indices < high)
     before = np.concatenate([[0], np.cumsum(mask)])
     indptr = before[x.indptr].astype(x.indptr.dtype)
@@ -70,8 +70,10 @@ def _of_field(x: Any, low: int, high: int) -> Any:
 def _gradient_of_rows(
     x: Any, v: Any, head: np.ndarray, plan: BatchPlan | None = None, fields=(), **_: Any
 ) -> RowSparse:
-    """Return the row_sparse gradient of v: columns of a field are adjacent in the plan and summed over their part of
-    the head.
+    """Return the gradient of v [D, K] for sparse x and `head` [R, F K], row_sparse on the active columns.
+
+    `plan` is the batch plan of x, computed if None. Columns of a field are adjacent in it and read their part of the
+    head.
     """
     x = formats.to_format(x, "csr")
     plan = plan or make_plan(x)
@@ -86,7 +88,7 @@ def _gradient_of_rows(
 
 
 def _whole_gradient(x: Any, v: Any, head: np.ndarray, out: np.ndarray | None = None, fields=(), **_: Any) -> np.ndarray:
-    """Return the dense gradient of v."""
+    """Return the gradient of v [D, K], dense, for x in any format and `head` [R, F K], in `out` if given."""
     if not isinstance(x, np.ndarray):
         return put(out, formats.to_format(_gradient_of_rows(x, v, head, fields=fields), "dense"))
     parts = np.split(head, len(fields), axis=1)
@@ -95,7 +97,7 @@ def _whole_gradient(x: Any, v: Any, head: np.ndarray, out: np.ndarray | None = N
 
 
 def _spread(v: Any, fields: Sequence[int]) -> Any:
-    """Return the table V [D, F K]: rows in the columns of their field, zeros elsewhere."""
+    """Return the table V [D, F K] by operators: row i of v in the columns of its field, zeros elsewhere."""
     rows = []
     for own, (low, high) in enumerate(_borders(fields)):
         part = ops.slice(v, begin=[low], end=[high])
@@ -105,25 +107,25 @@ def _spread(v: Any, fields: Sequence[int]) -> Any:
 
 
 def _towards(x: Any, head: Any, v: Any, fields: Sequence[int]) -> Any:
-    """Return the gradient of x at its stored positions."""
+    """Return the gradient of x at its stored positions: head @ V.T for the table V of `_spread`."""
     return ops.sampled_dot(wanted_places(x), head, _spread(v, fields), transpose_b=True)
 
 
 def _gradient(head: Any, output: Any, inputs: Sequence[Any], params: Mapping[str, Any]) -> tuple:
-    """Return the gradients of x and v."""
+    """Return the gradients (of x, of v) of field_sums for the gradient `head` [R, F K] of its result."""
     x, v = inputs
     return _towards(x, head, v, params["fields"]), ops.field_sums_gradient(x, v, head, **params)
 
 
 def _second(head: Any, output: Any, inputs: Sequence[Any], params: Mapping[str, Any]) -> tuple:
-    """Return the gradients of the gradient, which is linear in x and in its head."""
+    """Return the gradients (of x, None, of the inner head) of `field_sums_gradient`, which is linear in both."""
     x, _, inner = inputs
     head = ops.to_format(head, format="dense")
     return _towards(x, inner, head, params["fields"]), None, ops.field_sums(x, head, **params)
 
 
 def _gradient_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the shape of the gradient of v; OpError if the head has not the shape of the sums."""
+    """Return the shape of v; OpError unless the head, shapes[2], has the shape of the sums."""
     sums = _shape(shapes, params)
     if tuple(shapes[2]) != sums:
         raise OpError(f"The head of field_sums has the shape {sums}; {tuple(shapes[2])} came.")

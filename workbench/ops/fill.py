@@ -16,25 +16,25 @@ SHAPED: Mapping[str, Any] = {"shape": REQUIRED, "format": "dense", "dtype": "flo
 
 
 def _shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the parameter `shape` as a tuple of int; an error for an unknown format."""
+    """Return the parameter `shape` as a tuple of int; FormatError for an unknown format."""
     formats.get(params["format"])
     return tuple(int(length) for length in params["shape"])
 
 
 def _dtype(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
-    """Return the dtype of the result: any for zeros, a floating-point one for random numbers. Raises OpError."""
+    """Return the parameter `dtype`; OpError for random numbers, those with a seed, unless it is a float dtype."""
     dtype = np.dtype(params["dtype"])
     return real([dtype], params) if "seed" in params else dtype
 
 
 def _rules(call: Callable) -> tuple[Rule, ...]:
-    """Return one inference rule for each format that the parameter `format` may name."""
+    """Return one rule without inputs for each format that the parameter `format` may name."""
 
     def rule(form: str) -> Rule:
         """Return the rule whose result has the format `form`."""
 
         def when(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-            """Return whether the call asks for this format."""
+            """Return whether the parameter `format` is `form`."""
             return params["format"] == form
 
         return Rule((), form, call, when=when, condition=f"format == {form!r}")
@@ -43,8 +43,9 @@ def _rules(call: Callable) -> tuple[Rule, ...]:
 
 
 def _register(name: str, call: Callable, doc: str, more: Mapping[str, Any]) -> None:
-    """Register an operator without inputs: `call` makes the array, `doc` describes it, `more` are parameters {name:
-    default} in addition to shape, format and dtype.
+    """Register an operator without inputs: `call` makes the array, `doc` describes it.
+
+    `more` are parameters {name: default} in addition to shape, format and dtype.
     """
     register(
         Op(name, (), call, _shape, doc, params={**SHAPED, **more}, rules=_rules(call), dtype=_dtype, family="fill")
@@ -52,7 +53,7 @@ def _register(name: str, call: Callable, doc: str, more: Mapping[str, Any]) -> N
 
 
 def _zeros(out: np.ndarray | None = None, *, shape: Shape, format: str, dtype: str) -> Any:
-    """Return zeros of this shape, format and dtype."""
+    """Return zeros of this shape, format and dtype; `out`, dense, is zeroed and returned if given."""
     if out is None:
         return formats.zeros(tuple(shape), format, dtype)
     out[...] = 0
@@ -60,12 +61,15 @@ def _zeros(out: np.ndarray | None = None, *, shape: Shape, format: str, dtype: s
 
 
 def _drawn(draw: Callable) -> Callable:
-    """Wrap `draw(generator, shape, dtype, **params)` as an operator's call."""
+    """Return an operator's call from `draw(generator, shape, **params)`, which returns a dense array."""
 
     def call(
         out: np.ndarray | None = None, *, shape: Shape, format: str, dtype: str, seed: Any, **params: float
     ) -> Any:
-        """Return an array of the shape with random values, in the format asked for."""
+        """Return random values of this shape and dtype in the format `format`, in `out` if given.
+
+        Row_sparse stores all rows. `seed` as in `generator`.
+        """
         values = draw(generator(seed), tuple(shape), **params).astype(dtype, copy=False)
         if out is not None:
             np.copyto(out, values)
@@ -78,7 +82,7 @@ def _drawn(draw: Callable) -> Callable:
 
 
 def generator(seed: int | np.random.Generator) -> np.random.Generator:
-    """Return `seed` itself if it is a Generator, else a new one. Raises OpError."""
+    """Return `seed` itself if it is a Generator, else a new one from the integer. Raises OpError unless it is >= 0."""
     if isinstance(seed, np.random.Generator):
         return seed
     if isinstance(seed, int | np.integer) and seed >= 0:
@@ -87,12 +91,12 @@ def generator(seed: int | np.random.Generator) -> np.random.Generator:
 
 
 def _uniform(source: np.random.Generator, shape: Shape, low: float, high: float) -> np.ndarray:
-    """Return uniform numbers in [low, high)."""
+    """Return float64 numbers of this shape, uniform in [low, high), from the generator `source`."""
     return source.uniform(low, high, shape)
 
 
 def _normal(source: np.random.Generator, shape: Shape, mean: float, deviation: float) -> np.ndarray:
-    """Return numbers of that shape drawn from a normal distribution."""
+    """Return normal float64 numbers of this shape with `mean` and standard deviation `deviation`, from `source`."""
     return source.normal(mean, deviation, shape)
 
 

@@ -30,7 +30,10 @@ MODES = ("raise", "clip", "wrap")
 
 
 def row_numbers(numbers: np.ndarray, rows: int, mode: str = "raise") -> np.ndarray:
-    """Return row indices in [0, rows), int64; others raise OpError, are clipped or wrapped, as `mode` says."""
+    """Return row indices as int64 in [0, rows): `mode` "raise", "clip" or "wrap" says what happens to others.
+
+    Raises OpError for fractions, for any index if there are no rows, and with "raise" for one out of range.
+    """
     whole = numbers.astype(np.int64)
     if numbers.dtype.kind == "f" and not np.array_equal(whole, numbers):
         raise OpError("Row numbers are whole; a fraction or NaN came. Round them first.")
@@ -50,17 +53,20 @@ def row_numbers(numbers: np.ndarray, rows: int, mode: str = "raise") -> np.ndarr
 
 
 def _retain(x, rows, out=None):
-    """Keep rows of a row_sparse array."""
+    """Return the rows `rows` of a row_sparse x that it stores, as row_sparse; `out` is unused."""
     return x.retain(rows)
 
 
 def _retain_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the shape of the first input."""
+    """Return the shape of the first input; others and params are unused."""
     return tuple(shapes[0])
 
 
 def _meaning(x, rows, out=None):
-    """Return the rows selected, zeros elsewhere."""
+    """Return dense x with all rows not in `rows` set to zero, a copy, in `out` if given.
+
+    OpError for an index out of range.
+    """
     out = np.empty_like(x) if out is None else out
     out[...] = 0
     numbers = row_numbers(rows, x.shape[0])
@@ -95,7 +101,7 @@ register(
 
 
 def _rows_of(x, rows, out=None):
-    """Keep rows of a dense array."""
+    """Return the rows `rows` of a dense x as row_sparse, duplicates once. OpError for an index out of range."""
     numbers = np.unique(row_numbers(rows, x.shape[0]))
     return formats.RowSparse.assemble(x[numbers], numbers, x.shape)
 
@@ -124,7 +130,7 @@ COPIES = "numpy: what is stored is copied"
 
 
 def _take_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the result shape of take; OpError for an invalid mode, axis or index shape."""
+    """Return the result shape of take for shapes (x, indices); OpError for an invalid mode or axis."""
     x, indices = shapes
     if params["mode"] not in MODES:
         raise OpError(f"mode is {params['mode']!r}; allowed are {', '.join(MODES)}.")
@@ -135,29 +141,32 @@ def _take_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _take(x, indices, out=None, axis=0, mode="raise"):
-    """Take elements of a dense array along an axis."""
+    """Return the elements of a dense x at `indices` along `axis`, a copy, in `out` if given."""
     axis = axis % x.ndim
     return put(out, np.take(x, row_numbers(indices, x.shape[axis], mode), axis=axis))
 
 
 def _is_list_of_rows(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-    """Return whether rows are taken by a one-dimensional index."""
+    """Return whether rows (axis 0) are taken by a one-dimensional index."""
     return params["axis"] % len(shapes[0]) == 0 and len(shapes[1]) == 1
 
 
 def _take_matrix(x, indices, out=None, axis=0, mode="raise"):
-    """Take rows of a csr, csc or coo matrix."""
+    """Return the rows `indices` of a csr, csc or coo matrix as csr; `out` is unused."""
     return select_rows(as_csr(x), row_numbers(indices, x.shape[0], mode))
 
 
 def _take_rows(x, indices, out=None, axis=0, mode="raise"):
-    """Return the row_sparse array of the rows at `indices`; a row is stored in the result if the array stores it."""
+    """Return the rows `indices` of a row_sparse array as row_sparse; row i is stored if x stores its row."""
     place, hits = places(row_numbers(indices, x.shape[0], mode), x.indices)
     return formats.RowSparse.assemble(x.values[place[hits]], np.flatnonzero(hits), (indices.size, *x.shape[1:]))
 
 
 def _take_gradient(head, indices, like, out=None, axis=0, mode="raise"):
-    """Sum the rows of `head` into the rows that they were taken from; the result is row_sparse."""
+    """Return the gradient of rows taken from `like`, row_sparse: rows of `head` summed by index.
+
+    `head` has any format.
+    """
     rows = row_numbers(indices, like.shape[0], mode).ravel()
     if isinstance(head, formats.RowSparse):
         rows, values = rows[head.indices], head.values
@@ -167,7 +176,10 @@ def _take_gradient(head, indices, like, out=None, axis=0, mode="raise"):
 
 
 def _take_gradient_along(head, indices, like, out=None, axis=0, mode="raise"):
-    """Sum `head` into the positions that it was taken from along an axis; the result is dense."""
+    """Return the gradient of elements taken from `like` along `axis`, dense: `head` summed by index.
+
+    In `out` if given.
+    """
     axis = axis % len(like.shape)
     out = np.empty(like.shape, head.dtype) if out is None else out
     out[...] = 0
@@ -178,7 +190,7 @@ def _take_gradient_along(head, indices, like, out=None, axis=0, mode="raise"):
 
 
 def _take_gradient_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the shape of the gradient of take's input; OpError if the head does not fit."""
+    """Return the shape of `like` for shapes (head, indices, like); OpError if the head does not fit."""
     head, indices, like = shapes
     if tuple(head) != _take_shape([like, indices], params):
         raise OpError(f"A head of shape {tuple(head)} is none of rows {tuple(indices)} taken of {tuple(like)}.")
@@ -240,7 +252,10 @@ register(
 
 
 def ranges(shape: Shape, params: Mapping[str, Any]) -> tuple[range, ...]:
-    """Return the range of positions that a slice selects on each axis. Raises OpError."""
+    """Return the range of positions on each axis that the parameters begin, end and step select, as Python slices do.
+
+    Raises OpError for too many values or a step of 0.
+    """
     entries = [list(params[name]) if params[name] is not None else [] for name in ("begin", "end", "step")]
     if max(map(len, entries)) > len(shape):
         raise OpError(f"begin, end and step have {[*map(len, entries)]} numbers; {tuple(shape)} has {len(shape)} axes.")
@@ -251,7 +266,7 @@ def ranges(shape: Shape, params: Mapping[str, Any]) -> tuple[range, ...]:
 
 
 def _slices(x: Any, params: Mapping[str, Any]) -> tuple[slice, ...]:
-    """Return the slice of each axis as Python slice."""
+    """Return the slice of each axis of x by begin, end and step as a non-negative Python slice."""
     return tuple(
         slice(r.start, None if r.stop < 0 else r.stop, r.step) if len(r) else slice(0, 0)
         for r in ranges(x.shape, params)
@@ -259,23 +274,23 @@ def _slices(x: Any, params: Mapping[str, Any]) -> tuple[slice, ...]:
 
 
 def _slice_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the result shape of slice."""
+    """Return the result shape of slice; OpError for invalid begin, end or step."""
     return tuple(map(len, ranges(shapes[0], params)))
 
 
 def _slice(x, out=None, **params):
-    """Return a copy of the slice of a dense array that begin, end and step name, in `out` if it is given."""
+    """Return a copy of the slice of a dense array by begin, end and step, in `out` if given."""
     return put(out, x[_slices(x, params)].copy())
 
 
 def _at(numbers: np.ndarray, places: range) -> tuple[np.ndarray, np.ndarray]:
-    """Return the position of each index within the range, and whether it is in the range."""
+    """Return (position of each index within the range `places`, whether it is in the range), both [n]."""
     step, rest = np.divmod(numbers.astype(np.int64) - places.start, places.step)
     return step, (rest == 0) & (step >= 0) & (step < len(places))
 
 
 def _slice_matrix(x, out=None, **params):
-    """Slice a csr, csc or coo matrix."""
+    """Return the slice of a csr, csc or coo matrix by begin, end and step, in its format; `out` is unused."""
     format, (rows, columns) = formats.get(x.format), ranges(x.shape, params)
     if x.format == "csr" and rows.step == 1:
         x, rows = _run_of_rows(x, rows), range(len(rows))
@@ -292,7 +307,7 @@ def _slice_matrix(x, out=None, **params):
 
 
 def _run_of_rows(x: Any, rows: range) -> Any:
-    """Return consecutive rows of a csr matrix, over its memory."""
+    """Return consecutive rows of a csr matrix, as csr over its memory."""
     indptr = x.indptr[rows.start : rows.start + len(rows) + 1]
     if not len(rows):
         indptr = x.indptr[:1]
@@ -301,7 +316,7 @@ def _run_of_rows(x: Any, rows: range) -> Any:
 
 
 def _slice_rows(x, out=None, **params):
-    """Return the slice of a row_sparse array that begin, end and step name, as row_sparse."""
+    """Return the slice of a row_sparse array by begin, end and step, as row_sparse; a copy. `out` is unused."""
     rows = ranges(x.shape, params)[0]
     place, kept = _at(x.indices, rows)
     values = x.values[kept][(slice(None), *_slices(x, params)[1:])]
@@ -312,7 +327,10 @@ def _slice_rows(x, out=None, **params):
 
 
 def _unslice(head, like, out=None, **params):
-    """Return the gradient of a slice: `head` at the positions that were selected, zeros elsewhere."""
+    """Return the gradient of a slice of `like`, dense: `head` at the selected positions, zeros elsewhere.
+
+    In `out` if given.
+    """
     out = np.empty(like.shape, head.dtype) if out is None else out
     out[...] = 0
     out[_slices(like, params)] = head

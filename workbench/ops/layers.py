@@ -24,7 +24,7 @@ from workbench.ops.products.blocks import places
 
 
 def _embedding_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the result shape (*ids, *weight[1:]); OpError for a weight without dimensions."""
+    """Return the result shape (*ids, *weight[1:]) for shapes (ids, weight); OpError for a weight without dimensions."""
     ids, weight = shapes
     if not weight:
         raise OpError("The weight of an embedding has a row for each id; one without dimensions came.")
@@ -32,7 +32,7 @@ def _embedding_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shap
 
 
 def _rows(source: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return rows `source[rows]` as a matrix [len(rows), width]; floats are copied by a kernel."""
+    """Return source[rows] as a matrix [len(rows), width], trailing axes merged; rows in range, not checked."""
     flat = source.reshape(len(source), math.prod(source.shape[1:]))
     if source.dtype not in (np.float32, np.float64):
         return flat[rows]
@@ -42,13 +42,13 @@ def _rows(source: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def _embedding(ids, weight, out=None, sparse_grad=False):
-    """Look up rows of a dense weight."""
+    """Return the rows of a dense weight at `ids` in any shape, in `out` if given. OpError for an id out of range."""
     rows = row_numbers(ids, weight.shape[0]).ravel()
     return put(out, _rows(weight, rows).reshape(*ids.shape, *weight.shape[1:]))
 
 
 def _embedding_of_rows(ids, weight, out=None, sparse_grad=False):
-    """Look up rows of a row_sparse weight; rows that it does not store are zero."""
+    """Return the rows of a row_sparse weight at `ids`, dense, in `out` if given; rows that are not stored are zero."""
     rows = row_numbers(ids, weight.shape[0]).ravel()
     place, hits = places(rows, weight.indices)
     out = np.zeros((*ids.shape, *weight.shape[1:]), weight.dtype) if out is None else out
@@ -63,7 +63,10 @@ def _embedding_of_rows(ids, weight, out=None, sparse_grad=False):
 
 
 def _embedding_gradient(head, ids, like, out=None, sparse_grad=False):
-    """Sum the rows of `head` by id: row_sparse if `sparse_grad`, else dense."""
+    """Return the gradient of the weight: rows of `head` summed by id; row_sparse if `sparse_grad`, else dense.
+
+    The dense one is written to `out` if given. `like` gives the shape of the weight.
+    """
     rows = row_numbers(ids, like.shape[0]).ravel()
     values = as_dense(head).reshape(rows.size, *like.shape[1:])
     summed = formats.RowSparse.from_rows(rows, values, like.shape)
@@ -138,7 +141,7 @@ register(
 
 
 def _layer_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the result shape [R, N] of fully_connected; OpError if inputs do not fit."""
+    """Return the result shape [R, N] for x [R, D], weight [N, D] and bias [N]; OpError if they do not fit."""
     if len(shapes) > 3:
         raise OpError(f"fully_connected takes x, weight and bias; {len(shapes)} arrays came.")
     x, weight, *bias = map(tuple, shapes)
@@ -150,19 +153,19 @@ def _layer_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _layer(x, weight, *bias, out=None):
-    """Compute x @ weight.T + bias for dense x."""
+    """Return x @ weight.T (+ bias) for dense inputs, in `out` if given."""
     out = blas.matmul(x, weight.T, out)
     return np.add(out, bias[0], out=out) if bias else out
 
 
 def _sparse_layer(x, weight, *bias, out=None):
-    """Compute x @ weight.T + bias for sparse x."""
+    """Return x @ weight.T (+ bias), dense, for inputs in any formats, in `out` if given."""
     out = put(out, ops.dot(x, weight, transpose_b=True, result="dense"))
     return np.add(out, as_dense(bias[0]), out=out) if bias else out
 
 
 def _layer_gradient(head, output, inputs, params):
-    """Return the gradients of x, weight and bias."""
+    """Return the gradients of x (at its stored positions), weight and, if there is one, bias."""
     x, weight, *bias = inputs
     towards = ops.sampled_dot(wanted_places(x), head, weight), ops.dot(head, x, transpose_a=True, result="dense")
     return (*towards, ops.sum(head, axis=0)) if bias else towards

@@ -32,14 +32,14 @@ def _same(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _cast(x, out=None, dtype=None):
-    """Cast an array of any format."""
+    """Return x with values of `dtype`, in its format, duplicates summed; in `out` if given and dense."""
     if isinstance(x, np.ndarray):
         return put(out, x.astype(dtype))
     return formats.astype(stored.canonical(x), dtype)
 
 
 def _cast_type(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
-    """Return the parameter `dtype`; OpError if arrays cannot have it."""
+    """Return the parameter `dtype` as np.dtype; OpError if it names no dtype that arrays can have."""
     try:
         dtype = np.dtype(params["dtype"])
     except TypeError:
@@ -66,7 +66,7 @@ cast = register(
 
 
 def _to_format(x, out=None, format=None):
-    """Convert an array to a format."""
+    """Return x in `format`, never x itself; in `out` if given and dense."""
     result = formats.to_format(x, format)
     if format == "dense" and out is not None:
         return put(out, result)
@@ -74,12 +74,12 @@ def _to_format(x, out=None, format=None):
 
 
 def _asks_for(format: str, shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-    """Return whether the parameter `format` names this format."""
+    """Return whether the parameter `format` is `format`."""
     return params["format"] == format
 
 
 def _format_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the input's shape; OpError if it cannot have the parameter `format`."""
+    """Return the input's shape; an error if no format has the name `format` or it lacks such shapes."""
     formats.get(params["format"])
     if params["format"] in MATRICES and len(shapes[0]) != 2:
         raise OpError(f"An array of shape {tuple(shapes[0])} cannot be {params['format']}, which takes two dimensions.")
@@ -130,7 +130,10 @@ copy = register(
 
 
 def _axes(shape: Shape, params: Mapping[str, Any]) -> tuple[int, ...]:
-    """Return the permutation of axes; None reverses them. Raises OpError."""
+    """Return the parameter `axes` as a non-negative permutation; None reverses the axes.
+
+    Raises OpError if it is none.
+    """
     axes = params["axes"]
     if axes is None:
         return tuple(range(len(shape)))[::-1]
@@ -141,23 +144,26 @@ def _axes(shape: Shape, params: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def _transpose_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the shape with its axes permuted."""
+    """Return the shape with its axes permuted; OpError for invalid axes."""
     return tuple(shapes[0][axis] for axis in _axes(shapes[0], params))
 
 
 def _transpose(x, out=None, axes=None):
-    """Transpose a dense array; a copy."""
+    """Return a dense x with its axes permuted, a C-contiguous copy, in `out` if given."""
     turned = np.transpose(x, _axes(x.shape, {"axes": axes}))
     return put(out, turned.copy(order="C") if out is None else turned)
 
 
 def _is_turned(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-    """Return whether the axes of a matrix are exchanged."""
+    """Return whether the two axes of a matrix are exchanged."""
     return _axes(shapes[0], params) == (1, 0)
 
 
 def _turned_matrix(x, out=None, axes=None):
-    """Transpose a csr, csc or coo matrix: CSR is the CSC form of the transpose, over copies of the same arrays."""
+    """Return the transpose of a csr, csc or coo matrix as csc, csr or coo, over copies of its arrays.
+
+    `out` is unused.
+    """
     format = formats.get({"csr": "csc", "csc": "csr", "coo": "coo"}[x.format])
     if x.format == "coo":
         return format.from_coo(Coo(x.col.copy(), x.row.copy(), x.data.copy(), x.shape[::-1]))
@@ -166,19 +172,19 @@ def _turned_matrix(x, out=None, axes=None):
 
 
 def _rows_stay(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-    """Return whether the first axis stays first."""
+    """Return whether axis 0 stays first."""
     return _axes(shapes[0], params)[0] == 0
 
 
 def _turned_rows(x, out=None, axes=None):
-    """Permute the trailing axes of a row_sparse array."""
+    """Return a row_sparse array with its axes after the first permuted, a copy; `out` is unused."""
     order = _axes(x.shape, {"axes": axes})
     turned = np.transpose(x.values, order)
     return formats.RowSparse.assemble(turned.copy(), x.indices.copy(), tuple(x.shape[axis] for axis in order))
 
 
 def _transpose_gradient(head, output, inputs, params):
-    """Return the gradient of transpose: the head with its axes in the order of the input."""
+    """Return the gradient of transpose as a tuple: the head with its axes in the order of the input."""
     axes = params["axes"]
     inverse = None if axes is None else tuple(int(axis) for axis in np.argsort([axis % len(axes) for axis in axes]))
     return (transpose(head, axes=inverse),)
@@ -208,7 +214,7 @@ transpose = register(
 
 
 def _new_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the new shape, -1 resolved. Raises OpError if sizes differ."""
+    """Return the parameter `shape` with -1 resolved for shapes[0]. Raises OpError if sizes differ."""
     old, shape = tuple(shapes[0]), params["shape"]
     new = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
     size, known = math.prod(old), math.prod(n for n in new if n != -1)
@@ -222,7 +228,7 @@ def _new_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _reshape(x, out=None, shape=None):
-    """Reshape a dense array; a copy."""
+    """Return a dense x in `shape`, a copy, in `out` if given."""
     result = x.reshape(_new_shape([x.shape], {"shape": shape}))
     return put(out, result.copy() if out is None else result)
 
@@ -233,7 +239,10 @@ def _is_matrix(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
 
 
 def _reshaped_matrix(x, out=None, shape=None):
-    """Reshape a csr, csc or coo matrix by recomputing the position of each entry."""
+    """Return a csr, csc or coo matrix in another matrix shape, in its format, a copy; `out` is unused.
+
+    Raises OpError if it has more elements than int64 counts.
+    """
     format, new = formats.get(x.format), _new_shape([x.shape], {"shape": shape})
     check_countable(x.shape)
     coo = format.to_coo(x)
@@ -248,7 +257,7 @@ def _keeps_rows(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
 
 
 def _reshaped_rows(x, out=None, shape=None):
-    """Reshape the rows of a row_sparse array."""
+    """Return a row_sparse array with its axes after the first reshaped, a copy; `out` is unused."""
     new = _new_shape([x.shape], {"shape": shape})
     values = x.values.reshape(len(x.indices), *new[1:]).copy()
     return formats.RowSparse.assemble(values, x.indices.copy(), new)

@@ -12,7 +12,7 @@ from workbench.ops.contract import ANY, Op, OpError, Rule, Shape, register
 
 
 def put(out: np.ndarray | None, result: np.ndarray) -> np.ndarray:
-    """Return `result`, copied to `out` if that is given."""
+    """Return `result` itself if `out` is None, else `out` after copying `result` into it."""
     if out is None:
         return result
     np.copyto(out, result)
@@ -30,24 +30,27 @@ def type_of_first(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.d
 
 
 def check_countable(shape: Shape) -> None:
-    """Raise OpError for a shape with more elements than int64 can count."""
+    """Raise OpError for a shape with 2**63 elements or more."""
     if math.prod(shape) >= 2**63:
         raise OpError(f"The shape {tuple(shape)} has {math.prod(shape):,} elements; up to 2**63 - 1 are counted here.")
 
 
 def as_dense(x: Any) -> np.ndarray:
-    """Return a small array, such as a gradient, as dense."""
+    """Return an array of any format as a dense one, without a warning; for small arrays such as gradients."""
     return formats.to_format(x, "dense")
 
 
 def of_dense_head(name: str, call: Callable[..., np.ndarray], *others: str) -> tuple[Rule, Rule]:
-    """Return the rules of the gradient operator `name`: dense head, only the shape of `others` read; a sparse head is
-    made
-    dense and reported.
+    """Return the rules of the gradient operator `name`, by `call(head, *others, out, **params)` on a dense head.
+
+    Of `others`, given as formats, only the shape is read. A sparse head is made dense, which is reported.
     """
 
     def of_sparse_head(head: Any, *like: Any, out: np.ndarray | None = None, **params: Any) -> np.ndarray:
-        """Report the conversion, then compute with a dense copy of the head."""
+        """Report the conversion, then return `call` on a dense copy of the head, in `out` if given.
+
+        Raises DensifyError.
+        """
         fallback.report(name, (head.format,), (head,))
         return call(as_dense(head), *like, out=out, **params)
 
@@ -56,7 +59,10 @@ def of_dense_head(name: str, call: Callable[..., np.ndarray], *others: str) -> t
 
 
 def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
-    """Return the axes that `axis` selects (None: all), ascending and non-negative. Raises OpError."""
+    """Return the axes that `axis` selects (None: all `ndim`), ascending and non-negative.
+
+    `axis` is an int or several. Raises OpError for an axis out of range or named twice.
+    """
     if axis is None:
         return tuple(range(ndim))
     numbers = axis if isinstance(axis, tuple | list) else (axis,)
@@ -76,7 +82,7 @@ def with_ones(shape: Shape, axes: Sequence[int]) -> Shape:
 
 
 def _reshape_like(x, like, out=None):
-    """Return x in the shape of `like`."""
+    """Return a copy of dense x in the shape of `like`, in `out` if given."""
     return put(out, x.reshape(like.shape).copy() if out is None else x.reshape(like.shape))
 
 
@@ -105,7 +111,7 @@ reshape_like: Op = register(
 
 
 def _cast_like(x, like, out=None):
-    """Return x in the dtype of `like`."""
+    """Return x in the dtype of `like` and its own format; in `out` if given and dense."""
     if isinstance(x, np.ndarray):
         return put(out, x.astype(like.dtype))
     return formats.astype(stored.canonical(x), like.dtype)
@@ -128,13 +134,13 @@ cast_like: Op = register(
 
 
 def _keep_axes(head, like, out=None, axis=None, keepdims=False):
-    """Return head with reduced axes restored as length one."""
+    """Return a reduction's result `head` in the shape of `like` with length one along `axis` (None: all); dense."""
     shape = with_ones(like.shape, axes_of(axis, len(like.shape)))
     return put(out, np.array(as_dense(head)).reshape(shape))
 
 
 def _kept_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the shape of the second input with 1 along the reduced axes."""
+    """Return the shape of the second input with length one along the reduced axes."""
     return with_ones(shapes[1], axes_of(params["axis"], len(shapes[1])))
 
 
@@ -158,12 +164,12 @@ keep_axes = register(
 
 
 def _unless_alike(x, like, out=None):
-    """Return a copy of x, in `out` if that is given: the rule for inputs of one format."""
+    """Return a copy of dense x, in `out` if given; `like` is unused."""
     return put(out, x.copy() if out is None else x)
 
 
 def _made_dense(x, like, out=None):
-    """Return x as a dense array, in `out` if it is given."""
+    """Return x as a dense array, in `out` if given."""
     return put(out, as_dense(x))
 
 

@@ -34,13 +34,14 @@ OF_OUTPUT_LAYER = (
 
 
 def _float(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
-    """Return the dtype of the scores; labels may have another."""
+    """Return the dtype of the scores; OpError unless it is float16, float32 or float64. Labels may have another."""
     return real(dtypes[:1], params)
 
 
 def check_labels(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the shape of the scores, shapes[0]; OpError unless labels, shapes[1], have the same or lack a last axis of
-    length one.
+    """Return the shape of the scores, shapes[0]; OpError unless the labels, shapes[1], have a value for each score.
+
+    Labels have the same shape, or lack a last axis of length one.
     """
     scores, labels = map(tuple, shapes)
     if labels != scores and not (scores[-1:] == (1,) and labels == scores[:-1]):
@@ -49,7 +50,10 @@ def check_labels(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def check_classes(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the shape of the scores [.., N]. Raises OpError unless labels lack the last axis."""
+    """Return the shape of the scores [.., N].
+
+    Raises OpError unless labels lack the last axis or have length one there.
+    """
     scores, labels = map(tuple, shapes)
     if not scores or labels not in (scores[:-1], (*scores[:-1], 1)):
         raise OpError(f"Scores of shape {scores} go with a class for each row, shape {scores[:-1]}; {labels} came.")
@@ -57,7 +61,7 @@ def check_classes(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _classes(labels: np.ndarray) -> np.ndarray:
-    """Return labels as int64. Raises OpError if one is not a whole number."""
+    """Return labels as int64, not copied if possible. Raises OpError if one is not a whole number."""
     whole = labels.astype(np.int64, copy=False)
     if labels.dtype.kind == "f" and not np.array_equal(whole, labels):
         raise OpError("Labels of classes are whole numbers; a fraction or NaN came.")
@@ -76,30 +80,30 @@ def _ready(scores: np.ndarray, labels: np.ndarray, classes: bool) -> tuple[np.nd
 
 @functools.cache
 def _trusted(kernel: str) -> Callable[..., Any]:
-    """Return the function of the kernel `kernel` that skips the check of its operands; cached."""
+    """Return the function of the kernel called `kernel` that skips the check of operands' contents; cached."""
     trusted: Callable[..., Any] = kernels.get(kernel).trusted
     return trusted
 
 
 def _loss(kernel: str, classes: bool) -> tuple[Callable, Callable, Callable]:
-    """Return (loss(scores, labels, out), joint(scores, labels, slope), bind_joint(scores, labels, slope)) of a loss
-    kernel; `classes` says that labels are class indices.
+    """Return (loss(scores, labels, out), joint(scores, labels, slope), bind_joint(...)) of a loss kernel.
+
+    `classes` says that labels are class indices.
     """
 
     def joint(scores, labels, slope):
-        """Return the mean loss as a 0-d array of the scores' dtype; `slope` is overwritten by the gradient of the
-        scores.
-        """
+        """Return the mean loss as a 0-d array of the scores' dtype; overwrite `slope` by the gradient of the scores."""
         flat, ready = _ready(scores, labels, classes)
         return np.asarray(_trusted(kernel)(flat, ready, slope.reshape(flat.shape)), scores.dtype)
 
     def loss(scores, labels, out=None):
-        """Return the loss of the scores, in `out` if that is given."""
+        """Return the mean loss as a 0-d array, in `out` if given."""
         return put(out, joint(scores, labels, np.empty(scores.shape, scores.dtype)))
 
     def bind_joint(scores, labels, slope):
-        """Return a function without arguments that repeats `joint` on these arrays; None if the labels must be
-        converted in each call.
+        """Return a call without arguments that repeats `joint` on these arrays, as a float.
+
+        None if labels need conversion.
         """
         flat, ready = _ready(scores, labels, classes)
         if not np.may_share_memory(ready, labels):  # labels are converted in each call
@@ -110,10 +114,10 @@ def _loss(kernel: str, classes: bool) -> tuple[Callable, Callable, Callable]:
 
 
 def _loss_shape(check: Callable) -> Callable:
-    """Return a shape function: () if `check` accepts the inputs."""
+    """Return a shape function for a loss: it returns () if `check` accepts the inputs."""
 
     def shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-        """Return the shape of the loss. OpError if the shapes of scores and labels do not fit."""
+        """Return (), the shape of the loss. Raises OpError if the shapes of scores and labels do not fit."""
         if not shapes[0]:
             raise OpError("A loss takes scores of rows; a single number came.")
         check(shapes, params)
@@ -123,13 +127,14 @@ def _loss_shape(check: Callable) -> Callable:
 
 
 def _register_loss(name: str, kernel: str, check: Callable, doc: str, towards_labels: Callable) -> None:
-    """Register the loss operator `name`; `check` validates shapes, `towards_labels(slope, labels)` returns the gradient
-    of the labels or None.
+    """Register the loss operator `name`, computed by `kernel`.
+
+    `check` validates shapes, `towards_labels(slope, labels)` returns the gradient of the labels or None.
     """
     loss, joint, bind_joint = _loss(kernel, check is check_classes)
 
     def gradient(head, output, inputs, params):
-        """Return the gradients of scores and labels."""
+        """Return the gradients (of scores, of labels), both times `head`, the gradient of the loss."""
         slope = ops.multiply(ops.slope_of_loss(*inputs, loss=name), head)
         return slope, towards_labels(slope, inputs[1])
 
@@ -181,17 +186,20 @@ _register_loss(
 
 
 def _sigmoid(x, out=None):
-    """Return 1 / (1 + exp(-x)) of each element, in `out` if it is given."""
+    """Return 1 / (1 + exp(-x)) of each element of a dense x, in `out` if given."""
     return sigmoid(x, out)
 
 
 def _copied(x, out=None):
-    """Return a copy of the dense array x, in `out` if it is given."""
+    """Return a copy of the dense array x, in `out` if given."""
     return put(out, x.copy() if out is None else x)
 
 
 def _difference(output, label, out=None):
-    """Return output - label; the label has any format, and the output's shape or that without its last axis."""
+    """Return output - label, dense, in `out` if given.
+
+    Label has any format, its shape or that without the last axis.
+    """
     if isinstance(label, np.ndarray):
         return np.subtract(output, label.astype(output.dtype, copy=False).reshape(output.shape), out=out)
     if tuple(label.shape) != output.shape:
@@ -200,7 +208,10 @@ def _difference(output, label, out=None):
 
 
 def _slope_of_output(output, label, out=None, kind=None, grad_scale=1.0):
-    """Return the gradient of an output layer."""
+    """Return the gradient of an output layer: (output - label), or its sign, * grad_scale / outputs of a row.
+
+    Dense, in `out` if given; `kind` "sign" selects the sign.
+    """
     difference = _difference(output, label, out)
     if kind == "sign":
         difference = np.sign(difference, out=difference)
@@ -209,14 +220,17 @@ def _slope_of_output(output, label, out=None, kind=None, grad_scale=1.0):
 
 
 def _register_output(name: str, forward: Callable, kind: str, doc: str) -> None:
-    """Register an output layer: an operator that returns `forward(x)` and whose gradient is that of the loss `kind`."""
+    """Register the output layer `name`, which returns `forward(x, out)`.
+
+    Its gradient is `slope_of_output` by `kind`.
+    """
 
     def call(x, label, out=None, grad_scale=1.0):
-        """Return `forward(x)`, in `out` if that is given; `label` and `grad_scale` are used by the gradient alone."""
+        """Return `forward(x)`, in `out` if given; label and grad_scale are used by the gradient alone."""
         return forward(x, out)
 
     def gradient(head, output, inputs, params):
-        """Return the gradient of the scores by output and label; the label has none."""
+        """Return (gradient of x from output and label, None); the incoming gradient `head` is ignored."""
         return ops.slope_of_output(output, inputs[1], kind=kind, grad_scale=params["grad_scale"]), None
 
     register(
@@ -262,12 +276,15 @@ _SOFTMAX = {"grad_scale": 1.0, "normalization": "null", "use_ignore": False, "ig
 
 
 def _softmax(x, label, out=None, **params):
-    """Compute the softmax of scores along the last axis."""
+    """Return the softmax of dense x along the last axis, in `out` if given; label and params are unused."""
     return softmax_of(x, out)
 
 
 def softmax_of(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """Return exp(x) normalised to a sum of one along the last axis."""
+    """Return exp(x) normalised to a sum of one along the last axis, in `out` if given.
+
+    The maximum is subtracted first.
+    """
     if not x.size:
         return _copied(x, out)
     risen = np.exp(x - x.max(axis=-1, keepdims=True), out=out)
@@ -275,14 +292,18 @@ def softmax_of(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
 
 
 def _softmax_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the result shape of a softmax loss; OpError if normalization or labels are invalid."""
+    """Return the result shape of softmax_output; OpError if normalization or labels are invalid."""
     if params["normalization"] not in NORMALIZATIONS:
         raise OpError(f"normalization is {params['normalization']!r}; allowed are {', '.join(NORMALIZATIONS)}.")
     return check_classes(shapes, params)
 
 
 def _slope_of_softmax(output, label, out=None, **params):
-    """Return p - onehot(label), zero for rows with the ignored label."""
+    """Return (p - onehot(label)) * grad_scale / count, p = output; zero for rows with the ignored label.
+
+    `normalization` "null", "batch" or "valid" makes count 1, the rows, or the rows not ignored. In `out` if given.
+    Raises OpError for a class out of range.
+    """
     out = _copied(output, out)
     flat, labels = out.reshape(-1, output.shape[-1]) if out.size else out.reshape(0, 1), label.ravel()
     counted = labels != params["ignore_label"] if params["use_ignore"] else np.ones(labels.size, bool)
@@ -328,7 +349,7 @@ register(
 
 
 def _over_rows(x, out=None):
-    """Divide x by its number of rows."""
+    """Return dense x divided by its number of rows, in `out` if given."""
     rows = np.asarray(x.shape[0] if x.ndim else 1, x.dtype)
     return np.divide(x, rows, out=out)
 
@@ -348,25 +369,28 @@ over_rows: Op = register(
 
 
 def _slope_of_loss(scores, labels, out=None, loss=None):
-    """Return the gradient of the scores of the loss operator `loss` for a head of 1."""
+    """Return the gradient of the scores of the loss operator called `loss`, for a gradient of 1 of the loss.
+
+    In `out` if given.
+    """
     out = np.empty(scores.shape, scores.dtype) if out is None else out
     ops.get(loss).joint(scores, labels, out)
     return out
 
 
 def _squared(head: Any, scores: Any) -> Any:
-    """Return the Hessian of the squared loss times `head`."""
+    """Return the Hessian of R times the mean squared loss, applied to `head`: head itself."""
     return head
 
 
 def _logistic(head: Any, scores: Any) -> Any:
-    """Return the Hessian of the logistic loss times `head`."""
+    """Return the Hessian of R times the mean logistic loss, applied to `head`: head * p * (1 - p)."""
     share = ops.sigmoid(scores)
     return ops.multiply(head, ops.multiply(share, ops.subtract_from_scalar(share, scalar=1.0)))
 
 
 def _grad_softmax(head: Any, scores: Any) -> Any:
-    """Return the Hessian of the softmax cross-entropy times `head`."""
+    """Return the Hessian of R times the mean cross-entropy, applied to `head`: p * (head - sum(head * p))."""
     shares = ops.softmax(scores)
     return ops.multiply(shares, ops.subtract(head, ops.sum(ops.multiply(head, shares), axis=-1, keepdims=True)))
 
@@ -377,7 +401,7 @@ LINEAR_IN_LABELS = ("squared_loss", "logistic_loss")
 
 
 def _gradient(head, output, inputs, params):
-    """Return the gradients of scores and labels; labels that are class indices have none."""
+    """Return the gradients (of scores, of labels) of `slope_of_loss`; labels that are class indices have None."""
     scores, labels = inputs
     towards_scores = over_rows(CURVATURES[params["loss"]](head, scores))
     if params["loss"] not in LINEAR_IN_LABELS:

@@ -36,14 +36,17 @@ def _shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _dense(x: np.ndarray, v: np.ndarray, out: np.ndarray | None = None, **_: Any) -> np.ndarray:
-    """Compute the interactions for dense x."""
+    """Return the interactions [R, 1] for dense x [R, D] and v [D, K], in `out` if given."""
     sums = x @ v
     own = np.square(x) @ np.einsum("uk,uk->u", v, v)  # a number a feature
     return put(out, (0.5 * (np.einsum("rk,rk->r", sums, sums) - own))[:, None])
 
 
 def _planned(x: Any, plan: BatchPlan | None) -> tuple[Any, BatchPlan]:
-    """Return X as csr without duplicates, whose squares would be taken separately, and its batch plan."""
+    """Return (x as csr without duplicates, its batch plan, computed if None).
+
+    The squares of duplicates would be taken separately.
+    """
     x = formats.to_format(x, "csr")
     plan = plan or make_plan(x)
     at_once = plan.rows[1:] == plan.rows[:-1]
@@ -57,7 +60,10 @@ def _planned(x: Any, plan: BatchPlan | None) -> tuple[Any, BatchPlan]:
 def _sparse(
     x: Any, v: np.ndarray, out: np.ndarray | None = None, plan: BatchPlan | None = None, **_: Any
 ) -> np.ndarray:
-    """Compute the pairwise interactions [R, 1] of sparse x [R, D] with factors v [D, K] (Rendle 2010, lemma 3.1)."""
+    """Return the interactions [R, 1], dense, of sparse x [R, D] with factors v [D, K], in `out` if given.
+
+    By lemma 3.1 of Rendle 2010. `plan` is the batch plan of x, computed if None.
+    """
     x, plan = _planned(x, plan)
     sums = rule("csr", False)(x, v)  # [R, K]
     rows = v[plan.columns]
@@ -69,7 +75,10 @@ def _sparse(
 
 
 def _gradient_of_rows(x: Any, v: np.ndarray, head: np.ndarray, plan: BatchPlan | None = None, **_: Any) -> RowSparse:
-    """Return the gradient of the factors v [D, K] for sparse x, row_sparse on the active columns."""
+    """Return the gradient of v [D, K] for sparse x and `head` [R, 1], row_sparse on the active columns.
+
+    `plan` is the batch plan of x, computed if None.
+    """
     x, plan = _planned(x, plan)
     slope = head * rule("csr", False)(x, v)  # [R, K]
     gradient = rule("csr", True, "row_sparse")(x, slope, plan=plan)
@@ -81,32 +90,32 @@ def _gradient_of_rows(x: Any, v: np.ndarray, head: np.ndarray, plan: BatchPlan |
 
 
 def _whole_gradient(x: Any, v: np.ndarray, head: np.ndarray, out: np.ndarray | None = None, **_: Any) -> np.ndarray:
-    """Return the dense gradient of v."""
+    """Return the gradient of v [D, K], dense, for x in any format and `head` [R, 1], in `out` if given."""
     if not isinstance(x, np.ndarray):
         return put(out, formats.to_format(_gradient_of_rows(x, v, head), "dense"))
     return put(out, x.T @ (head * (x @ v)) - ((x * x).T @ head) * v)
 
 
 def _gradient(head: Any, output: Any, inputs: Sequence[Any], params: Mapping[str, Any]) -> tuple:
-    """Return the gradients of x and v."""
+    """Return the gradients (of x at its stored positions, of v) for the gradient `head` [R, 1] of the interactions."""
     x, v = inputs
     towards_x = ops.subtract(_towards(x, head, v, v), _own(x, head, v, v))
     return towards_x, ops.interactions_gradient(x, v, head, sparse_grad=params["sparse_grad"])
 
 
 def _towards(x: Any, head: Any, v: Any, w: Any) -> Any:
-    """Return head_r <v_i, (x @ w)_r> at the stored positions of x."""
+    """Return head_r <v_i, (x @ w)_r> at the stored positions (r, i) of x."""
     return ops.sampled_dot(wanted_places(x), head * ops.dot(x, w, result="dense"), v, transpose_b=True)
 
 
 def _own(x: Any, head: Any, v: Any, w: Any) -> Any:
-    """Return head_r x_ri <v_i, w_i> at the stored positions of x."""
+    """Return head_r x_ri <v_i, w_i> at the stored positions (r, i) of x."""
     products = ops.sum(ops.to_format(v * w, format="dense"), axis=1, keepdims=True)
     return ops.multiply(x, ops.sampled_dot(wanted_places(x), head, products, transpose_b=True))
 
 
 def _second(head: Any, output: Any, inputs: Sequence[Any], params: Mapping[str, Any]) -> tuple:
-    """Return the gradients of the gradient, which is linear in v and in its head."""
+    """Return the gradients (of x, v and the inner head) of `interactions_gradient`, linear in v and its head."""
     x, v, inner = inputs
     head = ops.to_format(head, format="dense")
     both = ops.add(_towards(x, inner, v, head), _towards(x, inner, head, v))
@@ -117,7 +126,7 @@ def _second(head: Any, output: Any, inputs: Sequence[Any], params: Mapping[str, 
 
 
 def _gradient_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the shape of the gradient of v; OpError if the head is not [R, 1]."""
+    """Return the shape of v; OpError unless the head, shapes[2], is [R, 1]."""
     rows, one = _shape(shapes, params)
     if tuple(shapes[2]) != (rows, one):
         raise OpError(f"The head of interactions of {rows} rows has shape {(rows, one)}; {tuple(shapes[2])} came.")
@@ -125,8 +134,9 @@ def _gradient_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape
 
 
 def _rules(call: Any, of_others: Any, heads: int, result: str, **narrowed: Any) -> tuple[Rule, ...]:
-    """Return rules for csr with a column index, and through csr for the other sparse formats: `call` and `of_others`
-    compute, `heads` counts dense inputs, `result` is the format, `narrowed` are conditions.
+    """Return rules for csr with a batch plan, computed by `call`, and for other sparse formats, by `of_others`.
+
+    `heads` is the number of dense inputs after x, `result` the result's format, `narrowed` are conditions of `Rule`.
     """
     dense = ("dense",) * heads
     return (

@@ -23,7 +23,7 @@ ON_STORED = "numpy on the stored values"
 
 
 def _shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the shape of the pattern; OpError if the array has another one."""
+    """Return the common shape of (x, like); OpError if they differ."""
     if tuple(shapes[0]) != tuple(shapes[1]):
         raise OpError(
             f"An array of shape {tuple(shapes[0])} cannot be read at the places of one of {tuple(shapes[1])}."
@@ -32,12 +32,12 @@ def _shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _itself(x, like, out=None, rows=False):
-    """Return a copy of x, whose stored positions are those of `like` already."""
+    """Return a copy of x: all its positions are kept; in `out` if given and dense."""
     return put(out, formats.copy(x) if out is None else x)
 
 
 def _at_places(x, like, out=None, rows=False):
-    """Return x at the stored positions of `like`, in its format."""
+    """Return x at the stored positions of `like`, in the format of `like`; `out` is unused."""
     like = stored.canonical(like)
     if not isinstance(x, np.ndarray) and x.format == like.format and stored.same_places(x, like):
         return formats.copy(x)
@@ -48,7 +48,7 @@ Node = TypeVar("Node", bound=Symbolic)
 
 
 def _by_rows(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-    """Return whether whole rows are kept, which is the parameter `rows`."""
+    """Return the parameter `rows`: whether whole rows are kept."""
     return bool(params["rows"])
 
 
@@ -75,7 +75,10 @@ at_places_of: Op = register(
 
 
 def _spread_at(head, whole, like, out=None, axis=None, keepdims=False, mean=False):
-    """Return head broadcast over the reduced axes, at the stored positions of `like`."""
+    """Return head broadcast over the reduced axes of `whole`, at the stored positions of the sparse `like`.
+
+    If `like` has another shape than `whole`, it is summed back first, which is reported as densification.
+    """
     view = spread_view(head, whole, axis, mean)
     if view.shape != tuple(like.shape):
         fallback.report("spread_at", (like.format,), (like,))
@@ -84,7 +87,7 @@ def _spread_at(head, whole, like, out=None, axis=None, keepdims=False, mean=Fals
 
 
 def _spread_at_dense(head, whole, like, out=None, axis=None, keepdims=False, mean=False):
-    """Return head broadcast over the reduced axes, dense."""
+    """Return head broadcast over the reduced axes and summed to the shape of `like`, dense, in `out` if given."""
     return put(out, ops.sum_to_shape_of(spread_view(head, whole, axis, mean).copy(), like))
 
 
@@ -114,7 +117,10 @@ spread_at = register(
 
 
 def at_places(gradient: Node, variable: Node) -> Node:
-    """Return `gradient` at the stored positions of a csr, csc or coo variable, computed for these alone if possible."""
+    """Return `gradient` at the stored positions of a csr, csc or coo variable, as a symbol.
+
+    Computed for these alone if possible, rather than selected from a whole one.
+    """
     if gradient.op is ops.sampled_dot and gradient.inputs[0] is variable:
         return gradient
     spreading = inner_spread(gradient)
@@ -124,12 +130,12 @@ def at_places(gradient: Node, variable: Node) -> Node:
 
 
 def _given_places(output, held, source, out=None):
-    """Return the pattern itself."""
+    """Return the pattern `output` itself; other inputs are unused."""
     return output
 
 
 def _every_place(output, held, source, out=None):
-    """Return zeros that take no memory; only their shape is read."""
+    """Return zeros of the shape of `output` that take no memory and of which only the shape is read."""
     return np.broadcast_to(np.zeros((), output.dtype), output.shape) if out is None else put(out, np.zeros(()))
 
 
@@ -180,7 +186,7 @@ def wanted_places(x: Any) -> Any:
 
 
 def _pattern_of(node: Symbolic, patterns: Mapping[Symbolic, Symbolic]) -> Symbolic:
-    """Return the pattern of a node from the patterns of its inputs."""
+    """Return the pattern of a node's gradient from the `patterns` of its inputs."""
     if node.op is ops.to_format:
         return patterns[node.inputs[0]]
     pattern = node

@@ -27,17 +27,20 @@ from workbench.ops.spreading import narrow, spread
 
 
 def _kept(head: np.ndarray, x: np.ndarray, axis: Any) -> np.ndarray:
-    """Return `head` with length one along the axes that x was reduced over."""
+    """Return the dense `head` reshaped to the shape of x with length 1 along the reduced axes (`axis` None: all)."""
     return head.reshape(with_ones(x.shape, axes_of(axis, x.ndim)))
 
 
 def _slope(head, x, out=None, axis=None, keepdims=False):
-    """Return 2 * head * x, dense."""
+    """Return 2 * head * x, the gradient of `square_sum` for dense x, in `out` if that is given.
+
+    `head` has the shape of the reduced result.
+    """
     return put(out, 2 * x * _kept(head, x, axis))
 
 
 def _of_rows(head, x, out=None, axis=None, keepdims=True):
-    """Return the gradient at the rows that head stores; `x` is row_sparse or dense."""
+    """Return 2 * head * x at the rows that a row_sparse head stores, as row_sparse; x is row_sparse or dense."""
     if isinstance(x, RowSparse):
         places = np.searchsorted(x.indices, head.indices)
         hits = np.flatnonzero(np.append(x.indices, -1)[places] == head.indices)
@@ -49,24 +52,24 @@ def _of_rows(head, x, out=None, axis=None, keepdims=True):
 
 
 def _of_stored(head, x, out=None, axis=None, keepdims=True):
-    """Return the gradient of a dense head at the rows that x, row_sparse, stores."""
+    """Return 2 * head * x at the rows that a row_sparse x stores, as row_sparse; head is dense."""
     kept = _kept(head, x, axis)
     values = 2 * x.values * (kept if len(kept) == 1 else kept[x.indices])
     return RowSparse.assemble(values, x.indices.copy(), x.shape)
 
 
 def _of_entries(head, x, out=None, axis=None, keepdims=True):
-    """Return the gradient of a dense head at the entries that x, csr, csc or coo, stores."""
+    """Return 2 * head * x at the entries of a csr, csc or coo x, in its format; head is dense."""
     return ops.multiply(ops.multiply_scalar(x, scalar=2.0), _kept(head, x, axis))
 
 
 def _square_rows_stay(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-    """Return whether the first axis is not reduced."""
+    """Return whether rows of (head, x) correspond: keepdims is set and axis 0 is not reduced."""
     return params["keepdims"] and 0 not in axes_of(params["axis"], len(shapes[1]))
 
 
 def _gradient(head, output, inputs, params):
-    """Return the gradients of head and x."""
+    """Return the gradients (of head, of x) of `slope_of_square_sum` for the gradient `head` of its output."""
     slope, x = inputs
     double = ops.multiply_scalar(head, scalar=2.0)
     back = ops.sum(ops.multiply(double, x), **params)
@@ -104,7 +107,10 @@ KERNEL = "numpy on the stored values"
 
 
 def shape_of(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the shape of the result."""
+    """Return the shape of a reduction of shapes[0] by the parameters axis and keepdims.
+
+    Raises OpError for an invalid axis.
+    """
     shape = tuple(shapes[0])
     axes = axes_of(params["axis"], len(shape))
     if params["keepdims"]:
@@ -121,32 +127,38 @@ class Reduction:
     after: Callable[[np.ndarray, int], np.ndarray] = lambda total, count: total
 
     def dtype_of(self, dtype: np.dtype) -> np.dtype:
-        """Return the dtype of the result; integers are added and multiplied in int64, so that they do not overflow."""
+        """Return the dtype of a reduction of `dtype`: int64 for sums and products of integers, else `dtype`."""
         return np.dtype(np.int64) if self.ufunc in (np.add, np.multiply) and dtype.kind != "f" else dtype
 
     def before(self, values: np.ndarray) -> np.ndarray:
-        """Return `each(values)` in the dtype of the reduction."""
+        """Return `each(values)`, elementwise, in the dtype of the reduction."""
         return self.each(values.astype(self.dtype_of(values.dtype), copy=False))
 
     def dense(self, x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray:
-        """Return the reduction of a dense array along `axis`, None for all axes."""
+        """Return the reduction of a dense x along `axis` (None: all) as a dense array."""
         axes = axes_of(axis, x.ndim)
         total = self.ufunc.reduce(self.before(x), axis=axes, keepdims=keepdims)
         return self.finish(total, x, axes, x.dtype)
 
     def finish(self, total: Any, x: Any, axes: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-        """Return `after(total)` in the dtype of the input."""
+        """Return `after(total, count)` as an array of the result's dtype for input `dtype`.
+
+        `count` is the number of elements of x reduced to each result along `axes`; NumPy warnings are off.
+        """
         with np.errstate(all="ignore"):
             count = math.prod(x.shape[axis] for axis in axes)
             return np.asarray(self.after(np.asarray(total), count)).astype(self.dtype_of(dtype), copy=False)
 
     def with_zeros(self, total: np.ndarray) -> np.ndarray:
-        """Return `total` combined with a zero."""
+        """Return `ufunc(total, 0)`, elementwise: the reduction including a zero that is not stored."""
         with np.errstate(all="ignore"):
             return total if self.ufunc is np.add else self.ufunc(total, np.zeros_like(total))
 
     def matrix(self, x: Any, axis: Any, keepdims: bool) -> np.ndarray:
-        """Reduce a csr, csc or coo matrix."""
+        """Return the reduction of a csr, csc or coo matrix along `axis` (None: both) as a dense array.
+
+        Duplicates are summed first; zeros that are not stored count.
+        """
         axes = axes_of(axis, 2)
         shape = shape_of([x.shape], {"axis": axis, "keepdims": keepdims})
         x = stored.canonical(x)
@@ -158,7 +170,7 @@ class Reduction:
         return self.finish(total, x, axes, x.dtype).reshape(shape)
 
     def _of_all(self, data: np.ndarray, shape: Shape) -> np.ndarray:
-        """Reduce all entries of a matrix of this shape."""
+        """Return the reduction, 0-d, of the entries `data` of a matrix of this shape and of its other zeros."""
         size = math.prod(shape)
         if not data.size and size and self.ufunc.identity is None:
             return np.zeros((), data.dtype)
@@ -167,7 +179,10 @@ class Reduction:
         return total if data.size == size else self.with_zeros(total)
 
     def _of_groups(self, group: np.ndarray, data: np.ndarray, groups: int, length: int) -> np.ndarray:
-        """Reduce `data` by group; groups with fewer than `length` entries include a zero."""
+        """Return the reduction [groups] of `data` by `group` (0 to groups - 1).
+
+        Groups of fewer than `length` include a zero.
+        """
         if self.ufunc is np.add and data.dtype.kind == "f":
             return np.bincount(group, data, groups)
         full = np.bincount(group, minlength=groups) == length
@@ -178,7 +193,10 @@ class Reduction:
         return np.where(full, total, self.with_zeros(total))
 
     def rows(self, x: formats.RowSparse, axis: Any, keepdims: bool) -> np.ndarray:
-        """Reduce a row_sparse array of any rank."""
+        """Return the reduction of a row_sparse array of any rank along `axis` (None: all) as a dense array.
+
+        Rows that are not stored count as zeros.
+        """
         axes = axes_of(axis, x.ndim)
         missing = x.shape[0] - len(x.indices)
         values = self.before(x.values)
@@ -198,7 +216,7 @@ class Reduction:
 
 
 def _root(total: np.ndarray, count: int) -> np.ndarray:
-    """Return the square root of `total`."""
+    """Return the elementwise square root of `total`; `count` is unused."""
     return np.sqrt(total)
 
 
@@ -210,16 +228,18 @@ MAX, MIN, PROD = Reduction(np.maximum), Reduction(np.minimum), Reduction(np.mult
 
 
 def _calls(chosen: Callable[[Mapping[str, Any]], Reduction]) -> dict[str, Callable]:
-    """Return {"dense", "matrix", "rows": function(x, out, axis, keepdims, **params)}, which compute dense, compressed
-    or COO, and row-sparse x; `chosen(params)` selects the reduction.
+    """Return {"dense", "matrix", "rows": function(x, out, axis, keepdims, **params)}, by representation of x.
+
+    For dense, csr/csc/coo and row_sparse x; `chosen(params)` selects the `Reduction`.
     """
 
     def call(way: str) -> Callable:
-        """Return the reduction for the representation `way`: "dense", "matrix" or "rows"."""
+        """Return the function for the representation `way`: "dense", "matrix" or "rows", a method of `Reduction`."""
 
         def run(x, out=None, axis=None, keepdims=False, **more):
-            """Return x reduced over `axis`, dense, in `out` if that is given; `more` are the operator's own
-            parameters.
+            """Return x reduced over `axis` (None: all), dense, in `out` if given.
+
+            `more` are the operator's own parameters.
             """
             return put(out, getattr(chosen(more), way)(x, axis, keepdims))
 
@@ -239,8 +259,10 @@ def _register(
     rules: tuple[Rule, ...] = (),
     **params: Any,
 ) -> None:
-    """Register a reduction; `chosen(params)` selects it, `gradient(head, output, x, params)` returns the gradient of x,
-    `params` are {name: default}.
+    """Register the reduction operator `name` for all formats.
+
+    `chosen(params)` selects the `Reduction`, `gradient(head, output, x, params)` returns the gradient of x, `params`
+    are {name: default} besides axis and keepdims.
     """
     calls = _calls(chosen)
     matrices = (Rule((form,), "dense", calls["matrix"], KERNEL) for form in MATRICES)
@@ -261,29 +283,29 @@ def _register(
 
 
 def _along(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters `axis` and `keepdims` of a reduction, to pass on to another one."""
+    """Return {"axis", "keepdims"} of the parameters of a reduction, to pass on to another operator."""
     return {"axis": params["axis"], "keepdims": params["keepdims"]}
 
 
 def _sum_gradient(head, output, x, params):
-    """Return head broadcast over the reduced axes."""
+    """Return the gradient of x for a sum: head broadcast over the reduced axes."""
     return spread(head, x, **_along(params))
 
 
 def _mean_gradient(head, output, x, params):
-    """Return head / count broadcast over the reduced axes."""
+    """Return the gradient of x for a mean: head / count broadcast over the reduced axes."""
     return spread(head, x, mean=True, **_along(params))
 
 
 def _squares_gradient(head, output, x, params):
-    """Return 2 * head * x."""
+    """Return the gradient of x for a sum of squares, 2 * head * x."""
     if params["keepdims"] and (kept := narrow(head)) is not head:
         return ops.multiply(kept, ops.multiply_scalar(x, scalar=2.0))
     return slope_of_square_sum(head, x, **_along(params))
 
 
 def _norm_gradient(head, output, x, params):
-    """Return head * x / norm; zero if the norm is zero."""
+    """Return the gradient of x for a norm: head * x / norm (ord 2, 0 for norm 0) or head * sign(x) (ord 1)."""
     if params["ord"] == 1:
         return ops.multiply(ops.sign(x), keep_axes(head, x, **_along(params)))
     above = ops.add(output, ops.equal_scalar(output, scalar=0.0))
@@ -291,19 +313,19 @@ def _norm_gradient(head, output, x, params):
 
 
 def _extreme_gradient(head, output, x, params):
-    """Divide head equally among the elements that equal the extreme."""
+    """Return the gradient of x for max or min: head divided equally among the elements that equal the extreme."""
     chosen = ops.equal(x, keep_axes(output, x, **_along(params)))
     share = ops.divide(head, ops.sum(chosen, **_along(params)))
     return ops.multiply(chosen, keep_axes(share, x, **_along(params)))
 
 
 def _prod_gradient(head, output, x, params):
-    """Return head times the product of the other elements."""
+    """Return the gradient of x for a product: head times the product of the other elements."""
     return ops.multiply(ops.product_of_others(x, axis=params["axis"]), keep_axes(head, x, **_along(params)))
 
 
 def _extreme_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the result shape of max or min; OpError along an axis without elements."""
+    """Return the result shape of max or min; OpError for an invalid axis or one without elements."""
     shape = shapes[0]
     if not all(shape[axis] for axis in axes_of(params["axis"], len(shape))):
         raise OpError(
@@ -313,7 +335,7 @@ def _extreme_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _norm_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the result shape of norm; OpError unless ord is 1 or 2."""
+    """Return the result shape of norm; OpError unless ord is 1 or 2 and the axis is valid."""
     if params["ord"] not in NORMS:
         raise OpError(
             f"ord is {params['ord']!r}; allowed are 1, the sum of absolute values, and 2, the root of squares."
@@ -322,19 +344,19 @@ def _norm_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _rows_stay(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-    """Return whether the first axis is not reduced."""
+    """Return whether rows of the result are those of x: keepdims is set and axis 0 is not reduced."""
     return params["keepdims"] and 0 not in axes_of(params["axis"], len(shapes[0]))
 
 
 def _squares_of_rows(x, out=None, axis=None, keepdims=True):
-    """Return the sum of squares of each stored row, as a row_sparse array."""
+    """Return the sums of squares of row_sparse x over `axis`, without 0, as row_sparse with axes of length 1."""
     values = np.add.reduce(SQUARES.before(x.values), axis=axes_of(axis, x.ndim), keepdims=True)
     shape = with_ones(x.shape, axes_of(axis, x.ndim))
     return formats.RowSparse.assemble(values, x.indices.copy(), shape)
 
 
 def _widened(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
-    """Return int64 for integers, else the dtype of x."""
+    """Return int64 for integer inputs, else their dtype. Raises OpError if dtypes differ."""
     return SUM.dtype_of(one_type(dtypes, params))
 
 
@@ -386,14 +408,14 @@ _register(
 
 
 def _count_dense(x, out=None, axis=None, keepdims=False):
-    """Count the nonzero elements of a dense array along axes."""
+    """Return the number of elements reduced to each result of a dense x, int64: all of them, zeros included."""
     shape = shape_of([x.shape], {"axis": axis, "keepdims": keepdims})
     count = math.prod(x.shape[place] for place in axes_of(axis, x.ndim))
     return put(out, np.full(shape, count, np.int64))
 
 
 def _count_matrix(x, out=None, axis=None, keepdims=False):
-    """Count the stored entries of a csr, csc or coo matrix along axes."""
+    """Return the number of stored entries of csr, csc or coo along `axis` (None: both), int64, duplicates each."""
     shape = shape_of([x.shape], {"axis": axis, "keepdims": keepdims})
     axes = axes_of(axis, 2)
     if len(axes) == 2:
@@ -408,7 +430,7 @@ def _count_matrix(x, out=None, axis=None, keepdims=False):
 
 
 def _count_rows(x, out=None, axis=None, keepdims=False):
-    """Count the stored elements of a row_sparse array along axes."""
+    """Return the number of stored elements of a row_sparse array along `axis` (None: all), int64."""
     is_stored = formats.RowSparse.assemble(np.ones(x.values.shape, np.int64), x.indices, x.shape)
     return put(out, SUM.rows(is_stored, axis, keepdims))
 
@@ -433,21 +455,21 @@ register(
 
 
 def _along_last(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    """Merge `axes` into one axis and move it last."""
+    """Return a copy of x with `axes` merged into one axis, the last one; the other axes keep their order."""
     kept = [place for place in range(x.ndim) if place not in axes]
     moved = np.ascontiguousarray(np.transpose(x, (*kept, *axes)))
     return moved.reshape(*(x.shape[place] for place in kept), -1)
 
 
 def _back(flat: np.ndarray, shape: tuple[int, ...], axes: tuple[int, ...]) -> np.ndarray:
-    """Return `flat` in `shape` again, its last axis put back as `axes`: the inverse of `_along_last`."""
+    """Return `flat`, as `_along_last` makes it, in `shape` again with its last axis split into `axes`."""
     order = (*(place for place in range(len(shape)) if place not in axes), *axes)
     moved = flat.reshape([shape[place] for place in order])
     return np.asarray(np.transpose(moved, np.argsort(order)), order="C")
 
 
 def _others(x, out=None, axis=None):
-    """Return for each element the product of all others along the axes."""
+    """Return for each element of a dense x the product of all others along `axis` (None: all), in `out` if given."""
     axes = axes_of(axis, x.ndim)
     if not x.size:
         return put(out, x.copy())
@@ -473,9 +495,7 @@ register(
 
 
 def _before(values: np.ndarray, moves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the product of the preceding elements along the last axis, and its derivative along `moves`.
-    O(elements).
-    """
+    """Return (p, dp) along the last axis: p the product of the preceding elements, dp its derivative along `moves`."""
     product, change = np.ones_like(values), np.zeros_like(values)
     for place in range(1, values.shape[-1]):
         before = place - 1
@@ -485,7 +505,10 @@ def _before(values: np.ndarray, moves: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def _slope_of_others(head, x, out=None, axis=None):
-    """Return the derivative of `_others` along `head` (the matrix of second derivatives is symmetric)."""
+    """Return the derivative of `_others` at dense x along `head` [shape of x], in `out` if given.
+
+    It is the gradient as well, since the matrix of second derivatives is symmetric.
+    """
     axes = axes_of(axis, x.ndim)
     if not x.size:
         return put(out, x.copy())

@@ -20,10 +20,13 @@ NEVER: Condition = ("", lambda s: False)
 
 
 def _meaning(f: Callable) -> Callable:
-    """Wrap `f(x, s)` as an operator's meaning, s as a Python float: a NumPy scalar would widen the result."""
+    """Return `f(x, s)` as an operator's function (x, out, scalar) on dense arrays; s is a Python float.
+
+    A NumPy scalar would widen the result.
+    """
 
     def dense(x: np.ndarray, out: np.ndarray | None = None, scalar: float = 0.0) -> np.ndarray:
-        """Return f(x, scalar) in the type of x, in `out` if that is given."""
+        """Return f(x, scalar) in the dtype of x, in `out` if given."""
         result = f(x, float(scalar))
         if out is None:
             return np.asarray(result).astype(x.dtype, copy=False)
@@ -37,15 +40,16 @@ def _direct(ufunc: np.ufunc) -> Callable:
     """Return a function (x, out, scalar) that applies a binary NumPy ufunc to a dense array and a number."""
 
     def dense(x: np.ndarray, out: np.ndarray | None = None, scalar: float = 0.0) -> np.ndarray:
-        """Return the ufunc of x and the scalar, in `out` if that is given."""
+        """Return ufunc(x, scalar), in `out` if given."""
         return ufunc(x, float(scalar), out=out)
 
     return dense
 
 
 def _keeping_rules(dense: Callable, condition: Condition) -> list[Rule]:
-    """Return one rule for each sparse format, which the result keeps if the condition (text, predicate) on the number
-    holds; `dense` computes the values.
+    """Return one rule for each sparse format, which the result keeps if the condition on the number holds.
+
+    `condition` is (text, predicate of the number); `dense` computes the values.
     """
     words, holds = condition
 
@@ -54,7 +58,7 @@ def _keeping_rules(dense: Callable, condition: Condition) -> list[Rule]:
         return bool(holds(params["scalar"]))
 
     def call(x: Any, out: np.ndarray | None = None, scalar: float = 0.0) -> Any:
-        """Apply the function to the stored values of x; the format stays."""
+        """Return `dense` of the stored values of x, in its format; `out` is unused."""
         return stored.mapped(x, lambda values: dense(values, scalar=scalar))
 
     narrowed = None if condition is ALWAYS else when
@@ -69,12 +73,13 @@ def _register(
     keeps: Condition = NEVER,
     rules: Sequence[Rule] = (),
 ) -> None:
-    """Register an operator of one array and a number `scalar`; `keeps` is the condition under which sparse formats are
-    kept.
+    """Register an operator of one array and a number `scalar`; `dense` computes it on dense arrays.
+
+    `gradient(head, x, output, scalar)` returns that of x; `keeps` is the condition under which sparse formats are kept.
     """
 
     def gradients(head, output, inputs, params):
-        """Return the gradient of x as a tuple."""
+        """Return the gradient of x as a one-element tuple."""
         return (gradient(head, inputs[0], output, params["scalar"]),)
 
     kept = [] if keeps is NEVER else _keeping_rules(dense, keeps)
@@ -95,12 +100,10 @@ def _register(
 
 
 def _filled(sign: int) -> list[Rule]:
-    """Return one rule for each sparse format of scalar + sign * x for nonzero scalars: dense result, no dense copy of
-    x.
-    """
+    """Return one rule for each sparse format of x + sign * scalar, scalar not 0: dense result, no dense copy of x."""
 
     def call(x: Any, out: np.ndarray | None = None, scalar: float = 0.0) -> np.ndarray:
-        """Return a dense array of the scalar plus x."""
+        """Return the dense array sign * scalar + x, in `out` if given."""
         return stored.onto_dense(np.asarray(sign * float(scalar), x.dtype), x, np.add, out)
 
     return [Rule((f,), "dense", call, "numpy onto a filled array", condition="scalar != 0") for f in stored.SPARSE]
@@ -112,31 +115,34 @@ def _scaled(x: Any, scalar: float) -> Any:
 
 
 def _power_gradient(h: Any, x: Any, y: Any, s: float) -> Any:
-    """Return the gradient of x ** scalar."""
+    """Return the gradient of x for x ** s and the head h; zero if s is 0."""
     return times(h, _scaled(ops.power_scalar(x, scalar=s - 1), s)) if s else ops.zeros_like(x)
 
 
 def _maximum_gradient(h: Any, x: Any, y: Any, s: float) -> Any:
-    """Return head where x >= s, by a comparison that is false at zero, so that formats are kept."""
+    """Return the gradient of x for maximum(x, s): h where x >= s.
+
+    By a comparison that is false at zero, so that sparse formats are kept.
+    """
     if s <= 0:
         return ops.subtract(h, ops.multiply(h, ops.less_scalar(x, scalar=s)))
     return times(h, ops.greater_equal_scalar(x, scalar=s))
 
 
 def _minimum_gradient(h: Any, x: Any, y: Any, s: float) -> Any:
-    """Return head where x <= s."""
+    """Return the gradient of x for minimum(x, s): h where x <= s, by a comparison that keeps sparse formats."""
     if s >= 0:
         return ops.subtract(h, ops.multiply(h, ops.greater_scalar(x, scalar=s)))
     return times(h, ops.less_equal_scalar(x, scalar=s))
 
 
 def _hypot_gradient(h: Any, x: Any, y: Any, s: float) -> Any:
-    """Return head * x / output."""
+    """Return the gradient of x for y = sqrt(x**2 + s**2): h * x / y."""
     return times(h, ops.sign(x)) if s == 0 else ops.divide(ops.multiply(h, x), y)
 
 
 def _no_gradient(h: Any, x: Any, y: Any, s: float) -> Any:
-    """Return a gradient of zero, as of a comparison with a number."""
+    """Return a gradient of zero in the format of x, as of a comparison with a number."""
     return ops.zeros_like(x)
 
 

@@ -31,12 +31,15 @@ def _dense_head(head: Any) -> Any:
 
 
 def _where(condition, x, y, out=None):
-    """Select elements of x or y by a dense condition."""
+    """Return x where the dense condition is not 0, else y, in `out` if given; inputs are broadcast."""
     return put(out, np.where(condition != 0, x, y))
 
 
 def _where_stored(condition, x, y, out=None):
-    """Return a copy of y, overwritten by x where the sparse condition stores a nonzero value."""
+    """Return a copy of dense y, overwritten by dense x where the sparse condition stores a nonzero value.
+
+    In `out` if given.
+    """
     out = put(np.empty(y.shape, y.dtype) if out is None else out, y)
     if isinstance(condition, formats.RowSparse):
         rows = condition.indices
@@ -49,12 +52,12 @@ def _where_stored(condition, x, y, out=None):
 
 
 def _equal_shapes(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-    """Return whether all shapes are equal."""
+    """Return whether all shapes are equal, as the condition of a rule."""
     return len(set(map(tuple, shapes))) == 1
 
 
 def _where_gradient(head, output, inputs, params):
-    """Return the gradients of x and y."""
+    """Return the gradients (zero of the condition, of x, of y), summed to their shapes."""
     condition, x, y = inputs
     head = _dense_head(head)
     none = ops.zeros_like(head)
@@ -84,7 +87,7 @@ where = register(
 
 
 def _axis(shape: Shape, params: Mapping[str, Any]) -> int:
-    """Return the axis, non-negative. Raises OpError."""
+    """Return the parameter `axis` as non-negative. Raises OpError if the shape has no such axis."""
     axis = params["axis"]
     if not isinstance(axis, int | np.integer) or not -len(shape) <= axis < len(shape):
         raise OpError(f"axis is {axis!r}; an array of shape {tuple(shape)} has the axes 0 to {len(shape) - 1}.")
@@ -92,7 +95,7 @@ def _axis(shape: Shape, params: Mapping[str, Any]) -> int:
 
 
 def _concat_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the result shape of concat; OpError if shapes differ off the axis."""
+    """Return the result shape of concat; OpError if shapes differ other than along the axis."""
     first, axis = list(shapes[0]), _axis(shapes[0], params)
     for shape in shapes:
         others = [list(one[:axis]) + list(one[axis + 1 :]) for one in (shape, first)]
@@ -102,12 +105,12 @@ def _concat_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _concat(*arrays, out=None, axis=0):
-    """Return dense arrays joined along `axis`, in `out` if it is given."""
+    """Return dense arrays joined along `axis`, in `out` if given."""
     return put(out, np.concatenate(arrays, axis=axis))
 
 
 def _concat_matrices(*arrays, out=None, axis=0):
-    """Concatenate csr, csc or coo matrices by shifting row or column indices."""
+    """Return csr, csc or coo matrices of one format joined along `axis`, in that format; `out` is unused."""
     axis, format = axis % 2, formats.get(arrays[0].format)
     shape = _concat_shape([x.shape for x in arrays], {"axis": axis})
     coos = [format.to_coo(x) for x in arrays]
@@ -120,7 +123,7 @@ def _concat_matrices(*arrays, out=None, axis=0):
 
 
 def _concat_rows(*arrays, out=None, axis=0):
-    """Return row_sparse arrays joined along `axis`: rows below each other, or columns of the rows that any has."""
+    """Return row_sparse arrays joined along `axis`, as row_sparse; other axes than 0 store the union of the rows."""
     shape = _concat_shape([x.shape for x in arrays], {"axis": axis})
     if axis % len(shape) == 0:
         starts = np.cumsum([0, *(x.shape[0] for x in arrays)])
@@ -136,13 +139,13 @@ def _concat_rows(*arrays, out=None, axis=0):
 
 
 def _concat_gradient(head, output, inputs, params):
-    """Return the part of head of each input."""
+    """Return the part of head that belongs to each input, as a tuple."""
     axis = params["axis"]
     return tuple(ops.part_of_concat(head, *inputs, axis=axis, place=place) for place in range(len(inputs)))
 
 
 def _part_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the shape of the part of a concatenated gradient; OpError if parameters do not fit."""
+    """Return the shape of array number `place`, shapes[1 + place]; OpError if parameters or ranks do not fit."""
     _axis(shapes[0], params)
     if len(set(map(len, shapes))) > 1:
         raise OpError(f"Arrays of shapes {', '.join(map(str, shapes[1:]))} were not put together to {shapes[0]}.")
@@ -163,7 +166,7 @@ def _part(head, *arrays, out=None, axis=0, place=0):
 
 
 def _part_gradient(head, output, inputs, params):
-    """Return the gradient of one part of a split: the head in its place, zeros where the other parts are."""
+    """Return (gradient of head, None for each array): the head at its place, zeros where the other parts are."""
     parts = [_dense_head(ops.zeros_like(x)) for x in inputs[1:]]
     parts[params["place"]] = head
     return ops.concat(*parts, axis=params["axis"]), *(None for _ in parts)
@@ -203,7 +206,7 @@ register(
 
 
 def _clip(x, out=None, low=0.0, high=0.0):
-    """Limit the elements of a dense array to [low, high]."""
+    """Return a dense x limited to [low, high] in its dtype, in `out` if given."""
     if x.dtype.kind != "f":  # a bound beyond what the type holds is none
         limits = np.iinfo(x.dtype)
         low, high = int(max(low, limits.min)), int(min(high, limits.max))
@@ -227,24 +230,24 @@ def _clip_type(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtyp
 
 
 def _clip_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the shape of the input; OpError if low is above high."""
+    """Return the shape of the input; OpError unless low <= high."""
     if not params["low"] <= params["high"]:
         raise OpError(f"low is {params['low']} and high {params['high']}; low must not be above high.")
     return tuple(shapes[0])
 
 
 def _keeps_zero(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-    """Return whether zero is within the bounds."""
+    """Return whether zero is within the bounds, so that sparse formats are kept."""
     return params["low"] <= 0 <= params["high"]
 
 
 def _within(x, out=None, low=0.0, high=0.0):
-    """Return 1 where x is within the bounds, else 0."""
+    """Return 1 where the dense x is within [low, high], else 0, in its dtype, in `out` if given."""
     return put(out, ((x >= low) & (x <= high)).astype(x.dtype))
 
 
 def _within_stored(x, out=None, low=0.0, high=0.0):
-    """Return the same at the stored positions."""
+    """Return 1 where the sparse x is within [low, high], else 0, dense, in `out` if given."""
     is_in = float(low <= 0 <= high)
     ground = np.broadcast_to(np.asarray(is_in, x.dtype), x.shape)
     return stored.onto_dense(ground, x, lambda _, values: _within(values, None, low, high), out)

@@ -20,7 +20,7 @@ _PARAMS: Mapping[str, Any] = {"axis": None, "keepdims": False, "mean": False}
 
 
 def _kept_head(head: Any, like: Any, axis: Any, mean: bool) -> np.ndarray:
-    """Return head with length one along the axes, divided by the count of elements for a mean."""
+    """Return head, dense, in the shape of `like` with length one along `axis`; divided by the count if `mean`."""
     axes = axes_of(axis, len(like.shape))
     kept = np.asarray(as_dense(head)).reshape(with_ones(like.shape, axes))
     if not mean:
@@ -31,24 +31,27 @@ def _kept_head(head: Any, like: Any, axis: Any, mean: bool) -> np.ndarray:
 
 
 def _spread(head, like, out=None, axis=None, keepdims=False, mean=False):
-    """Broadcast head to the shape of `like`, dense."""
+    """Return head broadcast to the shape of `like` over the reduced `axis`, dense, in `out` if given.
+
+    `mean` divides it.
+    """
     whole = spread_view(head, like, axis, mean)
     return put(out, whole.copy() if out is None else whole)
 
 
 def _spread_sparse(head, like, out=None, **params):
-    """Return a sparse head broadcast to the shape of `like`, by way of a dense array, which is reported."""
+    """Return head broadcast to the shape of a sparse `like`, dense, which is reported. Raises DensifyError."""
     fallback.report("spread", ("dense", like.format), (head, like))
     return _spread(head, like, out, **params)
 
 
 def spread_view(head: Any, like: Any, axis: Any, mean: bool) -> np.ndarray:
-    """Return head broadcast to the shape of `like`; a view without memory of its own."""
+    """Return head broadcast to the shape of `like` as a read-only view; divided by the count if `mean`."""
     return np.broadcast_to(_kept_head(head, like, axis, mean), like.shape)
 
 
 def reduced(head: Any, params: Mapping[str, Any]) -> Any:
-    """Return the sum or mean of head over the axes."""
+    """Return the sum, or the mean if `mean` is among `params`, of head over the axes."""
     return (ops.mean if params["mean"] else ops.sum)(head, axis=params["axis"], keepdims=params["keepdims"])
 
 
@@ -77,23 +80,23 @@ spread = register(
 
 
 def _spread_times(head, factor, like, out=None, axis=None, keepdims=False, mean=False):
-    """Return broadcast head * factor, dense."""
+    """Return broadcast head * dense factor, dense, in `out` if given."""
     out = np.empty(like.shape, head.dtype) if out is None else out
     return np.multiply(_kept_head(head, like, axis, mean), factor, out=out)
 
 
 def _at_stored(head, factor, like, out=None, axis=None, keepdims=False, mean=False):
-    """Return broadcast head * factor at the stored positions of factor."""
+    """Return broadcast head * factor at the stored positions of a sparse factor, in its format; `out` is unused."""
     return stored.with_dense(factor, _kept_head(head, like, axis, mean), np.multiply)
 
 
 def _whole(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-    """Return whether the factor has the shape of `like`."""
+    """Return whether the factor, shapes[1], has the shape of `like`, shapes[2]."""
     return tuple(shapes[1]) == tuple(shapes[2])
 
 
 def _times_gradient(head, output, inputs, params):
-    """Return the gradients of head and factor."""
+    """Return the gradients (of head, of factor, None) of spread_times."""
     sums, factor, like = inputs
     return (
         reduced(ops.multiply(head, factor), params),
@@ -127,20 +130,24 @@ spread_times = register(
 
 
 def _is(op: Op, head: Any) -> bool:
-    """Return whether `head` is a node of `op`."""
+    """Return whether `head` is a symbol made by `op`."""
     return isinstance(head, Symbolic) and head.op is op
 
 
 def inner_spread(head: Any) -> Symbolic | None:
-    """Return the broadcast node that a head is, or that is summed back to the shape of an operand; None if there is
-    none.
+    """Return the `spread` node that head is, or that head sums back to the shape of an operand.
+
+    None if there is none.
     """
     inner = head.inputs[0] if _is(ops.sum_to_shape_of, head) else head
     return inner if _is(spread, inner) else None
 
 
 def times(head: Any, factor: Any) -> Any:
-    """Return head * factor; the factor has the shape of head or is broadcast to it."""
+    """Return head * factor; the factor has the shape of head or is broadcast to it.
+
+    A head that is broadcast is multiplied by `spread_times`, so that a sparse factor keeps its format.
+    """
     spreading = inner_spread(head)
     if spreading is None:
         return ops.multiply(head, factor)
@@ -150,7 +157,10 @@ def times(head: Any, factor: Any) -> Any:
 
 
 def through(linear: Callable[[Any], Any], head: Any) -> Any:
-    """Return `linear(head)` for a function that is elementwise and linear."""
+    """Return `linear(head)` for an elementwise linear function.
+
+    Of a broadcast head it is applied before the broadcast.
+    """
     spreading = inner_spread(head)
     if spreading is None:
         return linear(head)
@@ -160,7 +170,7 @@ def through(linear: Callable[[Any], Any], head: Any) -> Any:
 
 
 def narrow(head: Any) -> Any:
-    """Return head; of a broadcast head what is broadcast, with length one along the axes."""
+    """Return what a broadcast head broadcasts, with length one along the reduced axes; any other head unchanged."""
     if not _is(spread, head) or head.params["mean"]:
         return head
     return keep_axes(*head.inputs, axis=head.params["axis"], keepdims=head.params["keepdims"])

@@ -21,7 +21,10 @@ Function = Callable[..., np.ndarray]
 
 
 def canonical(x: Any) -> Any:
-    """Return `x` without duplicates, csr and csc sorted; over the memory of `x` if it is so already. O(nnz)."""
+    """Return sparse `x` without duplicates, csr and csc sorted; over the memory of `x` if it is so already. O(nnz).
+
+    `x` itself is not changed.
+    """
     if x.format == "row_sparse":
         return x
     format = formats.get(x.format)
@@ -54,7 +57,7 @@ def mapped(x: Any, f: Function) -> Any:
 
 
 def with_values(x: Any, f: Function) -> Any:
-    """Return `f` of the stored values of a canonical x, at its positions."""
+    """Return an array with `f(stored values)` at the positions of a canonical x, in its format; indices are copied."""
     format = formats.get(x.format)
     (name, values), *indices = format.parts(x).items()
     data = np.ascontiguousarray(f(values))
@@ -62,7 +65,7 @@ def with_values(x: Any, f: Function) -> Any:
 
 
 def places(x: Any) -> tuple[np.ndarray, ...]:
-    """Return the index of the stored values in a dense array of the same shape: rows, or rows and columns."""
+    """Return the NumPy index of the stored values in a dense array: (rows,) of row_sparse, else (rows, columns)."""
     if x.format == "row_sparse":
         return (x.indices,)
     if x.format == "coo":
@@ -72,7 +75,7 @@ def places(x: Any) -> tuple[np.ndarray, ...]:
 
 
 def values(x: Any) -> np.ndarray:
-    """Return the array of stored values."""
+    """Return the array of stored values, not copied."""
     return x.values if x.format == "row_sparse" else x.data
 
 
@@ -84,14 +87,17 @@ def with_dense(x: Any, dense: np.ndarray, f: Function) -> Any:
 
 
 def with_any(x: Any, y: Any, f: Function) -> Any:
-    """Return `f(stored value, value of y)` at the positions of `x`; `y` has the shape of `x` and any format."""
+    """Return `f(stored value, value of y)` at the positions of `x`, in its format; `y` has its shape and any format."""
     x = canonical(x)
     there = _read(y, places(x))
     return with_values(x, lambda stored: f(stored, there))
 
 
 def _read(y: Any, index: tuple[np.ndarray, ...]) -> np.ndarray:
-    """Return the values of y, dense or sparse, at the indexed rows, or at pairs of rows and columns."""
+    """Return the values of y, dense or sparse, at `index`: (rows,) as whole rows, or (rows, columns).
+
+    0 if not stored.
+    """
     if isinstance(y, np.ndarray):
         return y[index]
     if y.format == "row_sparse":
@@ -108,8 +114,9 @@ def _read(y: Any, index: tuple[np.ndarray, ...]) -> np.ndarray:
 def onto_dense(
     dense: np.ndarray, x: Any, f: Function, out: np.ndarray | None, first: Function | None = None
 ) -> np.ndarray:
-    """Return a dense array: `first(dense)`, broadcast to the shape of `x`, and `f(that, stored)` at the positions of
-    `x`.
+    """Return `first(dense)`, broadcast to the shape of `x`, with `f(that, stored)` at the positions of x; dense.
+
+    Written to `out` if given; `first` None is the identity, else a ufunc with `out`.
     """
     x = canonical(x)
     if out is None:
@@ -137,7 +144,7 @@ def union(x: Any, y: Any, f: Function) -> Any:
 
 
 def _union_of_rows(x: RowSparse, y: RowSparse, f: Function) -> RowSparse:
-    """Return `f` over the union of the rows of two row_sparse arrays."""
+    """Return `f` over the union of the rows of two row_sparse arrays; a product is zero in rows of only one."""
     if f in (np.add, np.subtract) and x.dtype in (np.float32, np.float64):
         width = math.prod(x.shape[1:])
         right = y.values if f is np.add else -y.values
@@ -157,7 +164,10 @@ def _union_of_rows(x: RowSparse, y: RowSparse, f: Function) -> RowSparse:
 
 
 def _union_of_entries(x: Any, y: Any, f: Function) -> Any:
-    """Return `f` over the union of the entries of two canonical csr or csc matrices."""
+    """Return `f` over the union of the entries of two canonical csr or csc matrices.
+
+    A product over their intersection.
+    """
     if same_places(x, y):
         return with_values(x, lambda values: f(values, y.data))
     # Numbers of the entries, from one, y's beyond all of x's: their sum says where each entry of the union comes from.
@@ -170,13 +180,13 @@ def _union_of_entries(x: Any, y: Any, f: Function) -> Any:
 
 
 def _numbered(x: Any, unit: int) -> Any:
-    """Return `x` with the values unit, 2 unit, 3 unit ... in place of its own."""
+    """Return csr or csc `x` with the int64 values unit, 2 unit, 3 unit ... in place of its own, over its indices."""
     parts = {"data": np.arange(1, x.nnz + 1, dtype=np.int64) * unit, "indices": x.indices, "indptr": x.indptr}
     return formats.get(x.format).build(parts, x.shape)
 
 
 def _kept(x: Any, kept: np.ndarray | None, data: np.ndarray) -> Any:
-    """Return the entries of x that are kept (None: all), with these values."""
+    """Return the entries of csr or csc x where the mask `kept` is set (None: all), with the values `data`."""
     parts = {"data": data, "indices": x.indices, "indptr": x.indptr}
     if kept is not None:
         before = np.concatenate([[0], np.cumsum(kept)])  # [nnz + 1]

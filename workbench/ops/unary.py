@@ -17,25 +17,26 @@ from workbench.ops.spreading import through, times
 
 
 def _rule(format: str, f: Callable) -> Rule:
-    """Return the rule that applies `f` to the stored values of a format."""
+    """Return the rule that applies `f` to the stored values of an array in `format`, which the result keeps."""
     return Rule((format,), format, lambda x, out=None: stored.mapped(x, f), "numpy on the stored values")
 
 
 def _keeping(name: str, f: Callable, gradient: Callable, doc: str, dtype: Callable = one_type) -> None:
-    """Register an operator with f(0) = 0, which keeps sparse formats. `gradient(head, x, output)` returns that of x,
-    `dtype` the result's dtype.
+    """Register an elementwise operator with f(0) = 0, which keeps sparse formats.
+
+    `gradient(head, x, output)` returns that of x, `dtype` the result's dtype.
     """
     rules = tuple(_rule(format, f) for format in stored.SPARSE)
     _register(name, f, gradient, doc, rules, dtype)
 
 
 def _filling(name: str, f: Callable, gradient: Callable, doc: str, **more: Any) -> None:
-    """Register an operator with f(0) != 0, or that is not elementwise: its result is dense."""
+    """Register an operator with f(0) != 0, or one that is not elementwise: its result is dense."""
     _register(name, f, gradient, doc, (), real, **more)
 
 
 def _along_an_axis(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the shape of x. Raises OpError if it has no such axis."""
+    """Return the shape of x; OpError if it has no axis or not the parameter `axis`."""
     if not shapes[0]:
         raise OpError("A single number has no axis; give an array of one dimension or more.")
     axes_of((params["axis"],), len(shapes[0]))
@@ -43,12 +44,13 @@ def _along_an_axis(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _register(name: str, f: Callable, gradient: Callable, doc: str, rules: tuple, dtype: Callable, **more: Any) -> None:
-    """Register an elementwise operator of one array; `gradient(head, x, output, **params)` returns that of x, `more`
-    are further fields of `Op`.
+    """Register an operator of one array, `f` on dense ones.
+
+    `gradient(head, x, output, **params)` returns that of x; `more` are further fields of `Op`.
     """
 
     def gradients(head, output, inputs, params):
-        """Return the gradient of x as a tuple."""
+        """Return the gradient of x as a one-element tuple."""
         return (gradient(head, inputs[0], output, **params),)
 
     shape = _along_an_axis if "axis" in more.get("params", {}) else same_shape
@@ -61,17 +63,17 @@ def _dense(x: Any) -> Any:
 
 
 def _over(head: Any, x: Any) -> Any:
-    """Return head / x, dense; a head that is not stored stays zero where x is zero."""
+    """Return head / x, dense; positions that a sparse head does not store stay zero, also where x is zero."""
     return _dense(ops.stored_divide(head, x))
 
 
 def _plus_one(x: Any) -> Any:
-    """Return x + 1 as a dense array."""
+    """Return x + 1, dense."""
     return ops.add_scalar(x, scalar=1.0)
 
 
 def _one_minus_square(x: Any) -> Any:
-    """Return 1 - x ** 2."""
+    """Return 1 - x ** 2, dense."""
     return _plus_one(ops.negative(ops.square(x)))
 
 
@@ -81,40 +83,40 @@ def _scaled(x: Any, scalar: float) -> Any:
 
 
 def half_down(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """Round to the nearest integer, ties downwards."""
+    """Return a dense x rounded to the nearest integer, ties downwards, in `out` if given."""
     low, high = np.floor(x), np.ceil(x)
     result = np.where(x - low <= high - x, low, high)
     return result if out is None else _put(out, result)
 
 
 def half_away(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """Round to the nearest integer, ties away from zero."""
+    """Return a dense x rounded to the nearest integer, ties away from zero, in `out` if given."""
     whole = np.trunc(x)
     result = whole + np.where(np.abs(x - whole) >= 0.5, np.sign(x), 0).astype(x.dtype)
     return result if out is None else _put(out, result)
 
 
 def _put(out: np.ndarray, result: np.ndarray) -> np.ndarray:
-    """Copy `result` to `out` and return it."""
+    """Copy `result` into `out` and return `out`."""
     np.copyto(out, result)
     return out
 
 
 def _in_type_of_x(name: str) -> Callable:
-    """Wrap a function of `scipy.special`, which computes float16 in a wider dtype, to return the dtype of x.
+    """Return the function `name` of `scipy.special` as (x, out), with results in the dtype of x, float16 too.
 
     SciPy's package is imported by the first call: it takes a tenth of the time in which a command starts.
     """
 
     @functools.cache
     def ufunc() -> Callable:
-        """Return the ufunc of scipy.special, imported at the first call."""
+        """Return the ufunc of scipy.special, imported at the first call; cached."""
         import scipy.special
 
         return getattr(scipy.special, name)
 
     def dense(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Return the function of x in the type of x, in `out` if that is given."""
+        """Return the function of dense x in the dtype of x, in `out` if given."""
         f = ufunc()
         if out is None or x.dtype == np.float16:
             result = np.asarray(f(x)).astype(x.dtype, copy=False)
@@ -128,22 +130,22 @@ sigmoid = _in_type_of_x("expit")
 
 
 def relu(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """Return max(x, 0); NaN stays NaN."""
+    """Return max(x, 0) of a dense x, in `out` if given; NaN stays NaN."""
     return np.maximum(x, 0, out=out)
 
 
 def rsqrt(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """Return 1 / sqrt(x)."""
+    """Return 1 / sqrt(x) of a dense x, in `out` if given."""
     return np.reciprocal(np.sqrt(x, out=out), out=out)
 
 
 def softsign(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """Return x / (1 + |x|)."""
+    """Return x / (1 + |x|) of a dense x, in `out` if given."""
     return np.divide(x, np.abs(x) + 1, out=out)
 
 
 def softmax(x: np.ndarray, out: np.ndarray | None = None, axis: int = -1) -> np.ndarray:
-    """Return exp(x) normalised to a sum of one along the axis."""
+    """Return exp(x) normalised to a sum of one along `axis`, in `out` if given; the maximum is subtracted first."""
     if not x.size:
         return x.copy() if out is None else out
     risen = np.exp(x - x.max(axis=axis, keepdims=True), out=out)
@@ -151,7 +153,7 @@ def softmax(x: np.ndarray, out: np.ndarray | None = None, axis: int = -1) -> np.
 
 
 def log_softmax(x: np.ndarray, out: np.ndarray | None = None, axis: int = -1) -> np.ndarray:
-    """Return the logarithm of softmax along `axis`, in `out` if it is given."""
+    """Return the logarithm of softmax of a dense x along `axis`, in `out` if given."""
     if not x.size:
         return x.copy() if out is None else out
     less = np.subtract(x, x.max(axis=axis, keepdims=True), out=out)
@@ -159,24 +161,22 @@ def log_softmax(x: np.ndarray, out: np.ndarray | None = None, axis: int = -1) ->
 
 
 def _zeros(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """Return zeros of the shape and dtype of x, in `out` if it is given."""
+    """Return zeros of the shape and dtype of a dense x, in `out` if given."""
     return np.zeros_like(x) if out is None else _put(out, np.zeros((), x.dtype))
 
 
 def _ones(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """Return ones of the shape and dtype of x, in `out` if it is given."""
+    """Return ones of the shape and dtype of a dense x, in `out` if given."""
     return np.ones_like(x) if out is None else _put(out, np.ones((), x.dtype))
 
 
 def _sum_along(x: Any, axis: int) -> Any:
-    """Return the sum along the axis, with the axis kept."""
+    """Return the sum along `axis`, kept with length one."""
     return ops.sum(x, axis=axis, keepdims=True)
 
 
 def _nothing(head: Any, x: Any, output: Any, **params: Any) -> Any:
-    """Return the gradient of a piecewise constant function: an array without stored values, in the format of the
-    input.
-    """
+    """Return the zero gradient of a piecewise constant function, in the format of x: sparse formats store nothing."""
     return ops.zeros_like(x)
 
 
@@ -265,7 +265,7 @@ _filling("ones_like", _ones, _nothing, "ones, in the shape and type of x")
 
 
 def _empty(x: Any, out: np.ndarray | None = None) -> Any:
-    """Return an array of the format and shape of x without stored values."""
+    """Return an array of the format, shape and dtype of a sparse x without stored values; `out` is unused."""
     return formats.zeros(x.shape, x.format, x.dtype)
 
 

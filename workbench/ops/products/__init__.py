@@ -69,8 +69,9 @@ REFUSAL = Rule(
 
 
 def rule(x: str, transposed: bool, result: str = "dense", engine: str = "ours") -> Method:
-    """Return the method of X @ W, or X.T @ G if `transposed`, for X in format `x` and a dense right side, with the
-    result format and backend `engine`. Raises NoRuleError, which lists the existing ones.
+    """Return the method of X @ W, or X.T @ G if `transposed`, for X in format `x` and a dense right side.
+
+    `result` is the result's format, `engine` one of `ENGINES`. Raises NoRuleError, which lists the existing methods.
     """
     method = by_format.get((x, transposed, result, engine))
     if method is None:
@@ -84,7 +85,7 @@ def rule(x: str, transposed: bool, result: str = "dense", engine: str = "ours") 
 
 
 def default_engine(x: str) -> str:
-    """Return the engine of the format's own kernels: "dense" for dense, "ours" for the others."""
+    """Return the engine of the format's own kernels: "dense" (BLAS) for dense, "ours" for the others."""
     return "dense" if x == "dense" else "ours"
 
 
@@ -98,7 +99,11 @@ def multiply(
     plan: BatchPlan | None = None,
     engine: str | None = None,
 ) -> Any:
-    """Compute X @ Y or X.T @ Y for a dense Y, by `rule`; into `out` if given. Shapes and dtypes must fit."""
+    """Compute X @ Y, or X.T @ Y if `transposed`, for a dense Y, by `rule`; return it in the format `result`.
+
+    Written to `out` if given, for dense results; `plan` is the batch plan of X, computed if None and needed. Shapes and
+    dtypes must fit. Raises NoRuleError or FormatError.
+    """
     format, x = formats.validate(x)
     kind = format.name
     chosen = rule(kind, transposed, result, engine or default_engine(kind))
@@ -119,11 +124,11 @@ class Unsummed:
 
     @property
     def dtype(self) -> np.dtype:
-        """dtype of the values."""
+        """Return the dtype of the values."""
         return self.slope.dtype
 
     def check(self) -> None:
-        """Raise OpError unless score gradient, column index and values belong to one batch. O(1)."""
+        """Raise OpError unless gradient of the scores, batch plan and values belong to one batch; O(1)."""
         rows, columns = self.plan.shape
         expected, actual = (rows, *self.shape[1:]), self.slope.shape
         if self.shape[0] != columns or expected != actual or self.x.data.shape != self.plan.rows.shape:
@@ -134,12 +139,12 @@ class Unsummed:
             )
 
     def compute(self) -> formats.RowSparse:
-        """Multiply out: return the gradient as a RowSparse of the active columns."""
+        """Return the gradient multiplied out, x.T @ slope, as a RowSparse of the active columns."""
         return rule(formats.format_of(self.x), True, "row_sparse")(self.x, self.slope, plan=self.plan)
 
 
 def _shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the result shape of dot; OpError if shapes or parameters do not fit."""
+    """Return the result shape of dot for the shapes of (x, y); OpError if shapes or parameters do not fit."""
     _check_params(params)
     x, y = shapes
     if len(x) != 2 or len(y) not in (1, 2):
@@ -165,7 +170,7 @@ def _check_params(params: Mapping[str, Any]) -> None:
 
 
 def float_dtype(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
-    """Return the dtype of all inputs. Raises OpError unless it is float32 or float64."""
+    """Return the dtype of all inputs. Raises OpError unless it is one of float32 and float64."""
     if len(set(dtypes)) > 1 or dtypes[0] not in (np.float32, np.float64):
         types = " and ".join(map(str, dtypes))
         raise OpError(f"Products take float32 or float64, the same for all; {types} came. Convert with cast.")
@@ -173,14 +178,15 @@ def float_dtype(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dty
 
 
 def _dense(x, y, out=None, **params):
-    """Compute the product of NumPy arrays."""
+    """Return the product of NumPy arrays, transposed by transpose_a and transpose_b, in `out` if given."""
     left = x.T if params["transpose_a"] else x
     return np.matmul(left, y.T if params["transpose_b"] else y, out=out)
 
 
 def factors(head, x, y, transpose_a: bool, transpose_b: bool) -> tuple[tuple, tuple]:
-    """Return the gradients of op(x) @ op(y) towards x and y as products: (left, right, transpose_a, transpose_b) of
-    each.
+    """Return the gradients of op(x) @ op(y) towards x and y as products, each (left, right, transpose_a, transpose_b).
+
+    `head` is the gradient of the result; transpose_a and transpose_b are those of the product.
     """
     towards_x = (y, head, transpose_b, True) if transpose_a else (head, y, False, not transpose_b)
     towards_y = (head, x, True, transpose_a) if transpose_b else (x, head, not transpose_a, False)
@@ -188,8 +194,9 @@ def factors(head, x, y, transpose_a: bool, transpose_b: bool) -> tuple[tuple, tu
 
 
 def _gradient(head, output, inputs, params):
-    """Return the gradients (of x, of y) of a product for the gradient `head` of its result; those of sparse matrices at
-    their stored positions only.
+    """Return the gradients (of x, of y) of `dot` for the gradient `head` of its result.
+
+    Those of sparse matrices are computed at their stored positions only.
     """
     x, y = inputs
     of_x, of_y = factors(head, x, y, bool(params["transpose_a"]), bool(params["transpose_b"]))
@@ -222,7 +229,7 @@ dot = register(
 
 
 def _at_csr(indptr, indices, shape, a, b, transpose_a, transpose_b) -> np.ndarray:
-    """Return the values of op(a) @ op(b) at the entries of a CSR pattern."""
+    """Return the values [z] of op(a) @ op(b) at the entries of a CSR pattern (indptr [R+1], indices [z]) of `shape`."""
     sparse = [formats.format_of(operand) in SPARSE for operand in (a, b)]
     if all(sparse):
         product = dot(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
@@ -242,7 +249,7 @@ def _at_csr(indptr, indices, shape, a, b, transpose_a, transpose_b) -> np.ndarra
 
 
 def _at_csr_of_csr(indptr, indices, a: Any, b: np.ndarray) -> np.ndarray:
-    """Return the values of a @ b.T at the entries of a CSR pattern, a in csr."""
+    """Return the values [z] of a @ b.T at the entries of a CSR pattern; a is csr [R, M], b dense [D, M]."""
     if a.indptr.dtype != indptr.dtype:
         indptr, indices = indptr.astype(np.int64), indices.astype(np.int64)
         a = compressed.assemble("csr", a.indptr.astype(np.int64), a.indices.astype(np.int64), a.data, a.shape)
@@ -252,12 +259,12 @@ def _at_csr_of_csr(indptr, indices, a: Any, b: np.ndarray) -> np.ndarray:
 
 
 def _rows_of(x: Any, transposed: bool) -> Block:
-    """Return the nonempty rows of a sparse matrix, or of its transpose, as a dense Block."""
+    """Return the nonempty rows of a sparse matrix, or of its transpose, as a dense `Block`."""
     return block_of(formats.to_format(as_csr(x, transposed), "row_sparse"), False)
 
 
 def _at_blocks(indptr, indices, left: Block, right: Block) -> np.ndarray:
-    """Compute the sampled product of two blocks; rows that either lacks give zeros."""
+    """Return the values [z] of left @ right.T at the entries of a CSR pattern; rows that a block lacks give zeros."""
     row = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
     everything = np.ones(indices.size, bool)
     row, in_left = (row, everything) if left.rows is None else places(row, left.rows)
@@ -272,7 +279,10 @@ def _at_blocks(indptr, indices, left: Block, right: Block) -> np.ndarray:
 
 
 def _look_up(indptr, indices, product: Any) -> np.ndarray:
-    """Return the values of a sorted csr matrix at the entries of a pattern."""
+    """Return the values [z] of a sorted csr matrix at the entries of a CSR pattern, 0 if not stored.
+
+    Raises OpError for a matrix with too many elements to number.
+    """
     check_countable(product.shape)
     width = product.shape[1]
     keys = np.repeat(np.arange(indptr.size - 1), np.diff(indptr)) * width + indices
@@ -284,17 +294,17 @@ def _look_up(indptr, indices, product: Any) -> np.ndarray:
 
 
 def _with_matrices(call):
-    """Wrap a call so that vectors a and b become columns."""
+    """Return `call` as a rule's function: vectors a and b become columns, transposes bool, `out` is dropped."""
 
     def wrapped(pattern, a, b, *, out=None, transpose_a=False, transpose_b=False):
-        """Call with a and b as matrices, and the transposes as booleans."""
+        """Return `call(pattern, a, b, transpose_a, transpose_b)` with a and b as matrices; `out` is unused."""
         return call(pattern, as_matrix(a), as_matrix(b), bool(transpose_a), bool(transpose_b))
 
     return wrapped
 
 
 def _csr(pattern, a, b, transpose_a, transpose_b):
-    """Compute the sampled product at a csr pattern."""
+    """Return op(a) @ op(b) at the entries of a csr pattern, as csr; duplicates of the pattern are merged."""
     pattern = stored.canonical(pattern)
     indptr, indices = pattern.indptr, pattern.indices
     data = _at_csr(indptr, indices, pattern.shape, a, b, transpose_a, transpose_b)
@@ -302,7 +312,7 @@ def _csr(pattern, a, b, transpose_a, transpose_b):
 
 
 def _csc(pattern, a, b, transpose_a, transpose_b):
-    """Compute it at a csc pattern, as the CSR form of the transpose."""
+    """Return op(a) @ op(b) at the entries of a csc pattern, as csc, by the CSR form of the transpose."""
     pattern = stored.canonical(pattern)
     indptr, indices = pattern.indptr, pattern.indices
     data = _at_csr(indptr, indices, pattern.shape[::-1], b, a, not transpose_b, not transpose_a)
@@ -310,7 +320,7 @@ def _csc(pattern, a, b, transpose_a, transpose_b):
 
 
 def _coo(pattern, a, b, transpose_a, transpose_b):
-    """Compute it at a coo pattern."""
+    """Return op(a) @ op(b) at the entries of a coo pattern, as coo sorted by rows."""
     pattern = stored.canonical(pattern)
     row, col = pattern.coords
     indptr = np.searchsorted(row, np.arange(pattern.shape[0] + 1)).astype(col.dtype)
@@ -322,22 +332,23 @@ OURS = {"engine": "ours"}
 
 
 def _whole(method):
-    """Return the rules of `sampled_dot` for a dense or row-sparse pattern, at which `method` computes the product
-    everywhere; [] if the method does not apply.
+    """Return the rules of `sampled_dot` for dense or row_sparse patterns: `method` computes the whole product.
+
+    [] if the method's result is never the default.
     """
 
     def call(pattern, a, b, *, out=None, plan=None, transpose_a=False, transpose_b=False):
-        """Return op(a) @ op(b) by the method, in `out` if that is given; `pattern` and `plan` are not used."""
+        """Return op(a) @ op(b) by the method, in `out` if given; `pattern` and `plan` are unused."""
         whole = {"transpose_a": transpose_a, "transpose_b": transpose_b, "out": out}
         return method(as_matrix(a), as_matrix(b), **whole)
 
     def result_of(transpose_b):
-        """Return the result's format: row_sparse if that is the default, else dense."""
+        """Return the result's format: "row_sparse" if that is the default of the product, else "dense"."""
         usual = default_result(method.x, method.y, method.transpose_a, transpose_b)
         return "row_sparse" if usual == "row_sparse" else "dense"
 
     def when(shapes, params):
-        """Return whether the method takes these shapes and parameters."""
+        """Return whether the method takes these shapes of (pattern, a, b) and parameters."""
         return method.fits(shapes[1:], {**params, "result": result_of(params["transpose_b"]), **OURS})
 
     if method.result not in map(result_of, (False, True)):
@@ -363,7 +374,7 @@ def _sampled_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _sampled_gradient(head, output, inputs, params):
-    """Return the gradients of both factors."""
+    """Return the gradients (None, of a, of b) of sampled_dot, from `head` at the positions of the pattern."""
     pattern, a, b = inputs
     of_a, of_b = factors(
         ops.at_places_of(head, pattern), a, b, bool(params["transpose_a"]), bool(params["transpose_b"])
@@ -372,7 +383,10 @@ def _sampled_gradient(head, output, inputs, params):
 
 
 def _sampled_dense(pattern, a, b, out=None, transpose_a=False, transpose_b=False):
-    """Compute the product of NumPy arrays."""
+    """Return the whole product of NumPy arrays a and b, transposed as stated, in `out` if given.
+
+    The pattern is unused.
+    """
     a, b = as_matrix(a), as_matrix(b)
     return np.matmul(a.T if transpose_a else a, b.T if transpose_b else b, out=out)
 

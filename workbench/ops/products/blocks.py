@@ -24,7 +24,7 @@ class Block(NamedTuple):
 
 
 def block_of(x: Any, transposed: bool) -> Block:
-    """Return a dense or row_sparse matrix, or its transpose, as a Block over the same memory."""
+    """Return a dense or row_sparse matrix, or its transpose if `transposed`, as a `Block` over the same memory."""
     if isinstance(x, np.ndarray):
         return Block(x.T if transposed else x, None, None, x.shape[::-1] if transposed else x.shape)
     rows = None if len(x.indices) == x.shape[0] else x.indices
@@ -34,7 +34,10 @@ def block_of(x: Any, transposed: bool) -> Block:
 
 
 def common(left: Index, right: Index) -> tuple[Any, Any]:
-    """Return the selections of two summed axes that give both the same positions in the same order."""
+    """Return index objects for two summed axes that select the positions both have, in the same order.
+
+    `left` and `right` are ascending positions, None for all.
+    """
     if left is None and right is None:
         return slice(None), slice(None)
     if left is None:
@@ -46,7 +49,7 @@ def common(left: Index, right: Index) -> tuple[Any, Any]:
 
 
 def multiply(left: Block, right: Block, out: np.ndarray | None = None) -> Block:
-    """Return left @ right [left rows, right columns] as a Block; the values are written to `out` if its shape fits."""
+    """Return left @ right as a `Block`, by BLAS over their common positions; in `out` if given and its shape fits."""
     ours, theirs = common(left.columns, right.rows)
     shape = left.shape[0], right.shape[1]
     whole = out if left.rows is None and right.columns is None else None
@@ -55,14 +58,17 @@ def multiply(left: Block, right: Block, out: np.ndarray | None = None) -> Block:
 
 
 def finish(block: Block, result: str, out: np.ndarray | None = None) -> Any:
-    """Convert a block to a dense (in `out` if given), row_sparse or csr matrix."""
+    """Convert a block to the format `result`: dense (in `out` if given), row_sparse or csr."""
     if result == "dense":
         return _dense(block, out)
     return _row_sparse(block) if result == "row_sparse" else full_block_csr(block)
 
 
 def _dense(block: Block, out: np.ndarray | None) -> np.ndarray:
-    """Write the values of a block, and zeros elsewhere, to a dense matrix `out` (None: a new one); return it."""
+    """Write the values of a block, and zeros elsewhere, to `out` (None: a new array); return it.
+
+    Without `out` a block of all rows and columns is returned over its own memory if contiguous.
+    """
     whole = block.rows is None and block.columns is None
     if whole and (out is None or out is block.values):
         return np.ascontiguousarray(block.values)
@@ -77,21 +83,21 @@ def _dense(block: Block, out: np.ndarray | None) -> np.ndarray:
 
 
 def _place(rows: Index, columns: Index) -> tuple:
-    """Return the NumPy index of rows and columns."""
+    """Return the NumPy index of a dense matrix for `rows` and `columns` (None: all)."""
     if rows is not None and columns is not None:
         return np.ix_(rows, columns)
     return (slice(None) if rows is None else rows, slice(None) if columns is None else columns)
 
 
 def _row_sparse(block: Block) -> formats.RowSparse:
-    """Convert the block to a RowSparse; columns that it lacks become zero."""
+    """Return the block as a RowSparse; columns that it lacks become zero."""
     rows = np.arange(block.shape[0]) if block.rows is None else block.rows.copy()
     values = _dense(Block(block.values, None, block.columns, (rows.size, block.shape[1])), None)
     return formats.RowSparse.assemble(values, rows, block.shape)
 
 
 def _spread(indptr: np.ndarray, rows: Index, count: int) -> np.ndarray:
-    """Return row pointers [count + 1] in which `rows` have the entries of `indptr` and other rows none."""
+    """Return row pointers [count + 1] in which `rows` (None: all) have the entries of `indptr` and other rows none."""
     if rows is None:
         return indptr
     lengths = np.zeros(count + 1, np.int64)
@@ -125,13 +131,16 @@ def as_csr(x: Any, transposed: bool = False) -> Any:
 
 
 def select_rows(x: Any, rows: np.ndarray) -> Any:
-    """Return rows of a csr matrix, in the given order."""
+    """Return the rows `rows` int64 of a csr matrix, in the given order, as a new csr matrix.
+
+    KernelError if out of range.
+    """
     indptr, indices, data = numpy_conversions.get("slice_rows", x.dtype)(x.indptr, x.indices, x.data, rows)
     return compressed.assemble("csr", indptr, indices, data, (rows.size, x.shape[1]))
 
 
 def keep_columns(x: Any, columns: np.ndarray) -> Any:
-    """Return the entries of a csr matrix in `columns` (ascending), renumbered. O(nnz log columns)."""
+    """Return the entries of a csr matrix in `columns` (ascending), renumbered 0, 1, ...; O(nnz log columns)."""
     place, kept = places(x.indices, columns)
     starts = np.concatenate(([0], np.cumsum(kept)))[x.indptr]
     kind = x.indptr.dtype
@@ -140,14 +149,14 @@ def keep_columns(x: Any, columns: np.ndarray) -> Any:
 
 
 def places(indices: np.ndarray, stored: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the position of each index in `stored` (int64, ascending; -1 if absent), and whether it is there."""
+    """Return (position of each index in `stored` int64 ascending, -1 if absent; whether it is there), both [z]."""
     place = np.empty(indices.size, np.int64)
     kernels.get("find_rows").trusted(indices, stored, place)
     return place, place >= 0
 
 
 def filled_rows(x: Any) -> tuple[Any, np.ndarray]:
-    """Return a csr matrix without its empty rows, and the indices of the other rows."""
+    """Return (a csr matrix without its empty rows, the indices of the other rows int64); values are not copied."""
     rows = np.flatnonzero(x.indptr[1:] > x.indptr[:-1])
     starts = np.append(x.indptr[rows], x.indptr[-1]).astype(x.indptr.dtype)
     return compressed.assemble("csr", starts, x.indices, x.data, (rows.size, x.shape[1])), rows

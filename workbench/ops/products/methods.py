@@ -104,7 +104,7 @@ def make_plan(x: Any) -> BatchPlan:
 
 
 def plan_of(x: Any) -> BatchPlan:
-    """Compute the batch plan of a validated csr or coo array."""
+    """Return the batch plan of a validated csr or coo array, a new one."""
     if x.format == "coo":
         row, col = x.coords
         return build_coo(row, col, x.shape)
@@ -112,8 +112,9 @@ def plan_of(x: Any) -> BatchPlan:
 
 
 def plan_for(x: Any, width: float) -> BatchPlan | None:
-    """Compute the plan of an array used once, with its values; None if X.T @ Y with `width` columns is faster
-    without.
+    """Return the plan of a csr or coo array used once, with its values; None if X.T @ Y of `width` columns needs none.
+
+    None means that the gradient is faster without a plan.
     """
     if x.format != "csr":
         return plan_of(x)
@@ -123,17 +124,20 @@ def plan_for(x: Any, width: float) -> BatchPlan | None:
 
 
 def turned(y: Any, transposed: bool) -> np.ndarray:
-    """Return a dense matrix, or a copy of its transpose."""
+    """Return the dense matrix itself, or a C-contiguous copy of its transpose if `transposed`."""
     return np.ascontiguousarray(y.T) if transposed else y
 
 
 def _new(x: Any, transposed: bool, y: np.ndarray) -> np.ndarray:
-    """Return an uninitialised array for the dense product."""
+    """Return an uninitialised array for the dense product of x, or its transpose, and y."""
     return np.empty((x.shape[transposed], y.shape[1]), y.dtype)
 
 
 def compressed(kernel: Kernel, x: Any, y: np.ndarray, transpose_a: bool, result: str, out: Out, plan: Plan) -> Any:
-    """Multiply a csr or csc matrix by a dense one, with a kernel on the matrix's own arrays."""
+    """Return a csr or csc matrix times a dense y by `kernel`, which takes its arrays; dense, in `out` if given.
+
+    Other parameters as of `ProductCall`; the kernel implies the transpose.
+    """
     if out is None:
         out = _new(x, transpose_a, y)
     kernel(x.indptr, x.indices, x.data, y, out)
@@ -141,7 +145,7 @@ def compressed(kernel: Kernel, x: Any, y: np.ndarray, transpose_a: bool, result:
 
 
 def coordinates(kernel: Kernel, x: Any, y: np.ndarray, transpose_a: bool, result: str, out: Out, plan: Plan) -> Any:
-    """Multiply a coo matrix by a dense one."""
+    """Return a coo matrix, or its transpose, times a dense y; dense, in `out` if given."""
     if out is None:
         out = _new(x, transpose_a, y)
     row, col = reversed(x.coords) if transpose_a else x.coords
@@ -150,8 +154,9 @@ def coordinates(kernel: Kernel, x: Any, y: np.ndarray, transpose_a: bool, result
 
 
 def planned(kernel: Kernel, x: Any, y: np.ndarray, transpose_a: bool, result: str, out: Out, plan: Plan) -> Any:
-    """Multiply the transpose of a csr or coo matrix by a dense one, for active columns only; uses the batch plan if
-    given.
+    """Return the transpose of a csr or coo matrix times a dense y [R, N], on active columns.
+
+    `result` is row_sparse or csr. Uses the batch plan if given, else a new one.
     """
     if plan is None and result == "row_sparse":
         plan = plan_for(x, y.shape[1])
@@ -168,7 +173,10 @@ def planned(kernel: Kernel, x: Any, y: np.ndarray, transpose_a: bool, result: st
 
 
 def filled(kernel: Kernel, x: Any, y: np.ndarray, transpose_a: bool, result: str, out: Out, plan: Plan) -> Any:
-    """Multiply the nonempty rows of a csr or coo matrix, or of a transposed csc matrix, by a dense one."""
+    """Return a csr or coo matrix, or a transposed csc one, times a dense y, computed on nonempty rows.
+
+    Format `result`.
+    """
     matrix, rows = filled_rows(as_csr(x, transpose_a))
     values = np.empty((rows.size, y.shape[1]), y.dtype)  # [filled, N]
     kernel(matrix.indptr, matrix.indices, matrix.data, y, values)
@@ -176,21 +184,23 @@ def filled(kernel: Kernel, x: Any, y: np.ndarray, transpose_a: bool, result: str
 
 
 def blocks(kernel: Kernel, x: Any, y: Block, transpose_a: bool, result: str, out: Out, plan: Plan) -> Any:
-    """Multiply dense or row_sparse by dense or row_sparse (y a Block) with BLAS on what is stored; no transpose is
-    copied.
+    """Return a dense or row_sparse matrix, or its transpose, times the `Block` y by BLAS.
+
+    Format `result`, in `out` if dense. No transpose is copied; `kernel` and `plan` are unused.
     """
     return finish(multiply(block_of(x, transpose_a), y, out), result, out)
 
 
 def transposed(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """Write X.T @ Y of dense arrays x [R, D], y [R, N] to `out` [D, N] and return it, without a copy of
-    the transpose.
-    """
+    """Write x.T @ y of dense x [R, D], y [R, N] to `out` [D, N] and return it, without a copy of the transpose."""
     return np.matmul(x.T, y, out)
 
 
 def sparse_block(kernel: Kernel, x: Any, y: Block, transpose_a: bool, result: str, out: Out, plan: Plan) -> Any:
-    """Multiply a csr, csc or coo matrix by a Block; if transposed, rows that the block lacks are skipped."""
+    """Return a csr, csc or coo matrix, or its transpose, times the `Block` y; format `result`, in `out` if dense.
+
+    Rows that the block lacks are skipped.
+    """
     values = np.ascontiguousarray(y.values)
     if y.rows is None:
         matrix = as_csr(x, transpose_a)
@@ -208,9 +218,9 @@ def sparse_block(kernel: Kernel, x: Any, y: Block, transpose_a: bool, result: st
 def block_sparse(
     kernel: Kernel, x: Any, y: tuple[Any, bool], transpose_a: bool, result: str, out: Out, plan: Plan
 ) -> Any:
-    """Multiply a dense or row_sparse matrix by a csr, csc or coo one; y is (matrix, whether it is transposed).
+    """Return a dense or row_sparse matrix times a sparse one; y is (matrix, whether it is transposed).
 
-    A csr result stores, in every row that x has, all the columns that y has.
+    Format `result`, in `out` if dense. A csr result stores, in every row that x has, all the columns that y has.
     """
     matrix, transposed = y
     shape = x.shape[transpose_a], matrix.shape[not transposed]
@@ -232,7 +242,10 @@ def block_sparse(
 def sparse_sparse(
     kernel: Kernel, x: Any, y: tuple[Any, bool], transpose_a: bool, result: str, out: Out, plan: Plan
 ) -> Any:
-    """Multiply two csr, csc or coo matrices; y is (matrix, whether it is transposed)."""
+    """Return the product of two csr, csc or coo matrices in the format `result`.
+
+    Y is (matrix, whether it is transposed). In `out` if given and dense.
+    """
     left, right = as_csr(x, transpose_a), as_csr(*y)
     if left.indptr.dtype != right.indptr.dtype:
         left, right = map(_wide, (left, right))
@@ -251,7 +264,7 @@ def _arrays(x: Any) -> tuple[np.ndarray, ...]:
 
 
 def _wide(x: Any) -> Any:
-    """Return a csr matrix with int64 indices."""
+    """Return a csr matrix with int64 indices over the same values."""
     return formats.compressed.assemble("csr", x.indptr.astype(np.int64), x.indices.astype(np.int64), x.data, x.shape)
 
 
@@ -262,8 +275,9 @@ BLOCKS = ("dense", "row_sparse")
 
 
 def default_result(x: str, y: str, transpose_a: bool, transpose_b: bool) -> str:
-    """Return the format of op(X) @ op(Y) if none is requested: "csr", "row_sparse" or "dense"; `x` and `y` are the
-    formats of X and Y.
+    """Return the format of op(X) @ op(Y) if none is requested: "csr", "row_sparse" or "dense".
+
+    `x` and `y` are the formats of X and Y.
     """
     if x in SPARSE and y in SPARSE:
         return "csr"
@@ -289,13 +303,14 @@ class Method:
 
     @functools.cached_property
     def _trusted(self) -> Callable[..., Any]:
-        """The function of the kernel that skips the check of its operands; looked up at the first call."""
+        """Return the kernel's function that skips the check of operands' contents; looked up at first access."""
         trusted: Callable[..., Any] = kernels.get(self.kernel).trusted
         return trusted
 
     def fits(self, shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-        """Return whether these parameters (transpose_a, transpose_b, result, engine) select this method; `shapes` are
-        not used.
+        """Return whether the parameters transpose_a, transpose_b, result and engine select this method.
+
+        `shapes` is unused.
         """
         ta, tb = bool(params["transpose_a"]), bool(params["transpose_b"])
         usual = default_result(self.x, self.y, ta, tb) if params["engine"] == "ours" else "dense"
@@ -304,7 +319,7 @@ class Method:
 
     @property
     def condition(self) -> str:
-        """The parameters that select the method, as text."""
+        """Return the parameters that select the method as text, such as "no transpose_a, result=csr"."""
         defaults = [default_result(self.x, self.y, self.transpose_a, tb) == self.result for tb in (False, True)]
         words = "" if all(defaults) else f"result={self.result}"
         if any(defaults) and words:
@@ -326,7 +341,10 @@ class Method:
         result: str | None = None,
         engine: str = "",
     ) -> Any:
-        """Compute the product; `out` for dense results, `plan` the batch plan of X for methods that read one."""
+        """Return the product in the method's result format; in `out` if given, for dense results.
+
+        `plan` is the batch plan of X for methods that read one. transpose_a, result and engine are those of the method.
+        """
         if self.direct and out is not None and y.ndim == 2 and not transpose_b:
             return self.direct(x, y, out)
         if self.call is compressed and out is not None and y.ndim == 2 and not transpose_b:
@@ -349,15 +367,16 @@ class Method:
     def bind(
         self, x: np.ndarray, y: np.ndarray, *, out: np.ndarray, transpose_b: bool = False, **params: Any
     ) -> Callable[[], Any] | None:
-        """Return a function without arguments that writes X @ Y of these dense arrays to `out`; None unless the method
-        has a direct call.
+        """Return a call without arguments that writes X @ Y of these dense arrays to `out`.
+
+        None without a direct function.
         """
         if self.direct is None or y.ndim != 2 or transpose_b:
             return None
         return partial(self.direct, x, y, out)
 
     def _other(self, y: Any, transposed: bool) -> Any:
-        """Return Y as `call` takes it: a Block, (matrix, transposed) or a dense matrix."""
+        """Return Y as `call` takes it: a `Block`, (matrix, transposed) or a dense matrix, turned if `transposed`."""
         if self.y in SPARSE:
             return y, transposed
         if self.y == "row_sparse" or self.x in BLOCKS:
@@ -365,7 +384,7 @@ class Method:
         return turned(y, transposed)
 
     def rule(self) -> Rule:
-        """Return the method as a rule of the operator `dot`."""
+        """Return the method as a `Rule` of the operator `dot`."""
         return Rule(
             (self.x, self.y),
             self.result,
@@ -379,7 +398,7 @@ class Method:
 
 
 def as_matrix(y: Any) -> Any:
-    """Return a dense or row_sparse vector as a column over the same memory; a matrix is returned as it is."""
+    """Return a dense or row_sparse vector as a column over the same memory; a matrix is returned unchanged."""
     if y.ndim != 1:
         return y
     if isinstance(y, np.ndarray):
@@ -388,7 +407,7 @@ def as_matrix(y: Any) -> Any:
 
 
 def _flat(product: Any) -> Any:
-    """Return the only column of a product as a vector."""
+    """Return the only column of a dense or row_sparse product as a vector, a view."""
     if isinstance(product, np.ndarray):
         return product[:, 0]
     return formats.RowSparse.assemble(product.values[:, 0], product.indices, product.shape[:1])
@@ -428,8 +447,9 @@ BY_SCIPY = (
 def _family(
     left: Sequence[str], right: Sequence[str], kernel: Callable[[bool, str], str], call: ProductCall
 ) -> list[Method]:
-    """Return methods for all pairs of formats, X transposed or not, and all results; `kernel(transpose_a, result)`
-    names the kernel.
+    """Return methods for all pairs of formats left x right, X transposed or not, and all results.
+
+    `kernel(transpose_a, result)` names the kernel, `call` computes.
     """
     return [
         Method(x, y, transpose_a, result, kernel(transpose_a, result), call)
@@ -438,7 +458,7 @@ def _family(
 
 
 def _blas(transpose_a: bool, result: str) -> str:
-    """Return the name of the BLAS kernel."""
+    """Return the name of the BLAS kernel for X or X.T; `result` is unused."""
     return "blas.dense_t_dense" if transpose_a else "blas.dense_dense"
 
 
