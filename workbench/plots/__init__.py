@@ -40,10 +40,7 @@ def _charts() -> "Registry[Chart]":
 
 
 def names(rows: str = "trials") -> list[str]:
-    """Return the names of the charts of one kind of rows, a key of `POOLED`.
-
-    Sizes are trials at several sizes of tables.
-    """
+    """Return the names of the charts that read one type of records, a key of `POOLED` such as "trials"."""
     return [name for name in _charts().names() if get(name).rows == rows]
 
 
@@ -53,14 +50,15 @@ def get(name: str) -> "Chart":
 
 
 def unavailable() -> dict[str, str]:
-    """Return charts whose files could not be imported, and why."""
+    """Return {chart: reason} of charts whose files could not be imported."""
     return _charts().unavailable()
 
 
 def draw(name: str, frame: "pd.DataFrame", figure: "Figure", **controls: Any) -> str:
-    """Draw a chart on a figure, which is cleared first; returns the sentence that says what it shows.
+    """Clear the figure, draw a chart on it, and return the sentence that says what it shows.
 
     Controls not given, or None, take their initial value for this frame. An empty frame gives a message on the figure.
+    ValueError for an unknown chart, control or value.
     """
     import matplotlib
 
@@ -76,7 +74,10 @@ def draw(name: str, frame: "pd.DataFrame", figure: "Figure", **controls: Any) ->
 
 
 def table(name: str, frame: "pd.DataFrame", **controls: Any) -> "pd.DataFrame":
-    """Return the numbers behind a chart, as text with units, one row a configuration; empty for an empty frame."""
+    """Return the numbers behind a chart, as text with units, a row for each configuration; empty for an empty frame.
+
+    ValueError for an unknown chart, control or value.
+    """
     import pandas as pd
 
     chart = get(name)

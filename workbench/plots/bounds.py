@@ -48,12 +48,12 @@ class Reached(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Share of the bound, 1 for a kernel that is as fast as the machine allows."""
+        """Share of the bound that is reached, 1.0 for a kernel as fast as the machine allows."""
         return self.seconds_bound / self.seconds
 
 
 def reached(row: configurations.Record) -> list[Reached]:
-    """Return every phase of an undisturbed row that has a time and a bound, in the order of the step."""
+    """Return the phases of a successful record that have a time and a bound, in the order of the step."""
     if row["status"] != "ok":
         return []
     times = phases_of(row)
@@ -61,13 +61,16 @@ def reached(row: configurations.Record) -> list[Reached]:
 
 
 def _reached(bound: Mapping[str, Any], seconds: float) -> Reached:
-    """Return what a phase reached of its bound in `seconds`."""
+    """Return a phase that took `seconds`, with its bound from a dict of the column `bounds`."""
     moved = max(bound["bytes"], bound["bytes_gather"])
     return Reached(bound["phase"], bound["kernel"], seconds, bound["seconds"], bound["by"], moved, bound["flops"])
 
 
 def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str | None) -> str:
-    """Horizontal bars at one density, dense first, then the fastest; a line where the bound is."""
+    """Draw the share of the bound reached by each phase at one density; return the sentence below the chart.
+
+    Dense first, then by time; a line marks the bound. A message if no bounds are known.
+    """
     shown = style.pick(frame, group)
     rows = [row for row in style.at_density(shown, density) if reached(row)]
     if not rows:
@@ -93,7 +96,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
 
 
 def _bars(axes: Axes, place: int, known: Sequence[Reached]) -> None:
-    """Draw the bars of one configuration's phases."""
+    """Draw the bars of a configuration's phases around height `place`, each with its share as text."""
     height = HEIGHT / max(len(known), 2)
     for number, one in enumerate(known):
         at = place + (number - (len(known) - 1) / 2) * height
@@ -104,21 +107,18 @@ def _bars(axes: Axes, place: int, known: Sequence[Reached]) -> None:
 
 
 def _percent(share: float) -> str:
-    """Return a share as percent text."""
+    """Return a share as text in per cent, two digits."""
     return f"{formatting.format_number(100 * share, 2)} %"
 
 
 def _mean(row: configurations.Record) -> float:
-    """Return the share of the bound of all phases together: their bounds over their times."""
+    """Return the sum of the bounds of all phases over the sum of their times."""
     known = reached(row)
     return math.fsum(one.seconds_bound for one in known) / math.fsum(one.seconds for one in known)
 
 
 def _finding(rows: Sequence[configurations.Record], density: str | None) -> tuple[str, str]:
-    """Return the title, and the sentence.
-
-    What the fastest of each side reaches, and what is furthest from its bound.
-    """
+    """Return (title, sentence) on what the fastest sparse and dense step reach and what is furthest from its bound."""
     sides = [[row for row in rows if configurations.is_dense(row) == is_dense] for is_dense in (False, True)]
     best = [min(side, key=lambda row: row["seconds_step"]) for side in sides if side]
     said = [f"{formatting.name_configuration(row)} reaches {_percent(_mean(row))}" for row in best]
@@ -139,13 +139,13 @@ def _finding(rows: Sequence[configurations.Record], density: str | None) -> tupl
 
 
 def table(frame: pd.DataFrame, *, group: str | None, density: str | None) -> pd.DataFrame:
-    """Kernel, time, bound, share, what sets the bound, bytes and operations a second, of each phase."""
+    """Return each phase as text: kernel, time, bound, share, what limits it, bytes and operations a second."""
     rows = style.at_density(style.pick(frame, group), density)
     return pd.DataFrame([line for row in rows for line in _described(row)])
 
 
 def _described(row: configurations.Record) -> list[dict[str, str]]:
-    """Return the table rows of a configuration, one for each phase."""
+    """Return the table rows of a record, one for each phase; one with the reason if none is known."""
     configuration = {"configuration": formatting.name_configuration(row)}
     known = [configuration | dict(zip(COLUMNS, _cell_texts(one), strict=True)) for one in reached(row)]
     why = NONE if row["status"] == "ok" else f"{row['status']}: {row['reason']}"
@@ -153,7 +153,7 @@ def _described(row: configurations.Record) -> list[dict[str, str]]:
 
 
 def _cell_texts(reached: Reached) -> tuple[str, ...]:
-    """Return the cells of a phase in the table, as text: times, share of the bound, what limits it, bytes a second."""
+    """Return the cells of a phase in the table, as texts in the order of `COLUMNS`."""
     times = (
         formatting.format_seconds(reached.seconds, 2),
         formatting.format_seconds(reached.seconds_bound, 2),

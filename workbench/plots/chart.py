@@ -33,7 +33,7 @@ class Control:
         return self.choices(frame) if callable(self.choices) else self.choices
 
     def initial(self, frame: pd.DataFrame) -> str | None:
-        """Value where nobody chose one; None if it depends on the frame and that is empty."""
+        """Return the initial value for these records; None if it depends on them and there are none."""
         if not callable(self.default):
             return self.default
         return None if frame.empty else self.default(frame)
@@ -56,6 +56,7 @@ class Chart:
     rows: str = "trials"
 
     def __post_init__(self) -> None:
+        """Raise ValueError unless `draw` and `table` take exactly the declared controls as further parameters."""
         declared = [control.name for control in self.controls]
         for function, given in ((self.draw, 2), (self.table, 1)):
             takes = list(inspect.signature(function).parameters)[given:]
@@ -65,7 +66,10 @@ class Chart:
                 )
 
     def chosen(self, frame: pd.DataFrame, given: dict[str, Any]) -> dict[str, Any]:
-        """Return a value for every control: those given, checked, and the initial ones."""
+        """Return {control: value} for every control: given ones, else (also for None) the initial values.
+
+        ValueError, listing what is allowed, for an unknown control or value.
+        """
         names = [control.name for control in self.controls]
         if unknown := [name for name in given if name not in names]:
             known = ", ".join(names) or "none"
@@ -96,7 +100,7 @@ def is_message(figure: Figure) -> bool:
 
 
 def message(figure: Figure, text: str) -> str:
-    """Write on the figure why there is nothing to see; return the text."""
+    """Write the text on the figure instead of a chart, mark it for `is_message`, and return the text."""
     axes = figure.add_subplot()
     axes.set_gid(MESSAGE)
     axes.set_axis_off()

@@ -14,7 +14,7 @@ PREDICTED, MEASURED = "#0072B2", "#D55E00"
 
 
 def draw(frame: pd.DataFrame, figure: Figure) -> str:
-    """Milliseconds of a step against machines: filled circles are measured, line and open squares predicted."""
+    """Draw milliseconds of a step against the number of machines, predicted and measured; return the sentence below."""
     steps = steps_of(frame)
     if not steps.machines:
         return message(figure, "No step was predicted: run workbench bench cluster.")
@@ -35,7 +35,7 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
 
 
 def _scale(axes: Axes, counts: list[int]) -> None:
-    """Both axes by factors, with plain numbers; each count of machines has its own."""
+    """Set logarithmic axes with plain numbers, and a tick for each count of machines."""
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xticks(counts)
@@ -50,8 +50,7 @@ def _scale(axes: Axes, counts: list[int]) -> None:
 
 
 def sentence(steps: Steps) -> str:
-    """Return the number of machines from which on a step is predicted to be faster than on one, and how far off the
-    model was."""
+    """Return a sentence on the number of machines from which on a step is faster than on one, and the model's error."""
     alone = next((row["seconds_step"] for row in steps.machines if row["machines"] == 1), None)
     faster = [row["machines"] for row in steps.machines if alone is not None and row["seconds_step"] < alone]
     best = min(steps.machines, key=lambda row: row["seconds_step"])
@@ -67,7 +66,7 @@ def sentence(steps: Steps) -> str:
 
 
 def table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the numbers of the chart as text: machines, how they are known, milliseconds of a step."""
+    """Return (machines, how it is known, milliseconds of a step) as text, measured ones first."""
     steps = steps_of(frame)
     named = {"measured": steps.measured, "predicted here": steps.here, "predicted": steps.machines}
     cells = [

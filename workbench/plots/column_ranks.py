@@ -16,7 +16,10 @@ WIDE = 10_000
 
 
 def draw(frame: pd.DataFrame, figure: Figure) -> str:
-    """Return both axes logarithmic: what falls as a power of the rank is a straight line."""
+    """Draw the rows that store each column against its rank, both logarithmic; return the sentence below.
+
+    A power law is a straight line. `frame` has the profile of one data set. A message if it has no entries.
+    """
     row = records(frame)[0]
     columns = row["columns"]
     if not columns["ranks"]:
@@ -40,13 +43,13 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
 
 
 def _title(row: Record) -> str:
-    """Return the title of the chart: how many entries the most frequent columns hold."""
+    """Return the title: which share of the entries the most frequent columns have."""
     said = profiles.top_columns_sentence(row)
     return f"{said[0].upper()}{said[1:]}"
 
 
 def _below(row: Record) -> str:
-    """Return the line below the title: data set, columns, unused ones."""
+    """Return the subtitle: data set, source, number of columns and of unused ones."""
     columns = row["columns"]
     return f"{row['name']}, {row['source']}: {row['features']:,} columns, of which {columns['unused']:,} are never used"
 

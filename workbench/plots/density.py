@@ -40,7 +40,10 @@ class Shown:
 
     @classmethod
     def of(cls, frame: pd.DataFrame, measure: str, group: str | None, update: str) -> "Shown":
-        """Selection by the chosen values of the controls."""
+        """Return what a chart shows of pooled records for a measure, a group (None: the largest) and an update.
+
+        `update` is "all" or the only update of the sparse lines. Raises IndexError if there are no groups.
+        """
         picked = style.pick(frame, group)
         lines = [
             rows for rows in configurations.sparse_lines(picked.rows).values() if update in ("all", rows[0]["update"])
@@ -49,12 +52,12 @@ class Shown:
 
     @property
     def dense_lines(self) -> list[list[configurations.Record]]:
-        """The rows of each dense candidate."""
+        """Records of each dense candidate, the best one for each density."""
         return [_standing(rows, self.measure) for rows in configurations.dense_lines(self.group.rows).values()]
 
     @property
     def baselines(self) -> list[list[configurations.Record]]:
-        """The dense candidates that are drawn: all of a few; of more the best of those whose data are held alike."""
+        """Dense lines to draw: all if there are few; of more the best ones for each way the data is stored."""
         lines = self.dense_lines
         if len(lines) <= MOST_BASELINES:
             return lines
@@ -64,7 +67,7 @@ class Shown:
         return [rows for alike in held.values() for rows in self._best_of(alike)]
 
     def _best_of(self, lines: Sequence[list[configurations.Record]]) -> list[list[configurations.Record]]:
-        """Return the lowest line at most densities, and the lines that are more than 10 % lower at another one."""
+        """Return the line that is lowest at most densities, and those that are over 10 % lower at another one."""
         best = _standing([row for rows in lines for row in rows], self.measure)
         able = [row for row in style.drawable(best, self.measure) if not style.is_disturbed(row, self.measure)]
         least = {row["density"]: row[self.measure] for row in able}
@@ -80,37 +83,37 @@ class Shown:
 
     @property
     def dense(self) -> list[configurations.Record]:
-        """The rows of all dense candidates."""
+        """Records of all dense candidates."""
         return [row for rows in self.dense_lines for row in rows]
 
     @property
     def rows(self) -> list[configurations.Record]:
-        """All rows that are shown or counted."""
+        """All records that are drawn or counted, dense ones first."""
         return [*self.dense, *(row for rows in self.lines for row in rows)]
 
     @property
     def single(self) -> bool:
-        """Whether one density is all there is: then bars are drawn."""
+        """Whether there is at most one density, so that bars are drawn."""
         return len({row["density"] for row in self.rows}) < 2
 
     def even_of(self, row: configurations.Record) -> BreakEven | None:
-        """Return the break-even of a row's configuration."""
+        """Return the break-even of the record's configuration; None if it has none."""
         return next((even for even in self.evens if even.line == configurations.line_of(row)), None)
 
     def label(self, row: configurations.Record) -> str:
-        """Return the legend's text: configuration and break-even."""
+        """Return the legend's text of a record's line, "CSR ours, break-even 4 to 6 %"."""
         even = self.even_of(row)
         place = f", break-even {even.place.removesuffix(' density')}" if even and even.place else ""
         return f"{formatting.short_configuration_name(row)}{place}"
 
     def best(self) -> list[BreakEven]:
-        """Return the break-even of the configuration that the advice names; empty if that one has none."""
+        """Return [the break-even of the configuration that the advice names]; [] if that one has none."""
         wins = [contest.sparse for contest in contests(self.group.rows, self.measure) if contest.verdict == "sparse"]
         best = self.even_of(wins[-1]) if wins and wins[-1] is not None else None
         return [even for even in self.crossing() if even is best]
 
     def crossing(self) -> list[BreakEven]:
-        """Break-evens of the lines shown, the highest first."""
+        """Return the break-evens with a crossing of the lines shown, the one at the highest density first."""
         evens = [self.even_of(rows[0]) for rows in self.lines]
         return sorted(
             (even for even in evens if even and even.status == "crossing"), key=lambda even: -(even.high or 0)
@@ -118,13 +121,16 @@ class Shown:
 
 
 def _standing(rows: Sequence[configurations.Record], measure: str) -> list[configurations.Record]:
-    """Return one row a density, that of the least measure; one without a result where none has it."""
+    """Return one record for each density, that of the least measure, by rising density.
+
+    A record without a result only if no other has that density.
+    """
     best = [min(at, key=lambda row: _rank(row, measure)) for at in configurations.by_density(rows).values()]
     return sorted(best, key=lambda row: configurations.density_of(row) or 0.0)
 
 
 def _rank(row: configurations.Record, measure: str) -> tuple[bool, bool, float]:
-    """Return the sort key of a configuration: drawable first, then undisturbed, then by value."""
+    """Return a sort key for records, the smallest first: drawable ones, then undisturbed ones, then by value."""
     return not style.drawable([row], measure), style.is_disturbed(row, measure), row[measure] or 0.0
 
 
@@ -142,7 +148,7 @@ COLUMNS = {
 
 
 def controls() -> tuple[Control, ...]:
-    """Controls of every chart against density."""
+    """Return the controls of every chart against density: group, update and crossings."""
     return (
         style.group_control(),
         Control("update", "which optimizer updates to show", ("all", "standard", "lazy", "exact"), "all"),
@@ -151,12 +157,12 @@ def controls() -> tuple[Control, ...]:
 
 
 def _densities(rows: Iterable[configurations.Record]) -> list[float]:
-    """Return the densities that rows are drawn at; rows without one are left out."""
+    """Return the densities at which records are drawn, in their order; records without one are left out."""
     return [density for density in map(configurations.density_of, rows) if density]
 
 
 def nothing(shown: Shown) -> str:
-    """Return the reason why a chart has nothing to draw, empty if it has something."""
+    """Return a sentence on why the chart has nothing to draw, with counts by status; "" if it has something."""
     if style.drawable(shown.rows, shown.measure):
         return ""
     why = style.nothing(shown.rows, f"has a {COLUMNS[shown.measure]}")
@@ -166,7 +172,7 @@ def nothing(shown: Shown) -> str:
 
 
 def intervals(shown: Shown) -> str:
-    """Subtitle about the intervals drawn: of what they are, and which have none."""
+    """Return the part of a subtitle that says what the drawn intervals are, and how many records were disturbed."""
     drawn = style.drawable(shown.rows, shown.measure)
     busy = sum(row["status"] == "disturbed" for row in drawn) if shown.measure.startswith("seconds") else 0
     less = (
@@ -179,8 +185,10 @@ def intervals(shown: Shown) -> str:
 
 
 def axes_of(figure: Figure, shown: Shown, label: str) -> Axes:
-    """Return axes with logarithmic scales and units that cover every density, also of configurations without a
-    result."""
+    """Add logarithmic axes to the figure and return them; they cover the densities of failed records too.
+
+    `label` is that of the y axis; ticks have units of seconds or bytes by the measure.
+    """
     axes = figure.add_subplot()
     densities = _densities(shown.rows)
     axes.set_xlim(min(densities) / 1.3, max(densities) * 1.3)
@@ -230,7 +238,10 @@ NEAR, MOVE = 0.03, 0.035
 
 
 def dodged(lines: Sequence[Sequence[configurations.Record]], measure: str) -> list[Mapping[float, float]]:
-    """Return a shift by density for each line, so that no marker lies on the marker of a line before it."""
+    """Return {density: shift} for each line, so that no marker lies on the marker of a line before it.
+
+    A shift is a share of the density by which to move a point to the right, 0.0 if nothing is near.
+    """
     places: list[dict[float, float]] = []
     for rows in lines:
         drawn = style.drawable(rows, measure)
@@ -247,14 +258,14 @@ def dodged(lines: Sequence[Sequence[configurations.Record]], measure: str) -> li
 
 
 def _moved(densities: Sequence[float], shift: Shift) -> list[float]:
-    """Return the densities, each moved by its shift."""
+    """Return the densities, each multiplied by 1 + its shift."""
     if isinstance(shift, Mapping):
         return [density * (1 + shift.get(density, 0.0)) for density in densities]
     return [density * (1 + shift) for density in densities]
 
 
 def _draw_disturbed(axes: Axes, rows: Sequence[configurations.Record], measure: str, shift: Shift = 0.0) -> None:
-    """Grey hollow markers of the configurations that were measured only next to other programs."""
+    """Draw grey hollow markers for the records that were measured only while other programs ran."""
     densities, known = _points(rows, measure, is_disturbed=True)
     if known:
         look = style.hollow_look(style.look(rows[0])) | {"linestyle": "none"}
@@ -270,7 +281,7 @@ def _draw_disturbed(axes: Axes, rows: Sequence[configurations.Record], measure: 
 def _points(
     rows: Sequence[configurations.Record], measure: str, is_disturbed: bool = False
 ) -> tuple[list[float], list[Interval]]:
-    """Return densities, rising, and intervals of the rows that can be drawn: disturbed ones, or the rest."""
+    """Return (densities ascending, intervals) of the drawable records that are disturbed, or not."""
     drawn = [row for row in style.drawable(rows, measure) if style.is_disturbed(row, measure) == is_disturbed]
     pairs = [(configurations.density_of(row), interval_of(row, measure)) for row in drawn]
     known = [(density, interval) for density, interval in pairs if density is not None and interval is not None]
@@ -280,9 +291,10 @@ def _points(
 def whiskers(
     axes: Axes, rows: Sequence[configurations.Record], measure: str, label: str, shift: Shift = 0.0, **change: Any
 ) -> None:
-    """One configuration: a line through its densities with the interval of each, moved right by `shift`.
+    """Draw a configuration: a line through its densities with an error bar each, moved right by `shift`.
 
-    What was measured only next to other programs is not on the line.
+    `change` overrides line properties. Disturbed records have hollow markers off the line. Nothing if none can be
+    drawn.
     """
     densities, known = _points(rows, measure)
     if not style.drawable(rows, measure):
@@ -298,7 +310,10 @@ def whiskers(
 
 
 def marks(axes: Axes, shown: Shown, crossings: str) -> None:
-    """Break-evens, the data's own density, then configurations without a result, which are never left out silently."""
+    """Draw break-evens, the data's own density, and marks of configurations without a result.
+
+    `crossings` is "best", "all" or "none".
+    """
     marked = {"best": shown.best(), "all": shown.crossing(), "none": []}[crossings]
     for even in marked:
         _crossing(axes, even, labelled=even is marked[0])
@@ -311,7 +326,7 @@ def marks(axes: Axes, shown: Shown, crossings: str) -> None:
 
 
 def _natural(axes: Axes, rows: Sequence[configurations.Record]) -> None:
-    """A dotted line where the density is the data's own, named at the top."""
+    """Draw a dotted line, with a note at the top, at the data's own density; nothing if no record has it."""
     own = next(iter(_densities(row for row in rows if row["density"] is None)), None)
     if own is None:
         return
@@ -323,7 +338,7 @@ def _natural(axes: Axes, rows: Sequence[configurations.Record]) -> None:
 
 
 def _crossing(axes: Axes, even: BreakEven, labelled: bool) -> None:
-    """The interval as a grey band, a dashed line where it is narrow enough for a number; named low, off most lines."""
+    """Draw a break-even: its interval as a band, a dashed line if it is narrow; a note if `labelled`."""
     if even.low is None or even.high is None:
         return
     colour = style.look(even.settings)["color"]
@@ -347,7 +362,7 @@ def _crossing(axes: Axes, even: BreakEven, labelled: bool) -> None:
 
 
 def _dense_unfit(axes: Axes, rows: Sequence[configurations.Record]) -> None:
-    """Dense configurations that did not fit: triangles at the top with the bytes they need."""
+    """Draw triangles at the top for dense records that did not fit in memory, with a note on the bytes needed."""
     unfit = [row for row in rows if row["status"] == "memory" and configurations.density_of(row)]
     if not unfit:
         return
@@ -365,7 +380,7 @@ def _dense_unfit(axes: Axes, rows: Sequence[configurations.Record]) -> None:
 
 
 def _without_result(axes: Axes, rows: Sequence[configurations.Record], needs: bool) -> None:
-    """Crosses on the lower edge; `needs`: those with bytes needed are drawn there."""
+    """Draw a cross at the lower edge for each record; with `needs` those with known bytes needed are left out."""
     for row in rows:
         if not (needs and row["bytes_needed"]):
             where = {"transform": axes.get_xaxis_transform(), "color": style.look(row)["color"]}
@@ -374,9 +389,9 @@ def _without_result(axes: Axes, rows: Sequence[configurations.Record], needs: bo
 
 
 def table(rows: Sequence[configurations.Record], measures: Sequence[str]) -> pd.DataFrame:
-    """Return one row a configuration.
+    """Return the numbers behind the chart as text, a row for each record, dense ones first, by density.
 
-    Configuration, density, each measure as exactly as it is known, rounds of its time, status.
+    Columns: configuration, density, each measure as exactly as it is known, rounds, result.
     """
     ordered = sorted(
         rows,
@@ -390,7 +405,7 @@ def table(rows: Sequence[configurations.Record], measures: Sequence[str]) -> pd.
 
 
 def _described(row: configurations.Record, measures: Sequence[str]) -> dict[str, str]:
-    """Return a configuration's row in the table, as text."""
+    """Return the table row of a record, {column: text}."""
     known = {"configuration": formatting.name_configuration(row), "density": configurations.density_label(row)}
     known |= {COLUMNS[measure]: _quantity(row, measure) for measure in measures}
     rests = formatting.format_count(row["rounds"], "round") if row["status"] in configurations.NUMBERED else ""
@@ -399,7 +414,7 @@ def _described(row: configurations.Record, measures: Sequence[str]) -> dict[str,
 
 
 def _quantity(row: configurations.Record, measure: str) -> str:
-    """Return a number of a row: as exactly as it is known where it was measured, in full where it was counted."""
+    """Return a measure of a record as text: to its known digits if measured, in full if counted; "" for None."""
     if measure in MEASURED:
         return formatting.format_measured_quantity(row, measure)
     return formatting.format_quantity(row[measure], measure) if row[measure] is not None else ""
@@ -412,7 +427,10 @@ ROOM = 1.45
 
 
 def draw(figure: Figure, shown: Shown, label: str) -> Axes:
-    """Bars from 0 with the interval of each as a whisker, a line at the least of the baselines, numbers at the ends."""
+    """Draw horizontal bars, the smallest value first, for a chart with one density; return the axes.
+
+    Error bars are the intervals, a line marks the best baseline, records without a result have a note.
+    """
     axes, measure = figure.add_subplot(), shown.measure
     rows = sorted(style.drawable(shown.rows, measure), key=lambda row: row[measure])
     lost = style.lost(shown.rows, measure)
@@ -436,20 +454,20 @@ def draw(figure: Figure, shown: Shown, label: str) -> Axes:
 
 
 def finish(figure: Figure, axes: Axes, title: str, shown: Shown, note: str) -> None:
-    """Add title, subtitle and legend, and reserve space for the names on the left."""
+    """Add title, subtitle and legend to a bar chart, leaving room for the names on the left."""
     at = style.at(shown.rows, configurations.density_label(shown.rows[0]))
     style.finish(figure, axes, title, shown.group, f"{at}; {note}", room=0.75)
     axes.grid(visible=False, axis="y")
 
 
 def _end(row: configurations.Record, measure: str) -> float:
-    """Return where a bar with its interval ends, at most twice its value; 0 if unknown."""
+    """Return the x position where a bar with its interval ends, at most twice its value; 0.0 if unknown."""
     known = interval_of(row, measure)
     return min(known.high, 2 * known.value) if known else 0.0
 
 
 def _bar(axes: Axes, place: int, row: configurations.Record, measure: str, longest: float) -> None:
-    """Draw the bar of a configuration with its interval."""
+    """Draw the bar of a record at height `place` with its interval and value; nothing without a value."""
     known = interval_of(row, measure)
     if known is None:
         return
@@ -466,7 +484,7 @@ def _bar(axes: Axes, place: int, row: configurations.Record, measure: str, longe
 
 
 def _baseline(axes: Axes, rows: Sequence[configurations.Record], measure: str) -> None:
-    """A dashed line at the least of the dense bars: what sparse has to come below."""
+    """Draw a dashed line at the smallest value of `rows` (dense records); nothing if there are none."""
     least = min(rows, key=lambda row: row[measure], default=None)
     if least is not None:
         label = f"{formatting.short_configuration_name(least)}, the baseline"

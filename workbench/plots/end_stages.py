@@ -22,7 +22,10 @@ STAGES = {
 
 
 def draw(frame: pd.DataFrame, figure: Figure, *, case: str | None) -> str:
-    """Draw the bars, the soonest candidate first, warm above cold."""
+    """Draw bars of seconds by stage from a file to predictions, soonest candidate first; return a sentence.
+
+    Each candidate has a bar with a warm and one with a cold start. A message if none reached the loss.
+    """
     bars = _bars(frame, case)
     if not bars:
         return message(figure, "No candidate reached the loss.")
@@ -50,7 +53,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, case: str | None) -> str:
 
 
 def table(frame: pd.DataFrame, *, case: str | None) -> pd.DataFrame:
-    """Return seconds, peak memory and loss behind each bar."""
+    """Return candidate, start, seconds, peak memory, loss, setting and stages of each bar as text."""
     return pd.DataFrame(
         [
             {
@@ -72,7 +75,7 @@ def table(frame: pd.DataFrame, *, case: str | None) -> pd.DataFrame:
 
 
 def _bars(frame: pd.DataFrame, case: str | None) -> list[Record]:
-    """Return the records that are drawn, in order."""
+    """Return the records of a case to draw: soonest candidate first, its warm start before its cold one."""
     own = [record for record in records(frame) if record["case"] == case]
     each = {start: end.taken(own, start) for start in end.STARTS}
     order = list(each["warm"]) or list(each["cold"])
@@ -80,7 +83,7 @@ def _bars(frame: pd.DataFrame, case: str | None) -> list[Record]:
 
 
 def _cases(frame: pd.DataFrame) -> tuple[str, ...]:
-    """Return the names of the cases."""
+    """Return the names of the cases in the records, in their order."""
     return tuple(dict.fromkeys(frame["case"]))
 
 

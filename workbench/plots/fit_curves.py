@@ -24,9 +24,9 @@ ROOM = 1.15
 
 
 def draw(frame: pd.DataFrame, figure: Figure, *, case: str | None) -> str:
-    """Return the lines of the measure at each point judged, time logarithmic.
+    """Draw the held-out measure against seconds for the candidates of a case; return the sentence below.
 
-    The dotted line is the target within 1 %.
+    Time is logarithmic, a dotted line marks the target within 1 %. A message if no candidate has a point.
     """
     every = _of(frame, case)
     found = _usual(every)
@@ -54,14 +54,11 @@ def draw(frame: pd.DataFrame, figure: Figure, *, case: str | None) -> str:
 
 
 def soonest_of(found: CaseResult) -> list[Entry]:
-    """Return the candidates that are drawn.
-
-    All of ours, and of competitors as many as there are looks, the soonest first.
-    """
+    """Return the candidates to draw: all of ours, and the soonest competitors, as many as there are looks."""
     sign = -1.0 if found.row["larger_is_better"] is True else 1.0
 
     def place(entry: Entry) -> tuple[float, float]:
-        """Return the sorting key of an entry: seconds to the first point, then its best value."""
+        """Return the sort key of an entry: seconds to the target (or of its only fit), then its best value."""
         first = entry.seconds[0] if entry.seconds else entry.seconds_once
         return (np.inf if first is None else first, np.inf if entry.value_best is None else sign * entry.value_best)
 
@@ -70,7 +67,7 @@ def soonest_of(found: CaseResult) -> list[Entry]:
 
 
 def _elsewhere(every: Mapping[float, CaseResult]) -> str:
-    """Return the sentence with the ratios at the other tolerances, "" if there are none."""
+    """Return a sentence with the ratios at the other tolerances, with a space before it; "" without any."""
     shown = [
         f"{format_ratio(found.ratio)} at {format_tolerance(tolerance)}"
         for tolerance, found in every.items()
@@ -80,7 +77,10 @@ def _elsewhere(every: Mapping[float, CaseResult]) -> str:
 
 
 def curve_of(entry: Entry) -> np.ndarray:
-    """Return seconds and measure of the best setting [points, 2], those of fits anew in the order of their seconds."""
+    """Return the curve of a candidate's best setting, float64 `[points, 2]`: seconds ascending, measure.
+
+    Points that are not finite are left out; `[0, 2]` without a curve.
+    """
     points = (entry.best or {}).get("curve") or []
     curve = np.array([point[:2] for point in points], dtype=np.float64).reshape(-1, 2)
     curve = curve[np.isfinite(curve).all(axis=1)]
@@ -88,12 +88,12 @@ def curve_of(entry: Entry) -> np.ndarray:
 
 
 def _label(entry: Entry) -> str:
-    """Return the legend entry of a candidate."""
+    """Return "NAME: seconds to the target" for the legend."""
     return f"{entry.name}: {describe_entry(entry)}"
 
 
 def describe_entry(entry: Entry) -> str:
-    """Return the seconds to the target with the range of the rounds, or why there are none."""
+    """Return "3.2 s (3.0 to 3.4 s)", median and range over rounds, or why there is none, as text."""
     if entry.seconds is None:
         return entry.state
     median, least, most = (formatting.format_seconds(second, 2) for second in entry.seconds)
@@ -101,7 +101,7 @@ def describe_entry(entry: Entry) -> str:
 
 
 def _limit(axes: Axes, found: CaseResult, curves: list[np.ndarray]) -> None:
-    """Keep what starts far off from squeezing the rest."""
+    """Set the y axis so that candidates which start far off do not squeeze the others."""
     values = np.concatenate([curve[:, 1] for curve in curves])
     start = float(np.median([curve[0, 1] for curve in curves]))
     if found.row["larger_is_better"] is True:
@@ -112,7 +112,7 @@ def _limit(axes: Axes, found: CaseResult, curves: list[np.ndarray]) -> None:
 
 
 def _finding(found: CaseResult) -> tuple[str, str]:
-    """Return the title and the sentence on which training reaches the target first, and by what factor."""
+    """Return (title, sentence) on which training reaches the target first, and by what factor."""
     sparse, competitor, ratio = found.fastest("sparse"), found.fastest("rival"), found.ratio
     if sparse is None or competitor is None:
         missing = "a competitor" if sparse else "a sparse training of ours"
@@ -136,9 +136,9 @@ def _finding(found: CaseResult) -> tuple[str, str]:
 
 
 def table(frame: pd.DataFrame, *, case: str | None) -> pd.DataFrame:
-    """Return the candidates of a case: seconds to each target, best value, the setting that is soonest at that of 1 %.
+    """Return the candidates of a case as text: seconds to each target, best value and setting.
 
-    The last column says whether that setting has the least or largest number tried.
+    The last column says whether that setting has the smallest or largest value tried.
     """
     every = _of(frame, case)
     seconds = [f"seconds to {format_tolerance(tolerance)}" for tolerance in every]
@@ -149,7 +149,7 @@ def table(frame: pd.DataFrame, *, case: str | None) -> pd.DataFrame:
 
 
 def _line(each: Sequence[Entry], usual: Entry) -> tuple[str, ...]:
-    """Return a candidate's row in the table: times to the targets, best value and setting."""
+    """Return a candidate's table row as texts; `each` has its entry at each tolerance, `usual` that of 1 %."""
     best: Any = usual.best
     if best is None:
         return usual.name, describe_entry(usual), *[""] * (len(each) - 1), "", "", ""
@@ -165,12 +165,12 @@ def _line(each: Sequence[Entry], usual: Entry) -> tuple[str, ...]:
 
 
 def _word(value: Any) -> str:
-    """Return a number with its digits, a choice as it is."""
+    """Return a setting's value as text; numbers to few digits."""
     return str(value) if isinstance(value, str | bool) else formatting.format_number(value)
 
 
 def _of(frame: pd.DataFrame, case: str | None) -> dict[float, CaseResult]:
-    """Return a case at each tolerance, tightest first."""
+    """Return {tolerance: results of a case}, tightest first; the first case if the name is unknown or None."""
     found = by_tolerance(frame)
     names = [one.name for one in next(iter(found.values()))]
     index = names.index(case) if case in names else 0
@@ -178,12 +178,12 @@ def _of(frame: pd.DataFrame, case: str | None) -> dict[float, CaseResult]:
 
 
 def _usual(every: Mapping[float, CaseResult]) -> CaseResult:
-    """Return the case at 1 %, which the chart is drawn for; at the tightest tolerance if that has no rounds."""
+    """Return the results at a tolerance of 1 %, or at the tightest one if there are none."""
     return every.get(OLD, next(iter(every.values())))
 
 
 def _names(frame: pd.DataFrame) -> tuple[str, ...]:
-    """Return the names of the cases in a frame."""
+    """Return the names of the cases in the records."""
     return tuple(found.name for found in next(iter(by_tolerance(frame).values())))
 
 

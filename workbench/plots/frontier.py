@@ -19,7 +19,10 @@ from workbench.plots.chart import Chart, message, register
 
 
 def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str | None) -> str:
-    """Draw quality over logarithmic time; a line joins the Pareto-optimal points."""
+    """Draw held-out quality against logarithmic training time at one density; return the sentence below.
+
+    A line joins the Pareto-optimal points. A message if nothing trained epochs there.
+    """
     shown = style.pick(frame, group)
     rows = style.at_density(shown, density)
     found = trained_records(rows)
@@ -54,7 +57,7 @@ def _finding(
     rows: Sequence[configurations.Record],
     density: str | None,
 ) -> tuple[str, str]:
-    """Return the title, and the sentence: the fastest, the best, and who reaches what dense comes to."""
+    """Return (title, sentence) on the fastest, the best, and who reaches the quality of dense."""
     where, first, last = style.where(density), best[0], best[-1]
     name = _measure(found)
     each = (
@@ -75,7 +78,7 @@ def _finding(
 
 
 def _reached(found: Sequence[TrainedRecord], rows: Sequence[configurations.Record]) -> str:
-    """Name who is first at what dense comes to on held-out rows, and who never gets there."""
+    """Return a sentence on who reaches dense's quality (less 1 %) first and who never; "" without a target."""
     goal = quality_target(rows)
     if goal is None:
         return ""
@@ -95,7 +98,7 @@ def _reached(found: Sequence[TrainedRecord], rows: Sequence[configurations.Recor
 
 
 def _drifts(found: Sequence[UpdateDifference]) -> list[str]:
-    """Return the largest change of quality by an update that is not the standard one, of each kind of update."""
+    """Return a sentence for lazy and for exact updates on the largest change of quality against the dense update."""
     said = []
     for update in ("lazy", "exact"):
         own = [one for one in found if one.row["update"] == update and one.quality is not None]
@@ -116,7 +119,7 @@ def _signed(value: float | None) -> str:
 
 
 def table(frame: pd.DataFrame, *, group: str | None, density: str | None) -> pd.DataFrame:
-    """Time, quality, time to what dense comes to, and what the update moved, of each configuration."""
+    """Return time, quality, time to dense's quality, and change by the update as text, a row for each record."""
     rows = style.at_density(style.pick(frame, group), density)
     found = trained_records(rows)
     best, changes = (
@@ -137,7 +140,7 @@ def table(frame: pd.DataFrame, *, group: str | None, density: str | None) -> pd.
 
 
 def _described(one: TrainedRecord | None, has_target: bool) -> dict[str, str]:
-    """Return time, quality and time to the target of a record that trained, else ""."""
+    """Return the cells trained, quality and time to dense's quality, as text; all "" for None."""
     if one is None:
         return {"trained": "", "quality": "", "to dense's quality": ""}
     reached = "" if not has_target else "never" if one.reached is None else formatting.format_seconds(one.reached, 2)
@@ -146,7 +149,7 @@ def _described(one: TrainedRecord | None, has_target: bool) -> dict[str, str]:
 
 
 def _change(change: UpdateDifference | None) -> dict[str, str]:
-    """Return how loss and quality moved against the dense update, as table cells."""
+    """Return the cells on how loss and quality differ from the dense update, with signs; "" if unknown."""
     loss, quality = (change.loss, change.quality) if change else (None, None)
     return {"loss moved by": _signed(loss), "quality moved by": _signed(quality)}
 

@@ -25,9 +25,10 @@ READABLE = 6
 
 
 def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str | None) -> str:
-    """Medians of neighbours over the pale losses of single steps, broken where not finite; loss linear, and time too.
+    """Draw loss against training time at one density and return the sentence below the chart.
 
-    Time is logarithmic where lines end far apart.
+    Lines are running medians over pale losses of single steps, broken where these are not finite. The time axis is
+    logarithmic if lines end far apart. A message if there is no curve.
     """
     shown = style.pick(frame, group)
     rows = style.at_density(shown, density)
@@ -53,10 +54,10 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
 
 
 def curve_of(row: configurations.Record) -> np.ndarray:
-    """Return the curve as [points, 3]: seconds, loss, step; NaN if the loss was not finite; [0, 3] without curve or
-    time.
+    """Return a record's loss curve, float64 `[points, 3]`: seconds, loss, step; `[0, 3]` without curve or time.
 
-    Seconds are steps times the time a step of the configuration, as its rounds give it and as all charts show it.
+    The loss is NaN where it was not finite. Seconds are steps times the step time of the configuration, as in all
+    charts.
     """
     points = (row["curve"] or []) if style.is_timed(row) else []
     curve = np.array(points, dtype=np.float64).reshape(-1, 3)
@@ -66,7 +67,7 @@ def curve_of(row: configurations.Record) -> np.ndarray:
 
 
 def _label(row: configurations.Record, rows: Sequence[configurations.Record]) -> str:
-    """Return the legend entry of a configuration."""
+    """Return the legend's text of a record: name, quality, and whether it was disturbed."""
     quality = (
         f", {row['quality_name']} {formatting.format_number(row['quality'])}" if row["quality"] is not None else ""
     )
@@ -75,7 +76,7 @@ def _label(row: configurations.Record, rows: Sequence[configurations.Record]) ->
 
 
 def _scale_time(axes: Axes, rows: Sequence[configurations.Record]) -> None:
-    """Scale the time axis from 0, or logarithmically where a line would else be squeezed to the edge."""
+    """Scale the time axis from 0 to the horizon; logarithmically if the shortest line would be unreadable."""
     horizon, starts = _horizon(rows), [seconds for row in rows for seconds in curve_of(row)[:, 0] if seconds > 0]
     if horizon and starts and horizon > READABLE * min(curve_of(row)[-1, 0] for row in rows):
         axes.set_xscale("log")
@@ -86,10 +87,7 @@ def _scale_time(axes: Axes, rows: Sequence[configurations.Record]) -> None:
 
 
 def _horizon(rows: Sequence[configurations.Record]) -> float | None:
-    """Return the right end of the axis: dense's end, since slower lines would squeeze the rest.
-
-    The longest without dense.
-    """
+    """Return the right end of the time axis, seconds: that of dense, else of the longest curve; None if that is 0."""
     ends = [curve_of(row)[-1, 0] for row in rows if configurations.is_dense(row)] or [
         curve_of(row)[-1, 0] for row in rows
     ]
@@ -97,10 +95,7 @@ def _horizon(rows: Sequence[configurations.Record]) -> float | None:
 
 
 def smooth(row: configurations.Record) -> np.ndarray:
-    """Return the losses of a curve without the scatter of single batches: medians of each with those before, [points].
-
-    NaN if less than half of the points of a median are there.
-    """
+    """Return the running medians of a record's losses, float64 `[points]`; NaN where half of a window is missing."""
     losses = pd.Series(curve_of(row)[:, 1])
     window = max(LEAST, min(SMOOTH, losses.size // 8))
     return losses.rolling(window, min_periods=window // 2 + 1).median().to_numpy()
@@ -115,17 +110,17 @@ class Goal:
 
     @property
     def drop(self) -> float:
-        """Amount by which dense's loss falls."""
+        """Difference of dense's first and last loss, positive."""
         return self.first - self.last
 
     @property
     def loss(self) -> float:
-        """The loss to reach: all but 1 % of the drop."""
+        """Loss that counts as reached: the last one plus 1 % of the drop."""
         return self.last + NEAR * self.drop
 
     @classmethod
     def of(cls, dense: configurations.Record) -> "Goal | None":
-        """Drop of a dense row; None if its loss does not fall, or is not finite at either end."""
+        """Return the goal set by a dense record; None if its loss does not fall or is not finite at either end."""
         losses = curve_of(dense)[:, 1]
         if losses.size < 2 or not np.isfinite(losses[[0, -1]]).all():
             return None
@@ -133,11 +128,17 @@ class Goal:
         return goal if goal.drop > 0 else None
 
     def starts_lower(self, row: configurations.Record) -> bool:
-        """Return whether a curve starts below dense's by more than 1 % of the drop: then it has not as far to go."""
+        """Return whether the record's first loss is below dense's by more than 1 % of the drop.
+
+        It is not compared then, since it has less far to go.
+        """
         return bool(curve_of(row)[0, 1] < self.first - NEAR * self.drop)
 
     def steps(self, row: configurations.Record) -> int | None:
-        """Steps until the smoothed loss is that low; None if it never is, or rises again, or is lost at the end."""
+        """Return the steps until the smoothed loss is that of the goal.
+
+        None if it never is, rises again, or is not finite at the end.
+        """
         curve, losses = curve_of(row), smooth(row)
         at = np.flatnonzero(losses <= self.loss)
         stays = np.isfinite(curve[-1, 1]) and losses[-1] <= self.last + AGAIN * self.drop
@@ -145,7 +146,7 @@ class Goal:
 
 
 def _finding(rows: Sequence[configurations.Record], density: str | None) -> tuple[str, str]:
-    """Return the title, and the sentence."""
+    """Return (title, sentence) on whether sparse or dense training reaches dense's loss sooner."""
     at, goals = style.where(density), [(row, Goal.of(row)) for row in configurations.dense_rows(rows)]
     known = [(goal.steps(row), row, goal) for row, goal in goals if goal]
     timed = [(steps * row["seconds_step"], steps, row, goal) for steps, row, goal in known if steps]
@@ -168,14 +169,14 @@ def _finding(rows: Sequence[configurations.Record], density: str | None) -> tupl
 
 
 def _rank(row: configurations.Record, seconds: float) -> tuple[bool, float]:
-    """Return the sort key of a configuration: undisturbed first, then by time."""
+    """Return a sort key for records, the smallest first: undisturbed ones, then by `seconds`."""
     return style.is_disturbed(row, "seconds_step"), seconds
 
 
 def _title_and_sentence(
     row: configurations.Record, steps: int, dense: configurations.Record, dense_steps: int
 ) -> tuple[str, str]:
-    """Title and sentence where a sparse row reaches dense's loss: whether sooner, by the rounds of both."""
+    """Return (title, sentence) on who reaches dense's loss sooner, the sparse `row` or `dense`, after these steps."""
     each = compare_best([row], [dense], "seconds_step")
     mine, its = style.seconds(row, steps), style.seconds(dense, dense_steps)
     after = (
@@ -197,9 +198,9 @@ def _title_and_sentence(
 
 
 def _sooner(each: Contest, share: float) -> str:
-    """Return the verdict on the time to a loss, of the contest of the steps.
+    """Return the verdict ("sparse", "dense", "level" or "inconclusive") on the time to a loss.
 
-    Dense takes `share` times as many of them.
+    `each` compares the step times; `share` is dense's number of steps over sparse's.
     """
     if each.ratio is None:
         return "inconclusive"
@@ -208,7 +209,7 @@ def _sooner(each: Contest, share: float) -> str:
 
 
 def table(frame: pd.DataFrame, *, group: str | None, density: str | None) -> pd.DataFrame:
-    """Return first and last loss, time and steps trained, and quality of each configuration."""
+    """Return first and last loss, time and steps trained, and quality of each record as text."""
     rows = style.at_density(style.pick(frame, group), density)
     return pd.DataFrame([_described(row) for row in rows])
 

@@ -15,7 +15,10 @@ MEASURE, PREDICTED = "bytes_peak", "bytes_predicted"
 
 
 def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, update: str, crossings: str) -> str:
-    """Markers are the peak of the process, thin lines the formulas of the formats; bars where there is one density."""
+    """Draw memory against density, or bars if there is one density; return the sentence below the chart.
+
+    Markers are measured peaks, thin lines predictions by formula.
+    """
     shown = density.Shown.of(frame, MEASURE, group, update)
     if nothing := density.nothing(shown):
         return message(figure, nothing)
@@ -31,7 +34,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, update: str,
 
 
 def _bars(figure: Figure, shown: density.Shown) -> Axes:
-    """Draw one bar for each configuration, at a single density; returns the axes."""
+    """Draw one bar for each configuration, with a mark at its predicted memory; return the axes."""
     axes = density.draw(figure, shown, "memory")
     rows = sorted(style.drawable(shown.rows, MEASURE), key=lambda row: row[MEASURE])
     known = [(row[PREDICTED], place) for place, row in enumerate(rows) if row[PREDICTED]]
@@ -72,7 +75,7 @@ def _predicted(axes: Axes, rows: list[configurations.Record]) -> None:
 
 
 def _attempted(axes: Axes, rows: list[configurations.Record]) -> None:
-    """Configurations that did not fit, at the bytes they needed, and the limit they met."""
+    """Draw crosses at the bytes needed by configurations that did not fit, and a line at the memory limit."""
     unfit = [
         row for row in rows if row["status"] == "memory" and row["bytes_needed"] and configurations.density_of(row)
     ]
@@ -93,7 +96,7 @@ def _attempted(axes: Axes, rows: list[configurations.Record]) -> None:
 
 
 def table(frame: pd.DataFrame, *, group: str | None, update: str, crossings: str) -> pd.DataFrame:
-    """Peak, predicted, held and needed bytes of every configuration of the group."""
+    """Return peak, predicted, held and needed bytes as text, a row for each record of the group."""
     shown = density.Shown.of(frame, MEASURE, group, update)
     return density.table(shown.rows, [MEASURE, PREDICTED, "bytes_held", "bytes_needed"])
 

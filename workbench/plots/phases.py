@@ -38,7 +38,10 @@ ROOM = 0.016  # share of the longest bar that a segment needs for each letter of
 
 
 def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str | None, scale: str) -> str:
-    """Horizontal stacked bars at one density, dense first, then the fastest; pale ones ran next to other programs."""
+    """Draw a stacked bar of the phases for each configuration at one density; return the sentence below the chart.
+
+    `scale` is "time" or "share". Dense first, then by time; disturbed records are pale, failed ones have a note.
+    """
     shown = style.pick(frame, group)
     rows = style.at_density(shown, density)
     if not any(map(style.is_timed, rows)):
@@ -57,10 +60,9 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
 
 
 def phases_of(row: configurations.Record) -> dict[str, float]:
-    """Return seconds a step of each phase: its share of the mean step times the time a step of the configuration,
-    which is their sum.
+    """Return {phase: seconds of a step}; {} for a record without a result.
 
-    Empty where the row has no result.
+    Each is the phase's share of the mean step times the configuration's step time, which is their sum.
     """
     if not style.is_timed(row):
         return {}
@@ -70,7 +72,10 @@ def phases_of(row: configurations.Record) -> dict[str, float]:
 
 
 def _bar(axes: Axes, place: int, row: configurations.Record, unit: float, longest: float) -> None:
-    """Draw the bar of a configuration, one segment for each phase."""
+    """Draw the segments of a record's phases at height `place`.
+
+    `unit` divides seconds, `longest` is the longest bar.
+    """
     start = 0.0
     for name, seconds in phases_of(row).items():
         width = seconds / unit if unit else 0.0
@@ -86,7 +91,7 @@ def _bar(axes: Axes, place: int, row: configurations.Record, unit: float, longes
 
 
 def _note(row: configurations.Record) -> str:
-    """Return the text at the end of a bar: its total and what it leaves out, or why there is no bar."""
+    """Return the text after a bar: the total and what it leaves out, or why there is no bar."""
     if not style.is_timed(row):
         return style.without(row)
     phases = phases_of(row)
@@ -100,7 +105,7 @@ def _note(row: configurations.Record) -> str:
 
 
 def _axes(axes: Axes, rows: Sequence[configurations.Record], longest: float, scale: str) -> None:
-    """Set ticks, limits and labels of the axes."""
+    """Set ticks, limits and labels of both axes, and a legend entry for each phase that occurs."""
     axes.set_yticks(range(len(rows)), [style.name(row, rows) for row in rows])
     axes.set_ylim(max(len(rows), 4) - 0.5, -0.6)
     axes.set_xlim(0, 1.2 * longest)
@@ -117,12 +122,12 @@ def _axes(axes: Axes, rows: Sequence[configurations.Record], longest: float, sca
 
 
 def _rank(row: configurations.Record) -> tuple[bool, bool, float]:
-    """Return the sort key of a configuration: undisturbed first, sparse first, then by time."""
+    """Return a sort key for records, the smallest first: undisturbed, then sparse, then by step time."""
     return style.is_disturbed(row, "seconds_step"), configurations.is_dense(row), row["seconds_step"]
 
 
 def _finding(rows: Sequence[configurations.Record], density: str | None) -> str:
-    """Phase that takes most of the step that takes the least time, sparse where one has a result."""
+    """Return a clause on which phase takes most of the fastest step, preferring sparse and undisturbed ones."""
     row = min(filter(style.is_timed, rows), key=_rank)
     phases, total = phases_of(row), row["seconds_step"]
     if not any(phases.values()):
@@ -133,20 +138,20 @@ def _finding(rows: Sequence[configurations.Record], density: str | None) -> str:
 
 
 def table(frame: pd.DataFrame, *, group: str | None, density: str | None, scale: str) -> pd.DataFrame:
-    """Return the seconds of each phase, and of making a batch, for each configuration."""
+    """Return the seconds of each phase and of preparing a batch as text, a row for each configuration."""
     rows = style.at_density(style.pick(frame, group), density)
     return pd.DataFrame([_described(row) for row in rows])
 
 
 def _described(row: configurations.Record) -> dict[str, str]:
-    """Return a configuration's row in the table, as text."""
+    """Return the table row of a record, {column: text}."""
     known = {"configuration": formatting.name_configuration(row)} | {name: _phase(row, name) for name in PHASES}
     known |= {name: formatting.format_measured_quantity(row, column) for name, column in TOTALS.items()}
     return known | {"result": "ok" if row["status"] == "ok" else f"{row['status']}: {row['reason']}"}
 
 
 def _phase(row: configurations.Record, name: str) -> str:
-    """Return the time of a phase, as exactly as that of the step is known."""
+    """Return the seconds of a phase as text, to the digits known of the step; "" without a result."""
     phases = phases_of(row)
     if not phases:
         return ""
@@ -154,7 +159,7 @@ def _phase(row: configurations.Record, name: str) -> str:
 
 
 def _scale(frame: pd.DataFrame) -> str:
-    """Shares at first where the slowest bar would leave the fastest too short to be read."""
+    """Return "share" if the fastest bar would be unreadably short next to the slowest, else "time"."""
     group, density = style.pick(frame, None), style.density_control().initial(frame)
     totals = [row["seconds_step"] for row in style.at_density(group, density) if style.is_timed(row)]
     return "share" if totals and max(totals) > READABLE * min(totals) else "time"

@@ -21,9 +21,9 @@ LEFT_OUT = {"data set": "other data sets", "row": "the other rows of its configu
 
 
 def draw(frame: pd.DataFrame, figure: Figure) -> str:
-    """Return both axes logarithmic, a mark a row, in a ring where it is extrapolated.
+    """Draw measured against predicted step times, both logarithmic; return the sentence below the chart.
 
-    On the diagonal it came as predicted.
+    One mark for each record, in a ring if it is extrapolated; a band around the diagonal.
     """
     rows = _rows(frame)
     if not rows:
@@ -51,12 +51,12 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
 
 
 def _rows(frame: pd.DataFrame) -> list[configurations.Record]:
-    """Return the records of a frame that have a prediction."""
+    """Return the records of predictions in a frame; [] for an empty one."""
     return [*pool.records(frame)] if len(frame) else []
 
 
 def _lines(rows: Sequence[configurations.Record]) -> Iterable[list[configurations.Record]]:
-    """Return the records grouped by configuration name, one list each, in order of first occurrence."""
+    """Return the records grouped by short configuration name, in order of first occurrence."""
     found: dict[tuple, list[configurations.Record]] = {}
     for row in rows:
         found.setdefault((formatting.short_configuration_name(row),), []).append(row)
@@ -64,7 +64,7 @@ def _lines(rows: Sequence[configurations.Record]) -> Iterable[list[configuration
 
 
 def _diagonal(axes: Axes, rows: Sequence[configurations.Record]) -> None:
-    """Draw the line of exact prediction with its band, and set the scales."""
+    """Draw the diagonal and its band, and set logarithmic scales with equal limits."""
     known = [row[name] for row in rows for name in ("seconds_predicted", "seconds")]
     ends = np.array([min(known) / 1.5, max(known) * 1.5])
     axes.set_xscale("log")
@@ -76,10 +76,7 @@ def _diagonal(axes: Axes, rows: Sequence[configurations.Record]) -> None:
 
 
 def _finding(rows: Sequence[configurations.Record]) -> tuple[str, str]:
-    """Return the title, and the sentence.
-
-    Half of the predictions are nearer than so much, with those extrapolated apart.
-    """
+    """Return (title, sentence) on the median error, within fitted sizes and extrapolated, and the worst one."""
     near = [row for row in rows if not row["is_extrapolated"]]
     beyond = [row for row in rows if row["is_extrapolated"]]
     said = [_median(some, what) for some, what in ((near, "within the sizes fitted"), (beyond, "extrapolated")) if some]
@@ -93,27 +90,27 @@ def _finding(rows: Sequence[configurations.Record]) -> tuple[str, str]:
 
 
 def _median(rows: Sequence[configurations.Record], what: str) -> str:
-    """Return the sentence within which factor half of the rows are predicted."""
+    """Return "half of the N WHAT are within F times", F from the median error of these records."""
     return f"half of the {len(rows)} {what} are within {_times(rows)}"
 
 
 def _times(rows: Sequence[configurations.Record]) -> str:
-    """Return the factor that half of the rows are within, either way."""
+    """Return the factor within which half of the predictions are, as "1.23 times"."""
     return f"{formatting.format_number(math.exp(statistics.median(map(_off, rows))), 3)} times"
 
 
 def _off(row: configurations.Record) -> float:
-    """Return the absolute log ratio of predicted and measured seconds."""
+    """Return |log(predicted / measured)| of a record."""
     return abs(math.log(row["seconds_predicted"] / row["seconds"]))
 
 
 def table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Measured and predicted time of every row, and their ratio, the worst first."""
+    """Return measured and predicted time of each record and their ratio as text, the worst first."""
     return pd.DataFrame([_described(row) for row in sorted(_rows(frame), key=_off, reverse=True)])
 
 
 def _described(row: configurations.Record) -> dict[str, str]:
-    """Return a configuration's row in the table, as text."""
+    """Return the table row of a record, {column: text}."""
     return {
         "configuration": formatting.name_configuration(row),
         "data": row["data"],

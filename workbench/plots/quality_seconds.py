@@ -24,8 +24,9 @@ FAR = 6
 
 
 def draw(frame: pd.DataFrame, figure: Figure, *, measure: str | None) -> str:
-    """Draw the quality on held-out rows over training seconds on `figure`: means of the splits, bands of their range,
-    reference levels dotted; return the sentence below the chart.
+    """Draw a held-out measure against training seconds: means over splits, bands of their range; return a sentence.
+
+    Dotted lines are reference levels. A message if no training has the measure.
     """
     of_measure = frame[frame["measure"] == measure]
     found = curves.final_values(of_measure, measure or "")
@@ -48,7 +49,10 @@ def draw(frame: pd.DataFrame, figure: Figure, *, measure: str | None) -> str:
 
 
 def _looks(sides: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """Looks that tell the candidates of the given side from each other."""
+    """Return {candidate: line properties} for {candidate: "ours" or "rival"}.
+
+    Candidates of one model share a colour and differ by marker.
+    """
     alike: dict[str, dict[str, int]] = {}
     looks = {}
     for who, side in sides.items():
@@ -63,7 +67,7 @@ def _looks(sides: Mapping[str, str]) -> dict[str, dict[str, Any]]:
 
 
 def _training(axes: Axes, who: str, points: pd.DataFrame, look: dict[str, Any]) -> None:
-    """Draw the mean and range of a tool's quality by epoch."""
+    """Draw the mean of a candidate's values over splits at each epoch, and a band of their range."""
     by_epoch = points.groupby("epoch")
     seconds, values = by_epoch["seconds"].mean(), by_epoch["value"]
     axes.fill_between(seconds, values.min(), values.max(), color=look["color"], alpha=0.18, linewidth=0)
@@ -71,7 +75,7 @@ def _training(axes: Axes, who: str, points: pd.DataFrame, look: dict[str, Any]) 
 
 
 def _scale(axes: Axes, seconds_end: Sequence[float]) -> None:
-    """Set the scale of the time axis: logarithmic if end times are far apart."""
+    """Set the time axis: logarithmic if the end times (seconds) are far apart, else from 0."""
     axes.set_xlabel("training time", fontsize=style.NORMAL)
     if max(seconds_end) > FAR * min(seconds_end) > 0:
         axes.set_xscale("log")
@@ -82,7 +86,7 @@ def _scale(axes: Axes, seconds_end: Sequence[float]) -> None:
 
 
 def table(frame: pd.DataFrame, *, measure: str | None) -> pd.DataFrame:
-    """Return the last point of each training: who, repeat, seconds, and the measure."""
+    """Return the last point of each training as text: who, repeat, seconds and the measure."""
     found = curves.final_values(frame, measure or "")
     return pd.DataFrame(
         [
@@ -99,7 +103,7 @@ def table(frame: pd.DataFrame, *, measure: str | None) -> pd.DataFrame:
 
 
 def _first(frame: pd.DataFrame) -> str | None:
-    """Return the name of the first quality measure that records of a frame have, None if there is none."""
+    """Return the first quality measure of the records, None if there is none."""
     return next(iter(curves.list_measures(frame)), None)
 
 

@@ -31,7 +31,11 @@ DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (4, 1.5, 1, 1.5)))
 
 
 def draw(frame: pd.DataFrame, figure: Figure, *, task: str | None, rival: str, batches: str) -> str:
-    """Return both axes logarithmic; whiskers are 95 % intervals of the median of the rounds' ratios."""
+    """Draw the competitors' time over ours against the width, both logarithmic; return the sentence below.
+
+    Error bars are 95 % intervals of the median ratio over rounds. `rival` is a library or "the fastest", `batches`
+    "all", "repeat" or "new". A message without ratios.
+    """
     ratios = _ratios(frame, task, rival, batches)
     if task is None or not ratios:
         return message(figure, f"No configuration of {task} has a time of ours and of a competitor ({rival}).")
@@ -62,8 +66,9 @@ def draw(frame: pd.DataFrame, figure: Figure, *, task: str | None, rival: str, b
 
 
 def _looks(lines: Mapping[str, Sequence[bench.Ratio]], shapes: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return the Matplotlib line properties of each line by label: colour and marker by the position of its shape in
-    `shapes`, dashes and hollow markers distinguish lines of one shape.
+    """Return {label: line properties}; colour and marker by the position of the line's shape in `shapes`.
+
+    Dashes and hollow markers distinguish lines of one shape.
     """
     seen: Counter[str] = Counter()
     looks = {}
@@ -78,7 +83,7 @@ def _looks(lines: Mapping[str, Sequence[bench.Ratio]], shapes: Sequence[str]) ->
 
 
 def _levels(axes: Axes, mean: float, goal: float | None) -> None:
-    """Draw the lines of equality, of the mean, and of the target."""
+    """Draw horizontal lines at 1, at the geometric mean and, unless None, at the target `goal`."""
     axes.axhline(1.0, color="#222222", linewidth=1.4, label="equal")
     axes.axhline(
         mean, color=style.GREY, linewidth=1.4, linestyle=(0, (5, 3)), label=f"mean {formatting.format_number(mean)} x"
@@ -90,7 +95,7 @@ def _levels(axes: Axes, mean: float, goal: float | None) -> None:
 
 
 def _scales(axes: Axes, widths: Sequence[int]) -> None:
-    """Set logarithmic scales with a tick for each width."""
+    """Set logarithmic scales, with a tick for each width."""
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xlim(min(widths) / 1.25, max(widths) * 1.25)
@@ -110,7 +115,7 @@ def _scales(axes: Axes, widths: Sequence[int]) -> None:
 
 
 def _ratios(frame: pd.DataFrame, task: str | None, rival: str, batches: str) -> list[bench.Ratio]:
-    """Return the ratios of a task against a competitor, or against the best one."""
+    """Return the ratios of a task against a library, or against the fastest one; [] if the task is None."""
     if task is None:
         return []
     ratios = bench.ratios(frame, task, "" if rival == BEST else rival)
@@ -118,7 +123,7 @@ def _ratios(frame: pd.DataFrame, task: str | None, rival: str, batches: str) -> 
 
 
 def _lines(ratios: Sequence[bench.Ratio]) -> dict[str, list[bench.Ratio]]:
-    """Return the ratios of each shape, by width; what else sets points of one width apart is named too."""
+    """Return {label: ratios by rising width} for each shape and further settings that differ."""
     lines: dict[str, list[bench.Ratio]] = {}
     varied = [name for name in ("rows", "device", "cache") if len({ratio.row[name] for ratio in ratios}) > 1]
     for ratio in sorted(ratios, key=lambda r: r.row["width"]):
@@ -131,9 +136,9 @@ def _lines(ratios: Sequence[bench.Ratio]) -> dict[str, list[bench.Ratio]]:
 
 
 def table(frame: pd.DataFrame, *, task: str | None, rival: str, batches: str) -> pd.DataFrame:
-    """Return every configuration with its fastest competitor and the ratio.
+    """Return each configuration with its competitor, that one's time and the ratio, as text.
 
-    Configurations without one are missing here.
+    Configurations without a competitor's time are left out.
     """
     tell = lambda value: f"{formatting.format_number(value)} x"  # noqa: E731
     return pd.DataFrame(
@@ -150,13 +155,13 @@ def table(frame: pd.DataFrame, *, task: str | None, rival: str, batches: str) ->
 
 
 def _rivals(frame: pd.DataFrame) -> tuple[str, ...]:
-    """Return the options of the competitor control."""
+    """Return "the fastest" and the libraries in the records, in alphabetical order."""
     families = {style.family(row) for row in style.measured(frame)} - {"ours"}
     return (BEST, *sorted(families))
 
 
 def _batches(frame: pd.DataFrame) -> tuple[str, ...]:
-    """Return the options of the batches control."""
+    """Return "all" and the kinds of batches in the records."""
     batches = dict.fromkeys(row["batches"] for row in style.measured(frame) if row["batches"])
     return (style.ALL, *batches)
 

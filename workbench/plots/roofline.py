@@ -21,7 +21,11 @@ FLOPS_A_BYTE = 0.5
 
 
 def draw(frame: pd.DataFrame, figure: Figure, *, task: str | None, width: str) -> str:
-    """Return both axes logarithmic; ours filled, competitors hollow, one mark a candidate and configuration."""
+    """Draw speed against arithmetic intensity under the measured roofs; return the sentence below the chart.
+
+    Both axes are logarithmic; one mark for each record of the task at `width` ("all" or a number as text), competitors
+    hollow.
+    """
     rows = _rows(frame, task, width)
     if not rows:
         return message(figure, f"No configuration of {task} has a time and an operation to count.")
@@ -52,14 +56,14 @@ def draw(frame: pd.DataFrame, figure: Figure, *, task: str | None, width: str) -
 
 
 def _rows(frame: pd.DataFrame, task: str | None, width: str) -> list[bench.Record]:
-    """Return the records of a task and width that have an operation count."""
+    """Return the records of a task and width with a time and an operation count, without BLAS."""
     rows = style.measured(frame, task)
     wanted = [row for row in rows if width in (style.ALL, str(row["width"]))]
     return [row for row in wanted if row["flops"] and style.family(row) != "blas"]  # BLAS counts zeros as work
 
 
 def _intensity(row: bench.Record) -> float:
-    """Return the operations per byte of compulsory traffic."""
+    """Return the operations per byte of compulsory traffic of a record."""
     return row["flops"] / row["bytes_compulsory"]
 
 
@@ -69,7 +73,7 @@ def _speed(row: bench.Record) -> float:
 
 
 def _roofs(axes: Axes, frame: pd.DataFrame, rows: Sequence[bench.Record]) -> None:
-    """Streams as slopes, gathers as levels: from memory (the largest size measured) and from the last cache."""
+    """Draw streaming rates as sloped lines and gather rates as horizontal ones, with the rates in the legend."""
     x = np.array([min(map(_intensity, rows)) / 1.5, max(map(_intensity, rows)) * 1.5])
     for name, rate, dash in _streams(frame):
         axes.plot(x, rate * x, color="#222222", linewidth=1.2, linestyle=dash, label=f"stream, {name}: {_rate(rate)}")
@@ -80,7 +84,7 @@ def _roofs(axes: Axes, frame: pd.DataFrame, rows: Sequence[bench.Record]) -> Non
 
 
 def _rate(rate: float) -> str:
-    """Return bytes per second as text."""
+    """Return bytes per second as text, "12 GB/s"."""
     return f"{formatting.format_bytes(rate)}/s"
 
 
@@ -88,9 +92,9 @@ DASHES = ("-", (0, (5, 2)), ":")
 
 
 def _levels(rates: dict[int, float]) -> list[tuple[str, float, object]]:
-    """Return (size, rate, dash) of the largest and of the two smallest sizes.
+    """Return (name such as "64 MiB", rate, line style) for the largest and the two smallest table sizes.
 
-    Memory, the last cache, the one before.
+    `rates` is {bytes of the table: bytes per second}; sizes below 1 MiB are ignored.
     """
     sizes = sorted((size for size in rates if size >= MIB), reverse=True)
     picked = dict.fromkeys([sizes[0], sizes[-2:][0], sizes[-1]]) if sizes else {}
@@ -98,7 +102,7 @@ def _levels(rates: dict[int, float]) -> list[tuple[str, float, object]]:
 
 
 def _streams(frame: pd.DataFrame) -> list[tuple[str, float, object]]:
-    """Return (name, bytes per second, line style) of the streaming bandwidth of each memory level."""
+    """Return (name, bytes per second, line style) of the streaming bandwidth at up to three table sizes."""
     rates: dict[int, float] = {}
     for row in _bandwidths(frame):
         if row["level"] != "gather":
@@ -107,19 +111,19 @@ def _streams(frame: pd.DataFrame) -> list[tuple[str, float, object]]:
 
 
 def _gathers(frame: pd.DataFrame) -> list[tuple[str, float, object]]:
-    """Return (name, bytes per second, line style) of the row-gather bandwidth of each memory level."""
+    """Return (name, bytes per second, line style) of gathering rows of `ROW` bytes at up to three table sizes."""
     gathers = [row for row in _bandwidths(frame) if row["level"] == "gather" and row["bytes_row"] == ROW]
     return _levels({row["bytes_table"]: row["bytes_per_second"] for row in gathers})
 
 
 def _bandwidths(frame: pd.DataFrame) -> list[bench.Record]:
-    """Return the bandwidth records of a frame."""
+    """Return the newest records of measured bandwidths."""
     rows = bench.records(bench.newest_records(frame))
     return [row for row in rows if row["task"] == "bandwidth" and row["bytes_per_second"]]
 
 
 def _finding(rows: Sequence[bench.Record], task: str | None) -> tuple[str, str]:
-    """Return the title, and the sentence."""
+    """Return (title, sentence) on the share of the bound reached and the fastest record."""
     shares = [row["bound_share"] for row in rows if row["side"] == "ours" and row["bound_share"]]
     best = max(rows, key=_speed)
     fastest = f"the fastest mark is {best['contender']} with {formatting.format_number(_speed(best) / 1e9)} Gflop/s"
@@ -137,12 +141,12 @@ def _finding(rows: Sequence[bench.Record], task: str | None) -> tuple[str, str]:
 
 
 def table(frame: pd.DataFrame, *, task: str | None, width: str) -> pd.DataFrame:
-    """Return every mark: its speed, rate, bound and share of the bound."""
+    """Return every mark as text: configuration, time, intensity, speed, rate and share of the bound."""
     return pd.DataFrame([_described(row) for row in _rows(frame, task, width)])
 
 
 def _described(row: bench.Record) -> dict[str, str]:
-    """Return a candidate's row in the table, as text."""
+    """Return the table row of a record, {column: text}."""
     share = row["bound_share"]
     return {
         "configuration": bench.describe_configuration(row),
@@ -156,7 +160,7 @@ def _described(row: bench.Record) -> dict[str, str]:
 
 
 def _widths(frame: pd.DataFrame) -> tuple[str, ...]:
-    """Return the options of the width control."""
+    """Return "all" and the widths in the records, ascending, as text."""
     return (style.ALL, *map(str, sorted({row["width"] for row in style.measured(frame)})))
 
 

@@ -16,7 +16,10 @@ NARROW = 4
 
 
 def draw(frame: pd.DataFrame, figure: Figure) -> str:
-    """Bars of lengths that are equally far apart on a logarithmic axis; empty rows have no place on it."""
+    """Draw the distribution of entries per row as bars with equal widths on a logarithmic axis; return a sentence.
+
+    `frame` has the profile of one data set. Empty rows are not drawn; a message if there are no entries.
+    """
     row = records(frame)[0]
     lengths = row["lengths"]
     if not lengths["bins"]:

@@ -16,7 +16,10 @@ BAND = (93, 97)
 
 
 def draw(frame: pd.DataFrame, figure: Figure) -> str:
-    """Shares against the true ratio, above coverage and below decisions; whiskers are 95 % intervals."""
+    """Draw coverage of intervals (above) and share of decisions (below) against the true ratio; return a sentence.
+
+    Error bars are 95 % intervals, in per cent.
+    """
     rows = _rows(frame)
     if not rows:
         return message(figure, "Nothing was simulated: run the parts coverage and power.")
@@ -45,7 +48,7 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
 
 
 def table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the numbers of the chart as text, a row for each share that was measured."""
+    """Return part, condition, competitors, true ratio, measured share and rounds as text, a row for each record."""
     columns = ("part", "condition", "rivals", "true ratio", "measured", "rounds")
     cells = [
         (
@@ -62,13 +65,13 @@ def table(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _rows(frame: pd.DataFrame) -> list[Record]:
-    """Return the simulation records on coverage and power."""
+    """Return the successful simulation records of the parts coverage and power that have a true ratio."""
     kept = [row for row in records(frame) if row["part"] in ("coverage", "power") and row["truth"] is not None]
     return [row for row in kept if row["status"] == "ok"]
 
 
 def _lines(rows: list[Record], part: str) -> dict[str, list[Record]]:
-    """Return the lines of a half by their label; of coverage those of one competitor."""
+    """Return {condition: records by rising true ratio} of a part, of those with one competitor."""
     lines: dict[str, list[Record]] = {}
     for row in rows:
         if row["part"] == part and row["rivals"] == 1:
@@ -77,7 +80,7 @@ def _lines(rows: list[Record], part: str) -> dict[str, list[Record]]:
 
 
 def _line(axes: Axes, line: list[Record], name: str, number: int) -> None:
-    """Draw one line of shares with intervals against the true ratio."""
+    """Draw one line of shares in per cent with error bars; `number` selects colour and marker."""
     ends = [[100 * abs(row["share"] - row[end]) for row in line] for end in ("low", "high")]
     place, mark = number % len(COLOURS), number % len(MARKERS)
     x, y = [row["truth"] for row in line], [100 * row["share"] for row in line]

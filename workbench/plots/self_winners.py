@@ -13,7 +13,10 @@ COLOUR = "#0072B2"
 
 
 def draw(frame: pd.DataFrame, figure: Figure) -> str:
-    """Shares of comparisons with a winner; whiskers are 95 % intervals, the line is what is allowed."""
+    """Draw the share of comparisons of a candidate with itself that have a winner, by load; return a sentence.
+
+    Error bars are 95 % intervals; a line marks what is allowed.
+    """
     rows = _rows(frame)
     if not rows:
         return message(figure, "No candidate met itself: run the part same.")
@@ -39,13 +42,13 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
 
 
 def table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the numbers of the chart as text: load, share of comparisons with a winner, rounds."""
+    """Return load, share of comparisons with a winner and mean rounds as text."""
     cells = [(row["condition"], format_measured(row), f"{row['rounds']:.1f}") for row in _rows(frame)]
     return pd.DataFrame(cells, columns=("next to", "with a winner", "rounds"))
 
 
 def _rows(frame: pd.DataFrame) -> list[Record]:
-    """Return the outcomes of the part same that are of winners, all together first."""
+    """Return the successful records of the part same that have a true ratio, the one of all loads first."""
     kept = [row for row in records(frame) if row["part"] == "same" and row["truth"] is not None]
     kept = [row for row in kept if row["status"] == "ok"]
     return sorted(kept, key=lambda row: row["condition"] != "all")

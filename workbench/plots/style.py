@@ -62,7 +62,7 @@ SHORT, SHORTEST = 30, 4
 
 
 def look(row: configurations.Record) -> dict[str, Any]:
-    """Keyword arguments for `Axes.plot` that tell the configuration of a row."""
+    """Return keyword arguments of `Axes.plot` (colour, marker, line style, ...) for a record's configuration."""
     base, marker = CONTENDERS.get((row["engine"], row["format"]), OTHER[:2])
     if configurations.is_dense(row):
         base = HELD.get(configurations.storage_of(row), base)
@@ -82,12 +82,12 @@ def look(row: configurations.Record) -> dict[str, Any]:
 
 
 def is_disturbed(row: configurations.Record, measure: str) -> bool:
-    """Return whether a row's number in a measure is only from next to other programs, which do not change memory."""
+    """Return whether the record's measure is a time taken only while other programs ran."""
     return measure.startswith("seconds") and row["status"] == "disturbed"
 
 
 def hollow_look(look: dict[str, Any]) -> dict[str, Any]:
-    """Return the look of a configuration where it was measured only next to other programs; its marker stays."""
+    """Return a look with grey colours and a hollow marker, for disturbed records; its shape stays."""
     half = {"fillstyle": "full", "markeredgewidth": 1.4}
     return look | half | {"color": GREY, "markeredgecolor": GREY, "markerfacecolor": "white"}
 
@@ -98,7 +98,7 @@ def is_plain_dense(row: configurations.Record) -> bool:
 
 
 def _line(row: configurations.Record) -> Any:
-    """Return the line style: who computes, or how the step is launched, or that one thread or several processes do."""
+    """Return the Matplotlib line style of a record: by serial, trainers, launch, else by backend."""
     if row.get("serial"):
         return SERIAL
     if (row.get("trainers") or 1) > 1:
@@ -107,19 +107,19 @@ def _line(row: configurations.Record) -> Any:
 
 
 def mark(format: str) -> dict[str, str]:
-    """Colour and marker of a format that our kernels compute with, or of dense."""
+    """Return {"color", "marker"} of a format with the native backend, or of "dense"."""
     colour, marker = CONTENDERS.get(("dense" if format == "dense" else "ours", format), OTHER[:2])
     return {"color": colour, "marker": marker}
 
 
 def pick(frame: pd.DataFrame, label: str | None) -> configurations.Group:
-    """Return the group of that label, the largest where it is None."""
+    """Return the group of that label; the largest if it is None or unknown. IndexError without groups."""
     groups = configurations.groups(frame)
     return next((group for group in groups if group.label == label), groups[0])
 
 
 def group_control() -> Control:
-    """Chooses one group of a frame; the largest at first."""
+    """Return the control that selects a group of records; initially the largest."""
     labels = lambda frame: tuple(group.label for group in configurations.groups(frame))  # noqa: E731
     return Control(
         "group", "configurations alike but for density and configuration", labels, lambda frame: labels(frame)[0]
@@ -127,23 +127,20 @@ def group_control() -> Control:
 
 
 def density_control() -> Control:
-    """Chooses one density asked for, or the data's own; at first that one, if the largest group has a result there.
+    """Return the control that selects a density, by its label.
 
-    Else the middle one of those with most results in the largest group.
+    Initially the data's own, if the largest group has a result there, else the middle one of those with most results.
     """
     return Control("density", "density to show", _densities, _first_density)
 
 
 def where(label: str | None) -> str:
-    """Return the start of a sentence about one density, as the control spells it."""
+    """Return the start of a sentence about one density, "At 5 % density"."""
     return f"At {label} density"
 
 
 def at_density(group: configurations.Group, label: str | None) -> list[configurations.Record]:
-    """Return the rows of a group at one density, dense first, then by time a step.
-
-    Of each, configurations without a result last.
-    """
+    """Return the records of a group at the density of this label: dense first, then by time, failed ones last."""
     rows = [row for row in group.rows if configurations.density_label(row) == label]
     return sorted(
         rows, key=lambda row: (not configurations.is_dense(row), row["seconds_step"] is None, row["seconds_step"] or 0)
@@ -151,7 +148,7 @@ def at_density(group: configurations.Group, label: str | None) -> list[configura
 
 
 def _densities(frame: pd.DataFrame) -> tuple[str, ...]:
-    """Return the densities of a frame as labels, ascending."""
+    """Return the labels of the densities in pooled records, ascending, without repetition."""
     rows = [row for group in configurations.groups(frame) for row in group.rows]
     return tuple(
         dict.fromkeys(configurations.density_label(row) for row in sorted(rows, key=lambda row: row["density"] or 0))
@@ -159,7 +156,7 @@ def _densities(frame: pd.DataFrame) -> tuple[str, ...]:
 
 
 def _first_density(frame: pd.DataFrame) -> str:
-    """Return the density to show first: the natural one, else the middle of those with most results."""
+    """Return the label of the density to show first: the natural one, else the middle of those with most results."""
     rows = [row for row in configurations.groups(frame)[0].rows if row["status"] == "ok"]
     ok = {label: sum(configurations.density_label(row) == label for row in rows) for label in _densities(frame)}
     if ok.get(configurations.NATURAL):
@@ -169,9 +166,10 @@ def _first_density(frame: pd.DataFrame) -> str:
 
 
 def finish(figure: Figure, axes: Axes, title: str, group: configurations.Group, more: str = "", **change: Any) -> None:
-    """Add the finding as title, the fixed settings as subtitle, and the legend under the axes.
+    """Add title, a subtitle with the group's fixed settings and `more`, and the legend below the axes.
 
-    `columns` is the legend's number of columns, `room` the width of the axes as a share of the figure's width.
+    `change`: `columns` is the legend's largest number of columns, `room` the width of the axes as a share of the
+    figure's.
     """
     left_out = ("shuffle", "ahead", "machine")
     fixed = configurations.describe(group.settings, [name for name in configurations.GROUP if name not in left_out])
@@ -179,7 +177,7 @@ def finish(figure: Figure, axes: Axes, title: str, group: configurations.Group, 
 
 
 def framed(figure: Figure, axes: Axes, title: str, below: str, **change: Any) -> None:
-    """Finish a chart whose rows are in no group: title, subtitle, grid, ticks, the legend."""
+    """Add title, subtitle `below`, grid, ticks and legend to a chart; `change` as in `finish`."""
     width = figure.get_figwidth()
     figure.suptitle(wrapped(title, int(10 * width)), x=0.01, ha="left", fontsize=LARGE, fontweight="bold")
     below = wrapped(below, int(13 * width * change.get("room", 1.0)))
@@ -203,28 +201,25 @@ def framed(figure: Figure, axes: Axes, title: str, below: str, **change: Any) ->
 
 
 def _columns_of(labels: Sequence[str], width: float) -> int:
-    """Return the number of columns of a legend that fit into a figure of that width, inches; one in a narrow figure."""
+    """Return how many columns a legend with these labels may have in a figure of `width` inches, 1 or more."""
     widest = max(map(len, labels)) / 13 + 0.6  # characters an inch, as in `framed`, and the mark before them
     return max(int(width / widest), 1) if width > 7 else 1
 
 
 def wrapped(text: str, width: int) -> str:
-    """Return the text in lines of at most so many letters, each number on the line of its unit."""
+    """Return the text in lines of at most `width` characters, without a break between a number and its unit."""
     kept = re.sub(rf"(?<=\d) (?={UNITS})", "\u00a0", text)
     return textwrap.fill(kept, width, break_on_hyphens=False).replace("\u00a0", " ")
 
 
 def _place(label: str) -> int:
-    """Place of an entry in the legend.
-
-    Dense, configurations, other marks, configurations without a result, left out.
-    """
+    """Return the sort key of a legend entry: dense, configurations, other marks, without result, left out."""
     starts = {"dense": 0, "predicted": 2, DISTURBED: 2, "no result": 3, "left out": 4}
     return next((place for start, place in starts.items() if label.startswith(start)), 1)
 
 
 def log_axis(axis: Any, tell: Any, label: str) -> None:
-    """A logarithmic axis whose ticks carry units."""
+    """Give a Matplotlib axis logarithmic ticks with text by `tell(value)`, and a label."""
     axis.set_label_text(label, fontsize=NORMAL)
     axis.set_major_locator(LogLocator(subs=(1.0, 3.0), numticks=12))
     axis.set_major_formatter(FuncFormatter(lambda value, _: tell(value)))
@@ -232,12 +227,12 @@ def log_axis(axis: Any, tell: Any, label: str) -> None:
 
 
 def is_timed(row: configurations.Record) -> bool:
-    """Return whether a row has a result, and in it the time of a step."""
+    """Return whether a record has a result with the time of a step."""
     return row["status"] in configurations.NUMBERED and bool(row["seconds_step"])
 
 
 def seconds(row: configurations.Record, steps: float) -> str:
-    """Return the time of so many steps of a row, or of a share of one, as exactly as that of a step is known."""
+    """Return the time of `steps` steps of a record as text, to the digits known of a step; "" without a time."""
     step = interval_of(row, "seconds_step")
     if step is None:
         return ""
@@ -247,8 +242,7 @@ def seconds(row: configurations.Record, steps: float) -> str:
 
 
 def name(row: configurations.Record, among: Iterable[configurations.Record]) -> str:
-    """Return the configuration of a row for a legend, with the settings that tell it from others of that
-    configuration."""
+    """Return the configuration's name for a legend, with settings that differ between equal ones in `among`."""
     alike = [other for other in among if configurations.line_of(other) == configurations.line_of(row)]
     varied = [setting for setting in configurations.BEST if len({other[setting] for other in alike}) > 1]
     return " · ".join(
@@ -260,29 +254,25 @@ def name(row: configurations.Record, among: Iterable[configurations.Record]) -> 
 
 
 def at(rows: Sequence[configurations.Record], label: str | None) -> str:
-    """Subtitle about one density: the label, and for the data's own what was measured."""
+    """Return "density LABEL" for a subtitle; for the data's own density with its measured value."""
     measured = next((density for density in map(configurations.density_of, rows) if density), None)
     own = f", {formatting.format_density(measured)}" if label == configurations.NATURAL and measured else ""
     return f"density {label}{own}"
 
 
 def nothing(rows: Sequence[configurations.Record], what: str) -> str:
-    """Return the reason why a chart has nothing to draw: no configuration has what it needs."""
+    """Return the sentence that no configuration of the group `what`, such as "has a time"."""
     return f"No configuration of this group {what}."
 
 
 def without(row: configurations.Record) -> str:
-    """Return the reason why a row has no bar, with the bytes that it would have needed."""
+    """Return why a record has no bar, "no result: STATUS", with the bytes needed if known."""
     need = f", needs {formatting.format_bytes(row['bytes_needed'])}" if row["bytes_needed"] else ""
     return f"no result: {row['status']}{need}"
 
 
 def count_lost(axes: Axes, rows: Sequence[configurations.Record], lost: Sequence[configurations.Record]) -> None:
-    """Entries of the legend that count configurations without a result, of those lost, and disturbed trials of all
-    rows.
-
-    Their mark stands for the configurations that have no other trials.
-    """
+    """Add legend entries that count the failed records in `lost` by status, and the disturbed trials of `rows`."""
     failed = Counter(row["status"] for row in lost if row["status"] not in configurations.NUMBERED).most_common()
     if failed:
         label = f"no result: {formatting.join_items(f'{count} {status}' for status, count in failed)}"
@@ -293,14 +283,14 @@ def count_lost(axes: Axes, rows: Sequence[configurations.Record], lost: Sequence
 
 
 def drawable(rows: Iterable[configurations.Record], measure: str) -> list[configurations.Record]:
-    """Return the rows that can be drawn against density: with the measure, by rising density."""
+    """Return the records with a result, the measure and a density, by rising density."""
     numbered = [row for row in rows if row["status"] in configurations.NUMBERED and row[measure] is not None]
     good = [row for row in numbered if configurations.density_of(row)]
     return sorted(good, key=lambda row: configurations.density_of(row) or 0.0)
 
 
 def lost(rows: Sequence[configurations.Record], measure: str) -> list[configurations.Record]:
-    """Return the rest: rows that a chart against density must mark or count."""
+    """Return the records that `drawable` leaves out, in their order."""
     drawn = {id(row) for row in drawable(rows, measure)}
     return [row for row in rows if id(row) not in drawn]
 
@@ -339,35 +329,35 @@ def family(row: Mapping[str, Any]) -> str:
 
 
 def candidate_look(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Keyword arguments for `Axes.plot`: competitors are hollow."""
+    """Return keyword arguments of `Axes.plot` for a benchmark record; competitors have hollow markers."""
     colour, marker = FAMILIES.get(family(row), (GREY, "x"))
     return {"color": colour, "marker": marker, "markerfacecolor": colour if row["side"] == "ours" else "white"}
 
 
 def measured(frame: pd.DataFrame, task: str | None = None) -> list[bench.Record]:
-    """Return the rows of configurations that have a time, of one task or all."""
+    """Return the benchmark records with a time and a width, of one task or (None) of all."""
     rows = (row for rows in bench.group_by_configuration(frame, task) for row in rows)
     return [row for row in rows if row["status"] == "ok" and row["seconds"] and row["width"]]
 
 
 def tasks(frame: pd.DataFrame) -> tuple[str, ...]:
-    """Return the tasks of a frame, those with most rows first."""
+    """Return the tasks in the records, those with most records first."""
     measured_tasks = [row["task"] for row in measured(frame)]
     return tuple(sorted(dict.fromkeys(measured_tasks), key=lambda task: -measured_tasks.count(task)))
 
 
 def task_control() -> Control:
-    """Chooses a task; at first the one with most rows."""
+    """Return the control that selects a task; initially the one with most records."""
     return Control("task", "what is computed", tasks, _first_task)
 
 
 def _first_task(frame: pd.DataFrame) -> str | None:
-    """Return the first task of a frame, or None."""
+    """Return the task with most records; None if there is none."""
     return next(iter(tasks(frame)), None)
 
 
 def finish_bench_chart(figure: Figure, axes: Axes, title: str, rows: Sequence[bench.Record], more: str) -> None:
-    """The finding as title, what is held fixed below it, the legend under the axes."""
+    """Add title, a subtitle with `more`, threads, cache and machines, grid, and the legend below the axes."""
     width = figure.get_figwidth()
     figure.suptitle(wrapped(title, int(10 * width)), x=0.01, ha="left", fontsize=LARGE, fontweight="bold")
     machines, threads = ({row[name] for row in rows if row[name] is not None} for name in ("machine", "threads"))

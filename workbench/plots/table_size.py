@@ -18,9 +18,9 @@ EXACT = "#009E73"
 
 
 def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, measure: str) -> str:
-    """Return both axes logarithmic, whiskers are intervals of the rounds.
+    """Draw time of an epoch or memory against the rows of the tables, both logarithmic; return the sentence below.
 
-    Configurations that take all rows are black.
+    `measure` is "time" or "memory". Error bars are intervals; configurations that change all rows are black.
     """
     shown = _pick(frame, group)
     column, label = MEASURES[measure]
@@ -42,7 +42,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, measure: str
 
 
 def _pick(frame: pd.DataFrame, label: str | None) -> configurations.Group:
-    """Return the group with a label, or the first one."""
+    """Return the group of that label; the first one if it is None or unknown."""
     found = table_size.groups(frame)
     return next((group for group in found if group.label == label), found[0])
 
@@ -56,19 +56,19 @@ Point = tuple[configurations.Record, Interval]
 
 
 def _points(rows: Sequence[configurations.Record], column: str) -> list[Point]:
-    """Return the rows with a number and its interval, of a step's seconds those of an epoch."""
+    """Return (record, interval) of the records with a positive value; step times become those of an epoch."""
     known = [(row, interval_of(row, column)) for row in rows if row["status"] in configurations.NUMBERED]
     return [(row, _of_epoch(row, interval, column)) for row, interval in known if interval and interval.value > 0]
 
 
 def _of_epoch(row: configurations.Record, known: Interval, column: str) -> Interval:
-    """Return the interval of a measure for an epoch; only step times are multiplied by the steps."""
+    """Return the interval multiplied by the steps of an epoch for "seconds_step", else unchanged."""
     steps = row["steps_epoch"] if column == "seconds_step" else 1
     return Interval(steps * known.value, steps * known.low, steps * known.high, known.why)
 
 
 def _line(axes: Axes, points: Sequence[Point], column: str) -> None:
-    """Draw a configuration; what was measured only next to other programs is not on the line, grey and hollow."""
+    """Draw one configuration with error bars; disturbed records have hollow markers off the line."""
     row = points[0][0]
     disturbed = [point for point in points if style.is_disturbed(point[0], column)]
     quiet = [point for point in points if not style.is_disturbed(point[0], column)]
@@ -86,7 +86,7 @@ def _line(axes: Axes, points: Sequence[Point], column: str) -> None:
 
 
 def _look(row: configurations.Record) -> dict[str, Any]:
-    """Look of the configuration; black where it takes all rows, as dense does everywhere."""
+    """Return the look of a record's configuration; black if it changes all rows, green for exact updates."""
     look = style.look(row)
     if table_size.takes_all(row):
         return look | {"color": style.DENSE, "markerfacecolor": style.DENSE, "marker": "P"}
@@ -94,14 +94,14 @@ def _look(row: configurations.Record) -> dict[str, Any]:
 
 
 def table(frame: pd.DataFrame, *, group: str | None, measure: str) -> pd.DataFrame:
-    """Return one row a configuration: configuration, rows of its tables, the measure, status."""
+    """Return configuration, rows of its tables, the measure and the result as text, a row for each record."""
     column = MEASURES[measure][0]
     rows = [row for rows in table_size.records_by_size(_pick(frame, group)) for row in rows]
     return pd.DataFrame([_described(row, column) for row in rows])
 
 
 def _described(row: configurations.Record, column: str) -> dict[str, str]:
-    """Return a configuration's row in the table, as text."""
+    """Return the table row of a record, {column: text}."""
     measured = formatting.format_measured_quantity(row, column) if row["status"] in configurations.NUMBERED else ""
     result = row["status"] if row["status"] == "ok" else f"{row['status']}: {row['reason']}"
     what = "time a step" if column == "seconds_step" else "peak memory"

@@ -12,7 +12,10 @@ MEASURE = "seconds_step"
 
 
 def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, update: str, crossings: str) -> str:
-    """Return both axes logarithmic, whiskers and bands are intervals of the rounds; bars where there is one density."""
+    """Draw the step time against density, both logarithmic, or bars if there is one density; return a sentence.
+
+    Error bars and bands are intervals of the rounds. A message if nothing can be drawn.
+    """
     shown = density.Shown.of(frame, MEASURE, group, update)
     if nothing := density.nothing(shown):
         return message(figure, nothing)
@@ -35,7 +38,7 @@ def _curves(figure: Figure, shown: density.Shown, crossings: str) -> Axes:
 
 
 def table(frame: pd.DataFrame, *, group: str | None, update: str, crossings: str) -> pd.DataFrame:
-    """Return every configuration of the group, those without a result too."""
+    """Return time a step, rounds and result as text, a row for each record of the group, failed ones too."""
     shown = density.Shown.of(frame, MEASURE, group, update)
     return density.table(shown.rows, [MEASURE])
 

@@ -14,7 +14,10 @@ TOUCHED, ENTRIES = "#0072B2", "#D55E00"
 
 
 def draw(frame: pd.DataFrame, figure: Figure) -> str:
-    """Touched columns between the two most there can be: one for each entry, and all there are."""
+    """Draw the active columns of a batch against its rows, between the bounds all columns and all entries.
+
+    Both axes are logarithmic; returns the sentence below the chart. `frame` has the profile of one data set.
+    """
     row = records(frame)[0]
     batches = row["touched"]
     if not row["entries"]:
