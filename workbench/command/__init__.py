@@ -6,5 +6,5 @@ from workbench import aliases
 
 
 def __getattr__(name: str) -> Any:
-    """Return what a former name stands for, with a FutureWarning."""
+    """Return the object that a former name of this package stands for, with a FutureWarning; else AttributeError."""
     return aliases.find(__name__, name)

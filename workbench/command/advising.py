@@ -33,7 +33,11 @@ def advise(
     as_json: bool,
     is_verbose: bool = False,
 ) -> Answer:
-    """Look at the data, measure, show the answer; `files` say how the data is read, `given` what is fixed."""
+    """Measure and print which training suits the data; return the answer.
+
+    `files` says how the data is read, `given` which settings are fixed (empty ones are not); `seconds` is the budget,
+    `folder` the run folder, None for the default. SpecError if it cannot be measured.
+    """
     settings = data_source.settings_with_notice(source, **files) | {
         name: value for name, value in given.items() if value
     }
@@ -57,14 +61,14 @@ def advise(
 
 
 def print_guess(sentence: str) -> None:
-    """Print a guess to the error stream, as it is."""
+    """Print a sentence on what was guessed to standard error."""
     print(sentence, file=sys.stderr)
 
 
 def follow(heading: str, folder: Path, spent: float, budget: float) -> None:
-    """Show how much of the budget is spent, and on what. Ctrl-C ends the measuring; what was measured answers.
+    """Show the seconds spent, of `budget` (0: no limit), and the activity of a run until it is over.
 
-    A `budget` of 0 is none.
+    `spent` are seconds before this run. Ctrl-C ends the run; the answer comes from what was measured.
     """
     columns = (
         TextColumn("[bold]{task.description}"),
@@ -77,7 +81,7 @@ def follow(heading: str, folder: Path, spent: float, budget: float) -> None:
         task = bar.add_task(heading, total=budget or None, done="", now="")
 
         def show_spent(state: RunProgress, _is_stopping: bool) -> None:
-            """Update the bar to the seconds and trials of a running measurement."""
+            """Update the bar to the seconds and trials of the run."""
             done = f"{state.done} trials" if state.done else "starting"
             now = state.now if state.alive else ""
             bar.update(task, completed=spent + state.seconds, done=done, now=now)
@@ -86,9 +90,9 @@ def follow(heading: str, folder: Path, spent: float, budget: float) -> None:
 
 
 def show(answer: Answer, is_verbose: bool = False) -> None:
-    """The answer in a terminal: the headline, its grounds, what would change it, the command.
+    """Print the answer: headline, reasons, what would change it, and the command that trains so.
 
-    Keys of the configurations that a sentence rests on are shown to those who ask for them.
+    `is_verbose` adds the keys of the records that each sentence rests on.
     """
     recommendation = answer.recommendation
     terminal.console.print(Panel(Text(recommendation.headline.text), title="Recommended", title_align="left"))
@@ -104,7 +108,7 @@ def show(answer: Answer, is_verbose: bool = False) -> None:
 
 
 def _line(said: Statement, is_verbose: bool) -> Text:
-    """Return a sentence, and the configurations that it rests on."""
+    """Return a sentence as a list item, with the first letters of its records' keys if `is_verbose`."""
     keys = " ".join(key[:SHOWN_KEY] for key in said.keys) if is_verbose else ""
     return Text.assemble(f"- {said.text}", (f" [{keys}]" if keys else "", "dim"))
 
@@ -117,9 +121,9 @@ def show_framework(
     batch_rows: int | None,
     as_json: bool,
 ) -> None:
-    """Read the data, time the ways of the framework and print the answer, as JSON if asked for.
+    """Read the data, time the ways to train in a framework, and print the fastest, as JSON if asked for.
 
-    `read` says how the data is read, as `data_source.load` takes it. `budget` are seconds, None for the usual ones.
+    `read` has the options of `data_source.load`; `budget` is in seconds, None for the default. Raises DataError.
     """
     from workbench.bench.frameworks import BUDGET, answer_for
 

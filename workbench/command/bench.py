@@ -52,7 +52,10 @@ PROGRAM = (sys.executable, "-m", "workbench.cluster.bench")
 
 @contextmanager
 def progress_line() -> Iterator["Progress"]:
-    """Show a progress line, and give the function that a suite calls with what is measured and the share done."""
+    """Show a progress bar in the terminal within the context.
+
+    Yield the function `(what, share done)` that updates it.
+    """
     from rich.markup import escape
     from rich.progress import (
         BarColumn,
@@ -72,7 +75,7 @@ def progress_line() -> Iterator["Progress"]:
 
 
 def print_targets(targets: Iterable[tuple]) -> None:
-    """Print performance targets, each (what, wanted, measured, met), as a table."""
+    """Print performance targets, each (what, wanted, measured, met: True, False or None), as a table."""
     from workbench.command.console import console, make_table
 
     known = list(targets)
@@ -82,13 +85,13 @@ def print_targets(targets: Iterable[tuple]) -> None:
 
 
 def exit_unless(ctx: typer.Context, is_whole: bool) -> None:
-    """Exit as after Ctrl-C if a run was stopped."""
+    """Exit with status 130, printing how to continue, unless the run `is_whole`."""
     if not is_whole:
         exit_codes.exit_interrupted(ctx, "Stopped")
 
 
 def print_sentence(text: str) -> None:
-    """Print a sentence as it is: no markup, no highlighting."""
+    """Print text to the terminal as it is, without markup or highlighting."""
     from workbench.command.console import console
 
     console.print(text, markup=False, highlight=False)
@@ -158,7 +161,10 @@ def _bench(
     threads: int | None,
     device: str,
 ) -> None:
-    """Measure the configurations of a suite that a run folder lacks; Ctrl-C stops and loses nothing."""
+    """Measure what a run folder lacks of a suite, print targets and write the report.
+
+    Ctrl-C exits with status 130 and loses nothing. `run` None is runs/bench-SUITE; `only` and `shape` "" select all.
+    """
     from workbench import store
     from workbench.analysis.performance_targets import list_targets
     from workbench.bench import runner
@@ -223,7 +229,7 @@ def bench_self(
 
 
 def _outcomes_table(title: str, rows: Sequence[dict[str, Any]]) -> "Table":
-    """Return the outcomes of a part of the self-trial for which a result is expected, as a table."""
+    """Return a table of the outcomes in `rows` that have an expected result, with it and whether it is met."""
     from workbench import store
     from workbench.analysis.self_trial import criteria
     from workbench.command.console import make_table
@@ -260,7 +266,8 @@ def bench_cluster(
 def measure_cluster(folder: Path, runs: Path, what: str, command: str = "") -> None:
     """Measure in a separate process what the folder lacks, print the records as they come, and write the page.
 
-    `what` is all, quick, or a number of generated rows that are streamed from disk.
+    `what` is "all", "quick", or a number of generated rows, as text, that are streamed from disk; logs go to `runs`,
+    `command` is cited on the page. RunError if the process fails.
     """
     import subprocess
 
@@ -289,7 +296,7 @@ def measure_cluster(folder: Path, runs: Path, what: str, command: str = "") -> N
 
 
 def describe_cluster_record(row: dict[str, Any]) -> str:
-    """Return a record of the cluster suite as a line of text."""
+    """Return a record of the cluster suite as one line of text, by its part (bytes, step or rows)."""
     if row["part"] == "bytes":
         return (
             f"table of {row['features']:,} rows: {row['bytes_moved']:,.0f} bytes a step, {row['ratio']:.3f} of numbers "
@@ -330,9 +337,9 @@ def bench_advise(
 
 
 def _judge_advice(names: tuple[str, ...], is_quick: bool, folder: Path, runs: Path, command: str) -> bool:
-    """Measure the cases into the folder, print the targets, write the page; False if Ctrl-C stopped it before.
+    """Measure the advice cases that `folder` lacks, print targets and write the page; return False after Ctrl-C.
 
-    Trials are in run folders below `runs`.
+    Trials are in run folders below `runs`; `names` select cases, () all; `command` is cited on the page.
     """
     from workbench import store
     from workbench.analysis import advice as analysis
@@ -358,7 +365,7 @@ def _judge_advice(names: tuple[str, ...], is_quick: bool, folder: Path, runs: Pa
 
 
 def _swept(chosen: Iterable["advice_suite.Case"], runs: Path) -> Sequence["Record"]:
-    """Return the pooled records of the full sweeps of cases that are there."""
+    """Return the pooled records of the full sweeps of these cases, as far as they are stored below `runs`."""
     from workbench import store
     from workbench.analysis import configurations
     from workbench.bench import advice_suite
@@ -372,7 +379,7 @@ def _swept(chosen: Iterable["advice_suite.Case"], runs: Path) -> Sequence["Recor
 
 
 def _replay_races(names: tuple[str, ...], folder: Path) -> None:
-    """Print what the ways to race choose on the recorded cases of a folder."""
+    """Print a table of what each racing method chooses on the recorded cases in `folder`; nothing is measured."""
     from workbench import store
     from workbench.bench import advice_suite
     from workbench.command.console import console, make_table
@@ -389,7 +396,10 @@ def _replay_races(names: tuple[str, ...], folder: Path) -> None:
 
 
 def _race_summary(came: Sequence[tuple["advice_suite.RaceResult", "advice_suite.RecordedCase"]]) -> list[str]:
-    """Sum up races: geometric mean and worst of the times of the least, right sides, the most of the time."""
+    """Return four texts on races: mean and worst ratio to the fastest, share of right sides, largest share of time.
+
+    "-" each if there are none.
+    """
     from workbench.analysis.bench import geometric_mean
 
     if not came:
@@ -463,7 +473,10 @@ def bench_fit(
 
 
 def fit_case_of(source: str, held_out: str, dataset: str = "", reading: str = "", **settings: Any) -> "Case":
-    """Return the case of a file or data set, trained with these settings; a reader that is guessed is reported."""
+    """Return the benchmark case of a file or data set, trained with these settings.
+
+    `held_out` is a share of the rows or a file. A guessed reader or model is printed. Raises DataError or SpecError.
+    """
     from workbench.bench.fit import cases
     from workbench.command import training
     from workbench.command.data_source import settings_with_notice, with_model

@@ -47,7 +47,7 @@ def bench_end(
 
 
 def end_table(records: Sequence["end.Record"]) -> "Table":
-    """Return the seconds of the project and of the soonest competitor, warm and cold, a row for each case."""
+    """Return a table with the seconds of the project and of the soonest competitor, warm and cold, for each case."""
     from workbench.analysis import end as analysis
     from workbench.command.console import make_table
     from workbench.reports import suites

@@ -51,9 +51,9 @@ def apply(
 
 
 def lines_of(values: Any, probabilities: Any, classes: tuple[str, ...]) -> list[list[str]]:
-    """Return the lines of the table.
+    """Return the rows of the CSV table as texts: a header, then row index, prediction, probability of each class.
 
-    A header, then the row from 0, its prediction and the probability of each class.
+    `values` is `[rows]` or `[rows, outputs]`, `probabilities` float `[rows, classes]` or None.
     """
     several = values.ndim == 2
     heads = [f"prediction_{place}" for place in range(values.shape[1])] if several else ["prediction"]
@@ -66,7 +66,7 @@ def lines_of(values: Any, probabilities: Any, classes: tuple[str, ...]) -> list[
 
 
 def write(out: Path, values: Any, probabilities: Any, classes: tuple[str, ...]) -> None:
-    """Write the table; the file is there whole or not at all."""
+    """Write the table to a CSV file atomically, replacing one that is there; arguments as of `lines_of`."""
     new = out.with_name(f".{out.name}.new")
     try:
         with new.open("w", encoding="utf-8", newline="") as file:
@@ -181,7 +181,7 @@ def advise(
 
 
 def _read_as(files: dict[str, str], reading: str, label: str) -> dict[str, str]:
-    """Return the settings of the reader, the label column among them."""
+    """Return `files` with the key "reading", which has the label column added unless `label` is ""."""
     from workbench.data.contract import with_label
 
     return files | {"reading": with_label(reading, label)}
@@ -217,7 +217,10 @@ PARTS_OF_SPEC = {"axes", "candidates", "contenders", "measure", "limits"}
 
 
 def _is_data(path: Path) -> bool:
-    """Return whether a file or folder is data: neither TOML nor JSON with the parts of a spec."""
+    """Return whether a path is data rather than a spec, which is TOML, JSON with parts of a spec, or a run folder.
+
+    False for a path that does not exist.
+    """
     if path.suffix == ".toml" or not path.exists() or (path / "spec.json").exists():
         return False
     if path.suffix != ".json" or path.is_dir() or path.stat().st_size > MOST_OF_SPEC:
@@ -233,7 +236,7 @@ def _is_data(path: Path) -> bool:
 
 
 def _is_spec(keys: Collection[str]) -> bool:
-    """Return whether these are the names of the parts of a spec."""
+    """Return whether the keys of a JSON object are those of a spec."""
     return bool(PARTS_OF_SPEC & {*keys}) or {*keys} <= {"name", "description", "seed"}
 
 
@@ -300,7 +303,7 @@ def sweep(
 
 
 def _exit_unless_finished(ctx: typer.Context, state: str) -> None:
-    """End the command with the exit status of a sweep that was stopped, or that failed."""
+    """Exit with status 130 if the sweep's state is "stopped", with 1 unless it is "finished"."""
     if state == "stopped":
         exit_codes.exit_interrupted(ctx, "Stopped")
     if state != "finished":
@@ -379,7 +382,7 @@ def report(
 
 
 def _print_answers(runs: list[Path]) -> None:
-    """Print the findings of runs as JSON."""
+    """Print the answer of each density of the runs as JSON to standard output."""
     from workbench.reports import export
     from workbench.reports.export import answers
 
@@ -482,7 +485,7 @@ def train(
 
 
 def _refuse_of_several(ctx: typer.Context, search: int | None, save: Path | None) -> None:
-    """Raise `BadParameter` for an option of `train` that goes with one trainer only."""
+    """Raise BadParameter for an option of `train` that is given and needs a single trainer."""
     if search:
         raise typer.BadParameter("several trainers search no settings. Leave --search out.", param_hint="--search")
     if not exit_codes.is_default(ctx, "held_out"):
@@ -492,9 +495,9 @@ def _refuse_of_several(ctx: typer.Context, search: int | None, save: Path | None
 
 
 def _settings_to_search(ctx: typer.Context, search: int | None) -> int | None:
-    """Return the count of settings to choose from, 0 for none, None if nothing says.
+    """Return how many settings to search, 0 for none, None to decide by the data.
 
-    `BadParameter` for a count below 2, and for a search and an option that it chooses.
+    BadParameter for a count of 1, and for a search together with an option that it chooses.
     """
     given = next((name.replace("_", "-") for name in HOW if not exit_codes.is_default(ctx, name)), "")
     if search is None and given:
@@ -589,7 +592,7 @@ options.add_help_texts(app)
 
 
 def main() -> None:
-    """Run the command line; user errors print one message, defects a traceback."""
+    """Run the command line and exit with its status: user errors print one message, defects a traceback."""
     exit_codes.run(app)
 
 

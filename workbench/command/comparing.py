@@ -18,10 +18,9 @@ from workbench.reports import export, page
 
 
 def frame_of(named: str) -> pd.DataFrame:
-    """Return the rows of a run folder or a file of rows; of REVISION:FILE as that commit of the git repository has the
-    file.
+    """Return the records of a run folder, a .jsonl file, or REVISION:FILE from the git repository.
 
-    `CompareError` if git does not know it.
+    CompareError if git does not have the file.
     """
     revision, colon, path = named.partition(":")
     if Path(named).exists() or not colon or not revision:
@@ -39,7 +38,11 @@ def frame_of(named: str) -> pd.DataFrame:
 
 
 def run(before: str, after: str | None, with_files: Sequence[Path], within: float, out: Path | None) -> None:
-    """Compare, print, write Markdown where `out` says so, and end with status 1 where something is worse."""
+    """Compare a run with a second one and with files of others; print, and write Markdown to `out` unless None.
+
+    Exits with status 1 if something is worse. `within` is the factor up to which times are the same. BadParameter
+    without a second run and files; CompareError if nothing can be compared.
+    """
     if after is None and not with_files:
         raise typer.BadParameter("Give a second run, or rows of another tool by --with FILE.jsonl.")
     first, texts, is_worse = frame_of(before), [], False
@@ -64,7 +67,7 @@ def run(before: str, after: str | None, with_files: Sequence[Path], within: floa
 
 
 def others_read(path: Path) -> list[dict]:
-    """Return the rows of another tool in a file; `CompareError` if there are none."""
+    """Return the records of another tool in a JSON lines file; CompareError if it has none."""
     rows = store.external.read(path)
     if not rows:
         raise CompareError(f"{path} has no rows; one JSON object a line is expected, with who and seconds.")

@@ -15,7 +15,7 @@ console, stderr = Console(), Console(stderr=True)
 
 @contextmanager
 def messages_on_stderr(is_so: bool = True) -> Iterator[None]:
-    """Write all that is for people to the standard error within the context, so that the output holds results alone."""
+    """Write the console's messages to standard error within the context, if `is_so`; the output has results only."""
     console.stderr = is_so
     try:
         yield
@@ -30,9 +30,9 @@ def make_table(
     styles: Iterable[str | None] | None = None,
     right: Sequence[str] = (),
 ) -> "Table":
-    """Return a table of plain text, in which nothing is markup and long cells are wrapped.
+    """Return a table of plain text, in which nothing is markup and long cells wrap.
 
-    `styles` are the colours of the rows; columns of the names `right` are aligned right.
+    `styles` has the colour of each row or None; columns named in `right` are aligned right.
     """
     from rich.table import Table
     from rich.text import Text
@@ -47,7 +47,7 @@ def make_table(
 
 
 def print_run_lines(folder: Path, lines: Iterable[str]) -> None:
-    """Print lines about a run, below its folder."""
+    """Print the run's folder in bold, and lines about it, indented."""
     console.print(str(folder), style="bold", markup=False, highlight=False, soft_wrap=True)
     for line in lines:
         console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)

@@ -34,12 +34,12 @@ class Checked:
 
     @property
     def errors(self) -> int:
-        """Number of violations that are errors."""
+        """Number of violations with severity "error"."""
         return sum(breach.severity == "error" for breach in self.violations)
 
     @property
     def summary(self) -> str:
-        """Return a line with the source, the framework, how it was read, and the counts of errors and warnings."""
+        """Line with source, framework, how the data was read, and the counts of errors and warnings."""
         what = "as it stands in the file" if self.as_stored else "as it is read"
         what += f", {formatting.format_count(self.summed, 'duplicate')} summed" if self.summed else ""
         found = (
@@ -49,19 +49,19 @@ class Checked:
         return f"{self.source} for {FRAMEWORKS[self.framework].title}, {what}: {found}."
 
     def as_json(self) -> dict[str, Any]:
-        """Return all of it by name."""
+        """Return source, framework, how it was read, counts and violations as a dict for JSON."""
         known = {"source": self.source, "for": self.framework, "as_stored": self.as_stored, "summed": self.summed}
         known["errors"] = self.errors
         return known | {"breaches": [breach.as_row() for breach in self.violations]}
 
 
 def check_source(source: str, framework: str, width: int = 0, like: str = "", **options: str) -> Checked:
-    """Check what `source` names for the framework, where its reader can, as it stands in the file.
+    """Check whether a framework accepts the data of `source`, as it is in the file if the reader can show that.
 
     `options` say how it is read: dataset, labels, columns, kind and reading. With the kind classes a framework that
     takes them as numbers is asked for numbers from 0 to one below their count. `like` is the file that the model was
-    trained on: its columns, values and codes of categories are expected. `data.DataError` for what cannot be read, and
-    for a framework that is not among `NAMES`.
+    trained on: its columns, values and codes of categories are expected. `width` 0 is that of the data. data.DataError
+    for what cannot be read, and for a framework that is not among `NAMES`.
     """
     if framework not in NAMES:
         raise data.DataError(unknown_name("framework", framework, NAMES))
@@ -85,12 +85,15 @@ class _Held:
 
     @property
     def summed(self) -> int:
-        """Entries that the reader summed with another of their place."""
+        """Number of duplicate entries that the reader summed."""
         return int(self.made.facts.get("duplicate_entries", 0)) if self.made else 0
 
 
 def _read(name: str, parameters: dict[str, Any], like: _Held | None = None) -> _Held:
-    """Read a file as it stands, where its reader can; else as a data set, with the columns of `like`."""
+    """Return matrix and labels as they are in the file if the reader can give that, else as a data set.
+
+    The latter has the columns of `like`, unless that is None. Raises DataError.
+    """
     stored = data.get(name).stored
     if stored is not None:
         return _Held(*stored(**{key: parameters[key] for key in ("path", "labels") if key in parameters}))
@@ -99,10 +102,7 @@ def _read(name: str, parameters: dict[str, Any], like: _Held | None = None) -> _
 
 
 def _of_codes(source: str, like: str) -> list[Violation]:
-    """Return the columns of codes that mean other values from block to block, or from file to file.
-
-    Only Parquet has such.
-    """
+    """Return violations for Parquet columns whose category codes differ between blocks or files; else []."""
     paths = [Path(path).expanduser() for path in (source, like) if path]
     if not all(path.is_file() and starts_with(path, b"PAR1") for path in paths):
         return []
@@ -110,7 +110,7 @@ def _of_codes(source: str, like: str) -> list[Violation]:
 
 
 def show(checked: Checked, as_json: bool) -> None:
-    """Print one line per violation and a summary, or JSON; exit with status 1 on errors."""
+    """Print a line for each violation and a summary, or JSON; exit with status 1 if there are errors."""
     if as_json:
         typer.echo(json.dumps(checked.as_json(), indent=1))
     else:

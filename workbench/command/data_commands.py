@@ -19,7 +19,10 @@ FILE = "sources.json"
 
 
 def sources() -> list[dict[str, Any]]:
-    """Return the facts of each data set: name, parameters with defaults (None: none), origin, licence."""
+    """Return the facts of each data set: name, needed parameters, parameters with defaults, origin, licence.
+
+    Kept in the cache folder as sources.json while the version and the files of `workbench.data` are unchanged.
+    """
     state, file = list(_state()), cache_folder() / FILE
     try:
         stored = json.loads(file.read_text(encoding="utf-8"))
@@ -39,7 +42,7 @@ def sources() -> list[dict[str, Any]]:
 
 
 def _state() -> Iterator[Any]:
-    """Yield the version, and path, size and time of every file of `workbench.data`: other files, other facts."""
+    """Yield the version, and [path, size, time] of every source file of `workbench.data`, to detect changes."""
     yield workbench.__version__
     for file in sorted((Path(workbench.__file__).parent / "data").rglob("*.py")):
         status = file.stat()
@@ -47,7 +50,7 @@ def _state() -> Iterator[Any]:
 
 
 def _described() -> list[dict[str, Any]]:
-    """Return the facts of each data set, from the readers themselves."""
+    """Return the facts of each data set as dicts, from the readers themselves, all of which are imported."""
     import inspect
 
     from workbench.data import contract
@@ -151,7 +154,10 @@ def convert(
 
 
 def convert_data(name: str, parameters: Mapping[str, Any], folder: Path, shuffle: int | None, shard_bytes: int) -> None:
-    """Convert the data set of that name, show how far it is, and say what was made (`data.DataError`)."""
+    """Convert the data set `name` into `folder` as shards, showing progress; print what was made.
+
+    `shuffle` is the seed of the order, None to keep it. Raises data.DataError if it cannot be read.
+    """
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     from workbench import data
@@ -162,7 +168,7 @@ def convert_data(name: str, parameters: Mapping[str, Any], folder: Path, shuffle
         task = shown.add_task("reading", total=None)
 
         def tell(progress: data.Progress) -> None:
-            """Update the bar to the stage and the rows that are done."""
+            """Update the bar to the stage and the number of rows that are done."""
             shown.update(task, description=progress.stage, completed=progress.rows, total=progress.total)
 
         made = data.convert(name, folder, shuffle=shuffle, shard_bytes=shard_bytes, progress=tell, **parameters)
@@ -180,7 +186,7 @@ INDENT, WIDEST = "  ", 100
 
 
 def show_sources(sources: Iterable[Mapping[str, Any]], as_json: bool) -> None:
-    """Print the data sets with needs, parameters, origin and licence, in lines that break no word, or as JSON."""
+    """Print the data sets with needs, parameters, origin and licence, wrapped between words, or as JSON."""
     if as_json:
         _print_json(list(sources))
         return
@@ -202,7 +208,7 @@ def show_sources(sources: Iterable[Mapping[str, Any]], as_json: bool) -> None:
 
 
 def show_profile(profile: Mapping[str, Any], as_json: bool) -> None:
-    """The profile of a data set, as JSON keeps it, and what it means in a sentence."""
+    """Print the profile of a data set (a dict for JSON) as a table with a sentence on what it means, or as JSON."""
     if as_json:
         _print_json(profile)
         return
@@ -222,7 +228,7 @@ def show_profile(profile: Mapping[str, Any], as_json: bool) -> None:
 
 
 def print_files(paths: Iterable[Path]) -> None:
-    """The files that were written, to the error stream, so that JSON stays alone."""
+    """Print "Written: PATH" for each file to standard error, so that standard output has JSON alone."""
     for path in paths:
         typer.echo(f"Written: {path}", err=True)
 

@@ -23,14 +23,17 @@ BYTES_SHOWN = 1 << 24
 
 @contextmanager
 def show_reading() -> Iterator[None]:
-    """Show a bar in a terminal while data files are read within the block; it disappears at the end."""
+    """Show a progress bar while large data files are read within the block, if there is a terminal; it disappears."""
     if not console.is_terminal:
         yield
         return
     bars: dict[str, Any] = {}
 
     def watch(name: str, done: int, size: int) -> None:
-        """Show how many bytes of a file are read; small files are left out."""
+        """Show that `done` of `size` bytes of the file `name` are read.
+
+        Smaller files than `BYTES_SHOWN` have no bar.
+        """
         if size < BYTES_SHOWN:
             return
         if not bars:
@@ -48,7 +51,7 @@ def show_reading() -> Iterator[None]:
 
 
 def _new_progress() -> Any:
-    """Return a progress display that has been started."""
+    """Return a progress display with bytes, speed and time left, which has been started."""
     from rich import progress
 
     columns = (progress.TextColumn("reading {task.description}", markup=False), progress.BarColumn())
@@ -61,8 +64,10 @@ def _new_progress() -> Any:
 def load(
     source: str, dataset: str = "", labels: str = "", kind: str = "", reading: str = "", columns: str = ""
 ) -> data.Dataset:
-    """Return the data set; `data.DataError` where there is none of that name, no such file, or a setting that it
-    lacks."""
+    """Return the data set that SOURCE (a file, folder or name) and the options mean; "" for an option not given.
+
+    A guessed reader is printed. data.DataError if there is no such data, or a setting does not fit.
+    """
     name, parameters = named_source(source, dataset, labels, kind, reading, columns)
     with show_reading():
         return data.load(name, **parameters)
@@ -71,7 +76,7 @@ def load(
 def load_with_or_without_labels(
     source: str, dataset: str = "", labels: str = "", kind: str = "", reading: str = "", columns: str = ""
 ) -> data.Dataset:
-    """Return the data set; without labels if none are found, which is printed to the error stream."""
+    """Return the data set as `load` does; if it has no labels, read it without them and print that."""
     try:
         read = load(source, dataset, labels, kind, reading, columns)
     except MissingLabelsError as error:
@@ -85,9 +90,9 @@ def load_with_or_without_labels(
 def named_source(
     source: str, dataset: str = "", labels: str = "", kind: str = "", reading: str = "", columns: str = ""
 ) -> tuple[str, dict[str, Any]]:
-    """Name and parameters of the data set that is meant (`data.DataError`); only the file's beginning is read.
+    """Return (name, parameters) of the data set that is meant; only the beginning of a file is read.
 
-    A guess is printed to the error stream, with its reason.
+    A guessed reader is printed to standard error with the reason. Raises data.DataError.
     """
     from workbench.sweeps.problem import parameters_of_file
 
@@ -96,9 +101,9 @@ def named_source(
 
 
 def settings_with_notice(source: str, dataset: str = "", reading: str = "", **given: str) -> dict[str, Any]:
-    """Return the settings of a configuration that say which data is meant.
+    """Return the settings that say which data SOURCE means, such as {"dataset": ..., "path": ...}.
 
-    A guess is printed to the error stream, with its reason.
+    A guessed reader is printed to standard error with the reason. Raises data.DataError.
     """
     from workbench.advising.source import settings_of
 
@@ -108,9 +113,9 @@ def settings_with_notice(source: str, dataset: str = "", reading: str = "", **gi
 
 
 def with_source(settings: Mapping[str, Any], source: str, label: str, is_guessed: bool) -> dict[str, Any]:
-    """Return the settings with what SOURCE and --label say.
+    """Return a copy of the settings with what SOURCE and --label say; "" for neither.
 
-    With `is_guessed` the reader of a file is guessed and reported.
+    With `is_guessed` the reader of a file is guessed and printed. DataError if SOURCE and the path are both given.
     """
     settings = dict(settings)
     if source:
@@ -127,9 +132,9 @@ def with_source(settings: Mapping[str, Any], source: str, label: str, is_guessed
 
 
 def with_model(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings with the model that suits the data of a file, which is reported.
+    """Return a copy of the settings with the model that suits the labels of a file, which is printed.
 
-    Unchanged for data that is not read from a file.
+    Unchanged for data that is not read from a file. Raises data.DataError if it cannot be read.
     """
     from workbench.advising.source import model_for, model_note
     from workbench.sweeps.problem import parameters_of_file
@@ -145,9 +150,9 @@ def with_model(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_reader(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings with the reader of the file that they name, guessed and reported.
+    """Return a copy of the settings with the reader of the file that they name, guessed and printed.
 
-    Unchanged where they name none.
+    Unchanged if they name no file.
     """
     if "path" not in settings:
         return dict(settings)
@@ -157,13 +162,16 @@ def with_reader(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def print_reader(source: str, dataset: str, why: str) -> None:
-    """Print, to the error stream, which data set reads a file and `why`; nothing if that was not guessed."""
+    """Print to standard error which data set reads a file and `why`; nothing if `why` is ""."""
     if why:
         typer.echo(f"{source} is read by the data set {dataset}: {why}.", err=True)
 
 
 def columns(source: str, columns: str = "", reading: str = "") -> Columns:
-    """Return the kinds of the columns of a table (`data.DataError`)."""
+    """Return the types of the columns of a table; data.DataError if it cannot be read or `reading` is invalid.
+
+    `columns` is a file of column types, "" for a guess.
+    """
     options = contract.of_source(data.get("table"), reading)
     known = inspect.signature(data.guess_columns).parameters
     if others := [name for name in options if name not in known]:

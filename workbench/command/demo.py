@@ -22,9 +22,10 @@ Tell = Callable[[str, Path], None]
 
 
 def run(name: str, root: Path, heading: str, tell: Tell, seconds: float | None = None) -> list[dict]:
-    """Start or resume the sweep of the packaged spec `name` under `root`, show it, return its rows.
+    """Run or resume the sweep of the packaged spec `name` in a folder below `root`; return its records.
 
-    `seconds` is its budget, by default that of the spec.
+    `tell(heading, folder)` shows it and returns when it is over; `seconds` is its budget, None for the spec's.
+    KeyboardInterrupt if it was stopped, RunError if it failed.
     """
     planned = spec.load_spec(SPECS / f"{name}.toml")
     if seconds is not None:
@@ -41,21 +42,21 @@ def run(name: str, root: Path, heading: str, tell: Tell, seconds: float | None =
 
 
 def train_both(root: Path, tell: Tell) -> list[dict]:
-    """Return the sparse and the dense run of one softmax model: rows with seconds an epoch, peak memory, accuracy."""
+    """Train one softmax model sparse and dense; return the records, with seconds an epoch, peak memory and accuracy."""
     return run("demo_train", root, "Training sparse and dense on the standard library's source text", tell)
 
 
 def sweep_density(root: Path, tell: Tell, quick: bool = False) -> list[dict]:
-    """Measure seconds a step and memory at several densities, sparse and dense; `quick` in less than a minute."""
+    """Measure step time and memory at several densities, sparse and dense; return the records.
+
+    `quick` compiles first and sweeps within a fixed number of seconds.
+    """
     seconds = max(SECONDS_QUICK - compile_candidates(), SECONDS_LEAST) if quick else None
     return run(_sweep_name(quick), root, "Sweeping density and format", tell, seconds)
 
 
 def compile_candidates() -> float:
-    """Compile the code of the quick demo's candidates side by side, so that its budget is for measuring.
-
-    Returns the seconds that it took.
-    """
+    """Compile the code of the quick demo's candidates in several processes; return the seconds that it took."""
     cells = grid.expand_grid(spec.load_spec(SPECS / f"{_sweep_name(True)}.toml")).cells
     of_candidates = {(cell.format, cell.hold, cell.launch, cell.gradient, cell.update): cell for cell in cells}
     with console.status("Compiling the code of the candidates, which is kept for the next time"):
@@ -65,7 +66,7 @@ def compile_candidates() -> float:
 
 
 def conclude(rows: list[dict], root: Path, quick: bool = False) -> Conclusion:
-    """Write the reports of all records under `root`; return the verdict and the break-evens."""
+    """Write report.html and report.md of the records into `root`; return the verdict and the break-evens."""
     frame = store.frame(rows)
     machine = json.loads((root / _sweep_name(quick) / "machine.json").read_text(encoding="utf-8"))
     path = root / "report.html"
@@ -76,5 +77,5 @@ def conclude(rows: list[dict], root: Path, quick: bool = False) -> Conclusion:
 
 
 def _sweep_name(quick: bool) -> str:
-    """Return the name of the demo's specification."""
+    """Return the name of the demo's spec, which names its run folder too."""
     return "demo_quick" if quick else "demo_density"

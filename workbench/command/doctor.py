@@ -86,7 +86,10 @@ class Installed:
 
 
 def frameworks() -> list[Installed]:
-    """Frameworks that are installed, in the order of `KNOWN`; milliseconds, as nothing is imported."""
+    """Return the installed frameworks with version, what it accepts and advice, in the order of `KNOWN`.
+
+    Only package metadata is read; nothing is imported.
+    """
     found = []
     for facts in KNOWN:
         if (version := _version(facts.distribution)) is not None:
@@ -97,9 +100,10 @@ def frameworks() -> list[Installed]:
 
 
 def known_of(distribution: str, version: str) -> tuple[str, str]:
-    """Return (What that version takes, the version of which that was seen.
+    """Return (what a version of a framework accepts, version that this was observed with).
 
-    The newest that is not newer, else the oldest).
+    That of the newest observed version that is not newer, else of the oldest. StopIteration if the framework is
+    unknown.
     """
     takes = next(facts.takes for facts in KNOWN if facts.distribution == distribution)
     older = [seen for seen in takes if _numbers(seen) <= _numbers(version)]
@@ -108,7 +112,7 @@ def known_of(distribution: str, version: str) -> tuple[str, str]:
 
 
 def _advice(distribution: str, version: str) -> str:
-    """Return what to change about an installed version of a library, or ""."""
+    """Return what to change about an installed version of a framework, "" if nothing."""
     if distribution == "keras" and (backend := keras_backend()) not in ("tensorflow", "jax"):
         return f"Its backend is {backend}, where sparse=True is not supported: set KERAS_BACKEND=tensorflow."
     if distribution == "scikit-learn" and _numbers(version) < MINIMUM_SKLEARN:
@@ -119,7 +123,7 @@ def _advice(distribution: str, version: str) -> str:
 
 
 def keras_backend() -> str:
-    """Return the backend that Keras would take: `KERAS_BACKEND`, else that of its file of settings, else tensorflow."""
+    """Return the backend that Keras would use: `KERAS_BACKEND`, else its settings file's, else "tensorflow"."""
     if chosen := os.environ.get("KERAS_BACKEND"):
         return chosen
     file = Path(os.environ.get("KERAS_HOME") or Path.home() / ".keras") / "keras.json"
@@ -131,7 +135,7 @@ def keras_backend() -> str:
 
 
 def _version(distribution: str) -> str | None:
-    """Return the version installed; tensorflow may be there by the name of its build for CPU."""
+    """Return the installed version of a distribution, also of its build for CPU; None if it is not installed."""
     for name in (distribution, f"{distribution}_cpu", f"{distribution}-cpu"):
         try:
             return metadata.version(name)
@@ -141,7 +145,7 @@ def _version(distribution: str) -> str | None:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """Return the first two numbers of a version."""
+    """Return the first two numbers of a version text, (2, 14) for "2.14.1rc0"."""
     parts = version.split(".")[:2]
     return tuple(int("".join(sign for sign in part if sign.isdigit()) or 0) for part in parts)
 
@@ -156,7 +160,7 @@ class Finding:
 
 
 def examine() -> list[Finding]:
-    """Look at everything; takes a second or two, changes nothing, starts no sweep."""
+    """Return the findings of all checks; takes a second or two, changes nothing, starts no sweep."""
     checks = (_cpu, _cores, _memory, _blas, _numba, _compiled, _gpu, _cache, _versions, _entries, _frameworks)
     return [finding for check in checks for finding in check()]
 
@@ -238,7 +242,7 @@ def _cache() -> list[Finding]:
 
 
 def _entries() -> list[Finding]:
-    """Return kernels, formats, operators and data sets; of a competitor of which a library is broken this tells why."""
+    """Return one finding: how many kernels, formats, operators and data sets there are, and why some are missing."""
     there = [f"{len(known.names())} {known.kind}s" for known in registry.registries if known.packages]
     broken = [reason for known in registry.registries for reason in known.unavailable().values()]
     package = Path(kernels.__file__).parent
@@ -251,7 +255,7 @@ def _versions() -> list[Finding]:
 
 
 def _frameworks() -> list[Finding]:
-    """Find frameworks that data can be handed to: versions and facts without an import."""
+    """Return a finding for each installed framework, or one that says there is none; nothing is imported."""
     there = [
         Finding(framework.title, f"{framework.version}: {framework.takes}", framework.advice)
         for framework in frameworks()
@@ -260,7 +264,7 @@ def _frameworks() -> list[Finding]:
 
 
 def findings_table(findings: Iterable[Finding]) -> Table:
-    """Return the table of the doctor's findings, and what to fix."""
+    """Return a table of findings and what to fix, those with advice in yellow."""
     known = list(findings)
     rows = [(each.what, each.found, each.advice or "-") for each in known]
     return make_table(("what", "found", "to fix"), rows, styles=["yellow" if each.advice else None for each in known])

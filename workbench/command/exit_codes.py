@@ -32,7 +32,7 @@ class Group(TyperGroup):
     """Commands of which a wrong name lists the known ones."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that is meant; an unknown one is an error that lists the known ones."""
+        """Return the command that is meant; an unknown name is a usage error (status 2) that lists the known ones."""
         if args and args[0] not in self.commands:
             from kernels.registry import unknown_name
 
@@ -44,12 +44,12 @@ class Commands(Group):
     """The commands; an interrupt ends each of them with the words how to go on."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Keep the arguments as they were typed, to name the command again."""
+        """Keep the arguments as typed in the context, for `original_command_line`; return the rest of the parsing."""
         ctx.meta[_ARGUMENTS] = tuple(args)
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command that was typed."""
+        """Run the command; KeyboardInterrupt exits with status 130 and says how to continue."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
@@ -57,17 +57,17 @@ class Commands(Group):
 
 
 def original_command_line(ctx: Any) -> str:
-    """Return the command line as the user typed it."""
+    """Return the command line as the user typed it, quoted for a shell."""
     return shlex.join(["workbench", *ctx.meta[_ARGUMENTS]])
 
 
 def is_default(ctx: Any, option: str) -> bool:
-    """Return whether the value of an option is its default, not typed."""
+    """Return whether the option (by parameter name) has its default, because it was not typed."""
     return ctx.get_parameter_source(option).name == "DEFAULT"
 
 
 def former_budget(option: str, seconds: float, is_alone: bool) -> float:
-    """Return the seconds of a former option of `--budget`, with a note; BadParameter if both were typed."""
+    """Return `seconds`, printing that the former option is called --budget; BadParameter unless `is_alone`."""
     from workbench.aliases import END
 
     if not is_alone:
@@ -77,7 +77,7 @@ def former_budget(option: str, seconds: float, is_alone: bool) -> float:
 
 
 def exit_interrupted(ctx: Any, state: str = "Interrupted") -> None:
-    """Exit with status 130 and print the command that continues."""
+    """Print the state and the command that continues to standard error; exit with status 130."""
     arguments: Sequence[str] = ctx.meta[_ARGUMENTS]
     how = "Go on with" if arguments and arguments[0] in RESUMED else "Start again with"
     typer.secho(f"{state}. {how}: {original_command_line(ctx)}", err=True)
@@ -85,7 +85,7 @@ def exit_interrupted(ctx: Any, state: str = "Interrupted") -> None:
 
 
 def status_of(error: Exception) -> int | None:
-    """Return the exit status of a user error, None for a defect."""
+    """Return the exit status of an exception: 2 for wrong input, 1 for other failures, None for a defect."""
     is_ours = type(error).__module__.split(".")[0] in ("workbench", "kernels")
     if isinstance(error, WRONG_FILE) or (is_ours and isinstance(error, ValueError | LookupError)):
         return WRONG_INPUT
@@ -93,7 +93,10 @@ def status_of(error: Exception) -> int | None:
 
 
 def text_of(error: Exception) -> str:
-    """Return the text of an error: for the system's errors words and file, without the number."""
+    """Return the message of an exception for the command line, in the words of options.
+
+    For a system error text and file, without the number.
+    """
     if "DataError" in (kind.__name__ for kind in type(error).__mro__):  # the type itself would import all of data
         return _as_options(str(error))
     if not isinstance(error, OSError) or not error.strerror:
@@ -106,13 +109,12 @@ def text_of(error: Exception) -> str:
 
 
 def _without_python(text: str) -> str:
-    """Return the text without what would be typed in Python."""
+    """Return the text without parts such as ' (in Python label="NAME")'."""
     return re.sub(r' \(in Python (?:"[^"\n]*"|[^()"\n])*\)', "", text)
 
 
 def _as_options(text: str) -> str:
-    """Return the text of an error about data, which names parameters of a reader as the options that commands have for
-    them."""
+    """Return a message about data in which parameters of a reader are replaced by options of the command."""
     from workbench import data
 
     text = _without_python(text)
@@ -124,7 +126,7 @@ def _as_options(text: str) -> str:
 
 
 def _option_text(name: str, value: str) -> str:
-    """Return the parameter of a reader as it is typed on the command line."""
+    """Return a reader's parameter as typed, "--label NAME" or "--reading name=value"."""
     return f"--label {value}" if name == "label" else f"--reading {name}={value.lower()}"
 
 
@@ -132,7 +134,7 @@ _is_own_process = False
 
 
 def seconds_spent() -> float:
-    """Return seconds since this process began, where it began for a command: reading libraries takes its time, too."""
+    """Return the seconds since this process began, imports included; 0.0 unless it runs the command line."""
     if not _is_own_process:
         return 0.0
     import psutil
@@ -141,7 +143,10 @@ def seconds_spent() -> float:
 
 
 def run(app: typer.Typer) -> None:
-    """Run the command line; the process ends with the status of its command."""
+    """Run the command line and exit the process with its status; defects are raised with their traceback.
+
+    Garbage is collected less often meanwhile.
+    """
     global _is_own_process
     _is_own_process = True
     thresholds = gc.get_threshold()

@@ -136,7 +136,10 @@ GROUP_EXAMPLES = {
 
 
 def add_help_texts(app: typer.Typer, group: str = "") -> None:
-    """Give each command of `app` and of its groups the heading that it is listed under and its examples."""
+    """Set the help panel and examples of every command of `app` and its groups, in place; sort the commands.
+
+    `group` is the name of the group, "" at the top.
+    """
     panels = {name: panel for panel, names in PANELS.items() for name in names}
     order = list(panels)
     for command in app.registered_commands:
@@ -155,12 +158,15 @@ def add_help_texts(app: typer.Typer, group: str = "") -> None:
 
 
 def _epilog(examples: tuple[str, ...]) -> str | None:
-    """Return the text below the help of a command, a paragraph an example; None without examples."""
+    """Return the examples of a command as paragraphs under "Example:"; None without examples."""
     return "\n\n".join((("Examples:" if len(examples) > 1 else "Example:"), *examples)) if examples else None
 
 
 def group_options(callback: Callable[..., Any]) -> None:
-    """Put the options of a command under the headings of `OPTION_PANELS`, in that order, if it has many."""
+    """Set the help panels of a command's options and sort them by `OPTION_PANELS`, in place, if there are many.
+
+    Replaces the function's signature; up to `FEW_OPTIONS` are left as they are.
+    """
     signature = inspect.signature(callback, eval_str=True)
     options = {
         name: found
@@ -185,12 +191,12 @@ def group_options(callback: Callable[..., Any]) -> None:
 
 
 def _name_of(command: CommandInfo) -> str:
-    """Return the name by which a command is typed."""
+    """Return the name by which a command is typed, its own or that of its function."""
     return command.name or str(getattr(command.callback, "__name__", ""))
 
 
 def _place_in(order: list[str], name: str) -> int:
-    """Return the index of a name in `order`; names that are not in it come last."""
+    """Return the index of the name in `order`; len(order) if it is not there."""
     return order.index(name) if name in order else len(order)
 
 
@@ -199,7 +205,7 @@ COMPLETED = {"engine": "the format", "gradient": "the format", "update": "the gr
 
 
 def with_settings(command: Callable[..., None]) -> Callable[..., None]:
-    """Give `command` an option for each setting in place of its last parameter, which takes the rest."""
+    """Give `command` an option for each setting, replacing its last parameter (**options); return it, changed."""
     *own, _ = inspect.signature(command, eval_str=True).parameters.values()
     parameters = [*own, *(_parameter(setting) for setting in SETTINGS)]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -214,7 +220,7 @@ CHOSEN = "What is chosen, where no spec is given"
 
 
 def with_choices(command: Callable[..., None]) -> Callable[..., None]:
-    """Give `command` an option for each choice of a study in place of its last parameter, which takes the rest."""
+    """Give `command` an option for each choice of a study, replacing its last parameter; return it, changed."""
     *own, _ = inspect.signature(command, eval_str=True).parameters.values()
     options = [_choice(control) for control in CONTROLS]
     former = Annotated[str | None, typer.Option(hidden=True, help="The former name of --trial-seconds.")]
@@ -226,10 +232,9 @@ def with_choices(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def with_label_and_seconds(choices: dict[str, str | None], label: str) -> dict[str, str | None]:
-    """Return the choices with the label among those of the reader, and the seconds of a trial by the name of the
-    choice; a note if its former option was typed.
+    """Return the choices with `label` added to "reading", and --trial-seconds under the name "seconds".
 
-    `BadParameter` for both.
+    The former option --seconds prints a note; BadParameter if both are given.
     """
     from workbench.data.contract import with_label
 
@@ -245,7 +250,7 @@ def with_label_and_seconds(choices: dict[str, str | None], label: str) -> dict[s
 
 
 def _choice(control: Control) -> inspect.Parameter:
-    """Return the keyword parameter of a command for a control that is not a setting."""
+    """Return the keyword-only parameter of a command for a choice of a study, with its help."""
     said = control.help or f"{control.label}."
     several = {"many": " Several between commas.", "numbers": " Several between commas."}.get(control.kind, "")
     usual = control.default if isinstance(control.default, str) else ", ".join(control.default)
@@ -256,7 +261,7 @@ def _choice(control: Control) -> inspect.Parameter:
 
 
 def _parameter(setting: Setting) -> inspect.Parameter:
-    """Return the keyword-only parameter of a command that stands for a setting, with its type and default."""
+    """Return the keyword-only parameter of a command for a setting, with its type, default and help."""
     default = setting.default if setting.train is None else setting.train
     kind: Any = setting.type
     if setting.name in COMPLETED:
@@ -268,7 +273,7 @@ def _parameter(setting: Setting) -> inspect.Parameter:
 
 
 def _option(setting: Setting) -> Any:
-    """Return the typer option of a setting: help and bounds."""
+    """Return the typer option of a setting, with help and bounds."""
     meaning = f"{setting.meaning[:1].upper()}{setting.meaning[1:]}"
     more = f"; by default what suits {COMPLETED[setting.name]}" if setting.name in COMPLETED else ""
     more += "; a wrong name lists all" if isinstance(setting.allowed, str) else ""

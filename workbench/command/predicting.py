@@ -20,7 +20,10 @@ WHAT = {"width": "width", "batch": "rows of a batch", "features": "features", "s
 
 
 def predict(runs: Sequence[Path], out: Path | None = None) -> None:
-    """Fit the rows of these runs and show the model, its error and the crossings; `out` is a picture or a .csv."""
+    """Fit cost models on the records of these runs; print coefficients, errors and break-evens.
+
+    `out` None or a file to write: a chart (.svg, .png) or its numbers (.csv). A message if there are too few records.
+    """
     if out is not None:
         results.refuse_unknown(out)
     rows = configurations.records(
@@ -41,9 +44,9 @@ def predict(runs: Sequence[Path], out: Path | None = None) -> None:
 
 
 def predicted_records(rows: Sequence[configurations.Record]) -> pd.DataFrame:
-    """Return the rows that the chart of predictions reads.
+    """Return measured and predicted seconds of each record, a row each, for the chart of predictions.
 
-    Data sets left out, or rows where there is one data set alone.
+    Each is predicted from other data sets, or with one data set alone from the other records.
     """
     found, left_out = cost_model.predictions(rows), "data set"
     if not found:
@@ -61,13 +64,13 @@ def predicted_records(rows: Sequence[configurations.Record]) -> pd.DataFrame:
 
 
 def _data_sentence(data: tuple) -> str:
-    """Return the name and size of the data that records share."""
+    """Return "NAME, 1,000 rows x 200" for (data set, path or None, rows, features)."""
     dataset, path, total, features = data
     return f"{Path(path).name if path else dataset}, {total:,} rows x {features:,}"
 
 
 def _model_table(fits: Sequence[CostModel]) -> Table:
-    """Return the table of fitted coefficients, one row for each configuration."""
+    """Return a table of the fitted coefficients as rates, a row for each configuration."""
     rows = []
     for fit in fits:
         fixed, moved, gathered, operations = fit.coefficients
@@ -80,12 +83,12 @@ def _model_table(fits: Sequence[CostModel]) -> Table:
 
 
 def _rate(seconds_each: float, unit: str) -> str:
-    """Rate a second, "-" for what made no difference in the rows."""
+    """Return the rate of a coefficient in seconds per unit, as "12 GB/s"; "-" if it is 0."""
     return f"{formatting.format_number(1e-9 / seconds_each, 2)} G{unit}" if seconds_each > 0 else "-"
 
 
 def error_sentences(rows: Sequence[configurations.Record]) -> Iterator[str]:
-    """Errors of predicting each data set by the others, and each row by the rest, in sentences."""
+    """Yield sentences on the error when each data set, and each single record, is left out of the fit."""
     by_data = cost_model.error_by_data_set(rows)
     for data, error in by_data.items():
         name = _data_sentence(data)
@@ -103,7 +106,7 @@ def error_sentences(rows: Sequence[configurations.Record]) -> Iterator[str]:
 def _crossings(
     rows: Sequence[configurations.Record], fits: Sequence[CostModel]
 ) -> Iterator[tuple[str, list[Crossing]]]:
-    """Crossings of each sparse configuration with the best dense one of the same training, from its own sizes."""
+    """Yield (name, predicted break-evens as sizes change) of each sparse configuration against the best dense one."""
     shared = [name for name in cost_model.ALIKE if name not in cost_model.LINE]
     for sparse in (fit for fit in fits if fit.settings["format"] != "dense"):
         against = (fit for fit in fits if fit.settings["format"] == "dense")
@@ -122,7 +125,7 @@ def _is_of(row: configurations.Record, fitted: CostModel) -> bool:
 
 
 def _crossing_table(title: str, crossings: Sequence[Crossing]) -> Table:
-    """Return the table of predicted break-evens when sizes or speeds change."""
+    """Return a table of the density at which dense becomes faster, as measured and for each changed size."""
     rows = []
     for crossing in crossings:
         change = (

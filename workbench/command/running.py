@@ -36,7 +36,10 @@ class Run:
 
 
 def find(root: Path = run_folder.ROOT) -> list[Run]:
-    """Return all runs under `root` and all at work anywhere on this machine, those at work first, then the newest."""
+    """Return the runs up to `DEEPEST` folders below `root`, and those running anywhere on this machine.
+
+    Running ones first, then the most recent.
+    """
     patterns = ("/".join(["*"] * depth + [run_folder.PROGRESS]) for depth in range(1, DEEPEST + 1))
     folders = {path.parent.resolve() for pattern in patterns for path in root.glob(pattern)} | set(_at_work())
     known = [run for folder in folders if (run := _read(folder))]
@@ -44,7 +47,7 @@ def find(root: Path = run_folder.ROOT) -> list[Run]:
 
 
 def _read(folder: Path) -> Run | None:
-    """Return the run in a folder with its progress, or None if there is none."""
+    """Return the run in a folder with its progress; None if it has been deleted."""
     try:
         return Run(_short(folder), run_folder.read_progress_or_failure(folder))
     except NoRunError:  # it was deleted meanwhile
@@ -52,7 +55,7 @@ def _read(folder: Path) -> Run | None:
 
 
 def _at_work() -> Iterable[Path]:
-    """Yield the folders of the supervisors that run now, by their command lines, or by where they are."""
+    """Yield the run folders of all supervisor processes of this machine, from their command lines."""
     for process in psutil.process_iter():
         try:
             line = process.cmdline()
@@ -70,7 +73,7 @@ def _short(folder: Path) -> Path:
 
 
 def choose(name: str, root: Path = run_folder.ROOT) -> Run:
-    """Return the run in the folder `name`, or that is called so; `NoRunError` lists the runs there are."""
+    """Return the run in the folder `name`, or of that name below `root`; NoRunError lists the runs there are."""
     if (Path(name) / run_folder.PROGRESS).exists():
         return Run(Path(name), run_folder.read_progress(name))
     runs = find(root)
@@ -82,7 +85,7 @@ def choose(name: str, root: Path = run_folder.ROOT) -> Run:
 
 
 def table(runs: Sequence[Run]) -> Table:
-    """Return one line a run: name, state, trials done and in all, time left, process, folder."""
+    """Return a table with a line for each run: name, state, trials done and in all, time left, process, folder."""
     rows, styles = [], []
     for run in runs:
         state = run.progress
@@ -96,7 +99,7 @@ def table(runs: Sequence[Run]) -> Table:
 
 
 def lines(run: Run) -> list[str]:
-    """Return lines about one run: what it does now, the configuration, rows by status, why it failed, what to do."""
+    """Return lines of text about a run: message, what it does now, records by status, and what to type next."""
     state = run.progress
     counts = ", ".join(f"{count} {status}" for status, count in sorted(state.counts.items()))
     doing = [*filter(None, [state.current]), *state.by_agent] if state.alive else []
@@ -115,12 +118,15 @@ def lines(run: Run) -> list[str]:
 
 
 def _command(*words: str | Path) -> str:
-    """Return a command of the workbench as it is typed in a shell."""
+    """Return a command line of `workbench`, quoted for a shell."""
     return shlex.join(["workbench", *map(str, words)])
 
 
 def to_stop(name: str | None, every: bool, root: Path = run_folder.ROOT) -> list[Run]:
-    """Return the runs that are meant; `RunError` if none is at work, or where it is not said which of several."""
+    """Return the running runs that are meant: that named, with `every` all, else the only one.
+
+    RunError if none runs, NoRunError if it is unclear which of several is meant.
+    """
     if name is not None and every:
         raise NoRunError("Name a run, or give --all; not both.")
     chosen = [choose(name, root)] if name is not None else find(root)
@@ -136,7 +142,11 @@ def to_stop(name: str | None, every: bool, root: Path = run_folder.ROOT) -> list
 
 
 def stop(run: Run, seconds: float = SECONDS_STOP) -> Progress:
-    """Ask a run to stop and wait until it has; `RunError` with the process to end where it does not answer."""
+    """Ask a run to stop and wait up to `seconds` until it has; return its final progress.
+
+    If its folder cannot be written, SIGTERM is sent to its process here. RunError, with what to do, if it does not
+    stop.
+    """
     try:
         run_folder.stop_run(run.folder)
     except OSError as error:  # no room for the file that asks; the signal asks, too

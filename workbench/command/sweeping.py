@@ -30,9 +30,10 @@ OF_DATA = (*FILES, "dataset", "reading", "model", "width", "kind", "positive", "
 
 
 def load_sweep(path: Path | None, choices: Mapping[str, str | None], budget: float | None = None) -> tuple[Spec, Size]:
-    """Return the sweep of a spec file or of choices and its size; raises the error of a sweep that cannot run.
+    """Return the sweep of a spec file or of choices, and its size; raises SpecError if it cannot run.
 
-    `budget` are the seconds that it may take, instead of the spec's.
+    `choices` that are None are not given; `budget` are the seconds that it may take, instead of the spec's. Data files
+    are read to find mistakes early.
     """
     chosen = {name: value for name, value in choices.items() if value is not None}
     if path is not None and chosen:
@@ -49,7 +50,7 @@ def load_sweep(path: Path | None, choices: Mapping[str, str | None], budget: flo
 
 
 def _read(path: Path) -> Spec:
-    """Return the specification in a file; SpecError, with a hint, for a folder."""
+    """Return the spec in a file; SpecError, with a hint, for a folder or an invalid file."""
     if path.is_dir():
         kept = path / run_folder.SPEC
         hint = f"take {kept}" if kept.exists() else "give a TOML file"
@@ -58,7 +59,10 @@ def _read(path: Path) -> Spec:
 
 
 def _of_choices(chosen: Mapping[str, str]) -> Spec:
-    """Return the sweep that the panel would make of these choices, named after its data; a file's reader is guessed."""
+    """Return the spec that the panel would make of these choices, named after its data.
+
+    Reader and model are guessed if needed, which is printed. SpecError if a choice is invalid.
+    """
     try:
         if "path" in chosen and "dataset" not in chosen:
             guessed, why = suited.guess_reader(chosen["path"], chosen.get("reading", ""))
@@ -74,7 +78,7 @@ def _of_choices(chosen: Mapping[str, str]) -> Spec:
 
 
 def refuse_wrong_files(size: Size) -> None:
-    """Read the user's files as the trials will, so that a mistake in them ends the sweep before it begins."""
+    """Read the user's data of every kind of configuration once; SpecError if one cannot be used."""
     own = [cell for cell in size.kinds if not is_synthetic(cell.dataset) and cell.path is not None]
     different = {tuple(getattr(cell, name, None) for name in OF_DATA): cell for cell in own}
     if not different:
@@ -95,7 +99,10 @@ def _try_to_read(cell: Cell) -> None:
 
 
 def confirm_large_sweep(spec: Spec, size: Size, seconds: tuple[float, float]) -> None:
-    """Ask for confirmation of a large sweep; raises SpecError without a terminal."""
+    """Ask in the terminal whether to start a large sweep; Abort on "no", SpecError without a terminal.
+
+    `seconds` is (least, most). Small sweeps are not asked about.
+    """
     if size.cells <= CELLS_UNASKED and seconds[0] <= SECONDS_UNASKED:
         return
     what = (
@@ -113,9 +120,9 @@ def has_terminal() -> bool:
 
 
 def dry_run(spec: Spec, size: Size, folder: Path, agents: Sequence[AgentCommand], typed: str) -> None:
-    """Say what a sweep would do: configurations, what is left out and why, time and memory; how its agents are started.
+    """Print what a sweep would do: configurations, what is left out and why, time, memory and agents; starts nothing.
 
-    On SLURM the job is printed that runs the sweep whose dry run was `typed` so.
+    On SLURM the batch script is printed that runs the sweep; `typed` is the command line of this dry run.
     """
     rows = run_folder.read_all_records(folder)
     seconds = estimate.seconds_of(size, spec, rows)
@@ -142,32 +149,32 @@ def dry_run(spec: Spec, size: Size, folder: Path, agents: Sequence[AgentCommand]
 
 
 def _print_job(script: str) -> None:
-    """Print a batch script for Slurm."""
+    """Print a batch script for SLURM with how to submit it."""
     terminal.console.print("\nAs a job: save this, and submit it with sbatch.\n")
     terminal.console.print(script, markup=False, highlight=False, soft_wrap=True)
 
 
 def _trials(size: Size) -> str:
-    """Return the count of trials of a sweep as text, a range if it depends on the results."""
+    """Return the number of trials as text, "24 trials" or "8 to 24 trials"."""
     if size.trials == size.trials_most:
         return formatting.format_count(size.trials, "trial")
     return f"{size.trials:,} to {size.trials_most:,} trials"
 
 
 def _print_list(values: tuple) -> str:
-    """Return the values of an axis as text, at most twelve."""
+    """Return the values of an axis as text, of more than twelve the first ten and the count; nothing is printed."""
     shown = ["natural" if value is None else str(value) for value in values]
     return ", ".join(shown if len(shown) <= 12 else [*shown[:10], f"... {len(shown):,} in all"])
 
 
 def _parallel_note(size: Size) -> str:
-    """Return the note that trials train whole epochs, or ""."""
+    """Return ", and what N epochs a trial take" if trials train epochs, else ""."""
     trained = max(cell.epochs for cell in size.kinds)
     return f", and what {trained} epochs a trial take" if trained else ""
 
 
 def _memory_sentence(size: Size) -> str:
-    """Return the most that the arrays of a trial take by formula, of every kind of configuration at its largest."""
+    """Return a phrase on the most bytes that a trial's arrays take by formula; reads data files."""
     with terminal.console.status("reading the data"):
         largest = max(size.kinds, key=estimate.bytes_of)
         needed = estimate.bytes_of(largest)
@@ -183,7 +190,11 @@ def print_excluded(size: Size) -> None:
 
 
 def start(spec: Spec, size: Size, folder: Path, cluster: str | None) -> None:
-    """Start a sweep, and say what is left out, whose folder it takes over, where it runs, and how to stop it."""
+    """Start a sweep in a separate process; print what is left out, its precision and how to stop it.
+
+    A warning is printed if `folder` has records of another sweep. `cluster` None measures here. Raises RunError if in
+    use.
+    """
     taken_over = run_folder.replaced_records_warning(folder, spec)
     run_folder.start_run(spec, folder, cluster)
     print_excluded(size)
@@ -196,7 +207,7 @@ def start(spec: Spec, size: Size, folder: Path, cluster: str | None) -> None:
 
 
 def conclude(folder: Path) -> Progress:
-    """Return the verdict of a run that has ended, and the way to its report; gives how it ended."""
+    """Print the verdict of a run that has ended and the command for its report; return its progress."""
     rows = run_folder.read_current_records(folder)
     if any(row["status"] in ("ok", "disturbed") for row in rows):
         frame = store.frame(rows)

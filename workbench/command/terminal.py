@@ -67,9 +67,9 @@ class Conclusion:
 
 
 def follow(heading: str, folder: Path) -> None:
-    """Show a run's progress until it is over, and what each of several agents does.
+    """Show a run's progress, and what each agent does, until it is over; then print how it ended.
 
-    Ctrl-C stops the run and waits for its end; finished rows stay.
+    Ctrl-C stops the run and waits for its end; finished records stay.
     """
     columns = (
         TextColumn("[bold]{task.description}"),
@@ -84,7 +84,7 @@ def follow(heading: str, folder: Path) -> None:
     with Live(bar, console=console) as live:
 
         def show(state: RunProgress, is_stopping: bool) -> None:
-            """Update the bar and the line of each agent to the state of the run."""
+            """Update the bar, and the line of each agent, to the progress `state`."""
             left = estimate.format_time_left(state.seconds_left, state.seconds_left_most)
             known = filter(None, (estimate.format_budget_spent(state.seconds, state.seconds_budget), left))
             shown = "stopping" if is_stopping else ", ".join(known)
@@ -98,7 +98,7 @@ def follow(heading: str, folder: Path) -> None:
 
 
 def watch(folder: Path, show: Callable[[RunProgress, bool], None]) -> None:
-    """Call `show` with a run's progress, and whether it is to stop, until it is over; Ctrl-C asks it to stop."""
+    """Call `show(progress, is_stopping)` repeatedly until a run is over; Ctrl-C asks it to stop and goes on."""
     is_stopping, states = False, run_folder.watch_progress(folder)
     while True:
         try:
@@ -120,7 +120,7 @@ def now_column() -> TextColumn:
 
 
 def summarize(folder: Path) -> None:
-    """One line about how a run ended, and what failed, with reasons."""
+    """Print a line on how a run ended with counts by status, its message, and the reasons of failures."""
     state = run_folder.read_progress(folder)
     counts = ", ".join(f"{count} {status}" for status, count in sorted(state.counts.items())) or "nothing new"
     reused = f", {state.reused} found done" if state.reused else ""
@@ -134,8 +134,7 @@ def summarize(folder: Path) -> None:
 
 
 def trained_table(rows: Iterable[dict]) -> Table:
-    """Return seconds an epoch, peak memory and held-out quality of configurations that trained epochs, medians over
-    rounds."""
+    """Return a table of seconds an epoch, peak memory and held-out quality of configurations, medians over rounds."""
     lines = []
     for row in configurations.records(configurations.pool_rounds(store.frame(rows))):
         name = formatting.name_configuration(row)
@@ -149,7 +148,7 @@ def trained_table(rows: Iterable[dict]) -> Table:
 
 
 def conclude(ended: Conclusion) -> None:
-    """The last words of a sweep: the verdict and how sure it is, break-evens, warnings, where the report is."""
+    """Print the verdict of a sweep with its certainty, break-evens, warnings, and the report's path if there is one."""
     shown = format_verdict(ended, console, console.width - WIDTH_FRAME)
     console.print(Panel(shown, title="Verdict", title_align="left"))
     print_list("Break-even densities", ended.breakevens)
@@ -160,7 +159,7 @@ def conclude(ended: Conclusion) -> None:
 
 
 def print_list(heading: str, sentences: Iterable[str]) -> None:
-    """Print a heading and one line per sentence; nothing without sentences."""
+    """Print a heading and a line for each sentence; nothing if there are none."""
     lines = [Padding(Text(f"- {sentence}"), (0, 0, 0, 2)) for sentence in sentences]
     if lines:
         console.print(heading, style="bold")
@@ -169,7 +168,7 @@ def print_list(heading: str, sentences: Iterable[str]) -> None:
 
 
 def make_conclusion(frame: pd.DataFrame, report: Path | None = None) -> Conclusion:
-    """Return headlines, standings, verdict, break-evens and warnings from the records of a frame."""
+    """Return headlines, tables, verdict, break-evens and warnings of the records, with the path of a report."""
     advice, groups = advise(frame), configurations.groups(frame)[:1]
     evens = {measure: breakeven(frame, measure) for measure in MEASURES}
     return Conclusion(
@@ -185,7 +184,7 @@ def make_conclusion(frame: pd.DataFrame, report: Path | None = None) -> Conclusi
 
 
 def format_verdict(ended: Conclusion, console: Console, width: int) -> Group:
-    """Return the verdict to print: numbers, tables of at most `width` columns, words."""
+    """Return what to print of a conclusion: numbers, tables of at most `width` characters, words."""
     said = "\n".join(filter(None, (ended.verdict, ended.certainty)))
     tables = [part for found in ended.standings for part in (*_table_of(found, console, width), Text())]
     return Group(*map(_headline, ended.headlines), Text(), *tables, Text(said))
@@ -200,7 +199,7 @@ def _headline(headline: Headline) -> Text:
 
 
 def _table_of(found: Standings, console: Console, width: int) -> Iterable[Table | Text]:
-    """Yield the table of one measure and its legend; the best of each side alone where all candidates are too wide."""
+    """Yield the table of one measure and its legend; only the best of each side if all candidates are too wide."""
     caption = CAPTIONS[found.measure]
     full = _table(
         caption, found.candidates, found.lines, [[_mark_cell(place) for place in line.places] for line in found.lines]
@@ -213,7 +212,7 @@ def _table_of(found: Standings, console: Console, width: int) -> Iterable[Table 
 
 
 def _table(caption: str, columns: Sequence[str], lines: Sequence[Line], places: Sequence[Sequence[str]]) -> Table:
-    """Return the table of densities by candidates."""
+    """Return a table of densities by candidates; `places` has the texts of a line's cells, in order of `columns`."""
     table = Table("density", *columns, "verdict", title=caption, title_justify="left", box=None, padding=(0, 2, 0, 0))
     for line, shown in zip(lines, places, strict=True):
         table.add_row(line.density, *shown, line.verdict.partition(":")[0])
@@ -221,7 +220,7 @@ def _table(caption: str, columns: Sequence[str], lines: Sequence[Line], places: 
 
 
 def _best_of_sides(found: Standings) -> list[list[str]]:
-    """Return the best place of each side, with its candidate's name where that is another one than above."""
+    """Return, for each line, the texts of the best sparse and dense result, named if another candidate than above."""
     rows, above = [], ["", DENSE]
     for line in found.lines:
         best = [_best(found, line, row) for row in (line.contest.sparse, line.contest.dense)]
@@ -232,11 +231,11 @@ def _best_of_sides(found: Standings) -> list[list[str]]:
 
 
 def _best(found: Standings, line: Line, row: Any) -> tuple[str, str]:
-    """Return the place of a row in its line, and the candidate's name; both empty if it has none."""
+    """Return (text, candidate's name) of a record's cell in its line; ("", "") for None or if it has none."""
     named = zip(found.candidates, line.places, strict=True)
     return next(((_mark_cell(place), name) for name, place in named if row is not None and place.row is row), ("", ""))
 
 
 def _mark_cell(place: Standing) -> str:
-    """Return the mark and the text of a cell."""
+    """Return the mark and the text of a cell, joined by a space."""
     return " ".join(filter(None, (MARKS[place.mark][0], place.text)))

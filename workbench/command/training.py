@@ -44,10 +44,10 @@ EPOCHS_SHOWN = 20
 
 
 def cell_of(settings: dict, several: bool = False) -> Cell:
-    """Return the configuration of the command's options, engine, gradient and update filled in; `SpecError` if it
-    means nothing.
+    """Return the configuration of the command's options, with missing backend, gradient and update filled in.
 
-    For `several` trainers they are filled in with the usual ones, which gradients that are sent have.
+    The fastest are filled in, or for `several` trainers the usual ones. SpecError, in the words of options, if the
+    configuration is impossible or an option has no effect.
     """
     try:
         validate_spec({"name": "train", "axes": settings})
@@ -62,7 +62,7 @@ def cell_of(settings: dict, several: bool = False) -> Cell:
 
 
 def as_options(text: str) -> str:
-    """Return the text of an error about a sweep's axes, in the words of this command."""
+    """Return a message on a sweep's axes with each axis as an option: "axis batch_rows = 0" as "--batch-rows 0"."""
     named = re.sub(r"\baxis (\w+) = ", lambda match: f"--{match[1].replace('_', '-')} ", text)
     return re.sub(r"the axis (\w+)", r"the option --\1", named)
 
@@ -74,10 +74,11 @@ def train(
     search: int | None = 0,
     held_out: float = HELD_OUT,
 ) -> None:
-    """Train the configuration that the settings describe, show loss and phases, print quality on held-out rows.
+    """Train the configuration of the settings; print loss, phases and held-out quality.
 
-    Keep it in the folder `save`. Before, choose the decay from `search` settings; None for as many as suit, if the data
-    suits a search. `held_out` is the share of the rows that is held out, 0 for none.
+    The model is kept in the folder `save` unless None (`force` replaces one). `search` settings of the decay are tried
+    first: 0 none, None as many as suit the data. `held_out` is the share of rows held out. SpecError or DataError if it
+    cannot be trained.
     """
     cell = cell_of(settings)
     if save is not None:
@@ -97,7 +98,10 @@ def train(
 
 @contextmanager
 def on_threads(count: int | None) -> Iterator[None]:
-    """Let kernels and BLAS use so many threads, None for all; `SpecError` if there are fewer cores."""
+    """Limit kernels and BLAS to `count` threads within the context, None for all.
+
+    SpecError if there are fewer cores.
+    """
     if count is None:
         yield
         return
@@ -116,7 +120,10 @@ def on_threads(count: int | None) -> Iterator[None]:
 def _train(
     cell: Cell, gpu: devices.Gpu | None, settings: dict, search: int | None, held_out: float
 ) -> tuple[Training, data.Dataset]:
-    """Train a configuration with its loss shown live; return the training and its data."""
+    """Make the data, search if asked, train with the loss shown live, and print quality and memory.
+
+    Returns the training and its data set. Kernels are compiled before the clock starts.
+    """
     with show_reading():
         problem = make_problem(cell, held_out)
     show_problem(cell, problem)
@@ -145,7 +152,7 @@ def _train(
 
 
 def print_quality(run: Training, problem: Problem, cell: Cell, seconds_epoch: float) -> None:
-    """Print seconds an epoch, then quality on the held-out rows, with a warning if it is no better than without X."""
+    """Print seconds an epoch and held-out quality, with a warning if a constant prediction is as good."""
     begin = f"{seconds_epoch:.3g} s an epoch"
     if problem.x_held_out is None:
         console.print(f"{begin}; all {problem.x.shape[0]:,} rows were trained on, so no quality is known", **PLAIN)
@@ -160,10 +167,10 @@ def print_quality(run: Training, problem: Problem, cell: Cell, seconds_epoch: fl
 
 
 def _searched(cell: Cell, problem: Problem, settings: dict, search: int | None) -> Cell:
-    """Return the configuration with the decay that a search of `search` settings chooses, and report it.
+    """Return the configuration with the decay that a search of `search` settings chooses, which is printed.
 
-    None searches if the model and the data suit it, else returns the configuration itself; `SpecError` for a count that
-    was typed.
+    None searches if the model and the data suit it, else returns `cell` itself; SpecError for a count that was typed
+    and does not suit.
     """
     model, setup = models.get(cell.model), setup_of(cell)
     reason = why_no_search(model.loss, model.is_product, problem.x.shape[0])
@@ -191,13 +198,16 @@ PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}
 
 
 def constant_words(target: str) -> str:
-    """Return the best answer that ignores X, in words."""
+    """Return what the best prediction without X is for this type of target, "always predicting the mean"."""
     known = {"numbers": "always predicting the mean", "implicit": "always recommending the most frequent items"}
     return known.get(target, "always predicting the most frequent class")
 
 
 def why_worse(cell: Cell, quality: float, without_x: float, target: str) -> str:
-    """Return a warning with what to try if a model is no better than a constant answer, else ""."""
+    """Return a warning with what to try if `quality` is not better than that of a constant prediction, else "".
+
+    NaN counts as worse.
+    """
     if not (quality <= without_x or math.isnan(quality)):
         return ""
     verb = "worse than" if quality < without_x or math.isnan(quality) else "no better than"
@@ -208,7 +218,7 @@ def why_worse(cell: Cell, quality: float, without_x: float, target: str) -> str:
 
 
 def _other_settings(cell: Cell) -> str:
-    """Return options that may train a better model than this configuration did; dual ascent has no learning rate."""
+    """Return options that may train a better model than this configuration, as typed."""
     if cell.launch == "dual":
         return f"--optimizer adam --epochs {max(cell.epochs, 10)}, which has no decay"
     rate = optimizers.get(cell.optimizer).options["learning_rate"] if cell.learning_rate is None else cell.learning_rate
@@ -217,7 +227,7 @@ def _other_settings(cell: Cell) -> str:
 
 
 def show_problem(cell: Cell, problem: Problem) -> None:
-    """Print a line on the data to train on: rows, features, density, width, size as dense, licence."""
+    """Print a line on the data: rows, features, density, width, size if dense, licence."""
     rows, features = problem.x.shape
     density = problem.x.nnz / (rows * features)
     bytes_dense = formats.predicted_bytes("dense", rows, features, problem.x.nnz, cell.dtype, "int32")
@@ -239,13 +249,13 @@ class Epoch:
     seconds: float = 0.0
 
     def add(self, event: StepEvent, now: float) -> None:
-        """Count steps in that have ended now."""
+        """Count the steps and losses of an event, ended at `now` (perf_counter seconds)."""
         self.steps, self.loss = self.steps + event.steps, self.loss + event.loss * event.steps
         self.seconds = now - self.start
 
 
 def show_epochs(run: Training, count: int) -> float:
-    """Train, and show a line for each epoch while it goes on; gives the seconds of all."""
+    """Train `count` epochs, showing a live table with a line for each; return the seconds of all."""
     phases: Counter[str] = Counter()
     epochs: list[Epoch] = []
     shown = 0.0
@@ -267,7 +277,10 @@ def show_epochs(run: Training, count: int) -> float:
 
 
 def table(epochs: Sequence[Epoch], phases: Counter) -> Table:
-    """Return the table of the last epochs: steps, mean loss and time; for the newest also the time by phase."""
+    """Return the table of the last epochs: steps, mean loss, ms a step; for the newest also shares by phase.
+
+    `phases` has seconds by phase of all steps.
+    """
     shown = Table("epoch", "steps", "loss", "ms a step", "where it goes")
     total = sum(phases.values()) or 1.0
     shares = ", ".join(f"{phase} {phases[phase] / total:.0%}" for phase in PHASES if phases[phase] >= 0.005 * total)
@@ -292,9 +305,10 @@ class TrainingFailedError(RuntimeError):
 def train_on_several(
     settings: dict[str, Any], where: str, trainers: int, folder: Path, dry_run: bool = False, address: str = ""
 ) -> bool:
-    """Train by so many trainers on the cluster `where`, and show how it goes; False if Ctrl-C stopped it.
+    """Train by `trainers` processes on the cluster `where`, showing its progress; return False if Ctrl-C stopped it.
 
-    Other machines reach this one at `address`, "" for one on the way to them.
+    `folder` has checkpoints and logs. Other machines reach this one at `address`, "" for one on the route to them.
+    `dry_run` only prints the commands. TrainingFailedError if it fails.
     """
     cell = cell_of({**settings, "launch": "kernels"}, several=True)
     if dry_run:
@@ -326,7 +340,7 @@ def _lines(process: subprocess.Popen) -> Iterator[dict[str, Any]]:
 
 
 def _end(process: subprocess.Popen) -> None:
-    """Close the input of a process, wait for its end, and kill it if it takes longer than SECONDS_END."""
+    """Close a process's input, wait `SECONDS_END` for its end, then kill it; close its output."""
     assert process.stdin is not None
     if not process.stdin.closed:
         process.stdin.close()
@@ -340,7 +354,7 @@ def _end(process: subprocess.Popen) -> None:
 
 
 def tell_plan(where: str, address: str = "") -> None:
-    """Print the command that starts each process; the scheduler's address stands for that of the start."""
+    """Print the command that starts each process of `where`, with SCHEDULER in place of the scheduler's address."""
     if "://" in where:
         console.print(f"Trainers and shards go to the workers of the scheduler {where}.", markup=False)
         return
@@ -355,7 +369,10 @@ def tell_plan(where: str, address: str = "") -> None:
 
 
 def show(lines: Iterator[dict[str, Any]], epochs: int) -> dict[str, Any]:
-    """Print one line per epoch as messages arrive; return the last message."""
+    """Show a live table of epochs from the training's messages, until they end.
+
+    Return the last message, {} without any.
+    """
     steps: dict[int, Mapping[str, Any]] = {}
     last: dict[str, Any] = {}
     with Live(console=console, refresh_per_second=8) as live:
@@ -377,7 +394,7 @@ def show(lines: Iterator[dict[str, Any]], epochs: int) -> dict[str, Any]:
 
 
 def trainers_table(steps: Mapping[int, Mapping[str, Any]]) -> Table:
-    """Steps, mean loss and time of each epoch, of many the last."""
+    """Return a table of the last epochs: steps, mean loss, ms a step, from messages by step."""
     shown = Table("epoch", "steps", "loss", "ms a step")
     epochs: dict[int, list[Mapping[str, Any]]] = {}
     for step, told in steps.items():
@@ -390,7 +407,10 @@ def trainers_table(steps: Mapping[int, Mapping[str, Any]]) -> Table:
 
 
 def conclude(ended: Mapping[str, Any], folder: Path) -> bool:
-    """Say how it ended; False if it was stopped, `TrainingFailedError` if it failed."""
+    """Print quality and losses of a finished training, from its last message; return False if it was stopped.
+
+    TrainingFailedError, with the reason, for any other end.
+    """
     if "done" in ended:
         answer = ended["done"]
         qualities = ", ".join(f"{name} {value:.4f}" for name, value in answer.get("qualities", {}).items())
@@ -406,7 +426,10 @@ def conclude(ended: Mapping[str, Any], folder: Path) -> bool:
 
 
 def where_of(cluster: str | None, trainers: int) -> tuple[str, int]:
-    """Place and number of trainers, from the options: as many processes as trainers, or the other way round."""
+    """Return (WHERE, number of trainers) from the options: without `cluster` that many local processes.
+
+    One trainer and a cluster gives a trainer for each process.
+    """
     if cluster is None:
         return f"local:{trainers}", trainers
     if trainers == 1 and "://" not in cluster:

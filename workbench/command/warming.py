@@ -31,14 +31,14 @@ class Case:
 
     @property
     def cell(self) -> Cell:
-        """The configuration, completed as `train` does."""
+        """Configuration of the case, with missing settings filled in as `train` does."""
         return cell_of(self.settings)
 
 
 def _cases() -> dict[str, Case]:
-    """Return the common cases by name: logistic regression in float32, on csr rows step by step and by epochs.
+    """Return {name: case} of the common trainings: logistic regression in float32 with each optimizer.
 
-    And on dense rows by epochs, which is what sparse training is compared with.
+    CSR rows step by step and by epochs, dense rows by epochs.
     """
     common = {"model": "logistic", "dtype": "float32"}
     cases = [
@@ -57,14 +57,14 @@ CASES = _cases()
 
 
 def choose(names: Sequence[str]) -> list[Case]:
-    """Return the cases of these names, or all. Raises SpecError for an unknown name."""
+    """Return the cases of these names, all for (); SpecError, with the nearest name, for an unknown one."""
     if unknown := [name for name in names if name not in CASES]:
         raise SpecError(unknown_name("case", unknown[0], CASES))
     return [CASES[name] for name in names] or list(CASES.values())
 
 
 def warm(names: Sequence[str]) -> float:
-    """Compile the cases of these names, or all, and print the seconds of each; return those of all together."""
+    """Compile the cases of these names, or all, into the cache; print the seconds of each, return those of all."""
     cases, start = choose(names), time.perf_counter()
     for count, case in enumerate(cases, 1):
         with console.status(f"{count} of {len(cases)}: {case.name}"):
@@ -74,7 +74,7 @@ def warm(names: Sequence[str]) -> float:
 
 
 def prepare_trial(cell: Cell) -> None:
-    """Do what a trial does before it measures: this compiles also what checks it, and what its data are made with."""
+    """Run a trial of the configuration up to its first sample, so that all its code is compiled; errors are ignored."""
     request = {"cell": cell.model_dump(mode="json"), "measure": Measure().model_dump(), "bytes_limit": LARGEST}
     next((answer for answer in answers(request) if answer.get("stage") == MEASURING), None)
 
