@@ -64,9 +64,9 @@ def write_pages(folder: str | Path) -> list[Path]:
 
 
 def write(folder: str | Path, out: str | Path | None = None, *, markdown: bool = False, command: str = "") -> Path:
-    """Write the report of a run folder, or a file of rows, next to the rows unless `out` says where; returns its path.
+    """Write the report of a benchmark's records, next to them unless `out` is given; return its path.
 
-    HTML, unless `markdown` or a file .md.
+    `folder` is a run folder or a file of records. HTML, unless `markdown` or `out` ends in .md.
     """
     source, markdown = Path(folder), markdown or Path(out or "").suffix == ".md"
     frame = written_frame(store.BENCH.frame(store.BENCH.read(source)))
@@ -82,7 +82,7 @@ def write(folder: str | Path, out: str | Path | None = None, *, markdown: bool =
 
 
 def _content(frame: pd.DataFrame, machine: dict[str, Any], command: str, most: int | None) -> dict[str, Any]:
-    """Return the values for the template of a benchmark's report."""
+    """Return the values for the template of a benchmark's report; tables have at most `most` rows (None: all)."""
     reached = performance_targets.list_targets(frame)
     lost = Counter(
         (row["contender"], row["task"], row["reason"])
@@ -109,12 +109,12 @@ def _content(frame: pd.DataFrame, machine: dict[str, Any], command: str, most: i
 
 
 def _title(suites: set[str]) -> str:
-    """Return the title of a report on the given suites."""
+    """Return the title of a report on the suites of these names."""
     return TITLES.get(" ".join(suites), SEVERAL)
 
 
 def _verdict(met: list[bool | None]) -> str:
-    """Return how many of the measured targets are met, as text."""
+    """Return a sentence on how many of the measured targets are met; None in `met` is not measured."""
     measured = [each for each in met if each is not None]
     if not measured:
         return "No performance target was measured." if met else "There are no performance targets for these records."
@@ -122,21 +122,18 @@ def _verdict(met: list[bool | None]) -> str:
 
 
 def _cut(table: pd.DataFrame, most: int | None) -> page.Table:
-    """Return the table with at most so many rows; all of them where `most` is None."""
+    """Return the table for the template with at most `most` rows (None: all), and how many are left out."""
     rows = table.to_numpy().tolist()[:most]
     return page.table_of(table.columns, rows) | {"left": len(table) - len(rows)}
 
 
 def _tasks(frame: pd.DataFrame) -> list[str]:
-    """Tasks that have a competitor's time."""
+    """Return the tasks that have both a time of the project and of a competitor."""
     return [task for task in style.tasks(frame) if bench.ratios(frame, task)]
 
 
 def _charts(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return ratio and roofline of each task with competitors.
-
-    Of a step the ratio on batches that repeat, and on new ones.
-    """
+    """Return the charts of each task for the template: ratios (of steps by kind of batches), rooflines of kernels."""
     drawn = []
     for task in _tasks(frame):
         known = {row["batches"] for row in style.measured(frame, task)} - {None}
@@ -147,7 +144,7 @@ def _charts(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _chart(name: str, frame: pd.DataFrame, task: str, batches: str | None = None) -> dict[str, Any]:
-    """Return a chart of a task as inline SVG with heading and sentence."""
+    """Return a chart of a task as inline SVG with heading and sentence, for the template."""
     figure, controls = Figure(figsize=FIGURE_INCHES), {"batches": batches} if batches else {}
     sentence = plots.draw(name, frame, figure, task=task, **controls)
     heading = ", ".join(filter(None, (f"{plots.get(name).title}: {task}", batches and f"{batches} batches")))

@@ -27,11 +27,10 @@ MEASURES = {"time": "seconds_step", "memory": "bytes_peak"}
 
 
 def answers(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return one record for each group, measure and density, with the fields of `grades.comparison_facts` and both
-    configurations.
+    """Return one dict for each group, measure and density with the fields of `grades.comparison_facts`, for JSON.
 
-    `group` has the settings that its configurations share; `sparse` and `dense` name the best configuration of each
-    side, None if a side has none. Values are those of JSON. O(rows * rounds).
+    `group` has the settings that its configurations share; `measure` is "time" or "memory"; `sparse` and `dense` name
+    the best configuration of each side, None if a side has none. O(rows * rounds).
     """
     return [
         {
@@ -61,7 +60,7 @@ class PrintError(RuntimeError):
 
 
 def browser() -> str:
-    """Return the path of a Chromium; `PrintError` if there is none."""
+    """Return the path of a Chromium on the PATH; PrintError if there is none."""
     found = next(filter(None, map(shutil.which, NAMES)), None)
     if found is None:
         raise PrintError(
@@ -71,7 +70,10 @@ def browser() -> str:
 
 
 def written(page: Path, path: Path) -> Path:
-    """Print the HTML file `page` into the PDF file `path`, offline; returns the path. `PrintError` if it fails."""
+    """Print the HTML file `page` to the PDF file `path` by a headless browser, offline; return the path.
+
+    PrintError if there is no browser, it fails or takes over `SECONDS`.
+    """
     program = browser()
     as_root = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
     with tempfile.TemporaryDirectory(prefix="workbench-print-") as home:
@@ -101,7 +103,7 @@ class ExportError(ValueError):
 
 
 def frame_of(runs: Runs) -> pd.DataFrame:
-    """Return the rows of run folders that answer their specs, and all rows of `.jsonl` files, as one frame."""
+    """Return the records of run folders (those that match their specs) and of .jsonl files, as one frame."""
     rows: list[dict[str, Any]] = []
     for run in _paths(runs):
         rows += run_folder.read_current_records(run) if (run / run_folder.PLAN).exists() else store.read(run)
@@ -109,19 +111,19 @@ def frame_of(runs: Runs) -> pd.DataFrame:
 
 
 def _paths(runs: Runs) -> list[Path]:
-    """Return run folders as a list of paths."""
+    """Return one or several run paths as a list of Path."""
     return [Path(runs)] if isinstance(runs, str | Path) else [Path(run) for run in runs]
 
 
 def machine_of(run: str | Path) -> dict:
-    """Return the machine record of a run: `machine.json` in its folder, or next to its file; empty if there is none."""
+    """Return the machine.json of a run folder, or next to a file of records, as a dict; {} without one."""
     run = Path(run)
     path = (run if run.is_dir() else run.parent) / run_folder.MACHINE
     return record(path)
 
 
 def title_of(run: str | Path) -> str:
-    """Return the title that the run's spec gives, else the run's name."""
+    """Return the description or name of the run's spec, else the name of its folder or file."""
     run = Path(run)
     if not (run / run_folder.SPEC).exists():
         return run.name.removesuffix(".gz").removesuffix(".jsonl")
@@ -130,7 +132,7 @@ def title_of(run: str | Path) -> str:
 
 
 def spec_of(run: str | Path) -> str:
-    """Return the spec that a run was started with, as `workbench sweep` takes it; "" if none, `RunError` if damaged."""
+    """Return the text of a run's spec.json; "" without one, RunError if it is damaged."""
     path = Path(run) / run_folder.SPEC
     if not path.exists():
         return ""
@@ -146,11 +148,11 @@ def write_report(
     command: str = "",
     predicted: Advice | None = None,
 ) -> Path:
-    """Write the report of one run or several, next to the rows of the first unless `out` says where; returns its path.
+    """Write the report of one or several runs and return its path, by default next to the first's records.
 
-    It is HTML; Markdown with `markdown` or for a file .md; PDF for a file .pdf, where a Chromium prints it; the rows
-    alone for .csv and .parquet. `predicted` is the answer of a run that has no rows, which is an error without one.
-    `ExportError` for another suffix, and where Parquet's library is missing.
+    HTML; Markdown with `markdown` or for .md; PDF for .pdf, printed by a Chromium; only the records for .csv and
+    .parquet. `predicted` is the answer of a run without records, which is an error otherwise. ExportError for another
+    suffix or without pyarrow for Parquet; PrintError for PDF.
     """
     paths = _paths(runs)
     path = Path(out) if out is not None else _beside(paths[0], "report.md" if markdown else "report.html")
@@ -171,8 +173,10 @@ def write_report(
 
 
 def _structures(beside: Sequence[Path]) -> pd.DataFrame | None:
-    """Return the rows of the sweep of several data sets, from the first folder that has them next to one of these
-    paths."""
+    """Return the records of the sweep of several data sets, from the first folder next to these paths that has them.
+
+    None if there are none.
+    """
     for path in beside:
         for place in (path.parent / profiles.NAME, path.parent / f"{profiles.NAME}.jsonl"):
             if (place / store.FILE).exists() or (place.suffix and store.is_stored(place)):
@@ -181,13 +185,16 @@ def _structures(beside: Sequence[Path]) -> pd.DataFrame | None:
 
 
 def refuse_options(out: Path | None, markdown: bool) -> None:
-    """`ExportError` if a folder of results is to have one file alone."""
+    """Raise ExportError if --out or --markdown is given together with a folder of results."""
     if out is not None or markdown:
         raise ExportError("--results writes all files of a run into a folder; leave out --out and --markdown.")
 
 
 def _given(paths: Sequence[Path], command: str) -> dict[str, Any]:
-    """Title, command, machine and spec of a report: those of one run, or of several together."""
+    """Return title, command, machine and (of a single run) spec of a report, as keyword arguments.
+
+    Machines of several runs are keyed by id if they differ.
+    """
     if len(paths) == 1:
         run, spec = paths[0], spec_of(paths[0])
         command = command or (f"workbench sweep {run_folder.SPEC}" if spec else f"workbench report {run}")
@@ -199,21 +206,21 @@ def _given(paths: Sequence[Path], command: str) -> dict[str, Any]:
 
 
 def _beside(run: Path, name: str) -> Path:
-    """Return the path of file `name` in the folder of a run."""
+    """Return the path of a file `name` in the run's folder, or next to a file of records."""
     return (run if run.is_dir() else run.parent) / name
 
 
 def write_table(runs: Runs, out: str | Path | None = None) -> Path:
-    """Write the rows of runs, one column a key, as CSV, or as Parquet for a file .parquet; returns its path.
+    """Write the records of runs as CSV, or Parquet for a path .parquet, and return the path (default rows.csv).
 
-    Parquet keeps lists and mappings as JSON text. `ExportError` if pyarrow is missing.
+    Parquet keeps lists and dicts as JSON text. ExportError if pyarrow is missing.
     """
     path = Path(out) if out is not None else _beside(_paths(runs)[0], "rows.csv")
     return _write_frame(frame_of(runs), path)
 
 
 def _write_frame(frame: pd.DataFrame, path: Path) -> Path:
-    """Write the rows of a frame as `write_table` does; returns the path."""
+    """Write the records of a frame as CSV or Parquet, by the suffix; return the path."""
     frame = written_frame(frame, None)
     if path.suffix.lower() == ".parquet":
         _as_parquet(frame, path)
@@ -223,7 +230,7 @@ def _write_frame(frame: pd.DataFrame, path: Path) -> Path:
 
 
 def _as_parquet(frame: pd.DataFrame, path: Path) -> None:
-    """Write records to a Parquet file, nested columns as JSON; an error with the install command without pyarrow."""
+    """Write records to a Parquet file, nested columns as JSON text; ExportError if pyarrow is missing."""
     nested = [name for name, column in store.COLUMNS.items() if column.kind not in FLAT]
     texts = {name: [None if value is None else json.dumps(value) for value in frame[name]] for name in nested}
     flat = frame.assign(**{name: pd.Series(values, dtype=object) for name, values in texts.items()})

@@ -42,8 +42,9 @@ UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud8
 
 
 def folder_to_type(folder: Path) -> str:
-    """Return the folder as an argument of a command: from the working folder if it is inside, so that pages name no
-    machine's.
+    """Return the folder as a shell argument, relative to the working directory if it is inside.
+
+    Pages then name no machine's paths.
 
     >>> folder_to_type(Path.cwd() / "results" / "my machine")
     "'results/my machine'"
@@ -53,9 +54,10 @@ def folder_to_type(folder: Path) -> str:
 
 
 def written(value: Any, longest: int | None = LONGEST) -> Any:
-    """Return the value with all text within it, names too, of characters that can be written, the others as U+FFFD.
+    """Return a copy of a value (nested lists and dicts too) in which characters that cannot be shown are U+FFFD.
 
-    Text longer than `longest` loses its middle, and ends with a few digits of its hash: what differed differs still.
+    Text longer than `longest` (None: no limit) loses its middle, and ends with a few digits of its hash, so that
+    different texts stay different.
     """
     if isinstance(value, str):
         return _cut(UNSHOWN.sub("\ufffd", value), value, longest)
@@ -67,7 +69,10 @@ def written(value: Any, longest: int | None = LONGEST) -> Any:
 
 
 def written_frame(frame: pd.DataFrame, longest: int | None = LONGEST) -> pd.DataFrame:
-    """Return the frame with its text so, shorter where it is a name; other columns as they are."""
+    """Return a copy of the frame with the texts of its object columns cleaned and cut by `written`.
+
+    Names of settings are cut to `LONGEST_NAME`; `longest` None cuts nothing.
+    """
     texts = [name for name in frame.columns if frame[name].dtype == object]
     most = {name: longest and LONGEST_NAME if name in NAMES else longest for name in texts}
     values = {name: [written(value, most[name]) for value in frame[name]] for name in texts}
@@ -75,7 +80,7 @@ def written_frame(frame: pd.DataFrame, longest: int | None = LONGEST) -> pd.Data
 
 
 def _cut(text: str, whole: str, longest: int | None) -> str:
-    """Return a text cut to `longest` characters, with a digest of `whole` to stay unique."""
+    """Return `text` cut to `longest` characters (None: uncut), ending with a hash of `whole` to stay unique."""
     if longest is None or len(text) <= longest:
         return text
     digits = hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:6]
@@ -93,13 +98,16 @@ RADIUS = 7
 
 
 def marks(figure: Figure) -> Markup:
-    """SVG circles and boxes, to go before the end of the figure's own; call it after the figure was saved."""
+    """Return an SVG group of invisible shapes with tooltips over the figure's points and bars; "" without any.
+
+    Call it after the figure was saved, which fixes its layout. It goes before the closing tag of the SVG.
+    """
     found = [mark for axes in figure.axes for mark in (*_points(figure, axes), *_bars(figure, axes))]
     return Markup('<g fill="transparent" stroke="none">{}</g>').format(Markup("").join(found)) if found else Markup("")
 
 
 def _points(figure: Figure, axes: Axes) -> Iterator[Markup]:
-    """Yield invisible SVG marks with a tooltip over the points of lines, on a line no more than fit side by side."""
+    """Yield an invisible SVG circle with a tooltip over points of lines, thinned to those that fit side by side."""
     most = max(int(figure.get_figwidth() * POINTS_A_INCH / (2 * RADIUS)), 1)
     for line, label in _lines(axes):
         x, y = (np.asarray(values, dtype=np.float64) for values in line.get_data())
@@ -112,7 +120,7 @@ def _points(figure: Figure, axes: Axes) -> Iterator[Markup]:
 
 
 def _lines(axes: Axes) -> Iterator[tuple[Line2D, str]]:
-    """Yield the lines that stand in the legend, with what they are called there."""
+    """Yield (line, label) of the lines that are in the legend or mark disturbed records."""
     of_errors = {}
     for each in axes.containers:
         if isinstance(each, ErrorbarContainer) and each.lines[0] is not None:
@@ -125,7 +133,7 @@ def _lines(axes: Axes) -> Iterator[tuple[Line2D, str]]:
 
 
 def _bars(figure: Figure, axes: Axes) -> Iterator[Markup]:
-    """Yield invisible SVG marks with a tooltip over bars."""
+    """Yield an invisible SVG rectangle with a tooltip over each bar that is wider than a pixel."""
     names = [text.get_text() for text in axes.get_yticklabels()]
     for each in axes.containers:
         if not isinstance(each, BarContainer):
@@ -145,19 +153,19 @@ def _bars(figure: Figure, axes: Axes) -> Iterator[Markup]:
 
 
 def on_page(figure: Figure, x: float, y: float) -> tuple[float, float]:
-    """Place in the SVG, whose unit is a point, from the upper left, of a point in pixels from the lower left."""
+    """Return (x, y) in points from the upper left of the SVG, of a point in pixels from the figure's lower left."""
     scale = POINTS_A_INCH / figure.dpi
     return x * scale, figure.get_figheight() * POINTS_A_INCH - y * scale
 
 
 def _format_on_axis(axis: Any, value: float) -> str:
-    """Return a value as the axis says it."""
+    """Return a value as text, in the format of the axis's ticks."""
     formatter = axis.get_major_formatter()
     return formatter(value) if isinstance(formatter, FuncFormatter) else formatting.format_number(value)
 
 
 def _titled(start: str, text: str, end: str) -> Markup:
-    """Return an SVG element with an escaped title."""
+    """Return an SVG element, from its tags `start` and `end`, with an escaped title (tooltip)."""
     return Markup(f"{start}<title>{escape(' '.join(text.split()))}</title>{end}")
 
 
@@ -166,7 +174,7 @@ Table = dict[str, Any]  # columns: list of str; rows: list of lists of str; left
 
 @cache
 def templates() -> jinja2.Environment:
-    """Return the templates of this folder, with the filters that they use."""
+    """Return the Jinja environment of this folder's templates with its filters; made once."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=jinja2.select_autoescape(["html"]),
@@ -180,43 +188,44 @@ def templates() -> jinja2.Environment:
 
 
 def _plain(value: Any) -> str:
-    """Return the text that Markdown takes literally, on one line."""
+    """Return text for one line of Markdown, with special characters escaped."""
     return _escaped(" ".join(str(value).split()))
 
 
 def _escaped(text: str) -> str:
+    """Return the text with Markdown's special characters escaped."""
     return re.sub(r"([\\`*<>|\[\]])", r"\\\1", text)
 
 
 def _plain_but_code(value: Any) -> str:
-    """Return Markdown in which what stands between backticks is code, and all else is taken literally.
+    r"""Return Markdown in which text between backticks is code and all else is escaped, on one line.
 
     >>> _plain_but_code("4 * 2: type `a_b` now")
-    '4 \\\\* 2: type `a_b` now'
+    '4 \\* 2: type `a_b` now'
     """
     pieces = re.split(r"(`[^`]+`)", " ".join(str(value).split()))
     return "".join(piece if place % 2 else _escaped(piece) for place, piece in enumerate(pieces))
 
 
 def _unbroken(value: Any) -> str:
-    """Return text whose numbers stay on the line of their sign, of their unit, and of the word width."""
+    """Return text with no-break spaces between numbers and their sign or unit, and after "width"."""
     units = r"(?<=\d) (?=(%|ns|µs|ms|s|B|kB|MB|GB|TB|times)(?!\w))"
     return re.sub(rf"(?<=≤) (?=\d)|(?<=width) (?=\d)|{units}", "\u00a0", str(value))
 
 
 def _coded(value: Any) -> Markup:
-    """Return HTML in which what stands between backticks is code."""
+    """Return HTML, escaped, in which text between backticks is code."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(_unbroken(value)))))
 
 
 def _fenced(value: str) -> str:
-    """Return a code block that no run of backticks in the text can end."""
+    """Return a Markdown code block whose fence is longer than any run of backticks in the text."""
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall(r"`+", value)), default=0))
     return f"{fence}\n{value}\n{fence}"
 
 
 def record(path: Path) -> dict[str, Any]:
-    """Return the JSON object in a file, such as `machine.json`; empty without a file (`RowError` for all else)."""
+    """Return the JSON object in a file, such as machine.json; {} without the file, RowError if it is no object."""
     if not path.exists():
         return {}
     try:
@@ -229,7 +238,7 @@ def record(path: Path) -> dict[str, Any]:
 
 
 def table_of(columns: Iterable[str], rows: Iterable[Sequence[str]]) -> Table:
-    """Return a table as the templates take it."""
+    """Return a table as the templates take it: {"columns", "rows", "left": 0}."""
     return {"columns": list(columns), "rows": [list(row) for row in rows], "left": 0}
 
 
@@ -241,7 +250,7 @@ def targets_table(targets: Iterable[Any], unmeasured: str = "") -> Table:
 
 
 def flat(mapping: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """Flatten nested mappings to (name, value) pairs as text; names of inner ones begin with the outer name."""
+    """Return (name, value) texts of a nested mapping; inner names are prefixed by "outer: ", lists joined by commas."""
     pairs = []
     for name, value in mapping.items():
         if isinstance(value, Mapping):
@@ -253,7 +262,7 @@ def flat(mapping: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
 
 
 def _item(value: Any) -> str:
-    """Return a value as text, a mapping as its names and values."""
+    """Return a value as text; a mapping as "name value name value"."""
     return " ".join(f"{name} {one}" for name, one in flat(value)) if isinstance(value, Mapping) else str(value)
 
 
@@ -263,7 +272,7 @@ first font is missing the second one has the same width."""
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write the figure as SVG or PNG, by the suffix: the same bytes for the same picture, so that rows tell changes."""
+    """Write the figure to a file as SVG or PNG, by the suffix; equal pictures give equal bytes."""
     if path.suffix != ".svg":
         figure.savefig(path, dpi=150)
         return
@@ -274,7 +283,7 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def _with_short_numbers(svg: str) -> str:
-    """Return an SVG whose coordinates have two decimals: a hundredth of a point cannot be seen.
+    """Return an SVG whose coordinates have at most two decimals.
 
     >>> _with_short_numbers('<path d="M 0.123456 12.5 "/>')
     '<path d="M 0.12 12.5 "/>'
@@ -284,19 +293,19 @@ def _with_short_numbers(svg: str) -> str:
 
 
 def _short_number(found: re.Match) -> str:
-    """Return a decimal number in a text with two decimals at most."""
+    """Return the matched decimal number with at most two decimals."""
     return f"{float(found[0]):.2f}".rstrip("0").rstrip(".")
 
 
 def is_drawn(figure: Figure) -> bool:
-    """Return whether a chart has more to see than its sentence."""
+    """Return whether the figure has visible axes, rather than only a message."""
     return any(axes.axison for axes in figure.axes)
 
 
 def inline(figure: Figure, place: str, heading: str, sentence: str) -> Markup:
-    """Return the figure as an <svg> that can share a page with others.
+    """Return the figure as an <svg> element for a page with several: ids prefixed by `place`, tooltips added.
 
-    Own ids, a title and a description, no metadata.
+    `heading` and `sentence` become its title and description for screen readers.
     """
     buffer = io.StringIO()
     unsigned = dict.fromkeys(("Date", "Creator", "Format", "Type"))
@@ -321,7 +330,7 @@ MOST = 200
 
 
 def of_runs(found: Changes, before: str, after: str) -> str:
-    """Return the answer, its grounds, every kernel, and the cells, what is slower first."""
+    """Return the comparison of two runs as Markdown: headline, reasons, tables of kernels, configurations, memory."""
     tables = [("Kernels", ("kernel", *changes.COLUMNS[1:]), changes.table(found.kernels))]
     tables += [("Configurations", changes.COLUMNS, changes.table(found.cells))]
     tables += [("Peak memory", changes.COLUMNS, changes.table(found.memory))]
@@ -329,13 +338,13 @@ def of_runs(found: Changes, before: str, after: str) -> str:
 
 
 def of_others(held: Sequence[ExternalComparison], theirs: str, run: str) -> str:
-    """Return the rows of another tool next to a run."""
+    """Return the comparison of another tool's records with a run as Markdown."""
     tables = [("Theirs and ours", changes.EXTERNAL_COLUMNS, changes.external_table(held))]
     return _page(f"{theirs} compared with {run}", "", changes.external_notes(held), tables)
 
 
 def _page(title: str, headline: str, sentences: Sequence[str], tables: Sequence[tuple]) -> str:
-    """Return the Markdown page of a comparison; tables are cut to `MOST` rows."""
+    """Return the Markdown of a comparison; `tables` are (name, columns, rows), cut to `MOST` rows each."""
     cut = [(name, table_of(columns, rows[:MOST]) | {"left": len(rows[MOST:])}) for name, columns, rows in tables]
     content = {"title": title, "headline": headline, "sentences": sentences, "tables": cut}
     return templates().get_template("changes.md.jinja").render(content)

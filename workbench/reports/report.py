@@ -57,7 +57,7 @@ ROUNDS = (
 
 
 def sentences(rows: Sequence[configurations.Record]) -> Iterator[str]:
-    """Yield the method, and its figures in these rows."""
+    """Yield the sentences on the method, and on rounds, disturbances and errors in these records."""
     yield from ROUNDS
     ok = [row for row in rows if row["status"] == "ok"]
     yield from _baseline(rows)
@@ -76,7 +76,7 @@ def sentences(rows: Sequence[configurations.Record]) -> Iterator[str]:
 
 
 def _baseline(rows: Sequence[configurations.Record]) -> Iterator[str]:
-    """Yield the candidates of dense, the best of which is what sparse is compared with."""
+    """Yield a sentence on the dense candidates, the best of which is the baseline; nothing without any."""
     names = list(
         dict.fromkeys(formatting.name_configuration(line[0]) for line in configurations.dense_lines(rows).values())
     )
@@ -94,7 +94,7 @@ def _baseline(rows: Sequence[configurations.Record]) -> Iterator[str]:
 
 
 def _span(counts: Sequence[int], noun: str) -> str:
-    """Count of things, from the least to the most."""
+    """Return "4 rounds" or "2 to 4 rounds" for counts and their noun."""
     least, most = min(counts), max(counts)
     return formatting.format_count(most, noun) if least == most else f"{least} to {formatting.format_count(most, noun)}"
 
@@ -133,11 +133,11 @@ def html(
 ) -> Path:
     """Write one self-contained HTML file and return its path.
 
-    `frame` is what `store.frame` gives, also empty; `command` makes the same rows again, with the text `spec` in the
-    file spec.json where it takes one; `machine` is shown as a table, nested mappings flattened; `structures` are rows
-    of the sweep of several data sets (`analysis.structure`). `predicted` is the answer where `frame` has no rows. Text
-    from rows is escaped, and cut where it is very long.
-    Each chart is laid out twice: for wide windows and for narrow ones.
+    `frame` is what `store.frame` gives, also empty; `command` makes the same records again, with the text `spec` in the
+    file spec.json where it takes one; `machine` is shown as a table, nested mappings flattened; `structures` are
+    records of the sweep of several data sets (`analysis.structure`). `predicted` is the answer if `frame` has no
+    records. Text from records is escaped, and cut if it is very long. Each chart is laid out twice: for wide windows
+    and for narrow ones.
     """
     frame = written_frame(frame)
     content = _content(frame, title, command, machine, structures, predicted) | {"spec": written(spec, None)}
@@ -160,9 +160,9 @@ def markdown(
     predicted: Advice | None = None,
     pictures: bool = False,
 ) -> Path:
-    """Write the same without charts as Markdown under 60 kB, and return its path.
+    """Write the same report without charts as Markdown under 60 kB, and return its path.
 
-    Long lists and texts are cut where needed, and say so. With `pictures` each chart is a PNG file next to it.
+    Long lists and texts are cut if needed, and say so. With `pictures` each chart is a PNG file next to it.
     """
     path, frame = Path(path), written_frame(frame)
     charts = [_png_chart(path, *chart) for chart in charts_of(frame)] if pictures else []
@@ -189,7 +189,7 @@ def _content(
     structures: pd.DataFrame | None,
     predicted: Advice | None,
 ) -> dict[str, Any]:
-    """Return the content that both forms of the report have."""
+    """Return the values that the templates of both formats need, by name."""
     pooled = configurations.pool_rounds(frame)
     groups = configurations.groups(pooled)
     rows = [row for group in groups for row in group.rows]
@@ -230,14 +230,14 @@ def _about(rows: Sequence[configurations.Record], machine: Mapping[str, Any], co
 
 
 def _named(rows: Sequence[configurations.Record], column: str) -> str:
-    """Return the values of a column, a path by the name of its file."""
+    """Return the distinct values of a column, joined; of "dataset" the file's name if there is one. "" without any."""
     values = dict.fromkeys(str(row["path"] or row[column]) if column == "dataset" else row[column] for row in rows)
     names = [Path(str(value)).name if "/" in str(value) else str(value) for value in values if value]
     return formatting.join_items(names) if names else ""
 
 
 def _in_sections(charts: Sequence[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
-    """Return the charts by the section that they are in; the first stands above all of them."""
+    """Return [(section, its charts)] without empty ones; the first chart is left out, since it is on top."""
     section_of = {name: section for section, names in SECTIONS.items() for name in names}
     found: dict[str, list[dict[str, Any]]] = {section: [] for section in (*SECTIONS, ELSEWHERE)}
     for chart in charts[1:]:
@@ -246,7 +246,7 @@ def _in_sections(charts: Sequence[dict[str, Any]]) -> list[tuple[str, list[dict[
 
 
 def script() -> dict[str, str]:
-    """Return the page's own script, and its digest, by which the page allows it and no other."""
+    """Return {"script": JavaScript of the page, "digest": its SHA-256 in base64}, for the page's security policy."""
     text = (Path(__file__).parent / SCRIPT).read_text(encoding="utf-8")
     return {"script": text, "digest": base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}
 
@@ -264,9 +264,9 @@ def _sections(advice: Advice) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def _by_group(said: Sequence[str], groups: Sequence[configurations.Group]) -> list[tuple[str, list[str]]]:
-    """Return sentences under the label of the group that they begin with, which is then said once.
+    """Return [(group label, sentences)]; a label at the start of a sentence is removed from it.
 
-    Others under none.
+    Sentences without a label are under "".
     """
     labels = [_capital(group.label) for group in groups] if len(groups) > 1 else []
     found: dict[str, list[str]] = {}
@@ -278,12 +278,15 @@ def _by_group(said: Sequence[str], groups: Sequence[configurations.Group]) -> li
 
 
 def _capital(text: str) -> str:
-    """Return the text with its first letter in upper case."""
+    """Return the text with its first letter capitalised."""
     return f"{text[:1].upper()}{text[1:]}"
 
 
 def _breakevens(groups: Sequence[configurations.Group], evens: Mapping[str, Sequence[BreakEven]]) -> Table:
-    """Return one row a configuration and measure; the group is named where there are several."""
+    """Return the table of break-evens, a row for each configuration and measure.
+
+    A column names the group if several.
+    """
     labels = {tuple(group.settings.items()): group.label for group in groups}
     several = len(groups) > 1
     rows = []
@@ -299,7 +302,7 @@ def _breakevens(groups: Sequence[configurations.Group], evens: Mapping[str, Sequ
 
 
 def _failures(groups: Sequence[configurations.Group]) -> Table:
-    """Return the table of configurations without a result."""
+    """Return the table of records without a result, with their reasons and bytes needed."""
     rows = [
         [
             formatting.name_configuration(row),
@@ -317,12 +320,12 @@ def _failures(groups: Sequence[configurations.Group]) -> Table:
 
 
 def _needed(row: configurations.Record) -> str:
-    """Return the bytes that a configuration needed as text, "" if unknown."""
+    """Return the bytes that a record needed as text; "" if unknown."""
     return formatting.format_bytes(row["bytes_needed"]) if row["bytes_needed"] else ""
 
 
 def _of_machine(machine: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return a machine's record in words, without the versions, which have a table of their own."""
+    """Return (name, value) texts of a machine's record, without versions, which have their own table."""
     texts = []
     for name, value in flat(machine):
         if "versions: " not in name:
@@ -333,7 +336,7 @@ def _of_machine(machine: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _versions(rows: Sequence[configurations.Record]) -> list[tuple[str, str]]:
-    """Return every version met; several of one library are all named, since their rows should not be compared."""
+    """Return (library, versions) of all records; several versions are joined, since such records are not comparable."""
     versions: dict[str, set[str]] = {}
     for row in rows:
         known = (row["versions"] or {}) | {"BLAS": row["blas"], "code": row["source"]}
@@ -344,19 +347,19 @@ def _versions(rows: Sequence[configurations.Record]) -> list[tuple[str, str]]:
 
 
 def _shown(groups: Sequence[configurations.Group]) -> Sequence[configurations.Group]:
-    """Return the groups that are drawn: the largest of those with a result, or the largest where none has one."""
+    """Return the groups to draw: up to `GROUPS_DRAWN` with a result, else only the first."""
     return (_measured(groups) or groups[:1])[:GROUPS_DRAWN]
 
 
 def _measured(groups: Sequence[configurations.Group]) -> list[configurations.Group]:
-    """Return the groups that have a result."""
+    """Return the groups that have a record with a result."""
     return [group for group in groups if any(row["status"] in configurations.NUMBERED for row in group.rows)]
 
 
 def charts_of(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame, dict[str, str]]]:
-    """Return (name, pooled frame, controls) of each picture.
+    """Return (chart name, pooled frame, controls) of each chart to draw, in the order of the page.
 
-    Charts against density for several groups, the others for one.
+    Charts against density are drawn for several groups, the others for the first.
     """
     pooled = configurations.pool_rounds(frame)
     order = sorted(plots.names(), key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
@@ -371,7 +374,7 @@ def charts_of(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame, dict[str, st
 
 
 def _drawn(name: str, frame: pd.DataFrame, controls: dict[str, str]) -> tuple[Figure, dict[str, Any]]:
-    """Draw a chart; return the figure and its values for the template."""
+    """Return a figure with the chart drawn, and its name, heading, sentence and table for the template."""
     figure = Figure(figsize=FIGURE_INCHES)
     sentence = plots.draw(name, frame, figure, **controls)
     table = plots.table(name, frame, **controls)
@@ -383,7 +386,7 @@ def _drawn(name: str, frame: pd.DataFrame, controls: dict[str, str]) -> tuple[Fi
 
 
 def _svg_chart(place: str, name: str, frame: pd.DataFrame, controls: dict[str, str]) -> dict[str, Any]:
-    """Return a chart as inline SVG, wide and narrow, as values for the template."""
+    """Return a chart as inline SVG, wide and narrow, for the template; `place` is its unique id on the page."""
     figure, chart = _drawn(name, frame, controls)
     if not is_drawn(figure):
         return chart | {"id": place, "svg": "", "narrow": ""}
@@ -396,7 +399,7 @@ def _svg_chart(place: str, name: str, frame: pd.DataFrame, controls: dict[str, s
 
 
 def _narrow_svg(figure: Figure, place: str, heading: str, sentence: str) -> Markup | str:
-    """Return a narrow chart as SVG; "" if its labels leave no space for the axes, so that the wide one is used."""
+    """Return a narrow chart as SVG; "" if its labels leave no space for the axes."""
     with warnings.catch_warnings():
         warnings.filterwarnings("error", "constrained_layout not applied", UserWarning)
         try:
@@ -406,14 +409,14 @@ def _narrow_svg(figure: Figure, place: str, heading: str, sentence: str) -> Mark
 
 
 def _narrow_height(figure: Figure) -> float:
-    """Return the height (inches) at which a narrow chart has space for its texts above and below the axes."""
+    """Return the height (inches) at which a narrow chart has space for its title and legend."""
     legends = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
     above = [figure.get_suptitle(), *(axes.get_title(loc="left") for axes in figure.axes[:1])]
     return NARROW_INCHES[1] + LINE_INCHES * sum(text.count("\n") + 1 for text in (*legends, *above))
 
 
 def _png_chart(path: Path, name: str, frame: pd.DataFrame, controls: dict[str, str]) -> dict[str, Any]:
-    """Save a chart as PNG next to `path` and return its values for the template."""
+    """Save a chart as PNG next to `path`; return its values for the template, the file name in "picture"."""
     figure, chart = _drawn(name, frame, controls)
     if not is_drawn(figure):
         return chart | {"picture": ""}
@@ -424,7 +427,7 @@ def _png_chart(path: Path, name: str, frame: pd.DataFrame, controls: dict[str, s
 
 
 def _cut(value: Any, most: int) -> Any:
-    """Return a table, or the sections of the advice, with at most so many rows or sentences each."""
+    """Return a table, or a list of (heading, sentences), with at most `most` rows or sentences; others unchanged."""
     if isinstance(value, dict) and "rows" in value:
         return value | {"rows": value["rows"][:most], "left": len(value["rows"][most:])}
     if isinstance(value, list) and value and isinstance(value[0], tuple):
@@ -433,6 +436,6 @@ def _cut(value: Any, most: int) -> Any:
 
 
 def _first(sentences: Sequence[str], most: int) -> tuple[str, ...]:
-    """Return the first `most` sentences, and one on how many are left out."""
+    """Return the first `most` sentences, and one on how many are left out, if any."""
     left = len(sentences) - most
     return (*sentences[:most], f"{left} more are left out here.") if left > 0 else tuple(sentences)

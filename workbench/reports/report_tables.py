@@ -24,12 +24,15 @@ Anchors = Mapping[int, str]
 def headlines(
     group: configurations.Group, evens: Mapping[str, Sequence[BreakEven]], anchors: Anchors
 ) -> list[dict[str, Any]]:
-    """Return the headline of each measure for the template: name, number, where, finding, executions, links to rows."""
+    """Return the headline of each measure as values for the template, with links to the records on the page.
+
+    Each is a dict of name, number, links, where, finding and executed. `evens` are break-evens by measure.
+    """
     return [_headline(headline_of(group, measure, evens[measure]), anchors) for measure in MEASURES]
 
 
 def _headline(found: Headline, anchors: Anchors) -> dict[str, Any]:
-    """Return a headline as values for the template, with links to its records."""
+    """Return a headline as a dict for the template, with the anchors of its records that are on the page."""
     links = [anchors[id(row)] for row in found.rows if id(row) in anchors]
     name = MEASURES[found.measure][0].capitalize()
     said = {"where": found.where, "finding": found.finding, "executed": found.executed}
@@ -37,7 +40,7 @@ def _headline(found: Headline, anchors: Anchors) -> dict[str, Any]:
 
 
 def answers_of_groups(groups: Sequence[configurations.Group], evens: Mapping[str, Sequence[BreakEven]]) -> Table:
-    """Return the table of the answers of several groups: the settings of each, then number and finding by measure."""
+    """Return a table with a row for each group: its settings, then number and finding of each measure."""
     rows = []
     for group in sorted(groups, key=lambda group: _natural(group.label)):
         found = [headline_of(group, measure, evens[measure]) for measure in MEASURES]
@@ -46,13 +49,13 @@ def answers_of_groups(groups: Sequence[configurations.Group], evens: Mapping[str
 
 
 def _natural(label: str) -> list[tuple[bool, int, str]]:
-    """Return a key that sorts labels by the numbers in them."""
+    """Return a sort key by which numbers in labels are compared as numbers."""
     parts = re.split(r"(\d+)", label)
     return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts]
 
 
 def tables(group: configurations.Group, anchors: Anchors) -> list[dict[str, Any]]:
-    """Return the table of each measure as the templates take it."""
+    """Return the table of densities by candidates of each measure, as values for the template."""
     return [_table(make_standings(group, measure), anchors) for measure in MEASURES]
 
 
@@ -61,9 +64,9 @@ MOST_ACROSS = 6
 
 
 def _table(found: Standings, anchors: Anchors) -> dict[str, Any]:
-    """Return the table of densities by candidates, or turned if that is too wide, as values for the template.
+    """Return the table of densities by candidates as values for the template, transposed if it is too wide.
 
-    A line has its `name`, a place for each of the `columns`, and as many texts as there are `last` columns.
+    A line has its `name`, an entry for each of the `columns`, and a text for each of the `last` columns.
     """
     timed = found.measure.startswith("seconds")
     measured = [place.row for line in found.lines for place in line.places if place.row is not None]
@@ -95,7 +98,7 @@ def _table(found: Standings, anchors: Anchors) -> dict[str, Any]:
 
 
 def _turn(lines: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
-    """Return lines by density as lines by candidate, of these names, and below them one of the verdicts."""
+    """Return lines by density transposed to lines by candidate name, with a last one of the verdicts."""
     found = [
         {"name": name, "last": [], "places": [line["places"][number] for line in lines]}
         for number, name in enumerate(names)
@@ -106,9 +109,9 @@ def _turn(lines: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[dict
 
 
 def _place(place: Standing, anchors: Anchors, usual: float | None) -> dict[str, str]:
-    """Entry of one place: sign and word of its mark, the quantity, doubts, and its row's place.
+    """Return a table entry as a dict of texts: text, mark, sign, meaning, doubt and anchor of its record.
 
-    Doubts are about times, which have a `usual` deviation.
+    Doubts are about times: `usual` is the usual deviation of these, None for memory.
     """
     row, (sign, meaning) = place.row, MARKS[place.mark]
     doubt = "; ".join(outliers.warnings_of_record(row, usual)) if row is not None and usual is not None else ""
@@ -117,14 +120,14 @@ def _place(place: Standing, anchors: Anchors, usual: float | None) -> dict[str, 
 
 
 def plain(data: Mapping[str, Any]) -> Table:
-    """Return a table of `tables` as one of text alone, its legend below the caption."""
+    """Return a table of `tables` with all entries as plain text and its legend joined."""
     rows = [[line["name"], *map(_in_text, line["places"]), *line["last"]] for line in data["lines"]]
     columns = data["head"], *data["columns"], *data["last"]
     return table_of(columns, rows) | {"legend": "; ".join(data["legend"])}
 
 
 def _in_text(place: Mapping[str, str]) -> str:
-    """Return a cell as plain text: sign, value, and "!" if in doubt."""
+    """Return an entry as plain text: sign, value, and "!" if in doubt."""
     return " ".join(filter(None, (place["sign"], place["text"], "!" if place["doubt"] else "")))
 
 
@@ -136,16 +139,16 @@ NUMERIC = ("density", "time a step", "peak memory", "spread", "quality", ENERGY,
 
 
 def anchors(groups: Sequence[configurations.Group]) -> dict[int, str]:
-    """Return the place on the page of each row of these groups, by its id; the rows must be kept."""
+    """Return {id(record): "cell-N"}, the anchor on the page of each record; keep the records alive."""
     rows = [row for group in groups for row in group.rows]
     return {id(row): f"cell-{number}" for number, row in enumerate(rows, 1)}
 
 
 def table(groups: Sequence[configurations.Group], places: Mapping[int, str]) -> dict[str, Any]:
-    """Return all configurations as the template takes them, without columns that no configuration fills; O(rows *
-    samples shown).
+    """Return all records as values for the template, without columns that are empty everywhere.
 
-    Several groups have numbers, which are a column; `groups` says what they are.
+    `places` are the records' anchors. With several groups a column has their number and "groups" their labels. O(rows *
+    samples shown).
     """
     labels = [group.label for group in groups] if len(groups) > 1 else []
     columns = [*COLUMNS, *(["group"] if labels else [])]
@@ -170,7 +173,10 @@ def table(groups: Sequence[configurations.Group], places: Mapping[int, str]) -> 
 
 
 def _line(row: configurations.Record, anchor: str, group: int | None, usual: float) -> dict[str, Any]:
-    """Return a configuration's row as values for the template: cells, warnings, rounds, command."""
+    """Return a record's line for the template: anchor, (text, sort key) cells, doubts, rounds, samples, command.
+
+    `group` is the number of its group, None if there is one only; `usual` the usual deviation.
+    """
     deviation = outliers.log_spread(row)
     shown = [
         (formatting.name_configuration(row), ""),
@@ -195,12 +201,12 @@ def _line(row: configurations.Record, anchor: str, group: int | None, usual: flo
 
 
 def _order(value: Any) -> str:
-    """Return the key that a column is sorted by."""
+    """Return the text that a column is sorted by; "" for None."""
     return "" if value is None else f"{value:.6g}"
 
 
 def _quality(row: configurations.Record) -> str:
-    """Return the quality of a configuration with its name, "" if unknown."""
+    """Return the quality of a record with the measure's name; "" if unknown."""
     return (
         ""
         if row["quality"] is None
@@ -209,14 +215,14 @@ def _quality(row: configurations.Record) -> str:
 
 
 def _energy(row: configurations.Record) -> str:
-    """Return the energy of a step, or why it is unknown."""
+    """Return the energy of a step as text, else why it is unknown."""
     if row.get("joules_step") is None:
         return row.get("meter") or ""
     return f"{formatting.format_number(row['joules_step'], 2)} J"
 
 
 def _rounds(row: configurations.Record) -> list[tuple[str, str]]:
-    """Return (run, its rounds: the number of each trial, in the order of the rounds) of each run."""
+    """Return (run, "1.2 ms, 1.3 ms, ...") for each run of a record: the trials' times in the order of rounds."""
     runs: dict[str, list[tuple[int, float]]] = {}
     for (run, number), value in values_of(row, "seconds_step").items():
         runs.setdefault(run, []).append((number, value))
@@ -224,8 +230,7 @@ def _rounds(row: configurations.Record) -> list[tuple[str, str]]:
 
 
 def samples_text(row: configurations.Record) -> str:
-    """Return the samples of a trial, or of the run that is shown of a configuration, evenly picked where there are
-    many."""
+    """Return the samples of a record in µs as text, of many only evenly picked ones; "" without any."""
     samples = [sample for sample in row["samples"] or () if sample is not None]
     every = -(-len(samples) // MOST_SAMPLES) or 1
     shown = ", ".join(f"{1e6 * sample:.4g}" for sample in samples[::every])
@@ -234,7 +239,7 @@ def samples_text(row: configurations.Record) -> str:
 
 
 def command_of(row: configurations.Record) -> str:
-    """Return the command that trains one configuration again, with every setting that is not as usual.
+    """Return the `workbench train` command of a record, with every setting that is not the default.
 
     >>> from collections import defaultdict
     >>> command_of(defaultdict(lambda: None, format="csr", update="lazy", batch_rows=512, seed=0, serial=True))

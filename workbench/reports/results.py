@@ -24,7 +24,7 @@ FORMATS = ("svg", "png")
 
 
 def write_charts(profile: Mapping[str, Any], folder: str | Path) -> list[Path]:
-    """Draw the charts of a profile, as JSON keeps it, into a folder, each as SVG and as PNG; returns the files."""
+    """Draw the charts of a data set's profile into a folder, created if needed; return the SVG and PNG files."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     frame, written = pd.DataFrame([profile]), []
@@ -45,9 +45,9 @@ PICTURES, KINDS = (".svg", ".png"), (".svg", ".png", ".csv")
 
 
 def write(frame: pd.DataFrame, path: Path) -> str:
-    """Draw the predictions of a frame, or write its table for a file .csv; returns the sentence that says what is seen.
+    """Draw the chart of predictions into a file, or write its table for .csv; return the chart's sentence.
 
-    `ExportError` for another suffix.
+    ExportError for another suffix than `KINDS`.
     """
     refuse_unknown(path)
     figure = Figure(figsize=FIGURE_INCHES, facecolor="white")
@@ -60,15 +60,15 @@ def write(frame: pd.DataFrame, path: Path) -> str:
 
 
 def refuse_unknown(path: Path) -> None:
-    """`ExportError` for a file of a kind that is not written."""
+    """Raise ExportError unless the suffix of the path is one of `KINDS`."""
     if path.suffix not in KINDS:
         raise ExportError(f"Predictions are not written as {path.name!r}; its name may end in {', '.join(KINDS)}.")
 
 
 def put(run: str | Path, folder: str | Path) -> list[Path]:
-    """Write the rows that answer the run's spec, report and charts into a folder, named after the run; their files.
+    """Write records, report and charts of a run into a folder of results, named after the run; return the files.
 
-    Files of the same run are replaced, and its charts that are no more are removed. `ExportError` if the folder is
+    Files of the same run are replaced, and its charts that are no more are removed. ExportError if the folder is
     another machine's, or `run` is no run folder.
     """
     run, folder = Path(run), Path(folder)
@@ -89,27 +89,27 @@ def put(run: str | Path, folder: str | Path) -> list[Path]:
 
 
 def _line(record: dict[str, Any]) -> str:
-    """Return a record as a line of JSON without nulls."""
+    """Return a record as a line of JSON without its None values, ending with a newline."""
     return (
         json.dumps({name: value for name, value in record.items() if value is not None}, separators=(",", ":")) + "\n"
     )
 
 
 def _all_charts(folder: Path, name: str) -> set[Path]:
-    """Return the files of charts of a run that are in the folder, whatever they are of."""
+    """Return the SVG files in the folder that are charts of the run `name`."""
     start = glob.escape(name)
     return {file for chart in plots.names() for end in ("", "-*") for file in folder.glob(f"{start}-{chart}{end}.svg")}
 
 
 def _refuse_other_machine(folder: Path, machine: dict[str, Any]) -> None:
-    """Raise ExportError if the folder has results of another machine."""
+    """Raise ExportError if the folder has results of a machine with another id."""
     known = export.machine_of(folder).get("id")
     if known not in (None, machine.get("id")):
         raise ExportError(f"{folder} has results of the machine {known}; this run is of {machine.get('id')}.")
 
 
 def _charts(run: Path, folder: Path, name: str) -> list[Path]:
-    """Save the charts of a run as SVG in the folder; return their paths."""
+    """Save the charts of a run as SVG in the folder; return their paths. Charts with only a message are left out."""
     files, rows = [], export.frame_of(run)
     are_several = len(configurations.groups(rows)) > 1
     for chart, frame, controls in report.charts_of(rows):

@@ -25,7 +25,10 @@ END_INCHES = (9.0, 4.5)
 
 
 def _write(folder: Path, file: str, template: str, content: dict[str, Any], command: str, typed: str) -> Path:
-    """Render a page into the folder, with the command that makes it: `command`, or `typed` with the folder."""
+    """Render a template into the file `file` of the folder and return its path.
+
+    `command` is cited on the page as what makes it; if "", `typed` with the folder. OSError if it cannot be written.
+    """
     known = {"command": command or f"{typed} --results {folder_to_type(folder)}"}
     path = folder / file
     path.write_text(page.templates().get_template(template).render(content | known), "utf-8")
@@ -33,29 +36,29 @@ def _write(folder: Path, file: str, template: str, content: dict[str, Any], comm
 
 
 def _frame(table: Table, folder: Path) -> pd.DataFrame:
-    """Return the records of a folder with text that can be shown."""
+    """Return the records of a folder as a frame, with text cut and cleaned so that it can be shown."""
     return written_frame(table.frame(table.read(folder)))
 
 
 def _met_sentence(targets: Iterable[Any]) -> str:
-    """Return how many of the measured targets are met."""
+    """Return "3 of 5 measured targets are met." for objects with the attribute `met` (True, False, None)."""
     met = [each.met for each in targets if each.met is not None]
     return f"{sum(met)} of {len(met)} measured targets are met."
 
 
 def _machine_of_folder(folder: Path) -> page.Table:
-    """Return the description of the machine that is stored in a folder of results."""
+    """Return the machine.json of a folder of results as a table of names and values; empty without the file."""
     return page.table_of(("what", "value"), page.flat(written(page.record(folder / "machine.json"))))
 
 
 def _machine_of_record(records: Sequence[Record]) -> page.Table:
-    """Return machine and versions of the newest record; empty without records."""
+    """Return machine and versions of the last record as a table; empty without records."""
     known = {"machine": records[-1]["machine"], "versions": records[-1]["versions"]} if records else {}
     return page.table_of(("what", "value"), page.flat(written(known)))
 
 
 def _draw(name: str, frame: pd.DataFrame, path: Path, size: tuple[float, float] = FIGURE_INCHES, **more: Any) -> str:
-    """Draw a chart into a file and return its sentence."""
+    """Draw the chart `name` into the file `path`, `size` in inches, with controls `more`; return its sentence."""
     figure = Figure(figsize=size)
     sentence = plots.draw(name, frame, figure, **more)
     page.save(figure, path)
@@ -65,7 +68,7 @@ def _draw(name: str, frame: pd.DataFrame, path: Path, size: tuple[float, float] 
 def _case_section(
     chart: str, case: str, frame: pd.DataFrame, folder: Path, size: tuple[float, float]
 ) -> dict[str, Any]:
-    """Return title, sentence, table and file of the chart of a case, which is saved in `folder`."""
+    """Save the chart of a case in `folder`; return its title, file, sentence and table for the template."""
     file = f"{chart.partition('_')[0]}-{re.sub(r'[^a-z0-9]+', '-', case.lower()).strip('-')}.svg"
     sentence = _draw(chart, frame, folder / file, size, case=case)
     shown = plots.table(chart, frame, case=case)
@@ -77,7 +80,10 @@ def _case_section(
 
 
 def write_advice(folder: str | Path, command: str = "", predicted: Sequence[str] = ()) -> Path:
-    """Write the page of the suite of advice; `predicted` says how well a cost model predicts the sweeps."""
+    """Write bench-advise.md from the records of the folder and return its path.
+
+    `predicted` are sentences on how well a cost model predicts the sweeps; `command` is cited on the page.
+    """
     folder = Path(folder)
     frame = _frame(store.ADVICE, folder)
     rows, found = advice.newest_good_records(frame), advice.score_rules(frame)
@@ -105,7 +111,7 @@ def write_advice(folder: str | Path, command: str = "", predicted: Sequence[str]
 
 
 def _advice_line(row: advice.Record, score: advice.Score) -> list[str]:
-    """Return a case's row in the table."""
+    """Return the table row of an advice case as texts."""
     share = f"{row['seconds_advice']:.0f} of {row['seconds_sweep']:.0f} s"
     trials = f"{row['trials_advice']} of {row['trials_sweep']}"
     ratio = advice.dense_over_sparse_seconds(row)
@@ -122,12 +128,12 @@ def _advice_line(row: advice.Record, score: advice.Score) -> list[str]:
 
 
 def _score_text(score: advice.Score) -> str:
-    """Return a rule's two ratios as text, or that it did not run."""
+    """Return a rule's two ratios to the fastest as "1.02, 1.10", or "did not run"."""
     return "did not run" if score.side is None else f"{_decimals(score.side, 2)}, {_decimals(score.whole, 2)}"
 
 
 def _decimals(value: float | None, digits: int) -> str:
-    """Return a number with fixed decimals, "" for None."""
+    """Return a number with `digits` decimals as text; "" for None."""
     return "" if value is None else f"{value:.{digits}f}"
 
 
@@ -139,7 +145,7 @@ HERE = ("processes here: measured", "predicted", "measured / predicted")
 
 
 def write_cluster(folder: str | Path, command: str = "") -> Path:
-    """Write the page and the chart of training on several machines."""
+    """Write bench-cluster.md and its chart from the records of the folder; return the path of the page."""
     folder = Path(folder)
     frame = _frame(store.CLUSTER, folder)
     steps = cluster.steps_of(frame)
@@ -165,13 +171,13 @@ def write_cluster(folder: str | Path, command: str = "") -> Path:
 
 
 def _bytes_line(row: Record) -> list[str]:
-    """Return a byte measurement's row in the table."""
+    """Return the table row of a record of bytes as texts."""
     counts = [f"{row[name]:,.0f}" for name in ("features", "touched", "bytes_moved", "bytes_least")]
     return [*counts, f"{row['ratio']:.3f}", f"{row['rows_made']:,}"]
 
 
 def _step_lines(steps: cluster.Steps) -> list[list[str]]:
-    """Return the table rows of step times by the number of machines: measured, network, waiting, ratios."""
+    """Return a table row for each number of machines, as texts: predicted time, its parts, measured time, ratio."""
     here, measured = ({row["machines"]: row["seconds_step"] for row in side} for side in (steps.here, steps.measured))
     return [
         [
@@ -191,12 +197,12 @@ def _seconds_or_blank(seconds: float | None) -> str:
 
 
 def _ratio_or_blank(measured: float | None, predicted: float | None) -> str:
-    """Return measured by predicted as text, "" if either is None."""
+    """Return measured / predicted with two decimals as text; "" if either is None."""
     return "" if measured is None or predicted is None else f"{measured / predicted:.2f}"
 
 
 def _streamed_line(row: Record) -> list[str]:
-    """Return a memory measurement's row in the table."""
+    """Return the table row of a training on streamed or held rows, as texts."""
     sizes = ("bytes_data", "bytes_limit", "bytes_resident", "bytes_asked")
     seconds = ", ".join(formatting.format_seconds(row[name]) for name in ("seconds_made", "seconds_all"))
     quality = "" if row["quality"] is None else f"{row['quality']:.4f}"
@@ -212,7 +218,7 @@ END_COLUMNS = ("case", "start", "project", "soonest competitor", "its seconds", 
 
 
 def write_end(folder: str | Path, command: str = "") -> Path:
-    """Write the page and the charts of whole processes from a file to predictions."""
+    """Write bench-end.md and its charts from the records of the folder; return the path of the page."""
     folder = Path(folder)
     records = [written(record) for record in store.END.read(folder)]
     frame = store.END.frame(records)
@@ -230,7 +236,7 @@ def write_end(folder: str | Path, command: str = "") -> Path:
 
 
 def end_line(case: str, records: Sequence[Record], start: str) -> list[str]:
-    """Return the seconds of the project and of the soonest competitor in a case from a start, and their ratio."""
+    """Return the table row of a case and start as texts: seconds of project and soonest competitor, their ratio."""
     found = end.taken(records, start)
     own, other = end.soonest(found, "project"), end.soonest(found, "competitor")
     value = end.ratio(records, start)
@@ -245,7 +251,7 @@ def end_line(case: str, records: Sequence[Record], start: str) -> list[str]:
 
 
 def _run_seconds(one: end.Taken) -> str:
-    """Return the median seconds, with least and most if there are several runs."""
+    """Return the median seconds as text, with "(least to most)" if there are several runs."""
     text = formatting.format_seconds(one.record["seconds"])
     if one.runs == 1:
         return text
@@ -253,7 +259,7 @@ def _run_seconds(one: end.Taken) -> str:
 
 
 def _end_section(case: str, records: Sequence[Record], frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
-    """Return a case's section: table, candidates left out, and the chart, which is saved in `folder`."""
+    """Save the chart of a case in `folder`; return its section with the candidates left out and why."""
     there = {name for start in end.STARTS for name in end.taken(records, start)}
     absent = [name for name in dict.fromkeys(record["candidate"] for record in records) if name not in there]
     left_out = [f"{name}: {end.reason_left_out(records, name)}" for name in absent]
@@ -267,7 +273,7 @@ WAITS_COLUMNS = ("part", "case", "project", "competitor", "its time", "project /
 
 
 def write_waits(folder: str | Path, command: str = "") -> Path:
-    """Write the page of what a user waits for apart from training."""
+    """Write bench-waits.md from the records of the folder; return its path."""
     folder = Path(folder)
     records = [written(record) for record in store.WAITS.read(folder)]
     found = waits.compare_all(records)
@@ -290,7 +296,7 @@ def write_waits(folder: str | Path, command: str = "") -> Path:
 
 
 def waits_line(one: waits.Waited) -> list[str]:
-    """Return a case in the table: seconds of both with their intervals, the time ratio, both losses."""
+    """Return the table row of a case as texts: times of both with intervals, their ratio, both losses."""
     other, as_text = one.competitor, formatting.format_with_interval
     ratio = "" if one.ratio is None else as_text(*one.ratio, formatting.format_number)
     losses = [
@@ -314,7 +320,7 @@ FAIR_COLUMNS = (
 
 
 def write_fair(folder: str | Path, command: str = "") -> Path:
-    """Write the page of both sides compared with the best independent ones."""
+    """Write bench-fair.md from the records of the folder; return its path."""
     folder = Path(folder)
     found = fair.compare_all([written(record) for record in store.FAIR.read(folder)])
     wanted = fair.list_targets(found)
@@ -340,34 +346,31 @@ def write_fair(folder: str | Path, command: str = "") -> Path:
 
 
 def _shift_cells(shift: fair.Shift) -> list[str]:
-    """Return the break-even before and after, and how it was found, as cells."""
+    """Return the break-even before and after, and how it was found, as texts."""
     how = "between densities measured" if shift.is_between else "slope of all configurations"
     return [fair.format_breakeven(shift.before), fair.format_breakeven(shift.after), how]
 
 
 def fair_line(compared: fair.Compared) -> list[str]:
-    """Return a configuration in the table.
-
-    Of each kind the project's best, the best independent one, and their ratio.
-    """
+    """Return the table row of a configuration as texts: for dense and sparse both times and their ratio."""
     texts = [[_fastest(side.project), _fastest(side.independent), ratio_text(side.ratio)] for side in _sides(compared)]
     return [compared.name, *texts[0], *texts[1]]
 
 
 def _sides(compared: fair.Compared) -> list[fair.Side]:
-    """Return the sides of a comparison, in the order of `KINDS`."""
+    """Return the dense and the sparse side of a comparison, in the order of `fair.KINDS`."""
     return [compared.sides[kind] for kind in fair.KINDS]
 
 
 def _fastest(record: Record | None) -> str:
-    """Return time and name of the fastest candidate, or "not timed"."""
+    """Return "1.2 ms, NAME" of a record; "not timed" for None."""
     if record is None:
         return "not timed"
     return f"{formatting.format_seconds(record['seconds'])}, {record['candidate'].removeprefix('project, ')}"
 
 
 def ratio_text(ratio: fair.Ratio | None) -> str:
-    """Return a ratio with the least and the most of its rounds.
+    """Return a ratio with the smallest and largest of its rounds as text; "" for None.
 
     >>> ratio_text(fair.Ratio(0.841, 0.8, 0.9)), ratio_text(None)
     ('0.84 (0.8 to 0.9)', '')
@@ -381,13 +384,13 @@ def ratio_text(ratio: fair.Ratio | None) -> str:
 
 
 def fair_notes(found: Sequence[fair.Compared]) -> dict[str, str]:
-    """Return the differences in the work of candidates that were timed, by name."""
+    """Return {candidate: how its work differs} of the candidates that were timed and have a note."""
     records = [record for one in found for record in one.records if record["status"] == "ok" and record["note"]]
     return {record["candidate"]: record["note"] for record in records}
 
 
 def fair_method(found: Sequence[fair.Compared]) -> str:
-    """Return sizes, rounds, threads and other programs, in words."""
+    """Return sentences on sizes, rounds, threads, errors and other programs; another one if nothing was timed."""
     records = [record for one in found for record in one.records if record["status"] == "ok"]
     if not records:
         return "No candidate was timed."
@@ -412,7 +415,7 @@ EPOCH_COLUMNS = ("configuration", "project", "ns an entry", "fastest competitor"
 
 
 def write_epochs(folder: str | Path, command: str = "") -> Path:
-    """Write the page of whole epochs compared with the fastest competitor."""
+    """Write bench-epochs.md from the records of the folder; return its path."""
     folder = Path(folder)
     found = fair.compare_epochs([written(record) for record in store.EPOCHS.read(folder)])
     wanted = fair.list_epoch_targets(found)
@@ -437,7 +440,7 @@ def write_epochs(folder: str | Path, command: str = "") -> Path:
 
 
 def epoch_line(compared: fair.Compared) -> list[str]:
-    """Return a configuration in the table: the project, the fastest competitor, and their time ratio."""
+    """Return the table row of a configuration as texts: times and ns per entry of both, and their ratio."""
     side, cells = compared.sides["epoch"], []
     for record in (side.project, side.independent):
         entry = formatting.format_number(1e9 * record["seconds"] / record["nnz"]) if record else ""
@@ -464,7 +467,7 @@ FIT_COLUMNS = (
 
 
 def write_fit(folder: str | Path, command: str = "") -> Path:
-    """Write the page and the charts of trainings to a held-out quality."""
+    """Write bench-fit.md and its charts from the records of the folder; return the path of the page."""
     folder = Path(folder)
     frame = _frame(store.FIT, folder)
     by_tolerance = fit.by_tolerance(frame)
@@ -491,8 +494,7 @@ def write_fit(folder: str | Path, command: str = "") -> Path:
 
 
 def fit_line(found: fit.CaseResult) -> list[str]:
-    """Return a case in the table: sizes, target, seconds of sparse, of dense or the bytes it would need, the fastest
-    competitor."""
+    """Return the table row of a case as texts: sizes, target, sparse, dense, fastest competitor, ratio, best value."""
     row, competitor = found.row, found.fastest("rival")
     size = f"{row['rows']:,} x {row['features']:,}"
     sparse, dense = (_ours(found, kind) for kind in ("sparse", "dense"))
@@ -505,7 +507,7 @@ def fit_line(found: fit.CaseResult) -> list[str]:
 
 
 def _ours(found: fit.CaseResult, kind: str) -> str:
-    """Return the time of the fastest project candidate of a kind, or why there is none."""
+    """Return the seconds of the project's fastest candidate of a kind ("sparse" or "dense"), or why there are none."""
     entries = [entry for entry in found.entries if fit.kind_of(entry) == kind]
     fastest = found.fastest(kind) or next(iter(entries), None)
     if fastest is None:
@@ -516,7 +518,7 @@ def _ours(found: fit.CaseResult, kind: str) -> str:
 
 
 def _halving_sentence(rows: list[Record]) -> str:
-    """Return the sentence on how long settings were tried, where some had less time than others."""
+    """Return a sentence on how long settings were tried, if not all had the same time; "" otherwise."""
     short = sorted({row["seconds_rung"] for row in rows if number_or_none(row["seconds_rung"])})[:-1]
     if not short:
         return ""
@@ -529,7 +531,7 @@ def _halving_sentence(rows: list[Record]) -> str:
 
 
 def fit_method(found: list[fit.CaseResult]) -> str:
-    """Describe how all cases were measured: settings tried, time limits, threads, load of other programs."""
+    """Return sentences on how all cases were measured: settings tried, time limits, threads, other programs."""
     rows = [row for case in found for entry in case.entries for row in entry.settings]
     limits = sorted({row["seconds_limit"] for row in rows})
     threads = sorted({row["threads"] for row in rows})
@@ -551,7 +553,7 @@ SELF_COLUMNS = ("part", "what", "condition")
 
 
 def write_self_trial(folder: str | Path, command: str = "") -> Path:
-    """Write the page and the charts of the self-trial."""
+    """Write self.md and its charts from the records of the folder; return the path of the page."""
     folder = Path(folder)
     frame = _frame(store.SELF, folder)
     met = {True: "met", False: "missed", None: "failed"}
@@ -574,6 +576,6 @@ def write_self_trial(folder: str | Path, command: str = "") -> Path:
 
 
 def _self_chart(name: str, frame: pd.DataFrame, folder: Path) -> dict[str, str]:
-    """Save a chart as SVG in the folder; return its title, file and sentence."""
+    """Save a chart as SVG in the folder; return its title, file name and sentence."""
     file = f"{name.replace('_', '-')}.svg"
     return {"title": plots.get(name).title, "file": file, "sentence": _draw(name, frame, folder / file)}

@@ -48,7 +48,7 @@ def shrink(svg: str, place: str) -> str:
 
 
 def _short_name(text: str) -> str:
-    """Return a short name made of a text, the same for the same text.
+    """Return a name of at most 8 characters made from a hash of the text.
 
     >>> _short_name("time_density-1")
     's1qjskkr'
@@ -57,7 +57,7 @@ def _short_name(text: str) -> str:
 
 
 def _short_path(path: str) -> str:
-    """Return the data of a path without line ends and without blanks that separate nothing."""
+    """Return path data without line ends and needless blanks."""
     return re.sub(r" ?([A-Za-z]) ?", r"\1", " ".join(path.split()))
 
 
@@ -86,19 +86,19 @@ def _relative(path: str) -> str:
 
 
 def _without_repetition(found: re.Match) -> str:
-    """Return the points of neighbouring lines with the command of the first alone."""
+    """Return consecutive relative line commands merged under the first; the argument is a match of them."""
     return found[1] + found[2].replace("l-", "-").replace("l", " ")
 
 
 def _step(across: int, down: int) -> str:
-    """Return the command that draws a line to a point so many tenths away."""
+    """Return the path command of a line by (across, down) tenths of a unit, "h", "v" or "l"."""
     if not down:
         return f"h{_tenths(across)}"
     return _pair("l", across, down) if across else f"v{_tenths(down)}"
 
 
 def _pair(command: str, across: int, down: int) -> str:
-    """Return a command with two numbers of tenths."""
+    """Return a path command with two coordinates given in tenths."""
     second = _tenths(down)
     return f"{command}{_tenths(across)}{'' if second.startswith('-') else ' '}{second}"
 
@@ -114,11 +114,11 @@ def _tenths(value: int) -> str:
 
 
 def _with_short_names(svg: str, prefix: str) -> str:
-    """Return the SVG with names that are referred to made short, and without all others; those of a title stay."""
+    """Return the SVG with referenced ids renamed to "PREFIX-N"; others are removed, except titles and descriptions."""
     used = {name: f"{prefix}-{number}" for number, name in enumerate(dict.fromkeys(_REFERENCE.findall(svg)))}
 
     def short(found: re.Match) -> str:
-        """Return the name of an element as it is to be, with the blank before it."""
+        """Return the replacement of a matched id attribute, "" to remove it."""
         if found[1] in used:
             return f' id="{used[found[1]]}"'
         return found[0] if found[1].endswith(("-title", "-desc")) else ""
@@ -128,9 +128,10 @@ def _with_short_names(svg: str, prefix: str) -> str:
 
 
 def _joined(strokes: list[tuple[str, str, str]]) -> Iterator[str]:
-    """Yield paths, neighbours of one style joined; each stroke is (data, clip path, style).
+    """Yield path elements in which consecutive strokes of one style are joined.
 
-    Strokes that can be seen through, or that are dashed, stay: where they cross, or begin, they would look different.
+    Each stroke is (data, clip path, style). Transparent or dashed ones are not joined: where they cross or begin they
+    would look different.
     """
     data: list[str] = []
     for number, (path, clip, style) in enumerate(strokes):
@@ -142,10 +143,10 @@ def _joined(strokes: list[tuple[str, str, str]]) -> Iterator[str]:
 
 
 def _with_styled_groups(svg: str) -> str:
-    """Return the SVG with the style of marks on the group around them, if all its marks have the same."""
+    """Return the SVG with the style of marks moved to their group, if all its marks have the same."""
 
     def styled(found: re.Match) -> str:
-        """Return a group of marks, with their style on it if they have one in common."""
+        """Return the replacement of a matched group of marks, with the common style on it; unchanged without one."""
         styles = set(_STYLE.findall(found[2]))
         if len(styles) != 1 or found[2].count(" style=") != found[2].count("<use "):
             return found[0]
@@ -155,7 +156,7 @@ def _with_styled_groups(svg: str) -> str:
 
 
 def _without_plain_groups(svg: str) -> Iterator[str]:
-    """Yield the pieces of the SVG without the tags of groups that have no attribute, and without empty definitions."""
+    """Yield pieces of the SVG without tags of groups that have no attribute, and without empty definitions."""
     text = svg.replace("<defs></defs>", "")
     kept, end = list[bool](), 0
     for found in _TAG.finditer(text):
@@ -169,14 +170,14 @@ def _without_plain_groups(svg: str) -> Iterator[str]:
 
 
 def _with_drawn_marks(svg: str) -> str:
-    """Return the SVG with marks that are one level or upright line, as ticks and ends of intervals, drawn as strokes.
+    """Return the SVG in which marks that are one horizontal or vertical line are drawn as strokes, not references.
 
-    A stroke takes a third of what the reference to a mark takes. Marks that can be seen through stay marks.
+    A stroke takes a third of the bytes. Transparent marks stay.
     """
     marks = {found[1]: found for found in _MARK.finditer(svg)}
 
     def drawn(found: re.Match) -> str:
-        """Return a group of marks as one path, or as it is if its marks are no such lines."""
+        """Return the replacement of a matched group of marks by one path; unchanged if its marks are no such lines."""
         uses = re.findall(_USE, found[2])
         names = {name for name, _, _ in uses}
         mark = marks.get(names.pop())
@@ -193,7 +194,7 @@ def _with_drawn_marks(svg: str) -> str:
 
 
 def _line(mark: re.Match, x: float, y: float) -> str:
-    """Return the path of a mark that is a level or upright line, at a place; "" if it is neither."""
+    """Return path data of a matched horizontal or vertical mark at (x, y); "" if it is neither."""
     left, top, right, bottom = (float(mark[place]) for place in (2, 3, 4, 5))
     if top != bottom and left != right:
         return ""
@@ -202,9 +203,9 @@ def _line(mark: re.Match, x: float, y: float) -> str:
 
 
 def _with_classes(svg: str) -> str:
-    """Return the SVG with styles that occur `OFTEN` as classes, which stand in a style sheet at its beginning.
+    """Return the SVG with styles that occur at least `OFTEN` times as classes, in a style sheet at its beginning.
 
-    A class is named after its style: charts of one page cannot mean different ones by the same name.
+    A class is named by a hash of its style, so that charts of one page never conflict.
     """
     counts = Counter(_STYLE.findall(svg))
     names = {style: _short_name(style) for style, count in counts.items() if count >= OFTEN}
@@ -217,13 +218,11 @@ def _with_classes(svg: str) -> str:
 
 
 def with_rules_once(page: str) -> str:
-    """Return a page with charts whose style sheets have no rule that an earlier chart of the page has, and whose names
-    are short.
-    """
+    """Return a page in which style rules that an earlier chart has are removed, and names are shortened to numbers."""
     known = set[str]()
 
     def new(found: re.Match) -> str:
-        """Return a style sheet with the rules that are new on the page."""
+        """Return the replacement of a matched style sheet: the rules that are new on the page."""
         rules = [rule for rule in re.findall(r"[^}]*}", found[1]) if rule not in known]
         known.update(rules)
         return f"<style>{''.join(rules)}</style>" if rules else ""
@@ -232,11 +231,11 @@ def with_rules_once(page: str) -> str:
 
 
 def _numbered(page: str) -> str:
-    """Return a page whose charts have numbers in the place of their names of classes and marks, in the order met."""
+    """Return a page whose charts have classes and ids renamed to "s0", "s1", ... in order of occurrence."""
     names: dict[str, str] = {}
 
     def short(found: re.Match) -> str:
-        """Return the number of a name, with what stands before it."""
+        """Return the replacement of a matched name, with the text before it."""
         return found[1] + names.setdefault(found[2], f"s{len(names)}")
 
     named = re.compile(r'((?:class="|id="|href="#|url\(#|[>}]\.))(s[0-9a-z]{2,8}(?:-\d+)?)(?=["){])')
