@@ -56,7 +56,7 @@ class _FormerPackages:
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None):
-        """Return the spec of a module of a former package, None for all others."""
+        """Return the import spec of a module of a former package (workbench.train and others); None for all others."""
         if name.startswith("workbench.") and name.split(".")[1] in _VERBS:
             return importlib.import_module("workbench.api.aliases").spec_of(name)
         return None
@@ -70,9 +70,10 @@ _OURS = b"from kernels.registry import"
 
 
 def _other_kernels() -> str:
-    """Place of a package `kernels` that is not ours but would be imported in its place; empty for ours.
+    """Return the path of a package `kernels` that is not ours but would be imported in its place; "" for ours.
 
-    It is looked for and read, not imported: that takes a second, which help on the command line does not need.
+    "nowhere" if there is none. The package's source is read, not imported: that takes a second, which help on the
+    command line does not need.
     """
     spec = getattr(sys.modules.get("kernels"), "__spec__", None) or importlib.util.find_spec("kernels")
     if spec is None:
@@ -93,6 +94,7 @@ if _place := _other_kernels():
 
 
 def __getattr__(name: str):  # no type of the result: typing takes longer to import than all of this module
+    """Return a public name, imported on first use and kept in the module; AttributeError for others."""
     if name not in _PUBLIC:
         raise AttributeError(f"module 'workbench' has no attribute {name!r}; expected one of: {', '.join(_PUBLIC)}")
     if name in _VERBS:
@@ -104,4 +106,5 @@ def __getattr__(name: str):  # no type of the result: typing takes longer to imp
 
 
 def __dir__() -> list[str]:
+    """Return the sorted public names, without importing them."""
     return sorted([*_PUBLIC, "__version__", "__doc__"])

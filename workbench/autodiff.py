@@ -82,7 +82,7 @@ def gradients(
 
 
 def _head(output: Symbol, head: Symbol | None) -> Symbol:
-    """Return the head of an output: the given one, ones if allowed, else a variable that stands for the missing one."""
+    """Return the head of an output: the given one, ones if that is allowed, else a placeholder variable."""
     if head is not None:
         return head
     if output.op is not None and (output.op.joint is not None or _holds_one(output)):
@@ -94,13 +94,13 @@ MISSING = "(head of {})"
 
 
 def _holds_one(output: Symbol) -> bool:
-    """Return whether the output is known to have one element."""
+    """Return whether the output's shape is known and has one element."""
     facts = output.infer(partial=True)[output]
     return facts.known and all(length == 1 for length in facts.complete.shape)
 
 
 def _refuse_missing_heads(outputs: Graph, gradients: Mapping[str, Symbol]) -> None:
-    """Raise AutodiffError if a gradient depends on a missing head."""
+    """Raise AutodiffError if a gradient depends on the placeholder of a missing head."""
     missing = {MISSING.format(head.name): head.name for head in outputs.heads}
     for gradient in gradients.values():
         for name in gradient.arguments():
@@ -139,7 +139,10 @@ class Walk:
                 self.blocked.setdefault(node, reason)
 
     def pass_on(self, node: Symbol, name: str) -> None:
-        """Give every input of the node its gradient, by the operator's rule."""
+        """Add to every input of the node its gradient by the operator's rule; block inputs if there is none.
+
+        `name` is the node's name, for messages.
+        """
         head = self.total(node)
         if node in self.blocked:
             self.block(node.inputs, self.blocked[node])
@@ -226,7 +229,7 @@ def _variables(outputs: Graph, wrt: Sequence[str | Symbol]) -> dict[str, Symbol]
 
 
 def _between(nodes: Sequence[Symbol], variables: set[Symbol]) -> set[Symbol]:
-    """Return the nodes that depend on one of the variables, these included."""
+    """Return the nodes, out of `nodes` in topological order, that depend on one of the variables, these included."""
     between = set(variables)
     for node in nodes:
         if any(entry in between for entry in node.inputs):

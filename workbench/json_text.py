@@ -26,12 +26,12 @@ def parsed(text: str | bytes) -> Any:
 
 
 def is_whole(value: Any, least: int = 0, most: int = 2**53) -> bool:
-    """Return whether a value of JSON is a whole number from `least` to `most`; true and false are none."""
+    """Return whether a JSON value is an int from `least` to `most`; bools are not."""
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
 def _items(held: Any) -> Any:
-    """Return the children of a JSON value; none for a scalar."""
+    """Return the children of a JSON value: values of a dict, items of a list, () for a scalar."""
     return held.values() if isinstance(held, dict) else held if isinstance(held, list) else ()
 
 

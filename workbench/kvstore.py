@@ -60,27 +60,27 @@ class Store(ABC):
 
     @abstractmethod
     def keys(self) -> list[Key]:
-        """Return the keys in the order in which they were set."""
+        """Return the keys in the order in which they were initialised."""
 
     @abstractmethod
     def init(self, key: Key, value: Any) -> None:
-        """Set a key once, to a dense or row_sparse array, or to rows that are generated on demand (`Drawn`)."""
+        """Set a key once, to a copy of a dense or RowSparse array, or to generated rows (`LazyRandomRows`).
+
+        StoreError if the key is set already, is of another type than the others, or the value is in another format.
+        """
 
     @abstractmethod
     def push_all(self, values: Mapping[Key, Any]) -> None:
-        """Push arrays to several keys as one step of the optimizer: for each key an array, or a list with one per
-        worker.
+        """Push arrays to several keys as one optimizer step: for each key an array, or a list with one per worker.
 
         The arrays of a key are summed: row_sparse ones to the union of their rows, mixed ones to a dense sum. With an
         optimizer the sum is the gradient of a step; without one it replaces the whole value, and rows that were not
-        pushed become zero.
+        pushed become zero. StoreError for unknown keys or other shapes or dtypes.
         """
 
     @abstractmethod
     def pull(self, key: Key, out: Any = None) -> Any:
-        """Return the value of a key with all its rows; with `out` write it to that array, of any format, and return
-        it.
-        """
+        """Return a copy of a key's whole value; with `out` overwrite that array, of any format, and return it."""
 
     @abstractmethod
     def row_sparse_pull(self, key: Key, ids: ArrayLike) -> RowSparse:
@@ -100,7 +100,7 @@ class Store(ABC):
 
     @abstractmethod
     def set_optimizer(self, updater: Updater) -> None:
-        """Apply a step of this optimizer at every following push."""
+        """Apply a step of this optimizer at every following push; the store changes the optimizer's state."""
 
     @abstractmethod
     def catch_up(self, rows: Mapping[Key, np.ndarray | None] | None = None) -> None:
@@ -111,11 +111,14 @@ class Store(ABC):
 
     @abstractmethod
     def state_dict(self) -> dict[str, Any]:
-        """Return values and the optimizer's state as arrays by name, in their formats."""
+        """Return a copy of values and optimizer state, {name: array}, in their formats."""
 
     @abstractmethod
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Replace all values by those of `state_dict`. A state with an optimizer's part requires an optimizer."""
+        """Replace all values and optimizer state by those of `state_dict`; StoreError if they do not fit.
+
+        A state with an optimizer's part requires an optimizer to be set.
+        """
 
     @final
     def optimizer_state(self) -> dict[str, Any]:
@@ -129,12 +132,12 @@ class Store(ABC):
 
     @final
     def save(self, path: str | os.PathLike) -> None:
-        """Write `state_dict` to one file, atomically."""
+        """Write `state_dict` to one file, atomically; OSError if that fails."""
         formats.save(path, self.state_dict())
 
     @final
     def load(self, path: str | os.PathLike) -> None:
-        """Continue from a file written by `save`."""
+        """Replace values and optimizer state by those of a file that `save` wrote; StoreError if they do not fit."""
         self.load_state_dict(formats.load(path))
 
 
@@ -145,7 +148,10 @@ FORMATS = ("dense", "row_sparse")
 
 
 def admitted(key: Key, value: Any) -> Any:
-    """Validate a value for a store: dense, row_sparse or a factored gradient. Raises StoreError for anything else."""
+    """Return the value as a store accepts it: a dense or RowSparse array or a factored gradient.
+
+    Other array types are converted if possible. StoreError for other formats, FormatError for invalid arrays.
+    """
     if isinstance(value, Unsummed):
         value.check()
         return value
@@ -207,6 +213,7 @@ class LazyRandomRows:
     name: str
 
     def __post_init__(self) -> None:
+        """Raise ValueError for an unknown kind or dtype, a scalar shape, or a negative seed."""
         if self.kind not in KINDS or self.dtype not in ("float32", "float64") or not self.shape or self.seed < 0:
             raise ValueError(
                 f"Rows are drawn as {self.kind!r} {self.dtype} {self.shape} from the seed {self.seed}; allowed are "
@@ -225,22 +232,22 @@ class LazyRandomRows:
         return self._values(places).astype(self.dtype).reshape(len(numbers), *self.shape[1:])
 
     def whole(self) -> RowSparse:
-        """Return all rows as a RowSparse. O(size)."""
+        """Return all rows as a RowSparse that stores every row. O(size)."""
         numbers = np.arange(self.shape[0])
         return RowSparse.assemble(self.rows(numbers), numbers, self.shape)
 
     @property
     def about(self) -> dict[str, Any]:
-        """Return the settings as plain values for JSON; `of` is the inverse."""
+        """Settings as a dict for JSON; `of` is the inverse."""
         return {**self.__dict__, "shape": list(self.shape)}
 
     @classmethod
     def of(cls, about: Mapping[str, Any]) -> "LazyRandomRows":
-        """Return the Drawn whose `about()` is given."""
+        """Return the rows described by a dict of `about`."""
         return cls(**{**about, "shape": tuple(about["shape"])})
 
     def _values(self, places: np.ndarray) -> np.ndarray:
-        """Return the values of the elements at flat positions `places`."""
+        """Return the float64 values of the elements at flat positions `places` (uint64, any shape), in that shape."""
         if self.kind == "constant":
             return np.full(places.shape, self.number)
         if self.kind == "uniform":
@@ -261,7 +268,10 @@ class LazyRandomRows:
 
 
 def caught_up(updater: Updater, weights: Mapping[str, Any], rows: Mapping[str, np.ndarray | None]) -> None:
-    """Bring `rows` by name (None: all rows) of the weights up to date if the optimizer is lazy and exact."""
+    """Apply deferred updates to `rows` (int64 by name; None: all rows) of the weights, in place.
+
+    Does nothing unless the optimizer is lazy and exact.
+    """
     if updater.lazy != "exact":
         return
     updater.catch_up({name: weights[name] for name, touched in rows.items() if touched is None})
@@ -270,7 +280,7 @@ def caught_up(updater: Updater, weights: Mapping[str, Any], rows: Mapping[str, n
 
 
 def put_rows(out: np.ndarray | RowSparse, rows: RowSparse) -> None:
-    """Write rows to a dense array, which keeps its others, or make a row_sparse array store exactly these rows."""
+    """Write `rows` into `out` in place: a dense array keeps its other rows, a RowSparse stores exactly these."""
     if isinstance(out, RowSparse):
         formats.assign(out, rows)
     else:
@@ -296,7 +306,7 @@ def added(arrays: Sequence[Any]) -> Any:
 
 
 def computed(array: Any) -> Any:
-    """Return an array; a factored gradient is multiplied out."""
+    """Return an array unchanged; a factored gradient is multiplied out to a RowSparse or dense array."""
     return array.compute() if isinstance(array, Unsummed) else array
 
 
@@ -305,6 +315,7 @@ class LocalStore(Store):
     """Store in the memory of this process."""
 
     def __init__(self) -> None:
+        """Start without keys and without an optimizer."""
         self.values: dict[Key, Any] = {}
         self.updater: Updater | None = None
 
@@ -313,11 +324,11 @@ class LocalStore(Store):
         return f"<LocalStore {keys}: {self.updater or 'no optimizer'}>"
 
     def keys(self) -> list[Key]:
-        """Return the keys in the order in which they were set."""
+        """Return the keys in the order in which they were initialised."""
         return list(self.values)
 
     def init(self, key: Key, value: Any) -> None:
-        """Set a key to a copy of the value; rows of a `LazyRandomRows` are all generated now."""
+        """Set a key to a copy of the value, with all rows of a `LazyRandomRows`; StoreError if it is set already."""
         check_new_key(key, self.values)
         self.values[key] = value.whole() if isinstance(value, LazyRandomRows) else formats.copy(admitted(key, value))
 
@@ -326,7 +337,7 @@ class LocalStore(Store):
         self.take(self.summed(values))
 
     def summed(self, values: Mapping[Key, Any]) -> dict[Key, Any]:
-        """Validate and sum what workers push: return one array per key."""
+        """Return the sum of what workers push, one array per key; StoreError if one does not fit. Changes nothing."""
         for key in values:
             self._stored(key)
         return {key: self._sum(key, pushed) for key, pushed in values.items()}
@@ -343,16 +354,19 @@ class LocalStore(Store):
         self.updater.update(weights, {name_of(key): summed for key, summed in sums.items()}, squares)
 
     def squares(self, sums: Mapping[Key, Any]) -> dict[str, float]:
-        """Return the sums of squares of the result of `summed`, by the optimizer's parameter names."""
+        """Return {parameter: sum of squares} of the sums that `summed` returns."""
         return square_norms({name_of(key): computed(summed) for key, summed in sums.items()})
 
     def pull(self, key: Key, out: Any = None) -> Any:
-        """Return a copy of the value, or `out` filled with it."""
+        """Return a copy of the value, or `out` overwritten with it; StoreError for an unknown key."""
         stored = self._stored(key)
         return formats.copy(stored) if out is None else formats.assign(out, stored)
 
     def row_sparse_pull(self, key: Key, ids: ArrayLike) -> RowSparse:
-        """Return a copy of rows `ids` of the value `key`, row_sparse; StoreError if it has no such rows."""
+        """Return a copy of rows `ids` (any shape and order, repeats once) of the key's value as a RowSparse.
+
+        StoreError for an unknown key, ids out of range, or a value without rows.
+        """
         stored = self._stored(key)
         if not stored.ndim:
             raise StoreError(f"The value of {key!r} has no rows; call pull({key!r}).")
@@ -384,21 +398,24 @@ class LocalStore(Store):
         self.updater = updater
 
     def catch_up(self, rows: Mapping[Key, np.ndarray | None] | None = None) -> None:
-        """Bring deferred rows up to date; does nothing unless the optimizer is lazy and exact."""
+        """Apply deferred updates to the rows by key (None: all rows, or all keys), in place.
+
+        Does nothing unless the optimizer is lazy and exact.
+        """
         if self.updater is not None:
             rows = dict.fromkeys(self.values) if rows is None else rows
             weights = {name_of(key): self._stored(key) for key in rows}
             caught_up(self.updater, weights, {name_of(key): touched for key, touched in rows.items()})
 
     def state_dict(self) -> dict[str, Any]:
-        """Return values as `value:<key as JSON>` and the optimizer's state as `optimizer:<name>`."""
+        """Return copies of the values as "value:KEY" (key in JSON) and the optimizer's state as "optimizer:NAME"."""
         state = {f"{VALUE}{json.dumps(key)}": formats.copy(value) for key, value in self.values.items()}
         if self.updater is not None:
             state |= {f"{OPTIMIZER}{name}": array for name, array in written(self.updater.state_dict()).items()}
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Replace values and the optimizer's state. Raises StoreError, changing nothing, if something does not fit."""
+        """Replace values and optimizer state; StoreError, changing nothing, if something does not fit."""
         parts: dict[str, dict[str, Any]] = {"value": {}, "optimizer": {}}
         for name, array in state.items():
             kind, colon, rest = name.partition(":")
@@ -424,7 +441,10 @@ class LocalStore(Store):
         return self.values[key]
 
     def _sum(self, key: Key, pushed: Any) -> Any:
-        """Validate and sum what one or several workers pushed to a key."""
+        """Return the sum of what one (an array) or several workers (a list) pushed to a key.
+
+        StoreError if one does not fit.
+        """
         arrays = list(pushed) if isinstance(pushed, list | tuple) else [pushed]
         if not arrays:
             raise StoreError(f"Nothing was pushed to {key!r}; push an array, or a list with one of each worker.")
@@ -443,7 +463,7 @@ def key_of(text: str) -> Any:
 
 
 def name_of(key: Key) -> str:
-    """Return the parameter name that the optimizer uses for the key."""
+    """Return the parameter name, a string, that the optimizer uses for the key."""
     return str(key)
 
 
@@ -468,5 +488,5 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Return what an old name stands for (`workbench.aliases`)."""
+    """Return the object that a former name of this module stands for, with a FutureWarning; else AttributeError."""
     return aliases.find(__name__, name)

@@ -34,7 +34,7 @@ def parsed(text: str, setting: str = "options", example: str = "hashed=65536") -
 
 
 def written(options: Mapping[str, Any]) -> str:
-    """Return the text that `parsed` reads as these options, names sorted."""
+    """Return the options as one line "name=value, name=value", sorted by name; `parsed` is the inverse."""
     return ", ".join(f"{name}={_text(value)}" for name, value in sorted(options.items()))
 
 

@@ -74,7 +74,7 @@ class Setting:
 
     @property
     def kind(self) -> str:
-        """Type of the column of records that holds the setting."""
+        """Type of the setting's record column: "text", "integer", "number" or "flag"."""
         return KINDS[self.type]
 
 

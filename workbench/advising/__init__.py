@@ -27,7 +27,10 @@ _MODULES = {"Answer": "advising", "advise": "advising", "settings_of": "source",
 
 
 def __getattr__(name: str) -> object:
-    """Return a name of `__all__`, imported now, or what an old name stands for (`workbench.aliases`)."""
+    """Return a name of `__all__`, imported on first use, or the object a former name stands for (FutureWarning).
+
+    AttributeError for other names.
+    """
     if name in _MODULES:
         return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
     return aliases.find(__name__, name)

@@ -72,7 +72,7 @@ class Answer:
 
     @property
     def spent(self) -> str:
-        """Text on how much was measured, and where its rows are."""
+        """Text on the trials and seconds that were used, and where the records are."""
         stopped = "stopped early; " if self.is_stopped else ""
         took = f"{self.trials} trials in {self.seconds:.0f} of {self.seconds_budget:.0f} s"
         once = f", {self.seconds_compiled:.0f} s of them compiling, which is kept" if self.seconds_compiled >= 1 else ""
@@ -80,9 +80,9 @@ class Answer:
         return f"{read}{stopped}{took}{once}. Rows: {self.folder}"
 
     def as_json(self) -> dict[str, Any]:
-        """Return numbers, sentences with their keys, command and profile, for JSON.
+        """Return the answer as a dict for JSON: numbers, sentences with their keys, command and profile.
 
-        The answer itself as in `grades.comparison_facts`.
+        The verdict has the fields of `grades.comparison_facts`.
         """
         told = self.recommendation
         ratios = {
@@ -110,7 +110,7 @@ class Answer:
 
 
 def _finite(ratio: Ratio) -> dict[str, float | None]:
-    """Return a ratio and its interval with None in place of an infinite or unknown value."""
+    """Return {"value", "low", "high"} of a ratio, with None in place of an infinite or unknown one."""
     named = {"value": ratio.value, "low": ratio.low, "high": ratio.high}
     return {name: end if math.isfinite(end) else None for name, end in named.items()}
 
@@ -121,7 +121,7 @@ HASH_BYTES = 4
 
 
 def name_of(settings: Mapping[str, Any]) -> str:
-    """Return a readable name for a run: the data set and the model."""
+    """Return the name of a run of advice, "advise-DATA-MODEL", in letters that a folder may have."""
     origin = Path(settings["path"]).stem if settings.get("path") else settings["dataset"]
     words = "".join(letter if letter.isalnum() and letter.isascii() else "-" for letter in origin).strip("-")
     return f"advise-{words or settings['dataset']}-{settings['model']}"
@@ -166,7 +166,7 @@ SAID = ("engine", "gradient", "update")
 
 
 def _option(setting: Setting, value: Any) -> list[str]:
-    """Return the command-line words that set a value, none if it is the default."""
+    """Return the command-line words that set a value, [] if it is the default."""
     is_usual = value is None or (value == setting.default and setting.name not in SAID)
     if is_usual or setting.name == "epochs":
         return []
@@ -216,7 +216,10 @@ Say = Callable[[str], None]
 
 
 def wait_silently(heading: str, folder: Path, spent: float, budget: float) -> None:
-    """Wait for a run without output; an interrupt stops the run."""
+    """Wait until the run in `folder` is over, without output; KeyboardInterrupt stops the run and waits on.
+
+    The default of `follow`; `heading`, `spent` and `budget` are ignored.
+    """
     try:
         for _ in run_folder.watch_progress(folder):
             pass
@@ -226,7 +229,7 @@ def wait_silently(heading: str, folder: Path, spent: float, budget: float) -> No
 
 
 def say_nothing(_sentence: str) -> None:
-    """Ignore a sentence on progress: for callers that show none."""
+    """Ignore a sentence; the default of `say`."""
 
 
 def advise(
@@ -240,14 +243,14 @@ def advise(
     seconds_spent: float = 0.0,
     say: Say = say_nothing,
 ) -> Answer:
-    """Return the advice on the data and the model that these settings of a configuration name; the rest of the
-    configuration is what is chosen.
+    """Measure a few well-chosen configurations on the data within a budget, and return what to train with.
 
-    Given may be dataset, path and what else is about the data, model (by default what suits the labels), optimizer,
-    batch_rows (by default 256 and larger ones are tried), threads, device. `lazy` lets an update be recommended that
-    trains another model than dense. `seconds` are for everything, `seconds_spent` of them are over; `measure` says how
-    each trial is measured, as in a spec. `say` is called with each guess, on data and model, before anything is
-    measured. `SpecError` and `data.DataError` for what cannot be trained on.
+    `settings` may have dataset, path and what else is about the data, model (by default what suits the labels),
+    optimizer, batch_rows (by default 256 and larger ones are tried), threads, device. `lazy` lets an update be
+    recommended that trains another model than dense. `seconds` are for everything, `seconds_spent` of them are over;
+    `measure` says how each trial is measured, as in a spec. `folder` keeps the records. `follow` shows a run until it
+    is over; `say` is called with each guess, on data and model, before anything is measured. SpecError and
+    data.DataError for what cannot be trained on.
     """
     if not SECONDS_LEAST <= seconds < math.inf:
         raise SpecError(f"seconds is {seconds:g}; advice takes {SECONDS_LEAST:g} or more, {SECONDS:g} is usual.")
@@ -270,20 +273,20 @@ def advise(
 
 
 def _told_of_part(answer: Answer, part: FirstPart, path: str) -> Answer:
-    """Return the answer of a first part as one about the whole file, with the sentence that says what was read."""
+    """Return the answer measured on the first part of a file as one about the file at `path`, with a note on it."""
     note = part.describe(path, answer.profile.rows, answer.seconds_budget)
     command = answer.command.replace(shlex.quote(str(part.path)), shlex.quote(path))
     return dataclasses.replace(answer, command=command, settings={**answer.settings, "path": path}, note=note)
 
 
 def affordable_candidates(seconds: float, seconds_trial: float = SECONDS_TRIAL) -> int:
-    """Return how many candidates a race of `seconds` may start with; at least two."""
+    """Return how many candidates a race of `seconds` may start with, 2 or more; a trial takes `seconds_trial`."""
     trials = FIRST_ROUND * max(seconds - SECONDS_START, 0.0) / seconds_trial
     return max(int(trials) - 1, 2)  # dense steps have two trials: on all threads and on one
 
 
 def _absolute(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings that have a value, with paths made absolute."""
+    """Return the settings that are neither None nor "", with file paths made absolute."""
     given = {name: value for name, value in settings.items() if value not in (None, "")}
     return {name: str(Path(value).resolve()) if name in FILES else value for name, value in given.items()}
 
@@ -298,9 +301,9 @@ def _devices(asked: str | None) -> tuple[str, ...]:
 def _profiled_settings(
     settings: dict[str, Any], part: FirstPart | None = None
 ) -> tuple[dict[str, Any], Profile, Problem]:
-    """Return the settings completed with a model, and the profile of the data, of a first part of it if one is given.
+    """Return the settings completed with a model, the profile of the data, and the problem to train.
 
-    Raises DataError if it cannot be trained on.
+    Of the first part of the file if one is given. Raises DataError or SpecError if it cannot be trained on.
     """
     if part is not None:
         try:
@@ -324,7 +327,7 @@ def _guesses(dataset: data.Dataset, model: str, is_guessed: bool) -> tuple[str, 
 
 
 def load_named(settings: Mapping[str, Any]) -> data.Dataset:
-    """Return the data set of the settings, whatever model they name."""
+    """Return the data set of the settings, with its labels as they are; raises DataError if it cannot be read."""
     if is_synthetic(settings["dataset"]):
         return make_problem(Cell(**settings)).dataset
     return data.load(settings["dataset"], **parameters_of_file(dict.fromkeys(FILES) | dict(settings)))
@@ -334,23 +337,24 @@ class _Clock:
     """Clock of what is left of the budget, of which `spent` seconds are over already."""
 
     def __init__(self, budget: float, spent: float = 0.0) -> None:
+        """Start the clock of a budget in seconds, of which `spent` are over."""
         self.budget, self.start = budget, time.monotonic() - spent
         self._cpu_start, self._wall_start = time.process_time(), time.monotonic()
 
     @property
     def slowdown(self) -> float:
-        """Wall time of this process by its processor time, at least 1: more next to other programs."""
+        """Wall time over CPU time of this process since the start, at least 1.0; more if other programs run."""
         worked = time.process_time() - self._cpu_start
         return max((time.monotonic() - self._wall_start) / max(worked, 1e-3), 1.0) if worked > 0.1 else 1.0
 
     @property
     def spent(self) -> float:
-        """Seconds since the advice was asked for, by a clock that never jumps."""
+        """Seconds since the advice was asked for, by the monotonic clock."""
         return time.monotonic() - self.start
 
     @property
     def left(self) -> float:
-        """Seconds of the budget that are left."""
+        """Seconds of the budget that are left; may be negative."""
         return self.budget - self.spent
 
 
@@ -376,6 +380,10 @@ class _Advising:
         measure: dict[str, Any],
         problem: Problem,
     ) -> None:
+        """Choose the candidates of the first race from `able`, those that the time is enough for; starts nothing.
+
+        `settings` are complete, `measure` overrides how trials are measured, `problem` is the data.
+        """
         self.problem = problem
         self.settings, self.folder, self.clock, self.follow, self.lazy = dict(settings), folder, clock, follow, lazy
         self.measure = {"race": True, "roofs": False, **measure}
@@ -391,9 +399,7 @@ class _Advising:
         self.is_stopped, self.is_cut, self.seconds_compiled = False, False, 0.0
 
     def _affordable_first(self, able: list[dict[str, Any]]) -> list[Mapping[str, Any]]:
-        """Return the candidates for the first race: all that may be the fastest of their side by the cost model, and as
-        many others as `FAR_SHARE` of the time is enough for.
-        """
+        """Return the candidates of the first race: the likely fastest by the cost model, and a few others."""
         planned = [Cell(**{**self.settings, **one}) for one in able]
         seconds = [
             planned_row(cell, self.problem)["seconds_predicted"] if cell.device == "cpu" else None for cell in planned
@@ -403,7 +409,7 @@ class _Advising:
         return [*likely[: affordable_candidates(limit, each)], *others[: int(FAR_SHARE * limit / each)]]
 
     def race(self) -> None:
-        """Measure all candidates on the data as it is."""
+        """Measure all candidates on the data as it is; without enough time nothing, if predictions can answer."""
         seconds = self.first_share * self.clock.left
         if self.clock.left < self.seconds_reserve + SECONDS_START * min(self.clock.slowdown, SLOWDOWN_MOST):
             if models.get(self.settings["model"]).is_product:
@@ -414,13 +420,15 @@ class _Advising:
 
     @property
     def first_share(self) -> float:
-        """Return the share of the remaining budget that the first race may use; 1.0 for a small budget."""
+        """Share of the time left that the first race may use; 1.0 if there is no time for a second one."""
         has_both = self.clock.budget >= SECONDS_BOTH and self.clock.slowdown < SLOWDOWN_BOTH
         return FIRST_SHARE if has_both else 1.0
 
     def look_around(self) -> None:
-        """Measure the best candidate of each side with larger batches and at another density, if the budget allows a
-        round."""
+        """Measure the best of each side with larger batches and at another density, if the time is enough.
+
+        If the race was cut off and is inconclusive, it is continued instead.
+        """
         if self.clock.left < self.seconds_reserve + SECONDS_START * min(self.clock.slowdown, SLOWDOWN_MOST):
             return
         known = self.recommended()
@@ -445,7 +453,7 @@ class _Advising:
 
     @staticmethod
     def _affordable(places: list[_Variation], trials: float) -> list[dict[str, Any]]:
-        """Return the candidates of the places for which there is time, each in the first way of its own that fits."""
+        """Return candidates of the variations that `trials` trials are enough for, the first that fits of each kind."""
         found: dict[str, list[dict[str, Any]]] = {}
         for place in places:
             needed = len(place.candidates) + (ALONE - 1) * LEAST_OF_RACE
@@ -457,7 +465,10 @@ class _Advising:
     def _places(
         self, known: Recommendation, both: list[Mapping[str, Any]], named: list[dict[str, Any]]
     ) -> list[_Variation]:
-        """Changes to try: the batch, where it may be chosen; then the density, with all candidates or the best two."""
+        """Return the variations to try: a larger batch, if it may be chosen, and another density, if there is one.
+
+        Of the density one with all candidates, and one with the best two.
+        """
         batch = self.candidates[0]["batch_rows"]
         rows = max((row["rows_trained"] or 0 for row in both), default=0)
         larger = {"batch_rows": LARGER_BATCH * batch}
@@ -468,7 +479,7 @@ class _Advising:
         ]
 
     def _density(self, known: Recommendation, both: list[Mapping[str, Any]]) -> dict[str, Any]:
-        """Return {"density": value} of a further density to measure, by the verdict so far; {} if none is known."""
+        """Return {"density": value} of another density to measure, by the verdict so far; {} if none is known."""
         natural = next((row["density_measured"] for row in both if row["density_measured"]), None)
         if natural is None:
             return {}
@@ -476,7 +487,10 @@ class _Advising:
         return {"density": float(f"{other:.2g}")} if other != natural else {}
 
     def _run(self, heading: str, able: list[dict[str, Any]], seconds: float) -> None:
-        """Measure the configurations `able` within `seconds` in the run folder; an error if the run failed."""
+        """Measure the candidates `able` within `seconds` in the run folder; RunError if the run failed.
+
+        Sets `is_stopped` and `is_cut` (by the budget), and adds to `seconds_compiled`.
+        """
         self.spec = self._spec(able, seconds - self.seconds_reserve)
         run_folder.start_run(self.spec, self.folder)
         self._name_cells()  # while the run loads libraries
@@ -488,12 +502,12 @@ class _Advising:
         self.seconds_compiled += state.seconds_compiled
 
     def _name_cells(self) -> None:
-        """Find the keys of the configurations of the spec."""
+        """Set `by_key` to the configurations of the present spec by their keys."""
         contents = Contents()
         self.by_key = {grid.configuration_key(cell, contents): cell for cell in grid.expand_grid(self.spec).cells}
 
     def _spec(self, able: list[dict[str, Any]], seconds: float) -> Spec:
-        """Return the specification of a sweep of the configurations `able`, limited to `seconds`."""
+        """Return the spec of a sweep of the candidates `able`, limited to `seconds`."""
         seconds_cell = max(self.clock.budget / 3, SECONDS_CELL)
         return validate_spec(
             {
@@ -510,7 +524,7 @@ class _Advising:
         )
 
     def recommended(self) -> Recommendation:
-        """Recommendation from the rows so far; what has none is predicted from the sizes of the data."""
+        """Return the recommendation from the records so far; configurations without a time are predicted."""
         accepted = {key for key, cell in self.by_key.items() if self.lazy or is_faithful(cell)}
         rows = run_folder.read_current_records(self.folder)
         timed = {row["key"] for row in rows if row["status"] in configurations.NUMBERED}
@@ -521,10 +535,7 @@ class _Advising:
         return recommend(store.frame(rows), lambda row: row["key"] in accepted, self.density)
 
     def _planned(self, keys: Collection[str]) -> dict[str, dict[str, Any]]:
-        """Return the columns of the configurations of these keys as they are known without a trial.
-
-        Those of other data are left out.
-        """
+        """Return {key: predicted columns} of unmeasured configurations on the CPU at the density of the data."""
         limit = 0.8 * memory.available_bytes()
         able = {
             key: cell for key in keys if (cell := self.by_key[key]).density == self.density and cell.device == "cpu"
@@ -532,8 +543,7 @@ class _Advising:
         return {key: self._planned_row(cell, key, limit) for key, cell in able.items()}
 
     def _planned_row(self, cell: Cell, key: str, limit: float) -> dict[str, Any]:
-        """Return the columns of a configuration as they are known without a trial, roughly if its model has no
-        formula."""
+        """Return the predicted columns of a configuration that was not measured; rough if it has no formula."""
         row = settings_of(cell) | {"key": key, "round": 0, "run": ""} | planned_row(cell, self.problem, limit)
         if row["seconds_predicted"] is None:
             row["seconds_predicted"] = rough_seconds_of(cell, row, self.problem)
@@ -557,13 +567,13 @@ class _Advising:
 
 
 def _completed(row: dict[str, Any], planned: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the row of a trial that has no time, with what is known without one; any other row as it is."""
+    """Return the record of a trial without a time with its None columns filled from `planned`; others unchanged."""
     if row["status"] in configurations.NUMBERED:
         return row
     return row | {name: value for name, value in planned.items() if row[name] is None}
 
 
 def _contender(cell: Cell) -> dict[str, Any]:
-    """Return the settings of a configuration that make it a candidate."""
+    """Return the settings of a configuration that distinguish candidates, as a dict."""
     names = ("format", "hold", "engine", "gradient", "update", "launch", "device", "batch_rows", "density")
     return {name: getattr(cell, name) for name in names}

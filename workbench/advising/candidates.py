@@ -45,10 +45,11 @@ BY_DEVICE = {"cpu": ON_CPU, "cuda": ON_CUDA}
 def list_candidates(
     settings: Mapping[str, Any], devices: Iterable[str] = ("cpu",), lazy: bool = False
 ) -> list[dict[str, Any]]:
-    """Return the settings of each candidate for training with these settings on `devices`, dense ones included.
+    """Return the settings of each candidate to try on `devices`, dense ones included, likeliest first.
 
-    Where a lazy update is not exact, so that it trains another model than dense, an exact one takes its place, and it
-    comes last, only to be reported; with `lazy` it may be chosen, and there is no exact one, which is never faster.
+    If a lazy update is not exact, so that it trains another model than dense, an exact one takes its place, and the
+    lazy one comes last, only to be reported; with `lazy` it may be chosen, and there is no exact one, which is never
+    faster. Impossible combinations are left out.
 
     >>> [one["update"] for one in list_candidates({"dataset": "uniform", "optimizer": "adam"})][:3]
     ['exact', 'standard', 'standard']
@@ -67,9 +68,10 @@ FAR = 3.0
 def likely_first(
     candidates: Sequence[Mapping[str, Any]], seconds: Sequence[float | None]
 ) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
-    """Return the candidates that may be the fastest of their side by their predicted seconds a step, and the others.
+    """Return (candidates that may be the fastest of their side, the others), both in their order.
 
-    Both in their order. What has no prediction may be the fastest.
+    `seconds` are predicted step times, None for unknown ones, which may be the fastest; up to `FAR` times the least is
+    likely.
 
     >>> sparse, slow, dense = {"format": "csr"}, {"format": "coo"}, {"format": "dense"}
     >>> likely_first([sparse, slow, dense], [1e-5, 9e-5, 4e-4])

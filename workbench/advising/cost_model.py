@@ -48,16 +48,16 @@ class CostModel:
     rows: int
 
     def seconds(self, sizes: Sizes) -> float:
-        """Return predicted seconds of a step."""
+        """Return the predicted seconds of a step of these sizes."""
         return float(np.dot(self.coefficients, cost_terms(self.settings, sizes)))
 
     def is_inside(self, sizes: Sizes) -> bool:
-        """Return whether sizes lie within the fitted range, with a tolerance of 10 %."""
+        """Return whether the sizes lie within the fitted range, with a tolerance of 10 %."""
         return all(low / 1.1 <= getattr(sizes, name) <= 1.1 * high for name, (low, high) in self.spans.items())
 
     @property
     def bandwidth(self) -> float | None:
-        """Bytes a second that its steps move, None if bytes make no difference in these rows."""
+        """Bytes per second that steps move; None if bytes make no difference in the fitted records."""
         return 1 / self.coefficients[1] if self.coefficients[1] > 0 else None
 
 
@@ -86,7 +86,7 @@ class Prediction:
 
 
 def cost_terms(settings: Record, sizes: Sizes) -> np.ndarray:
-    """Return the cost terms of a step: 1, bytes moved, bytes gathered and operations."""
+    """Return the cost terms of a step, float64 `[4]`: 1, bytes moved, bytes gathered, operations."""
     costs = [kernels.get(name).cost(sizes) for name in kernels_of(settings)]
     moved = sum(cost.bytes_compulsory for cost in costs)
     if settings["format"] == "dense":
@@ -95,10 +95,7 @@ def cost_terms(settings: Record, sizes: Sizes) -> np.ndarray:
 
 
 def _bytes_of_cut(settings: Record, sizes: Sizes) -> int:
-    """Return bytes moved to make a dense batch of an array or of rows held otherwise.
-
-    None for rows that are read in place.
-    """
+    """Return the bytes moved to make a dense batch, by how the data is held; 0 for rows that are read in place."""
     batch, hold = sizes.R * sizes.D * sizes.value, settings.get("hold") or "format"
     if hold == "csr":
         return batch + sizes.z * (sizes.value + sizes.index)
@@ -108,7 +105,10 @@ def _bytes_of_cut(settings: Record, sizes: Sizes) -> int:
 
 
 def kernels_of(settings: Record) -> list[str]:
-    """Return the names of the kernels that a step runs: slice, both products, update."""
+    """Return the names of the kernels that a step runs: slice, both products, update.
+
+    Raises products.NoRuleError for settings without a kernel.
+    """
     setup = Setup(**{name: settings[name] for name in ("format", "engine", "gradient", "update")})
     optimizer = settings["optimizer"]
     if settings["gradient"] == "fused":
@@ -121,14 +121,14 @@ def kernels_of(settings: Record) -> list[str]:
 
 
 def sizes_of(row: Record) -> Sizes:
-    """Return the sizes of a step of a row."""
+    """Return the sizes of a step of a record: batch rows, entries, features, outputs, active columns, and bytes."""
     value = 8 if row["dtype"] == "float64" else 4
     rows = min(row["batch_rows"], row["rows_trained"] or row["batch_rows"])
     return Sizes(rows, round(row["nnz_batch"]), row["features"], row["width"], round(row["touched"]), value, 4)
 
 
 def is_usable(row: Record) -> bool:
-    """Return whether a row has a time and sizes, and a configuration whose kernels are known."""
+    """Return whether a record is successful, on the CPU, with a time, sizes and known kernels."""
     numbers = ("seconds_step", "nnz_batch", "touched", "features", "width")
     if row["status"] != "ok" or any(not row[name] for name in numbers):
         return False
@@ -140,12 +140,12 @@ def is_usable(row: Record) -> bool:
 
 
 def fit_cost_models(rows: Iterable[Record]) -> list[CostModel]:
-    """Return a model of each configuration that enough pooled rows (`cells.latest`) tell of. O(rows)."""
+    """Return a fitted model of each configuration that has at least `LEAST` usable pooled records. O(rows)."""
     return list(_fits(rows, ALIKE).values())
 
 
 def _fits(rows: Iterable[Record], names: Sequence[str]) -> dict[tuple, CostModel]:
-    """Return a fit for enough rows that agree in these columns, by their values."""
+    """Return {values of the columns `names`: model of the records that agree in them}, where there are enough."""
     alike = (rows for rows in _matching_records(rows, names) if len(rows) >= LEAST)
     return {tuple(rows[0][name] for name in names): _fit_cost_model(rows) for rows in alike}
 
@@ -159,7 +159,7 @@ def _matching_records(rows: Iterable[Record], names: Sequence[str] = ALIKE) -> I
 
 
 def _fit_cost_model(rows: Sequence[Record]) -> CostModel:
-    """Return the cost model fitted to records by non-negative least squares of relative times."""
+    """Return the model fitted to records by non-negative least squares of relative times."""
     settings = {name: rows[0][name] for name in ALIKE}
     sizes = [sizes_of(row) for row in rows]
     matrix = np.array([cost_terms(row, each) / row["seconds_step"] for each, row in zip(sizes, rows, strict=True)])
@@ -171,16 +171,15 @@ def _fit_cost_model(rows: Sequence[Record]) -> CostModel:
 
 
 def data_of(row: Record) -> tuple:
-    """Return the identity of the data of a row: its name, file, rows and columns."""
+    """Return (data set, path, rows, features) of a record, which identify its data."""
     return tuple(row[name] for name in ("dataset", "path", "rows_total", "features"))
 
 
 def predictions(rows: Iterable[Record]) -> list[Prediction]:
-    """Return every row of each data set predicted by a fit of the other data sets, where there is one of its
-    configuration.
+    """Predict each record of each data set by a model fitted on the other data sets.
 
-    Where the others were trained with other models or optimizers alone, the fit is of these. Empty where there is one
-    data set alone, or too little of the others. O(data sets * rows).
+    If the others have no record of its configuration, those of other models or optimizers with the same kernels are
+    fitted. Records without enough others are left out; empty for a single data set. O(data sets * rows).
     """
     rows = [row for row in rows if is_usable(row)]
     found = []
@@ -205,7 +204,7 @@ def predictions_within(rows: Iterable[Record]) -> list[Prediction]:
 
 
 def _predict(row: Record, fitted: CostModel) -> Prediction:
-    """Return the predicted step time of a record, and whether it extrapolates."""
+    """Return the predicted step time of a record by a model, and whether it extrapolates."""
     sizes, fitted = sizes_of(row), replace(fitted, settings={name: row[name] for name in ALIKE})
     at = replace(sizes, z=_entries_in_range(fitted)) if row["format"] == "dense" else sizes
     return Prediction(row, max(fitted.seconds(sizes), 1e-12), not fitted.is_inside(at))
@@ -217,7 +216,7 @@ def median_log_error(found: Iterable[Prediction]) -> float | None:
 
 
 def error_by_data_set(rows: Iterable[Record]) -> dict[tuple, float]:
-    """Return the error of each data set, predicted by a fit of the others; empty if `predictions` is."""
+    """Return {data: median |log(predicted / measured)|} when each data set is predicted by the others."""
     by_data: dict[tuple, list[Prediction]] = {}
     for prediction in predictions(rows):
         by_data.setdefault(data_of(prediction.row), []).append(prediction)
@@ -225,9 +224,9 @@ def error_by_data_set(rows: Iterable[Record]) -> dict[tuple, float]:
 
 
 def columns_in_use(sizes: Sizes) -> float:
-    """Return the number of evenly used columns that would be touched as often as the data's, at most D.
+    """Return how many evenly used columns would be active as often as the data's, a float from 1 to D.
 
-    Skew makes them few.
+    Skewed data has few.
     """
     missing = lambda used: used * -math.expm1(-sizes.z / used) - sizes.U  # noqa: E731
     if sizes.z <= sizes.U or missing(sizes.D) <= 0:
@@ -236,7 +235,7 @@ def columns_in_use(sizes: Sizes) -> float:
 
 
 def sizes_at_density(sizes: Sizes, density: float, used: float) -> Sizes:
-    """Return the sizes of a batch at another density, its entries on so many evenly used columns."""
+    """Return the sizes of a batch at another density, its entries spread evenly over `used` columns."""
     entries = density * sizes.R * sizes.D
     touched = min(used * -math.expm1(-entries / used), entries, sizes.D)
     return replace(sizes, z=max(round(entries), 1), U=max(round(touched), 1))
@@ -245,9 +244,10 @@ def sizes_at_density(sizes: Sizes, density: float, used: float) -> Sizes:
 def predict_crossing(
     sparse: CostModel, dense: Sequence[CostModel], sizes: Sizes, what: str = "", factor: float = 1.0
 ) -> Crossing:
-    """Return crossing where the best of some dense ones becomes faster, at these sizes with `what` changed.
+    """Return the density at which the best of the `dense` models becomes faster than `sparse`, with one size changed.
 
-    `what` is width, batch, features or skew, "" for nothing.
+    `what` is "width", "batch", "features" or "skew", "" for nothing, changed by `factor`. The density is None if there
+    is no crossing.
     """
     used = columns_in_use(sizes)
     changed = {"width": "N", "batch": "R", "features": "D"}.get(what)
@@ -275,15 +275,17 @@ def predict_crossing(
 
 
 def _entries_in_range(dense: CostModel) -> int:
-    """Return entries within a dense fit's rows: a dense step takes the same whatever is stored."""
+    """Return the entries of a record within the range of a dense fit, whose steps do not depend on them."""
     return round(dense.spans["z"][0])
 
 
 def crossing_sensitivities(
     sparse: CostModel, dense: Sequence[CostModel], sizes: Sizes, factor: float = 4.0
 ) -> list[Crossing]:
-    """Return the crossing as it is, and with width, batch, features and evenly used columns less and more by a
-    factor."""
+    """Return the crossing as it is, then with one size at a time divided and multiplied by `factor`.
+
+    In this order: width, batch, features, columns in use.
+    """
     changes = [(what, times) for what in ("width", "batch", "features", "skew") for times in (1 / factor, factor)]
     return [
         predict_crossing(sparse, dense, sizes),

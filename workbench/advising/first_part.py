@@ -40,7 +40,10 @@ class FirstPart(NamedTuple):
     seconds_whole: float
 
     def describe(self, original: str, rows: int, budget: float) -> str:
-        """Return the sentence that tells the user which part of the file was read, and how to read it all."""
+        """Return a sentence on which part of the file `original` was read and what budget reads it all.
+
+        `rows` were read; `budget` is in seconds.
+        """
         return (
             f"Only the first {rows:,} rows of {original} were read, about {100 * self.share:.2g} % of the file: all of "
             f"it takes about {self.seconds_whole:.0f} s to read, more than half of the budget of {budget:g} s. "
@@ -49,12 +52,12 @@ class FirstPart(NamedTuple):
 
     @property
     def seconds_for_all(self) -> float:
-        """Budget in seconds with which the whole file is read: somewhat more than twice the time of reading."""
+        """Budget in seconds with which the whole file is read: somewhat more than twice its reading time."""
         return 2.2 * self.seconds_whole + 5
 
 
 def first_part(settings: Mapping[str, Any], limit: float) -> FirstPart | None:
-    """Return a copy of the first lines of the file that `settings` name, or None if the whole file is to be read.
+    """Copy the first lines of a large file into the cache; None if the whole file is to be read.
 
     None if reading it takes at most `limit` seconds, if it is in the data cache already, if it is small or is not read
     line by line, and if it cannot be read at all: then the reader reports why.
@@ -72,8 +75,10 @@ def first_part(settings: Mapping[str, Any], limit: float) -> FirstPart | None:
 
 
 def _cut(settings: Mapping[str, Any], path: Path, size: int, limit: float) -> FirstPart | None:
-    """Return the first part, sized by the time that a sample of the text takes to read. `DataError` if it cannot be
-    read."""
+    """Return a first part that takes half of `limit` seconds to read; None if all of the file takes at most `limit`.
+
+    A sample is read twice to time it and then removed. DataError if it cannot be read.
+    """
     folder = content.cache_folder() / PARTS / _hash_of(path, settings["dataset"])
     folder.mkdir(parents=True, exist_ok=True)
     sample = folder / "sample" / path.name
@@ -95,7 +100,7 @@ def _cut(settings: Mapping[str, Any], path: Path, size: int, limit: float) -> Fi
 
 
 def _is_usable(part: Path, path: Path, wanted: int) -> bool:
-    """Return whether a part that was copied earlier is newer than the file and about as large as wanted.
+    """Return whether a part copied earlier is newer than the file and has about `wanted` bytes.
 
     Records belong to content: the same part keeps those of earlier advice, a part with other rows starts without any.
     """
@@ -106,17 +111,18 @@ def _is_usable(part: Path, path: Path, wanted: int) -> bool:
 
 
 def _hash_of(path: Path, dataset: str) -> str:
-    """Return a short name for the parts of a file that has this path."""
+    """Return a hash (16 hex digits) of the data set's name and the full path of the file."""
     name = f"{dataset}\0{path.resolve()}".encode("utf-8", "surrogateescape")
     return hashlib.blake2b(name, digest_size=8).hexdigest()
 
 
 def _parameters(settings: Mapping[str, Any], path: str | Path) -> dict[str, Any]:
+    """Return the arguments of the data source for the settings, with `path` as their file."""
     return parameters_of_file(dict.fromkeys(FILES) | dict(settings) | {"path": str(path)})
 
 
 def _seconds_to_read(settings: Mapping[str, Any], sample: Path) -> float:
-    """Return how long the sample takes to read when the code for it is loaded."""
+    """Return the seconds of reading the sample a second time, when the code for it is loaded; above 0."""
     dataset, parameters = settings["dataset"], _parameters(settings, sample)
     data.load(dataset, cache=False, **parameters)
     start = time.perf_counter()
@@ -125,10 +131,10 @@ def _seconds_to_read(settings: Mapping[str, Any], sample: Path) -> float:
 
 
 def _copy_lines(source: Path, target: Path, most: int, is_quoting: bool) -> tuple[int, int]:
-    """Copy the first whole lines of a text file, unpacked, up to `most` bytes; a first line that is longer is copied
-    too.
+    """Copy the first whole lines of a text file, decompressed, up to `most` bytes, at least one line.
 
-    Returns the bytes of text that were copied, and how many bytes of the file they came from.
+    Returns (bytes of text copied, bytes of the file that they came from). `target` is written atomically; its folder is
+    created. With `is_quoting` a line may end within quotes.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     with open_text(source) as file:

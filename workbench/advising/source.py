@@ -9,7 +9,11 @@ from workbench.sweeps.spec import FILES
 
 
 def settings_of(source: str, dataset: str = "", reading: str = "", **given: str) -> tuple[dict[str, Any], str]:
-    """Return the settings that name the data, and why this reader was chosen ("" if the user named it)."""
+    """Return (settings that name the data of `source`, why this reader was chosen; "" if it was not guessed).
+
+    `source` is a file, folder or data set's name, `dataset` a reader, `reading` its options, `given` file settings; ""
+    for none. DataError if there is no such data or an option does not fit.
+    """
     path, why = Path(source).expanduser(), ""
     if dataset and source in data.names() and not path.exists():
         if dataset != source:
@@ -37,21 +41,21 @@ def settings_of(source: str, dataset: str = "", reading: str = "", **given: str)
 
 
 def _describe_guess(name: str, value: str) -> str:
-    """Return a guessed parameter as text, paths expanded."""
+    """Return the value of a setting, with "~" expanded if it is a file."""
     return str(Path(value).expanduser()) if name in FILES else value
 
 
 def suggest_model(dataset: data.Dataset) -> str:
-    """Return the registered model that suits the labels and the other facts of a data set."""
+    """Return the name of the model that suits the labels and facts of a data set."""
     return model_for(data.Description(dataset.labels, dataset.facts, dataset.graph is not None))
 
 
 def model_for(description: data.Description) -> str:
-    """Return the registered model that suits a data set of that description."""
+    """Return the name of the model that suits a data set of this description."""
     return models.usual(description.task)
 
 
 def model_note(read: data.Dataset | data.Description, model: str) -> str:
-    """Return the sentence on how the model was guessed, with what to type for another one."""
+    """Return a sentence on why the model was guessed, with what to type for another one."""
     reason = "each row is what was taken" if read.facts.get("implicit") else f"the labels are {read.labels}"
     return f'The model is {model}: {reason}. Another one: --model NAME (in Python model="NAME").'
