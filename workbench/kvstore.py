@@ -226,7 +226,10 @@ class LazyRandomRows:
         return len(self.shape)
 
     def rows(self, numbers: np.ndarray) -> np.ndarray:
-        """Return the rows `numbers` in their order, ``[n, *shape[1:]]``. O(n * width)."""
+        """Return the rows `numbers` (int `[n]`) in their order, `[n, *shape[1:]]` in the table's dtype.
+
+        O(n * width).
+        """
         width = math.prod(self.shape[1:])
         places = numbers.astype(np.uint64)[:, None] * np.uint64(width) + np.arange(width, dtype=np.uint64)
         return self._values(places).astype(self.dtype).reshape(len(numbers), *self.shape[1:])
