@@ -47,6 +47,7 @@ class Advice:
     """
 
     def __init__(self, answer: Answer, loaded: Loaded) -> None:
+        """Store the measured answer and the data, and read the result of its run folder."""
         self._answer, self._loaded = answer, loaded
         self.result = Result(answer.folder)
         recommendation = answer.recommendation
@@ -115,7 +116,7 @@ class Advice:
 
     @property
     def code(self) -> str:
-        """The lines of Python that train so."""
+        """Lines of Python that train as recommended."""
         source = self._loaded.settings.get("path") or self._loaded.settings.get("dataset")
         data = f'wb.load("{source}")' if source else "X, y"
         given = {"model": self._answer.settings["model"], **self.parameters}
@@ -124,7 +125,7 @@ class Advice:
 
     @property
     def _texts(self) -> list[str]:
-        """Return the sentences of the advice, the headline first."""
+        """The sentences of the advice, the headline first."""
         recommendation = self._answer.recommendation
         return [
             recommendation.headline.text,
@@ -132,14 +133,16 @@ class Advice:
         ]
 
     def __repr__(self) -> str:
+        """Return the headline as one line."""
         return f"Advice: {self._texts[0]}"
 
     def __str__(self) -> str:
+        """Return the whole advice as plain text, with how to train and the time spent."""
         trained = f"Train it with: {self.command}" if self.command else f"Train it with:\n{self.code}"
         return "\n".join([*self._texts, trained, self._answer.spent])
 
     def _repr_html_(self) -> str:
-        """Return the advice as HTML for a notebook."""
+        """Return the advice as HTML for a notebook, with a chart of time."""
         recommendation = self._answer.recommendation
         parts = [f'<p class="verdict"><strong>{html.escape(recommendation.headline.text)}</strong></p>']
         for heading, sentences in (
@@ -172,6 +175,7 @@ class FrameworkAdvice:
     """
 
     def __init__(self, answer: Any) -> None:
+        """Store the measured answer; take side, name and lines of its best way."""
         self._answer = answer
         self.side, self.best, self.code = answer.best.kind, answer.best.name, answer.best.lines
         self.ratio = None if answer.ratio is None else (answer.ratio.value, answer.ratio.low, answer.ratio.high)
@@ -185,12 +189,15 @@ class FrameworkAdvice:
         return pd.DataFrame([[getattr(way, name) for name in columns] for way in self._answer.ways], columns=[*columns])
 
     def __repr__(self) -> str:
+        """Return the headline as one line."""
         return f"FrameworkAdvice: {self._answer.headline}"
 
     def __str__(self) -> str:
+        """Return the whole advice as plain text."""
         return str(self._answer)
 
     def _repr_html_(self) -> str:
+        """Return the advice as HTML for a notebook."""
         head = f'<p class="verdict"><strong>{html.escape(self._answer.headline)}</strong></p>'
         rows = "".join(f"<li>{html.escape(line.strip())}</li>" for line in self._answer.lines_of_ways)
         return results.page(f"{head}<ul>{rows}</ul><pre><code>{html.escape(self.code)}</code></pre>")
@@ -294,6 +301,10 @@ def advise(
 
 
 def _in_framework(framework: str, loaded: Loaded, seconds: float, batch_rows: int | None) -> FrameworkAdvice:
+    """Measure the ways to train in `framework` within `seconds`, and return the advice; SpecError without labels.
+
+    `batch_rows` None takes the usual batch size.
+    """
     from workbench.bench.frameworks import answer_for
 
     if not loaded.is_labelled:
@@ -304,7 +315,7 @@ def _in_framework(framework: str, loaded: Loaded, seconds: float, batch_rows: in
 
 
 def _seconds(budget: Any) -> float:
-    """Return the budget in seconds; SpecError unless it is a number of at least 5."""
+    """Return the budget in seconds; SpecError unless it is a finite number of at least 5."""
     is_number = isinstance(budget, int | float) and not isinstance(budget, bool)
     if not is_number or not 5 <= budget < float("inf"):
         raise SpecError(f"budget is {budget!r}; expected 5 or more seconds, 60 is usual.\nType budget=60.")

@@ -21,7 +21,7 @@ PACKAGES = {"train": "training", "sweep": "sweeps", "advise": "advising"}
 
 @functools.cache
 def note(name: str) -> None:
-    """Say once that a package has another name now."""
+    """Warn (FutureWarning) that the package workbench.`name` has another name now; once per name, as it is cached."""
     new = PACKAGES[name]
     warnings.warn(
         f"The package workbench.{name} is now workbench.{new}; the old name ends with version {END}. "
@@ -38,16 +38,18 @@ class Verb:
     """
 
     def __init__(self, function: Callable[..., Any], name: str) -> None:
+        """Wrap a function, and give it the attributes of the former package `name` that imports need."""
         functools.update_wrapper(self, function)
         self._package = name
         self.__path__: list[str] = []
         self.__spec__ = importlib.machinery.ModuleSpec(f"workbench.{name}", None, is_package=True)
 
     def __call__(self, *given: Any, **named: Any) -> Any:
-        """Call the wrapped function with the arguments as given; return its result."""
+        """Call the wrapped function and return its result."""
         return self.__wrapped__(*given, **named)
 
     def __getattr__(self, name: str) -> Any:
+        """Return an attribute of the package's present name, with a warning once; AttributeError if it has none."""
         if name.startswith("_"):
             raise AttributeError(name)
         package = importlib.import_module(f"workbench.{PACKAGES[self._package]}")
@@ -59,6 +61,7 @@ class Verb:
         return value
 
     def __repr__(self) -> str:
+        """Return "<function workbench.NAME>"."""
         return f"<function workbench.{self._package}>"
 
 
@@ -67,7 +70,10 @@ class FormerModules(importlib.abc.InspectLoader):
     """Loader of former packages and their modules: `workbench.train.setup` is `workbench.training.setup`."""
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
-        """Import a module by its present name; a former package is the function that has its name now."""
+        """Return the module of the present name for a former one; for a former package, the function that has its name.
+
+        Warns once.
+        """
         _, name, *inner = spec.name.split(".", 2)
         if inner:
             note(name)
@@ -78,22 +84,22 @@ class FormerModules(importlib.abc.InspectLoader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Give the module its own spec back, which the import system has replaced."""
+        """Restore the module's own spec, which the import system has replaced; nothing is executed."""
         module.__spec__ = self._own
 
     def get_source(self, fullname: str) -> str:
-        """Return what `python -m` of a former package runs: a note, and then the present package."""
+        """Return the source that `python -m` of a former package runs: a note, then the present package."""
         new = f"workbench.{PACKAGES[fullname.rpartition('.')[2]]}"
         said = f"python -m {fullname} is now python -m {new}; the old name works for one release."
         return f"import runpy\nprint({said!r})\nrunpy.run_module({new!r}, run_name='__main__', alter_sys=True)"
 
 
 def spec_of(name: str) -> importlib.machinery.ModuleSpec | None:
-    """Return the spec of a former package or a module of one."""
+    """Return the import spec, with `FormerModules` as loader, of a former package or a module in one."""
     return importlib.util.spec_from_loader(name, FormerModules(), is_package=False)
 
 
 def verb(name: str) -> Verb:
-    """Return the function of that name in the form that answers to its former package."""
+    """Return the function "train", "sweep" or "advise" wrapped so that it also answers as its former package."""
     module = {"train": "training", "sweep": "sweeping", "advise": "advice"}[name]
     return Verb(getattr(importlib.import_module(f"workbench.api.{module}"), name), name)

@@ -22,20 +22,19 @@ class InputTypeError(DataError, TypeError):
 
 
 def in_notebook() -> bool:
-    """Return whether this code runs in the kernel of a notebook, which shows HTML; a loaded ipykernel is not enough."""
+    """Return whether this code runs in a notebook kernel, which displays HTML."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return getattr(shell, "kernel", None) is not None
 
 
 def say(text: str) -> None:
-    """Print a remark: in a notebook below the cell, elsewhere on the error stream, so that output stays
-    clean."""
+    """Print a remark: to standard output in a notebook, else to standard error."""
     print(text, file=sys.stdout if in_notebook() else sys.stderr)
 
 
 def in_python(text: str) -> str:
-    """Say an error about the axes or the measuring of a sweep in the words of a call.
+    """Return an error message about a sweep's axes or measuring in the words of a Python call.
 
     >>> in_python("axis model = 'logistc': 'logistc' is not known")
     "model = 'logistc': 'logistc' is not known"
@@ -50,7 +49,7 @@ def in_python(text: str) -> str:
 
 
 def library_of(value: Any) -> str:
-    """Name the library that a value comes from.
+    """Return the top-level package that a value's type comes from.
 
     >>> library_of(np.ones(2))
     'numpy'
@@ -59,7 +58,7 @@ def library_of(value: Any) -> str:
 
 
 def unwrapped(x: Any) -> Any:
-    """Return tensors and arrays of other libraries as NumPy or SciPy arrays; anything else as it is."""
+    """Return tensors of PyTorch, TensorFlow and CuPy as NumPy or SciPy arrays on the host; other values unchanged."""
     library = library_of(x)
     if library == "torch":
         return _of_torch(x.detach().cpu())
@@ -71,7 +70,7 @@ def unwrapped(x: Any) -> Any:
 
 
 def _of_torch(tensor: Any) -> Any:
-    """Return a PyTorch tensor as a NumPy array, or as a COO array if it is sparse."""
+    """Return a PyTorch CPU tensor as a NumPy array that shares its memory, or as a COO array if it is sparse."""
     if str(tensor.layout) == "torch.strided":
         return tensor.numpy()
     entries = tensor.to_sparse_coo().coalesce()
@@ -133,7 +132,7 @@ def matrix_of(x: Any, name: str = "X") -> scipy.sparse.csr_array:
 
 
 def _refuse_no_matrix(x: Any, name: str) -> None:
-    """Raise InputTypeError if x is an open file, a generator, text, mapping, function or None."""
+    """Raise InputTypeError, calling x `name`, if it is an open file, iterator, text, mapping, function or None."""
     if callable(getattr(x, "read", None)):
         path = getattr(x, "name", None)
         hint = f"Type wb.load({path!r})." if isinstance(path, str) else "Write it to a file, and give its path."
@@ -152,7 +151,7 @@ def _refuse_no_matrix(x: Any, name: str) -> None:
 
 
 def _dense(x: Any, name: str) -> np.ndarray:
-    """Return x as a NumPy array of numbers; DataError or InputTypeError, naming it `name`, if it is none."""
+    """Return x as a NumPy array of numbers; DataError for ragged rows, InputTypeError for objects or text."""
     try:
         array = np.asarray(x)
     except ValueError as error:
@@ -166,7 +165,7 @@ def _dense(x: Any, name: str) -> np.ndarray:
 
 
 def _refuse_values(x: Any, name: str) -> None:
-    """Raise if values are not real and finite numbers; the sparse structure is checked by `canonical`."""
+    """Raise InputTypeError for complex values, DataError for NaN or infinity; structure is not checked here."""
     values = x.data if scipy.sparse.issparse(x) else x
     if isinstance(values, np.ndarray) and values.dtype.kind == "c":
         raise InputTypeError(f"{name} has dtype {values.dtype}, complex; expected real numbers.\nType {name}.real.")
@@ -181,7 +180,7 @@ def _refuse_values(x: Any, name: str) -> None:
 
 
 def _compressed(x: Any) -> Any:
-    """Return a sparse matrix in csr, csc or coo; other formats become csr."""
+    """Return a sparse matrix in csr, csc or coo; other formats become csr. ValueError for a damaged bsr matrix."""
     if x.format in ("csr", "csc", "coo"):
         return x
     if x.format == "bsr":
@@ -190,7 +189,7 @@ def _compressed(x: Any) -> Any:
 
 
 def _with_floats(x: Any) -> Any:
-    """Return the sparse matrix with values of a type that `canonical` takes; its structure is not looked at here."""
+    """Return a csr, csc or coo matrix with bool and integer values as float32, others unchanged; indices are shared."""
     if x.dtype.kind not in "biu":
         return x
     values = x.data.astype(np.float32)
@@ -201,10 +200,11 @@ def _with_floats(x: Any) -> Any:
 
 
 def labels_of(y: Any, rows: int) -> np.ndarray:
-    """Return labels as an array [rows] or [rows, outputs], of numbers or text.
+    """Return labels as an array [rows] or [rows, outputs] of numbers or text.
 
-    Examples
-    --------
+    Raises InputTypeError for unusable types, DataError for another number than `rows`, missing or infinite labels, or a
+    single class.
+
     >>> labels_of(["spam", "ham"], rows=2).tolist()
     ['spam', 'ham']
     """
@@ -242,7 +242,7 @@ def labels_of(y: Any, rows: int) -> np.ndarray:
 
 
 def _of_objects(labels: np.ndarray) -> np.ndarray:
-    """Return labels of dtype object as bool, numbers or text; DataError if some are missing or types mix."""
+    """Return object labels as bool, float64 or str; DataError if some are missing, InputTypeError if types mix."""
     is_missing = np.array([label is None or label != label for label in labels.ravel()])
     if is_missing.any():
         raise DataError(

@@ -39,7 +39,7 @@ PAIRS = (("X", "y"), ("x", "y"), ("data", "target"))
 
 
 def is_frame(value: Any) -> bool:
-    """Tell whether a value is a table with named columns.
+    """Return whether a value is a table with named columns (pandas, Arrow or Polars).
 
     >>> is_frame([[1, 2]])
     False
@@ -48,7 +48,7 @@ def is_frame(value: Any) -> bool:
 
 
 def as_pandas(table: Any) -> Any:
-    """Return a table of pandas, Arrow or Polars as a pandas frame; duplicate column names are refused."""
+    """Return a pandas, Arrow or Polars table as a pandas frame; DataError without columns, or with duplicate names."""
     frame = table if hasattr(table, "iloc") else table.to_pandas()
     names = [str(name) for name in frame.columns]
     if not names:
@@ -103,12 +103,12 @@ def guess_label(frame: Any) -> tuple[Any, str]:
 
 
 def categories_of(frame: Any) -> list[Any]:
-    """List the columns of a frame that are categories: text, and whole numbers that are named like ids."""
+    """Return the names of a frame's columns that are categories: text, and whole numbers named like ids."""
     return [name for name in frame.columns if _is_category(name, frame[name])]
 
 
 def _is_category(name: Any, column: Any) -> bool:
-    """Return whether a frame's column becomes one-hot: text, categories, or whole numbers named as an id."""
+    """Return whether a frame's column becomes one-hot: text, categories, or many whole numbers with an id's name."""
     kind = getattr(column.dtype, "kind", "O")
     if kind in "fc" or str(column.dtype).startswith("Sparse"):
         return False
@@ -119,7 +119,7 @@ def _is_category(name: Any, column: Any) -> bool:
 
 
 def encoder_of(frame: Any) -> Any:
-    """Return an unfitted scikit-learn transformer of frames with these columns: categories one-hot, numbers kept."""
+    """Return an unfitted scikit-learn ColumnTransformer: categories one-hot (unknown ones ignored), numbers kept."""
     from sklearn.compose import ColumnTransformer
     from sklearn.preprocessing import OneHotEncoder
 
@@ -170,7 +170,7 @@ def matrix_of_frame(frame: Any) -> tuple[Any, Any, str]:
 
 
 def _numbers_as_text(frame: Any, categories: list[Any]) -> str:
-    """Return the sentence on categories that are numbers written as text, such as "$3,123.00", with what to type."""
+    """Return the remark on the first category that is numbers written as text, such as "$3,123.00"; "" if none."""
     for name in categories:
         texts = frame[name].astype(str).drop_duplicates()
         share = texts.str.fullmatch(WRITTEN_NUMBER).mean()
@@ -181,7 +181,7 @@ def _numbers_as_text(frame: Any, categories: list[Any]) -> str:
 
 
 def _listed(names: list[Any]) -> str:
-    """Return the first eight names as text, with the count of the others."""
+    """Return the first eight names joined by commas, with the number of the others."""
     return ", ".join(map(str, names[:8])) + (f", and {len(names) - 8} more" if len(names) > 8 else "")
 
 
@@ -205,7 +205,7 @@ class Loaded:
 
     @property
     def is_labelled(self) -> bool:
-        """Whether the labels are the user's, and not drawn."""
+        """Whether the labels are the user's rather than random."""
         return not self.dataset.facts.get(RANDOM)
 
 
@@ -250,7 +250,10 @@ def load(source: Any, y: Any = None, *, label: str | None = None, **reading: Any
 
 
 def received(source: Any, y: Any = None, label: str | None = None, reading: Mapping[str, Any] | None = None) -> Loaded:
-    """Return data of any of the kinds that `load` takes, with what is known of its origin."""
+    """Return data of any kind that `load` takes, with its origin; remembered, so that a file is measured by its path.
+
+    Raises FileNotFoundError or DataError, as `load` does.
+    """
     given = {name: value for name, value in (reading or {}).items() if value is not None}
     if y is None:
         source, y = _pair_of(source)
@@ -265,7 +268,10 @@ def received(source: Any, y: Any = None, label: str | None = None, reading: Mapp
 
 
 def _pair_of(source: Any) -> tuple[Any, Any]:
-    """Split what holds a matrix and labels into both, and make frames of dicts; anything else has the labels None."""
+    """Return (matrix, labels) of a pair or of a dict with both.
+
+    (table, None) for rows or columns in dicts, or anything else.
+    """
     if isinstance(source, list | tuple) and len(source) == 2:
         is_matrix = len(getattr(source[0], "shape", ())) == 2
         if isinstance(source, tuple) or is_matrix:
@@ -282,7 +288,7 @@ def _pair_of(source: Any) -> tuple[Any, Any]:
 
 
 def _frame_of(table: Any) -> Any:
-    """Return rows or columns that dicts hold as a pandas frame (`DataError` if columns differ in length)."""
+    """Return rows or columns in dicts as a pandas frame; DataError if columns differ in length."""
     import pandas
 
     try:
@@ -292,20 +298,20 @@ def _frame_of(table: Any) -> Any:
 
 
 def pop_reading(given: dict[str, Any], others: Collection[str]) -> dict[str, Any]:
-    """Remove the settings of readers from keyword arguments and return them; names in `others` mean something else."""
+    """Remove reader settings from keyword arguments in place, and return them; names in `others` stay."""
     known = reader_settings()
     return {name: given.pop(name) for name in [*given] if name in known and name not in others}
 
 
 def reader_settings() -> set[str]:
-    """Return the names of all settings of readers."""
+    """Return the names of all settings of all readers, except `path`."""
     return {"dataset", "reading", *FILES, *(name for each in data.names() for name in data.get(each).parameters)} - {
         "path"
     }
 
 
 def refuse_misspelled(verb: str, given: Collection[str], known: Collection[str]) -> None:
-    """Raise `InputTypeError` for a name that no reader has, and that is near to a parameter of the function."""
+    """Raise InputTypeError, naming function `verb`, for a name that is no reader setting but near one in `known`."""
     for name in given:
         near = "" if name in reader_settings() else nearest(name, known)
         if near:
@@ -313,7 +319,7 @@ def refuse_misspelled(verb: str, given: Collection[str], known: Collection[str])
 
 
 def labels_as_named(dataset: Dataset) -> np.ndarray:
-    """Return the labels of a data set as its file has them: numbers, or the names of the classes.
+    """Return the labels of a data set as its file has them: numbers, or class names, [rows].
 
     >>> labels_as_named(load(([[1], [2]], [5, 7]))).tolist()
     [5, 7]
@@ -328,7 +334,10 @@ def labels_as_named(dataset: Dataset) -> np.ndarray:
 
 
 def _of_path(source: str | Path, y: Any, label: str | None, given: dict[str, Any]) -> Loaded:
-    """Load a file, or a data set by its name; FileNotFoundError or DataError with what to type."""
+    """Load a file, or a data set by name, `given` being reader settings; prints remarks on what was guessed.
+
+    Raises FileNotFoundError, or DataError with what to type.
+    """
     name = str(source)
     if y is not None:
         raise DataError(
@@ -372,7 +381,7 @@ def _of_path(source: str | Path, y: Any, label: str | None, given: dict[str, Any
 
 
 def _with_random_labels(x: Any, name: str, source: str) -> Dataset:
-    """Return data with drawn labels of two classes, which only serve to time training."""
+    """Return a data set of `x` with random labels of two classes, which only serve to time training."""
     drawn = np.random.default_rng(0).integers(0, 2, x.shape[0])
     drawn[:2] = 0, 1
     labels = data.Labels("classes", ("0", "1"), guess="drawn at random")
@@ -384,7 +393,7 @@ IN_PYTHON = r'(?:"[^"\n]*"|[^()"\n])*'
 
 
 def as_typed(text: str) -> str:
-    """Say in the words of Python what a message of a reader says to type.
+    """Return a reader's message with what to type in Python only, in place of the command line.
 
     >>> as_typed('Another one: --label NAME (in Python label="NAME").')
     'Another one: label="NAME".'
@@ -395,7 +404,10 @@ def as_typed(text: str) -> str:
 
 
 def _of_memory(source: Any, y: Any, label: str | None, given: dict[str, Any]) -> Loaded:
-    """Load arrays, frames or tensors with their labels; DataError for settings that only files have."""
+    """Load arrays, frames or tensors with their labels; random labels without any.
+
+    Raises DataError for reader settings and data that cannot be used.
+    """
     kind = given.pop("kind", None)
     _refuse_settings(given)
     encoder = frame = None
@@ -419,7 +431,7 @@ def _of_memory(source: Any, y: Any, label: str | None, given: dict[str, Any]) ->
 
 
 def _refuse_settings(given: Mapping[str, Any]) -> None:
-    """Raise DataError if there are settings of readers, or unknown ones, for data in memory."""
+    """Raise DataError for reader settings, InputTypeError for unknown ones: data in memory takes neither."""
     for name, value in given.items():
         if name in ("labels", "target"):
             hint = f'Type label="{value}".' if isinstance(value, str) else "Type wb.load(X, y), y being the labels."
@@ -431,7 +443,7 @@ def _refuse_settings(given: Mapping[str, Any]) -> None:
 
 
 def _of_anndata(source: Any, y: Any, label: str | None) -> tuple[Any, Any]:
-    """Return (X, labels) of an AnnData object; DataError if obs has no column `label`."""
+    """Return (X, labels from `obs[label]`, or y) of an AnnData object; DataError if obs has no such column."""
     names = [str(name) for name in source.obs.columns]
     if label is not None and label not in names:
         close = difflib.get_close_matches(str(label), names, 1)
@@ -441,7 +453,11 @@ def _of_anndata(source: Any, y: Any, label: str | None) -> tuple[Any, Any]:
 
 
 def _of_frame(source: Any, y: Any, label: str | None) -> tuple[Any, Any, Any, Any]:
-    """Return (features, matrix, encoder, labels) of a frame; a column of labels is guessed if none is named."""
+    """Return (features, matrix, encoder or None, labels) of a frame.
+
+    A label column is guessed if there is no y or label. Prints how columns were read. Raises DataError for unusable
+    columns.
+    """
     frame = as_pandas(source)
     if y is None or label is not None:
         frame, y, why = take_label(frame, label)

@@ -21,25 +21,27 @@ class ShownPanel:
     """The panel that `lab` has shown: as the last line of a cell it is not shown a second time."""
 
     def __init__(self, panel: Any, state: Any = None) -> None:
+        """Store the displayed panel, and the state of its sweep (None for a panel of questions)."""
         self.panel, self._state = panel, state
 
     @property
     def result(self) -> Result:
-        """What the panel's run has measured so far; DataError of a panel of questions, which has no run of its own."""
+        """What the panel's run has measured so far; DataError for a panel of questions, which has no run of its own."""
         if self._state is None:
             raise DataError("A panel of questions has no run of its own.\nType wb.runs() to see what was measured.")
         self._state.poll()
         return Result(self._state.folder)
 
     def __getattr__(self, name: str) -> Any:
-        """Return the attribute of that name of the panel."""
+        """Return the panel's attribute of that name; AttributeError if it has none."""
         return getattr(self.panel, name)
 
     def __repr__(self) -> str:
+        """Return a note that the panel is displayed above."""
         return "The panel is shown above."
 
     def _ipython_display_(self) -> None:
-        """Show nothing: the panel stands above already."""
+        """Display nothing, as the panel is displayed already."""
 
 
 def lab(
@@ -112,7 +114,10 @@ def lab(
 
 
 def _choices(X: Any, y: Any, label: str | None, run: Any, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the choices that the panel of a sweep begins with; what is in memory is written for it."""
+    """Return the choices {name: text} that the sweep panel starts with; data in memory is written to its run folder.
+
+    Raises SpecError for unknown settings.
+    """
     reading = pop_reading(settings, {*sweeping.BY_SETTING, *sweeping.OTHER_NAMES} - {*sweeping.OF_DATA})
     sweeping.refuse_unknown(settings)
     chosen = sweeping.choices_of({name: value for name, value in settings.items() if value is not None})
@@ -127,12 +132,15 @@ def _choices(X: Any, y: Any, label: str | None, run: Any, settings: dict[str, An
 
 
 def _of_question(panels: Any, question: str, is_shown: bool, request: dict[str, Any]) -> Any:
-    """Show the panel of questions, or answer without it."""
+    """Display the panel of questions if `is_shown`, else answer the question at once.
+
+    Return the panel or the answer.
+    """
     return ShownPanel(panels.start(question, True, **request)) if is_shown else panels.answered(question, **request)
 
 
 def _request(X: Any, y: Any, label: str | None, run: Any, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return what a question is about, as the panel of questions takes it."""
+    """Return the keyword arguments of the panel of questions; data in memory is written to its run folder."""
     budget = take_budget(settings.pop("budget", None), settings)
     asked = {"label": label, "run": run and str(run), "seconds": budget and float(budget), **settings}
     if isinstance(X, str | Path):

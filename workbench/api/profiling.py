@@ -32,6 +32,7 @@ class Profiled:
     """
 
     def __init__(self, facts: data.Profile, is_labelled: bool) -> None:
+        """Store the computed profile; `is_labelled` says whether labels are shown."""
         self.facts, self._is_labelled = facts, is_labelled
 
     @property
@@ -41,7 +42,7 @@ class Profiled:
 
     @property
     def rows_shown(self) -> list[tuple[str, str]]:
-        """The facts that are shown, with their values in words."""
+        """(fact, value as text) of the facts that are shown."""
         facts = self.facts
         sizes = {name: formatting.format_bytes(size) for name, size in facts.bytes_format.items()}
         dense = sizes.pop("dense")
@@ -85,22 +86,24 @@ class Profiled:
 
     @property
     def _frame(self) -> Any:
-        """Return the numbers of the profile as a pandas frame of one row."""
+        """The profile as a pandas frame of one row, as charts take it."""
         import pandas as pd
 
         return pd.DataFrame([dataclasses.asdict(self.facts)])
 
     def __repr__(self) -> str:
+        """Return name, size and density as one line."""
         facts = self.facts
         size = f"{facts.rows:,} rows x {facts.features:,} features"
         return f"Profile of {facts.name}: {size}, density {facts.density:.3g}"
 
     def __str__(self) -> str:
+        """Return the facts as plain text, one per line."""
         width = max(len(name) for name, _ in self.rows_shown)
         return "\n".join([repr(self), *(f"  {name:{width}}  {value}" for name, value in self.rows_shown)])
 
     def _repr_html_(self) -> str:
-        """Return the profile as HTML for a notebook."""
+        """Return the profile as HTML for a notebook, with a chart of column ranks."""
         items = results.table(("fact", "value"), self.rows_shown)
         return results.page(f"<p><strong>{html.escape(repr(self))}</strong></p>{items}", self._frame, "column_ranks")
 

@@ -39,7 +39,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], caption: str = 
 
 
 def page(body: str, frame: Any = None, chart: str = "") -> str:
-    """Return a card with a body and, if there are records to draw, a chart below it."""
+    """Return the HTML of a card with `body`, below it the chart named `chart` of `frame` if it has rows."""
     picture = ""
     if chart and frame is not None and len(frame):
         from workbench.panels import picture as pictures
@@ -49,7 +49,10 @@ def page(body: str, frame: Any = None, chart: str = "") -> str:
 
 
 def plot(chart: str, frame: Any, figure: Any = None, **controls: Any) -> Any:
-    """Draw a chart on a figure, by default a new one, and return its first Axes."""
+    """Draw the chart named `chart` of `frame` on `figure` (None: a new one), and return its first Axes.
+
+    `controls` are those of the chart. Raises ValueError for an unknown chart.
+    """
     from workbench import plots
 
     if figure is None:
@@ -72,7 +75,7 @@ Record = Mapping[str, Any]
 
 
 def tidy(trials: pd.DataFrame) -> pd.DataFrame:
-    """Return one line a configuration of some trials; all columns are there also if there are no trials.
+    """Return one row per configuration of these trials, sorted by density and time; always with the columns `COLUMNS`.
 
     >>> from workbench import store
     >>> list(tidy(store.frame()).columns)[:3]
@@ -89,13 +92,16 @@ def tidy(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def _asked(found: Any) -> float | None:
-    """Return the density that was asked for, or the measured one."""
+    """Return the requested density of a contest's record; the measured one if it has no record."""
     record = found.sparse or found.dense
     return record["density"] if record else found.density
 
 
 def _line(record: Record, base: Record | None, counts: Mapping[str, int]) -> dict[str, Any]:
-    """Return a configuration as a row of the tidy table, compared with the best dense one `base`."""
+    """Return a configuration's record as a row of the tidy table, with ratios to `base`, the best dense one, if any.
+
+    `counts` maps keys to numbers of trials.
+    """
     line: dict[str, Any] = {name: record.get(name) for name in COLUMNS}
     line |= {
         "density": configurations.density_of(record),
@@ -129,12 +135,15 @@ class Text:
     """
 
     def __init__(self, text: str, body: str = "") -> None:
+        """Store the plain text and its HTML body, by default the text as a paragraph."""
         self._text, self._body = text, body or f"<p>{html.escape(text)}</p>"
 
     def __str__(self) -> str:
+        """Return the plain text."""
         return self._text
 
     def __repr__(self) -> str:
+        """Return the plain text."""
         return self._text
 
     def _repr_html_(self) -> str:
@@ -159,11 +168,12 @@ class Result:
     """
 
     def __init__(self, folder: str | Path) -> None:
+        """Read records and progress of the run folder, or of a file of records."""
         self.folder = Path(folder)
         self.refresh()
 
     def refresh(self) -> "Result":
-        """Read records and progress of the run folder again; return this object, changed."""
+        """Read records and progress of the run folder again, in place, and return this object."""
         is_started = self.folder.is_file() or (self.folder / store.FILE).exists()
         self._trials = export.frame_of(self.folder) if is_started else store.frame()
         is_run = (self.folder / run_folder.PROGRESS).exists()
@@ -173,12 +183,12 @@ class Result:
 
     @property
     def is_running(self) -> bool:
-        """Whether the sweep still runs in the background, so that trials may be added."""
+        """Whether the sweep still runs in the background, as of the last refresh."""
         return self._progress is not None and self._progress.alive
 
     @property
     def state(self) -> str:
-        """State of the run in a sentence: how many trials there are, and what to do if some are missing."""
+        """State of the run as a sentence: how many trials there are, and what to do if some are missing."""
         if self._progress is None:
             return f"{len(self._trials):,} trials."
         progress = self._progress
@@ -189,7 +199,7 @@ class Result:
         return f"{progress.state.capitalize()}: {trials}.{message}"
 
     def stop(self) -> None:
-        """Ask a run that is still measured to stop; what was measured stays."""
+        """Ask a running sweep to stop after its current trial; records are kept."""
         run_folder.stop_run(self.folder)
 
     @property
@@ -212,7 +222,7 @@ class Result:
 
     @property
     def verdict(self) -> Text:
-        """The answer and how sure it is."""
+        """The answer with its uncertainty, as `Text`; a note if nothing was measured."""
         if not len(self._trials):
             return Text(f"Nothing was measured yet. {self.state}")
         from workbench.analysis import advise
@@ -225,7 +235,7 @@ class Result:
 
     @property
     def break_evens(self) -> Text:
-        """Below which density each sparse configuration wins, in time and in memory."""
+        """The densities below which each sparse configuration is faster, or smaller, than dense, as `Text`."""
         if not len(self._trials):
             return Text(f"Nothing was measured yet. {self.state}")
         from workbench.analysis import breakeven
@@ -275,13 +285,15 @@ class Result:
         return export.write_report(self.folder, path)
 
     def __repr__(self) -> str:
+        """Return folder and state as one line."""
         return f"Result of {self.folder}: {self.state}"
 
     def __str__(self) -> str:
+        """Return verdict and state as plain text."""
         return f"{self.verdict}\n{self.state}"
 
     def _repr_html_(self) -> str:
-        """Return verdict, state and a chart as HTML for a notebook."""
+        """Return verdict, state and a chart of time as HTML for a notebook."""
         from workbench.panels import pages
 
         body = pages.verdict(self._trials) if len(self._trials) else "<p>Nothing was measured yet.</p>"
@@ -381,6 +393,7 @@ class Comparison:
     """
 
     def __init__(self, before: Any, after: Any) -> None:
+        """Compare the trials of two runs, pandas frames, the older first; ValueError without a common configuration."""
         from workbench.analysis import changes
 
         self._found = changes.compare_runs(before, after)
@@ -396,9 +409,11 @@ class Comparison:
         return pd.DataFrame(self._rows, columns=list(self._columns))
 
     def __repr__(self) -> str:
+        """Return the headline."""
         return self._texts[0]
 
     def __str__(self) -> str:
+        """Return all sentences, one per line."""
         return "\n".join(self._texts)
 
     def _repr_html_(self) -> str:
@@ -439,7 +454,7 @@ def compare(before: Any, after: Any) -> Comparison:
 
 
 def _path(run: Any) -> str | Path:
-    """Return the folder of a run, given as a Result or a path; TypeError for anything else."""
+    """Return the folder of a run given as a Result, or the path as given; TypeError for anything else."""
     if isinstance(run, str | Path):
         return run
     if hasattr(run, "folder"):

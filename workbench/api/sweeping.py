@@ -38,7 +38,10 @@ Show = Callable[[Progress, float, float], None]
 
 
 def follow(heading: str, folder: Path, spent: float, budget: float) -> None:
-    """Show a run until it is over; Ctrl-C, or interrupting the cell, stops it and keeps what was measured."""
+    """Show the progress of the run in `folder` until it ends; Ctrl-C asks it to stop, a second one is raised.
+
+    `heading` labels the display, `spent` and `budget` are seconds (0: no budget).
+    """
     show, close = _display(heading, folder)
     states, is_stopping = run_folder.watch_progress(folder), False
     try:
@@ -59,7 +62,7 @@ def follow(heading: str, folder: Path, spent: float, budget: float) -> None:
 
 
 def line(state: Progress, spent: float, budget: float) -> str:
-    """Describe in one line how far a run is.
+    """Return the progress of a run as one line.
 
     >>> line(Progress("demo", "running", total=8, done=3, seconds=2.0), 1.0, 60.0)
     '3 of 8 trials, 3 of 60 s'
@@ -70,14 +73,14 @@ def line(state: Progress, spent: float, budget: float) -> str:
 
 
 def _display(heading: str, folder: Path) -> tuple[Show, Callable[[], None]]:
-    """Return (show progress, finish) for a notebook, a terminal or a log, whichever this process has."""
+    """Return (show(progress, spent, budget), finish()) for a notebook, a terminal or a log, whichever applies."""
     if in_notebook():
         return _in_notebook(heading, folder)
     return _in_terminal(heading) if sys.stderr.isatty() else _in_log(heading)
 
 
 def _in_terminal(heading: str) -> tuple[Show, Callable[[], None]]:
-    """Return (show progress, finish) that draw a bar on standard error."""
+    """Return (show, finish) that draw a progress bar on standard error."""
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as Bars
@@ -88,7 +91,7 @@ def _in_terminal(heading: str) -> tuple[Show, Callable[[], None]]:
     task = bars.add_task(heading, total=None, text="")
 
     def show(state: Progress, spent: float, budget: float) -> None:
-        """Update the bar to the state of the run and the seconds of the budget that are spent."""
+        """Update the bar: seconds of the budget if there is one, else trials."""
         total, done = (budget, spent + state.seconds) if budget else (state.total or None, state.done)
         bars.update(task, total=total, completed=done, text=line(state, spent, budget))
 
@@ -96,11 +99,11 @@ def _in_terminal(heading: str) -> tuple[Show, Callable[[], None]]:
 
 
 def _in_log(heading: str) -> tuple[Show, Callable[[], None]]:
-    """Return (show progress, finish) that print a line from time to time."""
+    """Return (show, finish) that print a line at most every `SECONDS_BETWEEN_LINES` seconds."""
     due = time.monotonic()
 
     def show(state: Progress, spent: float, budget: float) -> None:
-        """Log a line on the state of the run when the next one is due."""
+        """Print a line on the run's state if one is due."""
         nonlocal due
         if time.monotonic() >= due and state.total:
             due = time.monotonic() + SECONDS_BETWEEN_LINES
@@ -114,7 +117,7 @@ STOPPING = "Stopping; what was measured stays."
 
 
 def _in_notebook(heading: str, folder: Path) -> tuple[Show, Callable[[], None]]:
-    """Return (show progress, finish) that update a card in the notebook, with a Stop button if one can be pressed."""
+    """Return (show, finish) that update a card in the notebook, with a Stop button if clicks can be handled."""
     from IPython.display import HTML, display
 
     handle: Any = display(HTML(""), display_id=True)
@@ -125,7 +128,7 @@ def _in_notebook(heading: str, folder: Path) -> tuple[Show, Callable[[], None]]:
     drawn, picture, last = time.monotonic(), "", ""
 
     def show(state: Progress, spent: float, budget: float) -> None:
-        """Update the displayed bar and, at intervals, the chart, to the state of the run."""
+        """Update the card's progress bar, and every few seconds its chart, from the run folder."""
         nonlocal drawn, picture, last
         if state.done and time.monotonic() - drawn > SECONDS_BETWEEN_CHARTS:
             drawn, picture = time.monotonic(), _partial(folder)
@@ -138,7 +141,7 @@ def _in_notebook(heading: str, folder: Path) -> tuple[Show, Callable[[], None]]:
             handle.update(HTML(results.page(body)))
 
     def finish() -> None:
-        """Remove the bar and the stop button from the output."""
+        """Clear the card and close the button."""
         handle.update(HTML(""))
         if stop is not None:
             stop.close()
@@ -147,8 +150,10 @@ def _in_notebook(heading: str, folder: Path) -> tuple[Show, Callable[[], None]]:
 
 
 def _stop_button(folder: Path) -> Any:
-    """Return a button that stops the run; None without widgets, without a person at a front end, or if the kernel
-    cannot run its callback while the cell waits."""
+    """Return a widget button that stops the run in `folder`, not displayed yet; None if clicks could not be handled.
+
+    That is so without ipywidgets, without a front end, or if the kernel runs no callbacks while a cell runs.
+    """
     try:
         import ipywidgets
         from IPython import get_ipython
@@ -173,8 +178,7 @@ def _stop_button(folder: Path) -> Any:
 
 
 def _handle_clicks_while_the_cell_runs(button: Any) -> None:
-    """Have clicks of a button that is displayed handled while the cell runs, in the subshell that the front end sends
-    to.
+    """Make ipykernel handle the displayed button's clicks while the cell runs, by resetting its reply subshell.
 
     ipykernel from 7.4 on sends them to the shell that last wrote to the button, which waits for the cell to end.
     """
@@ -182,7 +186,7 @@ def _handle_clicks_while_the_cell_runs(button: Any) -> None:
 
 
 def _partial(folder: Path) -> str:
-    """Draw the chart of the records so far, as HTML; empty before the first one with a result."""
+    """Return the chart of the records measured so far as HTML; "" before the first one with a result."""
     from workbench import store
     from workbench.panels import picture
 
@@ -198,7 +202,7 @@ HASH_BYTES = 4
 
 
 def content_hash(dataset: data.Dataset) -> str:
-    """Return a short hash of the matrix and labels of a data set in memory.
+    """Return 8 hexadecimal digits that identify matrix and labels of a data set in memory.
 
     >>> from workbench.api.loading import load
     >>> content_hash(load(([[1.0], [2.0]], [0, 1]))) == content_hash(load(([[1.0], [2.0]], [0, 1])))
@@ -213,7 +217,7 @@ def content_hash(dataset: data.Dataset) -> str:
 
 
 def name_of(loaded: Loaded) -> str:
-    """Name a run after its data: the file, the data set, or the content of what is in memory."""
+    """Return a run name after its data: the file or data set, or "memory-HASH" for data in memory."""
     if loaded.settings:
         stem = Path(str(loaded.settings.get("path") or loaded.settings["dataset"])).name.partition(".")[0]
         return "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in stem).strip("_") or "data"
@@ -221,18 +225,16 @@ def name_of(loaded: Loaded) -> str:
 
 
 def settings_of(loaded: Loaded, folder: Path) -> dict[str, Any]:
-    """Return the settings by which a measured process reads the data, of what is in memory once it is written to
-    `folder`.
-    """
+    """Return the settings by which a measured process reads the data: those given, or those of X.sparse in `folder`."""
     if loaded.settings:
         return dict(loaded.settings)
     return {"dataset": "sparse", "path": str((folder / FOLDER).resolve()), "reading": "whole=true"}
 
 
 def write_once(loaded: Loaded, folder: Path) -> None:
-    """Write what is in memory to `folder`, unless it is there; the disk space is stated.
+    """Write data in memory to `folder`/X.sparse unless it is there, and print its size; nothing for files.
 
-    A folder that is there holds the same data, by its name, and is used again.
+    Prints a note if the labels are random. An existing folder has the same data, as its name is a content hash.
     """
     if loaded.settings:
         return
@@ -247,7 +249,7 @@ def write_once(loaded: Loaded, folder: Path) -> None:
 
 
 def run_of(loaded: Loaded, prefix: str = "") -> Path:
-    """Return the run folder that data in memory, or a file, has by default."""
+    """Return the default run folder of loaded data, `prefix` before its name; not created."""
     return run_folder.ROOT / f"{prefix}{name_of(loaded)}"
 
 
@@ -344,7 +346,7 @@ def _seconds(budget: Any) -> float:
 
 
 def refuse_unknown(settings: Mapping[str, Any]) -> None:
-    """Raise for a name that is no setting, with the nearest one and all there are (`SpecError`)."""
+    """Raise SpecError, with the nearest and all known names, for the first name that is not a setting of sweeps."""
     known = [*BY_SETTING, *OTHER_NAMES, "label", "budget", "run", "wait"]
     for name in settings:
         if name not in known:
@@ -363,7 +365,7 @@ def is_spec(value: Any) -> bool:
 
 
 def _of_spec(given: Any, y: Any, settings: Mapping[str, Any]) -> Spec:
-    """Return the specification in a TOML file or a dict; SpecError if settings were given, too."""
+    """Return the specification in a TOML file or dict; SpecError if it is invalid, or y or settings were given, too."""
     if y is not None or settings:
         other = "y" if y is not None else next(iter(settings))
         raise SpecError(f"Both a spec and {other} were given; expected one of them.\nChange the spec, or leave it out.")
@@ -371,14 +373,17 @@ def _of_spec(given: Any, y: Any, settings: Mapping[str, Any]) -> Spec:
 
 
 def _of_file(path: Any) -> Spec:
-    """Return the specification in a TOML file; FileNotFoundError if there is none."""
+    """Return the specification in a TOML file; FileNotFoundError if it is missing, SpecError if it is invalid."""
     if not Path(path).exists():
         raise FileNotFoundError(f"There is no spec {str(path)!r}, seen from {Path.cwd()}.\nCheck the path.")
     return specs.load_spec(path)
 
 
 def _of_settings(loaded: Loaded, folder: Path, settings: Mapping[str, Any]) -> Spec:
-    """Return the specification of a sweep of loaded data with the given settings."""
+    """Return the specification of a sweep of loaded data; densities and model are suggested if not in `settings`.
+
+    Data in memory is written to `folder`. Raises SpecError for invalid settings.
+    """
     given = {name: value for name, value in settings.items() if value is not None or name == "density"}
     if not loaded.settings:
         _check(given)
@@ -396,12 +401,12 @@ def _of_settings(loaded: Loaded, folder: Path, settings: Mapping[str, Any]) -> S
 
 
 def choices_of(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the choices that keyword arguments make."""
+    """Return {choice: value as text} for keyword arguments of a sweep; SpecError for a value that cannot be used."""
     return {OTHER_NAMES.get(name) or BY_SETTING[name]: _typed(name, value) for name, value in given.items()}
 
 
 def _spec(choices: Mapping[str, Any], name: str) -> Spec:
-    """Return the specification of choices; SpecError in the words of Python."""
+    """Return the specification `name` of these choices, completed by suggestions; SpecError in the words of Python."""
     try:
         return spec_of(suited.complete_with_suggestions(choices), name)
     except ChoiceError as error:
@@ -409,14 +414,15 @@ def _spec(choices: Mapping[str, Any], name: str) -> Spec:
 
 
 def _check(given: Mapping[str, Any]) -> None:
-    """Raise SpecError for a wrong value, before anything is written for the sweep: of synthetic data it would be wrong,
-    too.
-    """
+    """Raise SpecError for an invalid setting, before anything is written; validated with synthetic data."""
     _spec(choices_of({name: value for name, value in given.items() if value is not None}), "check")
 
 
 def _typed(name: str, value: Any) -> Any:
-    """Write a value, or several, as a choice takes them; the dense format is left out, since it is always measured."""
+    """Return one value or several as a choice takes them: a tuple, or text with commas; "dense" is left out.
+
+    Raises SpecError if the format is dense alone, or a value is of an unusable type.
+    """
     kind = next(
         (choice.kind for choice in CHOICES if choice.name == (OTHER_NAMES.get(name) or BY_SETTING[name])), "text"
     )
@@ -433,7 +439,7 @@ def _typed(name: str, value: Any) -> Any:
 
 
 def _word(value: Any) -> str:
-    """Write one value as a person types it.
+    """Return one value as text that a user would type.
 
     >>> [_word(value) for value in (None, True, 1, 0.5)]
     ['natural', 'yes', '1', '0.5']
@@ -444,7 +450,11 @@ def _word(value: Any) -> str:
 
 
 def measured(spec: Spec, folder: Path | None, is_chosen: bool, wait: bool, budget: float) -> Result:
-    """Start a sweep in its run folder, or its rest, and return its result when it is over, or at once."""
+    """Start a sweep, or the rest of it, in its run folder, and return its result: at its end if `wait`, else at once.
+
+    `folder` None takes the spec's name; unless `is_chosen`, another free folder may be taken. Raises SpecError if a
+    sweep is active there, DataError if nothing can be measured.
+    """
     place = folder if folder is not None else run_folder.ROOT / spec.name
     if not is_chosen:
         place = run_folder.resolve_run_folder(spec, place, Schedule.of(spec, run_folder.read_all_records(place)).reused)

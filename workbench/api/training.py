@@ -84,7 +84,10 @@ def train(X: Any, y: Any = None, *, model: str | None = None, label: str | None 
 
 
 def fitted(loaded: Loaded, model: str | None, parameters: dict[str, Any]) -> Any:
-    """Return the estimator trained on loaded data, and say what was trained."""
+    """Train an estimator on loaded data, print a summary, and return it with a `save` method.
+
+    A Pipeline for frames with text. Raises DataError for constant labels, rows stored on disk, or an unusable model.
+    """
     estimator = estimator_for(loaded, model, parameters)
     try:
         refuse_constant(loaded.dataset)
@@ -113,12 +116,16 @@ def fitted(loaded: Loaded, model: str | None, parameters: dict[str, Any]) -> Any
 
 
 def frames_or_arrays(x: Any) -> bool:
-    """Tell whether scikit-learn takes this object as it is."""
+    """Return whether scikit-learn takes this object as it is: a frame, or a NumPy or SciPy array."""
     return loading.is_frame(x) or inputs.library_of(x) in ("numpy", "scipy")
 
 
 def estimator_for(loaded: Loaded, model: str | None, parameters: dict[str, Any]) -> Any:
-    """Return an unfitted estimator for the labels; its updates train the model that dense ones do, if not said."""
+    """Return an unfitted estimator for the model (None: guessed from the labels) with these parameters.
+
+    If `lazy` is not given and lazy updates would train another model, they are exact. Raises DataError or SpecError for
+    a model or optimizer that does not fit.
+    """
     if model is not None and model not in models.names():
         raise DataError(unknown_name("model", model, models.names()))
     is_guessed, model = model is None, model or guessed_model(loaded.dataset)
@@ -143,9 +150,10 @@ def estimator_for(loaded: Loaded, model: str | None, parameters: dict[str, Any])
 
 
 def guessed_model(dataset: Dataset) -> str:
-    """Return the model that suits the labels, as the command `train` guesses it; of users and items the factorization
-    machine, which on these is matrix factorization with biases, and of a graph that of its nodes: estimators have no
-    more than X and y.
+    """Return the name of the model that suits the labels, among those that need only X and y.
+
+    Users and items get the factorization machine, which on these is matrix factorization with biases; nodes of a graph
+    a linear classifier.
     """
     suggested = suggest_model(dataset)
     if not models.get(suggested).needs or models.get(suggested).target == "implicit":
@@ -156,7 +164,7 @@ def guessed_model(dataset: Dataset) -> str:
 
 
 def _on_command_line(loaded: Loaded) -> str:
-    """Return the command that trains any model on the data, with the settings of its reader."""
+    """Return the shell command that trains any model on this data, with its reader's settings."""
     settings = loaded.settings
     words = [shlex.quote(str(settings.get("path") or settings.get("dataset") or "FILE"))]
     if "path" in settings:
@@ -172,6 +180,7 @@ class Saver:
     """
 
     def __init__(self, estimator: Any, loaded: Loaded) -> None:
+        """Store the estimator, and what saving needs of the data: labels, facts and reader settings, but no rows."""
         self.estimator, self.reader = estimator, ""
         self.facts, self.parameters = dict(loaded.dataset.facts), {}
         self.labels = loaded.dataset.labels
@@ -183,7 +192,7 @@ class Saver:
             self.parameters = parameters_of_file(dict.fromkeys(FILES) | dict(loaded.settings))
 
     def __call__(self, folder: str | Path, force: bool = False) -> None:
-        """Write the model into a new folder; an existing one is replaced only with `force`."""
+        """Write the model to a new folder; ModelFolderError if it exists, unless `force` replaces a model."""
         run = self.estimator._learner.run
         x = scipy.sparse.csr_array((0, run.features), dtype=np.float32)
         y = np.zeros(0, np.int64 if self.labels.kind == "classes" else np.float64)
@@ -192,7 +201,7 @@ class Saver:
 
 
 def refuse_to_save_pipeline(folder: str | Path, force: bool = False) -> None:
-    """Raise DataError: `save` of a pipeline, whose encoder cannot be written without pickle; says what keeps it."""
+    """Raise DataError: the encoder of a Pipeline cannot be written without pickle; the message says what to do."""
     raise DataError(
         "A Pipeline encodes the frame by scikit-learn, which a model folder cannot hold without pickle.\n"
         'Type frame.to_csv("train.csv", index=False), then wb.train("train.csv", label="NAME").save(folder), which '
@@ -202,20 +211,18 @@ def refuse_to_save_pipeline(folder: str | Path, force: bool = False) -> None:
 
 @functools.cache
 def _is_first() -> list[bool]:
-    """Return a list with one True, which is set to False after the first training of this process."""
+    """Return the list, cached for the process, that contains True until the first training has been reported."""
     return [True]
 
 
 def _loading(seconds: float) -> str:
-    """Say of the first training of a process, if it took long, that compiled code was loaded in its time."""
+    """Return a remark that the time includes loading compiled code, once per process if over 1 s; else ""."""
     is_first = bool(_is_first()) and _is_first().pop()
     return " The time includes loading compiled code, once a process." if is_first and seconds > 1 else ""
 
 
 def _summary(estimator: Any, x: Any, loaded: Loaded, seconds: float) -> str:
-    """Return the sentence on what was trained: model, rows, epochs, seconds and quality on at most `MOST_SCORED`
-    rows.
-    """
+    """Return the sentences on what was trained: model, size, epochs, seconds, quality on at most `MOST_SCORED` rows."""
     rows, features = loaded.dataset.rows, loaded.dataset.features
     name, epochs = estimator._learner.model.name, estimator.n_iter_
     few = slice(0, MOST_SCORED)
@@ -229,7 +236,7 @@ def _summary(estimator: Any, x: Any, loaded: Loaded, seconds: float) -> str:
 
 
 def _choice(estimator: Any) -> str:
-    """Return a line on what a search chose and how to change it, or why nothing was chosen; "" if neither applies."""
+    """Return the line on what a search chose and how to change it, or why none took place; "" if neither applies."""
     if estimator.search_ is not None:
         return f"\nalpha {estimator.search_}. To change it: search=N for N settings, or alpha=VALUE for one."
     if estimator.search == "auto" and (given := estimator.parameters_set()):
@@ -238,7 +245,7 @@ def _choice(estimator: Any) -> str:
 
 
 def _quality(estimator: Any, x: Any, labels: np.ndarray) -> str:
-    """Describe loss and score on some rows, next to what the most frequent class or the mean gets."""
+    """Return loss and score on some rows as text, compared with the most frequent class or the mean."""
     if not hasattr(estimator, "classes_"):
         error = float(np.mean((estimator.predict(x) - labels) ** 2))
         return f"mean squared error {error:.4g}, of the mean {float(np.var(labels)):.4g}"

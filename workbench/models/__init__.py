@@ -53,12 +53,12 @@ class Parameter:
     held: str = "auto"
 
     def is_masked(self, format: str) -> bool:
-        """Return whether its matrix is dense with a mask if X is in `format`."""
+        """Return whether its matrix is held dense with a mask when X is in `format`; False without a matrix."""
         is_dense = self.held == "masked" or (self.held == "auto" and format == "dense")
         return self.matrix is not None and is_dense
 
     def gradient_format(self, asked: str) -> str:
-        """Return the format of the parameter's gradient nearest to the requested one: "dense", "row_sparse" or "fused".
+        """Return the gradient format nearest to the requested one: "dense", "row_sparse" or "fused".
 
         Parameters that sparse input does not select rows of, and values at a pattern, have dense gradients.
         """
@@ -138,11 +138,11 @@ class Given:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of arrays among the facts."""
+        """Bytes of the graph among the facts; 0 without one."""
         return self.facts["graph"].nbytes if "graph" in self.facts else 0
 
     def on_columns(self, columns: np.ndarray) -> "Given":
-        """Return the same for X with only these columns (sorted int [U])."""
+        """Return the same for X with only these columns (sorted int [U]); sizes of fields are recounted."""
         facts = dict(self.facts)
         if "fields" in facts:
             of_field = np.searchsorted(np.cumsum(facts["fields"]), columns, side="right")
@@ -151,8 +151,9 @@ class Given:
 
 
 def product(x: Symbol, engine: str, given: Given) -> Symbol:
-    """Return the symbol of the scores X @ W of a linear model, W being the variable "w" and `engine` the backend of the
-    product; `given` is not used.
+    """Return the symbol of the scores X @ W of a linear model; `engine` is the product's backend.
+
+    W is the variable "w"; `given` is not used.
     """
     return ops.get("dot")(x, variable("w"), engine=engine)
 
@@ -219,18 +220,22 @@ class Model:
 
     @property
     def is_product(self) -> bool:
-        """Whether the scores are X @ W only, so that it trains on a CUDA device."""
+        """Whether the scores are exactly X @ W, so that it trains on a CUDA device."""
         return self.scores is product
 
     def resolve(self, text: str | None) -> dict[str, Any]:
-        """Return all options from text such as "hidden=16", others at their defaults. Raises ModelError."""
+        """Return all options {name: value} from text such as "hidden=16", others at their defaults.
+
+        ModelError if invalid.
+        """
         return of_model(self.name, self.options, text)
 
     def given(
         self, features: int, width: int, options: str | None = None, facts: Mapping[str, Any] | None = None
     ) -> Given:
-        """Return the validated sizes, options (text name=value, ...) and facts of the data; ModelError for unknown
-        options or data without a needed fact.
+        """Return the validated sizes, options (from text "name=value, ...") and the facts that the model needs.
+
+        Raises ModelError for unknown options, or data without a needed fact.
         """
         facts = {name: fact for name, fact in (facts or {}).items() if fact is not None}
         if missing := [name for name in self.needs if name not in facts]:
@@ -238,15 +243,14 @@ class Model:
         return Given(features, width, self.resolve(options), {name: facts[name] for name in self.needs})
 
     def trained(self, given: Given, intercept: bool) -> tuple[Parameter, ...]:
-        """Return all parameters that are trained, the intercept b [outputs] last if there is one."""
+        """Return all trained parameters, the intercept b [outputs] last if `intercept`."""
         b = Parameter("b", (self.outputs or given.width,), decays=False)
         return (*self.parameters(given), b) if intercept else self.parameters(given)
 
     def graph(
         self, given: Given, engine: str = "ours", intercept: bool = False, names: tuple[str, str] = ("x", "y")
     ) -> tuple[Symbol, Symbol]:
-        """Return (symbol of the scores, symbol of the mean loss on y); the scores include the variable "b" if there is
-        an intercept.
+        """Return (symbol of the scores, symbol of the mean loss on y); scores include the variable "b" if `intercept`.
 
         `engine` is the backend of products, `names` are the names of X and y in the graph.
         """
@@ -294,7 +298,10 @@ def usual(task: str) -> str:
 
 
 def of_classes(name: str, predicts: str, **more: Any) -> Model:
-    """Return a classifier; `more` are the fields of `Model` besides loss, target, widths and quality metrics."""
+    """Return a softmax classifier.
+
+    `more` are the fields of `Model` besides loss, target, widths and quality metrics.
+    """
     return Model(
         name,
         loss="softmax",

@@ -18,18 +18,21 @@ from workbench.models.two_fields import with_items_unseen
 
 
 def scores(x: Symbol, engine: str, given: Given) -> Symbol:
-    """Return the scores [R, 1]; for a row with 1 and -1 in the field of items their difference."""
+    """Return the symbol of the scores [R, 1]; for a row with 1 and -1 among the items, of their difference.
+
+    `engine` is not used.
+    """
     return affinity(x, given)
 
 
 def sampler(given: Given, x: Any) -> Complete:
-    """Return the function that adds to each row of a batch an item that its user does not have."""
+    """Return complete(batch, generator), which adds to each row an item that its user has in no row of `x`."""
     complete = with_items_unseen(x, given.facts["fields"])
     return lambda batch, generator: batch.with_x(complete(batch.x, generator))
 
 
 def rank(given: Given, arrays: Mapping[str, np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
-    """Return `scores_of(users)`, the scores of all items [n, items]."""
+    """Return scores_of(users int [n]) -> [n, items] from the trained factors `arrays["v"]`."""
     p, q = np.split(arrays["v"], [given.facts["fields"][0]])
     return lambda users: p[users] @ q.T
 

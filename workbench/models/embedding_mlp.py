@@ -12,7 +12,7 @@ from workbench.models import Given, Model, Option, Parameter, glorot, he, regist
 
 
 def scores(x: Symbol, engine: str, given: Given) -> Symbol:
-    """Build the scores [R, 1]: a linear part plus a multilayer perceptron on sums of embeddings."""
+    """Return the symbol of the scores [R, 1]: a linear part plus a multilayer perceptron on sums of embeddings."""
     wide = ops.get("dot")(x, variable("w"), engine=engine)
     hidden = ops.get("dot")(x, variable("e"), engine=engine)
     for layer in range(1, given.options["layers"] + 1):
@@ -23,7 +23,7 @@ def scores(x: Symbol, engine: str, given: Given) -> Symbol:
 
 
 def parameters(given: Given) -> tuple[Parameter, ...]:
-    """Return weights w [D, 1], embeddings e [D, H], m [H, H] and c [H] of the layers, and out [H, 1]."""
+    """Return the parameters w [D, 1], e [D, H], m [H, H] and c [H] of the layers, and out [H, 1]."""
     hidden, layers = given.options["hidden"], range(1, given.options["layers"] + 1)
     return (
         Parameter("w", (given.features, 1), touched=True, product=True),

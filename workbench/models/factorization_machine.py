@@ -10,13 +10,13 @@ from workbench.models import Given, Model, Parameter, register
 
 
 def scores(x: Symbol, engine: str, given: Given) -> Symbol:
-    """Return the scores [R, 1], in O(z K) for z stored entries and K factors."""
+    """Return the symbol of the scores [R, 1]: linear terms and interactions, O(z K) for z entries, K factors."""
     linear = ops.get("dot")(x, variable("w"), engine=engine)
     return ops.get("add")(linear, ops.get("interactions")(x, variable("v")))
 
 
 def parameters(given: Given) -> tuple[Parameter, ...]:
-    """Return weights w [D, 1] and factors v [D, K]."""
+    """Return the parameters w [D, 1], weights, and v [D, K], factors."""
     return (
         Parameter("w", (given.features, 1), touched=True, product=True),
         Parameter("v", (given.features, given.width), touched=True, deviation=0.01),

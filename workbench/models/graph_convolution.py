@@ -26,7 +26,10 @@ from workbench.models.nodes import Around, nodes_of, reach
 
 
 def aggregated(name: str, hidden: Symbol, engine: str) -> Symbol:
-    """Return the sums over neighbours; the matrix is passed transposed, so that its gradient is in stored order."""
+    """Return the symbol of weighted sums over neighbours of `hidden`; the variable `name` is the transposed adjacency.
+
+    It is transposed so that the gradient is in stored order.
+    """
     return ops.get("dot")(variable(name), hidden, transpose_a=True, engine=engine, result="dense")
 
 
@@ -50,7 +53,7 @@ def parameters(given: Given) -> tuple[Parameter, ...]:
 
 
 def inputs(given: Given, rows: int) -> tuple[Input, ...]:
-    """Return the adjacency that each layer reads, and the dropout mask of the hidden units."""
+    """Return the inputs for batches of `rows` rows: the adjacency of each layer, and the dropout mask if used."""
     neighbours, second, first = reach(given.facts["graph"], rows, given.options["neighbors"])
     inner = Input("inner", (first, second), "csr", int(second * (1 + neighbours)))
     outer = Input("outer", (second, rows), "csr", int(rows * (1 + neighbours)))
@@ -64,7 +67,10 @@ def reads(given: Given, rows: int) -> int:
 
 
 def sampler(given: Given, x: Any) -> Complete:
-    """Return the function that completes a batch with the rows around it."""
+    """Return complete(batch, generator), which adds the rows around a batch, with dropout if set.
+
+    Raises ModelError if X [rows, features] does not fit the graph.
+    """
     nodes = nodes_of(given.facts, *x.shape)
     around = Around(nodes, np.dtype(x.dtype), given.options["neighbors"], given.options["rows_of_x"] == "sum_1")
     rate, hidden = given.options["dropout"], given.options["hidden"]
@@ -72,7 +78,10 @@ def sampler(given: Given, x: Any) -> Complete:
         return around
 
     def complete(batch: Any, generator: np.random.Generator | None) -> Any:
-        """Return the batch with the rows around it, after dropout of entries and hidden units."""
+        """Return the batch with the rows around it, after dropout of entries of X and hidden units.
+
+        None without a generator.
+        """
         completed = around(batch, generator)
         x, others = completed.x, dict(completed.others)
         others["kept"] = kept((others["outer"].shape[0], hidden), rate, generator).astype(x.dtype)
@@ -83,7 +92,7 @@ def sampler(given: Given, x: Any) -> Complete:
 
 
 def kept(shape: tuple[int, ...], rate: float, generator: np.random.Generator | None) -> np.ndarray:
-    """Return the dropout mask: 0 with probability `rate`, else 1 / (1 - rate); ones without a generator."""
+    """Return a dropout mask: 0 with probability `rate`, else 1 / (1 - rate); ones without a generator."""
     return np.ones(shape) if generator is None else (generator.random(shape) >= rate) / (1 - rate)
 
 

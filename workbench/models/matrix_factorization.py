@@ -11,7 +11,7 @@ from workbench.models import Given, Model, Parameter, register
 
 
 def affinity(x: Symbol, given: Given) -> Symbol:
-    """Return the products <p, q> of the factors of the two fields [R, 1], in O(z K)."""
+    """Return the symbol of <p, q>, [R, 1], products of the factors of user and item, in O(z K)."""
     sums = ops.get("field_sums")(x, variable("v"), fields=tuple(given.facts["fields"]))
     users = ops.get("slice")(sums, begin=[None, 0], end=[None, given.width])
     items = ops.get("slice")(sums, begin=[None, given.width], end=[None, 2 * given.width])
@@ -19,7 +19,7 @@ def affinity(x: Symbol, given: Given) -> Symbol:
 
 
 def factors(given: Given) -> Parameter:
-    """Return the factors v [D, K] of users and, below them, of items."""
+    """Return the parameter v [D, K]: factors of users and, below them, of items."""
     return Parameter("v", (given.features, given.width), touched=True, deviation=0.1)
 
 
@@ -29,7 +29,7 @@ def scores(x: Symbol, engine: str, given: Given) -> Symbol:
 
 
 def parameters(given: Given) -> tuple[Parameter, ...]:
-    """Return biases w [D, 1] and factors v [D, K]."""
+    """Return the parameters w [D, 1], biases, and v [D, K], factors."""
     return Parameter("w", (given.features, 1), touched=True, product=True), factors(given)
 
 

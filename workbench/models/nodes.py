@@ -42,7 +42,7 @@ class Option:
 
     @property
     def values(self) -> str:
-        """The values that the option takes, in words for messages and help."""
+        """The allowed values in words, such as "a whole number from 1", for messages and help."""
         if self.allowed:
             return f"one of {', '.join(self.allowed)}"
         if self.form:
@@ -52,7 +52,7 @@ class Option:
         return " ".join([kind, *(f"{word} {bound:g}" for word, bound in bounds if bound is not None)])
 
     def holds(self, value: Any) -> bool:
-        """Return whether the value is allowed."""
+        """Return whether the value is allowed: type, bounds, choices or form."""
         if self.allowed:
             return value in self.allowed
         if self.form:
@@ -104,14 +104,14 @@ class Nodes:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of features, edges and normalised adjacency."""
+        """Bytes of features, edges and (predicted) normalised adjacency."""
         entries = self.edges.nnz + self.count
         normalised = formats.predicted_bytes("csr", self.count, self.count, entries, "float32", "int32")
         return formats.nbytes(self.x) + formats.nbytes(self.edges) + normalised
 
     @cached_property
     def adjacency(self) -> scipy.sparse.csr_array:
-        """D^-1/2 (A + I) D^-1/2 csr [n, n], float32, D the row sums of A + I (Kipf and Welling 2017, eq. 2).
+        """D^-1/2 (A + I) D^-1/2 as csr [n, n], float32, D the row sums of A + I (Kipf and Welling 2017, eq. 2); cached.
 
         Columns of a directed graph are divided by the roots of their own sums. O(edges). Raises ModelError for negative
         weights.
@@ -129,7 +129,7 @@ class Nodes:
 
     @cached_property
     def own_places(self) -> np.ndarray:
-        """Position in the adjacency of the diagonal entry of each node, int64 [n]."""
+        """Index into the adjacency's entries of the diagonal entry of each node, int64 [n]; cached."""
         rows = np.repeat(np.arange(self.count), np.diff(self.adjacency.indptr))
         return np.flatnonzero(self.adjacency.indices == rows)
 
@@ -154,14 +154,20 @@ class Around:
     """Whether rows of X are divided by the sums of their absolute values."""
 
     def __call__(self, batch: Any, generator: np.random.Generator | None) -> Any:
-        """Return the batch with the neighbours of its nodes that both layers read, drawn if a number of them is set."""
+        """Return the batch with X of the nodes that both layers read, and {"inner", "outer"} adjacencies.
+
+        Neighbours are sampled if `drawn` is set and there is a generator.
+        """
         outer, second = self._layer(batch.rows_index, len(batch.rows_index), generator)
         is_whole = not self.drawn and np.array_equal(second, batch.rows_index)  # then both layers read the same
         inner, first = (outer, second) if is_whole else self._layer(second, outer.shape[0], generator)
         return batch.with_x(self._features(first, inner.shape[0]), {"inner": inner, "outer": outer})
 
     def _layer(self, rows: np.ndarray, room: int, generator: np.random.Generator | None) -> tuple[Any, np.ndarray]:
-        """Return the transposed rows of the adjacency as csr [nodes read, `room`] and the sorted nodes read, int64."""
+        """Return (transposed adjacency rows as csr [nodes read, `room`], sorted nodes read int64) for the nodes `rows`.
+
+        Without a generator, or with `drawn` 0, all neighbours are read.
+        """
         if self.drawn and generator is not None:
             indptr, indices, values = self._drawn(rows, generator)
         else:
@@ -173,7 +179,7 @@ class Around:
         return assemble("csr", *transposed(layer), shape[::-1]), read
 
     def _drawn(self, rows: np.ndarray, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return rows of the adjacency with at most `drawn` neighbours each: indptr, indices, values.
+        """Return rows of the adjacency with at most `drawn` neighbours each, as indptr, indices, values.
 
         The diagonal entry is kept. Of d others, c are drawn, one from each of c equal parts of a random rotation: each
         with probability c / d, none twice. Their values are multiplied by d / c, which keeps the expected sum (Hamilton
@@ -198,7 +204,7 @@ class Around:
         return indptr, adjacency.indices[places], adjacency.data[places] * scale
 
     def _features(self, rows: np.ndarray, room: int) -> scipy.sparse.csr_array:
-        """Return the features of these rows as csr with `room` rows; the last ones are empty."""
+        """Return the features of these rows as csr with `room` rows, the last ones empty, rows scaled if set."""
         indptr, indices, values = rows_of(self.nodes.x, rows)
         values = values.astype(self.dtype, copy=False)
         if self.is_scaled:
@@ -208,13 +214,16 @@ class Around:
 
 
 def rows_of(x: scipy.sparse.csr_array, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (indptr, indices, values) of the rows int [R], as new arrays."""
+    """Return (indptr, indices, values) of the rows int [R] of a csr array, as new arrays."""
     slice_rows: Any = kernels.get("slice_rows")
     return slice_rows.trusted(x.indptr, x.indices, x.data, np.asarray(rows, np.int64))
 
 
 def reach(nodes: Nodes, rows: int, drawn: int) -> tuple[float, int, int]:
-    """Return upper estimates: mean neighbours of a node, rows that layer 2 reads for `rows` rows, and layer 1."""
+    """Return upper estimates (mean neighbours of a node, rows that layer 2 reads for `rows` rows, rows of layer 1).
+
+    `drawn` limits the neighbours, 0 for all.
+    """
     neighbours = nodes.edges.nnz / max(nodes.count, 1)
     neighbours = min(neighbours, drawn) if drawn else neighbours
     second = min(math.ceil(rows * (1 + neighbours)), nodes.count)
@@ -222,8 +231,7 @@ def reach(nodes: Nodes, rows: int, drawn: int) -> tuple[float, int, int]:
 
 
 def numbered(indices: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct nodes in `indices` (int64, sorted), and the position of each index among them; nodes <
-    `count`.
+    """Return (distinct nodes in `indices`, sorted int64, position of each index among them); nodes are below `count`.
 
     >>> [part.tolist() for part in numbered(np.array([7, 2, 7]), 9)]
     [[2, 7], [1, 0, 1]]
@@ -237,7 +245,7 @@ def numbered(indices: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def rounded(length: int, most: int) -> int:
-    """Return the length rounded up by less than an eighth, and to at most `most`.
+    """Return `length` rounded up by less than an eighth, but at most `most`.
 
     >>> rounded(1000, 5000), rounded(9, 5000), rounded(4999, 5000)
     (1024, 9, 5000)
@@ -247,12 +255,12 @@ def rounded(length: int, most: int) -> int:
 
 
 def with_empty_rows(indptr: np.ndarray, rows: int) -> np.ndarray:
-    """Return row pointers int64 [rows + 1] with empty rows appended."""
+    """Return row pointers extended to `rows` rows by empty rows; same dtype."""
     return np.pad(indptr, (0, rows + 1 - len(indptr)), mode="edge")
 
 
 def nodes_of(facts: Mapping[str, Any], rows: int, features: int) -> Nodes:
-    """Return the nodes of the data. Raises ModelError unless features match and there are at least `rows` nodes."""
+    """Return the nodes among the facts; ModelError unless features match and there are at least `rows` nodes."""
     nodes = facts["graph"]
     if nodes.x.shape[1] != features or rows > nodes.count:
         of_nodes = f"{nodes.count:,} nodes of {nodes.x.shape[1]:,} features"

@@ -42,7 +42,7 @@ class Pattern:
 
     @cached_property
     def rows(self) -> np.ndarray:
-        """Row of each position, int64 [z]."""
+        """Row of each position, int64 [z]; cached."""
         return np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
 
     @property
@@ -51,11 +51,11 @@ class Pattern:
         return self.rows * self.shape[1] + self.indices
 
     def matrix(self, values: np.ndarray) -> Any:
-        """Return the values [z] at these positions as csr [D, N], over the same memory."""
+        """Return the values [z] at these positions as a csr array [D, N] that shares their memory."""
         return assemble("csr", self.indptr, self.indices, values, self.shape)
 
     def on_rows(self, rows: np.ndarray) -> tuple["Pattern", np.ndarray]:
-        """Return the pattern of these (sorted) rows, and the indices of its positions in this one, int64."""
+        """Return (pattern of these sorted rows, index of each of its positions in this one, int64)."""
         starts, lengths = self.indptr[rows].astype(np.int64), np.diff(self.indptr)[rows]
         indptr = np.concatenate([[0], np.cumsum(lengths)])
         places = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], lengths)
@@ -63,10 +63,10 @@ class Pattern:
         return Pattern(indptr.astype(kind), self.indices[places], (rows.size, self.shape[1])), places
 
     def moved(self, dropped: np.ndarray, grown: np.ndarray) -> tuple["Pattern", np.ndarray]:
-        """Return the pattern without the positions `dropped` (bool [z]) and with the keys `grown`, and previous
-        indices.
+        """Return (pattern without `dropped`, bool [z], and with the keys `grown`, origin of each position int64).
 
-        The indices are int64, `NEW` for grown positions. O(z log z).
+        Keys are row * N + column. The origin is the index in this pattern, int64, `NEW` for grown positions. O(z log
+        z).
         """
         kept = np.flatnonzero(~dropped)
         keys = np.concatenate([self.keys[kept], grown])
@@ -76,7 +76,7 @@ class Pattern:
 
 
 def of_keys(keys: np.ndarray, shape: tuple[int, int]) -> Pattern:
-    """Return the pattern of positions row * N + column, int64 [z], ascending and unique."""
+    """Return the pattern of the keys row * N + column, int64 [z], ascending and unique."""
     kind = index_dtype(*shape, keys.size)
     rows, columns = np.divmod(keys, shape[1])
     indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=shape[0]))]).astype(kind)
@@ -84,7 +84,7 @@ def of_keys(keys: np.ndarray, shape: tuple[int, int]) -> Pattern:
 
 
 def fixed(indptr: np.ndarray, indices: np.ndarray, shape: tuple[int, int]) -> Pattern:
-    """Return a pattern over these arrays, which become read-only."""
+    """Return a pattern over these index arrays, which are set read-only."""
     for array in (indptr, indices):
         array.setflags(write=False)
     return Pattern(indptr, indices, shape)
@@ -112,12 +112,12 @@ def counts(shapes: Sequence[tuple[int, int]], density: float, spread: str) -> li
 
 
 def drawn(shape: tuple[int, int], count: int, generator: np.random.Generator) -> Pattern:
-    """Return a uniformly random pattern of `count` positions."""
+    """Return a uniformly random pattern of `count` positions in a matrix of `shape`."""
     return of_keys(absent(np.zeros(0, np.int64), shape[0] * shape[1], count, generator), shape)
 
 
 def absent(taken: np.ndarray, size: int, count: int, generator: np.random.Generator) -> np.ndarray:
-    """Draw `count` keys below `size` that are not in `taken`, uniformly; ascending.
+    """Return `count` random keys below `size` that are not in `taken` (int64), ascending int64.
 
     O(n log n) time and O(n) memory for n taken and drawn keys: a sparse matrix is never enumerated.
     """
@@ -161,21 +161,21 @@ class Moves:
 
     @property
     def by_gradient(self) -> bool:
-        """Whether grown positions are chosen by the dense gradient, in a step that changes no weight otherwise."""
+        """Whether new positions are chosen by the dense gradient, in a step that changes no weight otherwise."""
         return self.rule == "rigl"
 
     def is_due(self, step: int) -> bool:
-        """Return whether the pattern changes in this step, counted from 1."""
+        """Return whether the pattern changes in step `step`, counted from 1."""
         return self.rule != "fixed" and step % self.every == 0 and step < self.until
 
     def fraction_at(self, step: int) -> float:
-        """Return the fraction of the weights that is replaced in this step."""
+        """Return the fraction of the weights, 0 to 1, that is replaced in step `step`."""
         decay = 0.5 * (1 + math.cos(math.pi * step / self.until)) if self.by_gradient else 1.0
         return self.fraction * decay
 
 
 def smallest(values: np.ndarray, count: int) -> np.ndarray:
-    """Return the mask of the `count` values [z] of smallest magnitude, bool [z]. O(z)."""
+    """Return a mask, bool [z], of the `count` values [z] of smallest magnitude. O(z)."""
     dropped = np.zeros(values.size, bool)
     if count:
         dropped[_first(np.abs(values), count)] = True
@@ -213,7 +213,7 @@ def largest(
 
 
 def _first(values: np.ndarray, count: int) -> np.ndarray:
-    """Return the positions of the `count` smallest values, ascending; the first ones of ties."""
+    """Return the indices of the `count` smallest values, ascending; the first ones of ties. O(n)."""
     if count >= values.size:
         return np.arange(values.size)
     last = np.partition(values, count - 1)[count - 1]

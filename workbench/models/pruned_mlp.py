@@ -17,13 +17,13 @@ from workbench.models.patterns import RULES, Moves, counts
 
 
 def shapes(given: Given) -> list[tuple[int, int]]:
-    """Return the shape [D, N] of each weight matrix."""
+    """Return the shape [D, N] of each weight matrix, from the option "hidden" such as "128x128"."""
     hidden = [int(size) for size in str(given.options["hidden"]).split("x")]
     return list(zip([given.features, *hidden], [*hidden, given.width], strict=True))
 
 
 def scores(x: Symbol, engine: str, given: Given) -> Symbol:
-    """Build the scores [R, N] of a multilayer perceptron whose weight matrices are csr."""
+    """Return the symbol of the scores [R, N] of a multilayer perceptron whose weight matrices are csr."""
     count, dot, turn = len(shapes(given)), ops.get("dot"), ops.get("transpose")
     weights = [variable(f"w{layer}", format="csr") for layer in range(1, count + 1)]
     if engine == "dense":  # x is dense
@@ -37,7 +37,7 @@ def scores(x: Symbol, engine: str, given: Given) -> Symbol:
 
 
 def parameters(given: Given) -> tuple[Parameter, ...]:
-    """Return the weights of each matrix at its positions, and c [N, 1] of each hidden layer."""
+    """Return the parameters: values w at each matrix's pattern, [positions], and c [N, 1] of each hidden layer."""
     sizes, (density, spread) = shapes(given), (given.options[name] for name in ("density", "spread"))
     found = []
     for layer, (shape, count) in enumerate(zip(sizes, counts(sizes, density, spread), strict=True), start=1):

@@ -27,16 +27,15 @@ def pairs_of(x: Any, fields: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _is_pair(columns: np.ndarray, users: int) -> np.ndarray:
-    """Return whether each row has one column in each field."""
+    """Return bool [R]: whether sorted columns, int [R, 2], are one of the `users` first and one behind them."""
     return (columns[:, 0] < users) & (columns[:, 1] >= users)
 
 
 def with_items_unseen(x: Any, fields: Sequence[int]) -> Callable[[Any, np.random.Generator], Any]:
-    """Return the function that adds to each row of a batch a -1 for an item that its user has in no row of X.
+    """Return complete(x batch, generator), which adds to each row a -1 for an item that its user lacks in X.
 
-    `complete(batch, generator)`: the item is drawn uniformly (Rendle et al. 2009); the batch keeps its format, csr or
-    dense.
-    O(R log of the pairs).
+    The item is drawn uniformly (Rendle et al. 2009), up to `TRIES` times; the batch keeps its format, csr or dense. O(R
+    log of the pairs). Raises ModelError for fewer than two items, and rows that are not pairs.
     """
     users, items = fields
     if items < 2:
@@ -45,7 +44,7 @@ def with_items_unseen(x: Any, fields: Sequence[int]) -> Callable[[Any, np.random
     known = np.unique(user * items + item)
 
     def complete(batch: Any, generator: np.random.Generator) -> Any:
-        """Return the batch with a random item for each row that its user was not seen with."""
+        """Return the batch's rows with a random unseen item each, as a new array of its format."""
         user, item = pairs_of(batch, fields)
         other = generator.integers(0, items, len(user))
         for _ in range(TRIES):
@@ -60,12 +59,15 @@ def with_items_unseen(x: Any, fields: Sequence[int]) -> Callable[[Any, np.random
 
 
 def _are_among(known: np.ndarray, keys: np.ndarray) -> np.ndarray:
-    """Return whether each key is in the sorted array `known`."""
+    """Return bool [n]: whether each key is in the sorted array `known`, which must not be empty."""
     return known[np.minimum(np.searchsorted(known, keys), len(known) - 1)] == keys
 
 
 def _rows(user: np.ndarray, item: np.ndarray, other: np.ndarray, users: int, like: Any) -> Any:
-    """Return rows with 1 for user and item and -1 for the other item, in the format and dtype of `like`."""
+    """Return rows with 1 for user and item and -1 for the other item, in the format and dtype of `like`.
+
+    All three are int [R]; items are columns behind the `users` first ones.
+    """
     low, high = np.minimum(item, other), np.maximum(item, other)
     columns = np.column_stack([user, users + low, users + high])
     sign = np.where(item < other, 1, -1)

@@ -84,14 +84,14 @@ def initialise(
 
 
 def _put(name: str, weight: Any, value: Any) -> None:
-    """Copy a given value into the weight `name`. Raises ModuleError if the shape differs."""
+    """Copy `value` into the weight `name`, in place; ModuleError if the shape differs."""
     if tuple(value.shape) != weight.shape:
         raise ModuleError(f"The value of {name} has the shape {tuple(value.shape)}; the parameter's is {weight.shape}.")
     formats.assign(weight, value)
 
 
 def _drawn(spec: Spec, name: str, weight: Any, seed: int) -> Any:
-    """Return initial values of the weight `name` from an initialiser."""
+    """Return random initial values of the weight `name`, in its format, from an initialiser and seed."""
     values = initialisers.draw(spec, name, weight.shape, weight.dtype, seed)
     return RowSparse(values, np.arange(len(values)), weight.shape) if isinstance(weight, RowSparse) else values
 
@@ -158,6 +158,7 @@ class Module:
         prediction: int = 0,
         target: str | None = None,
     ) -> None:
+        """Validate names and settings; memory is allocated by `bind`. Raises ModuleError."""
         self.layout = Layout(symbol, tuple(data_names), tuple(label_names), prediction, target)
         if unknown := [name for name in fixed if name not in self.layout.parameters]:
             known = ", ".join(self.layout.parameters)
@@ -180,6 +181,7 @@ class Module:
         self.initialised, self.state, self.version = False, "idle", 0
 
     def __repr__(self) -> str:
+        """Return parameters, state and epoch as one line."""
         state = "initialised" if self.initialised else "bound" if self.workers else "not bound"
         trained = f", {self.updater!r}" if self.updater is not None else ""
         return f"<Module {', '.join(self.layout.parameters)}: {state}, epoch {self.position.epoch}{trained}>"
@@ -271,7 +273,7 @@ class Module:
         return self
 
     def _use(self, optimizer: Updater) -> None:
-        """Set a validated updater in the module and in its store."""
+        """Store an optimizer in the module and in its parameter store; OptimizerError if its names do not fit."""
         optimizer.check_names(self.trained)
         self.updater = optimizer
         if self.store is not None:
@@ -279,7 +281,7 @@ class Module:
 
     @property
     def lags(self) -> bool:
-        """Whether rows of parameters may be behind until they are read (lazy="exact")."""
+        """Whether rows of parameters may lack updates until they are read (lazy="exact")."""
         return self.updater is not None and self.updater.lazy == "exact"
 
     def forward(self, batch: Batch | Prepared, training: bool = True) -> list[Any]:
@@ -316,8 +318,9 @@ class Module:
         return self.run(ready, training, self.layout.without_labels if lacks else None)
 
     def run(self, ready: Prepared, training: bool, wanted: Sequence[int] | None = None) -> list[Any]:
-        """Compute the outputs of a prepared batch; without training only those at positions `wanted`, the others
-        None.
+        """Return the outputs of a prepared batch, those at positions `wanted` only (others None) if that is not None.
+
+        Rows that the batch reads are pulled or brought up to date first. `training` keeps what `backward` needs.
         """
         if self.store is not None or self.lags:
             for worker, part, plans in zip(self.workers, ready.parts, ready.plans, strict=False):
@@ -331,7 +334,7 @@ class Module:
         return self.outputs
 
     def _refresh(self, worker: Worker, part: Mapping[str, Any], plans: Mapping[str, Any] | None) -> None:
-        """Pull the rows that a slice reads from the store, or bring them up to date."""
+        """Pull the rows that a slice reads from the store, or apply their deferred updates, in place."""
         if self.store is not None:
             worker.pull(self.store, part, plans, self.version)
         elif self.updater is not None and self.updater.lazy == "exact":
@@ -339,7 +342,7 @@ class Module:
             caught_up(self.updater, worker.weights, rows)
 
     def _together(self, outputs: list[list[Any]]) -> list[Any]:
-        """Join the outputs of all workers: rows are concatenated, scalars averaged or summed as `slices` states."""
+        """Return the outputs of all workers joined: rows concatenated, scalars averaged or summed as `slices` says."""
         results: list[Any] = []
         for place, per_row in enumerate(self.per_row):
             parts = [output[place] for output in outputs]
@@ -381,9 +384,7 @@ class Module:
         return self.gradients
 
     def _heads(self, worker: Worker, share: float) -> list[Any] | None:
-        """Return head gradients of a worker: the slice's share of rows for scalars that are means; None if none are
-        needed.
-        """
+        """Return the gradients of a worker's outputs: its share of rows for scalars that are means; None for ones."""
         if self.slices == "sum" or share == 1:
             return None
         outputs = worker.executor.outputs.values()
@@ -444,9 +445,7 @@ class Module:
         return weights
 
     def optimizer_state(self) -> dict[str, Any]:
-        """Return the state of the optimizer, from the store if there is one. Raises ModuleError without an
-        optimizer.
-        """
+        """Return the optimizer's state by name, from the store if there is one; ModuleError without an optimizer."""
         if self.store is not None:
             return self.store.optimizer_state()
         if self.updater is None:
@@ -454,13 +453,13 @@ class Module:
         return self.updater.state_dict()
 
     def raw_weights(self) -> dict[str, Any]:
-        """Return copies of all parameters as training holds them, where rows may be behind."""
+        """Return copies of all parameters as training holds them, without deferred updates."""
         if self.store is not None:
             return {name: self.store.pull(name) for name in self.layout.parameters}
         return {name: formats.copy(weight) for name, weight in self.workers[0].weights.items()}
 
     def _need(self, state: str, call: str) -> None:
-        """Raise ModuleError unless the attribute `state` is set; the message says to call `call`."""
+        """Raise ModuleError, saying to call `call`, unless the module is "bound" or "initialised", as `state` says."""
         reached = self.initialised if state == "initialised" else bool(self.workers)
         if not reached:
             raise ModuleError(f"The module is not {state} yet; call {call} first.")

@@ -64,6 +64,10 @@ class Layout:
     target: str | None
 
     def __post_init__(self) -> None:
+        """Validate the names and the prediction's position; the target defaults to the first label.
+
+        Raises ModuleError.
+        """
         arguments = self.symbol.arguments()
         for kind, names in (("data_names", self.data_names), ("label_names", self.label_names)):
             if unknown := [name for name in names if name not in arguments]:
@@ -82,11 +86,10 @@ class Layout:
         return [name for name in self.symbol.arguments() if name not in (*self.data_names, *self.label_names)]
 
     def arrays(self, batch: Batch, known: Mapping[str, Facts] | None = None) -> dict[str, Any]:
-        """Return data and labels of a batch by argument name.
+        """Return {argument: array} of data and labels of a batch; additional labels are ignored.
 
         If `known` facts are given, missing labels are filled with zeros. Raises ModuleError for missing or unknown
-        data;
-        additional labels are ignored.
+        data.
         """
         missing = [name for name in self.data_names if name not in batch.data]
         if missing or len(batch.data) > len(self.data_names):
@@ -108,9 +111,7 @@ class Layout:
 
     @functools.cached_property
     def without_labels(self) -> list[int]:
-        """Positions of the outputs that can be computed without a label (output layers read it for the gradient
-        only).
-        """
+        """Positions of the outputs computable without labels, which output layers read only for the gradient."""
         return [place for place, head in enumerate(self.symbol.heads) if not self._reads_label(head)]
 
     def _reads_label(self, head: Symbol) -> bool:
@@ -124,10 +125,9 @@ class Layout:
         return reads[head]
 
     def known(self, arrays: Mapping[str, Any], dtype: DTypeLike | None, convert: bool) -> Declared:
-        """Return shapes, dtypes and formats by argument: as the arrays have them, or with `convert` as the graph
-        declares.
+        """Return shapes, dtypes and formats by argument: of the arrays, or if `convert` as the graph declares.
 
-        An undeclared dtype of a parameter is `dtype`, or that of the first floating-point data.
+        An undeclared dtype of a parameter is `dtype`, or that of the first floating-point data, else float32.
         """
         floats = [arrays[name].dtype for name in self.data_names if arrays[name].dtype.kind == "f"]
         chosen = np.dtype(dtype or (floats[0] if floats else np.float32))
@@ -149,7 +149,7 @@ class Layout:
         return [one.shape != two.shape for one, two in zip(before.outputs, after.outputs, strict=True)]
 
     def multipliers(self, names: list[str]) -> dict[str, Multiplier]:
-        """Return the optimizer multipliers that the variables declare, where they differ from 1."""
+        """Return {parameter: rate and decay multipliers} that the variables declare, if they differ from 1."""
         variables = self.symbol.variables()
         multipliers = {}
         for name in names:
@@ -255,7 +255,10 @@ def _check_weights(path: str | os.PathLike, weights: Mapping[str, Any], own: Map
 
 
 def _take(self: "Module", weights: dict[str, Any], steps: dict[str, Any] | None, optimizer: dict[str, Any]) -> None:
-    """Put validated parameters and the optimizer's state into the module, in place."""
+    """Load validated parameters and the optimizer's state into the module or its store, in place.
+
+    `steps` is the parsed state, `optimizer` the saved arrays for a store.
+    """
     if self.store is not None:
         state = {f"value:{json.dumps(name)}": weight for name, weight in weights.items()}
         self.store.load_state_dict(state | {f"optimizer:{name}": array for name, array in optimizer.items()})
@@ -308,12 +311,12 @@ def load_model(path: str | os.PathLike) -> tuple["Graph", dict[str, Any], dict[s
 
 
 def _are_names(value: Any) -> bool:
-    """Return whether a value from JSON is a list of strings."""
+    """Return whether a JSON value is a list of strings."""
     return isinstance(value, list) and all(isinstance(name, str) for name in value)
 
 
 def _is_position(value: Any) -> bool:
-    """Return whether a value from JSON is a pair of non-negative integers."""
+    """Return whether a JSON value is a pair of non-negative integers."""
     return isinstance(value, list) and len(value) == 2 and all(map(is_whole, value))
 
 
@@ -331,7 +334,10 @@ WORDS: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def _read(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """Read a checkpoint: return its JSON description, and its arrays by kind and name. Raises ModuleError."""
+    """Return (JSON description, {kind: {name: array}}) of a checkpoint.
+
+    ModuleError if it is not valid, or another version.
+    """
     contents = formats.load(path)
     about = _about(contents.pop("about", None))
     if about is None or about.get("kind") != KIND:
@@ -353,7 +359,7 @@ def _read(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, dict[str, 
 
 
 def _about(text: Any) -> dict[str, Any] | None:
-    """Return the JSON object in an array of bytes; None if there is none."""
+    """Return the JSON object in a uint8 array; None if there is none."""
     try:
         about = parsed(text.tobytes()) if isinstance(text, np.ndarray) else None
     except ValueError:

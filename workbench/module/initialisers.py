@@ -31,14 +31,14 @@ class ModuleError(ValueError):
 
 
 def _constant(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype, value: float) -> np.ndarray:
-    """Return an array filled with `value`."""
+    """Return a new aligned array filled with `value`; `random` is not used."""
     weights = aligned.empty(shape, dtype)
     weights[...] = value
     return weights
 
 
 def _uniform(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype, scale: float) -> np.ndarray:
-    """Return uniform values in [-scale, scale)."""
+    """Return a new aligned array of uniform values in [-scale, scale)."""
     weights = random.random(dtype=dtype, out=aligned.empty(shape, dtype))
     weights *= 2
     weights -= 1
@@ -47,14 +47,17 @@ def _uniform(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtyp
 
 
 def _normal(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype, deviation: float) -> np.ndarray:
-    """Return normal values with mean 0 and this standard deviation."""
+    """Return a new aligned array of normal values with mean 0 and this standard deviation."""
     weights = random.standard_normal(dtype=dtype, out=aligned.empty(shape, dtype))
     weights *= dtype.type(deviation)
     return weights
 
 
 def _xavier(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype, gain: float) -> np.ndarray:
-    """Return the uniform initialisation of Glorot and Bengio 2010 for a matrix. Raises ModuleError for other shapes."""
+    """Return uniform values within gain * sqrt(6 / (rows + width)) (Glorot and Bengio 2010).
+
+    Raises ModuleError unless there are at least two dimensions.
+    """
     if len(shape) < 2:
         raise ModuleError(f"xavier is for matrices; the shape {shape} came. Use zeros, or uniform with a scale.")
     together = shape[0] + int(np.prod(shape[1:]))
@@ -72,7 +75,10 @@ KINDS: dict[str, tuple[_Draw, float | None]] = {
 
 
 def read(spec: Spec, name: str) -> tuple[_Draw, float]:
-    """Return the function and the number that `spec` names. Raises ModuleError if it is invalid."""
+    """Return (drawing function, its number) of an initialiser such as "normal", ("normal", 0.1) or 0.5.
+
+    Raises ModuleError, naming the parameter `name`, if it is invalid.
+    """
     if isinstance(spec, int | float) and not isinstance(spec, bool):
         spec = ("constant", spec)
     parts = spec if isinstance(spec, list | tuple) else (spec,)
@@ -91,7 +97,10 @@ def read(spec: Spec, name: str) -> tuple[_Draw, float]:
 
 
 def draw(spec: Spec, name: str, shape: tuple[int, ...], dtype: DTypeLike, seed: int) -> np.ndarray:
-    """Return the initial array of the parameter `name`, float32 or float64; the same for the same arguments."""
+    """Return the initial array of the parameter `name`, float32 or float64; the same for the same arguments.
+
+    Raises ModuleError for an invalid `spec` or seed.
+    """
     kind, number = read(spec, name)
     if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0:
         raise ModuleError(f"The seed is {seed!r}; it is a whole number from 0.")
@@ -104,6 +113,6 @@ def stream(name: str, seed: int) -> np.random.Generator:
 
 
 def checked(specs: dict[str, Any]) -> None:
-    """Raise ModuleError if one of the specs is invalid."""
+    """Raise ModuleError if one of the initialisers {name: spec} is invalid."""
     for name, spec in specs.items():
         read(spec, name)

@@ -47,9 +47,7 @@ class Source:
     name: str
 
     def rows(self, arrays: Mapping[str, Any], plans: Mapping[str, BatchPlan]) -> np.ndarray:
-        """Return the row indices for a batch, sorted and unique, int64; columns come from the batch plan if there is
-        one.
-        """
+        """Return the row indices for a batch, sorted and unique, int64; columns come from a plan if there is one."""
         if self.kind == "columns" and self.name in plans:
             return plans[self.name].columns
         array = arrays[self.name]
@@ -63,7 +61,7 @@ NOTHING: Reads = frozenset()
 
 
 def find(graph: Graph, facts: Mapping[Symbol, Facts], data: Sequence[str]) -> dict[str, Reads | None]:
-    """Find, for each parameter, the origin of the row indices that the graph reads; None if it reads all rows."""
+    """Return {parameter: origins of the row indices that the graph reads}; None if it reads all rows."""
     needed: dict[Symbol, Reads | None] = dict.fromkeys(graph.heads)
     for node in reversed(graph.nodes()):
         for place, entry in enumerate(node.inputs):
@@ -74,7 +72,7 @@ def find(graph: Graph, facts: Mapping[Symbol, Facts], data: Sequence[str]) -> di
 
 
 def rows(reads: Reads, arrays: Mapping[str, Any], plans: Mapping[str, BatchPlan] | None = None) -> np.ndarray:
-    """Return the row indices that a batch reads, sorted and unique, int64."""
+    """Return the row indices that a batch reads of a parameter, sorted and unique, int64."""
     parts = [source.rows(arrays, plans or {}) for source in sorted(reads)]
     return parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts)) if parts else np.empty(0, np.int64)
 
@@ -82,7 +80,7 @@ def rows(reads: Reads, arrays: Mapping[str, Any], plans: Mapping[str, BatchPlan]
 def _of_input(
     node: Symbol, place: int, needed: Reads | None, facts: Mapping[Symbol, Facts], data: Sequence[str]
 ) -> Reads | None:
-    """Return the origins of the rows of input `place` that `node` reads to compute the rows `needed` of its result."""
+    """Return the origins of the rows of input `place` that `node` reads for rows `needed`; None for all."""
     entry, params = node.inputs[place], node.params
     if node.kind == "dot" and place == 1 and not (params["transpose_a"] or params["transpose_b"]):
         return _columns(node.inputs[0], facts, data)
@@ -102,9 +100,7 @@ def _of_input(
 
 
 def _columns(x: Symbol, facts: Mapping[Symbol, Facts], data: Sequence[str]) -> Reads | None:
-    """Return the csr data whose columns cover all entries of `x`, if `x` is that data or an elementwise function of
-    it.
-    """
+    """Return the csr data whose columns cover the entries of `x` (it, or elementwise of it); None if not so."""
     while x.op is not None and facts[x].format == "csr" and len(x.inputs) == 1:
         if x.op.family not in ("unary", "scalars") and x.kind not in KEPT:
             return None
@@ -124,7 +120,7 @@ def _same_rank(node: Symbol, entry: Symbol, facts: Mapping[Symbol, Facts]) -> bo
 
 
 def _keeps_rows(axis: Any, rank: int) -> bool:
-    """Return whether a reduction over `axis` of an array of this rank keeps the first axis."""
+    """Return whether a reduction over `axis` of an array of this rank keeps the first axis; None reduces all axes."""
     if axis is None:
         return False
     axes = axis if isinstance(axis, tuple) else (axis,)
@@ -145,6 +141,7 @@ class Worker:
         reads: Mapping[str, Reads | None],
         **options: Any,
     ) -> None:
+        """Bind the graph to example `arrays` and to `weights`, shared; `reads` names the rows it reads of each."""
         self.executor = executor.bind(symbol, {**arrays, **weights}, **options)
         self.weights, self.reads = dict(weights), dict(reads)
         self.whole: dict[str, int] = {}
@@ -153,11 +150,10 @@ class Worker:
     def plans(
         self, arrays: Mapping[str, Any], planned: Callable[[], BatchPlan | None] | None = None, always: bool = True
     ) -> Plans:
-        """Return the batch plans (column indexes) that a slice needs, by argument; none for data that is converted
-        first.
+        """Return the column indexes (batch plans) that a slice needs, by argument.
 
-        `planned` returns an existing plan of the first array, or None. With `always` plans are computed even if the
-        graph could do without.
+        None for data that is converted first. `planned` returns an existing plan of the first array, or None. With
+        `always` plans are computed even if the graph could do without.
         """
         known, first, plans = self.executor.known, next(iter(arrays)), {}
         for name in self.executor.reads_plan:
@@ -173,7 +169,7 @@ class Worker:
         return plans
 
     def rows_read(self, name: str, arrays: Mapping[str, Any], plans: Plans | None) -> np.ndarray | None:
-        """Return the row indices of a parameter that a slice reads, sorted and unique, int64; None for all rows."""
+        """Return the row indices of a parameter that a slice reads, sorted, unique int64; None for all rows."""
         sources = self.reads[name]
         return None if sources is None else rows(sources, arrays, plans)
 
@@ -185,20 +181,17 @@ class Worker:
         wanted: Sequence[int] | None,
         is_own: bool = False,
     ) -> list[Any]:
-        """Compute the outputs of a slice, None for those not in `wanted`; overwritten by the next call. `is_own` as
-        in `Executor`.
-        """
+        """Return the outputs of a slice, None for those not in `wanted` (None: all); overwritten by the next call."""
         return self.executor.forward(training, plans, wanted=wanted, is_own=is_own, **arrays)
 
     def backward(self, heads: list[Any] | None = None) -> dict[str, Any]:
-        """Return gradients by parameter; overwritten by the next call."""
+        """Return {parameter: gradient}, overwritten by the next call; `heads` are output gradients (None: ones)."""
         return self.executor.backward(heads)
 
     def pull(self, store: Store, arrays: Mapping[str, Any], plans: Plans | None, version: int) -> None:
-        """Pull from the store the rows of each parameter that the slice reads; all rows only if their `version`
-        changed.
+        """Pull the rows of each parameter that the slice reads from the store, in place.
 
-        row_sparse parameters then store exactly the rows of the slice.
+        All rows only if `version` is new. row_sparse parameters then store exactly the rows of the slice.
         """
         rows_read = {name: self.rows_read(name, arrays, plans) for name in self.weights}
         read = {name: rows for name, rows in rows_read.items() if rows is not None or self.whole.get(name) != version}
@@ -209,7 +202,7 @@ class Worker:
 def cut(
     arrays: Mapping[str, Any], borders: Sequence[tuple[int, int]], known: Mapping[str, Facts]
 ) -> list[dict[str, Any]]:
-    """Cut arrays at pairs of row `borders`; slices are views.
+    """Return one {name: array} per pair of row `borders`, as views.
 
     csc and coo arrays are cut through a csr copy and converted back if the graph takes them in their format.
     """
@@ -225,7 +218,7 @@ def cut(
 
 
 def own_slices(rows: int, workers: int, store: Store | None) -> list[tuple[int, int]]:
-    """Return the row ranges of this trainer's workers; with several trainers on one store each takes a different part.
+    """Return the row ranges of this trainer's workers; several trainers on one store take different parts.
 
     Raises ModuleError for a batch with fewer rows than there are workers in all.
     """
@@ -360,11 +353,10 @@ def fit(
 def prepare(
     self: "Module", batch: Batch, plans: bool = True, whole: bool = False, once: bool = False, is_own: bool = False
 ) -> Prepared:
-    """Cut a batch into the slices of this trainer, or all slices if `whole`, and compute their column indexes if
-    `plans`.
+    """Cut a batch into this trainer's slices (all if `whole`), with their column indexes if `plans`.
 
     `once` states that the batch is used for one step, so an index may be omitted if that is faster; `is_own` that
-    nobody else holds it, so that slices of validated rows are not validated again.
+    nobody else holds it, so that slices of validated rows are not validated again. Raises ModuleError before `bind`.
     """
     self._need("bound", "bind(batches)")
     arrays = self.layout.arrays(batch, self.workers[0].executor.known)
@@ -382,7 +374,7 @@ def prepare(
 
 
 def _epoch(self: "Module", train: Feed, metric: Accumulator | None, callbacks: list[Callable], ahead: bool) -> None:
-    """Train one epoch from the current batch on, accumulating `metric` and calling `callbacks` after each update."""
+    """Train the rest of the current epoch; update `metric`, `position`, and call `callbacks` after each update."""
     epoch, first = self.position
     is_own = type(train) is Batches  # which hands each batch out once, to us
     prepare = functools.partial(self.prepare, plans=ahead, once=True, is_own=is_own)
@@ -403,7 +395,7 @@ def _epoch(self: "Module", train: Feed, metric: Accumulator | None, callbacks: l
 
 
 def _end_of_epoch(self: "Module", validation: Feed | None, metric: Accumulator | None) -> EpochEnd:
-    """Advance the position to the next epoch and return the event with training and validation metrics."""
+    """Return the event with training and validation metrics; reset the metric and move to the next epoch."""
     epoch = self.position.epoch
     checked = None
     if validation is not None and metric is not None:
@@ -416,7 +408,10 @@ def _end_of_epoch(self: "Module", validation: Feed | None, metric: Accumulator |
 
 
 def _metric(self: "Module", metric: MetricLike, average: str) -> Accumulator | None:
-    """Return the accumulator for `fit`, with what a restored module had accumulated of its epoch."""
+    """Return the accumulator for `fit`, continued if a restored module is within an epoch, else reset; None without.
+
+    Raises ModuleError if such an epoch was begun with a metric and none is given.
+    """
     accumulator = None if metric is None else metrics.create(metric, average)
     if accumulator is not None:
         if self.gathered is not None and self.position.batch:
@@ -430,7 +425,7 @@ def _metric(self: "Module", metric: MetricLike, average: str) -> Accumulator | N
 
 
 def _check_feed(self: "Module", train: Feed) -> None:
-    """Raise ModuleError if the batches of a restored module differ from the batches it was trained with."""
+    """Raise ModuleError if a restored module is given batches with other settings than it was trained with."""
     settings = train.settings()
     if self.trained_with is not None and self.position != (0, 0) and self.trained_with != settings:
         raise ModuleError(
@@ -446,10 +441,9 @@ def _listed(calls: Callbacks) -> list[Callable[[Any], None]]:
 
 
 def scored(self: "Module", batch: Batch, outputs: list[Any], rows: slice = EVERY) -> tuple[Any, Any]:
-    """Return prediction and target of a batch without padding rows; `rows` is the slice of the batch that outputs
-    cover.
+    """Return (prediction, target) of a batch without padding rows; outputs cover its slice `rows`.
 
-    Raises ModuleError if the batch has no target.
+    Raises ModuleError if the batch has no target, or the prediction has no row per row.
     """
     target = self.layout.target
     if target is None or target not in batch.labels:
@@ -460,7 +454,7 @@ def scored(self: "Module", batch: Batch, outputs: list[Any], rows: slice = EVERY
 
 
 def _prediction(self: "Module", outputs: list[Any], rows: int) -> Any:
-    """Return the output that is scored, its first `rows` rows."""
+    """Return the first `rows` rows of the output that is scored; ModuleError if it is not per row."""
     place = self.layout.prediction
     if not self.per_row[place]:
         raise ModuleError(
@@ -471,7 +465,10 @@ def _prediction(self: "Module", outputs: list[Any], rows: int) -> Any:
 
 
 def _predicted(self: "Module", batch: Batch) -> list[Any]:
-    """Compute only the predicted output of a batch; the other outputs are None."""
+    """Return the outputs of a batch, of which only the prediction is computed, the others None.
+
+    Raises ModuleError if it needs labels that the batch lacks.
+    """
     self._need("initialised", "initialise(...)")
     place = self.layout.prediction % len(self.layout.symbol.heads)
     if not batch.labels and self.layout.label_names and place not in self.layout.without_labels:
@@ -554,6 +551,7 @@ class Shown:
     """
 
     def __init__(self, console: Console | None = None) -> None:
+        """Set up a progress bar on `console` (None: standard output); it is shown with the first batch."""
         self.console = console or Console()
         columns = (TextColumn("epoch {task.fields[epoch]}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         metric = TextColumn("{task.fields[metric]}")
@@ -561,7 +559,7 @@ class Shown:
         self.task: TaskID | None = None
 
     def batch_end(self, event: BatchEnd) -> None:
-        """Advance the progress bar by one batch, with the epoch and the metric; nothing outside of a terminal."""
+        """Update the progress bar to the event's batch and metric; nothing outside of a terminal."""
         if not self.console.is_terminal:
             return
         if self.task is None:
@@ -571,7 +569,7 @@ class Shown:
         self.progress.update(self.task, completed=event.batch + 1, metric=said)
 
     def epoch_end(self, event: EpochEnd) -> None:
-        """Print the line of the epoch."""
+        """Remove the bar, and print the line of the epoch with its metrics."""
         if self.task is not None:
             self.progress.stop()
             self.progress.remove_task(self.task)
@@ -583,7 +581,7 @@ class Shown:
 
 
 def in_words(value: Value) -> str:
-    """Return the value of a metric as text.
+    """Return a metric's value, or values by name, as text with six digits; "" for None.
 
     >>> in_words(0.25), in_words({"mse": 2.0, "mae": 1.5}), in_words(None)
     ('0.25', 'mse 2, mae 1.5', '')
