@@ -73,7 +73,7 @@ class StopCondition:
 
     @property
     def apart(self) -> float:
-        """Seconds of a point by those of the point judged before it, at least."""
+        """Least ratio of a point's seconds to those of the last judged one; points that are nearer are not judged."""
         if self.larger_is_better:
             return APART_ORDER
         if self.target is None:
@@ -81,7 +81,7 @@ class StopCondition:
         return APART if self.seen >= EVERY else 1.0
 
     def at(self, point: Point) -> bool:
-        """Return whether this point, the next one, is the last."""
+        """Record the next point; return whether the training stops there, with the reason in `why`."""
         self.seen += 1
         if self.best is None or self._is_better(point, self.best):
             self.best, self.of_best = point, self.seen
@@ -97,7 +97,10 @@ class StopCondition:
         return any(ends.values())
 
     def _is_better(self, point: Point, best: Point) -> bool:
-        """Return whether a point improves on the best one by more than the share `GAIN` (slow trainings: at all)."""
+        """Return whether a point is better than the best.
+
+        By any amount in the first 0.5 s, then by the share `GAIN`.
+        """
         sign = -1.0 if self.larger_is_better else 1.0
         least = GAIN * abs(best.value) if point.seconds > SECONDS_FAST else 0.0
         return sign * point.value < sign * best.value - least
@@ -106,7 +109,10 @@ class StopCondition:
 def points_of_steps(
     points: Iterator[Scorer], measured: Measured, leave: StopCondition, clock: Clock = perf_counter
 ) -> Iterator[Point]:
-    """Yield the points of a training that goes on from one to the next; judging is not timed."""
+    """Yield the judged points of a stepwise training until `leave` stops it; judging is not timed.
+
+    `points` yields a scorer per step, `measured` gives the value of a scorer.
+    """
     seconds, judged = 0.0, 0.0
     for number in range(1, 1 << 62):
         start = clock()
@@ -129,10 +135,10 @@ def points_of_refits(
     ladder: Iterable[int] = LADDER,
     before: Sequence[Point] = (),
 ) -> Iterator[Point]:
-    """Yield the points of a training that starts anew for each point; seconds are those of that fit alone.
+    """Yield the points of a training that is fitted anew for each; their seconds are those of that fit alone.
 
-    Points from `before` come first and are not trained again. Stops when all fits together took `SPENT` times the
-    seconds.
+    `ladder` has the iteration limits. Points from `before` come first and are not trained again. Stops when all fits
+    together took twice the seconds, at convergence, or as `leave` says.
     """
     for point in before:
         yield point
@@ -159,9 +165,9 @@ def training_points(
     ladder: Iterable[int] = LADDER,
     before: Sequence[Point] = (),
 ) -> Iterator[Point]:
-    """Return the points of a candidate with one setting; `before` are those known of a training begun anew for each.
+    """Return the points of a candidate with one setting, as an iterator; `contender.prepare` is called before, untimed.
 
-    What it prepares is made here, before any clock starts.
+    `before` are known points of a training that is fitted anew, `ladder` its iteration limits.
     """
     contender.prepare(rows)
     if contender.steps is not None:
@@ -180,9 +186,10 @@ Answer = dict[str, Any]
 
 
 def answers(request: Answer) -> Iterator[Answer]:
-    """Yield all that is asked of one candidate: `values` by number, each until `target` or for `seconds`.
+    """Yield `{"facts": ...}`, then for each requested setting its number, its points and `{"done": ...}`.
 
-    A value comes with the points that are known of it, where a training is begun anew for each.
+    `request` has case, contender, values (number, setting, known points), target, ladder, seconds, threads and
+    bytes_limit. If the candidate cannot train the rows, `{"ended": ...}` follows the facts.
     """
     set_threads(request["threads"])
     candidate, case = get(request["contender"]), Case(**request["case"])
@@ -203,11 +210,11 @@ def answers(request: Answer) -> Iterator[Answer]:
 def train_setting(
     contender: Candidate, judge: Judge, value: Value, request: Answer, before: Sequence[Point] = ()
 ) -> Iterator[Answer]:
-    """Yield the points of one setting, then what else is known of it."""
+    """Yield `{"point": ...}` for each point of one setting, then `{"done": ...}` with end reason and measures."""
     last: list[Scorer] = []
 
     def measured(scorer: Scorer) -> float:
-        """Return the judged value of a scorer and keep the scorer as the last."""
+        """Return the judged value of a scorer, and keep the scorer as the last one."""
         last[:] = [scorer]
         return judge.value(scorer)
 
@@ -220,7 +227,7 @@ def train_setting(
 
 
 def facts_of(judge: Judge) -> Answer:
-    """Return the columns of a record that follow from the data: sizes, entries, outputs, quality measure, bytes."""
+    """Return the record columns that follow from the data: sizes, entries, outputs, quality measure, bytes."""
     rows = judge.rows
     return {
         "rows": rows.x.shape[0],
@@ -235,7 +242,7 @@ def facts_of(judge: Judge) -> Answer:
 
 
 def refusal_columns(contender: Candidate, rows: Rows, bytes_limit: int) -> Answer:
-    """Return the columns of a candidate that cannot train these rows, or nothing."""
+    """Return status and reason of a candidate that cannot train these rows or exceeds `bytes_limit`; {} if it can."""
     if reason := contender.why_not(rows):
         return {"status": "unsupported", "reason": reason}
     if (needed := contender.bytes_needed(rows)) > bytes_limit:
@@ -245,7 +252,7 @@ def refusal_columns(contender: Candidate, rows: Rows, bytes_limit: int) -> Answe
 
 
 def slice_of(rows: Rows) -> Rows:
-    """Return some rows, of each class at least one where there are classes."""
+    """Return up to 2,048 random rows for a warm-up, with at least one row of each class."""
     count = rows.x.shape[0]
     picked = np.random.default_rng(rows.seed).choice(count, min(ROWS_WARM, count), replace=False)
     if rows.y.ndim == 1 or rows.y.shape[1] == 1:
@@ -254,17 +261,17 @@ def slice_of(rows: Rows) -> Rows:
 
 
 def kinds_of(values: Iterable[Value]) -> list[Value]:
-    """Return one setting per kind: settings of a kind differ only in fractions, so that they share compiled code."""
+    """Return one setting per kind; settings of a kind differ in floats only, so that they share compiled code."""
 
     def kind(value: Value) -> tuple:
-        """Return the setting with its fractions replaced by None, as a hashable tuple."""
+        """Return the setting with floats replaced by None, as a hashable tuple."""
         return tuple((name, None if isinstance(number, float) else number) for name, number in value.items())
 
     return list({kind(value): value for value in values}.values())
 
 
 def warm_up(contender: Candidate, rows: Rows, value: Value, judge: Judge) -> None:
-    """Import, and compile or load, all that a training needs: a few points on a slice, predictions too."""
+    """Train and score a few points on a slice of rows, so that imports and compilation are done; nothing is kept."""
     if contender.steps is not None:
         for scorer in islice(contender.steps(rows, value), POINTS_WARM):
             judge.value(scorer)

@@ -23,12 +23,12 @@ DENSE_MOST = 16
 
 
 def bytes_csr(rows: Rows) -> int:
-    """Return the bytes of X csr."""
+    """Return the bytes of X in CSR form: data, indices and indptr."""
     return rows.x.data.nbytes + rows.x.indices.nbytes + rows.x.indptr.nbytes
 
 
 def why_too_sparse(rows: Rows) -> str:
-    """Return the reason why no competitor tries these rows dense, or ""."""
+    """Return why no competitor tries these rows dense (over 16 times the bytes of CSR), or "" if it does."""
     times = rows.bytes_dense / max(bytes_csr(rows), 1)
     if times <= DENSE_MOST:
         return ""
@@ -36,27 +36,27 @@ def why_too_sparse(rows: Rows) -> str:
 
 
 def densified(rows: Rows, dtype: str) -> Rows:
-    """Return the rows with X as a dense array [R, D] of a type, C order."""
+    """Return the rows with X as a new dense array [R, D] of a data type, C order."""
     return replace(rows, x=rows.x.toarray().astype(dtype, copy=False))
 
 
 def register_both(contender: Candidate, dtype: str = "float32") -> None:
-    """Register a training of a competitor, and the same with dense rows of a type."""
+    """Register a competitor's training, and the same on dense rows of a data type."""
     register(contender)
     register(of_dense_rows(contender, dtype))
 
 
 def of_dense_rows(contender: Candidate, dtype: str = "float32") -> Candidate:
-    """Return the candidate that trains as this one does, on dense rows of a type."""
+    """Return a candidate that trains as this one does, on rows made dense with a data type; making them is timed."""
     steps, refit = contender.steps, contender.refit
 
     def dense_steps(rows: Rows, value: Value) -> Iterator[Scorer]:
-        """Yield the scorers of the training on rows made dense."""
+        """Yield the scorers of the candidate's stepwise training on rows made dense."""
         assert steps is not None
         yield from steps(densified(rows, dtype), value)
 
     def dense_refit(rows: Rows, value: Value, iterations: int) -> tuple[Scorer, bool]:
-        """Fit rows made dense for a number of iterations; return the scorer and whether it converged."""
+        """Fit rows made dense for at most so many iterations; return (scorer, whether it converged)."""
         assert refit is not None
         return refit(densified(rows, dtype), value, iterations)
 
@@ -92,15 +92,15 @@ class Batch:
         return len(self.offsets) - 1
 
     def row_of(self) -> Any:
-        """Return the row of each entry, int64 [z]."""
+        """Return the row index of each stored entry as a tensor, int64 [z]."""
         torch = pytorch()
         return torch.repeat_interleave(torch.arange(self.rows), self.offsets.diff())
 
 
 def batch_of(x: Any, start: int, stop: int) -> Any:
-    """Return rows `start` to `stop` of X csr as a `Batch`, over its memory but for the offsets.
+    """Return rows `start` to `stop` of X csr as a `Batch`, or of a dense X as a tensor [R, D].
 
-    Of X dense as a tensor.
+    Nothing is copied except the offsets.
     """
     torch = pytorch()
     if isinstance(x, np.ndarray):
@@ -111,7 +111,10 @@ def batch_of(x: Any, start: int, stop: int) -> Any:
 
 
 def bag(rows: Rows, width: int, sparse: bool, deviation: float = 0.0) -> Any:
-    """Return a table [D, width] whose weighted sums of a row's entries are looked up; normal with that deviation."""
+    """Return an EmbeddingBag [D, width] that sums weighted rows; initially 0, or normal with `deviation`.
+
+    `sparse` makes its gradient sparse.
+    """
     torch = pytorch()
     table = torch.nn.EmbeddingBag(rows.x.shape[1], width, mode="sum", include_last_offset=True, sparse=sparse)
     torch.nn.init.normal_(table.weight, std=deviation) if deviation else torch.nn.init.zeros_(table.weight)
@@ -119,7 +122,7 @@ def bag(rows: Rows, width: int, sparse: bool, deviation: float = 0.0) -> Any:
 
 
 def look_up(table: Any, batch: Batch) -> Any:
-    """X @ W of a batch, [R, width]."""
+    """Return X @ W of a batch, [R, width], from an EmbeddingBag with the table W."""
     return table(batch.ids, batch.offsets, per_sample_weights=batch.values)
 
 
@@ -129,9 +132,9 @@ tensor if the rows are dense."""
 
 
 def optimizers_of(module: Any, value: Value, sparse: bool) -> list[Any]:
-    """Return the optimizers of a module.
+    """Return the optimizers of a module for a setting: one, or for Adam with sparse tables SparseAdam and Adam.
 
-    One, but Adam, lazy where gradients of tables are sparse, takes these alone.
+    SparseAdam takes the tables alone, and Adam all other parameters.
     """
     torch = pytorch()
     if value["optimizer"] != "adam" or not sparse:
@@ -145,7 +148,7 @@ def optimizers_of(module: Any, value: Value, sparse: bool) -> list[Any]:
 
 
 def parameters_of(module: Any, decay: float) -> Any:
-    """Return the parameters of a module; with decay in two groups, of which intercepts, named b, have none."""
+    """Return the parameters of a module for an optimizer; with decay in two groups, intercepts ("b") without it."""
     if not decay:
         return module.parameters()
     named = list(module.named_parameters())
@@ -155,7 +158,11 @@ def parameters_of(module: Any, decay: float) -> Any:
 
 
 def train(rows: Rows, value: Value, net: Net, loss: str, sparse: bool) -> Iterator[Scorer]:
-    """Yield the epochs of a net; whatever prepares rows for it is done here, and timed."""
+    """Train a net on CSR or dense rows without end; yield a scorer after every `rows_point` rows.
+
+    `loss` is a key of LOSSES; `sparse` makes table gradients sparse. Rows are shuffled each epoch; preparing them is
+    part of the timed training.
+    """
     torch = pytorch()
     torch.manual_seed(rows.seed)
     module, forward = net(rows, sparse)
@@ -179,7 +186,7 @@ def train(rows: Rows, value: Value, net: Net, loss: str, sparse: bool) -> Iterat
 
 
 def scores(forward: Callable[[Any], Any], is_dense: bool, x: Any) -> np.ndarray:
-    """Return the scores of X csr, 4,096 rows at once, each made dense if the training has dense rows."""
+    """Return the scores of X csr as float32 [R, N], 4,096 rows at once, made dense first if `is_dense`."""
     torch, every = pytorch(), []
     with torch.no_grad():
         for start in range(0, x.shape[0], 4096):
@@ -189,7 +196,7 @@ def scores(forward: Callable[[Any], Any], is_dense: bool, x: Any) -> np.ndarray:
 
 
 def register_dense(net: Net, loss: str, trained: tuple[str, ...], what: str) -> None:
-    """Register a net that takes dense rows; its name is PyTorch's, `what`, and that rows are dense."""
+    """Register a net that takes dense rows as the candidate "PyTorch `what`, dense rows" of the models `trained`."""
 
     def steps(rows: Rows, value: Value) -> Iterator[Scorer]:
         """Yield the scorers of the net's training with dense gradients."""
@@ -201,12 +208,15 @@ def register_dense(net: Net, loss: str, trained: tuple[str, ...], what: str) -> 
 
 
 def register_net(net: Net, loss: str, trained: tuple[str, ...], what: str = "") -> None:
-    """Register a net with sparse and with dense gradients of its tables; `what` follows PyTorch's name."""
+    """Register a net twice, with sparse and with dense table gradients, for the models `trained`.
+
+    `what` follows PyTorch's name, by default the first model.
+    """
     for sparse in (True, False):
         kind = "sparse" if sparse else "dense"
 
         def steps(rows: Rows, value: Value, sparse: bool = sparse) -> Iterator[Scorer]:
-            """Yield the scorers of the net's training, its tables' gradients sparse or dense."""
+            """Yield the scorers of the net's training, its table gradients sparse or dense."""
             return train(rows, value, net, loss, sparse)
 
         name = f"PyTorch {what or trained[0]}, {kind} gradient"

@@ -60,7 +60,7 @@ class Timed:
 
     @property
     def result(self) -> str:
-        """Return the time of a batch and the size of the data in words, or why it was not timed."""
+        """The time of a batch and the size of the data, such as "3 ms a batch; data 12 MB", or why it was not timed."""
         if not math.isfinite(self.seconds):
             return self.reason
         return f"{formatting.format_seconds(self.seconds)} a batch; data {formatting.format_bytes(self.bytes_data)}"
@@ -85,7 +85,7 @@ class FrameworkAnswer:
 
     @property
     def headline(self) -> str:
-        """Return the sentence that says which way to use, by how much."""
+        """The sentence on which way of training to use and by how much it is better."""
         name = FRAMEWORKS[self.framework][1]
         if self.dense is None:
             why = next((way.reason for way in self.ways if way.kind == "dense"), "")
@@ -102,6 +102,7 @@ class FrameworkAnswer:
         return f"In {name} use {self.best.name}: {_times(self.ratio)} faster than {self.dense.name}, and {of_memory}."
 
     def _against_sparse(self) -> str:
+        """Return by which factor the best way is faster than the fastest sparse one, or "no sparse way ran"."""
         sparse = [way for way in self.ways if way.kind == "sparse" and math.isfinite(way.seconds)]
         if self.ratio is None or not sparse:
             return "no sparse way ran"
@@ -110,11 +111,12 @@ class FrameworkAnswer:
 
     @property
     def lines_of_ways(self) -> list[str]:
-        """Return a line for each way, the fastest first: time and bytes of its data, or why it was not timed."""
+        """A line for each way, fastest first: time and bytes of its data, or why it was not timed."""
         ordered = sorted(self.ways, key=lambda way: (not math.isfinite(way.seconds), way.seconds))
         return [f"{way.name}: {way.result}" for way in ordered]
 
     def __str__(self) -> str:
+        """Return the whole answer as lines of text: headline, ways, what was timed, and the code to paste."""
         lines = [self.headline, "", *(f"  {line}" for line in self.lines_of_ways)]
         measured = f"Timed on {self.rows:,} rows, {self.batch_rows} a batch, plain SGD, in {self.seconds:.0f} s."
         return "\n".join(
@@ -122,7 +124,7 @@ class FrameworkAnswer:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Return numbers, the sentence and the lines, for JSON."""
+        """Return the answer as a dict for JSON; unknown times and ratios are None."""
         ratio = (
             None if self.ratio is None else {"value": self.ratio.value, "low": self.ratio.low, "high": self.ratio.high}
         )
@@ -142,6 +144,7 @@ class FrameworkAnswer:
 
 
 def _times(ratio: Ratio) -> str:
+    """Return a ratio with its interval, such as "3.2 (95 %: 2.9 to 3.6) times"."""
     return f"{ratio.value:.2g} (95 %: {ratio.low:.2g} to {ratio.high:.2g}) times"
 
 
@@ -201,11 +204,14 @@ def answer_for(
 def _measured(
     request: dict[str, Any], ways: Sequence[Way], folder: Path, budget: float, began: float, progress: Progress
 ) -> dict[str, dict[str, Any]]:
-    """Return the record of each way; a way whose process ends early is left out, and the others are timed again."""
+    """Return {way: record}, timed in one worker process; a way that ends it is left out and the others timed again.
+
+    `began` (`time.monotonic`) and `budget` (s) limit the whole; `progress` is called with the way's name.
+    """
     worker = Worker(WORK, folder, share_memory=0.9)
 
     def answers(left_out: list[str]) -> Iterator[dict[str, Any]]:
-        """Yield the answers of the worker, without the ways left out; progress is reported."""
+        """Yield the worker's answers for all ways except `left_out`; reports progress."""
         for answer in worker.answers(request | {"left_out": left_out}, lambda _: budget, began):
             if "at" in answer:
                 progress(answer["at"])
@@ -221,7 +227,7 @@ def _concluded(
     problem: Problem,
     seconds: float,
 ) -> FrameworkAnswer:
-    """Return the answer for a framework from its ways' records; BenchError if none could be timed."""
+    """Return the answer of a framework from {way: record}; BenchError if no way could be timed."""
     timed = [_timed(way, records.get(way.name, {}), problem) for way in ways]
     able = [way for way in timed if math.isfinite(way.seconds)]
     if not able:
@@ -239,6 +245,7 @@ def _concluded(
 
 
 def _timed(way: Way, record: Mapping[str, Any], problem: Problem) -> Timed:
+    """Return the result of a way from its record; its seconds are NaN, with a reason, if it was not timed."""
     is_ok = record.get("status") == "ok" and record.get("seconds") is not None
     seconds = float(record["seconds"]) if is_ok else math.nan
     reason = record.get("reason") or ("" if is_ok else "It was not reached within the budget.")
@@ -247,7 +254,7 @@ def _timed(way: Way, record: Mapping[str, Any], problem: Problem) -> Timed:
 
 
 def _ratio(dense: Mapping[str, Any], sparse: Mapping[str, Any]) -> Ratio:
-    """Return the ratio dense / sparse over the rounds that both have."""
+    """Return the ratio dense / sparse over the rounds that both records have."""
     both = zip(dense["samples"], sparse["samples"], strict=False)
     trials = [
         Trial(name, seconds, "run", number)

@@ -18,14 +18,17 @@ INSTALL = "pip install 'sparse-workbench[competitors]'"
 
 
 def taken(rows: Rows) -> scipy.sparse.csr_matrix:
-    """Matrix of the items that users took: ones, csr [users, items], in the class that implicit takes."""
+    """Return the matrix of ones of the items that users have, csr float32 [users, items]."""
     users, items = rows.facts["fields"]
     user, item = rows.x.indices[::2], rows.x.indices[1::2] - users
     return scipy.sparse.csr_matrix((np.ones(len(user), np.float32), (user, item)), shape=(users, items))
 
 
 def _course(rows: Rows, make: Callable[..., Any], **settings: float) -> Iterator[Scorer]:
-    """Yield a scorer after each iteration of the package implicit, without end."""
+    """Train a model of implicit, one iteration at a time, without end; yield a scorer after each.
+
+    `make` is the model class, `settings` its arguments.
+    """
     matrix = taken(rows)
     with threadpoolctl.threadpool_limits(limits=1, user_api="blas"):
         model = make(factors=rows.width, iterations=1, num_threads=rows.threads, random_state=rows.seed, **settings)
@@ -36,19 +39,22 @@ def _course(rows: Rows, make: Callable[..., Any], **settings: float) -> Iterator
 
 
 def scorer(p: np.ndarray, q: np.ndarray) -> Scorer:
-    """Return the scores of all items for users by factors p [users, K] and q [items, K]."""
+    """Return a function of user indices to the scores of all items, from factors p [users, K] and q [items, K]."""
     return lambda users: p[users] @ q.T
 
 
 def steps_als(rows: Rows, value: Value) -> Iterator[Scorer]:
-    """Alternating least squares on confidences of 1 + alpha (Hu, Koren and Volinsky 2008)."""
+    """Return the scorers of alternating least squares, one per iteration, without end.
+
+    Confidences are 1 + alpha (Hu, Koren and Volinsky 2008).
+    """
     from implicit.cpu.als import AlternatingLeastSquares
 
     return _course(rows, AlternatingLeastSquares, regularization=value["regularization"], alpha=value["confidence"])
 
 
 def steps_bpr(rows: Rows, value: Value) -> Iterator[Scorer]:
-    """Bayesian personalised ranking with biases of items (Rendle et al. 2009), by SGD row by row."""
+    """Return the scorers of Bayesian personalised ranking with item biases, one per iteration (Rendle et al. 2009)."""
     from implicit.cpu.bpr import BayesianPersonalizedRanking
 
     return _course(

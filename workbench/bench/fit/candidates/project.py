@@ -30,15 +30,15 @@ from workbench.training.setup import complete_settings
 
 @functools.lru_cache
 def _setup_of(settings: tuple[tuple[str, Any], ...]) -> Setup:
-    """Return the setup that these settings of a configuration are completed to."""
+    """Return the training setup of these sweep settings, completed by the fastest defaults; cached."""
     return setup_of(Cell(**complete_settings(dict(settings), fastest=True)[0]))
 
 
 def setup_for(rows: Rows, value: Value, chosen: Mapping[str, Any]) -> Setup:
-    """Return the setup of a case with one setting that is tried; what these and what was `chosen` leave open is
-    completed.
+    """Return the setup of a case for one tried setting and the candidate's own settings (`chosen`), completed.
 
-    With weight decay rows are up to date when they are read, as they are where all are stepped for each batch.
+    With weight decay on CSR rows the update is exact, so that rows are up to date when they are read. C gives a decay
+    of 1 / (C rows).
     """
     update = {"update": "exact"} if value.get("decay") and chosen["format"] == "csr" else {}
     base = _setup_of(tuple({**rows.settings, **chosen, **update}.items()))
@@ -51,7 +51,10 @@ def setup_for(rows: Rows, value: Value, chosen: Mapping[str, Any]) -> Setup:
 
 
 def scorer_of(run: Training) -> Scorer:
-    """Return the scores of a training as it stands; of a graph those of the nodes behind the ones trained on."""
+    """Return a scorer of a training in its present state; of a graph it scores the nodes after the trained ones.
+
+    For ranking models deferred updates are applied first and the tables copied.
+    """
     if not run.model.rows_apart:
         return partial(run.predict, first=run.batches.total)
     if run.model.rank is None:
@@ -64,10 +67,9 @@ def scorer_of(run: Training) -> Scorer:
 
 
 def epoch_call_settings(model: str) -> list[dict[str, Any]]:
-    """Return the settings that epochs in one call try: rates of `settings_by_decay`, half of them with fewer rows a
-    batch at no more cost.
+    """Return the ten settings of epochs in one call: rates as in `settings_by_decay`, half with 32 rows a batch.
 
-    Chosen on files and sets of yes or no by their held-out loss, as the page says next to the times.
+    Chosen by their held-out loss on several binary data sets.
     """
     few, usual = (32,), BATCHES[:1]
     return [
@@ -80,22 +82,25 @@ def epoch_call_settings(model: str) -> list[dict[str, Any]]:
 
 
 def dual_settings(model: str) -> list[dict[str, Any]]:
-    """Return the settings that dual ascent tries: scikit-learn's C, by which the weight decay is 1 / (C rows)."""
+    """Return the ten settings of dual ascent: scikit-learn's C, which is a weight decay of 1 / (C rows)."""
     return list(STRENGTHS)
 
 
 def trained(needs_product: bool = False) -> tuple[str, ...]:
-    """Return all models; with `needs_product` those whose scores are X @ W."""
+    """Return the names of all models; with `needs_product` only those whose scores are X @ W."""
     return tuple(name for name in models.names() if models.get(name).is_product or not needs_product)
 
 
 def project_candidate(
     name: str, values: Tried = settings_by_decay, needs_product: bool = False, is_dense: bool = False, **chosen: Any
 ) -> Candidate:
-    """Return a candidate that trains with these settings of a configuration; what they leave open is completed."""
+    """Return a candidate of this project that trains with the sweep settings `chosen`, completed by defaults.
+
+    `values` gives the settings to try; `is_dense` trains on rows made dense.
+    """
 
     def steps(rows: Rows, value: Value) -> Iterator[Scorer]:
-        """Train with one setting of the project and yield a scorer at each point."""
+        """Train with one setting until the data's events end; yield a scorer after every `rows_point` rows."""
         x = formats.to_format(rows.x, "dense") if is_dense else rows.x
         run = make_run(setup_for(rows, value, chosen), x, rows.y, rows.width, rows.facts)
         if isinstance(run, Run) and run.calls:

@@ -18,7 +18,10 @@ Made = tuple[Any, Callable[[Any], Any]]
 
 
 def product(rows: Rows, sparse: bool) -> Made:
-    """X @ W, plus b where the case has an intercept."""
+    """Return (module, function from a `Batch` to scores [R, N]): X @ W, plus b if the case has an intercept.
+
+    `sparse` makes the gradient of the table sparse.
+    """
     torch = pytorch()
     table, width = bag(rows, rows.width, sparse), rows.width
     parts = {"b": torch.nn.Parameter(torch.zeros(width))} if rows.has_intercept else {}
@@ -29,7 +32,10 @@ def product(rows: Rows, sparse: bool) -> Made:
 
 
 def linear(rows: Rows, sparse: bool) -> Made:
-    """X @ W of dense rows, plus b where the case has an intercept."""
+    """Return (module, function from a dense tensor [R, D] to scores [R, N]): X @ W, plus b with an intercept.
+
+    `sparse` is not used.
+    """
     torch = pytorch()
     columns, width = rows.x.shape[1], rows.width
     w = torch.nn.Parameter(torch.zeros(columns, width))
@@ -40,14 +46,18 @@ def linear(rows: Rows, sparse: bool) -> Made:
 
 
 def machine(rows: Rows, sparse: bool) -> Made:
-    """Return a factorization machine: half of the square of sums less the sum of squares, in addition to X @ w."""
+    """Return a factorization machine as (module, function from a `Batch` to scores [R, 1]).
+
+    Scores are X @ w plus half of (square of sums - sum of squares) of the factors; `sparse` makes table gradients
+    sparse.
+    """
     torch = pytorch()
     w, v = bag(rows, 1, sparse), torch.nn.Embedding(rows.x.shape[1], rows.width, sparse=sparse)
     torch.nn.init.normal_(v.weight, std=0.01)
     b = torch.nn.ParameterDict({"b": torch.nn.Parameter(torch.zeros(1))} if rows.has_intercept else {})
 
     def forward(batch: Batch) -> Any:
-        """Return the scores [R, N] of a batch."""
+        """Return the scores [R, 1] of a batch."""
         terms = v(batch.ids) * batch.values[:, None]  # [z, K]
         of_row, zeros = batch.row_of(), torch.zeros(batch.rows, rows.width)
         sums, squares = zeros.index_add(0, of_row, terms), zeros.index_add(0, of_row, terms * terms)
@@ -58,7 +68,10 @@ def machine(rows: Rows, sparse: bool) -> Made:
 
 
 def factors(rows: Rows, sparse: bool) -> Made:
-    """Return biases, and the product of the factors of a row's user and item."""
+    """Return matrix factorization as (module, function from a `Batch` to scores [R, 1]).
+
+    A row has two entries, user and item; scores are biases plus the product of their factors.
+    """
     torch = pytorch()
     features, width = rows.x.shape[1], rows.width
     w, v = (torch.nn.Embedding(features, size, sparse=sparse) for size in (1, width))
@@ -67,7 +80,7 @@ def factors(rows: Rows, sparse: bool) -> Made:
     b = torch.nn.ParameterDict({"b": torch.nn.Parameter(torch.zeros(1))} if rows.has_intercept else {})
 
     def forward(batch: Batch) -> Any:
-        """Return the score of each row's pair of user and item."""
+        """Return the score [R, 1] of each row's pair of user and item."""
         pair = batch.ids.reshape(-1, 2)  # user and item of each row
         both = v(pair)
         found = w(pair).sum(1) + (both[:, 0] * both[:, 1]).sum(1, keepdim=True)
@@ -77,7 +90,7 @@ def factors(rows: Rows, sparse: bool) -> Made:
 
 
 def wide_and_deep(rows: Rows, sparse: bool) -> Made:
-    """X @ w plus a network over the sums of embeddings."""
+    """Return (module, function from a `Batch` to scores [R, 1]): X @ w plus a network over the sum of embeddings."""
     torch = pytorch()
     hidden, layers = rows.options["hidden"], rows.options["layers"]
     w, e = bag(rows, 1, sparse), bag(rows, hidden, sparse, deviation=0.1)
@@ -90,7 +103,7 @@ def wide_and_deep(rows: Rows, sparse: bool) -> Made:
     torch.nn.init.normal_(out.weight, std=glorot(hidden, 1))
 
     def forward(batch: Batch) -> Any:
-        """Return the sum of the scores of the linear and of the deep part for a batch."""
+        """Return the sum of the scores of the linear and of the deep part for a batch, [R, 1]."""
         signal = torch.relu(look_up(e, batch) + c)
         for layer in deep:
             signal = torch.relu(layer(signal))
@@ -115,7 +128,10 @@ register_net(wide_and_deep, "logistic", ("embedding_mlp",))
 
 
 def steps(sparse: bool, rows: Rows, value: Value) -> Iterator[Scorer]:
-    """Yield epochs over all pairs; the other item is drawn uniformly of all items, as tutorials do."""
+    """Train Bayesian personalised ranking without end; yield a scorer after every `rows_point` pairs.
+
+    Each pair gets a random other item, drawn uniformly from all items, as tutorials do.
+    """
     torch = pytorch()
     torch.manual_seed(rows.seed)
     users, items = rows.facts["fields"]
@@ -141,7 +157,7 @@ def steps(sparse: bool, rows: Rows, value: Value) -> Iterator[Scorer]:
 
 
 def _scores(p: np.ndarray, q: np.ndarray, users: np.ndarray) -> Any:
-    """Return the scores of all items for the given users, [users, items]."""
+    """Return the scores of all items for the user indices `users`, [users, items], from factors p and q."""
     return p[users] @ q.T
 
 
@@ -154,9 +170,9 @@ for _sparse in (True, False):
 
 
 def masked(rows: Rows, sparse: bool) -> tuple[Any, Any]:
-    """Return the network of the model at a pattern drawn as ours is.
+    """Return a perceptron with masked dense weights as (parameters, function from a `Batch` to scores [R, N]).
 
-    Gradients are dense, and X is read by its entries.
+    Masks and initial values are drawn as the project's model draws them. Gradients are dense; `sparse` is not used.
     """
     torch = pytorch()
     model = models.get(rows.model)
@@ -171,7 +187,7 @@ def masked(rows: Rows, sparse: bool) -> tuple[Any, Any]:
         held[one.name] = torch.nn.Parameter(torch.from_numpy(values))
 
     def forward(batch: Batch) -> Any:
-        """Return the scores [R, N] of a batch, with the pruned weights at 0."""
+        """Return the scores [R, N] of a batch, with masked weights at 0."""
         signal = _looked_up(held["w1"] * masks["w1"], batch)
         for layer in range(2, len(masks) + 1):
             signal = torch.relu(signal + held[f"c{layer - 1}"].T) @ (held[f"w{layer}"] * masks[f"w{layer}"])
@@ -181,18 +197,18 @@ def masked(rows: Rows, sparse: bool) -> tuple[Any, Any]:
 
 
 def _looked_up(weights: Any, batch: Batch) -> Any:
-    """Return the first layer's output: weighted sums of the active rows, [batch, hidden]."""
+    """Return the weighted sums of a batch's rows of `weights` [D, hidden], as a tensor [R, hidden]."""
     bag = partial(pytorch().nn.functional.embedding_bag, mode="sum", include_last_offset=True)
     return bag(batch.ids, weights, batch.offsets, per_sample_weights=batch.values)
 
 
 def _moves(rows: Rows) -> str:
-    """Return the note that the competitor's mask is fixed if the model's pattern moves, else ""."""
+    """Return why it cannot train the model (its mask is fixed and the model's pattern moves), else ""."""
     return "" if rows.options["pattern"] == "fixed" else "Its mask stays; the pattern of the model moves."
 
 
 def bytes_needed(rows: Rows) -> int:
-    """Return weights, mask, gradient and the history of AdaGrad of the first matrix."""
+    """Return the bytes of weights, mask, gradient and AdaGrad history of the first matrix, float32."""
     hidden = int(str(rows.options["hidden"]).split("x")[0])
     return 4 * 4 * rows.x.shape[1] * hidden
 
@@ -219,7 +235,7 @@ register(
 
 @functools.cache
 def product_class() -> Any:
-    """Return the product of a CSR tensor and a dense one as an autograd function, once PyTorch is loaded."""
+    """Return the autograd function class for sparse CSR @ dense; cached, since it needs PyTorch to be imported."""
     Function: Any = pytorch().autograd.Function
 
     class Product(Function):
@@ -233,14 +249,17 @@ def product_class() -> Any:
 
         @staticmethod
         def backward(ctx, gradient):
-            """Return the gradient of the dense factor; the matrix has none."""
+            """Return the gradient of each argument of `forward`; only that of `dense` is not None."""
             return None, None, ctx.turned @ gradient.contiguous()
 
     return Product
 
 
 def both_ways(x: Any) -> Callable[[float], tuple[Any, Any]]:
-    """Gives X csr and its transposed as tensors, without a share `rate` of the entries, drawn anew at each call."""
+    """Return a function of a dropout rate to (X, X transposed) as CSR tensors.
+
+    Entries are dropped anew at each call.
+    """
     torch = pytorch()
     places = x.copy()
     places.data = np.arange(x.nnz, dtype=np.float64)
@@ -257,7 +276,7 @@ def both_ways(x: Any) -> Callable[[float], tuple[Any, Any]]:
 
 
 def features(rows: Rows) -> Any:
-    """X csr of all nodes, its rows divided by their sums where the model asks for it."""
+    """Return X csr of all nodes, its rows divided by their absolute sums if the option `rows_of_x` is "sum_1"."""
     x = rows.facts["graph"].x
     if rows.options["rows_of_x"] != "sum_1":
         return x
@@ -268,7 +287,7 @@ def features(rows: Rows) -> Any:
 
 
 def network(rows: Rows) -> tuple[Any, Callable[[bool], Any]]:
-    """Return the parameters, and what gives the scores [nodes, N]; in training some entries and units are left out."""
+    """Return graph convolution as (parameters, function from `is_training` to scores [nodes, N])."""
     torch = pytorch()
     hidden, rate = rows.options["hidden"], rows.options["dropout"]
     product, x = product_class().apply, both_ways(features(rows))
@@ -281,7 +300,7 @@ def network(rows: Rows) -> tuple[Any, Callable[[bool], Any]]:
     whole = x(0.0)
 
     def forward(is_training: bool) -> Any:
-        """Return the scores [nodes, N]; dropout is active in training."""
+        """Return the scores [nodes, N]; dropout of entries and units is active in training."""
         read = x(rate) if is_training and rate else whole
         units = torch.relu(product(*adjacency, product(*read, held["w"])) + held["c"])
         units = torch.nn.functional.dropout(units, rate, is_training)
@@ -292,7 +311,7 @@ def network(rows: Rows) -> tuple[Any, Callable[[bool], Any]]:
 
 
 def graph_steps(rows: Rows, value: Value) -> Iterator[Scorer]:
-    """Yield full batches, each a point; scores are of the nodes behind those trained on."""
+    """Train on full batches without end; yield after each step a scorer of the nodes that follow the trained ones."""
     torch = pytorch()
     torch.manual_seed(rows.seed)
     held, forward = network(rows)
@@ -300,7 +319,7 @@ def graph_steps(rows: Rows, value: Value) -> Iterator[Scorer]:
     y, count = torch.from_numpy(rows.y.reshape(-1).astype(np.int64)), rows.x.shape[0]
 
     def scores(x: Any) -> np.ndarray:
-        """Return the scores of the held-out nodes that follow the trained ones, as many as x has rows."""
+        """Return the scores [rows of x, N] of the held-out nodes; only the number of rows of `x` is used."""
         with torch.no_grad():
             return forward(False)[count : count + x.shape[0]].numpy()
 
@@ -312,7 +331,7 @@ def graph_steps(rows: Rows, value: Value) -> Iterator[Scorer]:
 
 
 def _drawn(rows: Rows) -> str:
-    """Return the note that the competitor reads all neighbours if the model samples them, else ""."""
+    """Return why it cannot train the model (it reads all neighbours and the model samples them), else ""."""
     return "It reads all neighbours; the model draws some of them." if rows.options["neighbors"] else ""
 
 

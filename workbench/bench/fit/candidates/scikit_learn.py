@@ -26,16 +26,15 @@ Steps = Callable[[Rows, Value], Iterator[Scorer]]
 
 
 def parts(rows: Rows) -> list[slice]:
-    """Return the rows up to each next point."""
+    """Return slices of consecutive rows, each up to the next point at which the training is judged."""
     count, each = rows.x.shape[0], rows.rows_point
     return [slice(start, min(start + each, count)) for start in range(0, count, each)]
 
 
 def schedule_of(value: Value) -> dict[str, Any]:
-    """Return the learning rate of a setting as scikit-learn's estimators take it; without a schedule it is their
-    optimal one.
+    """Return the learning-rate arguments of scikit-learn's SGD estimators for a setting.
 
-    Its adaptive schedule is the constant one where rows come part by part, as here.
+    Their optimal rate without one. Their adaptive schedule is constant with `partial_fit`, so it is not tried.
     """
     if "schedule" not in value:
         return {"alpha": value["strength"]}
@@ -44,8 +43,9 @@ def schedule_of(value: Value) -> dict[str, Any]:
 
 
 def _classifier(rows: Rows, value: Value):
-    """Return a new, unfitted SGDClassifier (log loss) with the average and the learning-rate schedule of `value`, and
-    intercept, seed and threads of `rows`.
+    """Return an unfitted SGDClassifier (log loss) with the average and schedule of `value`.
+
+    Intercept, seed and threads are those of `rows`.
     """
     from sklearn.linear_model import SGDClassifier
 
@@ -60,13 +60,13 @@ def _classifier(rows: Rows, value: Value):
 
 
 def ones_beside(x) -> scipy.sparse.csr_array:
-    """X csr [R, D + 1] with a last column of ones."""
+    """Return a copy of X csr with a last column of ones, csr [R, D + 1]."""
     ones = np.ones((x.shape[0], 1), x.dtype)
     return scipy.sparse.csr_array(scipy.sparse.hstack([x, ones], format="csr", dtype=x.dtype))
 
 
 def _score_with_ones(scorer: Scorer, x: Any) -> np.ndarray:
-    """Return the scores of X with a column of ones next to it."""
+    """Return the scores of X with a column of ones appended, as trained."""
     return scorer(ones_beside(x))
 
 
@@ -78,7 +78,7 @@ def with_ones(steps: Steps) -> Steps:
     """
 
     def steps_with_ones(rows: Rows, value: Value) -> Iterator[Scorer]:
-        """Yield the scorers of the training on X with a column of ones if the rows have an intercept."""
+        """Yield the scorers of the training on X with a column of ones; unchanged if dense or without an intercept."""
         if not rows.has_intercept or not scipy.sparse.issparse(rows.x):
             yield from steps(rows, value)
             return
@@ -89,18 +89,14 @@ def with_ones(steps: Steps) -> Steps:
 
 
 def log_probabilities(model, width: int, x) -> np.ndarray:
-    """Return scores [R, N] whose softmax is what the model says: those of classes one against the rest are no such
-    scores.
-
-    A class that no row has that is trained on is as good as impossible to it.
-    """
+    """Return scores [R, N], log probabilities of the model; classes without training rows get log(1e-12)."""
     found = np.full((x.shape[0], width), np.log(SMALLEST))
     found[:, model.classes_] = np.log(np.maximum(model.predict_proba(x), SMALLEST))
     return found
 
 
 def steps(rows: Rows, value: Value) -> Iterator[Scorer]:
-    """Yield the epochs of yes or no, or of classes; the rows are cut into parts once."""
+    """Train an SGDClassifier by `partial_fit` without end; yield a scorer after each part of the rows."""
     model, classes = _classifier(rows, value), np.arange(max(rows.width, 2))
     y = rows.y.reshape(-1).astype(np.int64)
     cut = [(rows.x[part], y[part]) for part in parts(rows)]
@@ -116,7 +112,7 @@ def steps(rows: Rows, value: Value) -> Iterator[Scorer]:
 
 
 def steps_of_each_class(rows: Rows, value: Value) -> Iterator[Scorer]:
-    """Yield the epochs of one model for each class."""
+    """Train one SGDClassifier per label without end; yield a scorer [R, labels] after each part of the rows."""
     from sklearn.multioutput import MultiOutputClassifier
 
     model = MultiOutputClassifier(_classifier(rows, value), n_jobs=rows.threads)
@@ -129,7 +125,7 @@ def steps_of_each_class(rows: Rows, value: Value) -> Iterator[Scorer]:
 
 
 def steps_of_numbers(rows: Rows, value: Value) -> Iterator[Scorer]:
-    """Yield the epochs of one number a row."""
+    """Train an SGDRegressor by `partial_fit` without end; yield a scorer after each part of the rows."""
     from sklearn.linear_model import SGDRegressor
 
     average, seed = value["average"], rows.seed
@@ -154,7 +150,10 @@ RATES_CONSTANT = grid(schedule=("constant",), rate=(0.001, 0.003, 0.01, 0.03, 0.
 
 
 def _register(name: str, models: tuple[str, ...], values: Sequence[Value], steps: Steps, **more: Any) -> None:
-    """Register a stochastic-gradient candidate for the given models, with its settings to try."""
+    """Register a stochastic-gradient candidate on sparse and on dense rows, with its ten settings.
+
+    Settings with learning rates get a column of ones instead of an intercept.
+    """
     given = steps if "strength" in values[0] else with_ones(steps)
     tried = [dict(value) for value in values]
     register_both(Candidate(f"scikit-learn {name}", "rival", models, lambda model: tried, given, **more))
@@ -180,9 +179,9 @@ DUAL = " dual"
 
 
 def estimator(solver: str, rows: Rows, value: Value, iterations: int) -> Any:
-    """Return a logistic regression with at most so many iterations.
+    """Return an unfitted LogisticRegression with at most `iterations`.
 
-    A solver that ends in " dual" goes by its dual problem.
+    A name ending in " dual" solves the dual problem.
     """
     from sklearn.linear_model import LogisticRegression
 
@@ -197,7 +196,7 @@ def estimator(solver: str, rows: Rows, value: Value, iterations: int) -> Any:
 
 
 def refit(solver: str, rows: Rows, value: Value, iterations: int) -> tuple[Scorer, bool]:
-    """Return a logistic or softmax regression with at most so many iterations."""
+    """Fit a logistic or softmax regression anew; return (scorer, whether it converged before `iterations`)."""
     from sklearn.exceptions import ConvergenceWarning
 
     model = estimator(solver, rows, value, iterations)
@@ -211,7 +210,7 @@ def refit(solver: str, rows: Rows, value: Value, iterations: int) -> tuple[Score
 
 
 def refit_of_each_class(solver: str, rows: Rows, value: Value, iterations: int) -> tuple[Scorer, bool]:
-    """Return a logistic regression for each class, one against the rest, with at most so many iterations."""
+    """Fit a logistic regression per label, one against the rest; return (scorer, whether all converged)."""
     import joblib
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.multiclass import OneVsRestClassifier
@@ -225,8 +224,7 @@ def refit_of_each_class(solver: str, rows: Rows, value: Value, iterations: int) 
 
 
 def refit_ridge(solver: str, rows: Rows, value: Value, iterations: int) -> tuple[Scorer, bool]:
-    """Return a ridge regression by conjugate gradients with at most so many iterations, or by a factorization at
-    once."""
+    """Fit a ridge regression with at most `iterations`; return (scorer, whether it is exact: "cholesky")."""
     from sklearn.linear_model import Ridge
 
     model = Ridge(alpha=value["alpha"], solver=solver, max_iter=iterations, fit_intercept=rows.has_intercept)
@@ -237,20 +235,20 @@ def refit_ridge(solver: str, rows: Rows, value: Value, iterations: int) -> tuple
 
 
 def hessian(rows: Rows) -> int:
-    """Return the bytes of the matrix [D N, D N] that newton-cholesky factors."""
+    """Return the bytes of the float64 matrix that newton-cholesky factors, [D N, D N] for softmax, else [D, D]."""
     size = rows.x.shape[1] * (rows.width if rows.model == "softmax" else 1)
     return size * size * BYTES_NUMBER
 
 
 def _too_many_columns(rows: Rows) -> str:
-    """Return why a solver is left out (too many weights for the rows), or ""."""
+    """Return why newton-cholesky is left out (fewer than 10 rows per weight), or "" if it takes part."""
     size = rows.x.shape[1] * (rows.width if rows.model == "softmax" else 1)
     advice = "scikit-learn advises this solver where rows are many more than weights"
     return "" if 10 * size <= rows.x.shape[0] else f"{advice}; here are {rows.x.shape[0]:,} rows and {size:,} weights."
 
 
 def _solver(name: str, models: tuple[str, ...], registered: Callable = register_both, **more: Any) -> None:
-    """Register LogisticRegression with the solver `name` for the given models."""
+    """Register LogisticRegression with the solver `name` for these models, by the function `registered`."""
     shown = f"scikit-learn LogisticRegression {name}"
     registered(Candidate(shown, "rival", models, lambda model: STRENGTHS, refit=partial(refit, name), **more))
 

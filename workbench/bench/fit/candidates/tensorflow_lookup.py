@@ -23,6 +23,7 @@ class Lookup:
     """A table W [D, N] and b [N], which change by steps of an optimizer; made and compiled once in a process."""
 
     def __init__(self, shape: tuple[int, int], loss: str, optimizer: str, has_intercept: bool) -> None:
+        """Make zeroed variables W of `shape` [D, N], b [N] and AdaGrad histories, and compile step and scores."""
         self.tf, self.loss, self.has_intercept = tensorflow(), loss, has_intercept
         tf, width = self.tf, shape[1]
         self.w, self.b = tf.Variable(tf.zeros(shape)), tf.Variable(tf.zeros(width))
@@ -33,12 +34,12 @@ class Lookup:
         self.found = tf.function(self._scores, input_signature=flat, autograph=False)
 
     def start(self) -> None:
-        """Set everything back to the start."""
+        """Reset weights, intercept and optimizer state to zero."""
         for one in (self.w, self.b, *self.history):
             one.assign(self.tf.zeros(one.shape))
 
     def _scores(self, ids: Any, values: Any, starts: Any) -> Any:
-        """Return the scores of a batch, from flat ids, values and row starts."""
+        """Return the scores [R, N] of a batch from its column indices and values [z] and row starts [R + 1]."""
         tf = self.tf
         ragged = [tf.RaggedTensor.from_row_splits(one, starts, validate=False) for one in (ids, values)]
         found = tf.nn.embedding_lookup_sparse(self.w, *ragged, combiner="sum")
@@ -47,7 +48,7 @@ class Lookup:
         return found + self.b if self.has_intercept else found
 
     def _step(self, ids: Any, values: Any, starts: Any, y: Any, rate: Any) -> None:
-        """Take an optimizer step on a batch, in place."""
+        """Take one optimizer step on a batch; updates active rows of W, b and the histories in place."""
         tf = self.tf
         with tf.GradientTape() as tape:
             loss = self._loss(self._scores(ids, values, starts), y)
@@ -65,7 +66,7 @@ class Lookup:
             self.b.assign_sub(rate * of_b / (tf.sqrt(squares) + EPSILON))
 
     def _loss(self, scores: Any, y: Any) -> Any:
-        """Return the mean loss of the scores: softmax, squared or logistic."""
+        """Return the mean loss of scores [R, N] against targets `y`: softmax, squared or logistic."""
         tf = self.tf
         if self.loss == "softmax":
             return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(y, scores))
@@ -74,13 +75,13 @@ class Lookup:
         return tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(y, scores))
 
     def batch(self, x: Any, start: int, stop: int) -> list[Any]:
-        """Return column indices, values and row starts of rows `start` to `stop` of X csr."""
+        """Return [column indices int32, values, row starts int32] of rows `start` to `stop` of X csr."""
         first, last = x.indptr[start], x.indptr[stop]
         starts = x.indptr[start : stop + 1] - first
         return [x.indices[first:last].astype(np.int32), x.data[first:last], starts.astype(np.int32)]
 
     def scores(self, x: Any) -> np.ndarray:
-        """Return the scores of X csr, 4,096 rows at once."""
+        """Return the scores of X csr as a NumPy array [R, N], 4,096 rows at once."""
         count = x.shape[0]
         cuts = [(start, min(start + 4096, count)) for start in range(0, count, 4096)]
         return np.concatenate([self.found(*self.batch(x, *cut)).numpy() for cut in cuts])
@@ -90,7 +91,7 @@ made = functools.cache(Lookup)
 
 
 def steps(rows: Rows, value: Value) -> Iterator[Scorer]:
-    """Yield epochs, shuffled anew each time and cut into batches."""
+    """Train on shuffled batches without end; yield a scorer after every `rows_point` rows."""
     shape, loss = (rows.x.shape[1], rows.width), LOSSES.get(rows.model, "logistic")
     lookup = made(shape, loss, value["optimizer"], rows.has_intercept)
     lookup.start()

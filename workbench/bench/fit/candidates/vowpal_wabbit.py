@@ -28,18 +28,18 @@ CONSTANT = 11650396
 
 
 def bits_of(rows: Rows) -> int:
-    """Return the bits of the weight table, so that each column and the constant feature has a separate slot."""
+    """Return the bits of the weight table: every column and the constant feature have a separate slot."""
     return max(int(rows.x.shape[1] - 1).bit_length(), 1) + 1
 
 
 def options(rows: Rows) -> str:
-    """Return the options that all its calls on these rows share."""
+    """Return the command-line options that all calls on these rows share: loss, table bits, intercept."""
     loss = "squared" if rows.model == "linear" else "logistic"
     return f"--quiet --loss_function {loss} -b {bits_of(rows)}{'' if rows.has_intercept else ' --noconstant'}"
 
 
 def lines(rows: Rows) -> Iterator[str]:
-    """Yield the rows as its text: labels -1 and 1, or numbers; columns by number, in the namespace without a name."""
+    """Yield the rows in Vowpal Wabbit's text, labels -1 and 1 or numbers, such as "1.0 | 3:1 17:0.5" and a newline."""
     y = rows.y.reshape(-1).astype(np.float64)
     labels = (y if rows.model == "linear" else 2 * y - 1).tolist()
     columns, values = rows.x.indices.tolist(), rows.x.data.tolist()
@@ -52,6 +52,7 @@ class FileInMemory:
     """A file that has a path but no place on a disk, so that nothing of it is left however the process ends."""
 
     def __init__(self, content: bytes) -> None:
+        """Write `content` to an anonymous file in memory, which is closed when this object is garbage collected."""
         self.handle = os.memfd_create("rows.cache")
         with open(self.handle, "wb", closefd=False) as file:
             file.write(content)
@@ -61,7 +62,7 @@ class FileInMemory:
 
 @functools.lru_cache(maxsize=2)
 def cache_of(rows: Rows) -> FileInMemory:
-    """Cache file of the rows, made once of each. O(entries)."""
+    """Return the cache file of the rows, parsed once by Vowpal Wabbit; the last two are cached. O(entries)."""
     import vowpalwabbit
 
     with tempfile.TemporaryDirectory(prefix="vowpal-wabbit-") as folder:
@@ -73,17 +74,14 @@ def cache_of(rows: Rows) -> FileInMemory:
 
 
 def length(rows: Rows, eighths: int) -> str:
-    """Return the options for a training of so many points of a pass: a part of the first, then whole passes."""
+    """Return the options for a training of `eighths` points of a pass: a part of the first, then whole passes."""
     if eighths < rows.points:
         return f"--passes 1 --examples {eighths * rows.rows_point}"
     return f"--passes {-(-eighths // rows.points)}"
 
 
 def refit(rows: Rows, value: Value, iterations: int) -> tuple[Scorer, bool]:
-    """Train in one process from the cache file of `rows`, with the setting `value`, for `iterations` points of a pass.
-
-    Returns (function that scores X, False: it would go on with more iterations).
-    """
+    """Train anew from the cache file for `iterations` points of a pass; return (scorer, False: never done)."""
     import vowpalwabbit
 
     rule = RULES[value["rule"]].format(rate=value["rate"])
@@ -93,7 +91,7 @@ def refit(rows: Rows, value: Value, iterations: int) -> tuple[Scorer, bool]:
 
 
 def scores(rows: Rows, vw: Any, x: Any) -> np.ndarray:
-    """Return the scores of X csr; for regression they are clipped to the range of the training targets."""
+    """Return the scores of X csr, [R]; for regression clipped to the range of the training targets."""
     weights = np.array([vw.get_weight(place, 0) for place in range(x.shape[1])])
     found = x @ weights
     if rows.has_intercept:

@@ -28,6 +28,7 @@ FRAMEWORKS = {
 
 
 def _no_lines(problem: Problem) -> str:
+    """Return "": a way without code to paste."""
     return ""
 
 
@@ -43,7 +44,7 @@ class Way(Competitor):
     lines: Callable[[Problem], str] = _no_lines
 
     def bytes_data(self, problem: Problem) -> int:
-        """Return the bytes of X as this way holds it: four a place, or of CSR eight an entry and four a row."""
+        """Return the bytes of X as this way holds it: 4 per element if dense, else those of the CSR arrays."""
         rows = len(problem.labels)
         if self.kind == "dense":
             return 4 * rows * problem.features
@@ -63,13 +64,16 @@ def register_way(
     side: str = "independent",
     **more: Any,
 ) -> None:
-    """Register a way to train in a framework, which needs the package of the framework."""
+    """Register a way to train in a framework, which needs the package of the framework.
+
+    `framework` is a key of FRAMEWORKS, `kind` "dense" or "sparse", `side` "independent" or "project".
+    """
     package, _, install = FRAMEWORKS[framework]
     register(Way(name, side, kind, make, needs=package, install=install, framework=framework, lines=lines, **more))
 
 
 def ways_of(framework: str) -> list[Way]:
-    """Return the ways of a framework: its own first, dense before sparse; `BenchError` lists the known frameworks."""
+    """Return the ways of a framework: its own first, dense before sparse; BenchError for an unknown framework."""
     if framework not in FRAMEWORKS:
         raise BenchError(unknown_name("framework", framework, FRAMEWORKS))
     found = [way for way in map(get, names()) if way.framework == framework]
@@ -84,7 +88,7 @@ FILE = "rows.npz"
 
 
 def save(problem: Problem, folder: Path) -> dict[str, Any]:
-    """Write the rows into the folder; returns the part of the request that says how to read them."""
+    """Write the rows as an NPZ file into the folder; return the part of a request by which `read` finds them."""
     one = problem
     np.savez(folder / FILE, indptr=one.csr.indptr, indices=one.csr.indices, data=one.csr.data, labels=one.labels)
     sizes = {"features": one.features, "batch_rows": one.batch_rows, "width": one.outputs}
@@ -93,7 +97,7 @@ def save(problem: Problem, folder: Path) -> dict[str, Any]:
 
 
 def read(request: dict[str, Any]) -> Problem:
-    """Return the rows that `save` wrote."""
+    """Return the problem that `save` wrote, dense rows included if there were any."""
     with np.load(Path(request["folder"]) / FILE, allow_pickle=False) as arrays:
         labels = arrays["labels"]
         indptr, indices, data = (arrays[name] for name in ("indptr", "indices", "data"))
@@ -104,7 +108,10 @@ def read(request: dict[str, Any]) -> Problem:
 
 
 def answers(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Answer `{"at": name}` before each way is made ready, and `{"name": ..., "record": {...}}` with its record."""
+    """Yield `{"at": name}` before each way is prepared, and `{"name": ..., "record": columns}` with its record.
+
+    `request` is what `save` returned, with framework, threads, policy and left_out.
+    """
     set_threads(request["threads"])
     yield {"at": "rows"}
     able = [way for way in ways_of(request["framework"]) if way.name not in request["left_out"]]
@@ -143,7 +150,7 @@ def problem_of(dataset: data.Dataset, batch_rows: int, threads: int, bytes_dense
 
 
 def _first_rows(x: scipy.sparse.csr_array, rows: int) -> scipy.sparse.csr_array:
-    """Return the first rows with values float32 and indices int32, sorted and each once."""
+    """Return the first rows as CSR with float32 values and int32 indices, sorted, duplicates summed."""
     taken = scipy.sparse.csr_array(x[:rows], dtype=np.float32)
     taken.sum_duplicates()
     parts = taken.indptr.astype(np.int32), taken.indices.astype(np.int32), taken.data
@@ -151,7 +158,7 @@ def _first_rows(x: scipy.sparse.csr_array, rows: int) -> scipy.sparse.csr_array:
 
 
 def why_no_dense(problem: Problem) -> str:
-    """Return the reason why X is not there as a dense array, or ""."""
+    """Return why X is not available as a dense array (it is too large), or "" if it is."""
     if len(problem.dense):
         return ""
     gigabytes = 4 * len(problem.labels) * problem.features / 1e9

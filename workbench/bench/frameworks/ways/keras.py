@@ -15,6 +15,10 @@ class KerasTrainer(LoopTrainer):
     """`model.fit` on the rows of an order; `kind` is how they come, dense or sparse, `is_ours` the layer and step."""
 
     def __init__(self, problem: Problem, kind: str, is_ours: bool) -> None:
+        """Make and compile a one-layer Keras model with zero weights and plain SGD.
+
+        `kind` is "dense" or "sparse" rows; `is_ours` uses this project's layer and optimizer.
+        """
         import keras
 
         super().__init__(problem)
@@ -28,25 +32,30 @@ class KerasTrainer(LoopTrainer):
 
     @staticmethod
     def _theirs(keras: Any, problem: Problem) -> tuple[Any, Any]:
+        """Return Keras' (Dense layer with zero weights, SGD)."""
         zeros = {"kernel_initializer": "zeros", "bias_initializer": "zeros"}
         return keras.layers.Dense(problem.outputs, **zeros), keras.optimizers.SGD(problem.rate)
 
     @staticmethod
     def _ours(problem: Problem) -> tuple[Any, Any]:
+        """Return this project's (`SparseDense` with zero weights, `LazySGD`)."""
         from workbench.bridges.keras import LazySGD, SparseDense
 
         zeros: dict[str, Any] = {"kernel_initializer": "zeros", "bias_initializer": "zeros"}
         return SparseDense(problem.outputs, **zeros), LazySGD(problem.rate)
 
     def train(self, order: np.ndarray, losses: np.ndarray) -> None:
-        """Train on the rows of this order; Keras reports the mean loss of the epoch alone."""
+        """Train on the rows of `order` by `model.fit`, in place.
+
+        `losses` is not written, as Keras reports none per batch.
+        """
         one = self.problem
         x = one.csr[order] if self.kind == "sparse" else one.dense[order]
         y = one.labels[order] if one.outputs > 1 else one.labels[order].astype(np.float32)[:, None]
         self.model.fit(x, y, batch_size=one.batch_rows, shuffle=False, verbose=0)
 
     def state(self) -> State:
-        """Return weights [D, N] and intercept [N]."""
+        """Return weights [D, N] and intercept [N]; losses are unknown."""
         weights, intercept = (np.asarray(value) for value in self.layer.get_weights())
         return State(weights, intercept)
 
@@ -69,6 +78,7 @@ OURS = {
 
 
 def _lines(words: dict[str, str], x: str, problem: Problem) -> str:
+    """Return the Python code to paste for a way; `words` fills the template, `x` is the expression for the rows."""
     one = problem
     loss = "BinaryCrossentropy" if one.outputs == 1 else "SparseCategoricalCrossentropy"
     sizes = {"features": one.features, "outputs": one.outputs, "rate": one.rate, "batch": one.batch_rows}
@@ -76,7 +86,7 @@ def _lines(words: dict[str, str], x: str, problem: Problem) -> str:
 
 
 def _register(name: str, kind: str, words: dict[str, str], side: str = "independent", **more: Any) -> None:
-    """Register a way to train with these parts of the lines."""
+    """Register a Keras way with the template words of its code."""
     make = partial(KerasTrainer, kind=kind, is_ours=side == "project")
     lines = partial(_lines, words, "x" if kind == "sparse" else "x.toarray()")
     register_way("keras", name, kind, make, lines, side, **more)

@@ -16,7 +16,7 @@ NEAR = 4.0
 
 
 def loss_of(torch: Any, scores: Any, labels: Any) -> Any:
-    """Return the mean loss: of one output logistic, of several softmax."""
+    """Return the mean loss of scores [R, N]: logistic for one output, softmax cross-entropy for several."""
     if scores.shape[1] == 1:
         return torch.nn.functional.binary_cross_entropy_with_logits(scores[:, 0], labels.float())
     return torch.nn.functional.cross_entropy(scores, labels)
@@ -26,6 +26,7 @@ class TorchTrainer(LoopTrainer):
     """A training loop with autograd: `batch_of(rows)` gives what the model takes, and `optimizer` steps it."""
 
     def __init__(self, problem: Problem) -> None:
+        """Set PyTorch's threads, make model and optimizer, and set all parameters to zero."""
         import torch
 
         super().__init__(problem)
@@ -39,22 +40,22 @@ class TorchTrainer(LoopTrainer):
 
     @abstractmethod
     def make(self) -> tuple[Any, Any]:
-        """Return the model and its optimizer."""
+        """Return (model, optimizer) for the problem."""
 
     @abstractmethod
     def batch_of(self, rows: np.ndarray) -> tuple:
-        """Return the arguments of the model for these rows."""
+        """Return the arguments of the model for these row indices."""
 
     def parameters(self) -> list[Any]:
-        """Return the tensors that the optimizer changes: weights and intercept."""
+        """Return [weights, intercept], the tensors that the optimizer changes."""
         return list(self.model.parameters())
 
     def loss(self, labels: Any, *batch: Any) -> Any:
-        """Return the mean loss of a batch."""
+        """Return the mean loss of the model on a batch as a scalar tensor."""
         return loss_of(self.torch, self.model(*batch), labels)
 
     def train(self, order: np.ndarray, losses: np.ndarray) -> None:
-        """Train on the rows of this order."""
+        """Train on the rows of `order` in batches, in place; writes each batch's loss to `losses`."""
         size = self.problem.batch_rows
         for number in range(losses.size):
             rows = order[number * size : (number + 1) * size]
@@ -66,12 +67,12 @@ class TorchTrainer(LoopTrainer):
             losses[number] = loss.item()
 
     def state(self) -> State:
-        """Return weights [D, N] and intercept [N]."""
+        """Return weights [D, N], intercept [N] and losses as NumPy arrays that share the parameters' memory."""
         weight, bias = (parameter.detach().numpy() for parameter in self.parameters())
         return State(self.turned(weight), bias, self.losses)
 
     def turned(self, weight: np.ndarray) -> np.ndarray:
-        """Return the weight as [D, N]."""
+        """Return the model's weight as [D, N]; here its transpose."""
         return weight.T
 
 
@@ -80,11 +81,13 @@ class Dense(TorchTrainer):
     """torch.nn.Linear on dense rows; `is_compiled` has model and loss compiled."""
 
     def __init__(self, problem: Problem, is_compiled: bool) -> None:
+        """Share the dense rows as a tensor, and compile model and loss if `is_compiled`."""
         super().__init__(problem)
         self.x = self.torch.from_numpy(problem.dense)
         self.step = self._compiled() if is_compiled else super().loss
 
     def _compiled(self) -> Any:
+        """Return the loss function compiled by `torch.compile` for fixed sizes; resets earlier compilations."""
         import torch._inductor.config as inductor
 
         inductor.compile_threads = 1
@@ -93,16 +96,16 @@ class Dense(TorchTrainer):
         return self.torch.compile(lambda labels, batch: plain(labels, batch), dynamic=False)
 
     def make(self) -> tuple[Any, Any]:
-        """Return a linear layer and plain SGD."""
+        """Return (linear layer, plain SGD)."""
         model = self.torch.nn.Linear(self.problem.features, self.problem.outputs)
         return model, self.torch.optim.SGD(model.parameters(), lr=self.problem.rate)
 
     def batch_of(self, rows: np.ndarray) -> tuple:
-        """Return the batch of these rows as a tuple of one dense tensor [R, D]."""
+        """Return a tuple of one dense tensor [R, D], the rows with these indices."""
         return (self.x.index_select(0, self.torch.from_numpy(rows)),)
 
     def loss(self, labels: Any, *batch: Any) -> Any:
-        """Return the mean loss of a batch."""
+        """Return the mean loss of a batch, by the compiled function if there is one."""
         return self.step(labels, *batch)
 
 
@@ -111,7 +114,7 @@ class SparseTensor(TorchTrainer):
     """A weight [D, N] with torch.sparse: the gradient is dense."""
 
     def make(self) -> tuple[Any, Any]:
-        """Return the parameters and plain SGD."""
+        """Return ([weight [D, N], bias [N]], plain SGD), parameters at zero."""
         torch, one = self.torch, self.problem
         parameters = [
             torch.nn.Parameter(torch.zeros(one.features, one.outputs)),
@@ -120,21 +123,21 @@ class SparseTensor(TorchTrainer):
         return parameters, torch.optim.SGD(parameters, lr=one.rate)
 
     def parameters(self) -> list[Any]:
-        """Return the tensors that the optimizer changes: weights and intercept."""
+        """Return [weights, intercept], the tensors that the optimizer changes."""
         return self.model
 
     def turned(self, weight: np.ndarray) -> np.ndarray:
-        """Return the weight, which is [D, N]."""
+        """Return the weight unchanged, since it is stored as [D, N]."""
         return weight
 
     def batch_of(self, rows: np.ndarray) -> tuple:
-        """Return the rows as a tensor in CSR."""
+        """Return a tuple of one CSR tensor [R, D], the rows with these indices."""
         x = self.problem.csr[rows]
         parts = map(self.torch.from_numpy, (x.indptr, x.indices, x.data))
         return (self.torch.sparse_csr_tensor(*parts, size=x.shape, check_invariants=False),)
 
     def loss(self, labels: Any, *batch: Any) -> Any:
-        """Return the mean loss of a batch."""
+        """Return the mean loss of a batch as a scalar tensor."""
         weight, bias = self.model
         return loss_of(self.torch, self.torch.sparse.mm(batch[0], weight) + bias, labels)
 
@@ -144,28 +147,28 @@ class Bag(TorchTrainer):
     """torch.nn.EmbeddingBag with sparse gradients, and its bias next to it."""
 
     def make(self) -> tuple[Any, Any]:
-        """Return the bag with its bias, and plain SGD."""
+        """Return ((EmbeddingBag with sparse gradient, bias [N]), plain SGD)."""
         torch, one = self.torch, self.problem
         bag = torch.nn.EmbeddingBag(one.features, one.outputs, mode="sum", sparse=True, include_last_offset=True)
         bias = torch.nn.Parameter(torch.zeros(one.outputs))
         return (bag, bias), torch.optim.SGD([*bag.parameters(), bias], lr=one.rate)
 
     def parameters(self) -> list[Any]:
-        """Return the tensors that the optimizer changes: weights and intercept."""
+        """Return [weights, intercept], the tensors that the optimizer changes."""
         bag, bias = self.model
         return [bag.weight, bias]
 
     def turned(self, weight: np.ndarray) -> np.ndarray:
-        """Return the weight, which is [D, N]."""
+        """Return the weight unchanged, since it is stored as [D, N]."""
         return weight
 
     def batch_of(self, rows: np.ndarray) -> tuple:
-        """Return ids, offsets and values of the rows."""
+        """Return (column indices, row offsets, values) of the rows with these indices, as tensors."""
         x = self.problem.csr[rows]
         return tuple(map(self.torch.from_numpy, (x.indices, x.indptr, x.data)))
 
     def loss(self, labels: Any, *batch: Any) -> Any:
-        """Return the mean loss of a batch."""
+        """Return the mean loss of a batch as a scalar tensor."""
         (bag, bias), (ids, offsets, values) = self.model, batch
         return loss_of(self.torch, bag(ids, offsets, per_sample_weights=values) + bias, labels)
 
@@ -175,18 +178,18 @@ class Bridge(TorchTrainer):
     """`SparseLinear` and `LazySGD` of `workbench.bridges.pytorch`."""
 
     def make(self) -> tuple[Any, Any]:
-        """Return our layer and our optimizer."""
+        """Return (`SparseLinear`, `LazySGD`) of this project's bridge."""
         from workbench.bridges.pytorch import LazySGD, SparseLinear
 
         model = SparseLinear(self.problem.features, self.problem.outputs)
         return model, LazySGD(model.parameters(), lr=self.problem.rate)
 
     def turned(self, weight: np.ndarray) -> np.ndarray:
-        """Return the weight, which is [D, N]."""
+        """Return the weight unchanged, since it is stored as [D, N]."""
         return weight
 
     def batch_of(self, rows: np.ndarray) -> tuple:
-        """Return the rows, which the layer takes as they are."""
+        """Return a tuple of one SciPy CSR matrix, which the layer takes as it is."""
         return (self.problem.csr[rows],)
 
 
@@ -205,6 +208,7 @@ LOSSES = {
 
 
 def _lines(before: str, batch_of: str, problem: Problem) -> str:
+    """Return the Python code to paste for a way, from its setup `before` and its batch line `batch_of`."""
     one = problem
     sizes = {"features": one.features, "outputs": one.outputs, "rate": f"{one.rate:.3g}"}
     loop = LOOP.format(rows="len(y)", batch=one.batch_rows, batch_of=batch_of, loss=LOSSES[one.outputs == 1])
@@ -242,7 +246,7 @@ OF_BAG = (
 
 
 def why_not_compiled_dense(problem: Problem) -> str:
-    """Return the reason why the dense model cannot be compiled, or ""."""
+    """Return why the dense model cannot be compiled here (no dense rows, no compiler), or "" if it can."""
     return why_no_dense(problem) or why_not_compiled(problem)
 
 

@@ -17,6 +17,7 @@ class Bridge(Trainer):
     """`SparseClassifier.partial_fit` with a step a row, as SGDClassifier does."""
 
     def __init__(self, problem: Problem) -> None:
+        """Make this project's SparseClassifier with plain SGD, without shuffling in the first run."""
         from workbench.bridges.sklearn import SparseClassifier
 
         super().__init__(problem)
@@ -26,11 +27,11 @@ class Bridge(Trainer):
         self.runs = 0
 
     def first_order(self) -> np.ndarray:
-        """Return the order of the first epoch, int64 [rows]: rows as they stand, as this trainer does not shuffle."""
+        """Return the row indices of the first epoch in stored order, int64 [R], since it is not shuffled."""
         return np.arange(len(self.problem.labels))
 
     def run(self, batches: int) -> int:
-        """Train on the first rows, from the second run on in a random order."""
+        """Train on the first `batches` batches by `partial_fit`, shuffled from the second run on; return `batches`."""
         one, rows = self.problem, batches * self.problem.batch_rows
         self.model.set_params(shuffle=self.runs > 0)
         self.runs += 1
@@ -40,7 +41,7 @@ class Bridge(Trainer):
         return batches
 
     def state(self) -> State:
-        """Return the trained coefficients as weights [D, N] and the intercept [N]."""
+        """Return the coefficients as weights [D, N] and the intercept [N]; losses are unknown."""
         return State(np.atleast_2d(self.model.coef_).T, np.atleast_1d(self.model.intercept_))
 
 
@@ -53,12 +54,13 @@ OURS = 'SparseClassifier(optimizer="sgd", learning_rate={rate:.3g}, batch_rows={
 
 
 def _lines(imports: str, model: str, x: str, problem: Problem) -> str:
+    """Return the Python code to paste for a way: imports, the model expression and its fit on `x`."""
     made = model.format(rate=problem.rate, batch=problem.batch_rows)
     return LINES.format(imports=imports, model=made, x=x)
 
 
 def why_no_dense_sgd(problem: Problem) -> str:
-    """Return the reason why SGDClassifier does not train on dense rows here, or ""."""
+    """Return why SGDClassifier does not train on dense rows here, or "" if it does."""
     return why_not_sgd(problem) or why_no_dense(problem)
 
 
