@@ -74,7 +74,7 @@ class RaceResult:
 
 
 def read_recorded_cases(rows: Iterable[Mapping[str, Any]]) -> list[RecordedCase]:
-    """Return the cases of good rows of the suite of advice (`store.ADVICE`), the newest row of each."""
+    """Return the cases of successful advice records, from the newest record of each."""
     return list({row["case"]: _case(row) for row in rows if row["status"] == "ok"}.values())
 
 
@@ -92,9 +92,9 @@ def _case(row: Mapping[str, Any]) -> RecordedCase:
 def play_race(
     case: RecordedCase, way: BudgetStrategy, seconds: float, rng: np.random.Generator, noise: float = DEVIATION
 ) -> RaceResult:
-    """Simulate one race within a budget of seconds.
+    """Simulate one race within `seconds` from recorded times; return its regret and time.
 
-    `noise` is the standard deviation of the log ratio of two trials.
+    `noise` is the standard deviation of the log ratio of two trials; `rng` draws it.
     """
     named = {str(place): cell for place, cell in enumerate(case.cells[: _initial_candidates(case, way, seconds)])}
     dense = frozenset(key for key, cell in named.items() if cell["format"] == "dense")
@@ -115,12 +115,15 @@ def play_race(
 
 
 def _initial_candidates(case: RecordedCase, way: BudgetStrategy, seconds: float) -> int:
-    """Return the number of configurations that a race begins with: two of them are dense, on all threads and on one."""
+    """Return the number of configurations that a race begins with: all, or what the budget affords plus one.
+
+    Plus one, since two are dense: on all threads and on one.
+    """
     return affordable_candidates(seconds, case.seconds_trial) + 1 if way.is_cut else len(case.cells)
 
 
 def _trials(course: ComparisonState) -> Iterator[tuple[str, int]]:
-    """Key and number of each trial, as long as one is due."""
+    """Yield (configuration key, trial number from 0) as long as the race has a trial due."""
     number = 0
     while course.due():
         for task in course.round():
@@ -131,7 +134,7 @@ def _trials(course: ComparisonState) -> Iterator[tuple[str, int]]:
 def replay_races(
     cases: Sequence[RecordedCase], draws: int = 50, seed: int = 0, share: float = SHARE, noise: float = DEVIATION
 ) -> dict[tuple[str, str], list[RaceResult]]:
-    """By case and way what came of so many races, each in that share of the time of the case's sweep."""
+    """Return {(case, strategy): results of `draws` simulated races}, each within `share` of the sweep's time."""
     return {
         (case.case, name): [play_race(case, way, share * case.seconds_sweep, rng, noise) for _ in range(draws)]
         for case in cases
@@ -211,10 +214,7 @@ QUICK = (
 
 
 def choose_cases(names: Iterable[str] = (), is_quick: bool = False) -> list[Case]:
-    """Return the cases of these names, or all, or the quick ones.
-
-    An unknown name is an error that lists the known ones.
-    """
+    """Return the cases with these names, or without names all or the quick ones; SpecError for an unknown name."""
     by_name = {case.name: case for case in CASES}
     wanted = list(names) or (QUICK if is_quick else by_name)
     if unknown := [name for name in wanted if name not in by_name]:
@@ -223,7 +223,10 @@ def choose_cases(names: Iterable[str] = (), is_quick: bool = False) -> list[Case
 
 
 def every_contender(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return all settings that go together on the CPU; an exact update only if a lazy one trains another model."""
+    """Return all valid combinations of candidate settings on the CPU for these case settings.
+
+    Exact updates are left out if a lazy update trains the same model.
+    """
     values = {**{name: allowed_values(BY_NAME[name]) for name in VARIED}, "hold": HOLDS}
     named = [dict(zip(values, combination, strict=True)) for combination in itertools.product(*values.values())]
     is_same = is_lazy_exact(Cell(**settings))
@@ -232,7 +235,7 @@ def every_contender(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _is_no_cell(settings: Mapping[str, Any]) -> str | bool:
-    """Return the reason why a configuration means nothing; dense data is that of BLAS and a dense gradient alone."""
+    """Return a truthy value (the reason, or True) if a configuration is invalid or a redundant dense one."""
     is_baseline = settings["engine"] == "dense" and settings["gradient"] == "dense"
     return grid.why_dropped(Cell(**settings)) or (settings["format"] == "dense" and not is_baseline)
 
@@ -249,10 +252,10 @@ MOST_DISTURBED = 0.25
 
 
 def run(cases: Iterable[Case], results: Path, runs: Path, follow: Follow = wait_silently) -> bool:
-    """Measure the cases that have no good row in `results` yet; False if somebody stopped it.
+    """Measure the cases that have no successful record in `results`; False if the user stopped it.
 
-    Trials are in run folders below `runs`. A case whose sweep or advice fails has a row that says why, and is tried
-    again by the next start.
+    Trials are in run folders below `runs`. A case whose sweep or advice fails gets a record with the reason, and is
+    tried again by the next start.
     """
     found = Results(store.ADVICE, results)
     found.open()
@@ -269,36 +272,32 @@ def run(cases: Iterable[Case], results: Path, runs: Path, follow: Follow = wait_
 
 
 def place_of(case: Case, runs: Path) -> Path:
-    """Return the folder of the run folders of a case: its sweep, its advice."""
+    """Return the folder below `runs` that holds the run folders of a case."""
     return runs / case.name.replace(" ", "-")
 
 
 def remaining_cases(cases: Iterable[Case], results: Path) -> list[Case]:
-    """Return the cases that have no good row in `results` yet."""
+    """Return the cases that have no successful record in `results` yet."""
     file = results / store.ADVICE.file
     done = store.ADVICE.done_keys(file, again=("failed",)) if store.is_stored(file) else set()
     return [case for case in cases if _keys(case)[1] not in done]
 
 
 def seconds_of(case: Case) -> float:
-    """About how long a case takes: all configurations in as many rounds as decide, a trial what it takes where no row
-    tells."""
+    """Return the estimated time (s) of a case: its full sweep plus the share for advice."""
     spec = full_sweep(case)
     return (1 + SHARE) * len(grid.expand_grid(spec).cells) * spec.measure.rounds * estimate.seconds_a_trial(spec)
 
 
 def _keys(case: Case) -> tuple[dict[str, Cell], str]:
-    """Return the configurations of the full sweep by key, and the key of the case.
-
-    Of its configurations, and of the code that advises.
-    """
+    """Return ({key: configuration} of the full sweep, key of the case: a hash of these and the advisor's code)."""
     by_key = {grid.configuration_key(cell): cell for cell in grid.expand_grid(full_sweep(case)).cells}
     code = closure.installed_code().digest(ADVISING)
     return by_key, hashlib.sha256(" ".join([code, *by_key]).encode()).hexdigest()[:20]
 
 
 def _measure_case(case: Case, by_key: Mapping[str, Cell], place: Path, follow: Follow) -> dict[str, Any] | None:
-    """Return the columns of a case that is swept and advised on; None if somebody stopped it."""
+    """Return the record columns of a case after its sweep and its advice; None if the user stopped it."""
     seconds = _sweep_case(case, full_sweep(case), place / SWEEP, follow)
     answer = _advise_case(case, seconds, place / "advice", follow) if seconds else None
     if answer is None or answer.is_stopped:
@@ -307,7 +306,7 @@ def _measure_case(case: Case, by_key: Mapping[str, Cell], place: Path, follow: F
 
 
 def full_sweep(case: Case) -> Spec:
-    """Return every configuration of a case, in as many rounds as a decision takes."""
+    """Return the spec of a sweep over every configuration of a case, in up to four rounds."""
     return validate_spec(
         {
             "name": case.name.replace(" ", "-"),
@@ -320,7 +319,10 @@ def full_sweep(case: Case) -> Spec:
 
 
 def _sweep_case(case: Case, spec: Spec, folder: Path, follow: Follow) -> float:
-    """Return the seconds of the trials of the full sweep, also of a start before this one; 0 if it was stopped."""
+    """Run the full sweep in a folder, or resume it; return the seconds of its trials, 0.0 if it was stopped.
+
+    Raises RunError if the sweep failed.
+    """
     run_folder.start_run(spec, folder)
     follow(f"{case.name}: all configurations", folder, 0.0, 0.0)
     state = run_folder.read_progress(folder)
@@ -333,13 +335,13 @@ def _sweep_case(case: Case, spec: Spec, folder: Path, follow: Follow) -> float:
 
 
 def _seconds_of_trials(folder: Path) -> float:
-    """Return the seconds of the rows of a sweep that had ended before: overhead and samples."""
+    """Return the seconds of all trials of a finished sweep, overhead plus samples."""
     rows = run_folder.read_current_records(folder)
     return sum((row["seconds_overhead"] or 0.0) + sum(row["samples"] or ()) for row in rows)
 
 
 def _advise_case(case: Case, seconds_sweep: float, folder: Path, follow: Follow) -> Answer:
-    """Return the advice that begins anew, since it is judged by its time, too."""
+    """Return the advice on a case, started anew in an emptied folder since its own time is judged."""
     shutil.rmtree(folder, ignore_errors=True)
     settings = {"batch_rows": Cell().batch_rows, "device": "cpu", **case.settings}
     told: Follow = lambda _, run, spent, budget: follow(f"{case.name}: advice", run, spent, budget)  # noqa: E731
@@ -353,7 +355,7 @@ def columns_of(
     answer: Answer,
     seconds_sweep: float,
 ) -> dict[str, Any]:
-    """Return the columns of a case's record that say what came of its sweep and of the advice."""
+    """Return the record columns of a case from its sweep's records and the advice."""
     pooled = configurations.records(configurations.pool_rounds(store.frame(rows)))
     problem = make_problem(next(iter(by_key.values())))
     sizes = (*problem.x.shape, problem.x.nnz, problem.x.dtype, "int32")
@@ -380,7 +382,10 @@ def columns_of(
 
 
 def why_not_judged(judged: Iterable[Mapping[str, Any]]) -> str:
-    """Return why a full sweep cannot tell which configuration is fastest; "" if it can."""
+    """Return why a full sweep cannot tell which configuration is fastest; "" if it can.
+
+    More than a quarter of the configurations were disturbed, or none has a time.
+    """
     able = [cell for cell in judged if cell["is_faithful"]]
     busy = sum(cell["status"] == "disturbed" for cell in able)
     if busy > MOST_DISTURBED * len(able):
@@ -390,7 +395,7 @@ def why_not_judged(judged: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _case_columns(case: Case, key: str) -> dict[str, Any]:
-    """Return the facts of a case in a row, whatever came of it."""
+    """Return the record columns that describe a case, whatever its result."""
     return {
         "key": key,
         "case": case.name,
@@ -403,13 +408,13 @@ def _case_columns(case: Case, key: str) -> dict[str, Any]:
 
 
 def _data_of(case: Case) -> str:
-    """Return the identity of the data of a case, whatever is trained on it."""
+    """Return the settings of a case's data as text, such as "dataset=uniform rows=8192 density=0.03"."""
     named = ("dataset", "rows", "features", "density")
     return " ".join(f"{name}={case.settings[name]}" for name in named if name in case.settings)
 
 
 def _cell(row: Mapping[str, Any], cell: Cell) -> dict[str, Any]:
-    """Return the facts of a configuration of the sweep that judging needs."""
+    """Return settings, status, times and memory of one configuration of the sweep, as the record stores them."""
     known = {name: row[name] for name in (*LINE, "status")}
     numbers = {"seconds": row["seconds_step"], "bytes": row["bytes_peak"], "rounds": row["rounds"]}
     return known | numbers | {"is_faithful": is_faithful(cell), "key": row["key"]}

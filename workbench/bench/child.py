@@ -32,7 +32,7 @@ from workbench.measure.machine import OtherPrograms
 
 
 def main() -> None:
-    """Measure and print, once in a process."""
+    """Print {"import", "numba", "call": seconds} of this new process as JSON; the kernel is `sys.argv[1]`."""
     begun = perf_counter()
     import numpy as np
 
@@ -74,9 +74,10 @@ def measure(
     clock: Clock = perf_counter,
     on_device: OnDevice | None = None,
 ) -> list[Row]:
-    """Return the measured columns, status and reason of each candidate of a configuration, in the field's order.
+    """Return a record of each candidate of a configuration: checked, then timed in interleaved rounds.
 
-    `on_device` tells how calls are timed that a device does: by its events, and by the host's clock.
+    `bytes_limit` is the memory of all together, `limits` give the lower bound of a call, `on_device` times calls by
+    device events. Candidates that cannot run have status and reason.
     """
     rows: dict[str, Row] = {}
     able: dict[str, Ready] = {}
@@ -106,7 +107,10 @@ def measure(
 
 
 def prepare_and_check(entry: Entry, allowed: float, bytes_limit: int) -> tuple[Row, Ready | None]:
-    """Make a candidate ready and judge its first call; it comes back only where the call was right."""
+    """Prepare a candidate and check its first call; return (columns, candidate, None unless it was correct).
+
+    Exceptions become status and reason: "memory", "unsupported" (BenchError) or "failed".
+    """
     if entry.unavailable:
         return _record_without_time("unsupported", f"Unavailable because {entry.unavailable}"), None
     most = bytes_limit if entry.bytes_most is None else min(entry.bytes_most, bytes_limit)
@@ -132,12 +136,12 @@ def prepare_and_check(entry: Entry, allowed: float, bytes_limit: int) -> tuple[R
 
 
 def _record_without_time(status: str, reason: str) -> Row:
-    """Return the record of a candidate that has no time: its status and the reason."""
+    """Return the columns `status` and `reason` of a candidate without a time."""
     return {"status": status, "reason": reason}
 
 
 def timing_columns(ready: Ready, times: CallTimings, limits: Limits | CopyLimit | None) -> Row:
-    """Return the columns of a candidate's own times, its rates, and the bound."""
+    """Return the columns of a candidate's times (s per step), rates, phases and lower bound."""
     samples = [seconds / ready.steps for seconds in times.seconds.values()]
     median, low, high = median_interval(samples)
     cost = ready.cost
@@ -160,12 +164,12 @@ def timing_columns(ready: Ready, times: CallTimings, limits: Limits | CopyLimit 
 
 
 def threads_used(times: CallTimings, steps: int) -> int:
-    """Return the threads that most of the timed calls ran on: all those allowed, or one."""
+    """Return how many threads most of the timed calls ran on: all that are allowed, or one."""
     return threads.get_threads() if 2 * times.shared >= times.calls * steps * len(times.seconds) else 1
 
 
 def bound_column(ready: Ready, seconds: float, limits: Limits | CopyLimit | None) -> Row:
-    """Return the bound by the memory and the cores, where the call's traffic is known."""
+    """Return the columns on a call's lower bound in time, and the share of it reached; {} if the traffic is unknown."""
     cost, traffic = ready.cost, ready.traffic
     if limits is None or not traffic.bytes_row:
         return {}
@@ -182,7 +186,7 @@ def bound_column(ready: Ready, seconds: float, limits: Limits | CopyLimit | None
 
 
 def ratio_columns(times: CallTimings, reference: CallTimings, steps: int, steps_reference: int, name: str) -> Row:
-    """Return the ratio to the reference's time, round by round."""
+    """Return the columns of the time ratio to the reference candidate `name`, per step, with its interval."""
     scale = steps_reference / steps
     columns = ("ratio", "ratio_low", "ratio_high")
     return {"reference": name} | dict(zip(columns, (scale * r for r in median_ratio(times, reference)), strict=True))
@@ -196,9 +200,9 @@ SWEEPS = 2
 
 
 def answers(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Answer for every configuration first that it started, then its rows.
+    """Yield `{"cell": n}` as each configuration begins, then `{"cell": n, "rows": records}`.
 
-    Or the bandwidths where no configurations are asked for.
+    Without configurations in `request["cells"]` it yields `{"bandwidths": ...}` of this machine.
     """
     count = request["threads"]
     set_threads(count)
@@ -218,7 +222,7 @@ def answers(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def on_cuda(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Answer the same request on a CUDA device; its bandwidth is that of a copy."""
+    """Yield the answers of `answers` measured on the CUDA device, whose bandwidth is that of a copy."""
     if not request["cells"]:
         rate = device.copy_rate(BYTES_COPIED)
         copied = bandwidth.Bandwidth("copy", 2 * BYTES_COPIED, 0, request["threads"], rate)
@@ -237,7 +241,7 @@ def on_cuda(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def set_threads(count: int) -> None:
-    """Give every library that is there as many threads; each has its own way."""
+    """Set the number of threads of the kernels, BLAS and OpenMP, PyTorch and TensorFlow, as far as they are loaded."""
     threads.set_threads(count)
     threadpoolctl.threadpool_limits(limits=count)
     torch_sparse.threads = tensorflow_sparse.threads = count

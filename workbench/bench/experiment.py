@@ -37,14 +37,14 @@ class Named(Protocol):
 
     @property
     def name(self) -> str:
-        """Name by which it is asked for."""
+        """Name by which the configuration is requested."""
 
 
 NamedOne = TypeVar("NamedOne", bound=Named)
 
 
 def find_by_name(configurations: Iterable[NamedOne], names: Iterable[str]) -> list[NamedOne]:
-    """Return the configurations of these names, in their order; `BenchError` lists the known for another name."""
+    """Return the configurations with these names, in the order of `names`; BenchError for an unknown name."""
     known, found = {one.name: one for one in configurations}, []
     for name in names:
         if name not in known:
@@ -54,7 +54,7 @@ def find_by_name(configurations: Iterable[NamedOne], names: Iterable[str]) -> li
 
 
 def resolve_threads(threads: int | None) -> int:
-    """Return the number of threads, all that this process can use by default; BenchError for more than these."""
+    """Return the number of threads, by default all that this process can use; BenchError if out of range."""
     most = threads_of_kernels.max_threads()
     if threads is not None and not 1 <= threads <= most:
         raise BenchError(f"threads is {threads}; this process can use 1 to {most}.")
@@ -66,28 +66,32 @@ class Results:
     """Records of one table in a folder of results, with the description of the machine next to them."""
 
     def __init__(self, table: store.Table, folder: Path) -> None:
+        """Store the table and the folder; nothing is read or created yet."""
         self.table, self.folder, self.file = table, folder, folder / table.file
 
     def open(self) -> list[Record]:
-        """Make the folder, describe this machine in it, and return the records that it has."""
+        """Create the folder, write `machine.json` into it, and return its records, oldest first."""
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / MACHINE).write_text(json.dumps(machine.describe_machine(), indent=1), encoding="utf-8")
         return self.table.read(self.file) if store.is_stored(self.file) else []
 
     def new_record(self, **columns: Any) -> Record:
-        """Return a record with the time, the machine and its versions, and these columns, which come before those."""
+        """Return a record with these columns, and time, machine id and versions unless given; nothing is written."""
         now = time.strftime("%Y-%m-%dT%H:%M:%S%z")
         own = {"time": now, "machine": machine.machine_id(), "versions": machine.versions()}
         return self.table.new_row(**own | columns)
 
     def append(self, **columns: Any) -> Record:
-        """Append a new record with these columns to the file and return it."""
+        """Append a record with these columns to the file, on disk when this returns, and return it."""
         record = self.new_record(**columns)
         self.table.append(self.file, record)
         return record
 
     def collect(self, work: Callable[[], object]) -> bool:
-        """Call `work`, which appends records; return False if Ctrl-C stopped it, which loses no finished record."""
+        """Call `work`, which appends records; return False if Ctrl-C stopped it, else True.
+
+        An empty log file is removed after a complete run.
+        """
         try:
             work()
         except KeyboardInterrupt:
@@ -108,6 +112,7 @@ class Worker:
     def __init__(
         self, work: str, folder: Path, preload: Sequence[str] = (), share_memory: float = SHARE_MEMORY
     ) -> None:
+        """Set the memory limit of the processes to a share of what is available now; none is started yet."""
         self.work, self.log, self.preload = work, folder / LOG, preload
         self.bytes_limit = int(share_memory * memory.available_bytes())
 
@@ -126,7 +131,7 @@ class Worker:
         since, limit = started or time.monotonic(), seconds(None)
 
         def why_end() -> Record:
-            """Return the record of a limit that the process exceeds, in time or memory; empty within both."""
+            """Return the columns of an exceeded limit of time or memory; {} within both."""
             return why_too_long(since, limit) or child.why_too_large(self.bytes_limit, self.bytes_limit)
 
         with Child(process, connection) as child:
@@ -136,16 +141,16 @@ class Worker:
 
 
 def end_columns(ended: Ended) -> Record:
-    """Return status and reason of a process that ended early, as columns of a record."""
+    """Return {"status", "reason"} of a process that ended early."""
     return {name: ended.row[name] for name in ("status", "reason")}
 
 
 def records_of_candidates(names: Iterable[str], answers: Callable[[list[str]], Iterator[Record]]) -> dict[str, Record]:
-    """Return the record of each candidate by name, measured together in one process.
+    """Return {candidate: record}, measured together in one process, if possible.
 
-    `answers` measures all candidates but those it is given: `{"at": name}` before each is prepared, then
-    `{"name": name, "record": columns}`. A candidate that ends the process has a record that says how, and the others
-    are measured again without it; if no candidate was at work, all without a record have the reason.
+    `answers` measures all candidates but those it is given: `{"at": name}` before each is prepared, then `{"name":
+    name, "record": columns}`. A candidate that ends the process has a record that says how, and the others are measured
+    again without it; if no candidate was running, all without a record have the reason.
     """
     known = list(names)
     ended: dict[str, Record] = {}

@@ -55,11 +55,11 @@ class Problem:
 
     @property
     def options(self) -> dict[str, float]:
-        """Settings of the optimizer by name, constant ones included."""
+        """Options of the optimizer by name, with the constant ones that the kernels take (rescale, clip)."""
         return {**OPTIONS[self.optimizer], **UNCHANGED}
 
     def reset(self) -> None:
-        """Give the shared tables the weights of the start and the states zero."""
+        """Set the active rows of the shared tables to the initial weights and zero states, in place."""
         self.tables[0][self.touched] = self.weights
         for state in self.tables[1:]:
             state[self.touched] = 0
@@ -77,7 +77,7 @@ denormal, which takes a hundred times as long and which no training has."""
 
 
 def make_problem(shape: Shape, width: int, optimizer: str, seed: int = 0, loss: str = "squared") -> Problem:
-    """Return the problem of a case; `BenchError` for an optimizer that is not known."""
+    """Return the problem of a shape: batches, targets, initial weights and tables; BenchError for another optimizer."""
     if optimizer not in OPTIONS:
         raise BenchError(unknown_name("optimizer in this suite", optimizer, OPTIONS))
     batches = tuple(draw_batch(shape, seed + number, N=width) for number in range(TURN))
@@ -93,22 +93,22 @@ class Learner(Protocol):
     """Steps of a library; `prepare` is all that depends on the batch's indices and values alone."""
 
     def prepare(self, number: int) -> Any:
-        """Return the batch of that number in the library's form."""
+        """Return batch `number` in the library's form; everything that depends on its entries alone."""
 
     def step(self, prepared: Any) -> None:
-        """One training step on a prepared batch: forward, loss, gradient, update."""
+        """Do one training step on a prepared batch in place: forward, loss, gradient, update."""
 
     def start(self) -> None:
-        """Weights and states as at the start."""
+        """Reset weights and states to the initial ones."""
 
     def weights(self) -> np.ndarray:
-        """Return the weights of the active rows now, [U, N]."""
+        """Return the present weights of the active rows, float32 [U, N]."""
 
 
 def wanted(problem: Problem, every: bool = False) -> np.ndarray:
-    """Return the active rows after one turn, in float64, by SciPy and the optimizer's own definition. [U, N].
+    """Return the weights of the active rows after one pass over the batches, float64 [U, N], by SciPy and formulas.
 
-    With `every`, each step is one of every row, as a dense gradient makes it.
+    With `every` each step updates all rows, as a dense gradient does.
     """
     weights = problem.weights.astype(np.float64)
     states = [np.zeros_like(weights) for _ in STATES[problem.optimizer]]
@@ -129,9 +129,9 @@ def wanted(problem: Problem, every: bool = False) -> np.ndarray:
 
 
 def _apply(problem: Problem, part: list[np.ndarray], gradient: np.ndarray, step: int, every: bool) -> None:
-    """The formulas once more, on whole arrays, independent of the kernels that are measured.
+    """Apply one optimizer step to `part` (weights and states, [U, N] each) in place, by formulas.
 
-    The epsilon of PyTorch's Adam for dense gradients, which are of every row, comes after the correction of the bias.
+    The epsilon of PyTorch's Adam for dense gradients (`every`) comes after the correction of the bias.
     """
     o = problem.options
     if problem.optimizer == "sgd":
@@ -148,15 +148,18 @@ def _apply(problem: Problem, part: list[np.ndarray], gradient: np.ndarray, step:
 
 
 def error(actual: np.ndarray, expected: np.ndarray, start: np.ndarray) -> float:
-    """Return the 99.9th percentile of the errors, relative to the largest movement: where a gradient is zero but for
-    rounding, Adam makes a full step of its sign."""
+    """Return the 99.9th percentile of the weight errors relative to the largest movement from `start`.
+
+    Inf if not finite. A percentile, since Adam makes a full step of the sign of a gradient that is zero but for
+    rounding.
+    """
     if not np.isfinite(actual).all():
         return float("inf")
     return float(np.quantile(np.abs(actual - expected), 0.999) / np.abs(expected - start).max())
 
 
 def ready(learner: Learner, problem: Problem, batches: str, expected: np.ndarray) -> Ready:
-    """Return the learner's turn as a call, batches that repeat prepared beforehand."""
+    """Return one pass over the batches as a timed call; "repeat" prepares the batches before, "new" inside."""
     numbers = range(len(problem.batches))
     start = perf_counter()
     keep = getattr(learner, "keep", learner.prepare)
@@ -164,7 +167,7 @@ def ready(learner: Learner, problem: Problem, batches: str, expected: np.ndarray
     once = perf_counter() - start if kept else 0.0
 
     def turn() -> None:
-        """Run one step of the learner per batch, in order."""
+        """Do one step of the learner per batch, in order."""
         for number in numbers:
             learner.step(kept[number] if kept else learner.prepare(number))
 
@@ -175,7 +178,10 @@ def ready(learner: Learner, problem: Problem, batches: str, expected: np.ndarray
 
 
 def _cost(problem: Problem) -> Cost:
-    """Return forward, loss, gradient and update by the formulas of their kernels, mean of the batches."""
+    """Return the mean cost of a step over the batches.
+
+    Forward, loss, gradient and update by their kernels' formulas.
+    """
     names = ("csr_dense", "squared", "csr_t_dense", f"{problem.optimizer}_lazy")
     each = []
     for batch in problem.batches:
@@ -193,24 +199,24 @@ class Phases:
     steps: int = 0
 
     def split(self, phase: str, start: float) -> float:
-        """Add the time since `start` to a phase; gives the time now."""
+        """Add the time since `start` to a phase; return the present time (s)."""
         now = perf_counter()
         self.add(phase, now - start)
         return now
 
     def add(self, phase: str, seconds: float) -> None:
-        """Add seconds to the sum of the phase of that name, which begins at 0."""
+        """Add seconds to the total of a phase."""
         self.seconds[phase] = self.seconds.get(phase, 0.0) + seconds
 
     def add_all(self, seconds: Mapping[str, float]) -> None:
-        """Add `seconds` by phase to the totals in place, but for phases of 0 s; one call, since its time counts."""
+        """Add `seconds` by phase to the totals, phases of 0 s left out; one call, since its own time counts."""
         total = self.seconds
         for phase, more in seconds.items():
             if more:
                 total[phase] = total.get(phase, 0.0) + more
 
     def __call__(self) -> dict[str, float]:
-        """Return means a step since the last time this was asked."""
+        """Return {phase: mean seconds per step} since the last call, and reset the totals."""
         means = {phase: seconds / max(self.steps, 1) for phase, seconds in self.seconds.items()}
         self.seconds, self.steps = {}, 0
         return means
@@ -226,6 +232,10 @@ class Ours:
     phases: Phases = field(default_factory=Phases)
 
     def __post_init__(self) -> None:
+        """Allocate scores and their gradient and look up the kernels.
+
+        `fused` is dropped if there is no fused kernel.
+        """
         problem, name = self.problem, self.problem.optimizer
         rows, width = problem.targets[0].shape
         self.scores, self.slope = (aligned.empty((rows, width), np.float32) for _ in range(2))
@@ -235,7 +245,7 @@ class Ours:
         self.update = kernels.get(f"{name}_fused").trusted if self.fused else None
 
     def prepare(self, number: int) -> tuple[Batch, plan.BatchPlan, np.ndarray]:
-        """Return the batch and its plan, made with its values."""
+        """Return (batch, its plan with values in order, targets) of batch `number`; adds to the phase "plan"."""
         batch, start = self.problem.batches[number], perf_counter()
         batch_plan = plan.build(batch.indptr, batch.indices, batch.D, batch.data)
         batch_plan.in_order(batch.data)
@@ -243,7 +253,7 @@ class Ours:
         return batch, batch_plan, self.problem.targets[number]
 
     def step(self, prepared: tuple[Batch, plan.BatchPlan, np.ndarray]) -> None:
-        """One step; the time of each phase is added up."""
+        """Do one training step on a prepared batch, in place in the problem's tables; adds up the phase times."""
         batch, batch_plan, targets = prepared
         self.t += 1
         self.phases.steps += 1
@@ -264,12 +274,12 @@ class Ours:
         self.phases.split("update", now)
 
     def start(self) -> None:
-        """Set everything back to the start."""
+        """Reset the problem's tables and the step count."""
         self.problem.reset()
         self.t = 0
 
     def weights(self) -> np.ndarray:
-        """Return the weights of the active rows."""
+        """Return a copy of the weights of the active rows, float32 [U, N]."""
         return self.problem.tables[0][self.problem.touched]
 
 

@@ -25,7 +25,10 @@ ROWS = 16 * 1024
 
 
 def rows_of(problem: Problem) -> data.Batches:
-    """Return the rows of the problem as the data of a training."""
+    """Return the problem's rows, repeated to at least 16,384, as shuffled batches.
+
+    The first epoch's shuffle yields the problem's batches in their order.
+    """
     parts = [
         scipy.sparse.csr_array((batch.data, batch.indices, batch.indptr), shape=(batch.R, batch.D))
         for batch in problem.batches
@@ -38,7 +41,7 @@ def rows_of(problem: Problem) -> data.Batches:
 
 
 def endless_batches(batches: data.Batches, prepare: Callable[[data.Batch], Any]) -> Iterator[feed.Ready]:
-    """Return the batches of one epoch after the other, prepared as both loops have it done."""
+    """Return the batches of one epoch after another without end, prepared by `prepare` ahead of use."""
     epochs = map(batches.epoch, itertools.count())
     return feed.prefetch(itertools.chain.from_iterable(epochs), prepare, 0, batches.at_once)
 
@@ -51,6 +54,7 @@ class Training:
     phases: Phases = field(default_factory=Phases)
 
     def __post_init__(self) -> None:
+        """Make a linear training with fused gradient and lazy update on the problem's rows, and start its batches."""
         problem, self.batches = self.problem, rows_of(self.problem)
         setup = training.Setup(
             model="linear",
@@ -66,16 +70,16 @@ class Training:
         self.coming, self.events = endless_batches(self.batches, self.run.prepare), self.run.events()
 
     def prepare(self, number: int) -> None:
-        """Nothing: the training cuts and plans the next batch of its epoch in its own step."""
+        """Return None: the training cuts and plans the next batch of its epoch in its own step."""
 
     def keep(self, number: int) -> Any:
-        """Return the next batch for repeated use, planned by the training."""
+        """Return the next batch with its plan, to be used for many steps; `number` is not used."""
         prepared = next(self.coming).value
         prepared.plan = prepared.plan or plan_of(prepared.x)
         return prepared
 
     def step(self, prepared: Any) -> None:
-        """One step: on a batch that was kept, else the next one of the epochs."""
+        """Do one step, on a kept batch, or with None on the next one of the epochs; adds up phase times."""
         self.phases.steps += 1
         if prepared is None:
             seconds = next(self.events).seconds
@@ -85,13 +89,13 @@ class Training:
         self.phases.add_all(seconds)
 
     def start(self) -> None:
-        """Set everything back to the start."""
+        """Restart the epochs and reset the training to the problem's initial weights."""
         self.coming, self.events = endless_batches(self.batches, self.run.prepare), self.run.events()
         self.run.reset()
         self.run.weights[self.problem.touched] = self.problem.weights
 
     def weights(self) -> np.ndarray:
-        """Return the weights of the active rows."""
+        """Return a copy of the weights of the active rows, float32 [U, N]."""
         return self.run.weights[self.problem.touched]
 
 
@@ -103,6 +107,7 @@ class Fitted:
     phases: Phases = field(default_factory=Phases)
 
     def __post_init__(self) -> None:
+        """Bind a module of linear regression to the problem's rows, with fused gradient and zero weights."""
         problem, self.batches = self.problem, rows_of(self.problem)
         w = graph.variable("w", shape=problem.tables[0].shape)
         loss = ops.squared_loss(ops.dot(graph.variable("data"), w), graph.variable("label"))
@@ -112,17 +117,17 @@ class Fitted:
         self.coming = endless_batches(self.batches, self.once)
 
     def prepare(self, number: int) -> Any:
-        """Return the next batch of an epoch."""
+        """Return the next batch of the epochs; its preparation time goes to the phase "convert"."""
         ready = next(self.coming)
         self.phases.add("convert", ready.seconds_prepare)
         return ready.value
 
     def keep(self, number: int) -> Any:
-        """Return the next batch for repeated use, with its plan."""
+        """Return the next batch with its plan, to be used for many steps."""
         return self.module.prepare(self.prepare(number).batch, is_own=True)
 
     def step(self, prepared: Any) -> None:
-        """One step."""
+        """Run forward, backward and update on a prepared batch, in place; adds up phase times."""
         self.phases.steps += 1
         now = perf_counter()
         self.module.forward(prepared)
@@ -132,12 +137,12 @@ class Fitted:
         self.phases.split("update", now)
 
     def start(self) -> None:
-        """Set everything back to the start."""
+        """Restart the epochs, make a new optimizer and reset the table to the initial weights."""
         self.coming = endless_batches(self.batches, self.once)
         self.module.set_optimizer(self.problem.optimizer, **self.problem.options)
         self.table[...] = 0
         self.table[self.problem.touched] = self.problem.weights
 
     def weights(self) -> np.ndarray:
-        """Return the weights of the active rows."""
+        """Return a copy of the weights of the active rows, float32 [U, N]."""
         return self.table[self.problem.touched]

@@ -17,13 +17,13 @@ from workbench.bench.steps import Problem, StepContender
 
 
 def bag_of(torch: Any, table: Any) -> Any:
-    """Return the embedding bag of a table [D, N], which it shares."""
+    """Return an EmbeddingBag with sparse gradient that shares the memory of the table [D, N]."""
     kept = {"freeze": False, "mode": "sum", "sparse": True, "include_last_offset": True}
     return torch.nn.EmbeddingBag.from_pretrained(table, **kept)
 
 
 def optimizer_of(torch: Any, problem: Problem, bag: Any) -> Any:
-    """PyTorch's optimizer for sparse gradients by the problem's name and options, its states new."""
+    """Return a new PyTorch optimizer for sparse gradients with the problem's rule and options."""
     options, optim, parameters = problem.options, torch.optim, list(bag.parameters())
     if problem.optimizer == "sgd":
         return optim.SGD(parameters, lr=options["learning_rate"])
@@ -34,7 +34,7 @@ def optimizer_of(torch: Any, problem: Problem, bag: Any) -> Any:
 
 
 def take_step(torch: Any, bag: Any, optimizer: Any, prepared: tuple) -> None:
-    """One step by a batch (indices, offsets, values, targets [R, N])."""
+    """Do one step on (indices, offsets, values, targets [R, N]) with squared loss; updates the bag in place."""
     indices, offsets, values, targets = prepared
     optimizer.zero_grad(set_to_none=True)
     scores = bag(indices, offsets, per_sample_weights=values)
@@ -47,6 +47,7 @@ class Torch:
     """Weights and states share the problem's memory. SparseAdam is lazy and has our formula."""
 
     def __init__(self, problem: Problem) -> None:
+        """Make bag and optimizer on tensors that share the memory of the problem's tables."""
         self.torch, self.problem = pytorch(), problem
         self.tables = [self.torch.from_numpy(table) for table in problem.tables]
         self.bag = bag_of(self.torch, self.tables[0])
@@ -55,17 +56,17 @@ class Torch:
             self.optimizer.state[self.bag.weight]["sum"] = self.tables[1]
 
     def prepare(self, number: int) -> tuple:
-        """Return tensors over the batch's memory: nothing is copied."""
+        """Return (indices, offsets, values, targets) of batch `number` as tensors that share its memory."""
         batch = self.problem.batches[number]
         arrays = batch.indices, batch.indptr, batch.data, self.problem.targets[number]
         return tuple(map(self.torch.from_numpy, arrays))
 
     def step(self, prepared: tuple) -> None:
-        """One step."""
+        """Do one training step on a prepared batch, in place in the problem's tables."""
         take_step(self.torch, self.bag, self.optimizer, prepared)
 
     def start(self) -> None:
-        """Set everything back to the start."""
+        """Reset the problem's tables and the optimizer's state."""
         self.problem.reset()
         parameter = next(iter(self.bag.parameters()))
         if self.problem.optimizer == "adam":
@@ -73,12 +74,12 @@ class Torch:
             self.optimizer.state[parameter] = state
 
     def weights(self) -> np.ndarray:
-        """Return the weights of the active rows."""
+        """Return a copy of the weights of the active rows, float32 [U, N]."""
         return self.problem.tables[0][self.problem.touched]
 
 
 def list_torch_candidates() -> list[StepContender]:
-    """Return the one way that PyTorch has."""
+    """Return the candidates of a CPU step by PyTorch: EmbeddingBag with its sparse optimizers."""
     return [StepContender("torch EmbeddingBag", "rival", Torch, UNAVAILABLE)]
 
 
@@ -92,10 +93,10 @@ OURS = {"sgd": "LazySGD", "adagrad": "LazyAdagrad", "adam": "LazyAdam"}
 
 
 def plain_pytorch(sparse: bool) -> Callable[[Problem], Made]:
-    """PyTorch's own embedding bag and optimizer, for sparse or for dense gradients."""
+    """Return a function of a problem to PyTorch's own (EmbeddingBag, optimizer), with sparse or dense gradients."""
 
     def make(problem: Problem) -> Made:
-        """Return PyTorch's embedding bag for a problem, and its optimizer."""
+        """Return (EmbeddingBag, optimizer) of PyTorch for a problem."""
         torch, (features, width) = pytorch(), problem.tables[0].shape
         model = torch.nn.EmbeddingBag(features, width, mode="sum", include_last_offset=True, sparse=sparse)
         optimizer = getattr(torch.optim, THEIRS[problem.optimizer][not sparse])
@@ -105,10 +106,13 @@ def plain_pytorch(sparse: bool) -> Callable[[Problem], Made]:
 
 
 def pytorch_with_bridge(fused: bool) -> Callable[[Problem], Made]:
-    """Return the same with two lines changed."""
+    """Return a function of a problem to this project's (embedding bag, optimizer), two changed lines of a loop.
+
+    With `fused` the gradient is left as factors for the optimizer.
+    """
 
     def make(problem: Problem) -> Made:
-        """Return the bridge's embedding bag for a problem, and its optimizer."""
+        """Return (`SparseEmbeddingBag`, lazy optimizer) of this project's bridge for a problem."""
         pytorch()  # which sets the threads
         from workbench.bridges import pytorch as bridge
 
@@ -121,7 +125,7 @@ def pytorch_with_bridge(fused: bool) -> Callable[[Problem], Made]:
 
 
 def _options(problem: Problem) -> dict[str, Any]:
-    """Return the optimizer options of a problem by PyTorch's names."""
+    """Return the optimizer options of a problem by PyTorch's argument names."""
     options = problem.options
     betas = {"betas": (options["beta1"], options["beta2"])} if "beta1" in options else {}
     return {"lr": options["learning_rate"]} | ({"eps": options["epsilon"]} if "epsilon" in options else {}) | betas
@@ -135,13 +139,13 @@ class Loop:
     make: Callable[[Problem], Made]
 
     def prepare(self, number: int) -> tuple:
-        """Return tensors over the batch's memory: nothing is copied."""
+        """Return (indices, offsets, values, targets) of batch `number` as tensors that share its memory."""
         batch = self.problem.batches[number]
         arrays = batch.indices, batch.indptr, batch.data, self.problem.targets[number]
         return tuple(map(pytorch().from_numpy, arrays))
 
     def step(self, prepared: tuple) -> None:
-        """One step."""
+        """Do one step with logistic loss on a prepared batch; updates the model in place."""
         indices, offsets, values, targets = prepared
         self.optimizer.zero_grad()
         scores = self.model(indices, offsets, per_sample_weights=values)
@@ -150,25 +154,22 @@ class Loop:
         self.optimizer.step()
 
     def start(self) -> None:
-        """Make model and optimizer anew, the weights as at the start."""
+        """Make model and optimizer anew, with the initial weights."""
         self.model, self.optimizer = self.make(self.problem)
         weights = self.model.weight.detach().numpy()
         weights[...] = 0
         weights[self.problem.touched] = self.problem.weights
 
     def weights(self) -> np.ndarray:
-        """Return the weights of the active rows."""
+        """Return a copy of the weights of the active rows, float32 [U, N]."""
         return self.model.weight.detach().numpy()[self.problem.touched]
 
 
 def list_pytorch_candidates() -> list[StepContender]:
-    """Return two lines changed, the gradient left as factors or not.
-
-    PyTorch as it is, for sparse and for dense gradients.
-    """
+    """Return four training loops: with the bridge, unfused and fused, and plain PyTorch, sparse and dense gradients."""
 
     def contender(name: str, side: str, make: Callable[[Problem], Made], every: bool = False) -> StepContender:
-        """Return the training step of a PyTorch loop as a candidate."""
+        """Return a PyTorch loop as a step candidate; `every` says that it updates all rows."""
         return StepContender(name, side, lambda problem: Loop(problem, make), UNAVAILABLE, shares=False, every=every)
 
     return [

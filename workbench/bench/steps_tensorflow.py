@@ -20,12 +20,12 @@ from workbench.bench.steps import Problem, StepContender
 
 
 def sgd(weights: Any, gradient: Any, rows: Any, rate: float) -> None:
-    """`weights` [D, N] less `rate` times the gradient [U, N] of these rows, each once."""
+    """Subtract `rate` times the gradient [U, N] from these distinct rows of `weights` [D, N], in place."""
     weights.scatter_sub(tensorflow().IndexedSlices(rate * gradient, rows))
 
 
 def adagrad(weights: Any, history: Any, gradient: Any, rows: Any, rate: float, epsilon: float) -> None:
-    """AdaGrad on these rows, each once; `history` [D, N] has the sums of squares."""
+    """Update these distinct rows of `weights` and `history` [D, N] in place by AdaGrad with the gradient [U, N]."""
     tables = {"var": weights.handle, "accum": history.handle}
     numbers = {"lr": rate, "epsilon": epsilon}
     tensorflow().raw_ops.ResourceSparseApplyAdagradV2(**tables, grad=gradient, indices=rows, **numbers)
@@ -39,6 +39,7 @@ class TensorFlow:
     """Base of the forms: variables of their own, updates of the active rows."""
 
     def __init__(self, problem: Problem, form: str) -> None:
+        """Make zeroed variables like the problem's tables; `form` is "lookup" (compiled), "matmul" or "dense"."""
         self.tf, self.problem, self.form = tensorflow(), problem, form
         tf = self.tf
         self.tables = [tf.Variable(tf.zeros(problem.tables[0].shape)) for _ in problem.tables]
@@ -46,7 +47,7 @@ class TensorFlow:
         self.run = tf.function(self._lookup) if form == "lookup" else getattr(self, f"_{form}")
 
     def prepare(self, number: int) -> tuple:
-        """Return the tensors of the batch in the form's own structure."""
+        """Return the tensors of batch `number` that the form's step takes."""
         tf, batch, targets = self.tf, self.problem.batches[number], self.problem.targets[number]
         if self.form == "lookup":
             ragged = functools.partial(tf.RaggedTensor.from_row_splits, row_splits=batch.indptr, validate=False)
@@ -59,15 +60,15 @@ class TensorFlow:
         return matrix, local, columns, tf.constant(targets)
 
     def step(self, prepared: tuple) -> None:
-        """One step."""
+        """Do one training step on a prepared batch, in place in the variables."""
         self.run(*prepared)
 
     def _slope(self, scores, targets):
-        """Return the gradient of the scores under mean squared loss."""
+        """Return the gradient of mean squared loss by the scores, (scores - targets) / rows."""
         return (scores - targets) / self.tf.cast(self.tf.shape(targets)[0], scores.dtype)
 
     def _lookup(self, ids, values, targets):
-        """Take a step by `embedding_lookup_sparse`, in place."""
+        """Do one step by `embedding_lookup_sparse`, in place; ids and values are ragged tensors."""
         tf = self.tf
         with tf.GradientTape() as tape:
             scores = tf.nn.embedding_lookup_sparse(self.tables[0], ids, values, combiner="sum")
@@ -76,13 +77,16 @@ class TensorFlow:
         self._update(gradient.values, gradient.indices)
 
     def _matmul(self, matrix, local, columns, targets):
-        """Take a step by `SparseMatrixMatMul`, updating active rows, in place."""
+        """Do one step by `SparseMatrixMatMul` that updates active rows, in place.
+
+        `local` is the batch with columns renumbered among the active ones, `columns` their indices.
+        """
         multiply = self.tf.raw_ops.SparseMatrixMatMul
         slope = self._slope(multiply(a=matrix, b=self.tables[0].value()), targets)
         self._update(multiply(a=local, b=slope, transpose_a=True), columns)
 
     def _dense(self, matrix, targets):
-        """Take a step by `SparseMatrixMatMul`, updating all rows, in place."""
+        """Do one step by `SparseMatrixMatMul` that updates all rows, in place; for SGD and AdaGrad."""
         multiply, options = self.tf.raw_ops.SparseMatrixMatMul, self.problem.options
         slope = self._slope(multiply(a=matrix, b=self.tables[0].value()), targets)
         gradient = multiply(a=matrix, b=slope, transpose_a=True)
@@ -94,7 +98,7 @@ class TensorFlow:
             self.tf.raw_ops.ResourceApplyAdagradV2(var=weights, accum=history, grad=gradient, **numbers)
 
     def _update(self, gradient, rows):
-        """Apply the optimizer's update to the given rows, in place."""
+        """Apply the optimizer with the gradient [U, N] to these rows of the variables, in place."""
         options = self.problem.options
         weights, *states = self.tables
         if self.problem.optimizer == "sgd":
@@ -106,7 +110,7 @@ class TensorFlow:
             self._lazy_adam(gradient, rows)
 
     def _lazy_adam(self, gradient, rows):
-        """Apply Adam's update to the given rows only, in place."""
+        """Apply Adam with the gradient [U, N] to these rows only, in place; advances the step count."""
         tf, o = self.tf, self.problem.options
         weights, mean, variance = self.tables
         self.t.assign_add(1.0)
@@ -118,7 +122,7 @@ class TensorFlow:
         weights.scatter_sub(tf.IndexedSlices(rate * m / (tf.sqrt(v) + o["epsilon"]), rows))
 
     def start(self) -> None:
-        """Set everything back to the start."""
+        """Reset the active rows to the initial weights, their states and the step count to zero."""
         tf, touched = self.tf, self.problem.touched
         first = [self.problem.weights, *(np.zeros_like(self.problem.weights) for _ in self.tables[1:])]
         for table, rows in zip(self.tables, first, strict=True):
@@ -126,12 +130,12 @@ class TensorFlow:
         self.t.assign(0.0)
 
     def weights(self) -> np.ndarray:
-        """Return the weights of the active rows."""
+        """Return the weights of the active rows, float32 [U, N]."""
         return self.tf.gather(self.tables[0], self.problem.touched).numpy()
 
 
 def list_tensorflow_candidates(size: int, optimizer: str) -> list[StepContender]:
-    """Return the forms that make sense for `size` = D * N."""
+    """Return the TensorFlow forms worth timing; "dense" only for `size` (D * N) up to 4e6 and not for Adam."""
     forms = ["lookup", "matmul"] + (["dense"] if size <= DENSE_SIZE and optimizer != "adam" else [])
     makers = ((form, functools.partial(TensorFlow, form=form)) for form in forms)
     return [StepContender(f"tensorflow {form}", "rival", make, UNAVAILABLE, shares=False) for form, make in makers]

@@ -20,7 +20,7 @@ from workbench.training import training
 
 
 def unavailable(contender: str) -> str:
-    """Return the reason why a candidate cannot take part here, or ""; `BenchError` lists the known."""
+    """Return why a candidate of `bench fit` is unavailable here, "" if it is not; BenchError for an unknown name."""
     return candidates.get(contender).unavailable
 
 
@@ -34,10 +34,11 @@ def trained(
     threads: int = 0,
     seed: int = 0,
 ) -> Iterator[Scorer]:
-    """Train a model of that width and with these options by a candidate with a setting; after each epoch a scorer.
+    """Return an iterator that trains a model by a candidate of `bench fit`, epoch by epoch, and yields scorers.
 
-    `threads` 0 leaves them as they are. `BenchError` for a name that is not known, and for a candidate that goes by
-    fits anew; ModuleNotFoundError where its library is not installed.
+    `setting` are its tried settings, `options` the model's as text; `threads` 0 leaves them as they are. Raises
+    BenchError for an unknown name or a candidate without stepwise training, ModuleNotFoundError if its library is
+    missing.
     """
     found = candidates.get(contender)
     if found.steps is None or model not in found.models:
@@ -54,8 +55,10 @@ def trained(
 
 
 def qualities(model: models.Model, problem: Problem, scorer: Scorer) -> dict[str, float]:
-    """Return the model's measures of quality by name, on the rows held out, as `train.Training.qualities` takes
-    them."""
+    """Return {measure: value} of the model's quality measures on the problem's held-out rows.
+
+    ValueError without any.
+    """
     measures = {model.quality_name: model.quality, **model.measures}
     x, y = problem.held_out
     if x is None or y is None:
@@ -69,9 +72,9 @@ def qualities(model: models.Model, problem: Problem, scorer: Scorer) -> dict[str
 def curve(
     who: str, trained: Iterator[Scorer], model: models.Model, problem: Problem, epochs: int, repeat: int = 0
 ) -> list[dict[str, Any]]:
-    """Return the points of a training of a competitor as `analysis.curves` takes them: after each epoch each measure.
+    """Return the points of a competitor's training as `analysis.curves` takes them: each measure after each epoch.
 
-    What the first epoch compiles or loads is in its time: train once before.
+    Compilation and loading are part of the first epoch's seconds: train once before.
     """
     points, seconds = [], 0.0
     for epoch in range(1, epochs + 1):
