@@ -22,7 +22,7 @@ Pair = tuple[tuple[str, Any], tuple[str, Any]]
 
 
 def pairs_of(combination: Mapping[str, Any]) -> list[Pair]:
-    """Return the pairs of (axis, value) that a combination has.
+    """Return all pairs of (axis, value) in a combination.
 
     >>> pairs_of({"a": 1, "b": 2})
     [(('a', 1), ('b', 2))]
@@ -36,12 +36,12 @@ def covering_array(
     is_possible: Callable[[Mapping[str, Any]], bool] = lambda values: True,
     chosen: Sequence[Mapping[str, Any]] = (),
 ) -> list[dict[str, Any]]:
-    """Different combinations that cover all pairs of values of any two axes so often, the same ones at every call.
+    """Return combinations of axis values in which every pair of values of two axes occurs `times` times.
 
-    Greedy: next is the combination with the most pairs that are not covered yet; of several the one whose pairs were
-    covered least, then the first. O(combinations * count). The count is near `times` times the product of the two
-    longest axes, which is the least possible. Combinations that are not possible are left out, with pairs that only
-    these have, which are covered less often where possible combinations run out. The first ones are those `chosen`.
+    Deterministic and greedy: next is the combination with most pairs not covered yet; of several the one whose pairs
+    were covered least, then the first. The result begins with `chosen`. Combinations for which `is_possible` is False
+    are left out; pairs are covered less often where possible combinations run out. O(combinations * count); the count
+    is near `times` times the product of the two longest axes, the least possible.
 
     >>> len(covering_array({"a": (1, 2), "b": (1, 2), "c": (1, 2)}))
     4
@@ -54,7 +54,7 @@ def covering_array(
     found: list[dict[str, Any]] = []
 
     def take(place: int) -> None:
-        """Append the candidate at this index to the result and count its pairs as covered."""
+        """Append combination number `place` to the result, mark it used and count its pairs as covered."""
         np.add.at(covered, pairs[place], 1)
         is_left[place] = False
         found.append(left[place])
@@ -99,28 +99,28 @@ class Configuration:
 
     @property
     def name(self) -> str:
-        """Sizes as the configuration is asked for."""
+        """Name of the configuration from its sizes, such as "D2048-B256-N16-15%"."""
         return f"D{self.features}-B{self.batch_rows}-N{self.width}-{100 * self.density:g}%"
 
     @property
     def rows(self) -> int:
-        """Number of rows: whole batches, as many as fit in `bytes_dense`, at least `BATCHES_LEAST`."""
+        """Number of rows: whole batches, as many as fit in `bytes_dense`, at least two."""
         batch = 4 * self.features * self.batch_rows
         return self.batch_rows * max(BATCHES_LEAST, self.bytes_dense // batch)
 
     @property
     def model(self) -> str:
-        """Logistic regression of one output, softmax of several."""
+        """Name of the model: "logistic" for one output, "softmax" for several."""
         return "logistic" if self.width == 1 else "softmax"
 
     @property
     def bytes_needed(self) -> int:
-        """Bytes of X dense and as CSR, with what drawing it takes."""
+        """Bytes of X dense and as CSR, with what drawing it takes, an estimate."""
         dense = 4 * self.rows * self.features
         return dense + int(3 * dense * self.density) + 2**28
 
     def columns(self) -> dict[str, Any]:
-        """Return the columns of a record that the configuration settles."""
+        """Return {record column: value} for all columns that the configuration determines."""
         return {
             "configuration": self.name,
             "model": self.model,
@@ -134,7 +134,7 @@ class Configuration:
 
 
 def all_configurations() -> list[Configuration]:
-    """Return the usual size, then the covering array, small batches first."""
+    """Return the four configurations of the usual size, then those of the covering array, in its order."""
     usual = [Configuration(**USUAL, width=width, density=density) for width, density in USUAL_POINTS]
     return usual + [Configuration(**values) for values in covering_array(AXES, TIMES)]
 
@@ -149,9 +149,9 @@ def quick_configurations() -> list[Configuration]:
 def choose_configurations(
     names: Iterable[str] = (), is_quick: bool = False, only: Mapping[str, Any] | None = None
 ) -> list[Configuration]:
-    """Return the configurations of these names, or all or the quick ones, with these values.
+    """Return the named configurations, or without names all or the quick ones, filtered by values in `only`.
 
-    `BenchError` lists the known.
+    `only` is {axis: value, None for any}. Raises BenchError for unknown names or values that no configuration has.
     """
     every = all_configurations()
     found = experiment.find_by_name(every, names) or (quick_configurations() if is_quick else list(every))
@@ -200,7 +200,7 @@ class Problem:
 
     @property
     def batch_rows(self) -> int:
-        """Rows a batch."""
+        """Number of rows of a batch."""
         return self.configuration.batch_rows
 
     @property
@@ -220,15 +220,18 @@ class Problem:
 
     @cached_property
     def targets(self) -> np.ndarray:
-        """Labels as the project's models take them: float32 [R, 1] of logistic regression, else int64 [R]."""
+        """Labels as the project's models take them: float32 [R, 1] for logistic regression, int64 [R] for softmax."""
         return self.labels.astype(np.float32)[:, None] if self.outputs == 1 else self.labels
 
     def order(self, epoch: int) -> np.ndarray:
-        """Return the rows of an epoch in a random order, int64 [R]."""
+        """Return the row indices of an epoch in random order, int64 [R], the same for the same seed and epoch."""
         return np.random.default_rng((self.configuration.seed, epoch)).permutation(len(self.labels))
 
     def expected(self, order: np.ndarray, rate_intercept: float | None = None) -> State:
-        """Return weights, intercept and losses after training on these rows by plain loops in float64."""
+        """Return weights, intercept and losses after training on the rows of `order` from zero, in float64; cached.
+
+        `rate_intercept` is another learning rate of the intercept, None for that of the weights.
+        """
         rate_b = self.rate if rate_intercept is None else rate_intercept
         key = order.tobytes(), rate_b
         if key not in self.states:
@@ -239,13 +242,15 @@ class Problem:
         return self.states[key]
 
     def new_losses(self, order: np.ndarray) -> np.ndarray:
-        """Return a float64 array for the loss of each batch of these rows."""
+        """Return a zeroed float64 array with an element for each batch of `order`."""
         return np.zeros(order.size // self.batch_rows)
 
 
 def error_of(state: State, expected: State) -> float:
-    """Return largest error of weights, intercept and losses, each relative to the largest expected value of its
-    kind."""
+    """Return the largest error of weights, intercept and losses, each relative to its largest expected value.
+
+    inf if anything is not finite.
+    """
     pairs = [(state.w, expected.w), (state.b, expected.b)]
     if state.losses is not None and expected.losses is not None:
         pairs.append((state.losses, expected.losses))
@@ -254,9 +259,9 @@ def error_of(state: State, expected: State) -> float:
 
 
 def draw(configuration: Configuration, threads: int = 1) -> Problem:
-    """Draw the rows: each value is stored with the probability `density`, normal, scaled to rows of about length 1.
+    """Return a synthetic problem: normal values, each stored with probability `density`, rows of length about 1.
 
-    The label is the largest of the scores of drawn weights, or drawn by chance for a share of `NOISE`.
+    Labels come from a random linear teacher, a tenth of them at random. Allocates X dense [R, D] and as CSR.
     """
     rng = np.random.default_rng(configuration.seed)
     rows, features = configuration.rows, configuration.features
@@ -282,7 +287,7 @@ def draw(configuration: Configuration, threads: int = 1) -> Problem:
 
 
 def _labels(csr: scipy.sparse.csr_array, classes: int, rng: np.random.Generator) -> np.ndarray:
-    """Return class labels, int64 [rows], by a random linear teacher; a share `NOISE` is random."""
+    """Return class labels, int64 [rows], by a random linear teacher; a tenth is drawn at random."""
     scores = csr @ rng.standard_normal((csr.shape[1], classes)).astype(np.float32)
     by_chance = rng.integers(0, classes, csr.shape[0])
     return np.where(rng.random(csr.shape[0]) < NOISE, by_chance, scores.argmax(axis=1)).astype(np.int64)

@@ -25,7 +25,10 @@ BIAS, SHIFT = np.int32(127), np.int32(23)
 
 @loop
 def exponential(x):
-    """exp of a float32 that is at most 0, to about 2e-7: 2**k times a polynomial (Taylor, |r| <= ln 2 / 2)."""
+    """Return exp(x) of a float32 x <= 0, relative error about 2e-7; x below -87 counts as -87.
+
+    2**k times a polynomial (Taylor, |r| <= ln 2 / 2).
+    """
     x = max(x, LEAST)
     k = np.floor(x * LOG2_E + HALF)
     r = x - k * LN_2_HIGH - k * LN_2_LOW
@@ -35,9 +38,9 @@ def exponential(x):
 
 @loop
 def binary(scores, labels, rows, first, stop, share):
-    """Return the slopes of logistic regression of the batch's rows `first` to `stop`, times `share`.
+    """Replace scores [rows, 1] by score gradients of logistic loss, times `share`, in place; return the sum of losses.
 
-    The sum of their losses.
+    For rows `first` to `stop` of the batch; their labels (0 or 1) are `labels[rows[i]]`.
     """
     total = 0.0
     for i in range(first, stop):
@@ -50,9 +53,9 @@ def binary(scores, labels, rows, first, stop, share):
 
 @loop
 def softmax(scores, labels, rows, first, stop, outputs, share):
-    """Return the slopes of softmax regression of the batch's rows `first` to `stop`, times `share`.
+    """Replace scores [rows, padded] by score gradients of softmax loss, times `share`, in place.
 
-    The sum of their losses.
+    Return the sum of losses. For rows `first` to `stop` of the batch; padding columns from `outputs` on become 0.
     """
     total = 0.0
     for i in range(first, stop):
@@ -76,7 +79,10 @@ def softmax(scores, labels, rows, first, stop, outputs, share):
 
 @loop
 def slopes(scores, labels, rows, first, stop, outputs, share):
-    """Turn the scores of the batch's rows `first` to `stop` into slopes: the sum of their losses."""
+    """Replace scores by score gradients times `share`, in place, for one or several outputs; return the sum of losses.
+
+    For rows `first` to `stop` of the batch `rows`.
+    """
     if outputs == 1:
         return binary(scores, labels, rows, first, stop, share)
     return softmax(scores, labels, rows, first, stop, outputs, share)
@@ -104,7 +110,7 @@ BLOCK = 16
 
 
 def padded(outputs: int) -> int:
-    """Return the outputs with padding to whole groups; one output has none.
+    """Return the number of outputs rounded up to a multiple of 4; 1 stays 1.
 
     >>> padded(1), padded(3), padded(16)
     (1, 4, 16)
@@ -114,7 +120,10 @@ def padded(outputs: int) -> int:
 
 @loop
 def score_rows(x, rows, first, stop, w, b, scores):
-    """Scores of the batch's rows `first` to `stop`, two rows and four outputs at a time, or four rows of one output."""
+    """Write x @ w.T + b of the batch's rows `first` to `stop` to `scores` [rows, padded].
+
+    `x` float32 [R, D], `rows` indices into it, `w` [padded, D], `b` [padded]; two rows and four outputs at a time.
+    """
     features = x.shape[1]
     if w.shape[0] == 1:
         for i in range(first, stop, 4):
@@ -155,7 +164,10 @@ def score_rows(x, rows, first, stop, w, b, scores):
 
 @loop
 def add_products(x, rows, begin, end, grads, first, stop, scale, w):
-    """w[:, first:stop] += scale * grads.T @ x of the batch's rows `begin` to `end`, four rows and two outputs each."""
+    """Add scale * grads.T @ x of the batch's rows `begin` to `end` to w[:, first:stop], in place.
+
+    `w` [padded, D], `grads` [rows, padded], `x` [R, D]; four rows and two outputs at a time.
+    """
     for left in range(first, stop, TILE):
         right = min(left + TILE, stop)
         for i in range(begin, end, 4):
@@ -181,7 +193,7 @@ def add_products(x, rows, begin, end, grads, first, stop, scale, w):
 
 @loop
 def take(one, buffer, rate):
-    """one -= rate * buffer, which becomes 0."""
+    """Subtract rate * buffer from `one`, in place, and set `buffer` to 0; both float32 vectors of equal length."""
     for j in range(one.size):
         one[j] -= rate * buffer[j]
         buffer[j] = ZERO
@@ -189,7 +201,7 @@ def take(one, buffer, rate):
 
 @loop
 def subtract(w, gradient, rate):
-    """w -= rate * gradient, both [rows, outputs]."""
+    """Subtract rate * gradient from `w` in place, both [rows, outputs]."""
     for i in range(w.shape[0]):
         for n in range(w.shape[1]):
             w[i, n] -= rate * gradient[i, n]
@@ -197,7 +209,7 @@ def subtract(w, gradient, rate):
 
 @loop
 def subtract_rows(b, grads, count, rate):
-    """b -= rate * the sum of the first `count` rows of grads."""
+    """Subtract rate * the sum of the first `count` rows of `grads` [rows, outputs] from `b` [outputs], in place."""
     for i in range(count):
         for n in range(b.size):
             b[n] -= rate * grads[i, n]
@@ -205,7 +217,7 @@ def subtract_rows(b, grads, count, rate):
 
 @loop
 def add_to_rows(scores, b):
-    """scores += b, row by row."""
+    """Add `b` [outputs] to each row of `scores` [rows, outputs], in place."""
     for i in range(scores.shape[0]):
         for n in range(b.size):
             scores[i, n] += b[n]
@@ -213,7 +225,7 @@ def add_to_rows(scores, b):
 
 @loop
 def mean_of(sums, count):
-    """Sum of the threads' sums over the count of rows."""
+    """Return the sum of `sums` (one per thread) divided by `count`."""
     total = 0.0
     for sum in sums:
         total += sum
@@ -221,8 +233,10 @@ def mean_of(sums, count):
 
 
 def _in_place(x, labels, order, batch_rows, threads, outputs, rate, w, b, losses):
-    """Train an epoch on dense rows; each thread owns a range of columns of w. Writes w, b and the loss of each
-    batch.
+    """Train an epoch on dense rows in place; each thread updates a range of columns of `w` [padded, D].
+
+    x float32 [R, D], labels int64 [R], order int64 [M] of rows, b float32 [padded]; w, b and each batch's mean loss in
+    `losses` float64 [batches] are written.
     """
     scores, sums = np.zeros((batch_rows, w.shape[0]), np.float32), np.zeros(threads)
     for k in range(losses.size):
@@ -240,7 +254,11 @@ def _in_place(x, labels, order, batch_rows, threads, outputs, rate, w, b, losses
 
 
 def _buffered(x, labels, order, batch_rows, threads, outputs, rate, w, b, losses):
-    """Train an epoch on dense rows; each thread sums a gradient of its own. Writes w, b and the loss of each batch."""
+    """Train an epoch on dense rows in place; each thread sums a separate gradient of `w` [padded, D].
+
+    x float32 [R, D], labels int64 [R], order int64 [M] of rows, b float32 [padded]; w, b and each batch's mean loss in
+    `losses` float64 [batches] are written.
+    """
     scores, sums = np.zeros((batch_rows, w.shape[0]), np.float32), np.zeros(threads)
     buffers = np.zeros((threads, w.shape[0], w.shape[1]), np.float32)
     for k in range(losses.size):
@@ -264,7 +282,11 @@ def _buffered(x, labels, order, batch_rows, threads, outputs, rate, w, b, losses
 
 
 def _copied(x, labels, order, batch_rows, threads, outputs, rate, w, b, losses, xs):
-    """Train an epoch on batches copied to `xs`, by BLAS products. Writes w, b and the loss of each batch."""
+    """Train an epoch on batches copied to `xs` [batch_rows, D], by BLAS products; `w` is [D, N].
+
+    x float32 [R, D], labels int64 [R], order int64 [M] of rows, b float32 [N]; w, b, xs and each batch's mean loss in
+    `losses` float64 [batches] are written.
+    """
     scores = np.empty((batch_rows, outputs), np.float32)
     gradient = np.empty((x.shape[1], outputs), np.float32)
     for k in range(losses.size):
@@ -301,7 +323,10 @@ copied, copied_threaded = loop(_copied), threaded(_copied)
 
 @loop
 def score_entries(indptr, indices, data, rows, first, stop, w, b, scores):
-    """Scores of the batch's rows `first` to `stop`, four entries at a time unless there is one output."""
+    """Write X @ w + b of the batch's rows `first` to `stop` to `scores` [rows, N]; X csr, `w` [D, N].
+
+    Four entries at a time unless there is one output.
+    """
     for i in range(first, stop):
         row = rows[i]
         begin, end = indptr[row], indptr[row + 1]
@@ -329,7 +354,10 @@ def score_entries(indptr, indices, data, rows, first, stop, w, b, scores):
 
 @loop
 def add_entries(indptr, indices, data, rows, begin, end, grads, first, stop, scale, w):
-    """w[first:stop] += scale * X.T @ grads of the batch's rows `begin` to `end`: the entries in these columns."""
+    """Add scale * X.T @ grads of the batch's rows `begin` to `end` to w[first:stop], in place; X csr.
+
+    Only entries in the columns `first` to `stop` count; for a part of the columns the indices must be sorted.
+    """
     whole = first == 0 and stop == w.shape[0]
     for i in range(begin, end):
         row = rows[i]
@@ -350,7 +378,11 @@ def add_entries(indptr, indices, data, rows, begin, end, grads, first, stop, sca
 
 
 def _touched(indptr, indices, data, labels, order, batch_rows, threads, rate, w, b, losses):
-    """Train an epoch on CSR rows; each thread owns a range of w's features. Writes w, b and the loss of each batch."""
+    """Train an epoch on CSR rows in place; each thread updates a range of rows of `w` [D, N], active ones only.
+
+    X csr: indptr [R + 1], indices, data float32; labels int64 [R], order int64 [M] of rows, b float32 [N]. w, b and
+    each batch's mean loss in `losses` float64 [batches] are written.
+    """
     scores, sums, outputs = np.zeros((batch_rows, b.size), np.float32), np.zeros(threads), b.size
     for k in range(losses.size):
         rows = order[k * batch_rows : (k + 1) * batch_rows]
@@ -367,7 +399,11 @@ def _touched(indptr, indices, data, labels, order, batch_rows, threads, rate, w,
 
 
 def _accumulated(indptr, indices, data, labels, order, batch_rows, threads, rate, w, b, losses):
-    """Train an epoch on CSR rows; each thread sums a dense gradient. Writes w, b and the loss of each batch."""
+    """Train an epoch on CSR rows in place; each thread sums a dense gradient [D, N], then all weights are updated.
+
+    X csr: indptr [R + 1], indices, data float32; labels int64 [R], order int64 [M] of rows, b float32 [N]. w, b and
+    each batch's mean loss in `losses` float64 [batches] are written.
+    """
     scores, sums, outputs = np.zeros((batch_rows, b.size), np.float32), np.zeros(threads), b.size
     buffers = np.zeros((threads, w.shape[0], w.shape[1]), np.float32)
     for k in range(losses.size):
@@ -388,7 +424,11 @@ def _accumulated(indptr, indices, data, labels, order, batch_rows, threads, rate
 
 @loop
 def reference(indptr, indices, data, labels, order, batch_rows, rate, rate_intercept, w, b, losses):
-    """Train by the definition, in the type of w, a row after the other: what every training is compared with."""
+    """Train by the definition, row by row, in the data type of w: what every training is compared with.
+
+    X csr; `w` [D, N], `b` [N] and the mean loss of each batch in `losses` are written. `rate_intercept` is the learning
+    rate of b.
+    """
     scores = np.zeros((batch_rows, b.size), w.dtype)
     for k in range(losses.size):
         rows = order[k * batch_rows : (k + 1) * batch_rows]
@@ -414,7 +454,7 @@ def reference(indptr, indices, data, labels, order, batch_rows, rate, rate_inter
 
 @loop
 def slope_of_definition(z, label, rows):
-    """Replace the scores of a row by the slope of the mean loss: the row's loss."""
+    """Replace the scores `z` [N] of one row by the gradient of the mean loss over `rows`; return the row's loss."""
     if z.size == 1:
         score = z[0]
         z[0] = (1 / (1 + np.exp(-score)) - label) / rows

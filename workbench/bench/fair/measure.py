@@ -17,9 +17,10 @@ from workbench.measure.rounds import counterbalanced_order
 
 
 def answers(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Answer `{"at": name}` before each candidate, and `{"name": ..., "record": {...}}` with the record of each.
+    """Yield `{"at": name}` before each candidate is prepared, then `{"name": ..., "record": columns}` of each.
 
-    `left_out` are names of candidates that ended a process before this one.
+    `request` has `configuration`, `policy`, `threads` and `left_out`, names of candidates that ended an earlier
+    process.
     """
     set_threads(request["threads"])
     configuration = Configuration(**request["configuration"])
@@ -70,12 +71,12 @@ class ReadyCandidate:
 
     @property
     def group(self) -> tuple[str, str]:
-        """Side and kind, within which the fastest one counts."""
+        """(side, kind): candidates are compared with the fastest of their group."""
         return self.competitor.side, self.competitor.kind
 
 
 def batches_checked(problem: Problem) -> int:
-    """Return the batches that a candidate's first run trains, after which its weights are compared."""
+    """Return how many batches a candidate trains before its weights are checked: at least 2, about a second's work."""
     work = max(problem.csr.nnz / max(problem.batches, 1) * problem.outputs * 2, 1.0)
     return min(problem.batches, BATCHES_CHECKED, max(2, int(WORK_CHECKED / work)))
 
@@ -86,9 +87,9 @@ def measure(
     policy: Policy,
     clock: Clock = perf_counter,
 ) -> Iterator[Record]:
-    """Answer `{"at": name}` before a candidate is made ready, and with the name and record of each.
+    """Yield `{"at": name}` before each candidate is prepared, then `{"name": ..., "record": columns}` of each.
 
-    A candidate that does not take part is answered at once, the others after the last round.
+    Candidates that do not take part are answered at once, the others after the last round of timing.
     """
     able: dict[str, ReadyCandidate] = {}
     records: dict[str, Record] = {}
@@ -110,12 +111,15 @@ def measure(
 
 
 def untimed_record(status: str, reason: str) -> tuple[Record, None]:
-    """Record of a candidate that is not timed."""
+    """Return (the columns `status` and `reason`, None) for a candidate that is not timed."""
     return {"status": status, "reason": reason}, None
 
 
 def skipped_record(competitor: Competitor, problem: Problem, able: Mapping[str, ReadyCandidate]) -> Record:
-    """Record of a candidate that is not made ready, as what it is like is far from the fastest; {} of all others."""
+    """Return the columns of a candidate that is not prepared: unavailable, or similar to a far slower one; else {}.
+
+    `able` are the candidates prepared before it.
+    """
     if reason := competitor.unavailable(problem):
         return {"status": "unsupported", "reason": reason}
     competitors = [entered.estimate for entered in able.values() if entered.group == (competitor.side, competitor.kind)]
@@ -132,7 +136,10 @@ def skipped_record(competitor: Competitor, problem: Problem, able: Mapping[str, 
 def prepare_candidate(
     competitor: Competitor, problem: Problem, policy: Policy, clock: Clock
 ) -> tuple[Record, ReadyCandidate | None]:
-    """Make a candidate ready, check its first run, and find how many batches a call has."""
+    """Return (columns, ready candidate or None): make it, check its first run in float64, calibrate the call.
+
+    An exception becomes the columns `status` and `reason`.
+    """
     start = clock()
     try:
         trainer = competitor.make(problem)
@@ -153,7 +160,10 @@ def prepare_candidate(
 
 
 def calibrate(trainer: Trainer, problem: Problem, policy: Policy, clock: Clock) -> tuple[int, float]:
-    """Return (batches of a call, seconds a batch): the count is raised until a call takes about as long as it is to."""
+    """Return (batches per call, seconds per batch).
+
+    Batches are added until a call takes about `policy.seconds_call`.
+    """
     batches = batches_checked(problem)
     for _ in range(4):
         seconds, done = time_run(trainer, batches, clock)
@@ -167,14 +177,17 @@ def calibrate(trainer: Trainer, problem: Problem, policy: Policy, clock: Clock) 
 
 
 def time_run(trainer: Trainer, batches: int, clock: Clock) -> tuple[float, int]:
-    """Return (seconds, batches trained) of a run."""
+    """Return (seconds, batches trained) of one run of at least `batches` batches."""
     start = clock()
     done = trainer.run(batches)
     return clock() - start, done
 
 
 def time_rounds(able: Mapping[str, ReadyCandidate], problem: Problem, policy: Policy, clock: Clock) -> None:
-    """Time all candidates in turned rounds, slow ones in the first rounds alone."""
+    """Time the candidates in rounds of counterbalanced order; fills their `seconds` per batch by round.
+
+    Slow candidates take part in the first rounds only.
+    """
     fastest: dict[tuple[str, str], float] = {}
     for one in able.values():
         fastest[one.group] = min(one.estimate, fastest.get(one.group, one.estimate))
@@ -191,7 +204,7 @@ def time_rounds(able: Mapping[str, ReadyCandidate], problem: Problem, policy: Po
 
 
 def times_of(entered: ReadyCandidate) -> Record:
-    """Return the columns of a candidate's times, seconds a batch; `samples` are those of rounds 0, 1, and so on."""
+    """Return the columns of a candidate's times: `samples` (s per batch, by round), median and its interval."""
     samples = list(entered.seconds.values())
     median, low, high = median_interval(samples)
     return {

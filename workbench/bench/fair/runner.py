@@ -34,6 +34,7 @@ class Runner:
     def __init__(
         self, folder: Path, policy: Policy, threads: int | None = None, progress: Progress = lambda what, share: None
     ) -> None:
+        """Open the results of a folder and set up the worker processes; nothing is measured yet."""
         self.policy, self.progress, self.threads = policy, progress, experiment.resolve_threads(threads)
         self.results = Results(store.FAIR, folder)
         self.worker = Worker(WORK, folder, [PRELOAD])
@@ -56,7 +57,10 @@ class Runner:
                 self.results.append(**columns)
 
     def measured(self, configuration: Configuration) -> dict[str, Record]:
-        """Return the record of each candidate by name, also of a candidate that ends its process."""
+        """Return {candidate: its columns} of one configuration, measured in new processes.
+
+        Candidates that end their process, or do not fit in memory, have status and reason.
+        """
         limit = self.worker.bytes_limit
         if configuration.bytes_needed > limit:
             reason = f"Needs {configuration.bytes_needed} bytes; the limit is {limit}."
@@ -64,7 +68,7 @@ class Runner:
         return experiment.records_of_candidates(names(), lambda left_out: self._answers(configuration, left_out))
 
     def _answers(self, configuration: Configuration, left_out: list[str]) -> Iterator[Record]:
-        """Yield each answer of a process that measures all candidates but those of `left_out`."""
+        """Yield the answers of a new process that measures all candidates except `left_out`."""
         request = {
             "configuration": asdict(configuration),
             "policy": asdict(self.policy),
@@ -74,19 +78,19 @@ class Runner:
         return self.worker.answers(request, lambda _: SECONDS_CANDIDATE)
 
     def key(self, configuration: Configuration) -> str:
-        """Return the hash of all that the records of a configuration depend on."""
+        """Return the hash of everything that the records of a configuration depend on: settings, code, versions."""
         settings = [asdict(configuration), asdict(self.policy), self.threads, names(), source_hash()]
         return closure.result_key([*settings, describe_stack(*LIBRARIES)])
 
 
 def done_keys(records: Sequence[Record]) -> set[str]:
-    """Return the keys that need no new measurement: no newest record of their candidates has a status to retry."""
+    """Return the keys whose candidates' newest records all have a final status (not "failed" or "timeout")."""
     newest = {(record["key"], record["candidate"]): record["status"] for record in records}
     return {key for key, _ in newest} - {key for (key, _), status in newest.items() if status in AGAIN}
 
 
 def source_hash() -> str:
-    """Return the hash of the code that draws the rows, trains, and times, that of all candidates."""
+    """Return the digest of the code of all candidates, of drawing the rows and of timing."""
     roots = {"workbench.bench.fair.measure", "workbench.measure.child"} | {
         origin(competitor.name) for competitor in list_competitors()
     }

@@ -29,19 +29,17 @@ class Part:
 
 
 def recorded(folder: Path) -> noise.Noise:
-    """Return the noise that was recorded on this machine; `SelfTrialError` if it is not enough."""
+    """Return the noise recorded on this machine in a folder; SelfTrialError if it is too little."""
     return noise.noise_of(trials.of_this_machine(trials.read(folder / noise.FILE)))
 
 
 def _simulated(
     simulation: Callable[[noise.Noise], Iterator[dict[str, Any]]], what: str, is_judging: bool = True
 ) -> Part:
-    """Return the part of the self-trial that runs a simulation on recorded noise, of the groups that judge or of
-    all.
-    """
+    """Return the part that runs a simulation on recorded noise: of the judging half of the groups, or of all."""
 
     def run(folder: Path, budget: trials.Budget) -> Rows:
-        """Return the rows of the simulation on the noise recorded in the folder."""
+        """Return the outcomes of the simulation on the noise recorded in the folder."""
         found = recorded(folder)
         budget.tell(what)
         return list(simulation(found.every_second(simulations.JUDGED) if is_judging else found))
@@ -75,10 +73,7 @@ PARTS = {
 
 
 def chosen(names: Sequence[str]) -> list[str]:
-    """Return the parts of these names in their order, all where none is given.
-
-    `SelfTrialError` lists the known ones.
-    """
+    """Return the names of parts in the order of PARTS, all if `names` is empty; SelfTrialError for an unknown one."""
     for name in names:
         if name not in PARTS:
             raise trials.SelfTrialError(unknown_name("part of the self-trial", name, PARTS))
@@ -88,9 +83,10 @@ def chosen(names: Sequence[str]) -> list[str]:
 def run(
     names: Sequence[str], folder: Path, seconds_budget: float, progress: trials.Progress = trials.ignore_progress
 ) -> Iterator[tuple[str, Rows]]:
-    """Run the parts, each with its share of the budget; gives name and outcomes of each, which are stored by then.
+    """Run the named parts, each with its share of the budget (s); yield (name, outcomes), stored by then.
 
-    Rows of trials are stored as they are measured. `SelfTrialError` if a part lacks what another has to do first.
+    Records of trials are stored as they are measured. Raises SelfTrialError if a part needs a recording that is
+    missing.
     """
     parts = {name: PARTS[name] for name in chosen(names)}
     folder.mkdir(parents=True, exist_ok=True)

@@ -42,7 +42,7 @@ SWEEP = "sweep"
 
 
 def rows_of_svmlight(rows: int, features: int, each: int, has_values: bool = True) -> Callable[[Path, int], None]:
-    """Return what writes svmlight text of so many rows with `each` entries in random columns, labels 0 and 1."""
+    """Return a function of (path, seed) that writes svmlight text: `rows` rows of `each` entries, labels 0 and 1."""
 
     def write(path: Path, seed: int) -> None:
         """Write the svmlight file of a seed to the path."""
@@ -58,7 +58,10 @@ def rows_of_svmlight(rows: int, features: int, each: int, has_values: bool = Tru
 
 
 def rows_of_clicks(separator: str) -> Callable[[Path, int], None]:
-    """Return what writes a table of clicks: 13 numbers and 26 categories of 40 to 20,000 values a row."""
+    """Return a function of (path, seed) that writes a table of 20,000 clicks with this column separator.
+
+    A row has a label, 13 numbers and 26 categories of 40 to 20,000 values.
+    """
 
     def write(path: Path, seed: int) -> None:
         """Write the table of clicks of a seed to the path."""
@@ -101,7 +104,10 @@ class Answered(NamedTuple):
 
 
 def answers(folder: Path, budget: trials.Budget, names: Sequence[str] = tuple(FILES)) -> list[dict[str, Any]]:
-    """Ask about files until the budget is over, at least about one; outcomes of these."""
+    """Ask the commands about generated files until the budget is over, at least about one; return the outcomes.
+
+    Each file is swept once, then advised on quiet and next to a busy core.
+    """
     found: list[Answered] = []
     for number, name in enumerate(names):
         if number and budget.is_over:
@@ -119,22 +125,22 @@ def answers(folder: Path, budget: trials.Budget, names: Sequence[str] = tuple(FI
 
 
 def swept(path: Path) -> Answered:
-    """Return the answer in time of a sweep at the data's own density."""
+    """Return the answer in time of `workbench sweep` on a file, at the data's own density."""
     options = ["--densities", "natural", "--yes", "--budget", f"{SECONDS_SWEEP:g}", "--json"]
     printed, seconds = _run("sweep", "--path", str(path), *options)
     return _answered(path, SWEEP, next((one for one in printed if one["measure"] == "time"), {}), seconds)
 
 
 def advised(path: Path, condition: str) -> Answered:
-    """Return the answer of an advice."""
+    """Return the answer of `workbench advise` on a file; `condition` names the load it ran under."""
     printed, seconds = _run("advise", str(path), "--budget", f"{SECONDS:g}", "--json")
     return _answered(path, condition, printed, seconds)
 
 
 def _run(*words: str) -> tuple[Any, float]:
-    """Return the JSON that a command prints, and its seconds; `SelfTrialError` with its last words if it fails.
+    """Run `workbench` with these words in a new folder; return (its JSON output, seconds).
 
-    Each runs in a folder of its own: in that of another one it would use the trials measured there.
+    Raises SelfTrialError with the end of its error output if it prints nothing.
     """
     command = [sys.executable, "-m", "workbench", *words]
     with tempfile.TemporaryDirectory(prefix="self-answers-") as home:
@@ -147,14 +153,14 @@ def _run(*words: str) -> tuple[Any, float]:
 
 
 def _answered(path: Path, condition: str, printed: Mapping[str, Any], seconds: float) -> Answered:
-    """Return a printed answer; an end of the interval that is not known is the ratio itself."""
+    """Return the answer in a command's printed JSON; a missing bound is the ratio itself, all NaN without one."""
     ratio = printed.get("ratio")
     low, high = (math.nan if ratio is None else printed[end] or ratio for end in ("low", "high"))
     return Answered(path.name, condition, printed.get("side", "unknown"), ratio, low, high, seconds)
 
 
 def outcomes(found: Sequence[Answered]) -> Iterator[dict[str, Any]]:
-    """Yield each answer, then how many were right under each load, in time, and near the factor of the sweep."""
+    """Yield the outcome of each answer, then per load how many were right, in time, and near the sweep's factor."""
     judges = {one.file: one for one in found if one.condition == SWEEP}
     for one in found:
         yield _row_of(one)
@@ -171,7 +177,7 @@ def outcomes(found: Sequence[Answered]) -> Iterator[dict[str, Any]]:
 
 
 def _row_of(one: Answered) -> dict[str, Any]:
-    """Return the outcome of one answer."""
+    """Return the outcome record of one answer, "failed" without a ratio."""
     what = f"{one.file}: dense / sparse"
     if one.ratio is None:
         return outcome("answers", what, one.condition, status="failed", reason="There was no ratio.")
@@ -179,9 +185,9 @@ def _row_of(one: Answered) -> dict[str, Any]:
 
 
 def is_right(one: Answered, judge: Answered) -> bool:
-    """Return whether an answer names the side of the sweep.
+    """Return whether an answer names the side of the longer sweep `judge`.
 
-    Where the sweep names none, whether the intervals have something in common.
+    If the sweep names none: whether the two intervals overlap.
     """
     if judge.side in ("sparse", "dense"):
         return one.side == judge.side
@@ -189,7 +195,7 @@ def is_right(one: Answered, judge: Answered) -> bool:
 
 
 def is_near(one: Answered, judge: Answered) -> bool:
-    """Return whether the factors of an answer and of the sweep differ by `WITHIN` at most."""
+    """Return whether the ratios of an answer and of the sweep differ by at most a factor of 1.3."""
     if one.ratio is None or judge.ratio is None:
         return False
     return max(one.ratio / judge.ratio, judge.ratio / one.ratio) <= WITHIN
@@ -204,7 +210,10 @@ HELD = 0.95
 
 
 def demo(folder: Path, budget: trials.Budget, runs: Mapping[str, int] = RUNS) -> list[dict[str, Any]]:
-    """Run the demo so many times under each load, with the runs of earlier calls, or until the budget is over."""
+    """Run the demo under each load, `runs` times including earlier calls, until the budget is over.
+
+    Appends the decisions of each run to a file; returns the outcomes of all runs on this machine.
+    """
     settings, path = spec.load_spec(SPEC), folder / DEMO_FILE
     found = trials.of_this_machine(read_decisions(path))
     while not budget.is_over:
@@ -221,12 +230,12 @@ def demo(folder: Path, budget: trials.Budget, runs: Mapping[str, int] = RUNS) ->
 
 
 def read_decisions(path: Path) -> list[dict[str, Any]]:
-    """Return the decisions of earlier runs; none if the file is not there yet."""
+    """Return the decision records of earlier runs, [] if the file does not exist yet."""
     return store.SELF.read(path) if store.is_stored(path) else []
 
 
 def run(settings: Spec, load: str) -> Schedule:
-    """Return the schedule of one run of the sweep, as far as its budget went."""
+    """Run the sweep `settings` under a load within its budget; return the schedule with its measured trials."""
     patience = settings.measure.seconds_quiet if load == loads.QUIET else 0.0
     budget, name = trials.Budget(settings.limits.seconds_sweep or float("inf")), trials.experiment("demo", load)
     schedule = Schedule.of(settings, [])
@@ -244,7 +253,7 @@ def run(settings: Spec, load: str) -> Schedule:
 
 
 def decision_records(schedule: Schedule, condition: str) -> Iterator[dict[str, Any]]:
-    """Yield a row for each density of a run: the ratio of the best, with its interval, or that there is none."""
+    """Yield an outcome record per density of a run: the best ratio with its interval, or "failed"."""
     for course in schedule.courses:
         (density,) = {cell.density for cell in course.comparison.cells.values()}
         what = "natural density" if density is None else f"density {density:g}"
@@ -252,7 +261,7 @@ def decision_records(schedule: Schedule, condition: str) -> Iterator[dict[str, A
 
 
 def _row(decision: Decision, what: str, condition: str) -> dict[str, Any]:
-    """Return the record of a decision: ratio with its interval, or failed if every round was disturbed."""
+    """Return the outcome record of a decision: ratio with its interval, "failed" if every round was disturbed."""
     ratio = decision.ratio
     if ratio is None:
         reason = "Other programs were at work in every round."
@@ -262,12 +271,12 @@ def _row(decision: Decision, what: str, condition: str) -> dict[str, Any]:
 
 
 def load_of(row: Mapping[str, Any]) -> str:
-    """Return the load that a run was measured under."""
+    """Return the load of a run, the part of its condition before the comma."""
     return row["condition"].partition(",")[0]
 
 
 def demo_outcomes(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield whether runs contradict each other, how often they name a winner, and whether their intervals hold."""
+    """Yield outcomes: whether runs agree on winners, how often one is named, and whether intervals hold."""
     names = list(dict.fromkeys(row["what"] for row in rows))
     of_load: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
@@ -286,7 +295,7 @@ def demo_outcomes(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]
 
 
 def _winner(row: Mapping[str, Any]) -> str:
-    """sparse or dense; "" if neither was named."""
+    """Return "sparse" or "dense" if the recorded ratio is significant, else ""."""
     if row["ratio"] is None:
         return ""
     verdict = Ratio(row["ratio"], row["low"], row["high"], row["rounds"], 1).verdict
@@ -294,7 +303,7 @@ def _winner(row: Mapping[str, Any]) -> str:
 
 
 def _intervals_hold(own: Sequence[Mapping[str, Any]], quiet: Sequence[Mapping[str, Any]]) -> Iterator[bool]:
-    """Yield whether each interval holds the median of the ratios of the quiet runs at its density."""
+    """Yield for each record whether its interval contains the median ratio of the quiet runs at its density."""
     for row in own:
         others = [other["ratio"] for other in quiet if other["what"] == row["what"] and other["ratio"]]
         if row["ratio"] and others:

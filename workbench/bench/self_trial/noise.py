@@ -53,28 +53,28 @@ class Noise:
     groups: Mapping[str, tuple[Group, ...]]
 
     def undisturbed(self) -> "Noise":
-        """Return the quiet noise without the rounds in which other programs ran during a trial."""
+        """Return the quiet noise without rounds in which a trial was disturbed."""
         return Noise({QUIET: tuple(_undisturbed(group) for group in self.groups[QUIET])})
 
     def pair_sd(self, first: int, second: int) -> float:
-        """Return standard deviation of the log ratio of two candidates in one half of a round, quiet, over all
-        groups."""
+        """Return the standard deviation of the log ratio of two candidates (indices) in quiet rounds of all groups."""
         logs = [(group.logs[:, first] - group.logs[:, second]).ravel() for group in self.groups[QUIET]]
         return math.sqrt(float(np.mean([log.var() for log in logs])))
 
     def scaled(self, factor: float) -> "Noise":
-        """Return the quiet noise, `factor` times as large."""
+        """Return the quiet noise with log times multiplied by `factor`."""
         return Noise({QUIET: tuple(replace(one, logs=factor * one.logs) for one in self.groups[QUIET])})
 
     def every_second(self, first: int) -> "Noise":
-        """Return the noise of every second group from number `first` on: constants are fitted to one half of the
-        groups and judged on the other.
+        """Return the noise of every second group from index `first`.
+
+        Constants are fitted to one half, judged on the other.
         """
         return Noise({load: groups[first::2] for load, groups in self.groups.items()})
 
 
 def noise_of(rows: Iterable[Record]) -> Noise:
-    """Return the noise of recorded rows; `SelfTrialError` if no group has `LEAST` whole quiet rounds. O(rows)."""
+    """Return the noise of recorded records; SelfTrialError if no group has twelve whole quiet rounds. O(rows)."""
     found: dict[tuple, dict[tuple, dict[tuple, tuple[float, bool, float]]]] = {}
     for row in rows:
         if row["status"] in ("ok", "disturbed") and row["seconds_step"]:
@@ -100,19 +100,19 @@ def noise_of(rows: Iterable[Record]) -> Noise:
 
 
 def _undisturbed(group: Group) -> Group:
-    """Return the rounds of a group of which no trial was disturbed, their sets numbered anew."""
+    """Return the rounds of a group without a disturbed trial, their sets renumbered from 0."""
     kept = ~group.disturbed.reshape(len(group.disturbed), -1).any(1)
     sets = np.unique(group.sets[kept], return_inverse=True)[1]
     return Group(group.logs[kept], group.disturbed[kept], sets, group.severity[kept])
 
 
 def is_disturbed(row: Record) -> bool:
-    """Return whether other programs ran during a recorded trial."""
+    """Return whether other programs took more of the cores during a trial than is allowed."""
     return (row["busy_others"] or 0.0) > machine.disturbance_limit(row["threads"] or 1)
 
 
 def _middle(group: Group) -> np.ndarray | None:
-    """Mean log seconds of each candidate [candidates, 1] in undisturbed trials; None if one has none."""
+    """Return the mean log seconds of each candidate's undisturbed trials, [candidates, 1]; None if one has none."""
     counts = (~group.disturbed).sum((0, 2), keepdims=True)[0]
     if not counts.all():
         return None
@@ -120,7 +120,10 @@ def _middle(group: Group) -> np.ndarray | None:
 
 
 def _whole(by_round: Mapping[tuple, Mapping[tuple, tuple[float, bool, float]]]) -> Group:
-    """Return the rounds that have all trials, in the order of the recording; keys are (run, set, round)."""
+    """Return the rounds that have all trials, as arrays in recorded order; keys are (run, set, round).
+
+    Values are {(candidate, half): (log seconds, is disturbed, severity)}.
+    """
     places = [(name, half) for name in CONTENDERS for half in range(len(HALVES))]
     kept = [(place, found) for place, found in sorted(by_round.items()) if len(found) == len(places)]
     every = [[found[place] for place in places] for _, found in kept]
@@ -141,10 +144,10 @@ CONDITIONS = {loads.QUIET: 2, **dict.fromkeys(loads.LOADS, 1)}
 
 
 def record(folder: Path, budget: trials.Budget) -> list[dict[str, Any]]:
-    """Record rounds until the budget is over, and at least one set of them in each condition.
+    """Record rounds of noise until the budget is over, at least one set per condition; return [].
 
-    The condition that has least of its share is next, with what earlier recordings in the folder have, each time as
-    another run, so that what a run has in common shows. No outcome: simulations read the rows.
+    The condition furthest below its share is next, earlier recordings counted. Records are appended to a file in
+    `folder`, which the simulations read.
     """
     every, counts = groups(), _rounds_recorded(folder)
     while not budget.is_over or not all(counts.values()):
@@ -159,7 +162,7 @@ def record(folder: Path, budget: trials.Budget) -> list[dict[str, Any]]:
 
 
 def _rounds_recorded(folder: Path) -> dict[str, int]:
-    """Return the rounds of all groups that a folder has of this machine, by load."""
+    """Return {load: complete rounds of all groups recorded on this machine} in a folder."""
     rows = trials.of_this_machine(trials.read(folder / FILE))
     found = Counter(trials.load_of(row["experiment"]) for row in rows)
     each = len(groups()) * len(CONTENDERS) * len(HALVES)
@@ -167,10 +170,7 @@ def _rounds_recorded(folder: Path) -> dict[str, int]:
 
 
 def there_and_back(group: dict[str, Cell], number: int) -> list[Task]:
-    """Return the trials of a group in a round.
-
-    All candidates in the order of the round, then all in the opposite order.
-    """
+    """Return the tasks of a group in a round: all candidates in its order, then all in reverse order."""
     order = counterbalanced_order(list(CONTENDERS), number)
     there = [trials.task_of(group[name], HALVES[0], number) for name in order]
     return there + [trials.task_of(group[name], HALVES[1], number) for name in reversed(order)]

@@ -51,12 +51,12 @@ Record = Mapping[str, Any]
 
 
 def untold(request: dict) -> Iterator[dict]:
-    """Yield the answers of a trial's process without its stages."""
+    """Yield the answers of a trial's process without its stage reports."""
     yield from (answer for answer in trial.answers(request) if "stage" not in answer)
 
 
 def cells() -> dict[str, Cell]:
-    """Return the cells to measure, by name."""
+    """Return {name: configuration} of what is measured: each candidate at two batch sizes."""
     return {
         f"{name}, {batch_rows} rows a batch": cell_of(name, batch_rows, DENSITY)
         for batch_rows in BATCH_ROWS
@@ -65,16 +65,16 @@ def cells() -> dict[str, Cell]:
 
 
 def spec() -> Spec:
-    """Return the sweep of these cells, which the panel shows."""
+    """Return the spec of the sweep over these configurations, which the panel shows."""
     axes: dict[str, tuple[Any, ...]] = {**DATA, "batch_rows": BATCH_ROWS, "density": (DENSITY,)}
     return Spec(name="self-panel", axes=axes, candidates=tuple(CONTENDERS.values()))
 
 
 @contextlib.contextmanager
 def kernel(folder: Path) -> Iterator[Callable[[int], None]]:
-    """A notebook's kernel with the panel of the run in `folder`; gives what sends it a signal.
+    """Run a notebook kernel that shows the panel of the run in `folder`; yields a function that sends it a signal.
 
-    `SelfTrialError` if Jupyter is missing, or where the panel cannot be shown.
+    Raises SelfTrialError if Jupyter is missing or the panel cannot be shown. The kernel is shut down at the end.
     """
     try:
         from jupyter_client.manager import KernelManager
@@ -99,7 +99,10 @@ def kernel(folder: Path) -> Iterator[Callable[[int], None]]:
 
 
 def panel(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[-1]) -> list[dict[str, Any]]:
-    """Measure up to `most` rounds, at least those of the first interim analysis; outcomes of these rounds."""
+    """Measure trials with and without a running panel in up to `most` rounds, at least four; return the outcomes.
+
+    A panel that cannot be shown gives one failed outcome.
+    """
     name, rows = trials.experiment("panel"), []
     with (
         trials.Trials(folder / FILE, name, work=WORK) as alone,
@@ -126,7 +129,7 @@ def panel(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[-1])
 
 
 def begun(measured: trials.Trials) -> Path:
-    """Return the run folder of the measuring process, as a panel finds that of a sweep at work."""
+    """Write spec and state of a running sweep into the run folder, as a panel expects them; return the folder."""
     supervisor = measured.supervisor
     run_folder.replace_file(supervisor.folder / run_folder.SPEC, dump_spec(spec()))
     supervisor.state.state = "running"
@@ -135,7 +138,7 @@ def begun(measured: trials.Trials) -> Path:
 
 
 def outcomes(rows: Sequence[Record]) -> Iterator[dict[str, Any]]:
-    """Yield the ratio seen / alone of each cell and of all, and how many trials of each way a sweep would try again."""
+    """Yield the ratio seen / alone per configuration and of all, and how many trials a sweep would repeat."""
     by_cell: dict[str, list[Record]] = {}
     for row in rows:
         by_cell.setdefault(split_key(row["key"])[0], []).append(row)
@@ -152,19 +155,19 @@ def outcomes(rows: Sequence[Record]) -> Iterator[dict[str, Any]]:
 
 
 def _outcome(name: str, ratio: Ratio | None) -> dict[str, Any]:
-    """Return a ratio, which is met where its interval holds 1."""
+    """Return the outcome record of a ratio, met if its interval contains 1."""
     is_met = ratio is not None and ratio.low <= 1.0 <= ratio.high
     return compared("panel", f"{name}: seen / alone", "quiet", ratio, truth=1.0, met=is_met)
 
 
 def _seconds(rows: list[Record], way: str) -> dict[tuple[str, int], float]:
-    """Return the step seconds of the successful trials of one way of watching by (run, round)."""
+    """Return {(run, round): step seconds} of the successful trials measured one `way` ("alone" or "seen")."""
     own = (row for row in rows if split_key(row["key"])[1] == way and row["status"] == "ok")
     return {(row["run"], row["round"]): row["seconds_step"] for row in own}
 
 
 def _means(by_cell: list[list[Record]], way: str) -> dict[tuple[str, int], float]:
-    """Geometric means over all cells, of the rounds that every cell has."""
+    """Return {(run, round): geometric mean of the step seconds over all configurations}, for complete rounds."""
     each = [_seconds(rows, way) for rows in by_cell]
     whole = set.intersection(*map(set, each)) if each else set()
     return {place: float(np.exp(np.mean([np.log(own[place]) for own in each]))) for place in sorted(whole)}

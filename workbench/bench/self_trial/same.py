@@ -33,9 +33,9 @@ MOST, SURE = 0.05, 0.02
 
 
 def same(folder: Path, budget: trials.Budget, count: int = 200) -> list[dict[str, Any]]:
-    """Measure comparisons until there are `count` in all, with those of earlier runs, or the budget is over.
+    """Measure comparisons of a candidate with itself until there are `count`, or the budget is over.
 
-    The condition that has least of its share is next. Outcomes are of all rows of this machine.
+    Earlier ones count; the condition furthest below its share is next. Returns outcomes of all records of this machine.
     """
     found = judged(folder)
     while sum(map(len, found.values())) < count and not budget.is_over:
@@ -47,7 +47,7 @@ def same(folder: Path, budget: trials.Budget, count: int = 200) -> list[dict[str
 
 
 def run_comparisons(folder: Path, load: str, budget: trials.Budget, count: int) -> None:
-    """Measure so many comparisons under a load, to their ends."""
+    """Measure `count` random configurations against themselves under a load, to the end; appends records."""
     cells = [cell for group in groups() for cell in group.values()]
     chosen = random.sample(cells, count)
     name, patience = trials.experiment("same", load), 20.0 if load == loads.QUIET else 0.0
@@ -60,14 +60,13 @@ def run_comparisons(folder: Path, load: str, budget: trials.Budget, count: int) 
 
 
 def comparison_of(cell: Cell) -> Comparison:
-    """Return a configuration against itself, as a sweep's comparison."""
+    """Return the comparison of a configuration with itself, the second name as the baseline."""
     first, second = (key_of(cell, name) for name in NAMES)
     return Comparison({first: cell, second: cell}, frozenset([second]))
 
 
 def judged(folder: Path) -> dict[str, list[Decision]]:
-    """Return the decisions of all comparisons of this machine that came to their end, by load, and of those in the
-    recording."""
+    """Return {load: decisions} of all finished comparisons of this machine, and of those in the noise recording."""
     met, recorded = (trials.of_this_machine(trials.read(folder / file)) for file in (FILE, noise.FILE))
     by_load: dict[str, list[Mapping[str, Any]]] = {}
     for row in recorded:
@@ -76,7 +75,7 @@ def judged(folder: Path) -> dict[str, list[Decision]]:
 
 
 def decisions(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Decision]]:
-    """Return the decisions by load of the comparisons among the rows that came to their end. O(rows)."""
+    """Return {load: decisions} of the comparisons among the records that were finished. O(rows)."""
     runs: dict[tuple[str, str], dict[str, list[Mapping[str, Any]]]] = {}
     for row in rows:
         of_run = runs.setdefault((row["experiment"], row["run"]), {})
@@ -91,9 +90,9 @@ def decisions(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Decision]]:
 
 
 def _decision(rows: list[Mapping[str, Any]], usual: Scatter) -> Decision | None:
-    """Return the decision of one comparison in whose run rounds scatter as usual; None if it was cut off.
+    """Return the decision of one comparison, None if it was cut off before its end.
 
-    One whose last rounds were all disturbed has its end, too: the schedule gives it up.
+    `usual` is the scatter of its run's rounds. A comparison is also finished if its last rounds were all disturbed.
     """
     decision, trials_done = _decided(rows, NAMES, usual), Counter(row["round"] for row in rows)
     measured = [number for number, count in sorted(trials_done.items()) if count == len(NAMES)]
@@ -103,13 +102,13 @@ def _decision(rows: list[Mapping[str, Any]], usual: Scatter) -> Decision | None:
 
 
 def _decided(rows: Iterable[Mapping[str, Any]], names: Sequence[str], usual: Scatter | None = None) -> Decision:
-    """Return the decision between two candidates; the second is the baseline."""
+    """Return the decision between two names; the second is the baseline. `usual` is the prior of the scatter."""
     own = _trials(rows)
     return decide_comparison(own, {names[1]}, scatter=(usual or Scatter()).shrunk(*residuals(own)))
 
 
 def _trials(rows: Iterable[Mapping[str, Any]]) -> list[Trial]:
-    """Return records as trials for a decision, those without a time left out."""
+    """Return records as trials, without those that have no time."""
     return [
         Trial(
             split_key(row["key"])[1],
@@ -126,8 +125,7 @@ def _trials(rows: Iterable[Mapping[str, Any]]) -> list[Trial]:
 
 
 def in_recording(rows: Iterable[Mapping[str, Any]]) -> list[Decision]:
-    """Return the decisions of each candidate against itself in each twelve rounds of a recording under one load, as a
-    sweep decides them."""
+    """Return the decisions of each candidate against itself, per twelve rounds of a recording under one load."""
     by_cell: dict[str, dict[tuple, list[Mapping[str, Any]]]] = {}
     for row in rows:
         of_cell = by_cell.setdefault(split_key(row["key"])[0], {})
@@ -140,7 +138,7 @@ def in_recording(rows: Iterable[Mapping[str, Any]]) -> list[Decision]:
 
 
 def _played(rounds: Sequence[list[Mapping[str, Any]]]) -> Decision:
-    """Return the decision that comes of these rounds where they are added until none is due."""
+    """Return the decision on these rounds if they are added one by one until no more is due."""
     measured, due, decision = 0, 1, Decision()
     while due:
         measured += due
@@ -150,7 +148,7 @@ def _played(rounds: Sequence[list[Mapping[str, Any]]]) -> Decision:
 
 
 def outcomes(found: Mapping[str, list[Decision]]) -> Iterator[dict[str, Any]]:
-    """Count comparisons of equals that named a winner, in total and per load, and those found equivalent."""
+    """Yield outcomes: how many comparisons of equals named a winner, in total and per load."""
     every = [decision for decisions in found.values() for decision in decisions]
     what = "a candidate against itself gets a winner"
     for condition, chosen in ({"all": every} | {load: own for load, own in found.items() if own}).items():

@@ -38,7 +38,7 @@ class Components(NamedTuple):
 
 
 def constants(noise: Noise) -> Iterator[dict[str, Any]]:
-    """Yield an outcome for each constant: measured / in use, without a goal."""
+    """Yield an outcome per noise constant: measured / in use, "failed" if the recording does not show it."""
     measured = estimates(noise.every_second(FITTED))
     for name in CONSTANTS:
         used, value = getattr(NOISE, name), measured[name]
@@ -49,7 +49,7 @@ def constants(noise: Noise) -> Iterator[dict[str, Any]]:
 
 
 def estimates(noise: Noise) -> dict[str, float]:
-    """Return the constants by name, as this noise shows them; NaN for a constant that it does not show. O(rounds)."""
+    """Return {constant: its value by the recorded noise}, NaN for one that it does not show. O(rounds)."""
     quiet = mean_components([components(logs, group.sets) for group in noise.groups[QUIET] for logs in ratios(group)])
     total = quiet.round + quiet.process
     loaded = [group for load, groups in noise.groups.items() if load != QUIET for group in groups]
@@ -70,14 +70,15 @@ def estimates(noise: Noise) -> dict[str, float]:
 
 
 def ratios(group: Group) -> Iterator[np.ndarray]:
-    """Yield the log ratio of each pair of candidates, less its quiet mean, [rounds, halves]."""
+    """Yield the log time ratio of each pair of candidates, [rounds, halves]."""
     for first, second in PAIRS:
         yield group.logs[:, first] - group.logs[:, second]
 
 
 def components(logs: np.ndarray, sets: np.ndarray) -> Components:
-    """Return the variances that the log ratios of a pair [rounds, halves] are made of; `sets` [rounds] number the
-    processes, which are other ones in each run. NaN if no set has two rounds.
+    """Return the variance components (round, process, run) of a pair's log ratios [rounds, halves].
+
+    `sets` [rounds] has a number per set of processes. All are NaN if no set has two rounds.
     """
     own = [logs[sets == number] for number in dict.fromkeys(sets.tolist())]
     own = [one for one in own if len(one) > 1]
@@ -92,22 +93,22 @@ def components(logs: np.ndarray, sets: np.ndarray) -> Components:
 
 
 def mean_components(found: Sequence[Components]) -> Components:
-    """Return the mean of variances that are known, NaN where none is."""
+    """Return the mean of each variance component over its finite values, NaN if there is none."""
     known = ([one for one in column if math.isfinite(one)] for column in zip(*found, strict=True))
     return Components(*(float(np.mean(column)) if column else math.nan for column in known))
 
 
 def _rounds(logs: np.ndarray, group: Group, is_disturbed: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rounds of which all trials, or else none, were disturbed, with their sets."""
+    """Return (logs, sets) of the rounds in which all trials were disturbed, or with False none."""
     trials = group.disturbed.reshape(len(group.disturbed), -1)
     chosen = trials.all(1) if is_disturbed else ~trials.any(1)
     return logs[chosen], group.sets[chosen]
 
 
 def _bias(groups: Sequence[Group], is_disturbed: bool) -> float:
-    """Return the standard deviation, over pairs and loads, of the shift of a log ratio by a load; NaN without rounds.
+    """Return the standard deviation, over pairs and groups, of the shift of a log ratio by a load; NaN without rounds.
 
-    That of disturbed rounds is by their severity. The variance of a mean of few rounds is taken out.
+    Of disturbed rounds it is relative to their severity. The variance of a mean of few rounds is subtracted.
     """
     squares = []
     for group in groups:
@@ -121,7 +122,7 @@ def _bias(groups: Sequence[Group], is_disturbed: bool) -> float:
 
 
 def _mean_severity(group: Group) -> float:
-    """Return the mean severity of the disturbed trials of a group, 1 without one."""
+    """Return the mean severity of a group's disturbed trials, 1.0 if there is none."""
     return float(group.severity[group.disturbed].mean()) if group.disturbed.any() else 1.0
 
 
@@ -157,13 +158,13 @@ class Answer:
 
     @property
     def holds(self) -> bool:
-        """Whether the interval holds the true ratio."""
+        """Whether the 95 % interval contains the true ratio."""
         ratio = self.decision.ratio
         return ratio is not None and ratio.low <= math.exp(self.truth) <= ratio.high
 
     @property
     def bounds(self) -> bool:
-        """Whether the better side is better by the least factor that is stated of it, or by more."""
+        """Whether the true ratio is at least the stated bound: >= the lower one above 1, else <= the upper one."""
         ratio = self.decision.ratio
         if ratio is None:
             return False
@@ -171,19 +172,19 @@ class Answer:
 
     @property
     def stated(self) -> float:
-        """Probability stated for the likelier side."""
+        """Probability stated for the likelier side, 0.5 to 1."""
         ratio = self.decision.ratio
         return max(ratio.probability, 1 - ratio.probability) if ratio else 0.5
 
     @property
     def is_right(self) -> bool:
-        """Whether the likelier side is the faster one."""
+        """Whether the side stated as likelier is the truly faster one."""
         ratio = self.decision.ratio
         return ratio is not None and (ratio.probability > 0.5) == (self.truth > 0)
 
     @property
     def width(self) -> float:
-        """Logarithm of upper / lower end of the interval."""
+        """Natural log of the upper over the lower bound, inf without a ratio."""
         ratio = self.decision.ratio
         return math.log(ratio.high / ratio.low) if ratio else math.inf
 
@@ -191,9 +192,9 @@ class Answer:
 def answers(
     noise: Noise, load: str, rounds: int, truths: Sequence[Sequence[float]], random: np.random.Generator
 ) -> list[Answer]:
-    """Return an answer for each of `truths`, the logarithms of dense / sparse of each sparse candidate.
+    """Return the answers of simulated comparisons, one for each of `truths`; [] if the load has too few rounds.
 
-    O(rounds^3) each.
+    Each truth has the natural logs of dense / sparse of the sparse candidates. O(rounds^3) each.
     """
     groups = [group for group in noise.groups.get(load, ()) if len(group.logs) >= rounds]
     if not groups:
@@ -208,8 +209,9 @@ def answers(
 
 
 def _answer(trials: Sequence[Trial], truth: Sequence[float], usual: Scatter, random: np.random.Generator) -> Answer:
-    """Return the decision on simulated trials, of a sweep whose rounds scatter as `usual`, and the true ratio of the
-    candidate it names.
+    """Return the decision on simulated trials with the true log ratio of the sparse candidate that it names.
+
+    `usual` is the scatter of the rounds of its sweep.
     """
     scatter = usual.shrunk(*residuals(trials))
     decision = decide_comparison(trials, {BASELINE}, _predictions(truth, random), scatter)
@@ -218,10 +220,9 @@ def _answer(trials: Sequence[Trial], truth: Sequence[float], usual: Scatter, ran
 
 
 def _predictions(truth: Sequence[float], random: np.random.Generator) -> dict[Hashable, float]:
-    """Return the seconds of each candidate as a cost model predicts them, good in half of the comparisons and bad in
-    the other.
+    """Return {candidate: seconds as a cost model would predict them}, for true log ratios `truth`.
 
-    A tenth is off by more than either.
+    Good in half of the comparisons and worse in the other; a tenth is off by more than either.
     """
     off = random.choice(PREDICTION_ERRORS) * random.standard_normal()
     off += random.standard_normal() if random.random() < BADLY_OFF else 0.0
@@ -231,9 +232,9 @@ def _predictions(truth: Sequence[float], random: np.random.Generator) -> dict[Ha
 
 
 def _trials(group: Group, rounds: int, truth: Sequence[float], random: np.random.Generator) -> list[Trial]:
-    """Return the trials of dense, whose true time is 1, and of each sparse candidate, from a random round on.
+    """Return simulated trials of dense (true time 1) and each sparse candidate, noise from consecutive recorded rounds.
 
-    Halves, which are processes, change places for all at once, with the set of processes.
+    The rounds begin at a random one. Halves, which are processes, are swapped at random per set of processes.
     """
     start = int(random.integers(len(group.logs) - rounds + 1))
     first, swapped = int(random.integers(len(SLOTS))), random.integers(2, size=len(group.logs))
@@ -273,9 +274,10 @@ APART = 0.3
 
 
 def truths(count: int, candidates: int, random: np.random.Generator, ratio: float | None = None) -> np.ndarray:
-    """Return the logarithms of dense / sparse [count, candidates].
+    """Return the natural logs of true ratios dense / sparse, [count, candidates].
 
-    That of the first is of a mixed practice, or as given.
+    Those of the first candidate are a mixture of usual and large ones, or all of the given `ratio`; the others are
+    slower.
     """
     usual, large = random.normal(0, 1.2, count), random.normal(3, 1, count)
     first = np.where(random.random(count) < 0.7, usual, large) if ratio is None else np.full(count, math.log(ratio))
@@ -289,7 +291,10 @@ def conditions(noise: Noise) -> list[str]:
 
 
 def coverage(noise: Noise, count: int | None = None) -> Iterator[dict[str, Any]]:
-    """Yield outcomes: how often 95 % intervals hold the true ratio, over all true ratios, then at each alone."""
+    """Yield outcomes: how often 95 % intervals contain the true ratio, over all true ratios, then for each.
+
+    `count` is the number of simulated comparisons of each kind.
+    """
     what, count = "the 95 % interval holds the true ratio", count or ANSWERS
     quiet = noise.undisturbed()  # what a load does to a ratio is not in proportion to the noise without one
     for deviation in DEVIATIONS:
@@ -321,8 +326,7 @@ def coverage(noise: Noise, count: int | None = None) -> Iterator[dict[str, Any]]
 
 
 def calibration(noise: Noise, count: int | None = None) -> Iterator[dict[str, Any]]:
-    """Yield outcomes: the share of right statements in each bin of stated probability, compared with the mean that was
-    stated."""
+    """Yield outcomes: per bin of stated probability the share of right statements, against the mean that was stated."""
     random, count = np.random.default_rng(2), count or ANSWERS
     by_load = {
         load: [
@@ -345,7 +349,7 @@ def calibration(noise: Noise, count: int | None = None) -> Iterator[dict[str, An
 
 
 def power(noise: Noise, count: int | None = None) -> Iterator[dict[str, Any]]:
-    """Yield outcomes: how often 1.2 x is said at 90 % with usual noise, and how often equals are called different."""
+    """Yield outcomes: how often 1.2 x is stated at 90 % with usual noise, and how often equals are called different."""
     random, count = np.random.default_rng(3), count or ANSWERS
     quiet = noise.undisturbed()
     usual = quiet.scaled(ROUND_SD / quiet.pair_sd(CSR, DENSE))
@@ -367,10 +371,10 @@ def _share(
     wanted: tuple[float | None, float | None],
     **known: Any,
 ) -> dict[str, Any]:
-    """Return the record that a share of hits lies within the bounds `wanted`."""
+    """Return the outcome record of the share of true `hits`, with the bounds `wanted`."""
     return counted(part, what, condition, sum(hits), len(hits), wanted, **known)
 
 
 def _of_one(ratio: float, rounds: float) -> dict[str, Any]:
-    """Return the columns that the chart needs of comparisons of one sparse candidate at one true ratio."""
+    """Return the record columns of comparisons with one sparse candidate at one true ratio, for the chart."""
     return {"truth": ratio, "rivals": 1, "rounds": float(rounds)}

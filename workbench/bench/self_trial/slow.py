@@ -40,7 +40,10 @@ NAMES = ("plain", "slowed")
 
 
 def slowed(request: dict) -> Iterator[dict]:
-    """Yield the answers of a trial's process in which the kernel takes `TIMES` as long."""
+    """Yield the answers of a trial's process in which the kernel under test takes `TIMES` as long.
+
+    Replaces the kernel's functions in this process.
+    """
     kernel = kernels.get(KERNEL)
     for twin in ("cpu", "trusted"):
         object.__setattr__(kernel, twin, longer(getattr(kernel, twin)))
@@ -48,10 +51,10 @@ def slowed(request: dict) -> Iterator[dict]:
 
 
 def longer(call: Callable, clock: Callable[[], float] = time.perf_counter) -> Callable:
-    """Return the call, which returns only after `TIMES` the time that it takes."""
+    """Return a function that calls `call`, then busy-waits until `TIMES` its duration has passed."""
 
     def waits(*args: Any, **options: Any) -> Any:
-        """Call the function, then wait until it took the longer time; return its result."""
+        """Call the function, busy-wait until it took the longer time, and return its result."""
         start = clock()
         result = call(*args, **options)
         end = start + TIMES * (clock() - start)
@@ -63,7 +66,7 @@ def longer(call: Callable, clock: Callable[[], float] = time.perf_counter) -> Ca
 
 
 def cells() -> dict[str, Cell]:
-    """Return the configurations to measure, by name."""
+    """Return {name: configuration} of what is measured: each candidate at two batch sizes."""
     found: dict[str, Cell] = {}
     for batch_rows in (64, 512):
         of_size = {name: cell_of(name, batch_rows, 0.1, shuffle=False) for name in CONTENDERS}
@@ -73,7 +76,10 @@ def cells() -> dict[str, Cell]:
 
 
 def slow(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[-1]) -> list[dict[str, Any]]:
-    """Measure up to `most` rounds, at least those of the first interim analysis; outcomes of these rounds."""
+    """Measure plain and slowed trials in up to `most` rounds, at least four; return the outcomes.
+
+    Records are appended to a file in `folder`.
+    """
     name, rows = trials.experiment("slow"), []
     with (
         trials.Trials(folder / FILE, name) as plain,
@@ -92,8 +98,7 @@ def slow(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[-1]) 
 
 
 def outcomes(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the ratio slowed / plain of each configuration compared with what its phases let expect, and how many are
-    right."""
+    """Yield the ratio slowed / plain per configuration with what its phases predict, then how many are right."""
     right = wrong = 0
     names = {grid.configuration_key(cell): name for name, cell in cells().items()}
     by_cell: dict[str, list[Mapping[str, Any]]] = {}
@@ -110,24 +115,20 @@ def outcomes(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _ratio(rows: list[Mapping[str, Any]]) -> Ratio | None:
-    """Return the ratio of the times of the slowed kernel and the plain one; None without a common round."""
+    """Return the time ratio slowed / plain over common rounds; None if there is none."""
     plain, changed = (_seconds(rows, name) for name in NAMES)
     return ratio_of(changed, plain)
 
 
 def _is_right(ratio: Ratio, expected: float) -> bool:
-    """Return whether a configuration stayed where it was, or moved by what the kernel's own part of the phase lets
-    expect."""
+    """Return whether a configuration did not change if `expected` is 1, else whether it slowed as much as predicted."""
     if expected == 1.0:
         return ratio.low <= 1.0 <= ratio.high
     return 1.0 < ratio.low <= expected and ratio.high >= 1 + OWN * (expected - 1)
 
 
 def _expected(rows: list[Mapping[str, Any]]) -> float:
-    """Return the ratio at most, by the phase's share of the step where a configuration uses the kernel.
-
-    1 where it does not.
-    """
+    """Return the predicted ratio slowed / plain at most, from the phase's share of the step; 1.0 for non-users."""
     if contender_of(rows[0]) not in USERS:
         return 1.0
     plain = [row for row in rows if split_key(row["key"])[1] == NAMES[0] and row["status"] == "ok"]
@@ -136,7 +137,7 @@ def _expected(rows: list[Mapping[str, Any]]) -> float:
 
 
 def _seconds(rows: list[Mapping[str, Any]], name: str) -> dict[tuple[str, int], float]:
-    """Return the step seconds of one configuration's successful trials by (run, round)."""
+    """Return {(run, round): step seconds} of the successful trials of one name ("plain" or "slowed")."""
     own = (row for row in rows if split_key(row["key"])[1] == name and row["status"] == "ok")
     return {(row["run"], row["round"]): row["seconds_step"] for row in own}
 
@@ -148,7 +149,7 @@ SLOWED = 1.1
 
 
 def threshold_cells() -> dict[str, Cell]:
-    """Return the configurations to measure, by name."""
+    """Return {name: configuration} of what is measured: csr and dense, on one thread and on all."""
     return {
         f"{candidate}, {'one thread' if threads else 'all threads'}": cell_of(candidate, 512, 0.03, threads=threads)
         for candidate in ("csr", "dense")
@@ -157,7 +158,10 @@ def threshold_cells() -> dict[str, Cell]:
 
 
 def threshold(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[-1]) -> list[dict[str, Any]]:
-    """Measure up to `most` rounds, at least those of the first interim analysis; threshold_outcomes of these rounds."""
+    """Measure trials next to each load in up to `most` rounds, at least four; return the outcomes.
+
+    Records are appended to a file in `folder`.
+    """
     rows, every = [], threshold_cells()
     with trials.Trials(folder / THRESHOLD_FILE, trials.experiment("threshold")) as measured:
         for number in range(most):
@@ -172,8 +176,7 @@ def threshold(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[
 
 
 def threshold_outcomes(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield ratio loaded / quiet of each configuration and load, and how many of its trials the check holds to be
-    disturbed."""
+    """Yield the ratio loaded / quiet per configuration and load, with how many trials the check calls disturbed."""
     by_cell: dict[str, dict[str, list[Mapping[str, Any]]]] = {}
     for row in rows:
         key, load = split_key(row["key"])
@@ -186,7 +189,7 @@ def threshold_outcomes(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, 
 
 
 def _outcome(rows: list[Mapping[str, Any]], load: str, ratio: Any) -> dict[str, Any]:
-    """Return the record of whether trials under a load were flagged as disturbed, or not slowed."""
+    """Return the outcome record: met if most trials under the load were flagged, or they were not slowed."""
     flagged = sum((row["busy_others"] or 0.0) > disturbance_limit(row["threads"]) for row in rows)
     threads = f"{rows[0]['threads']} thread{'s' if rows[0]['threads'] > 1 else ''}"
     what = f"{rows[0]['format']} on {threads}: beside {load} / quiet"
@@ -195,5 +198,5 @@ def _outcome(rows: list[Mapping[str, Any]], load: str, ratio: Any) -> dict[str, 
 
 
 def _threshold_seconds(rows: list[Mapping[str, Any]]) -> dict[tuple[str, int], float]:
-    """Return the step seconds of successful trials by (run, round)."""
+    """Return {(run, round): step seconds} of the successful trials."""
     return {(row["run"], row["round"]): row["seconds_step"] for row in rows if row["status"] == "ok"}

@@ -33,7 +33,7 @@ GRADIENTS = {"fused": {}, "dense gradient": {"gradient": "dense", "update": "sta
 
 
 def cells() -> dict[str, Cell]:
-    """Return the configurations to measure, by name."""
+    """Return {name: configuration} of what is measured: csr with two gradients at several sizes."""
     return {
         f"csr, {name}, {rows} rows a batch, density {density:g}, width {width}": cell_of(
             "csr", rows, density, width=width, model="linear"
@@ -46,7 +46,7 @@ def cells() -> dict[str, Cell]:
 
 
 def threads(folder: Path, budget: trials.Budget, most: int = 6) -> list[dict[str, Any]]:
-    """Measure up to `most` rounds, at least those of the first interim analysis; outcomes of these rounds."""
+    """Compare all threads with one in up to `most` rounds, until the budget is over; return the outcomes."""
     courses = {name: ComparisonState(comparison_of(cell), most) for name, cell in cells().items()}
     with trials.Trials(folder / FILE, trials.experiment("threads")) as measured:
         schedule = Schedule(list(courses.values()))
@@ -60,14 +60,14 @@ def threads(folder: Path, budget: trials.Budget, most: int = 6) -> list[dict[str
 
 
 def comparison_of(cell: Cell) -> Comparison:
-    """Return a configuration on all threads, in the place of sparse, against the same configuration on one."""
+    """Return the comparison of a configuration on all threads (as sparse) with itself on one (the baseline)."""
     serial = cell.model_copy(update={"serial": True})
     keys = {key_of(cell, NAMES[0]): cell, key_of(serial, NAMES[1]): serial}
     return Comparison(keys, frozenset([key_of(serial, NAMES[1])]))
 
 
 def outcomes(found: Mapping[str, Decision]) -> Iterator[dict[str, Any]]:
-    """Yield the ratio one thread / all threads of each configuration, and in how many of them one thread wins."""
+    """Yield the ratio one thread / all threads per configuration, then in how many one thread wins."""
     for name, decision in found.items():
         yield compared("threads", f"{name}: one thread / all", "quiet", decision.ratio)
     lost = sum(decision.verdict == "dense" for decision in found.values())  # the baseline is one thread
@@ -87,7 +87,7 @@ Record = Mapping[str, Any]
 
 
 def busy_cells() -> dict[str, Cell]:
-    """Return the configurations to measure, by name: an epoch on either side, and steps one by one on either side."""
+    """Return {name: configuration} of what is measured: epochs in one call and steps, csr and dense."""
     csr, dense = CONTENDERS["csr"], CONTENDERS["dense"]
     return {
         "csr epoch, logistic": Cell(**LOGISTIC, **BATCHES, **csr, launch="epoch"),
@@ -98,7 +98,10 @@ def busy_cells() -> dict[str, Cell]:
 
 
 def busy(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[-1]) -> list[dict[str, Any]]:
-    """Measure up to `most` rounds per load, at least those of the first interim analysis; return their outcomes."""
+    """Compare all threads with one, quiet and next to a busy core, in up to `most` rounds, at least four.
+
+    Records are appended to a file in `folder`; returns the outcomes.
+    """
     rows: dict[str, list[Record]] = {load: [] for load in CONDITIONS}
     for number in range(most):
         if number >= INTERIM_ANALYSES[0] and budget.is_over:
@@ -115,8 +118,7 @@ def busy(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[-1]) 
 
 
 def busy_outcomes(load: str, rows: Sequence[Record]) -> Iterator[dict[str, Any]]:
-    """Return the ratio all threads / one thread of each configuration, and the count with significantly more than
-    `MOST`."""
+    """Yield the ratio all threads / one thread per configuration, then the count significantly above 1.3."""
     names, slow, known = {grid.configuration_key(cell): name for name, cell in busy_cells().items()}, 0, 0
     for key in dict.fromkeys(split_key(row["key"])[0] for row in rows):
         ratio = ratio_of(_seconds(rows, key, NAMES[0]), _seconds(rows, key, NAMES[1]))
@@ -127,6 +129,6 @@ def busy_outcomes(load: str, rows: Sequence[Record]) -> Iterator[dict[str, Any]]
 
 
 def _seconds(rows: Sequence[Record], key: str, name: str) -> dict[tuple[str, int], float]:
-    """Return the step seconds of one candidate's successful trials by (run, round)."""
+    """Return {(run, round): step seconds} of the successful trials of a configuration under one name."""
     own = (row for row in rows if row["key"] == f"{key} {name}" and row["status"] == "ok")
     return {(row["run"], row["round"]): row["seconds_step"] for row in own}

@@ -29,7 +29,7 @@ class SelfTrialError(ValueError):
 
 
 def outcome(part: str, what: str, condition: str, **known: Any) -> dict[str, Any]:
-    """Return a row of an outcome, other columns as given."""
+    """Return an outcome record with key, time, machine and versions, and the columns `known`; nothing is written."""
     own = {"key": f"{part}: {what}; {condition}", "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "status": "ok"}
     own |= {"part": part, "what": what, "condition": condition, "machine": machine.machine_id()}
     return store.SELF.new_row(**own | {"versions": machine.versions()} | known)
@@ -38,9 +38,9 @@ def outcome(part: str, what: str, condition: str, **known: Any) -> dict[str, Any
 def counted(
     part: str, what: str, condition: str, hits: int, count: int, wanted: tuple[float | None, float | None], **known: Any
 ) -> dict[str, Any]:
-    """Return the outcome of a share.
+    """Return the outcome record of a share, `hits` of `count`, with its interval; "failed" if `count` is 0.
 
-    `hits` of `count`, of which at least and at most `wanted` (shares, or None) should be.
+    `wanted` are the least and the largest share allowed, None for no limit.
     """
     low, high = wanted
     columns = {"hits": int(hits), "count": int(count), "wanted_low": low, "wanted_high": high}
@@ -54,7 +54,7 @@ def counted(
 
 
 def compared(part: str, what: str, condition: str, ratio: Ratio | None, **known: Any) -> dict[str, Any]:
-    """Return the outcome of a ratio with its interval; failed where there is none."""
+    """Return the outcome record of a ratio with its interval; "failed" if there is none."""
     if ratio is None:
         reason = "No round has both sides."
         return outcome(part, what, condition, status="failed", reason=reason, **known)
@@ -63,7 +63,7 @@ def compared(part: str, what: str, condition: str, ratio: Ratio | None, **known:
 
 
 def append(folder: Path, rows: list[dict[str, Any]]) -> None:
-    """Add outcomes to the file of a folder of results."""
+    """Append outcome records to the file of a folder of results."""
     for row in rows:
         store.SELF.append(folder / store.SELF.file, row)
 
@@ -87,12 +87,15 @@ DENSITIES = (0.003, 0.03, 0.1)
 
 
 def cell_of(contender: str, batch_rows: int, density: float, **more: Any) -> Cell:
-    """Return the configuration of a candidate at this point, other settings as given."""
+    """Return the sweep configuration of a candidate (a key of CONTENDERS) at this batch size and density.
+
+    `more` overrides other settings.
+    """
     return Cell(**DATA | CONTENDERS[contender] | {"batch_rows": batch_rows, "density": density} | more)
 
 
 def groups() -> list[dict[str, Cell]]:
-    """Return all groups: configurations by candidate."""
+    """Return the groups of configurations that are compared, each {candidate: configuration}."""
     return [
         {name: cell_of(name, batch_rows, density) for name in CONTENDERS}
         for batch_rows in BATCH_ROWS
@@ -101,12 +104,12 @@ def groups() -> list[dict[str, Cell]]:
 
 
 def key_of(cell: Cell, name: str) -> str:
-    """Return the key of a row of a configuration that takes part under a name."""
+    """Return the key of a record: the configuration's key, a blank, and the name under which it takes part."""
     return f"{grid.configuration_key(cell)} {name}"
 
 
 def split_key(key: str) -> tuple[str, str]:
-    """Return the configuration's key and the name of what `key_of` gave.
+    """Return (configuration's key, name) from what `key_of` returned.
 
     >>> split_key("1f00 second")
     ('1f00', 'second')
@@ -116,7 +119,7 @@ def split_key(key: str) -> tuple[str, str]:
 
 
 def contender_of(row: Mapping[str, Any]) -> str:
-    """Return the name of the candidate whose settings a row has; "other" where it is none of them."""
+    """Return the candidate whose settings a record has (a key of CONTENDERS), "other" if none matches."""
     for name, line in CONTENDERS.items():
         if all(row[setting] == value for setting, value in line.items()):
             return name
@@ -124,7 +127,7 @@ def contender_of(row: Mapping[str, Any]) -> str:
 
 
 def group_of(row: Mapping[str, Any]) -> tuple:
-    """Return the settings that the rows of one group agree in, and no others."""
+    """Return the settings that all records of a group share, as a hashable tuple."""
     return tuple(row[column] for column in (*settings.columns("group"), *settings.columns("axis"), "machine"))
 
 
@@ -139,7 +142,7 @@ Progress = Callable[[str, float], None]
 
 
 def ignore_progress(what: str, share: float) -> None:
-    """Ignore what is done and its share: for callers that show no progress."""
+    """Do nothing; the progress callback of callers that show none."""
 
 
 @dataclass
@@ -152,16 +155,16 @@ class Budget:
 
     @property
     def is_over(self) -> bool:
-        """Whether the time is used up."""
+        """Whether the time has been used up."""
         return time.monotonic() - self.started >= self.seconds
 
     def tell(self, what: str) -> None:
-        """Report `what` is done now, with the share of the budget that has passed."""
+        """Report what is done now, with the fraction of the budget that has passed."""
         self.progress(what, min((time.monotonic() - self.started) / max(self.seconds, 1e-9), 1.0))
 
 
 def experiment(part: str, load: str = QUIET) -> str:
-    """Return the name of an experiment, as rows have it.
+    """Return the experiment name of a part under a load, as records have it.
 
     >>> experiment("same", "busy core"), load_of("self-same-busy-core")
     ('self-same-busy-core', 'busy core')
@@ -170,7 +173,7 @@ def experiment(part: str, load: str = QUIET) -> str:
 
 
 def load_of(name: str) -> str:
-    """Return the load that rows of an experiment were measured under."""
+    """Return the load in an experiment name, such as "busy core"."""
     return name.split("-", 2)[2].replace("-", " ")
 
 
@@ -182,53 +185,56 @@ class Trials:
     """
 
     def __init__(self, file: Path, experiment: str, work: str = TRIAL, seconds_quiet: float = 20.0) -> None:
+        """Prepare measuring into `file`; the supervisor is started by the context."""
         self.file, self.work = file, work
         self.spec = Spec(name=experiment, measure=Measure(seconds_quiet=seconds_quiet))
         self.home = tempfile.TemporaryDirectory(prefix="self-trial-")
         self.supervisor: Supervisor
 
     def __enter__(self) -> "Trials":
+        """Make a run folder named by the time in a temporary folder and start the supervisor; return this object."""
         run = Path(self.home.name) / time.strftime("%Y%m%dT%H%M%S")
         run.mkdir()
         self.supervisor = Supervisor(self.spec, run, work=self.work)
         return self
 
     def __exit__(self, *_: object) -> None:
+        """End the processes measured in turns and remove the temporary folder."""
         self.supervisor.in_turns.close()
         self.home.cleanup()
 
     def measure(self, task: Task) -> dict[str, Any]:
-        """Return the row of a task with the tries that a sweep gives it, appended."""
+        """Measure a task with a sweep's retries, append its record to the file and return it."""
         return self._keep(self.supervisor.do(task))
 
     def measure_once(self, task: Task) -> dict[str, Any]:
-        """Return the row of one try, whatever else ran, appended."""
+        """Measure a task once, whatever else runs, append its record to the file and return it."""
         return self._keep(self.supervisor.try_once(task))
 
     def measure_in_turns(self, tasks: Sequence[Task]) -> list[dict[str, Any]]:
-        """Return the rows of a round in turns, whatever else ran, appended.
+        """Measure a round of tasks in turns, whatever else runs; append and return their records.
 
-        Processes live as long as in a sweep.
+        Their processes live on for further rounds, as in a sweep.
         """
         return [self._keep(row) for row in self.supervisor.in_turns.measure(tasks)]
 
     def _keep(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Append a trial's columns to the file and return the row."""
+        """Append the columns KEPT of a record to the file and return the whole record."""
         store.append(self.file, store.new_row(**{name: row[name] for name in KEPT}))
         return row
 
 
 def task_of(cell: Cell, name: str, round: int) -> Task:
-    """Return a trial of a configuration that takes part under a name."""
+    """Return the task of measuring a configuration, under a name, in round `round`."""
     return Task(cell, key_of(cell, name), round)
 
 
 def read(file: Path) -> list[dict[str, Any]]:
-    """Return the rows of a file; none if it is not there yet."""
+    """Return the records of a file, [] if it does not exist yet."""
     return store.read(file) if store.is_stored(file) else []
 
 
 def of_this_machine(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows that were measured on this machine."""
+    """Return the records that were measured on this machine."""
     here = machine.machine_id()
     return [row for row in rows if row["machine"] == here]

@@ -33,8 +33,10 @@ Rounds = Mapping[tuple[str, int], float]
 
 
 def turns(folder: Path, budget: trials.Budget, most: int = 10 * INTERIM_ANALYSES[-1]) -> list[dict[str, Any]]:
-    """Measure up to `most` rounds in either arrangement under each load, at least those of the first interim
-    analysis."""
+    """Measure candidates in fresh processes and in turns, in up to `most` rounds per load, at least four.
+
+    Records are appended to a file in `folder`; returns the outcomes.
+    """
     rows: dict[str, list[Record]] = {load: [] for load in CONDITIONS}
     for first in range(0, most, ROUNDS_A_SET):
         if first >= INTERIM_ANALYSES[0] and budget.is_over:
@@ -50,7 +52,7 @@ def turns(folder: Path, budget: trials.Budget, most: int = 10 * INTERIM_ANALYSES
 
 
 def tasks_of(name: str, number: int) -> list[Task]:
-    """Return the trials of both candidates in an arrangement of that name."""
+    """Return the tasks of both candidates in round `number`, in counterbalanced order, named for an arrangement."""
     return [
         trials.task_of(cell_of(side, 512, 0.03), f"{name} {side}", number)
         for side in counterbalanced_order(SIDES, number)
@@ -58,9 +60,7 @@ def tasks_of(name: str, number: int) -> list[Task]:
 
 
 def outcomes(part: str, names: Sequence[str], load: str, rows: Sequence[Record]) -> Iterator[dict[str, Any]]:
-    """Yield the ratio dense / csr in each arrangement with the deviation of a round's logarithm, and the shift of the
-    second arrangement against the first.
-    """
+    """Yield the ratio dense / csr in each arrangement with its deviation per round, then the shift between both."""
     seconds = {name: [_seconds(rows, f"{name} {side}") for side in SIDES] for name in names}
     for name, (dense, csr) in seconds.items():
         logs = _logs(dense, csr)
@@ -70,7 +70,7 @@ def outcomes(part: str, names: Sequence[str], load: str, rows: Sequence[Record])
 
 
 def _shift(part: str, names: Sequence[str], load: str, first: np.ndarray, second: np.ndarray) -> dict[str, Any]:
-    """Return the ratio of the geometric means of both arrangements' ratios; its interval has two standard errors."""
+    """Return the outcome of the second arrangement's mean ratio over the first's, bounds at two standard errors."""
     wanted = dict(zip(("wanted_low", "wanted_high"), SHIFT, strict=True)) if load == loads.QUIET else {}
     what = f"ratio {names[1]} / ratio {names[0]}"
     if min(first.size, second.size) < 2:
@@ -85,12 +85,12 @@ def _shift(part: str, names: Sequence[str], load: str, first: np.ndarray, second
 
 
 def _logs(first: Rounds, second: Rounds) -> np.ndarray:
-    """Return the logarithms of first / second in the rounds that both have."""
+    """Return the natural logs of first / second in common rounds, float64 [rounds]."""
     return np.array([math.log(first[place] / second[place]) for place in sorted(first.keys() & second.keys())])
 
 
 def _seconds(rows: Sequence[Record], name: str) -> dict[tuple[str, int], float]:
-    """Return the step seconds of one candidate's trials by (run, round)."""
+    """Return {(run, round): step seconds} of the trials of one name."""
     own = (row for row in rows if split_key(row["key"])[1] == name and row["seconds_step"])
     return {(row["run"], row["round"]): row["seconds_step"] for row in own}
 
@@ -100,8 +100,10 @@ DUET_NAMES = ("in turns, one thread", "at once, one thread")
 
 
 def duets(folder: Path, budget: trials.Budget, most: int = 10 * INTERIM_ANALYSES[-1]) -> list[dict[str, Any]]:
-    """Measure up to `most` rounds in either arrangement under each load, at least those of the first interim
-    analysis."""
+    """Measure candidates on one thread each in turns and simultaneously, in up to `most` rounds per load.
+
+    At least four rounds; records are appended to a file in `folder`; returns the outcomes.
+    """
     rows: dict[str, list[Record]] = {load: [] for load in CONDITIONS}
     for first in range(0, most, ROUNDS_A_SET):
         if first >= INTERIM_ANALYSES[0] and budget.is_over:
@@ -122,12 +124,12 @@ def duets(folder: Path, budget: trials.Budget, most: int = 10 * INTERIM_ANALYSES
 
 
 def duet_tasks_of(name: str, number: int) -> list[Task]:
-    """Return the trials of both candidates, on one thread each, in an arrangement of that name."""
+    """Return the tasks of both candidates in round `number` on one thread each, named for an arrangement."""
     order = counterbalanced_order(SIDES, number)
     return [trials.task_of(cell_of(side, 512, 0.03, threads=1), f"{name} {side}", number) for side in order]
 
 
 def measured_at_once(each: Sequence[trials.Trials], tasks: Sequence[Task]) -> list[dict[str, Any]]:
-    """Return the rows of tasks in fresh processes that run at the same time; each of `each` measures one."""
+    """Measure the tasks simultaneously in fresh processes, one by each of `each`; return their records."""
     with ThreadPoolExecutor(len(tasks)) as pool:
         return list(pool.map(lambda one, task: one.measure_once(task), each, tasks))

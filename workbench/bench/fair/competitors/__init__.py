@@ -24,23 +24,24 @@ class Trainer(ABC):
     """A training that goes on from call to call, each on batches of the next epoch's order."""
 
     def __init__(self, problem: Problem) -> None:
+        """Store the problem; nothing is trained yet."""
         self.problem = problem
 
     @abstractmethod
     def run(self, batches: int) -> int:
-        """Train at least so many batches of the next epoch, drawing its order: how many it trained."""
+        """Train at least `batches` batches of the next epoch, in a newly drawn order; return how many it trained."""
 
     @abstractmethod
     def state(self) -> State:
-        """Return weights, intercept, and the losses of the last run."""
+        """Return weights, intercept and the losses of the last run."""
 
     def first_order(self) -> np.ndarray:
-        """Return the rows of the first epoch in the order that the first run takes them."""
+        """Return the row indices of the first epoch in the order that the first run takes them, int64 [R]."""
         return self.problem.order(0)
 
     @property
     def rate_intercept(self) -> float | None:
-        """Length of the steps of the intercept if it is another than that of the weights."""
+        """Learning rate of the intercept if it differs from that of the weights, else None."""
         return None
 
 
@@ -48,16 +49,17 @@ class LoopTrainer(Trainer):
     """A training by a function of an order of rows: the epoch's order is drawn in each run, as users do."""
 
     def __init__(self, problem: Problem) -> None:
+        """Store the problem; the next epoch is number 0 and there are no losses yet."""
         super().__init__(problem)
         self.epoch = 0
         self.losses = np.zeros(0)
 
     @abstractmethod
     def train(self, order: np.ndarray, losses: np.ndarray) -> None:
-        """Train on the rows of this order; the loss of each batch goes to `losses` float64."""
+        """Train on the rows of `order` in place; write the mean loss of each batch to `losses` (float64)."""
 
     def run(self, batches: int) -> int:
-        """Draw the next epoch's order and train its first batches."""
+        """Draw the next epoch's order and train its first `batches` batches; return `batches`."""
         order = self.problem.order(self.epoch)[: batches * self.problem.batch_rows]
         self.losses = self.problem.new_losses(order)
         self.train(order, self.losses)
@@ -87,12 +89,13 @@ class Competitor:
     note: str = ""
 
     def __post_init__(self) -> None:
+        """Raise BenchError for an unknown `side` or `kind`."""
         for name, allowed in (("side", SIDES), ("kind", KINDS)):
             if getattr(self, name) not in allowed:
                 raise BenchError(f"{self.name}: {unknown_name(name, getattr(self, name), allowed)}")
 
     def unavailable(self, problem: Problem) -> str:
-        """Return the reason why it does not take part, or ""; nothing is imported."""
+        """Return why it does not take part in a problem, "" if it does; nothing is imported."""
         if self.needs and not importlib.util.find_spec(self.needs):
             return f"{self.needs} is not installed: {self.install}."
         return self.why_not(problem)
@@ -103,17 +106,20 @@ register, names, get = _competitors.register, _competitors.names, _competitors.g
 
 
 def list_competitors() -> list[Competitor]:
-    """Return all candidates, the project's first; candidates that are compared with another one come after it."""
+    """Return all candidates, the project's first.
+
+    Those that depend on another (`like`) after the others of their side.
+    """
     return sorted(map(get, names()), key=lambda one: (one.side != "project", one.like != "", one.kind, one.name))
 
 
 def origin(name: str) -> str:
-    """Return the module that registered the candidate."""
+    """Return the name of the module that registered the candidate."""
     return _competitors.origin(name)
 
 
 def settings_of(value: Any) -> str:
-    """Return the settings in words, by name.
+    """Return settings by name as text.
 
     >>> settings_of({"launch": "epoch", "update": "lazy"})
     'launch epoch, update lazy'

@@ -21,6 +21,7 @@ class DenseLoops(LoopTrainer):
     """A training by one of the loops; `is_transposed` says which way round these have the weights."""
 
     def __init__(self, problem: Problem, loop: Any, threads: int, is_transposed: bool) -> None:
+        """Allocate zeroed weights ([padded, D] if `is_transposed`, else [D, N]), intercept and the copied batch."""
         super().__init__(problem)
         self.loop, self.threads, self.is_transposed = loop, threads, is_transposed
         outputs = loops.padded(problem.outputs) if is_transposed else problem.outputs
@@ -29,7 +30,7 @@ class DenseLoops(LoopTrainer):
         self.room = () if is_transposed else (np.empty((problem.batch_rows, problem.features), np.float32),)
 
     def train(self, order: np.ndarray, losses: np.ndarray) -> None:
-        """Train on the rows of this order, in one call."""
+        """Train on the rows of `order` in one compiled call, in place; writes each batch's loss to `losses`."""
         one = self.problem
         sizes = one.batch_rows, self.threads, one.outputs, np.float32(one.rate)
         self.loop(one.dense, one.labels, order, *sizes, self.w, self.b, losses, *self.room)
@@ -42,12 +43,12 @@ class DenseLoops(LoopTrainer):
 
 
 def _make(loop: Any, is_threaded: bool, is_transposed: bool, problem: Problem) -> DenseLoops:
-    """Return the trainer of a dense loop on one thread or on all."""
+    """Return the trainer of a dense loop, on all threads of the problem if `is_threaded`, else on one."""
     return DenseLoops(problem, loop, problem.threads if is_threaded else 1, is_transposed)
 
 
 def why_one_thread(problem: Problem) -> str:
-    """Return the reason why threads do not help: a batch of one row has no second part, or there is one thread."""
+    """Return why several threads do not help (batches of one row, or one thread allowed), or "" if they may."""
     if problem.batch_rows == 1:
         return "A batch of one row is not shared by threads."
     return "" if problem.threads > 1 else "One thread is allowed."
@@ -81,13 +82,14 @@ class SparseLoops(LoopTrainer):
     """A training by one of the loops."""
 
     def __init__(self, problem: Problem, loop: Any, threads: int) -> None:
+        """Allocate zeroed weights [D, N] and intercept [N] for a compiled loop on `threads` threads."""
         super().__init__(problem)
         self.loop, self.threads = loop, threads
         self.w = np.zeros((problem.features, problem.outputs), np.float32)
         self.b = np.zeros(problem.outputs, np.float32)
 
     def train(self, order: np.ndarray, losses: np.ndarray) -> None:
-        """Train on the rows of this order, in one call."""
+        """Train on the rows of `order` in one compiled call, in place; writes each batch's loss to `losses`."""
         one, x = self.problem, self.problem.csr
         sizes = one.batch_rows, self.threads, np.float32(one.rate)
         self.loop(x.indptr, x.indices, x.data, one.labels, order, *sizes, self.w, self.b, losses)
@@ -98,7 +100,7 @@ class SparseLoops(LoopTrainer):
 
 
 def _make_csr(loop: Any, is_threaded: bool, problem: Problem) -> SparseLoops:
-    """Return the trainer of a CSR loop on one thread or on all."""
+    """Return the trainer of a CSR loop, on all threads of the problem if `is_threaded`, else on one."""
     return SparseLoops(problem, loop, problem.threads if is_threaded else 1)
 
 

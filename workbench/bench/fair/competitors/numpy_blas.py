@@ -13,6 +13,7 @@ class NumpyTrainer(LoopTrainer):
     """Training a batch at a time; labels are indicators [R, N], so that both models have the slope p - y."""
 
     def __init__(self, problem: Problem) -> None:
+        """Allocate zeroed weights [D, N] and intercept, and work arrays for a batch, its scores and the gradient."""
         super().__init__(problem)
         rows, outputs = problem.batch_rows, problem.outputs
         self.w = np.zeros((problem.features, outputs), np.float32)
@@ -23,7 +24,7 @@ class NumpyTrainer(LoopTrainer):
         self.each = np.arange(rows)
 
     def train(self, order: np.ndarray, losses: np.ndarray) -> None:
-        """Train on the rows of this order."""
+        """Train on the rows of `order` in batches, in place; writes each batch's loss to `losses`."""
         rate = np.float32(self.problem.rate)
         for k, rows in enumerate(order.reshape(-1, self.problem.batch_rows)):
             np.take(self.problem.dense, rows, axis=0, out=self.batch, mode="clip")  # without mode it makes a copy more
@@ -36,7 +37,7 @@ class NumpyTrainer(LoopTrainer):
             self.b -= rate * self.scores.sum(axis=0)
 
     def _slope(self, labels: np.ndarray) -> float:
-        """Replace the scores by the gradient of the mean loss in place; return the mean loss."""
+        """Replace the scores [rows, N] by the gradient of the mean loss in place; return the mean loss."""
         scores = self.scores
         if scores.shape[1] == 1:
             z, y = scores[:, 0], labels.astype(np.float32)

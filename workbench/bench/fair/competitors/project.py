@@ -36,6 +36,7 @@ class ProjectTrainer(Trainer):
     """A training of the project, by its events: those of an epoch up to the batches asked for."""
 
     def __init__(self, problem: Problem, settings: Mapping[str, Any]) -> None:
+        """Make the project's training with these settings, on dense rows if they are stored dense, else on CSR rows."""
         super().__init__(problem)
         is_dense = settings["format"] == "dense" and settings.get("hold", "format") == "format"
         x = problem.dense if is_dense else problem.csr
@@ -44,11 +45,11 @@ class ProjectTrainer(Trainer):
         self.losses: list[float] = []
 
     def first_order(self) -> np.ndarray:
-        """Return the rows of its own first epoch."""
+        """Return the row indices of the training's own first epoch, int64 [R]."""
         return self.training.batches.order(0)
 
     def run(self, batches: int) -> int:
-        """Train an epoch, or leave it when so many batches are done; a call does several at once."""
+        """Train the next epoch, stopping once at least `batches` batches are done; return how many were."""
         self.losses, done = [], 0
         events = self.training.epoch(self.epoch)
         for event in events:
@@ -61,13 +62,13 @@ class ProjectTrainer(Trainer):
         return done
 
     def state(self) -> State:
-        """Return weights and intercept, all up to date."""
+        """Return weights and intercept after applying deferred updates, and the losses of the last run."""
         self.training.catch_up()
         return State(self.training.weights, self.training.intercept, np.array(self.losses))
 
 
 def setup_of(problem: Problem, settings: Mapping[str, Any]) -> training.Setup:
-    """Return the setup of a training with these settings."""
+    """Return the training setup of a problem: plain SGD, shuffled, with intercept, and these settings."""
     configuration = problem.configuration
     return training.Setup(
         model=configuration.model,
@@ -82,7 +83,7 @@ def setup_of(problem: Problem, settings: Mapping[str, Any]) -> training.Setup:
 
 
 def why_not(problem: Problem, settings: Mapping[str, Any]) -> str:
-    """Return the reason why the project has no such training, or ""."""
+    """Return why the project has no training with these settings, "" if it has."""
     known = {field.name for field in dataclasses.fields(training.Setup)}
     if unknown := sorted(set(settings) - known):
         return f"The project has no setting {', '.join(unknown)} yet."
@@ -90,7 +91,10 @@ def why_not(problem: Problem, settings: Mapping[str, Any]) -> str:
 
 
 def name_of(kind: str, settings: Mapping[str, Any]) -> str:
-    """Return the name of a training: its format, and the settings in which those of its kind differ."""
+    """Return the name of a training: its format and the settings that vary within its kind.
+
+    An example is "project, csr, launch epoch, update lazy".
+    """
     varied = {
         name: settings[name]
         for name in SAME

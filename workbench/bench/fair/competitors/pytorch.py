@@ -17,7 +17,10 @@ EAGER = "PyTorch, eager"
 
 
 def step(x: Any, rows: Any, labels: Any, w: Any, b: Any, rate: float) -> Any:
-    """Return one step by explicit formulas, which spare the recording of gradients; the mean loss."""
+    """Do one SGD step on the rows with these indices by explicit formulas, updating w and b in place.
+
+    Returns the mean loss as a tensor; no gradients are recorded. `x` [R, D], `labels` [R], `w` [D, N], `b` [N].
+    """
     import torch
 
     batch, own = x.index_select(0, rows), labels.index_select(0, rows)
@@ -41,6 +44,7 @@ class TorchTrainer(LoopTrainer):
     """A training whose tensors share the memory of X; `is_compiled` has the step compiled for these sizes."""
 
     def __init__(self, problem: Problem, is_compiled: bool) -> None:
+        """Set PyTorch's threads, share X and labels as tensors, zero the weights, and compile if `is_compiled`."""
         import torch
 
         super().__init__(problem)
@@ -51,7 +55,7 @@ class TorchTrainer(LoopTrainer):
         self.step = compiled(torch) if is_compiled else step
 
     def train(self, order: np.ndarray, losses: np.ndarray) -> None:
-        """Train on the rows of this order."""
+        """Train on the rows of `order` in batches, in place; writes each batch's loss to `losses`."""
         rows_of = self.torch.from_numpy(order).view(-1, self.problem.batch_rows)
         with self.torch.no_grad():
             batch_losses = [self.step(self.x, rows, self.labels, self.w, self.b, self.problem.rate) for rows in rows_of]
@@ -63,7 +67,7 @@ class TorchTrainer(LoopTrainer):
 
 
 def compiled(torch: Any) -> Any:
-    """Return the step compiled in this process, for sizes that do not change."""
+    """Return `step` compiled by `torch.compile` for fixed sizes; resets earlier compilations."""
     import torch._inductor.config as inductor
 
     inductor.compile_threads = 1  # a process of its own for each takes longer than compiling one function
@@ -72,7 +76,7 @@ def compiled(torch: Any) -> Any:
 
 
 def why_not_compiled(problem: Problem) -> str:
-    """Return the reason why PyTorch cannot compile here, or ""."""
+    """Return why PyTorch cannot compile here (no C++ compiler on the path), or "" if it can."""
     compiler = os.environ.get("CXX", "g++")
     if shutil.which(compiler) or shutil.which("clang++"):
         return ""
@@ -80,7 +84,7 @@ def why_not_compiled(problem: Problem) -> str:
 
 
 def _competitor(name: str, is_compiled: bool, **more: Any) -> Competitor:
-    """Return a PyTorch competitor on dense rows, `compile`d or not."""
+    """Return the PyTorch competitor on dense rows, its step compiled if `is_compiled`; `more` are further fields."""
     make = partial(TorchTrainer, is_compiled=is_compiled)
     return Competitor(name, "independent", "dense", make, needs="torch", install=INSTALL, **more)
 

@@ -17,6 +17,7 @@ class SklearnTrainer(Trainer):
     """A training by `partial_fit` on all rows, which it shuffles itself; its first run, which is checked, does not."""
 
     def __init__(self, problem: Problem, kind: str) -> None:
+        """Make an SGDClassifier without penalty at the problem's rate; X is CSR if `kind` is "sparse", else dense."""
         from sklearn.linear_model import SGDClassifier
 
         super().__init__(problem)
@@ -28,16 +29,19 @@ class SklearnTrainer(Trainer):
         self.runs = 0
 
     def first_order(self) -> np.ndarray:
-        """Return the order of the first epoch, int64 [rows]: rows as they stand, as this trainer does not shuffle."""
+        """Return the row indices of the first epoch in stored order, int64 [R], since it is not shuffled."""
         return np.arange(len(self.y))
 
     @property
     def rate_intercept(self) -> float:
-        """Steps of the intercept, shorter on CSR rows."""
+        """Learning rate of the intercept, a hundredth of that of the weights on CSR rows."""
         return self.problem.rate * (DECAY_SPARSE if self.kind == "sparse" else 1.0)
 
     def run(self, batches: int) -> int:
-        """Train on the first rows, without looking for values that are not finite."""
+        """Train on the first `batches` rows by `partial_fit`, shuffled from the second run on; return `batches`.
+
+        Checks for finite values are switched off meanwhile.
+        """
         import sklearn
 
         self.model.shuffle, self.runs = self.runs > 0, self.runs + 1
@@ -48,12 +52,12 @@ class SklearnTrainer(Trainer):
         return batches
 
     def state(self) -> State:
-        """Return coefficients and intercept; scikit-learn reports no losses."""
+        """Return coefficients [D, 1] and intercept [1]; scikit-learn reports no losses."""
         return State(self.model.coef_.T, self.model.intercept_)
 
 
 def why_not(problem: Problem) -> str:
-    """Return the reason why its work is another: it steps after each row, and has no softmax."""
+    """Return why SGDClassifier cannot do the same work (several outputs, or batches), or "" if it can."""
     if problem.outputs > 1:
         return "It has no softmax: one output against the rest is other work."
     return "" if problem.batch_rows == 1 else f"It steps after each row; the batches have {problem.batch_rows}."
