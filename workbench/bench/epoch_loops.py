@@ -161,7 +161,9 @@ def _narrow(step: Any, rate_of: Any, fetch: Any, is_direct: bool, is_far: bool) 
     def train(indptr, indices, data, labels, order, batch_rows, rate, powers, arrays, intercept, room, losses):
         """Train on all batches of `order` in place (arrays, intercept, powers).
 
-        Write each batch's mean loss to `losses`. The arguments are those of the module's head.
+        Write each batch's mean loss to `losses`. X csr: indptr [R + 1], indices, data float32; labels [R], order int64
+        [M] of rows, powers float64 [2], `arrays` weights and states float32 [D * N] each, `intercept` the same [N]
+        each, losses float64 [batches]. `room` is what `new_room` returned.
         """
         sums, active, slopes = room
         for k in range(losses.size):
@@ -270,7 +272,9 @@ def _wide(step: Any, rate_of: Any, fetch: Any, is_direct: bool, is_far: bool) ->
     def train(indptr, indices, data, labels, order, batch_rows, rate, powers, arrays, intercept, room, losses):
         """Train on all batches of `order` in place (arrays, intercept, powers).
 
-        Write each batch's mean loss to `losses`. The arguments are those of the module's head.
+        Write each batch's mean loss to `losses`. X csr: indptr [R + 1], indices, data float32; labels [R], order int64
+        [M] of rows, powers float64 [2], `arrays` weights and states float32 [D * N] each, `intercept` the same [N]
+        each, losses float64 [batches]. `room` is what `new_room` returned.
         """
         slots, active, sums, scores = room
         outputs = scores.shape[1]
@@ -309,8 +313,10 @@ def _narrow_indexed(step: Any, rate_of: Any) -> Any:
     def train(indptr, indices, data, labels, order, batch_rows, rate, powers, arrays, intercept, room, losses):
         """Train on all batches of `order` in place (arrays, intercept, powers).
 
-        Write each batch's mean loss to `losses`. `room` is what `new_index` returned, so `order` must be the stored
-        order of the rows.
+        Write each batch's mean loss to `losses`. X csr: indptr [R + 1], indices, data float32; labels [R], order int64
+        [M] of rows, powers float64 [2], `arrays` weights and states float32 [D * N] each, `intercept` the same [N]
+        each, losses float64 [batches]. `room` is what `new_index` returned, so `order` must be the stored order of the
+        rows.
         """
         starts, columns, segments, places, values, scores, _ = room
         slopes = scores.reshape(-1)
@@ -341,8 +347,10 @@ def _wide_indexed(step: Any, rate_of: Any) -> Any:
     def train(indptr, indices, data, labels, order, batch_rows, rate, powers, arrays, intercept, room, losses):
         """Train on all batches of `order` in place (arrays, intercept, powers).
 
-        Write each batch's mean loss to `losses`. `room` is what `new_index` returned, so `order` must be the stored
-        order of the rows.
+        Write each batch's mean loss to `losses`. X csr: indptr [R + 1], indices, data float32; labels [R], order int64
+        [M] of rows, powers float64 [2], `arrays` weights and states float32 [D * N] each, `intercept` the same [N]
+        each, losses float64 [batches]. `room` is what `new_index` returned, so `order` must be the stored order of the
+        rows.
         """
         starts, columns, segments, places, values, scores, sums = room
         outputs = scores.shape[1]
