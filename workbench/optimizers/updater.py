@@ -47,7 +47,7 @@ class Multiplier:
     decay: float = 1.0
 
     def __post_init__(self) -> None:
-        for name, value in dataclasses.asdict(self).items():
+        for name, value in vars(self).items():
             if math.isnan(number(value)):
                 raise OptimizerError(f"A multiplier's {name} is {value!r:.80}; it is a number.")
 
@@ -291,7 +291,7 @@ class Updater:
         now = self.options, self.multipliers, self.schedule
         if now == self._obeyed:
             return
-        options = self.optimizer.resolve(self.options)
+        options = self.options if self._obeyed is None else self.optimizer.resolve(self.options)
         for kind, value in (("schedule", self.schedule), *(("multiplier", m) for m in self.multipliers.values())):
             allowed = Schedule if kind == "schedule" else Multiplier
             if not isinstance(value, allowed):
@@ -596,4 +596,4 @@ class Updater:
 
     def take_state(self, parameters: dict[str, Parameter]) -> None:
         """Continue from the states that `read_state` returned; those held so far are dropped."""
-        self.parameters, self._obeyed = parameters, None
+        self.parameters, self._obeyed = parameters, ()  # options may be others by now
