@@ -124,7 +124,10 @@ class Walk:
     blocked: dict[Symbol, str] = field(default_factory=dict)
 
     def total(self, node: Symbol) -> Symbol | None:
-        """Return the symbol of the sum of the gradients collected for a node; None if there are none."""
+        """Return the symbol of the sum of the gradients collected for a node so far; None if there are none.
+
+        Of a variable in csr, csc or coo the gradients are first restricted to its stored positions.
+        """
         parts = self.parts.get(node, [])
         if node in self.patterned:
             parts = [at_places(part, node) for part in parts]
@@ -155,8 +158,9 @@ class Walk:
             self._give(node, name, self._towards_inputs(node, head))
 
     def _towards_inputs(self, node: Symbol, head: Symbol) -> Sequence[Symbol | None]:
-        """Return the gradient of each input of the node, None where there is none, given the gradient `head` of its
-        result; AutodiffError if the operator has no gradient.
+        """Return the gradient of each input of the node, given `head`, that of its result; None for an input without.
+
+        AutodiffError if the operator has no gradient.
         """
         rule = node.operator.gradient
         if rule is None:
@@ -169,8 +173,9 @@ class Walk:
         return first, *rule(head, node, node.inputs, node.params)[1:]
 
     def _give(self, node: Symbol, name: str, parts: Sequence[Symbol | None]) -> None:
-        """Append `parts`, one gradient or None for each input of the node, to the gradients of these inputs; without
-        one an input is blocked with a reason. `name` is the node's name.
+        """Add `parts`, a gradient or None for each input of the node, to the gradients of these inputs.
+
+        An input without one is blocked with a reason. `name` is the node's name, for messages.
         """
         op = node.operator
         for place, (entry, part) in enumerate(zip(node.inputs, parts, strict=True)):
@@ -218,7 +223,7 @@ def walk(
 
 
 def _variables(outputs: Graph, wrt: Sequence[str | Symbol]) -> dict[str, Symbol]:
-    """Return the variables of `wrt` by name. Raises AutodiffError for unknown ones."""
+    """Return {name: symbol} of the variables in `wrt` (names or symbols); AutodiffError if the graph lacks one."""
     known = outputs.variables()
     if isinstance(wrt, str | Symbol):
         raise AutodiffError(f"wrt is {wrt!r}; a list of variables or of their names is expected.")

@@ -36,5 +36,5 @@ def _items(held: Any) -> Any:
 
 
 def _too_deep() -> str:
-    """Return the message for JSON that is nested too deeply."""
+    """Return the phrase that says that JSON is nested deeper than `DEEPEST` levels, for an error."""
     return f"it is nested deeper than {DEEPEST} levels"

@@ -92,10 +92,10 @@ class Store(ABC):
 
     @abstractmethod
     def pull_into(self, out: Mapping[Key, Any], rows: Mapping[Key, np.ndarray | None]) -> None:
-        """Write the rows that a training step reads to the arrays `out`, caught up if the optimizer is lazy and exact.
+        """Overwrite the arrays `out` by the values, or the rows, that a training step reads, by key.
 
         `rows` has for each key row indices int64, sorted and unique, or None for all rows. A row_sparse array then
-        stores exactly these rows; a dense one keeps its other rows.
+        stores exactly these rows; a dense one keeps its other rows. Deferred updates of these rows are applied first.
         """
 
     @abstractmethod
@@ -104,7 +104,7 @@ class Store(ABC):
 
     @abstractmethod
     def catch_up(self, rows: Mapping[Key, np.ndarray | None] | None = None) -> None:
-        """Bring rows up to date that an exact lazy optimizer has deferred: `rows` by key, None for all rows of a key.
+        """Apply the updates that an exact lazy optimizer has deferred to `rows` by key, None for all rows of a key.
 
         Values of other keys are not changed; without `rows` everything is brought up to date.
         """
@@ -323,6 +323,7 @@ class LocalStore(Store):
         self.updater: Updater | None = None
 
     def __repr__(self) -> str:
+        """Return the keys and the optimizer as text."""
         keys = ", ".join(map(repr, self.values)) or "no keys"
         return f"<LocalStore {keys}: {self.updater or 'no optimizer'}>"
 
@@ -336,7 +337,10 @@ class LocalStore(Store):
         self.values[key] = value.whole() if isinstance(value, LazyRandomRows) else formats.copy(admitted(key, value))
 
     def push_all(self, values: Mapping[Key, Any]) -> None:
-        """Sum the arrays of each key, then do a step of the optimizer or replace the values."""
+        """Sum the arrays of each key, then do one optimizer step, or without an optimizer replace the values.
+
+        StoreError, changing nothing, if a key is unknown or shape or dtype differ.
+        """
         self.take(self.summed(values))
 
     def summed(self, values: Mapping[Key, Any]) -> dict[Key, Any]:
@@ -346,8 +350,9 @@ class LocalStore(Store):
         return {key: self._sum(key, pushed) for key, pushed in values.items()}
 
     def take(self, sums: Mapping[Key, Any], squares: Mapping[str, float] | None = None) -> None:
-        """Do a step of the optimizer with the result of `summed`, or replace the values; `squares` as in
-        `Updater.update`.
+        """Do an optimizer step with the sums of `summed`, in place, or without an optimizer replace the values by them.
+
+        `squares`, by parameter name, are sums of squares of whole gradients for clipping, as in `Updater.update`.
         """
         if self.updater is None:
             for key, summed in sums.items():
@@ -385,7 +390,7 @@ class LocalStore(Store):
         return stored.retain(rows)
 
     def pull_into(self, out: Mapping[Key, Any], rows: Mapping[Key, np.ndarray | None]) -> None:
-        """Apply deferred updates to `rows`, then copy these rows (None: all) to the arrays `out`, by key."""
+        """Apply deferred updates to `rows`, then overwrite the arrays `out` by these rows (None: all), by key."""
         self.catch_up(rows)
         for key, array in out.items():
             touched = rows[key]
@@ -395,7 +400,10 @@ class LocalStore(Store):
                 put_rows(array, self.row_sparse_pull(key, touched))
 
     def set_optimizer(self, updater: Updater) -> None:
-        """Apply a step of this optimizer at every following push; replaces a previous optimizer."""
+        """Apply a step of this optimizer at every following push, replacing a previous one.
+
+        StoreError if it is no Updater.
+        """
         if not isinstance(updater, Updater):
             raise StoreError(f"An optimizer is an optimizers.Updater; a {type(updater).__name__} came.")
         self.updater = updater
@@ -458,7 +466,7 @@ class LocalStore(Store):
 
 
 def key_of(text: str) -> Any:
-    """Return the key of a state's JSON text. Raises StoreError if it is not a string or integer."""
+    """Return the key (a string or integer) of its JSON text in a state; StoreError if it is no JSON."""
     try:
         return parsed(text)
     except ValueError as error:

@@ -15,9 +15,10 @@ _WORDS = {"true": True, "yes": True, "false": False, "no": False, "none": None}
 
 
 def parsed(text: str, setting: str = "options", example: str = "hashed=65536") -> dict[str, Any]:
-    """Return the values by name: numbers, true or false, none, else text; quotes keep commas and digits as text.
+    """Return {name: value} of a line "name=value, name=value"; values are numbers, bools, None, else text.
 
-    A invalid line is a `ValueError` that names the `setting` it came from and gives the `example`.
+    Quotes keep commas and digits as text. ValueError, naming `setting` and giving `example`, for an invalid line or a
+    repeated name.
     """
     options: dict[str, Any] = {}
     at = 0
@@ -39,7 +40,7 @@ def written(options: Mapping[str, Any]) -> str:
 
 
 def _value(text: str) -> Any:
-    """Return the value that a text stands for: quoted text, true, false, none, a number, or the text itself."""
+    """Return the value of a text: quoted text, true/yes/false/no as bool, none as None, a number, else the text."""
     if text[:1] in ("'", '"'):
         return re.sub(r"\\(.)", r"\1", text[1:-1])
     if text.casefold() in _WORDS:
@@ -53,7 +54,7 @@ def _value(text: str) -> Any:
 
 
 def _text(value: Any) -> str:
-    """Return the text that `_value` reads as `value`, quoted if needed."""
+    """Return the text that `_value` reads as `value` (None, bool, number or text), in quotes if needed."""
     if value is None or isinstance(value, bool):
         return str(value).casefold()
     if isinstance(value, int | float):

@@ -219,8 +219,9 @@ CONTROLS = (*(setting.control for setting in SETTINGS if setting.control), *MEAS
 
 @functools.cache
 def names(goes_to: str = "", role: str = "") -> tuple[str, ...]:
-    """Return the names of the settings with this destination ("setup", "data", "measure") and role ("line", "group",
-    "axis"), "" for any, in the order of `SETTINGS`.
+    """Return the names of the settings with this destination and role, in the order of `SETTINGS`; "" for any.
+
+    `goes_to` is for example "setup" or "data", `role` "line", "group", "axis" or "best".
 
     >>> names(role="line")
     ('format', 'engine', 'gradient', 'update', 'hold', 'launch', 'serial', 'trainers')
@@ -233,13 +234,14 @@ def names(goes_to: str = "", role: str = "") -> tuple[str, ...]:
 
 @functools.cache
 def columns(role: str) -> tuple[str, ...]:
-    """Return the record columns of the settings with this role, in the order of the table."""
+    """Return the names of the record columns of the settings with this role ("line", "axis", ...), in table order."""
     return tuple(BY_NAME[name].column or name for name in names(role=role))
 
 
 def value_or_default(name: str, value: Any) -> Any:
-    """Return `value` of the setting `name`; if it is None, the value that was in force when records lacked the setting,
-    else its default.
+    """Return `value`, or if it is None the value of the setting `name` that such a record was measured with.
+
+    That is the value in force before records had the setting, else its default.
     """
     setting = BY_NAME[name]
     return value if value is not None else setting.default if setting.before is None else setting.before

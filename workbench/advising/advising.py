@@ -66,6 +66,7 @@ class Answer:
     """What the answer leaves out: rows of the file that were not read; "" if nothing."""
 
     def __str__(self) -> str:
+        """Return the recommendation, the command that trains it, and what was spent, as text."""
         lines = [str(self.recommendation)]
         lines += [f"Train it with: {self.command}"] if self.command else []
         return "\n".join([*lines, self.spent])

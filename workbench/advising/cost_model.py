@@ -194,7 +194,10 @@ def predictions(rows: Iterable[Record]) -> list[Prediction]:
 
 
 def predictions_within(rows: Iterable[Record]) -> list[Prediction]:
-    """Predict each record from a fit of the other records of its configuration, its own data set included."""
+    """Predict each record by a model fitted on the other records of its configuration, also of its own data set.
+
+    Configurations with fewer than `LEAST` + 1 records are left out.
+    """
     return [
         _predict(row, _fit_cost_model([*alike[:place], *alike[place + 1 :]]))
         for alike in _matching_records(rows)

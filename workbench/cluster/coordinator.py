@@ -384,7 +384,7 @@ class Placement:
 
     @property
     def is_over(self) -> bool:
-        """Whether every comparison is decided, or has all its rounds, on some machine; no agent is needed any more."""
+        """Whether every comparison is over on some machine and no agent has one, so that none is needed any more."""
         return len(self.over) == len(self.comparisons) and not any(self.held.values())
 
     def schedule(self) -> Schedule:
@@ -479,7 +479,7 @@ class Coordinator:
 
     @property
     def is_over(self) -> bool:
-        """Whether agents are to end: somebody asked to stop, the budget is out, or something failed here."""
+        """Whether agents are to end: a stop was asked for, or a thread failed."""
         return self.supervisor.stopping or self.failure is not None
 
     def _tell(self) -> None:

@@ -178,6 +178,7 @@ class Hosts:
             self._begin()
 
     def __enter__(self) -> "Hosts":
+        """Return the object itself, which has connected already."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -189,7 +190,10 @@ class Hosts:
             self.cluster.close(timeout=SECONDS_REMOVE)
 
     def _joined(self, address: str) -> Client:
-        """Return a client of an existing scheduler; StoreError if it cannot be reached or is not encrypted."""
+        """Return a client of the existing scheduler at `address`, once it has a worker.
+
+        StoreError if it cannot be reached, OpenClusterError if it is open to others or certificates are missing.
+        """
         check_encrypted([address])
         files = os.environ.get("WORKBENCH_CERTIFICATES", "")
         check_certificates(address, files)

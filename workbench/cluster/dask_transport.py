@@ -59,12 +59,12 @@ class Run:
 
     @property
     def operation(self) -> str:
-        """The workers' name of the handler; shards of another run do not answer to it."""
+        """Name of the workers' handler for messages to shards of this run."""
         return f"workbench_shard_{self.name}"
 
     @property
     def training(self) -> str:
-        """The workers' name of the handler that runs a trainer, and of the topic of what trainers tell."""
+        """Name of the workers' handler that runs a trainer, and of the topic of its messages."""
         return f"workbench_trainer_{self.name}"
 
 

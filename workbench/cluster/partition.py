@@ -61,7 +61,7 @@ class Partition:
 
     @functools.cached_property
     def borders(self) -> np.ndarray:
-        """The first place of each shard, and the end of the last: int64 [shards + 1]."""
+        """First place of each shard, then the number of rows: int64 `[shards + 1]`; computed once."""
         return np.array([shard * self.rows // self.shards for shard in range(self.shards + 1)], np.int64)
 
     @functools.cached_property

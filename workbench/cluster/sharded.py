@@ -83,6 +83,7 @@ class ShardedStore(Store):
         self._greet()
 
     def __repr__(self) -> str:
+        """Return keys, number of shards and trainer as text."""
         keys = ", ".join(map(repr, self.held)) or "no keys"
         return f"<ShardedStore {keys}: {self.shards} shards, trainer {self.trainer} of {self.trainers}>"
 

@@ -87,7 +87,10 @@ class _Joined(data.Feed):
         self.feeds = feeds
 
     def epoch(self, number: int = 0, first: int = 0) -> Iterator[data.Batch]:
-        """Yield batches that join one batch of each feed, from batch `first` of epoch `number` on."""
+        """Yield batches that concatenate one batch of each feed, X in CSR, from batch `first` of epoch `number` on.
+
+        ValueError if the feeds have different numbers of batches.
+        """
         for parts in zip(*(feed.epoch(number, first) for feed in self.feeds), strict=True):
             labels = np.concatenate([part.labels[LABEL] for part in parts])
             rows = np.concatenate([part.rows_index for part in parts])

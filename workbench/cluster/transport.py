@@ -52,6 +52,7 @@ class Shard:
         self._begin(LocalStore())
 
     def __repr__(self) -> str:
+        """Return number, generation and step as text."""
         return f"<Shard {self.number} of {self.shards}: generation {self.generation}, step {self.step}>"
 
     def _begin(self, store: LocalStore) -> None:
@@ -241,7 +242,7 @@ class Shard:
 
     @property
     def _clips(self) -> bool:
-        """Return whether the optimizer clips the global norm."""
+        """Whether the optimizer clips the norm of all gradients together."""
         return self.store.updater is not None and self.store.updater.clip_global_norm is not None
 
     def _squares(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> Message:
@@ -316,7 +317,7 @@ class Shard:
         return {key: rows[key] for key, _ in about["names"]}
 
     def _need(self, keys: Sequence[Key]) -> None:
-        """Raise _Wait if a key has no value yet."""
+        """Raise _Wait, naming the key, if one of `keys` has no value yet."""
         if missing := [key for key in keys if key not in self.store.values]:
             raise _Wait(f"key {missing[0]!r} has no value yet, which trainer 0 gives it")
 
@@ -350,15 +351,15 @@ class Transport(ABC):
     @property
     @abstractmethod
     def shards(self) -> int:
-        """Number of shards."""
+        """Number of shards that messages can be sent to."""
 
     @abstractmethod
     def call(self, messages: Mapping[int, Message], seconds: float) -> dict[int, Message]:
-        """Send to each shard its message, to all at once; the answers that came, by shard.
+        """Send to each shard its message, to all at once; return the replies that came within `seconds`, by shard.
 
-        An answer `wait` is given back when it still stands after `seconds`. A shard from which no answer came is not
-        in the result, or is there with a `wait` that says why: whether it had the message is not known then, and
-        sending it again does no harm.
+        A reply "wait" is returned only if it still stands after `seconds`. A shard from which no reply came is missing
+        in the result, or has a "wait" that says why: whether it had the message is unknown then, and sending it again
+        does no harm.
         """
 
 

@@ -60,7 +60,7 @@ def with_first_notebook(folder: Path) -> Path:
 
 
 def _installed_notebook() -> Path | None:
-    """Return the first notebook as the wheel installed it; None if the package is not installed from a wheel."""
+    """Return the path of the first notebook as the wheel installed it; None if it is not installed from a wheel."""
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
         for file in importlib.metadata.files(DISTRIBUTION) or ():
             if file.name == FIRST:

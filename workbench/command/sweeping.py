@@ -115,7 +115,7 @@ def confirm_large_sweep(spec: Spec, size: Size, seconds: tuple[float, float]) ->
 
 
 def has_terminal() -> bool:
-    """Return whether the user can be asked on a terminal."""
+    """Return whether standard input is a terminal, so that the user can be asked."""
     return sys.stdin.isatty()
 
 

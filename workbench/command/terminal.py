@@ -191,7 +191,7 @@ def format_verdict(ended: Conclusion, console: Console, width: int) -> Group:
 
 
 def _headline(headline: Headline) -> Text:
-    """Return a headline number as styled text."""
+    """Return a headline as styled text: measure and number in bold, where it holds, how it was executed."""
     executed = (f"\n  {headline.executed}" if headline.executed else "", "dim")
     return Text.assemble(
         (f"{MEASURES[headline.measure][0].capitalize()}: {headline.number}. ", "bold"), headline.where, executed

@@ -40,7 +40,10 @@ class Guard:
         return lambda *_: self._do(what, action)
 
     def _callback(self, what: str, action: Callable[[], Any], begin: Callable[[], None]) -> Callable[..., None]:
-        """Return a callback that runs `begin` (outermost only) and `action` under the lock, showing exceptions."""
+        """Return a callback, with any arguments, that runs `begin()` (outermost only) and `action()` under the lock.
+
+        An exception of `action` is passed to `tell(error, what)`.
+        """
 
         def call(*_: Any) -> None:
             """Run `begin`, unless nested in another action, and the action, under the lock."""

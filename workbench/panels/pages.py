@@ -46,7 +46,7 @@ def latest_rows(rows: Sequence[Mapping[str, Any]], most: int = MOST_ROWS) -> str
 
 
 def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the cells of a record in the table of latest rows, as text."""
+    """Return the cells of a record in the table of latest records as texts, "" for missing values."""
 
     def shown(value: Any, tell: Any) -> str:
         """Return `tell(value)`; "" for None."""
@@ -143,7 +143,7 @@ def _grounds(advice: Advice) -> tuple[str, ...]:
 
 
 def counts(rows: Mapping[str, int]) -> str:
-    """Return the number of rows of each status, with signs.
+    """Return a text of the counts by status, each with its symbol.
 
     >>> counts({"ok": 3, "memory": 1})
     '✓ 3 ok, ▣ 1 memory'

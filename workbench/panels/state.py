@@ -58,6 +58,7 @@ class Planned:
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
+        """Return a sentence on the trials to do and how long Run takes, or that all are measured."""
         least, most = self.rest
         if not most:
             return f"All {formatting.format_count(self.reused, 'trial')} are measured; Run has nothing to add."
@@ -160,7 +161,7 @@ def _field(name: str, value: str, otherwise: str) -> str:
 
 
 def emphasized(escaped: str) -> str:
-    """Return HTML of a message with the names of fields emphasized and its lines kept; `escaped` is its escaped text.
+    """Return HTML of an escaped message with *field names* emphasized and line breaks kept.
 
     >>> emphasized("Fill the field *Label*.")
     'Fill the field <em>Label</em>.'

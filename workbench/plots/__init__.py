@@ -45,7 +45,7 @@ def names(rows: str = "trials") -> list[str]:
 
 
 def get(name: str) -> "Chart":
-    """Return the chart of that name; ValueError lists the known ones."""
+    """Return the chart of that name, imported on first use; ValueError lists the known ones."""
     return _charts().get(name)
 
 

@@ -201,10 +201,10 @@ def axes_of(figure: Figure, shown: Shown, label: str) -> Axes:
 
 
 def baseline(axes: Axes, shown: Shown) -> None:
-    """Draw each dense line with its interval band, over the whole width if only one density has it.
+    """Draw each dense line with its interval band; a horizontal line if only one density has a value.
 
-    Densities measured only next to other programs have a grey hollow marker and no interval. Several lines have
-    markers; lines that are left out are counted in the legend.
+    Disturbed records have a grey hollow marker and no interval. Several lines have markers; lines that are left out are
+    counted in the legend.
     """
     baselines = shown.baselines
     for rows in baselines:

@@ -47,7 +47,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
 
 
 def _measure(found: Sequence[TrainedRecord]) -> str:
-    """Return the name of the quality measure."""
+    """Return the name of the quality measure of the first record, "quality" if it has none."""
     return found[0].row["quality_name"] or "quality"
 
 
@@ -112,7 +112,7 @@ def _drifts(found: Sequence[UpdateDifference]) -> list[str]:
 
 
 def _signed(value: float | None) -> str:
-    """Return a number with its sign; "" for None."""
+    """Return a number as text with its sign, "+0.12"; "" for None."""
     if value is None:
         return ""
     return f"{'-' if value < 0 else '+' if value > 0 else ''}{formatting.format_number(abs(value), 2)}"

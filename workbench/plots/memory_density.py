@@ -46,7 +46,10 @@ def _bars(figure: Figure, shown: density.Shown) -> Axes:
 
 
 def _curves(figure: Figure, shown: density.Shown, crossings: str) -> Axes:
-    """Draw memory against density with the baseline and crossings; returns the axes."""
+    """Draw memory against density with baseline, predictions and break-evens; return the axes.
+
+    `crossings` is "best", "all" or "none".
+    """
     axes = density.axes_of(figure, shown, "memory")
     density.baseline(axes, shown)
     for place, rows in enumerate(shown.lines):

@@ -320,7 +320,7 @@ ALL = "all"
 
 
 def family(row: Mapping[str, Any]) -> str:
-    """Ours, or the library of a competitor.
+    """Return "ours" for a benchmark record of the project, else the name of the competitor's library.
 
     >>> family({"side": "rival", "contender": "torch EmbeddingBag"})
     'torch'

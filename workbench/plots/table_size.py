@@ -48,7 +48,7 @@ def _pick(frame: pd.DataFrame, label: str | None) -> configurations.Group:
 
 
 def _labels(frame: pd.DataFrame) -> tuple[str, ...]:
-    """Return the labels of the groups in a frame."""
+    """Return the labels of the groups in the records, in their order."""
     return tuple(group.label for group in table_size.groups(frame))
 
 

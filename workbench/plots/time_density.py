@@ -28,7 +28,10 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, update: str,
 
 
 def _curves(figure: Figure, shown: density.Shown, crossings: str) -> Axes:
-    """Draw time against density with the baseline and crossings; returns the axes."""
+    """Draw time against density with baseline and break-evens; return the axes.
+
+    `crossings` is "best", "all" or "none".
+    """
     axes = density.axes_of(figure, shown, "time a step")
     density.baseline(axes, shown)
     for rows, shift in zip(shown.lines, density.dodged(shown.lines, MEASURE), strict=True):

@@ -243,7 +243,10 @@ def table_of(columns: Iterable[str], rows: Iterable[Sequence[str]]) -> Table:
 
 
 def targets_table(targets: Iterable[Any], unmeasured: str = "") -> Table:
-    """Return performance targets as a table; `unmeasured` is the outcome of a target without a measurement."""
+    """Return performance targets as a table for the template: target, wanted, measured, outcome.
+
+    `unmeasured` is the outcome of a target whose `met` is None.
+    """
     outcome = {True: "met", False: "missed", None: unmeasured}
     rows = ([each.what, each.wanted, each.measured, outcome[each.met]] for each in targets)
     return table_of(("target", "wanted", "measured", "outcome"), rows)

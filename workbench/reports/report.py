@@ -222,7 +222,7 @@ def _content(
 
 
 def _about(rows: Sequence[configurations.Record], machine: Mapping[str, Any], count: int) -> str:
-    """Return data set, model, machine and date of the records in one line."""
+    """Return data sets, models, machine, dates and number of records in one line, joined by " · "."""
     names = [_named(rows, "dataset"), _named(rows, "model"), str(machine.get("cpu") or machine.get("id") or "")]
     dates = sorted({str(row["time"])[:10] for row in rows if row["time"]})
     names += [dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"] if dates else []
@@ -252,7 +252,7 @@ def script() -> dict[str, str]:
 
 
 def _sections(advice: Advice) -> list[tuple[str, tuple[str, ...]]]:
-    """Return (heading, sentences) of the parts of an advice that are not empty."""
+    """Return [(heading, sentences)] of the parts of an advice that have sentences."""
     named = {
         "Time": advice.time,
         "Memory": advice.memory,

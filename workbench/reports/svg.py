@@ -31,9 +31,9 @@ OFTEN = 2
 
 
 def shrink(svg: str, place: str) -> str:
-    """Return the SVG of a chart with fewer bytes; names in it are unique on a page by those of `place`.
+    r"""Return the SVG of a chart with fewer bytes; its ids begin with a hash of `place`, unique on a page.
 
-    >>> shrink('<svg><g id="a">\\n <g><path d="M 0 0 \\nL 2 1.123 \\n" style="fill: none"/>\\n </g></g></svg>', "p")
+    >>> shrink('<svg><g id="a">\n <g><path d="M 0 0 \nL 2 1.123 \n" style="fill: none"/>\n </g></g></svg>', "p")
     '<svg><path d="M0 0l2 1.1" style="fill: none"/></svg>'
     """
     text = re.sub(r">\s*\n\s*<", "><", svg)
@@ -104,7 +104,7 @@ def _pair(command: str, across: int, down: int) -> str:
 
 
 def _tenths(value: int) -> str:
-    """Return a number of tenths as a decimal, without digits that say nothing.
+    """Return a number given in tenths as the shortest decimal text.
 
     >>> _tenths(105), _tenths(-3), _tenths(20)
     ('10.5', '-.3', '2')

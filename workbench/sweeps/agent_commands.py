@@ -50,6 +50,7 @@ class AgentCommand:
     command: Sequence[str]
 
     def __str__(self) -> str:
+        """Return "NAME: COMMAND", quoted for a shell."""
         return f"{self.name}: {shlex.join(self.command)}"
 
 

@@ -151,7 +151,7 @@ def seconds_a_trial(spec: Spec, rows: Iterable[Mapping[str, Any]] = (), several:
 
 
 def format_time_span(seconds: tuple[float, float]) -> str:
-    """Span of seconds, least and most, for people.
+    """Return (least, most) seconds as rounded text, one duration if both are the same when rounded.
 
     >>> format_time_span((48, 200)), format_time_span((60, 200)), format_time_span((5400,
     ... 9000)), format_time_span((200, 201))

@@ -44,7 +44,7 @@ class Problem:
 
     @property
     def held_out(self) -> tuple[Any, Any]:
-        """Return (X, targets) of the validation rows, which are not trained on; (None, None) if there are none."""
+        """(X, targets) of the validation rows, which are not trained on; (None, None) if there are none."""
         return self.x_held_out, self.y_held_out
 
     @functools.cached_property

@@ -91,7 +91,7 @@ class Progress:
 
     @property
     def now(self) -> str:
-        """Text of what it does now; empty if it does not say.
+        """Stage at work with round, seconds and candidate as text; `current` if no stage is set.
 
         >>> cell = {"contender": "CSR ours", "current_key": "5eed"}
         >>> Progress("x", stage="measuring", round=3, rounds=12, stage_since=60.0, heartbeat=64.2, **cell).now
@@ -146,7 +146,7 @@ def _start_time(pid: int) -> float | None:
 
 
 def format_duration(seconds: float) -> str:
-    """Return a duration for people, rounded as one would say it.
+    """Return seconds as a rounded text in s, minutes, hours or days.
 
     >>> format_duration(3.2), format_duration(48), format_duration(200), format_duration(5400), format_duration(1e6)
     ('5 s', '50 s', '3 minutes', '1.5 hours', '12 days')

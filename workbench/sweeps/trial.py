@@ -75,8 +75,9 @@ QUALITY_POINTS = 12
 
 
 def epochs_judged(epochs: int) -> set[int]:
-    """Return after which of `epochs` epochs quality is measured, outside the clock: at most `QUALITY_POINTS`, always
-    the last.
+    """Return the numbers (from 1) of the epochs after which quality is measured, out of `epochs` (at least 1).
+
+    At most `QUALITY_POINTS`, evenly spaced, always with the last.
 
     >>> sorted(epochs_judged(3)), len(epochs_judged(100)), max(epochs_judged(100))
     ([1, 2, 3], 12, 100)
@@ -501,8 +502,9 @@ class _Trial:
             raise NoRoom
 
     def refuse_too_large(self, parts: dict[str, int], column: str, where: str, limit: int) -> None:
-        """Set the record's `column` to the sum of `parts` (bytes); raises TrialEnded if that exceeds `limit`. `where`
-        names the memory in the reason.
+        """Set the row's `column` to the sum of `parts` (bytes); TrialEnded ("memory") if it exceeds `limit`.
+
+        `where` names the memory in the reason, such as "of device memory ".
         """
         self.row[column] = needed = sum(parts.values())
         if needed > limit:

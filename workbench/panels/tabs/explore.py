@@ -334,7 +334,7 @@ def _rounds(row: Mapping[str, Any]) -> str:
 
 
 def _join(*parts: str) -> str:
-    """Return the parts that are not empty, joined by a dot."""
+    """Return the texts that are not "", joined by " · "."""
     return " · ".join(filter(None, parts))
 
 
