@@ -56,7 +56,10 @@ class _FormerPackages:
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None):
-        """Return the import spec of a module of a former package (workbench.train and others); None for all others."""
+        """Return the import spec of the module `name` if it is of a former package (workbench.train, ...), else None.
+
+        Called by the import system; `path` and `target` are ignored.
+        """
         if name.startswith("workbench.") and name.split(".")[1] in _VERBS:
             return importlib.import_module("workbench.api.aliases").spec_of(name)
         return None

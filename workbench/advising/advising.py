@@ -468,7 +468,7 @@ class _Advising:
     ) -> list[_Variation]:
         """Return the variations to try: a larger batch, if it may be chosen, and another density, if there is one.
 
-        Of the density one with all candidates, and one with the best two.
+        `both` are the best records, `named` their settings. Of the density one with all candidates, one with these.
         """
         batch = self.candidates[0]["batch_rows"]
         rows = max((row["rows_trained"] or 0 for row in both), default=0)
@@ -544,7 +544,10 @@ class _Advising:
         return {key: self._planned_row(cell, key, limit) for key, cell in able.items()}
 
     def _planned_row(self, cell: Cell, key: str, limit: float) -> dict[str, Any]:
-        """Return the predicted columns of a configuration that was not measured; rough if it has no formula."""
+        """Return predicted columns of a configuration under its key; rough seconds if it has no formula.
+
+        The status is "memory" if its arrays need more than `limit` bytes.
+        """
         row = settings_of(cell) | {"key": key, "round": 0, "run": ""} | planned_row(cell, self.problem, limit)
         if row["seconds_predicted"] is None:
             row["seconds_predicted"] = rough_seconds_of(cell, row, self.problem)

@@ -86,7 +86,10 @@ class Prediction:
 
 
 def cost_terms(settings: Record, sizes: Sizes) -> np.ndarray:
-    """Return the cost terms of a step, float64 `[4]`: 1, bytes moved, bytes gathered, operations."""
+    """Return the cost terms of a step, float64 `[4]`: 1, bytes moved, bytes gathered, operations.
+
+    `settings` are the columns of a record that choose its kernels, `sizes` those of its batch.
+    """
     costs = [kernels.get(name).cost(sizes) for name in kernels_of(settings)]
     moved = sum(cost.bytes_compulsory for cost in costs)
     if settings["format"] == "dense":
@@ -285,9 +288,9 @@ def _entries_in_range(dense: CostModel) -> int:
 def crossing_sensitivities(
     sparse: CostModel, dense: Sequence[CostModel], sizes: Sizes, factor: float = 4.0
 ) -> list[Crossing]:
-    """Return the crossing as it is, then with one size at a time divided and multiplied by `factor`.
+    """Return the crossing of `sparse` and the best of `dense` as it is, then with one size changed at a time.
 
-    In this order: width, batch, features, columns in use.
+    Divided and multiplied by `factor`, in this order: width, batch, features, columns in use.
     """
     changes = [(what, times) for what in ("width", "batch", "features", "skew") for times in (1 / factor, factor)]
     return [

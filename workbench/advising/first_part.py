@@ -75,9 +75,10 @@ def first_part(settings: Mapping[str, Any], limit: float) -> FirstPart | None:
 
 
 def _cut(settings: Mapping[str, Any], path: Path, size: int, limit: float) -> FirstPart | None:
-    """Return a first part that takes half of `limit` seconds to read; None if all of the file takes at most `limit`.
+    """Copy a first part of the file `path` that takes half of `limit` seconds to read into the cache; return it.
 
-    A sample is read twice to time it and then removed. DataError if it cannot be read.
+    None if all of the file (`size` bytes) takes at most `limit`. A sample is read twice to time it and then removed.
+    DataError if it cannot be read.
     """
     folder = content.cache_folder() / PARTS / _hash_of(path, settings["dataset"])
     folder.mkdir(parents=True, exist_ok=True)

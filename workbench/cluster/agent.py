@@ -106,7 +106,7 @@ def require_same_code(what: str, wanted: Any, here: Any) -> None:
 
 
 def require_same_content(cell: Cell, wanted: str, here: str) -> None:
-    """Exit with a message if the configuration's file has another content hash than in the sweep.
+    """Exit with a message if the content hash `here` of the configuration's file is not that of the sweep, `wanted`.
 
     "" is an unknown content and is accepted; a missing file is reported by its record.
     """

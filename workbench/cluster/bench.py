@@ -184,7 +184,8 @@ def predict(
 ) -> list[Step]:
     """Predict the time of a step on each number of `machines`, or with `cores` of processes on one machine.
 
-    Returns one `Step` for each number, in order; numbers without an entry in `work.touched` are left out.
+    `work` is the step, `speeds` and `network` are measured times. Returns one `Step` for each number, in order; numbers
+    without an entry in `work.touched` are left out.
     """
     known = [count for count in machines if work.rows // count in work.touched and count <= work.rows]
     return [_predicted_step(work, speeds, network, count, cores) for count in known]
@@ -225,7 +226,7 @@ SECONDS_ANSWER = 300.0
 
 
 def fit_step_times(hosts: "Hosts", cell: Cell, touched: Mapping[int, float]) -> Speeds:
-    """Measure steps in the first process at up to four batch heights and fit the coefficients of `Speeds`.
+    """Measure steps of `cell` in the first process of `hosts` at several batch heights and fit `Speeds`.
 
     `touched` is that of `touched_rows`. Non-negative least squares of median seconds.
     """
@@ -237,9 +238,9 @@ def fit_step_times(hosts: "Hosts", cell: Cell, touched: Mapping[int, float]) -> 
 
 
 def core_slowdown(hosts: "Hosts", cell: Cell) -> Cores:
-    """Measure how much slower steps are in processes on all cores at once than in one.
+    """Measure how much slower steps of `cell` are in processes on all cores at once than in one.
 
-    Return cores and factor (>= 1).
+    Returns cores and factor, 1 or more; median of `ROUNDS` comparisons.
     """
     count, addresses = threads_of(cell), hosts.addresses()
     ratios = [_at_once_over_alone(hosts, cell, addresses[:count]) for _ in range(ROUNDS)]
@@ -247,7 +248,7 @@ def core_slowdown(hosts: "Hosts", cell: Cell) -> Cores:
 
 
 def _at_once_over_alone(hosts: "Hosts", cell: Cell, addresses: Sequence[str]) -> float:
-    """Return the ratio of step time in all these processes at once to that in the first one, measured just before."""
+    """Return the ratio of step time in the processes at `addresses`, all at once, to that in the first one alone."""
     alone, together = (_at_once(hosts, cell, some, 1) for some in (addresses[:1], addresses))
     return float(np.mean([np.median(steps) for steps in together]) / np.median(alone[0]))
 
@@ -281,9 +282,10 @@ def _steps(hosts: "Hosts", cell: Cell, height: int, shards: int) -> np.ndarray:
 
 
 def _at_once(hosts: "Hosts", cell: Cell, addresses: Sequence[str], shards: int) -> list[np.ndarray]:
-    """Return the seconds of single steps in each of these processes, run at once: a float64 array for each.
+    """Run steps of `cell` in each of the processes at `addresses` at once; return their seconds.
 
-    Every process has `shards` shards of its own; 0 means no store. Raises RuntimeError if one fails.
+    A float64 array `[steps]` for each. Every process has `shards` shards of its own; 0 means no store. Raises
+    RuntimeError if one fails.
     """
     work = f"{__name__}:{(seconds_with_store if shards else seconds_without_store).__name__}"
     job = Job(cell.model_dump(mode="json"), 1).about
@@ -309,12 +311,18 @@ def _answer(future: Future) -> dict[str, Any]:
 
 
 def seconds_without_store(transport: Transport, number: int, job: Job, tell: Tell) -> dict[str, list[float]]:
-    """Return {"seconds": of single steps} of training without a store; run as a trainer's work in its process."""
+    """Return {"seconds": [of each step]} of training `job.cell` without a store; a trainer's work, run in its process.
+
+    `transport`, `number` and `tell` are ignored.
+    """
     return {"seconds": time_steps(Cell(**job.cell), None)}
 
 
 def seconds_with_store(transport: Transport, number: int, job: Job, tell: Tell) -> dict[str, list[float]]:
-    """Return {"seconds": of single steps} of training with the shards of `transport`; run as a trainer's work."""
+    """Return {"seconds": [of each step]} of training `job.cell` with the shards of `transport`; a trainer's work.
+
+    `number` and `tell` are ignored.
+    """
     return {"seconds": time_steps(Cell(**job.cell), ShardedStore(transport))}
 
 
@@ -407,7 +415,10 @@ def _name_of_bytes(features: int, sizes: Sizes) -> str:
 
 
 def _measured_bytes(features: int, folder: Path, sizes: Sizes) -> Iterator[Columns]:
-    """Yield the columns of one byte measurement on two processes that are started for it; logs go to `folder`."""
+    """Yield the columns of one byte measurement with `features` table rows, on two processes that are started for it.
+
+    Logs go to `folder`.
+    """
     with Hosts("local:2", folder / "hosts") as hosts:
         yield bytes_of(hosts, features, sizes)
 
@@ -469,7 +480,10 @@ def _step(sizes: Sizes, machines: int, is_measured: bool, cores: int | None) -> 
 
 
 def _predicted_here(sizes: Sizes, folder: Path) -> Iterator[Columns]:
-    """Return an iterator of records of predicted step times, from speeds that it measures on this machine."""
+    """Return an iterator of records of predicted step times, from speeds measured on this machine now.
+
+    Processes are started for it; their logs go to `folder`.
+    """
     cell = sizes.cell
     with Hosts(f"local:{max(threads_of(cell), 2)}", folder / "hosts") as hosts:
         touched = touched_by(sizes)

@@ -109,7 +109,10 @@ def _local(parameters: Mapping[str, Any], partitions: Mapping[Key, Partition], s
 
 
 def _joined_about(name: str, own: Mapping[int, Mapping[str, Any]], partition: Partition | Move) -> dict[str, Any]:
-    """Return the description of a whole parameter from those of its shards; StoreError if they differ."""
+    """Return the description of the whole parameter `name` from `own`, those by shard; StoreError if they differ.
+
+    The shape has the rows of `partition`.
+    """
     first = next(iter(own.values()))
     for shard, said in own.items():
         if wrong := [key for key in SHARED if said.get(key) != first.get(key)]:
@@ -297,7 +300,10 @@ def state_of(saved: Mapping[str, Any], shard: int, shards: int) -> State:
 
 
 def _loaded(file: Path, shard: int, manifest: Manifest, partitions: Mapping[Key, Partition]) -> State:
-    """Return the state {name: array} in a shard's file; StoreError if it is missing or of another store."""
+    """Return the state {name: array} in the file of a shard; StoreError if it is missing or of another store.
+
+    Its values must have the dtype of the manifest and the shape of the shard's part in `partitions`.
+    """
     try:
         state = formats.load(file)
     except FileNotFoundError:

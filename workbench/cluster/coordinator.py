@@ -567,7 +567,7 @@ class Coordinator:
         return next(iter(self.records.values())) if len(self.records) == 1 else self.records
 
     def _measured(self, link: Link, task: Task, left: int) -> bool:
-        """Have the agent measure one trial, and keep its record; return False if the sweep stops.
+        """Have the agent of `link` measure one trial, and keep its record; return False if the sweep stops.
 
         `left` is the number of trials of the round that follow. Raises AgentLostError.
         """

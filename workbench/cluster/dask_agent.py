@@ -184,7 +184,10 @@ def serve(name: str) -> None:
 
 
 def feed(process: subprocess.Popen, given: Queue) -> None:
-    """Write the lines of the queue to the agent's input, until a message to end, its end or long silence."""
+    """Write the lines of the queue `given` to the input of `process` until a message to end comes.
+
+    Also returns if the process has ended or nothing comes for `SECONDS_SILENT`.
+    """
     assert process.stdin is not None
     while process.poll() is None:
         try:

@@ -205,7 +205,10 @@ class Hosts:
         return client
 
     def _started(self, where: str, reached: str) -> Client:
-        """Start an encrypted scheduler in this process and set `places` to the workers to start; return its client."""
+        """Start an encrypted scheduler here, at the address `reached`, and set `places` to the workers of WHERE.
+
+        Returns its client; the workers are not started yet. SpecError or OpenClusterError if that fails.
+        """
         require_allocation(where)
         # on loopback too: any user of this machine reaches the port, and a scheduler runs what its clients send
         self.certificates = str(Path(cluster_security.make_certificates(self.folder / "tls").key).parent.resolve())
@@ -388,7 +391,8 @@ class Hosts:
     def begin(self, workers: Sequence[str], shards: int, trainers: int, staleness: int = 0) -> tuple[Run, Future]:
         """Start to make shards on these workers in turn; return the run and a future, done when all answer.
 
-        From now on `lost` watches these workers instead of former ones.
+        `trainers` and `staleness` are those of `Shard`. From now on `lost` watches these workers instead of former
+        ones.
         """
         self.at_work, self.members = list(workers), None
         self.heard = dict.fromkeys(self.heard.keys() & {*workers, self.where}, time.monotonic())

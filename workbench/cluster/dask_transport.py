@@ -71,9 +71,10 @@ class Run:
 def place(
     client: Client, shards: int, trainers: int, *, staleness: int = 0, workers: Sequence[str] | None = None
 ) -> Run:
-    """Make shards on workers in turn, by default on all of the cluster, and wait until they answer; `remove` ends them.
+    """Make shards on workers in turn, by default on all of the cluster, and wait until they answer.
 
-    Raises StoreError for unknown workers or none, OpenClusterError if the cluster is open to others.
+    `trainers` and `staleness` are those of `Shard`; `remove` ends the run. Raises StoreError for unknown workers or
+    none, OpenClusterError if the cluster is open to others.
     """
     known = sorted(client.nthreads())
     chosen = known if workers is None else list(workers)
@@ -94,7 +95,8 @@ def run_on(workers: Sequence[str], shards: int) -> Run:
 async def make_shards(client: Client, run: Run, trainers: int, staleness: int) -> None:
     """Register the plugin that makes the run's shards on the workers; awaited on the client's loop.
 
-    Raises OpenClusterError if an address is not encrypted. Lasts while a worker does not answer.
+    `trainers` and `staleness` are those of `Shard`. Raises OpenClusterError if an address is not encrypted. Lasts while
+    a worker does not answer.
     """
     check_encrypted([client.scheduler.address, *run.addresses])
     plugin = ShardPlugin(run, trainers, staleness)

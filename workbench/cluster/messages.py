@@ -75,7 +75,7 @@ def _is_shape(shape: tuple[Any, ...]) -> bool:
 
 
 def _array(frame: bytes | bytearray | memoryview, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
-    """Return a writable copy of the array in a frame; StoreError if the number of bytes does not fit."""
+    """Return a writable copy of the frame's bytes as an array; StoreError if their number does not fit `shape`."""
     try:
         return np.frombuffer(frame, dtype).reshape(shape).copy()
     except ValueError:

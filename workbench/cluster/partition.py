@@ -256,9 +256,10 @@ class Source(NamedTuple):
 
 
 def sources(listed: Sequence[Sequence[Any]], spread: str, shard: int, shards: int) -> dict[Key, Source]:
-    """Return {key: source} for [key, description] of each lazily generated value.
+    """Return {key: source of the rows of shard `shard` of `shards`} for each lazily generated value.
 
-    Keys without rows here are left out.
+    `listed` has [key, `LazyRandomRows.about`] of each; `spread` is how rows are divided. Keys without rows here are
+    left out.
     """
     made = {key: Source(drawn, Partition(drawn.shape[0], shards, spread), shard) for key, drawn in _read(listed)}
     return {key: source for key, source in made.items() if source.partition.count(shard)}

@@ -68,9 +68,10 @@ class ShardedStore(Store):
     def __init__(
         self, transport: Transport, trainer: int = 0, *, spread: str = "contiguous", seconds: float = 60.0
     ) -> None:
-        """Connect as trainer number `trainer` to the shards, and read from them how many trainers there are.
+        """Connect as trainer number `trainer` to the shards of `transport`, and read how many trainers there are.
 
-        Raises StoreError if a shard does not answer in `seconds`, is another one, or has no such trainer.
+        `spread` ("contiguous" or "hashed") divides rows. StoreError if a shard does not answer in `seconds`, is another
+        one, or has no such trainer.
         """
         self.channel, self.spread = Channel(transport, trainer, seconds), spread
         self.shards = transport.shards
@@ -119,7 +120,7 @@ class ShardedStore(Store):
         self._do_once("init", [_shaped({} if piece is None else {key: piece}) for piece in pieces])
 
     def _init_drawn(self, key: Key, drawn: LazyRandomRows) -> None:
-        """Register a value whose rows each shard generates when they are first used.
+        """Register the value `drawn` of a key, whose rows each shard generates when they are first used.
 
         StoreError if the update is not lazy.
         """
@@ -294,7 +295,10 @@ class ShardedStore(Store):
         return self.held[key]
 
     def _do_once(self, kind: str, contents: list[Content] | None = None, **about: Any) -> None:
-        """Send the shards a message that only trainer 0 sends, with a new number; other trainers do nothing."""
+        """Send each shard the message `kind` with its `contents`; only trainer 0 does, others return at once.
+
+        The message has a new number, so that it is executed once if it is sent again.
+        """
         if not self.trainer:
             self.number += 1
             self.channel.ask(kind, contents, number=self.number, **about)
@@ -313,10 +317,10 @@ class ShardedStore(Store):
         return arrays[0] if len(arrays) == 1 else added(arrays)
 
     def after(self, done: int, kind: str, contents: list[Content] | None = None, **about: Any) -> dict[int, Message]:
-        """Send a message that shards answer when step `done` is done; return the replies by shard.
+        """Send a message `kind` that shards answer when step `done` is done; return the replies by shard.
 
-        If the norm of all gradients is clipped, that step needs the sums of squares of all shards, which are sent
-        along.
+        `contents` are the shards' own parts, in order. If the norm of all gradients is clipped, that step needs the
+        sums of squares of all shards, which are sent along.
         """
         clips = self.updater is not None and self.updater.clip_global_norm is not None
         if clips and done > self.settled:
@@ -408,9 +412,9 @@ def _values_of(store: ShardedStore) -> list[list[Any]]:
 
 
 def _check_same(store: ShardedStore, folder: str | os.PathLike, manifest: Manifest) -> None:
-    """Raise StoreError if the checkpoint has other values or another optimizer than the store.
+    """Raise StoreError if the checkpoint (`manifest`) has other values or another optimizer than the store.
 
-    A store without values or optimizer accepts any.
+    A store without values or optimizer accepts any; `folder` is named in the message.
     """
     advice = "Go on with what was saved, or name another folder."
     own, saved = ({str(key): rest for key, *rest in values} for values in (_values_of(store), manifest.values))

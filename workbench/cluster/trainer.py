@@ -76,7 +76,10 @@ def shared(problem: Problem, setup: Setup, trainer: int, trainers: int) -> data.
 
 
 def joined(problem: Problem, setup: Setup, trainers: int) -> data.Feed:
-    """Return batches that each concatenate one batch of every trainer, for one process that stands for all."""
+    """Return batches that each concatenate one batch of every trainer, for one process that stands for all.
+
+    `problem` is the data, of which each trainer has its share; `setup` the training.
+    """
     return _Joined([shared(problem, setup, number, trainers) for number in range(trainers)])
 
 
@@ -106,10 +109,10 @@ class _Joined(data.Feed):
 
 
 def module_of(setup: Setup, problem: Problem, store: Store | None, example: data.Feed, workers: int = 1) -> Module:
-    """Return the module of a configuration, bound to the batches `example`, initialised, with its optimizer.
+    """Return the module of a training setup on a problem, bound to the batches `example`, with its optimizer.
 
-    Its outputs are [mean loss, scores]. `store` None keeps values in the process; `workers` is how many parts a batch
-    has.
+    Its outputs are [mean loss, scores]; parameters have their first values. `store` None keeps values in the process;
+    `workers` is how many parts a batch has.
     """
     model = models.get(setup.model)
     given = model.given(problem.x.shape[1], problem.width, setup.model_options, problem.facts)
@@ -274,7 +277,10 @@ class _StepReport:
     def __init__(
         self, module: Module, store: ShardedStore, feed: data.Feed, number: int, job: Job, tell: Tell, bytes_before: int
     ) -> None:
-        """Start at the module's position; `bytes_before` is the memory of the process before the training."""
+        """Start at the module's position; `tell(message)` gets reports of trainer `number`.
+
+        `bytes_before` is the memory of the process before the training.
+        """
         self.module, self.store, self.feed, self.bytes_before = module, store, feed, bytes_before
         self.number, self.job, self.tell = number, job, tell
         self.losses: list[float] = []
@@ -350,7 +356,7 @@ WORK = "workbench.cluster.trainer:train"
 
 
 def run_request(work: str, transport: Transport, trainer: int, request: str, tell: Tell) -> str:
-    """Call the function `work` ("module:function") with a `Job` from JSON; return its answer as JSON.
+    """Call the function `work` ("module:function") as trainer `trainer` with a `Job` from JSON; return JSON.
 
     {"answer": ...}, or {"error", "trace", "is_cut_off", "is_wrong"} if it raised: `is_cut_off` if another process was
     lost, `is_wrong` if the request itself cannot be trained. Never raises; the traceback goes to standard error.

@@ -290,9 +290,10 @@ def _quality(cell: Cell, answer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _checked(cell: Cell, trainers: int, losses: Sequence[float]) -> dict[str, Any]:
-    """Compare the first `losses` with those of one process that computes the same batches; return the columns.
+    """Compare the first `losses` of several trainers with those of one process that computes the same batches.
 
-    Trains `CHECKED_STEPS` steps here. The status is "ok", or "wrong" if a relative error exceeds `ALLOWED`.
+    Trains `CHECKED_STEPS` steps here. Returns the columns error, error_allowed, status and reason; the status is "ok",
+    or "wrong" if a relative error exceeds `ALLOWED`.
     """
     setup, problem, known = setup_of(cell), make_problem(cell), list[float]()
     feed = trainer.joined(problem, setup, trainers)
@@ -366,7 +367,8 @@ def blocks(rows: int, features: int, seed: int) -> Iterator[data.RowBlock]:
 def write(folder: Path, rows: int, features: int = 10**6, seed: int = 0) -> int:
     """Write generated rows into the folder as a stored data set, unless it exists; return the bytes of its files.
 
-    Files have no values, which are all 1, and index types as small as possible: in memory rows take more.
+    Click-like data of `features` columns by `seed`. Files have no values, which are all 1, and index types as small as
+    possible: in memory rows take more.
     """
     if not folder.exists():
         named = data.RowBlocks(blocks(rows, features, seed), "clicks", "generated", "none", features)

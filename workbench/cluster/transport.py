@@ -46,7 +46,10 @@ class Shard:
     """Shard `number` of `shards`, for so many trainers, who may be up to `staleness` steps ahead of each other."""
 
     def __init__(self, number: int, shards: int, trainers: int = 1, staleness: int = 0) -> None:
-        """Make shard `number` (from 0) of `shards` without values, in generation 0 at step 0."""
+        """Make shard `number` (from 0) of `shards` without values, in generation 0 at step 0.
+
+        A step waits for `trainers` trainers, who may be `staleness` steps ahead of it.
+        """
         self.number, self.shards, self.trainers, self.staleness = number, shards, trainers, staleness
         self.generation = 0
         self._begin(LocalStore())
@@ -136,7 +139,7 @@ class Shard:
     # What is done once
 
     def _init(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> None:
-        """Set the first values of a message's keys, and register values whose rows are generated when first used."""
+        """Set the first values of a message's keys from `arrays`, and register values generated when first used."""
         for key, value in _values(about, arrays).items():
             self.store.init(key, value)
         if "drawn" in about:
@@ -472,7 +475,7 @@ class Channel:
         return replies
 
     def _check(self, shard: int, kind: str, reply: Message) -> None:
-        """Raise unless the reply is "done": RolledBackError for another generation, else StoreError with its text."""
+        """Raise unless the reply of a shard is "done": RolledBackError for another generation, else StoreError."""
         text = reply.about.get("text")
         if reply.kind == "stale" and reply.about["generation"] != self.generation:
             raise RolledBackError(f"Shard {shard} refused {kind}: {text}. Load the state that it began with.")

@@ -33,10 +33,11 @@ def advise(
     as_json: bool,
     is_verbose: bool = False,
 ) -> Answer:
-    """Measure and print which training suits the data; return the answer.
+    """Measure and print which training suits the data of `source`; return the answer.
 
     `files` says how the data is read, `given` which settings are fixed (empty ones are not); `seconds` is the budget,
-    `folder` the run folder, None for the default. SpecError if it cannot be measured.
+    `lazy` allows lazy updates that train another model; `folder` is the run folder, None for the default. `as_json`
+    prints JSON, `is_verbose` keys of records. SpecError if it cannot be measured.
     """
     settings = data_source.settings_with_notice(source, **files) | {
         name: value for name, value in given.items() if value
@@ -66,7 +67,7 @@ def print_guess(sentence: str) -> None:
 
 
 def follow(heading: str, folder: Path, spent: float, budget: float) -> None:
-    """Show the seconds spent, of `budget` (0: no limit), and the activity of a run until it is over.
+    """Show a run under `heading`: seconds spent, of `budget` (0: no limit), and its activity, until it is over.
 
     `spent` are seconds before this run. Ctrl-C ends the run; the answer comes from what was measured.
     """

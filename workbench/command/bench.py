@@ -161,9 +161,10 @@ def _bench(
     threads: int | None,
     device: str,
 ) -> None:
-    """Measure what a run folder lacks of a suite, print targets and write the report.
+    """Measure what a run folder lacks of a suite on a device, print targets and write the report.
 
-    Ctrl-C exits with status 130 and loses nothing. `run` None is runs/bench-SUITE; `only` and `shape` "" select all.
+    Ctrl-C exits with status 130 and loses nothing. `run` None is runs/bench-SUITE; `only` and `shape` "" select all;
+    `threads` None is all cores.
     """
     from workbench import store
     from workbench.analysis.performance_targets import list_targets
@@ -473,7 +474,7 @@ def bench_fit(
 
 
 def fit_case_of(source: str, held_out: str, dataset: str = "", reading: str = "", **settings: Any) -> "Case":
-    """Return the benchmark case of a file or data set, trained with these settings.
+    """Return the benchmark case of a file or data set `source`, trained with these settings.
 
     `held_out` is a share of the rows or a file. A guessed reader or model is printed. Raises DataError or SpecError.
     """

@@ -90,7 +90,7 @@ class _Held:
 
 
 def _read(name: str, parameters: dict[str, Any], like: _Held | None = None) -> _Held:
-    """Return matrix and labels as they are in the file if the reader can give that, else as a data set.
+    """Return matrix and labels as they are in the file if the reader `name` can give that, else as a data set.
 
     The latter has the columns of `like`, unless that is None. Raises DataError.
     """
@@ -102,7 +102,10 @@ def _read(name: str, parameters: dict[str, Any], like: _Held | None = None) -> _
 
 
 def _of_codes(source: str, like: str) -> list[Violation]:
-    """Return violations for Parquet columns whose category codes differ between blocks or files; else []."""
+    """Return violations for columns of Parquet files whose category codes differ between blocks or the two files.
+
+    [] if a file is not Parquet; `like` "" for a single file.
+    """
     paths = [Path(path).expanduser() for path in (source, like) if path]
     if not all(path.is_file() and starts_with(path, b"PAR1") for path in paths):
         return []

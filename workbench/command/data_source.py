@@ -66,6 +66,7 @@ def load(
 ) -> data.Dataset:
     """Return the data set that SOURCE (a file, folder or name) and the options mean; "" for an option not given.
 
+    `dataset` is the reader, `labels` and `columns` are files, `kind` is the type of labels, `reading` further options.
     A guessed reader is printed. data.DataError if there is no such data, or a setting does not fit.
     """
     name, parameters = named_source(source, dataset, labels, kind, reading, columns)
@@ -76,7 +77,7 @@ def load(
 def load_with_or_without_labels(
     source: str, dataset: str = "", labels: str = "", kind: str = "", reading: str = "", columns: str = ""
 ) -> data.Dataset:
-    """Return the data set as `load` does; if it has no labels, read it without them and print that."""
+    """Return the data set as `load` does with these arguments; if it has no labels, read it without and print that."""
     try:
         read = load(source, dataset, labels, kind, reading, columns)
     except MissingLabelsError as error:
@@ -90,9 +91,10 @@ def load_with_or_without_labels(
 def named_source(
     source: str, dataset: str = "", labels: str = "", kind: str = "", reading: str = "", columns: str = ""
 ) -> tuple[str, dict[str, Any]]:
-    """Return (name, parameters) of the data set that is meant; only the beginning of a file is read.
+    """Return (name, parameters) of the data set that is meant, from the arguments of `load`.
 
-    A guessed reader is printed to standard error with the reason. Raises data.DataError.
+    Only the beginning of a file is read. A guessed reader is printed to standard error with the reason. Raises
+    data.DataError.
     """
     from workbench.sweeps.problem import parameters_of_file
 
@@ -162,7 +164,7 @@ def with_reader(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def print_reader(source: str, dataset: str, why: str) -> None:
-    """Print to standard error which data set reads a file and `why`; nothing if `why` is ""."""
+    """Print to standard error that the data set `dataset` reads `source`, and `why`; nothing if `why` is ""."""
     if why:
         typer.echo(f"{source} is read by the data set {dataset}: {why}.", err=True)
 

@@ -42,14 +42,17 @@ def run(name: str, root: Path, heading: str, tell: Tell, seconds: float | None =
 
 
 def train_both(root: Path, tell: Tell) -> list[dict]:
-    """Train one softmax model sparse and dense; return the records, with seconds an epoch, peak memory and accuracy."""
+    """Train one softmax model sparse and dense in a folder below `root`; return the records.
+
+    They have seconds an epoch, peak memory and accuracy. `tell` is as in `run`.
+    """
     return run("demo_train", root, "Training sparse and dense on the standard library's source text", tell)
 
 
 def sweep_density(root: Path, tell: Tell, quick: bool = False) -> list[dict]:
-    """Measure step time and memory at several densities, sparse and dense; return the records.
+    """Measure step time and memory at several densities, sparse and dense, below `root`; return the records.
 
-    `quick` compiles first and sweeps within a fixed number of seconds.
+    `quick` compiles first and sweeps within a fixed number of seconds. `tell` is as in `run`.
     """
     seconds = max(SECONDS_QUICK - compile_candidates(), SECONDS_LEAST) if quick else None
     return run(_sweep_name(quick), root, "Sweeping density and format", tell, seconds)
@@ -66,7 +69,7 @@ def compile_candidates() -> float:
 
 
 def conclude(rows: list[dict], root: Path, quick: bool = False) -> Conclusion:
-    """Write report.html and report.md of the records into `root`; return the verdict and the break-evens."""
+    """Write report.html and report.md of the records `rows` into `root`; return the verdict and the break-evens."""
     frame = store.frame(rows)
     machine = json.loads((root / _sweep_name(quick) / "machine.json").read_text(encoding="utf-8"))
     path = root / "report.html"

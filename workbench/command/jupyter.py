@@ -69,7 +69,10 @@ def _installed_notebook() -> Path | None:
 
 
 def options_of(port: int | None, no_browser: bool, allow_root: bool, ip: str | None) -> list[str]:
-    """Return Jupyter's command-line options; --allow-root is added for root, --no-browser in a container."""
+    """Return Jupyter's command-line options; None for `port` and `ip` leaves Jupyter's own.
+
+    --allow-root is added for root, --no-browser in a container.
+    """
     is_root = hasattr(os, "geteuid") and os.geteuid() == 0
     is_contained = any(file.exists() for file in CONTAINERS)
     options = {

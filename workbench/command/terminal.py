@@ -67,9 +67,9 @@ class Conclusion:
 
 
 def follow(heading: str, folder: Path) -> None:
-    """Show a run's progress, and what each agent does, until it is over; then print how it ended.
+    """Show the progress of the run in `folder` under `heading` until it is over; then print how it ended.
 
-    Ctrl-C stops the run and waits for its end; finished records stay.
+    What each agent does is shown too. Ctrl-C stops the run and waits for its end; finished records stay.
     """
     columns = (
         TextColumn("[bold]{task.description}"),
@@ -199,7 +199,10 @@ def _headline(headline: Headline) -> Text:
 
 
 def _table_of(found: Standings, console: Console, width: int) -> Iterable[Table | Text]:
-    """Yield the table of one measure and its legend; only the best of each side if all candidates are too wide."""
+    """Yield the table of one measure and its legend, at most `width` characters wide on `console`.
+
+    If all candidates are too wide, only the best of each side is shown.
+    """
     caption = CAPTIONS[found.measure]
     full = _table(
         caption, found.candidates, found.lines, [[_mark_cell(place) for place in line.places] for line in found.lines]

@@ -122,7 +122,8 @@ def _train(
 ) -> tuple[Training, data.Dataset]:
     """Make the data, search if asked, train with the loss shown live, and print quality and memory.
 
-    Returns the training and its data set. Kernels are compiled before the clock starts.
+    `gpu` is the probed device for "cuda", `settings` are those of the options for a search; `held_out` is a share of
+    rows. Returns the training and its data set. Kernels are compiled before the clock starts.
     """
     with show_reading():
         problem = make_problem(cell, held_out)
@@ -152,7 +153,7 @@ def _train(
 
 
 def print_quality(run: Training, problem: Problem, cell: Cell, seconds_epoch: float) -> None:
-    """Print seconds an epoch and held-out quality, with a warning if a constant prediction is as good."""
+    """Print seconds an epoch and quality of `run` on the held-out rows, with a warning if a constant is as good."""
     begin = f"{seconds_epoch:.3g} s an epoch"
     if problem.x_held_out is None:
         console.print(f"{begin}; all {problem.x.shape[0]:,} rows were trained on, so no quality is known", **PLAIN)
@@ -204,9 +205,9 @@ def constant_words(target: str) -> str:
 
 
 def why_worse(cell: Cell, quality: float, without_x: float, target: str) -> str:
-    """Return a warning with what to try if `quality` is not better than that of a constant prediction, else "".
+    """Return a warning with what to try if `quality` is not above `without_x`, that of a constant prediction, else "".
 
-    NaN counts as worse.
+    NaN counts as worse; `target` is the type of target that words depend on.
     """
     if not (quality <= without_x or math.isnan(quality)):
         return ""
@@ -407,9 +408,9 @@ def trainers_table(steps: Mapping[int, Mapping[str, Any]]) -> Table:
 
 
 def conclude(ended: Mapping[str, Any], folder: Path) -> bool:
-    """Print quality and losses of a finished training, from its last message; return False if it was stopped.
+    """Print quality and losses of a finished training, from its last message `ended`; return False if it was stopped.
 
-    TrainingFailedError, with the reason, for any other end.
+    TrainingFailedError, with the reason, for any other end. `folder` has its logs.
     """
     if "done" in ended:
         answer = ended["done"]

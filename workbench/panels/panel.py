@@ -330,7 +330,10 @@ def table(cells: Planned, rows: Sequence[Mapping[str, Any]], now: str = "") -> s
 
 
 def _cell(key: str | None, by_key: Mapping[str, Sequence[Mapping[str, Any]]], now: str, reasons: dict[str, int]) -> str:
-    """Return the HTML of one table cell; an empty one if `key` is None. New reasons are added to `reasons`."""
+    """Return the HTML of one table cell; an empty one if `key` is None, marked if `key` is `now`.
+
+    `by_key` has the records of each configuration. New reasons are added to `reasons`.
+    """
     if key is None:
         return '<td title="not part of this comparison"></td>'
     rows = by_key.get(key, ())

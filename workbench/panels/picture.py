@@ -78,7 +78,7 @@ def draw_small(name: str, frame: pd.DataFrame) -> Picture:
 
 
 def _drawn(name: str, frame: pd.DataFrame, inches: tuple[float, float], controls: dict[str, Any]) -> Picture:
-    """Draw a chart of `inches` (width, height) to SVG, and return it with title and sentence."""
+    """Draw the chart `name` with these controls at `inches` (width, height); return SVG, title and sentence."""
     figure = Figure(figsize=inches)
     sentence = plots.draw(name, frame, figure, **controls)
     file = io.BytesIO()

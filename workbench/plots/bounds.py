@@ -69,7 +69,8 @@ def _reached(bound: Mapping[str, Any], seconds: float) -> Reached:
 def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str | None) -> str:
     """Draw the share of the bound reached by each phase at one density; return the sentence below the chart.
 
-    Dense first, then by time; a line marks the bound. A message if no bounds are known.
+    `group` and `density` are labels. Dense first, then by time; a line marks the bound. A message if no bounds are
+    known.
     """
     shown = style.pick(frame, group)
     rows = [row for row in style.at_density(shown, density) if reached(row)]

@@ -130,7 +130,7 @@ def _standing(rows: Sequence[configurations.Record], measure: str) -> list[confi
 
 
 def _rank(row: configurations.Record, measure: str) -> tuple[bool, bool, float]:
-    """Return a sort key for records, the smallest first: drawable ones, then undisturbed ones, then by value."""
+    """Return a sort key for records, the smallest first: drawable, undisturbed, then by the value of `measure`."""
     return not style.drawable([row], measure), style.is_disturbed(row, measure), row[measure] or 0.0
 
 
@@ -291,10 +291,10 @@ def _points(
 def whiskers(
     axes: Axes, rows: Sequence[configurations.Record], measure: str, label: str, shift: Shift = 0.0, **change: Any
 ) -> None:
-    """Draw a configuration: a line through its densities with an error bar each, moved right by `shift`.
+    """Draw a configuration's records: a line through its densities with an error bar each, moved right by `shift`.
 
-    `change` overrides line properties. Disturbed records have hollow markers off the line. Nothing if none can be
-    drawn.
+    `measure` is the column drawn, `label` the legend's text; `change` overrides line properties. Disturbed records have
+    hollow markers off the line. Nothing if none can be drawn.
     """
     densities, known = _points(rows, measure)
     if not style.drawable(rows, measure):
@@ -429,7 +429,8 @@ ROOM = 1.45
 def draw(figure: Figure, shown: Shown, label: str) -> Axes:
     """Draw horizontal bars, the smallest value first, for a chart with one density; return the axes.
 
-    Error bars are the intervals, a line marks the best baseline, records without a result have a note.
+    `label` is that of the x axis. Error bars are the intervals, a line marks the best baseline, records without a
+    result have a note.
     """
     axes, measure = figure.add_subplot(), shown.measure
     rows = sorted(style.drawable(shown.rows, measure), key=lambda row: row[measure])
@@ -454,7 +455,7 @@ def draw(figure: Figure, shown: Shown, label: str) -> Axes:
 
 
 def finish(figure: Figure, axes: Axes, title: str, shown: Shown, note: str) -> None:
-    """Add title, subtitle and legend to a bar chart, leaving room for the names on the left."""
+    """Add title, subtitle (density and `note`) and legend to a bar chart, leaving room for the names on the left."""
     at = style.at(shown.rows, configurations.density_label(shown.rows[0]))
     style.finish(figure, axes, title, shown.group, f"{at}; {note}", room=0.75)
     axes.grid(visible=False, axis="y")
@@ -467,7 +468,10 @@ def _end(row: configurations.Record, measure: str) -> float:
 
 
 def _bar(axes: Axes, place: int, row: configurations.Record, measure: str, longest: float) -> None:
-    """Draw the bar of a record at height `place` with its interval and value; nothing without a value."""
+    """Draw the bar of a record at height `place` with its interval and value; nothing without a value.
+
+    `longest` is the length of the longest bar, for distances.
+    """
     known = interval_of(row, measure)
     if known is None:
         return

@@ -21,7 +21,7 @@ from workbench.plots.chart import Chart, message, register
 def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str | None) -> str:
     """Draw held-out quality against logarithmic training time at one density; return the sentence below.
 
-    A line joins the Pareto-optimal points. A message if nothing trained epochs there.
+    `group` and `density` are labels. A line joins the Pareto-optimal points. A message if nothing trained epochs there.
     """
     shown = style.pick(frame, group)
     rows = style.at_density(shown, density)

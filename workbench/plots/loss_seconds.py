@@ -27,8 +27,8 @@ READABLE = 6
 def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str | None) -> str:
     """Draw loss against training time at one density and return the sentence below the chart.
 
-    Lines are running medians over pale losses of single steps, broken where these are not finite. The time axis is
-    logarithmic if lines end far apart. A message if there is no curve.
+    `group` and `density` are labels. Lines are running medians over pale losses of single steps, broken where these are
+    not finite. The time axis is logarithmic if lines end far apart. A message if there is no curve.
     """
     shown = style.pick(frame, group)
     rows = style.at_density(shown, density)

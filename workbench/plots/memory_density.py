@@ -17,7 +17,8 @@ MEASURE, PREDICTED = "bytes_peak", "bytes_predicted"
 def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, update: str, crossings: str) -> str:
     """Draw memory against density, or bars if there is one density; return the sentence below the chart.
 
-    Markers are measured peaks, thin lines predictions by formula.
+    `group` is a label, `update` "all" or the only update shown, `crossings` "best", "all" or "none". Markers are
+    measured peaks, thin lines predictions by formula.
     """
     shown = density.Shown.of(frame, MEASURE, group, update)
     if nothing := density.nothing(shown):

@@ -40,7 +40,8 @@ ROOM = 0.016  # share of the longest bar that a segment needs for each letter of
 def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str | None, scale: str) -> str:
     """Draw a stacked bar of the phases for each configuration at one density; return the sentence below the chart.
 
-    `scale` is "time" or "share". Dense first, then by time; disturbed records are pale, failed ones have a note.
+    `group` and `density` are labels, `scale` is "time" or "share". Dense first, then by time; disturbed records are
+    pale, failed ones have a note.
     """
     shown = style.pick(frame, group)
     rows = style.at_density(shown, density)
@@ -105,7 +106,10 @@ def _note(row: configurations.Record) -> str:
 
 
 def _axes(axes: Axes, rows: Sequence[configurations.Record], longest: float, scale: str) -> None:
-    """Set ticks, limits and labels of both axes, and a legend entry for each phase that occurs."""
+    """Set ticks, limits (by the `longest` bar) and labels of the axes.
+
+    Add a legend entry for each phase that occurs.
+    """
     axes.set_yticks(range(len(rows)), [style.name(row, rows) for row in rows])
     axes.set_ylim(max(len(rows), 4) - 0.5, -0.6)
     axes.set_xlim(0, 1.2 * longest)

@@ -115,7 +115,10 @@ def _scales(axes: Axes, widths: Sequence[int]) -> None:
 
 
 def _ratios(frame: pd.DataFrame, task: str | None, rival: str, batches: str) -> list[bench.Ratio]:
-    """Return the ratios of a task against a library, or against the fastest one; [] if the task is None."""
+    """Return the ratios of a task against the library `rival`, or against the fastest one; [] if the task is None.
+
+    `batches` is "all" or the only kind of batches.
+    """
     if task is None:
         return []
     ratios = bench.ratios(frame, task, "" if rival == BEST else rival)

@@ -14,7 +14,8 @@ MEASURE = "seconds_step"
 def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, update: str, crossings: str) -> str:
     """Draw the step time against density, both logarithmic, or bars if there is one density; return a sentence.
 
-    Error bars and bands are intervals of the rounds. A message if nothing can be drawn.
+    `group` is a label, `update` "all" or the only update shown, `crossings` "best", "all" or "none". Error bars and
+    bands are intervals of the rounds. A message if nothing can be drawn.
     """
     shown = density.Shown.of(frame, MEASURE, group, update)
     if nothing := density.nothing(shown):

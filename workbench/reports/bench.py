@@ -144,7 +144,7 @@ def _charts(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _chart(name: str, frame: pd.DataFrame, task: str, batches: str | None = None) -> dict[str, Any]:
-    """Return a chart of a task as inline SVG with heading and sentence, for the template."""
+    """Return the chart `name` of a task as inline SVG with heading and sentence; `batches` None for all."""
     figure, controls = Figure(figsize=FIGURE_INCHES), {"batches": batches} if batches else {}
     sentence = plots.draw(name, frame, figure, task=task, **controls)
     heading = ", ".join(filter(None, (f"{plots.get(name).title}: {task}", batches and f"{batches} batches")))

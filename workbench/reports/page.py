@@ -333,7 +333,10 @@ MOST = 200
 
 
 def of_runs(found: Changes, before: str, after: str) -> str:
-    """Return the comparison of two runs as Markdown: headline, reasons, tables of kernels, configurations, memory."""
+    """Return the comparison of two runs as Markdown: headline, reasons, tables of kernels, configurations, memory.
+
+    `before` and `after` are the names of the runs in the title.
+    """
     tables = [("Kernels", ("kernel", *changes.COLUMNS[1:]), changes.table(found.kernels))]
     tables += [("Configurations", changes.COLUMNS, changes.table(found.cells))]
     tables += [("Peak memory", changes.COLUMNS, changes.table(found.memory))]
@@ -341,7 +344,7 @@ def of_runs(found: Changes, before: str, after: str) -> str:
 
 
 def of_others(held: Sequence[ExternalComparison], theirs: str, run: str) -> str:
-    """Return the comparison of another tool's records with a run as Markdown."""
+    """Return the comparison of another tool's records with a run as Markdown; `theirs` and `run` name both."""
     tables = [("Theirs and ours", changes.EXTERNAL_COLUMNS, changes.external_table(held))]
     return _page(f"{theirs} compared with {run}", "", changes.external_notes(held), tables)
 

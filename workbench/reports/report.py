@@ -160,9 +160,10 @@ def markdown(
     predicted: Advice | None = None,
     pictures: bool = False,
 ) -> Path:
-    """Write the same report without charts as Markdown under 60 kB, and return its path.
+    """Write the same report as `html` without charts as Markdown under 60 kB, and return its path.
 
-    Long lists and texts are cut if needed, and say so. With `pictures` each chart is a PNG file next to it.
+    Long lists and texts are cut if needed, and say so. With `pictures` each chart is a PNG file next to it. Other
+    arguments are those of `html`.
     """
     path, frame = Path(path), written_frame(frame)
     charts = [_png_chart(path, *chart) for chart in charts_of(frame)] if pictures else []
@@ -189,7 +190,7 @@ def _content(
     structures: pd.DataFrame | None,
     predicted: Advice | None,
 ) -> dict[str, Any]:
-    """Return the values that the templates of both formats need, by name."""
+    """Return {name: value} of what the templates of both formats show; arguments are those of `html`."""
     pooled = configurations.pool_rounds(frame)
     groups = configurations.groups(pooled)
     rows = [row for group in groups for row in group.rows]
@@ -386,7 +387,10 @@ def _drawn(name: str, frame: pd.DataFrame, controls: dict[str, str]) -> tuple[Fi
 
 
 def _svg_chart(place: str, name: str, frame: pd.DataFrame, controls: dict[str, str]) -> dict[str, Any]:
-    """Return a chart as inline SVG, wide and narrow, for the template; `place` is its unique id on the page."""
+    """Return a chart as inline SVG, wide and narrow, for the template; `place` is its unique id on the page.
+
+    "svg" is "" if the chart is only a message.
+    """
     figure, chart = _drawn(name, frame, controls)
     if not is_drawn(figure):
         return chart | {"id": place, "svg": "", "narrow": ""}

@@ -55,7 +55,10 @@ def _natural(label: str) -> list[tuple[bool, int, str]]:
 
 
 def tables(group: configurations.Group, anchors: Anchors) -> list[dict[str, Any]]:
-    """Return the table of densities by candidates of each measure, as values for the template."""
+    """Return the table of densities by candidates of each measure, as values for the template.
+
+    `anchors` has the anchor on the page of each record, by its id.
+    """
     return [_table(make_standings(group, measure), anchors) for measure in MEASURES]
 
 

@@ -176,7 +176,8 @@ def _forward(
 ) -> float:
     """Return the largest relative error of `scores` `[R, N]` on sampled rows of the CSR matrix `x` `[R, D]`.
 
-    The reference is computed in float64 by BLAS or SciPy from the present parameters.
+    The reference is computed in float64 by BLAS or SciPy from the present parameters of `run`; `others` are the model's
+    further inputs in float64, `generator` picks the rows.
     """
     rows = _sampled(x.shape[0], generator) if run.model.rows_apart else slice(None)
     part = x[rows]
@@ -187,8 +188,8 @@ def _forward(
 def _loss(run: Training, scores: np.ndarray, slope: np.ndarray, y: np.ndarray, generator: np.random.Generator) -> float:
     """Return the largest relative error of `slope` `[R, N]`, the gradient of the scores, on sampled rows.
 
-    `y` `[R]` or `[R, N]` are the targets; the loss is the mean over the batch, and its reference kernel computes in
-    float64.
+    `scores` `[R, N]` and the targets `y` (int `[R]` or float `[R, N]`) are those it was computed from; the loss is the
+    mean over the batch. The reference kernel of the model's loss computes in float64 on rows picked by `generator`.
     """
     rows = _sampled(len(y), generator)
     part = scores[rows].astype(np.float64)
@@ -231,7 +232,8 @@ def _gradients_at(
 ) -> dict[str, np.ndarray]:
     """Return float64 gradients by parameter name for rows `x` `[r, D]` and gradients `slope` `[r, N]` of their scores.
 
-    Of parameters with a row per feature only the rows `columns`.
+    From the present parameters of `run`; `others` are further inputs of the model. Of parameters with a row per feature
+    only the rows `columns`.
     """
     used = np.union1d(x.indices, columns)
     bound = _scorer(run, x[:, used], used, others, gradients=True)

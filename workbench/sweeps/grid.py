@@ -332,7 +332,8 @@ def _seconds(cell: Cell, sizes: Mapping[str, Any], cost: _Cost, outputs: float) 
 def planned_row(cell: Cell, problem: Problem, bytes_limit: float = math.inf) -> dict[str, Any]:
     """Return the record columns of a CPU configuration that was not measured: sizes, predicted seconds and bytes.
 
-    The status is "memory" if its arrays need more than `bytes_limit` bytes, else "skipped".
+    `problem` is its data, of which one batch is made. The status is "memory" if its arrays need more than `bytes_limit`
+    bytes, else "skipped".
     """
     sizes = columns_of_data(problem, cell, setup_of(cell))
     row = sizes | {"machine": machine.machine_id(), "seconds_predicted": seconds_of(cell, sizes)}

@@ -66,10 +66,11 @@ class Problem:
 
 
 def columns_of_data(problem: Problem, cell: Cell, setup: Setup) -> dict[str, Any]:
-    """Return the record columns about the data: sizes, measured density, and entries and active columns of a batch.
+    """Return the record columns about a configuration's data, {column: value}.
 
-    One batch of the first epoch is made to count "touched" and "nnz_batch". "row_length_cv" is the coefficient of
-    variation of entries per row, None without entries.
+    Sizes, measured density, "nnz_batch" and "touched" (entries and active columns of the first batch, which is made for
+    it), and "row_length_cv", the coefficient of variation of entries per row, None without entries. `setup` is that of
+    `cell`.
     """
     x, lengths = problem.x, data.row_lengths(problem.x)
     size, batch_rows = max(x.shape[0] * x.shape[1], 1), min(cell.batch_rows, x.shape[0])
@@ -256,10 +257,11 @@ def parameters_of_file(settings_of_cell: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _make(dataset: str, rows, features, density, seed, held_out, model, width, **of_file) -> data.Dataset:
-    """Load or generate the data for these settings, shuffled and reduced to the density; None leaves a size as it is.
+    """Load or generate the data set for these settings, shuffled by `seed` and reduced to the density.
 
-    Rows stored on disk are not shuffled. With the share `held_out`, the last facts["rows_held_out"] rows are for
-    validation.
+    `rows`, `features` and `density` None leave the sizes as they are; `model` and `width` choose the labels of
+    synthetic data; `of_file` are file settings. Rows stored on disk are not shuffled. With the share `held_out`, the
+    last facts["rows_held_out"] rows are for validation.
     """
     if is_synthetic(dataset):
         whole = _draw_data(dataset, rows, features, density, seed, models.get(model), width)
@@ -326,7 +328,7 @@ def synthetic_label_kind(model: Model, width: int | None) -> dict[str, Any]:
 
 
 def _draw_data(dataset: str, rows, features, density, seed, model: Model, width: int | None) -> data.Dataset:
-    """Return a synthetic data set of that name.
+    """Generate the synthetic data set `dataset` with labels that suit the model with `width` outputs, by `seed`.
 
     Sizes that are None take the module's defaults. Nothing is cached here.
     """

@@ -494,7 +494,7 @@ def replaced_records_warning(folder: Path, spec: "Spec") -> str:
 
 
 def _without_content(folder: Path, rows: list[dict[str, Any]]) -> str:
-    """Return a sentence on records of data files without the column `content`; "" if there are none.
+    """Return a sentence on the records `rows` of data files that lack the column `content`; "" if there are none.
 
     Such records cannot be matched to the present files, so they are measured again.
     """

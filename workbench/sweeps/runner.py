@@ -64,7 +64,7 @@ class Bounds:
     def __init__(
         self, measure: Measure, context: Callable[[], ForkServerContext], beat: Callable[[], None] = lambda: None
     ) -> None:
-        """Store the settings; bounds are wanted if `measure.roofs` is set and there are at least `ALONE` rounds."""
+        """Store how children are started; bounds are wanted if `measure.roofs` is set and rounds suffice."""
         self.is_wanted = measure.roofs and measure.rounds >= ALONE
         self.context, self.beat = context, beat
         self.roofs_on = functools.cache(self._roofs_on)
@@ -517,7 +517,7 @@ class Supervisor:
         return True
 
     def why_end(self, trial: child.Child, clock: TrialClock) -> dict:
-        """Return {"status": ..., "reason": ...} if a stop, time or memory ends the running child, else {}."""
+        """Return {"status": ..., "reason": ...} if stop, time (`clock`) or memory must end the child, else {}."""
         if self.stopping:
             return {"status": "stopped", "reason": "The sweep was stopped while this trial ran."}
         return clock.why_end or trial.why_too_large(self.bytes_limit, self.bytes_limit + BYTES_SLACK)
@@ -566,7 +566,7 @@ def supervise(folder: Path, make: Make = Supervisor) -> int:
 
 
 def _supervise_locked(folder: Path, is_asked_to_stop: threading.Event, make: Make) -> int:
-    """Run the sweep of a folder whose lock is held; return 0, or 1 if an exception ended it (logged, not raised)."""
+    """Run the sweep of a folder whose lock is held by `make(...).run()`; return 0, or 1 if an exception ended it."""
     state = Progress(folder.name, pid=os.getpid())
     try:
         supervisor = make(run_folder.read_spec(folder), folder, is_asked_to_stop)
@@ -581,7 +581,7 @@ def _supervise_locked(folder: Path, is_asked_to_stop: threading.Event, make: Mak
 
 
 def _message(error: Exception, folder: Path) -> str:
-    """Return the sentence for the progress file on the exception that ended a sweep, with what to do about it."""
+    """Return the sentence for the progress on `error`, which ended the sweep in `folder`, with what to do about it."""
     if isinstance(error, DataChangedError):
         command = shlex.join(["workbench", "sweep", str(folder / run_folder.SPEC), "--run", str(folder)])
         return f"{error} To measure the new content, type: {command}"

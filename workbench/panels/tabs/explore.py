@@ -212,7 +212,7 @@ def _positive(text: str, label: str, most: float = float("inf")) -> float:
 
 
 def _stays(row: Mapping[str, Any], name: str, option: str) -> bool:
-    """Return whether a record passes a filter: it has the option's value, no value, or is the dense baseline."""
+    """Return whether a record passes the filter `name` set to `option`: it has that value, none, or is a baseline."""
     return _is_kept(row, name) or _text(name, row) in (option, "")
 
 
@@ -234,7 +234,7 @@ def _order(value: Any) -> tuple[bool, float, str]:
 
 
 def _text(name: str, row: Mapping[str, Any]) -> str:
-    """Return a record's value of a setting as text; "" if it has none."""
+    """Return a record's value of the setting `name` as text; "" if it has none."""
     if name == "density":
         return configurations.density_label(row)
     setting = OF_COLUMN.get(name)
