@@ -332,6 +332,7 @@ class Advice:
         return (*filter(None, (self.verdict, self.certainty)), *grounds)
 
     def __str__(self) -> str:
+        """Return all sentences, one per line."""
         return "\n".join(self.sentences)
 
 

@@ -27,6 +27,7 @@ class Statement:
     keys: tuple[str, ...] = ()
 
     def __str__(self) -> str:
+        """Return the sentence without its keys."""
         return self.text
 
 

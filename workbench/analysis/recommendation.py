@@ -226,6 +226,7 @@ class Recommendation:
         return (self.headline, *self.grounds, *self.would_change)
 
     def __str__(self) -> str:
+        """Return all sentences, one per line."""
         return "\n".join(map(str, self.sentences))
 
 

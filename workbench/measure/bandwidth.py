@@ -52,28 +52,28 @@ def _nothing(places, starts, x, y):
 
 @compiled
 def _exp(places, starts, x, y):
-    """Write exp(x) to y; for the time of an exponential."""
+    """Write exp(x) to y, float32 [n] with x <= 0; times an exponential."""
     for k in range(y.size):
         y[k] = exp_of_negative(x[k])
 
 
 @compiled
 def _log(places, starts, x, y):
-    """Write log(1 - x) to y; for the time of a logarithm."""
+    """Write log(1 - x) to y, float32 [n] with x <= 0; times a logarithm."""
     for k in range(y.size):
         y[k] = log1p_of_unit(-x[k])
 
 
 @compiled
 def _pass(places, starts, x, y):
-    """Write x / 2 to y; for the time of a pass over an array."""
+    """Write x / 2 to y, float32 [n]; times a pass over an array."""
     for k in range(y.size):
         y[k] = x[k] * np.float32(0.5)
 
 
 @compiled_sums
 def _sum_of_entries(places, x):
-    """Return the sum of x[k] * x[places[k]]; the work of a stored entry."""
+    """Return the float32 sum of x[k] * x[places[k]]; the work of a stored entry."""
     total = np.float32(0)
     for k in range(places.size):
         total += x[k] * x[np.uint64(places[k])]
@@ -82,13 +82,13 @@ def _sum_of_entries(places, x):
 
 @compiled
 def _entry(places, starts, x, y):
-    """Write the sum over all entries to y[0]; for the time of an entry."""
+    """Write the sum over all entries to y[0]; times an entry."""
     y[0] = _sum_of_entries(places, x)
 
 
 @compiled
 def _row(places, starts, x, y):
-    """Write one product for each row to y; for the time of a row's start."""
+    """Write one product per row to y, rows by `starts` int32 [rows + 1]; times the start of a row."""
     for r in range(starts.size - 1):
         first, last = np.uint64(starts[r]), np.uint64(starts[r + 1])
         y[r] = x[first] * x[np.uint64(places[last - np.uint64(1)])]
@@ -96,7 +96,7 @@ def _row(places, starts, x, y):
 
 @compiled
 def _place(places, starts, x, y):
-    """Write each x[k] at the cursor of its key to y; for the time of a scattered write. Changes starts."""
+    """Write each x[k] to y at the cursor starts[places[k]], which is advanced; times a scattered write."""
     for k in range(places.size):
         key = np.uint64(places[k])
         y[np.uint64(starts[key]) & np.uint64(NUMBERS - 1)] = x[k]
@@ -105,7 +105,7 @@ def _place(places, starts, x, y):
 
 @compiled
 def _scan(places, starts, x, y):
-    """Replace starts by their cumulated sums, in place; for the time of a scan."""
+    """Replace `starts`, int32, by running sums in place, of the lowest bits; times a scan."""
     total = np.int32(0)
     for k in range(starts.size):
         count = starts[k]
@@ -125,7 +125,7 @@ LOOPS: dict[str, Callable] = {
 
 
 def _repeated(loop: Callable) -> Callable:
-    """Compile a loop `loop(places, starts, x, y)` and return a compiled function that runs it `REPEATS` times."""
+    """Return a compiled function of (places, starts, x, y) that runs a compiled loop `REPEATS` times."""
 
     def repeated(places, starts, x, y):
         """Run the loop `REPEATS` times on the same arrays; the loop may overwrite the float32 array `y`."""
@@ -136,8 +136,9 @@ def _repeated(loop: Callable) -> Callable:
 
 
 def rates(seconds: float = 0.004) -> Iterator[tuple[str, float]]:
-    """Yield pairs (name of an instruction loop in `LOOPS`, or "call"; operations per second on one core), each the
-    fastest run in about `seconds`.
+    """Yield (name, operations per second on one core) of calls ("call") and of each loop in LOOPS.
+
+    Each is the fastest run in about `seconds`.
     """
     random = np.random.default_rng(0)
     places = random.integers(0, NUMBERS, NUMBERS, np.int32)
@@ -151,7 +152,7 @@ def rates(seconds: float = 0.004) -> Iterator[tuple[str, float]]:
 
 
 def _fastest_of_instructions(call: Callable[[], object], seconds: float) -> float:
-    """Return the seconds of the fastest call."""
+    """Return the seconds of the fastest call within about `seconds`, after one warm-up call."""
     call()
     best, end = float("inf"), perf_counter() + seconds
     while perf_counter() < end:
@@ -162,8 +163,9 @@ def _fastest_of_instructions(call: Callable[[], object], seconds: float) -> floa
 
 
 def seconds_of(work: Mapping[str, float], measured: Mapping[str, float], threads: int) -> float:
-    """Return the seconds of a call that does so much of each kind, with the rates measured, on so many cores; 0
-    without rates.
+    """Return the predicted time (s) of a call that does `work` of each kind on `threads` cores; 0 without rates.
+
+    `measured` are operations per second by kind, "call" included.
 
     >>> seconds_of({"exp": 4e6}, {"exp": 1e9, "call": 1e6}, threads=2)
     0.002001
@@ -202,7 +204,7 @@ class Bandwidth:
 
 @compiled
 def _sum(a, first, last):
-    """Return the sum of a[first:last], modulo 2**32."""
+    """Return the sum of a[first:last], uint32, modulo 2**32."""
     part = a[first:last]
     total = np.uint32(0)  # whole numbers may be added in any order, so this becomes vector code
     for k in range(part.size):
@@ -220,7 +222,7 @@ def _read(a, b, c, bounds, repeats, sums):
 
 @compiled_parallel
 def _copy(a, b, c, bounds, repeats, sums):
-    """Copy `a` to `b` `repeats` times, chunk [bounds[p], bounds[p + 1]) on thread p."""
+    """Copy `a` to `b` `repeats` times, a[bounds[p]:bounds[p + 1]] on thread p; `c` and `sums` are not used."""
     for p in prange(bounds.size - 1):
         for _ in range(repeats):
             b[bounds[p] : bounds[p + 1]] = a[bounds[p] : bounds[p + 1]]
@@ -228,7 +230,7 @@ def _copy(a, b, c, bounds, repeats, sums):
 
 @compiled
 def _triad_part(a, b, c):
-    """Write a + 3 * b to c."""
+    """Write a + 3 * b to c, uint32 arrays of equal length."""
     for k in range(a.size):
         c[k] = a[k] + np.uint32(3) * b[k]
 
@@ -244,7 +246,10 @@ def _triad(a, b, c, bounds, repeats, sums):
 
 @compiled
 def _gather_lines(table, places, lines):
-    """Touch each line of the rows that start at `places`: loads alone, nothing that a product could do without."""
+    """Return the uint32 sum of one element per cache line of the rows of `table` that start at `places`.
+
+    Loads alone, `lines` lines per row, nothing that a product could do without.
+    """
     total = np.uint32(0)
     if lines < 4:
         for k in range(places.size):
@@ -260,8 +265,9 @@ def _gather_lines(table, places, lines):
 
 @compiled_parallel
 def _gather(table, places, lines, bounds, repeats, sums):
-    """Read `lines` cache lines at each of `places` in `table` `repeats` times, places [bounds[p], bounds[p + 1]) on
-    thread p; adds to sums[16 * p].
+    """Read `lines` cache lines at each of `places` in `table`, `repeats` times; adds to sums[16 * p].
+
+    Thread p reads places[bounds[p]:bounds[p + 1]].
     """
     for p in prange(bounds.size - 1):
         part = places[bounds[p] : bounds[p + 1]]
@@ -274,7 +280,10 @@ STREAMS = {"read": (_read, 1), "copy": (_copy, 2), "triad": (_triad, 3)}
 
 
 def _fastest(call: Callable[[int], None], bytes_moved: int, seconds: float) -> float:
-    """Return bytes a second of the fastest of the calls that fit in `seconds`; each moves its bytes `repeats` times."""
+    """Return bytes per second of the fastest of the calls that fit in `seconds`.
+
+    `call(repeats)` moves `bytes_moved` bytes `repeats` times.
+    """
     start = perf_counter()
     call(1)
     once = max(perf_counter() - start, 1e-7)
@@ -294,11 +303,11 @@ def measure(
     row_sizes: Iterable[int] = ROW_SIZES,
     seconds: float = 0.02,
 ) -> Iterator[Bandwidth]:
-    """Measure memory bandwidth and instruction rates of this machine for each number of threads in `counts`; sizes are
-    in bytes.
+    """Measure memory bandwidth and instruction rates of this machine for each thread count in `counts`.
 
-    Yields a `Bandwidth` for each streaming loop and size, each table and row size, and each instruction loop: the
-    fastest run in about `seconds`. The number of threads is restored at the end.
+    Yields a `Bandwidth` for each streaming loop and size, each table and row size (bytes), and each instruction loop:
+    the fastest run in about `seconds`. The number of threads is restored at the end. Allocates an array of the largest
+    size.
     """
     stream_sizes, table_sizes, row_sizes = tuple(stream_sizes), tuple(table_sizes), tuple(row_sizes)
     memory = np.ones(max(stream_sizes + table_sizes) // 4, np.uint32)
@@ -317,8 +326,9 @@ def measure(
 
 
 def _stream(level: str, memory: np.ndarray, size: int, count: int, seconds: float) -> Bandwidth:
-    """Return the bandwidth of the streaming loop `level` on arrays of `size` bytes in total, views of `memory`, on
-    `count` threads; fastest in about `seconds`.
+    """Return the bandwidth of the streaming loop `level` on `count` threads, the fastest in about `seconds`.
+
+    Its arrays are views of `memory`, `size` bytes in total.
     """
     function, arrays = STREAMS[level]
     length = size // 4 // arrays
@@ -330,8 +340,9 @@ def _stream(level: str, memory: np.ndarray, size: int, count: int, seconds: floa
 
 
 def _rows(memory: np.ndarray, size: int, row: int, count: int, seconds: float) -> Bandwidth:
-    """Return the bandwidth of gathering random rows of `row` bytes from the first `size` bytes of `memory` on `count`
-    threads; fastest in about `seconds`.
+    """Return the bandwidth of gathering random rows of `row` bytes from the first `size` bytes of `memory`.
+
+    On `count` threads, the fastest in about `seconds`.
     """
     table, step = memory[: size // 4], max(row // 4, 1)
     picks = min(max(BYTES_TOUCHED // max(row, LINE), 2**17), 2**21) if size > 16 * MIB else 2**16
@@ -344,7 +355,7 @@ def _rows(memory: np.ndarray, size: int, row: int, count: int, seconds: float) -
 
 @functools.cache
 def last_cache_bytes() -> int:
-    """Return the size of the last cache; `BYTES_CACHE` where the system does not tell."""
+    """Return the bytes of the last-level cache, `BYTES_CACHE` if the system does not report it; cached."""
     sizes = machine.caches()
     size = re.fullmatch(r"(\d+)([KM]?)", sizes[max(sizes)]) if sizes else None
     return int(size[1]) * {"": 1, "K": 2**10, "M": MIB}[size[2]] if size else BYTES_CACHE
@@ -357,6 +368,7 @@ class Limits:
     """
 
     def __init__(self, measured: Iterable[Bandwidth], threads: int) -> None:
+        """Keep the measured rates of that many threads, the fastest of each size."""
         self.threads = threads
         self.streams: dict[int, float] = {}
         self.gathers: dict[int, dict[int, float]] = {}
@@ -369,11 +381,11 @@ class Limits:
             rates[rate.bytes_table] = max(rates.get(rate.bytes_table, 0.0), rate.bytes_per_second)
 
     def stream(self, bytes_moved: float) -> float:
-        """Return bytes a second of a stream over that many bytes, again and again."""
+        """Return the bandwidth (bytes/s) of streaming over that many bytes repeatedly."""
         return _between(self.streams, bytes_moved)
 
     def gather(self, bytes_table: float, bytes_row: float) -> float:
-        """Return bytes a second of rows of that size from a table of that size, in no order."""
+        """Return the bandwidth (bytes/s) of gathering rows of that size at random from a table of that size."""
         return _between({row: _between(rates, bytes_table) for row, rates in self.gathers.items()}, bytes_row)
 
     def bound(
@@ -386,10 +398,10 @@ class Limits:
         cold: float = 0.0,
         work: Mapping[str, float] | None = None,
     ) -> tuple[float, str]:
-        """Return (lower bound of a call's time in seconds, what limits it: "stream", "gather" or "instructions").
+        """Return (lower bound of a call's time in s, what limits it: "stream", "gather" or "instructions").
 
         Of the rows gathered a share `cold` comes from a table of `bytes_table`, the others from the last cache; `work`
-        is how much the cores do of each of `instructions.LOOPS`.
+        is the number of operations of each kind in LOOPS.
         """
         stream = bytes_compulsory / self.stream(bytes_compulsory), "stream"
         cores = seconds_of(work or {}, self.cores, self.threads), "instructions"
@@ -402,8 +414,9 @@ class Limits:
 
 
 def _between(rates: dict[int, float], size: float) -> float:
-    """Interpolate a rate at `size` linearly in log-log coordinates; `rates` maps sizes (bytes) to rates, ends are
-    constant.
+    """Return the rate at `size`, interpolated linearly in log-log coordinates, constant beyond the ends.
+
+    `rates` is {size in bytes: rate}.
     """
     sizes = sorted(rates)
     logs = np.interp(np.log(max(size, 1)), np.log(sizes), [np.log(rates[known]) for known in sizes])
@@ -426,8 +439,9 @@ ORDER, PRODUCTS = 512, 6
 
 
 def measure_roofs(counts: Iterable[int]) -> dict[str, Any]:
-    """Measure the machine on each number of threads in `counts`; return {"rates": rows of `Bandwidth` fields,
-    "operations": float32 BLAS flops per second by count as text}, for JSON.
+    """Measure the machine on each number of threads in `counts`; return a dict for JSON.
+
+    {"rates": rows of `Bandwidth` fields, "operations": {count as text: float32 BLAS flops per second}}.
     """
     counts = sorted(set(counts))
     rates = measure(counts, ROOF_STREAM_SIZES, ROOF_TABLE_SIZES, ROOF_ROW_SIZES, SECONDS)
@@ -438,7 +452,7 @@ def measure_roofs(counts: Iterable[int]) -> dict[str, Any]:
 
 
 def operations_of_blas(threads: int) -> float:
-    """Operations a second of float32 in the fastest of a few products of square matrices, on so many threads."""
+    """Return float32 flops per second of BLAS in the fastest of six products of 512 x 512 matrices."""
     a, b = np.random.default_rng(0).random((2, ORDER, ORDER), np.float32)
     out, seconds = np.empty_like(a), []
     with threadpoolctl.threadpool_limits(limits=threads):
@@ -461,15 +475,16 @@ class Roofs:
     """
 
     def __init__(self, measured: Mapping[str, Any], threads: int) -> None:
+        """Take the rates of `threads` threads from what `measure_roofs` returned; KeyError if it has none."""
         self.limits = Limits([Bandwidth(*rate) for rate in measured["rates"]], threads)
         self.operations = measured["operations"][str(threads)]
 
     def bound(self, kernel: Kernel, sizes: Sizes) -> tuple[float, str]:
-        """Return (lower bound of a kernel's time at these sizes in seconds, what limits it: "stream", "gather",
-        "instructions" or "operations").
+        """Return (lower bound of a kernel's time at these sizes in s, what limits it).
 
-        Rows are gathered from the caches as far as these can hold them, the most favourable order. BLAS is taken to do
-        half as many operations of float64 as of float32.
+        It is limited by "stream", "gather", "instructions" or "operations". Rows are gathered from the caches as far as
+        these can hold them, the most favourable order. BLAS is taken to do half as many operations of float64 as of
+        float32.
         """
         cost = kernel.cost(sizes)
         memory = self.limits.bound(
@@ -483,15 +498,15 @@ class Roofs:
 
 
 def table_bytes(kernel: Kernel, sizes: Sizes) -> int:
-    """Return the bytes of the table that the kernel gathers rows of.
+    """Return the bytes of the table whose rows a kernel gathers.
 
-    A gradient those of g [R, N], others those of x [D, N].
+    G [R, N] for gradients, else active lines of x [D, N].
     """
     is_gradient = any(name == "g" for name, _, _ in kernel.parsed)
     return sizes.R * sizes.N * sizes.value if is_gradient else touched_bytes(sizes)
 
 
 def touched_bytes(sizes: Sizes) -> int:
-    """Return the bytes of the lines that U rows of a [D, N] table lie in."""
+    """Return the bytes of the cache lines that the U active rows of a [D, N] table occupy, at most the table."""
     row = sizes.N * sizes.value
     return min(sizes.U * max(row, LINE), sizes.D * row)

@@ -63,8 +63,9 @@ def memory_kills() -> int:
 
 
 def _counters() -> list[Path]:
-    """Return the files that may hold the kernel's count of out-of-memory kills: control group version 2, version 1, the
-    machine; nearest first.
+    """Return the files that may hold the kernel's count of out-of-memory kills, nearest first; some may not exist.
+
+    They are those of control groups version 2, version 1, and of the machine.
     """
     try:
         lines = [line.split(":", 2) for line in OWN_GROUPS.read_text().splitlines()]
@@ -83,6 +84,7 @@ class MemoryWatch:
     """Observations of a process's memory, and of the machine's, from its start to its end."""
 
     def __init__(self, pid: int) -> None:
+        """Note the out-of-memory kills and the free memory now, and look up process `pid` and its parent."""
         self.kills = memory_kills()
         self.bytes_scarce = SHARE_SCARCE * memory.total_bytes()
         self.bytes_left = memory.available_bytes()
@@ -94,7 +96,7 @@ class MemoryWatch:
 
     @property
     def is_starter_gone(self) -> bool:
-        """Whether the process that forked it has ended."""
+        """Whether the process that forked the watched one has ended."""
         try:
             return self.starter is not None and self.starter.status() == psutil.STATUS_ZOMBIE
         except psutil.NoSuchProcess:
@@ -103,7 +105,7 @@ class MemoryWatch:
     def owned(self) -> int:
         """Return the bytes that the process owns now, 0 if it has ended.
 
-        What is left to the machine is looked at, too.
+        Also records the free memory of the machine.
         """
         self.bytes_left = memory.available_bytes()
         try:
@@ -112,11 +114,11 @@ class MemoryWatch:
             return 0
 
     def kill(self) -> None:
-        """End the process, also a stopped one."""
+        """Send SIGKILL to the process, which also ends a stopped one; nothing if it has ended."""
         self.send(signal.SIGKILL)
 
     def send(self, number: signal.Signals) -> None:
-        """Send the process a signal; never another that has its number by now."""
+        """Send a signal to the process if it still lives; never to another process that has reused its id."""
         try:
             if self.process:
                 self.process.send_signal(number)
@@ -124,7 +126,7 @@ class MemoryWatch:
             pass
 
     def shortage(self) -> str:
-        """Evidence that memory had run out, as a sentence; "" if there is none."""
+        """Return evidence that memory ran out, as a sentence; "" if there is none."""
         if memory_kills() > self.kills:
             return "The system killed a process because memory ran out."
         if self.bytes_left < self.bytes_scarce:
@@ -133,9 +135,10 @@ class MemoryWatch:
 
 
 def row_of(exit_code: int, watch: MemoryWatch) -> dict[str, str]:
-    """Return status and reason of a process that ended by itself or was killed, and had not sent all it should.
+    """Return the columns `status` and `reason` of a process that ended before it had sent all answers.
 
-    `memory` is never tried again and therefore needs evidence; what is `failed` is.
+    "memory" is never retried and therefore needs evidence of a shortage; everything else is "failed". A negative exit
+    code is a signal.
     """
     if exit_code == UNKNOWN and watch.is_starter_gone:
         return {"status": "failed", "reason": "The fork server, which starts the processes, was killed from outside."}
@@ -150,7 +153,7 @@ def row_of(exit_code: int, watch: MemoryWatch) -> dict[str, str]:
 
 
 def _signal_name(number: int) -> str:
-    """Return the name of a signal number."""
+    """Return the name of a signal, such as "SIGKILL"; "signal 40" for one without a name."""
     try:
         return signal.Signals(number).name
     except ValueError:  # the real-time signals have no names
@@ -163,11 +166,11 @@ def _signal_name(number: int) -> str:
 
 
 def serve(connection: Connection, work: str, request: str, environment: Mapping[str, str], log: str | None) -> None:
-    """Call `work`, a "module:function" of a generator that takes the request, and send each answer that it yields.
+    """Run `work` in this child process and send each answer that it yields as a line of JSON.
 
-    After an answer with `waits` the generator is given the next order; it ends when none will come. The process takes
-    no notice of Ctrl-C, which is its parent's, and ends when its parent has ended. What libraries print goes to the
-    file `log`.
+    `work` is "module:function" of a generator that takes the request (JSON text). After an answer with `waits` the
+    generator is given the next order; it ends when none will come. Ctrl-C is ignored, the environment replaced, output
+    goes to the file `log`, and the process ends when its parent does.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _end_with_parent()
@@ -190,8 +193,7 @@ _pipes: list[IO[bytes]] = []
 
 
 def tell(answer: Mapping[str, Any]) -> None:
-    """Send an answer from inside the work, between the answers that it yields; nothing in a process without a parent
-    to answer.
+    """Send an answer from inside the work, between the answers that it yields; nothing outside of a child process.
 
     Call it on the thread that does the work: two answers at once would be mixed.
     """
@@ -201,7 +203,10 @@ def tell(answer: Mapping[str, Any]) -> None:
 
 
 def _answer(work: Generator[dict[str, Any], Any, None], pipe: IO[bytes], orders: IO[bytes]) -> None:
-    """Send each answer; after an answer that waits for an order, read the order."""
+    """Send each answer of the generator as a line of JSON; after one with `waits` read an order and pass it in.
+
+    Returns at the end of the generator or if no order comes.
+    """
     order: Any = None
     with contextlib.suppress(StopIteration):
         while True:
@@ -217,10 +222,10 @@ def _answer(work: Generator[dict[str, Any], Any, None], pipe: IO[bytes], orders:
 
 
 def _end_with_parent() -> None:
-    """End this process when its parent ends, or the fork server that forked it, even if this process is stopped.
+    """Arrange that this process is killed when its parent or its fork server ends, even while it is stopped.
 
     A stopped process runs none of its threads. Linux can kill it as the pipe closes that its parent holds open, and as
-    the fork server ends; the thread ends it on other systems, and where the parent was gone before that was asked for.
+    the fork server ends; a thread ends it on other systems, and if the parent was gone before that was set up.
     """
     _die_with_fork_server()
     parent = multiprocessing.parent_process()
@@ -236,7 +241,10 @@ PR_SET_PDEATHSIG = 1
 
 
 def _die_with_fork_server() -> None:
-    """Ask Linux to kill this process when the process that forked it ends; its parent kills it on other systems."""
+    """Ask Linux to kill this process when the process that forked it ends; no effect on other systems.
+
+    Raises OSError if the system refuses.
+    """
     if sys.platform == "linux":
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0):
@@ -244,13 +252,13 @@ def _die_with_fork_server() -> None:
 
 
 def _end_after(sentinel: int) -> None:
-    """End this process when the process of `sentinel` ends; the body of a thread."""
+    """Wait until the process of `sentinel` has ended, then exit this process with status 1; the body of a thread."""
     wait([sentinel])
     os._exit(1)
 
 
 def _print_into(log: str) -> None:
-    """Redirect standard output and error to the end of a log file."""
+    """Redirect standard output and error of this process to the end of a log file, which is created if absent."""
     handle = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
     os.dup2(handle, 1)
     os.dup2(handle, 2)
@@ -270,14 +278,16 @@ class Ended(Exception):  # noqa: N818 - an end, not always an error
     """A child process ended before sending all answers; `row` holds status, reason and what else is known."""
 
     def __init__(self, row: Mapping[str, Any]) -> None:
+        """Store a copy of `row`, whose `reason` is the message."""
         super().__init__(row["reason"])
         self.row = dict(row)
 
 
 def fork_server(preload: Sequence[str] = ()) -> ForkServerContext:
-    """Return the context to start children from; they begin with the modules of `preload` imported, if it is the first.
+    """Start the fork server, if none runs, and return the context to start children from.
 
-    The server is started here, in the environment that children measure in: it loads BLAS, which reads it only then.
+    Children begin with the modules of `preload` imported, if the server is new. It is started in the environment that
+    children measure in, since it loads BLAS, which reads it only then.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(list(preload))
@@ -288,9 +298,9 @@ def fork_server(preload: Sequence[str] = ()) -> ForkServerContext:
 
 @contextlib.contextmanager
 def _report_child_exits() -> Iterator[None]:
-    """Let processes that are started inside hear of the ends of their children, whatever this one was started with.
+    """Unblock SIGCHLD within the context, for processes started inside, and restore the mask after.
 
-    A server that inherits SIGCHLD blocked would tell no end, and every trial would last until its limit.
+    A server that inherits SIGCHLD blocked would report no exit, and every trial would last until its limit.
     """
     before = signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
     try:
@@ -301,7 +311,7 @@ def _report_child_exits() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Have these environment variables and no others, for processes that are started inside."""
+    """Replace all environment variables within the context by `variables`, for processes started inside."""
     before = dict(os.environ)
     try:
         _replace_environment(variables)
@@ -321,8 +331,8 @@ def start(
 ) -> tuple[BaseProcess, Connection]:
     """Start a process for a request; return it and the connection for its answers and for orders.
 
-    `work` is "module:function", imported in the child alone; what it prints is added to the file `log`. Variables that
-    hold BLAS back are kept from it. Raises Ended if it exits before it received the request.
+    `work` is "module:function", imported in the child alone; its output is appended to the file `log`. It gets the
+    environment for measuring. Raises Ended if it exits before it received the request.
     """
     ours, theirs = context.Pipe()
     arguments = (theirs, work, json.dumps(request), loads.measuring_environment(), str(log) if log else None)
@@ -339,10 +349,9 @@ def start(
 
 
 def why_too_long(started: float, seconds: float, setting: str = "") -> dict[str, Any]:
-    """Return {"status": "timeout", "reason": ...} if more than `seconds` have passed since `started`
-    (`time.monotonic`), else {}.
+    """Return {"status": "timeout", "reason": ...} if over `seconds` have passed since `started`, else {}.
 
-    `setting` is the name of the limit for the message; "" leaves it out.
+    `started` is of `time.monotonic`; `setting` is the name of the limit for the message, "" leaves it out.
     """
     if time.monotonic() - started <= seconds:
         return {}
@@ -355,6 +364,7 @@ class Child:
     """A process at work and its answers; a context that ends it."""
 
     def __init__(self, process: BaseProcess, connection: Connection) -> None:
+        """Watch the memory of a started process and make its connection non-blocking."""
         self.process, self.connection = process, connection
         self.watch = MemoryWatch(cast("int", process.pid))  # it has been started
         self._part = bytearray()
@@ -362,34 +372,39 @@ class Child:
         os.set_blocking(connection.fileno(), False)
 
     def __enter__(self) -> "Child":
+        """Return this object; the process is running already."""
         return self
 
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        """End the process; without an error it first has five seconds to end by itself."""
         if error is None:  # it has sent what was asked for, and may end as it likes
             self.process.join(SECONDS_END)
         self.end()
 
     def order(self, order: Mapping[str, Any]) -> None:
-        """Send the process its next order, after an answer that waits for one."""
+        """Send the process its next order as a line of JSON; nothing happens if it has ended."""
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it has ended, as `answers` will say
             os.write(self.connection.fileno(), json.dumps(order).encode() + b"\n")
 
     def stop(self) -> None:
-        """Stop the process with all its threads, until `resume`."""
+        """Stop the process with all its threads by SIGSTOP, until `resume`."""
         self.watch.send(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let the process go on after `stop`."""
+        """Continue the process after `stop`, by SIGCONT."""
         self.watch.send(signal.SIGCONT)
 
     def end(self) -> None:
-        """End the process, whatever it is doing."""
+        """Kill the process, wait up to five seconds for it, and close the connection."""
         self.watch.kill()
         self.process.join(SECONDS_END)
         self.connection.close()
 
     def answers(self, why_end: WhyEnd, beat: Callable[[], None] = lambda: None) -> Iterator[dict[str, Any]]:
-        """Yield each answer; raises Ended if `why_end` gave a reason to end the process, or if it exited early."""
+        """Yield each answer as a dict; raises Ended if `why_end` returns a reason, or if the process exits early.
+
+        Both `why_end` and `beat` are called about every 50 ms. The process is killed before Ended is raised.
+        """
         count, is_over = 0, False
         while not is_over:
             waited_for: list[Any] = [self.process.sentinel, *([self.connection] if self._is_open else [])]
@@ -407,9 +422,9 @@ class Child:
             raise Ended(row_of(exit_code, self.watch))
 
     def why_too_large(self, bytes_limit: int, bytes_allowed: int) -> dict[str, Any]:
-        """Return the columns of an end for memory where the process holds more than `bytes_allowed`, or nothing.
+        """Return the columns of an end for memory if the process owns more than `bytes_allowed`, else {}.
 
-        `bytes_allowed` is `bytes_limit` and what a process has in addition to what it measures.
+        `bytes_allowed` is `bytes_limit`, which the message names, plus what a process has besides what it measures.
         """
         owned = self.watch.owned()
         if owned <= bytes_allowed:
@@ -418,8 +433,9 @@ class Child:
         return {"status": "memory", "reason": reason, "bytes_limit": bytes_limit, "bytes_peak": owned}
 
     def _lines(self) -> list[bytes]:
-        """Return the complete lines, without newline, that can be read from the child now without waiting; an
-        incomplete last line is kept for the next call.
+        """Return the complete lines, without newline, that can be read from the child now without waiting.
+
+        An incomplete last line is kept for the next call.
         """
         try:
             while self._is_open and (data := os.read(self.connection.fileno(), BYTES_READ)):
@@ -468,13 +484,14 @@ class Living:
     """
 
     def __init__(self, child: Child, why_end: WhyEnd, beat: Callable[[], None] = lambda: None) -> None:
+        """Start reading the answers of a child; nothing is waited for yet."""
         self.child = child
         self._answers = child.answers(why_end, beat)
 
     def next(self) -> dict[str, Any]:
-        """Return the next answer; `Ended` where it ends without one.
+        """Return the next answer, and stop the process if it waits for an order.
 
-        The process is stopped if it waits for an order now.
+        Raises Ended if it ends without one.
         """
         answer = next(self._answers, None)
         if answer is None:
@@ -484,7 +501,7 @@ class Living:
         return answer
 
     def do(self, order: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the answer to an order."""
+        """Resume the process, send it an order, and return its answer, as `next` does."""
         self.child.resume()
         self.child.order(order)
         return self.next()

@@ -28,12 +28,12 @@ import numpy as np
 def quantile_interval(
     samples: Sequence[float], quantile: float, confidence: float = 0.95
 ) -> tuple[float, float, float]:
-    """Return (quantile, low, high): the interval between two ranks of the samples that holds the true quantile.
+    """Return (quantile, low, high) of samples: low and high are the ranks that bracket the true quantile.
 
     It assumes no distribution, but that the samples are independent: how many of n lie below the quantile q is
-    binomial(n, q), and the ranks are the innermost with at least `confidence`. Where no ranks reach that, as below six
+    binomial(n, q), and the ranks are the innermost with at least `confidence`. If no ranks reach that, as below six
     samples for a median at 95 %, the smallest and the largest are returned. Same unit as the samples. O(n log n).
-    ValueError without samples or where one is not finite.
+    ValueError without samples or if one is not finite.
     """
     ordered = np.sort(np.asarray(samples, dtype=np.float64))
     if ordered.size == 0 or not np.isfinite(ordered).all():
@@ -48,7 +48,7 @@ def quantile_interval(
 
 
 def median_interval(samples: Sequence[float], confidence: float = 0.95) -> tuple[float, float, float]:
-    """Return (median, low, high) of samples that are independent, as `quantile_interval` gives them."""
+    """Return (median, low, high) of independent samples, as `quantile_interval` does for the quantile 0.5."""
     return quantile_interval(samples, 0.5, confidence)
 
 
@@ -106,7 +106,7 @@ Step = Callable[[], dict[str, float]]
 
 
 def warm_up(step: Step, policy: Policy) -> tuple[float, float]:
-    """Run steps until the warm-up is over; returns (seconds it took, shortest step: the estimate to calibrate by)."""
+    """Run steps until the policy's warm-up is over; return (seconds it took, seconds of the shortest step)."""
     start, shortest, steps = perf_counter(), float("inf"), 0
     while steps < policy.steps_warmup or perf_counter() - start < policy.seconds_warmup:
         if steps and perf_counter() - start > policy.seconds_most:
@@ -126,6 +126,7 @@ class Sampler:
     """
 
     def __init__(self, step: Step, policy: Policy, steps_done: Callable[[], int] = lambda: 1) -> None:
+        """Warm up `step` and calibrate the steps per sample; no sample is taken yet."""
         self.step, self.policy, self.steps_done = step, policy, steps_done
         seconds, self.shortest = warm_up(step, policy)
         self.samples = self._new(seconds)
@@ -136,17 +137,16 @@ class Sampler:
         self.samples = self._new(0.0)
 
     def take_all(self) -> None:
-        """Take all samples that the policy asks for."""
+        """Take all samples that the policy asks for, with garbage collection off."""
         with garbage_kept():
             while not self.is_enough:
                 self._take()
 
     def take_turn(self, seconds: float, seconds_settle: float) -> None:
-        """Append samples to `samples` for `seconds`, at least one, after unrecorded steps for `seconds_settle`; none
-        beyond the policy's maximum.
+        """Append samples to `samples` for `seconds`, at least one unless the policy's maximum is reached.
 
-        The process before this one has used the caches. A step that takes longer than the turn is not repeated for
-        them: what they lack is a small part of it.
+        Unrecorded steps for `seconds_settle` come first, since the process before has used the caches; not if a step is
+        longer than the turn.
         """
         with garbage_kept():
             if self.shortest <= seconds:
@@ -168,30 +168,30 @@ class Sampler:
 
     @property
     def _is_complete(self) -> bool:
-        """Return whether enough samples were taken, by count and by seconds."""
+        """Whether there are samples enough, by number and by total seconds."""
         count, policy = len(self.samples.seconds), self.policy
         is_long = self.samples.seconds_sampled >= policy.seconds_total
         return count >= policy.samples_most or (count >= policy.samples_least and is_long)
 
     def phases(self) -> dict[str, float]:
-        """Mean seconds a step of each phase."""
+        """Return {phase: mean seconds per step} over all samples."""
         return {phase: seconds / self.samples.steps for phase, seconds in self.samples.phases.items()}
 
     def _new(self, seconds_warmup: float) -> Samples:
-        """Return empty samples of as many steps each as fill the policy's sample time."""
+        """Return empty samples with as many steps per sample as fill the policy's sample time."""
         steps = max(1, round(self.policy.seconds_sample / max(self.shortest, 1e-9)))
         return Samples(steps_a_sample=steps, seconds_warmup=seconds_warmup)
 
     @staticmethod
     def _run_for(act: Callable[[], object], seconds: float) -> None:
-        """Call `act` until `seconds` have passed, at least once."""
+        """Call `act` at least once, then until `seconds` have passed."""
         start = perf_counter()
         act()
         while perf_counter() - start < seconds:
             act()
 
     def _take(self) -> None:
-        """Measure one sample of `steps_a_sample` steps and append its seconds a step; add the seconds of each phase."""
+        """Measure one sample of `steps_a_sample` steps; append its seconds per step, add the seconds of each phase."""
         samples, before, steps = self.samples, perf_counter(), 0
         for _ in range(samples.steps_a_sample):
             for phase, seconds in self.step().items():

@@ -38,6 +38,7 @@ class Code:
     """
 
     def __init__(self, root: Path, entries: Mapping[str, str]) -> None:
+        """Take the folder `root` and {kernel name: module}; files are read when first needed, and cached."""
         self.root, self.entries = root, entries
         self.file_of = functools.cache(self._file_of)
         self._used = functools.cache(lambda module: frozenset(self._uses(module)))
@@ -46,25 +47,20 @@ class Code:
         self._digest = functools.cache(self._digest_of)
 
     def digest(self, roots: Iterable[str], apart: Iterable[str] = (), compiled: bool = False) -> str:
-        """Return the hash (16 hexadecimal digits) of the text of `files(roots, apart, compiled)`.
-
-        Cached per set of roots.
-        """
+        """Return the hash (16 hexadecimal digits) of the text of `files(roots, apart, compiled)`; cached."""
         return self._digest(frozenset(roots), frozenset(apart), compiled)
 
     def _digest_of(self, roots: frozenset[str], apart: frozenset[str], compiled: bool) -> str:
-        """Return the digest, 16 hex digits, of all files that the roots import."""
+        """Return the hash (16 hexadecimal digits) of paths and contents of all files that the roots import."""
         text = "".join(map(self._line, self.files(roots, apart, compiled)))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def _line_of(self, file: Path) -> str:
-        """Return the path of a file with the digest of its content."""
+        """Return "path digest" and a newline: the path below the root and the SHA-256 of the content."""
         return f"{file.relative_to(self.root).as_posix()} {hashlib.sha256(file.read_bytes()).hexdigest()}\n"
 
     def files(self, roots: Iterable[str], apart: Iterable[str] = (), compiled: bool = False) -> list[Path]:
-        """Return the source files, sorted, of `modules(roots, apart)`; with `compiled` also the CUDA sources that they
-        name.
-        """
+        """Return the source files, sorted, of `modules(roots, apart)`; with `compiled` also their CUDA sources."""
         files = {file for module in self.modules(roots, apart) if (file := self.file_of(module))}
         if compiled:
             files |= {found for file in files for found in self._named(file)}
@@ -94,9 +90,7 @@ class Code:
         return next((file for file in (place / "__init__.py", place.with_suffix(".py")) if file.is_file()), None)
 
     def _uses(self, module: str) -> Iterator[str]:
-        """Yield the names of the modules that `module` imports itself, with their packages, and the entries that it
-        looks up by name.
-        """
+        """Yield the modules that `module` imports itself, with their packages, and kernels it looks up by name."""
         file = self.file_of(module)
         assert file is not None
         tree = ast.parse(file.read_bytes())
@@ -110,9 +104,9 @@ class Code:
         yield from _with_packages(module)
 
     def _asked(self, tree: ast.Module, bound: Mapping[str, str]) -> Iterator[str]:
-        """Yield the kernels that `get` is called for by name.
+        """Yield the names of the kernels that a syntax tree requests by `get` with a constant name.
 
-        In packages of the workbench `get` is that of another registry.
+        `bound` maps names to imported modules; in packages of the workbench `get` belongs to another registry.
         """
         for call in ast.walk(tree):
             if not isinstance(call, ast.Call) or not call.args:
@@ -126,7 +120,7 @@ class Code:
                 yield from (text for text in texts if isinstance(text, str) and text in self.entries)
 
     def _is_package(self, module: str) -> bool:
-        """Return whether a module is a package."""
+        """Return whether a module is a package (its file is an `__init__.py`)."""
         file = self.file_of(module)
         return file is not None and file.name == "__init__.py"
 
@@ -145,9 +139,10 @@ class Code:
 
 
 def imports_of(tree: ast.AST, is_late: bool = False) -> Iterator[tuple[str, ast.alias]]:
-    """Yield (module, alias) of each import that is ever run; that of `import module` has the module's own name.
+    """Yield (module, alias) of each import in a syntax tree; that of `import module` has the module's own name.
 
-    With `is_late` imports for the type checker are among them: a package tells it so which names `__getattr__` imports.
+    Imports for the type checker only are included with `is_late`, since a package lists there what `__getattr__`
+    imports.
     """
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
@@ -161,13 +156,13 @@ def imports_of(tree: ast.AST, is_late: bool = False) -> Iterator[tuple[str, ast.
 
 
 def _with_packages(module: str) -> Iterator[str]:
-    """Yield the module and the packages it is in, whose `__init__` runs before it."""
+    """Yield the packages that contain a module, outermost first, then the module itself."""
     pieces = module.split(".")
     yield from (".".join(pieces[:count]) for count in range(1, len(pieces) + 1))
 
 
 def _parts(path: Path) -> list[str]:
-    """Return the parts of a path with `..` taken back; links are left as they are."""
+    """Return the parts of a path with ".." resolved textually; links are not followed."""
     parts: list[str] = []
     for part in path.parts:
         if part == "..":
@@ -178,16 +173,16 @@ def _parts(path: Path) -> list[str]:
 
 
 def registering_modules(kind: str, names: Iterable[str]) -> set[str]:
-    """Return the modules that registered the entries of those names in the registry of that kind."""
+    """Return the modules that registered the entries `names` in the registry of `kind`, such as "kernel"."""
     return {module for name in names if (module := origin(kind, name))}
 
 
 def kernel_modules() -> dict[str, str]:
-    """Module that registers each kernel, by the kernel's name."""
+    """Return {kernel name: module that registers it} for all kernels."""
     return {name: module for name in kernels.names() if (module := origin("kernel", name))}
 
 
 @functools.cache
 def installed_code() -> Code:
-    """Return the code of this installation, as it was when a file was first read."""
+    """Return the code of this installation; cached, so later changes of files that were read are not seen."""
     return Code(Path(kernels.__file__).parents[1], kernel_modules())

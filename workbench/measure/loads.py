@@ -54,8 +54,7 @@ Measured on two quiet cores in turns, 8 fresh processes each, time with it / wit
 
 
 def loaded_libraries(info: Sequence[Mapping[str, Any]] | None = None) -> list[dict]:
-    """Return the BLAS libraries loaded in this process, sorted: dicts with internal_api, version, architecture,
-    num_threads, threading_layer.
+    """Return the BLAS libraries loaded in this process, sorted: a dict of version, architecture, threads, ... each.
 
     For another process pass as `info` the list that `threadpoolctl.threadpool_info` returned in it.
     """
@@ -66,16 +65,16 @@ def loaded_libraries(info: Sequence[Mapping[str, Any]] | None = None) -> list[di
 
 
 def name(info: Sequence[Mapping[str, Any]] | None = None) -> str:
-    """Return names, versions and architectures of the loaded BLAS in one line; `info` as of `loaded_libraries`."""
+    """Return names, versions and architectures of the loaded BLAS in one line; `info` as in `loaded_libraries`."""
     names = {f"{entry['internal_api']} {entry['version']} {entry['architecture']}" for entry in loaded_libraries(info)}
     return ", ".join(sorted(names))
 
 
 def distorting_variables(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the variables in `environment` that distort a measurement, with their values: settings of BLAS, threads
-    and memory allocation.
+    """Return the variables in `environment` that distort a measurement, with their values.
 
-    The spin count that `kernels.threads` sets itself is not included.
+    They are settings of BLAS, threads and allocation; the spin count that `kernels.threads` sets itself is not
+    included.
     """
     own = ("GOMP_SPINCOUNT", threads.SPIN_COUNT)
     distorting = (*HOLD_BACK, *THREADS, *ALLOCATION)
@@ -86,9 +85,9 @@ def distorting_variables(environment: Mapping[str, str] = os.environ) -> dict[st
 def measuring_environment(
     environment: Mapping[str, str] = os.environ, stopped: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Return the environment for a measuring process: without the variables of `distorting_variables` and with `OWN`.
+    """Return the environment for a measuring process: without `distorting_variables`, with the variables `OWN`.
 
-    What was removed, and the other interventions `stopped` (name: value), are recorded in it for `fix_environment`.
+    What was removed, and the other interventions `stopped` ({name: value}), are recorded in it for `fix_environment`.
     """
     pins = distorting_variables(environment)
     put_right = fix_environment(environment) | pins | dict(stopped or {})
@@ -97,9 +96,7 @@ def measuring_environment(
 
 
 def fix_environment(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the variables that were removed from the environment of this process because they distort measurements,
-    {name: former value}.
-    """
+    """Return {variable: former value} of what was removed from this process's environment for measuring."""
     return json.loads(environment.get(MENDED, "{}"))
 
 
@@ -126,20 +123,20 @@ def _spin(seconds: float) -> None:
 
 
 def _burst() -> None:
-    """Keep one core busy for a part of a second, then sleep for the rest."""
+    """Keep one core busy for 0.3 s, then sleep for 0.7 s."""
     _spin(SECONDS_BUSY)
     time.sleep(1 - SECONDS_BUSY)
 
 
 def _drift() -> None:
-    """Keep one core busy for a share of the time that goes up and down slowly, from none to `SHARE_DRIFT`."""
+    """Keep one core busy for a share of 0.1 s that varies over a minute between 0 and `SHARE_DRIFT`, then sleep."""
     share = SHARE_DRIFT * (1 - math.cos(2 * math.pi * time.monotonic() / SECONDS_DRIFT)) / 2
     _spin(share * SECONDS_STRETCH)
     time.sleep((1 - share) * SECONDS_STRETCH)
 
 
 def _copies() -> Callable[[], None]:
-    """Return a function that copies a large array, to keep the memory busy."""
+    """Return a function that copies an array of 200 MiB, to keep the memory busy; allocates both arrays."""
     source = np.ones(BYTES_COPIED // 8)
     target = np.empty_like(source)
     return lambda: np.copyto(target, source)
@@ -159,7 +156,10 @@ PROCESSES = {"busy cores": os.cpu_count() or 1}
 
 @contextmanager
 def run_load(name: str) -> Iterator[int]:
-    """Run a load in processes of its own within the context; yields the id of one, 0 for "quiet" (no load)."""
+    """Run a load in separate processes within the context; yields the id of one, 0 for "quiet" (no load).
+
+    Raises LoadError for an unknown name or a process that fails to start.
+    """
     if name == QUIET:
         yield 0
         return
@@ -174,7 +174,7 @@ def run_load(name: str) -> Iterator[int]:
 
 @contextmanager
 def _run_process(name: str) -> Iterator[int]:
-    """Run one process of a load within the context; yields its id."""
+    """Run one process of a load within the context; yields its id; raises LoadError if it fails to start."""
     command = [sys.executable, "-m", "workbench.measure.loads", name, str(os.getpid())]
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=measuring_environment(), text=True
@@ -191,7 +191,7 @@ def _run_process(name: str) -> Iterator[int]:
 
 
 def do_load(name: str, parent: int) -> None:
-    """Do the work of a load, telling on the standard output that it begins, until `parent` is not the parent."""
+    """Do the work of a load until `parent` is no longer the parent; prints "at work" when it begins."""
     stretch = LOADS[name]()
     print("at work", flush=True)
     while os.getppid() == parent:

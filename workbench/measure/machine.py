@@ -37,28 +37,33 @@ class Meters:
     """Readings from its making on; `columns` says what came since, but for what was between `pause` and `resume`."""
 
     def __init__(self, device: str = "cpu", powercap: Path = POWERCAP, cores: Path = CORES) -> None:
+        """Read the counters, which are the start of the measurement; `device` "cuda" takes its energy meter."""
         self.device, self.cores = device, cores
         self.packages = [zone for zone in sorted(powercap.glob("intel-rapl:*")) if zone.name.count(":") == 1]
         self.start = self.paused = self._counters()
         self.has_energy = self.start[0] is not None
 
     def _counters(self) -> tuple[float | None, ...]:
-        """Joules, times throttled, bytes swapped, as the system counts them; None if it does not."""
+        """Return (joules, throttle events, bytes swapped) since arbitrary origins.
+
+        None for one that is not available.
+        """
         return self._joules(), self._throttled(), _swapped()
 
     def pause(self) -> None:
-        """Leave out what comes until `resume`."""
+        """Exclude what happens until `resume`."""
         self.paused = self._counters()
 
     def resume(self) -> None:
-        """Continue to count after a pause: what happened since `pause` is left out."""
+        """Continue counting after `pause`; what happened since is excluded."""
         grown = (_since(then, now) for then, now in zip(self.paused, self._counters(), strict=True))
         both = zip(self.start, grown, strict=True)
         self.start = tuple(None if start is None or more is None else start + more for start, more in both)
 
     def columns(self, steps: int) -> dict[str, Any]:
-        """Return the record columns measured since the start: joules_step (over `steps` steps), meter, throttled,
-        bytes_swapped, hertz; None where unavailable.
+        """Return the record columns joules_step, meter, throttled, bytes_swapped and hertz, measured since the start.
+
+        Energy is divided by `steps`; columns are None if unavailable.
         """
         joules, throttled, swapped = (_since(*both) for both in zip(self.start, self._counters(), strict=True))
         return {
@@ -70,13 +75,13 @@ class Meters:
         }
 
     def meter(self) -> str:
-        """Return the name of the meter of energy, or "no meter"."""
+        """Return the name of the energy meter, such as "RAPL, the processor packages", or "no meter"."""
         if not self.has_energy:
             return "no meter"
         return "NVML, the device" if self.device == "cuda" else "RAPL, the processor packages"
 
     def _joules(self) -> float | None:
-        """Return the energy counter in joules, of the device or all processor packages; None if unknown."""
+        """Return the energy counter (J) of the CUDA device, or of all processor packages; None if unavailable."""
         if self.device == "cuda":
             return _joules_of_device()
         read = [_number(zone / "energy_uj") for zone in self.packages]
@@ -84,7 +89,7 @@ class Meters:
         return sum(known) / 1e6 if known and len(known) == len(read) else None
 
     def _throttled(self) -> int | None:
-        """Return how often cores were throttled since boot; None if unknown."""
+        """Return how often all cores were throttled since boot; None if unavailable."""
         counts = [_number(file) for file in self.cores.glob("cpu[0-9]*/thermal_throttle/core_throttle_count")]
         known = [int(count) for count in counts if count is not None]
         return sum(known) if known else None
@@ -107,7 +112,7 @@ def _mean(values: Iterable[float]) -> float | None:
 
 
 def _number(file: Path) -> float | None:
-    """Return the number in a file; None if it may not be read, or has none."""
+    """Return the number in a file; None if it cannot be read or holds none."""
     try:
         return float(file.read_text())
     except (OSError, ValueError):
@@ -115,14 +120,15 @@ def _number(file: Path) -> float | None:
 
 
 def _swapped() -> int:
-    """Return the bytes that the machine moved to and from its swap, since it started."""
+    """Return the bytes that the machine has moved to and from swap since boot."""
     swap = psutil.swap_memory()
     return swap.sin + swap.sout
 
 
 def _joules_of_device() -> float | None:
-    """Return the energy used by the first CUDA device since its driver was loaded, in joules; None if NVML is not
-    imported or does not report it.
+    """Return the energy (J) used by the first CUDA device since its driver was loaded.
+
+    None if NVML is not imported in this process or does not report it.
     """
     nvml = sys.modules.get(NVML)
     if nvml is None:
@@ -144,15 +150,15 @@ _LOADED = "import json, numpy, scipy.linalg, threadpoolctl as t; print(json.dump
 
 @functools.cache
 def describe_stack(*more: str) -> dict[str, str]:
-    """Return the versions of Python, `CODE_PACKAGES` and BLAS, and the name of the processor.
+    """Return {name: version} of Python, `CODE_PACKAGES`, BLAS and `more` packages, and the processor's name.
 
-    `more` names further packages; a package that is not installed has the version "".
+    "" for a package that is not installed; cached.
     """
     return code_versions(*more) | {"blas": _blas(), "cpu": cpu_name()}
 
 
 def code_versions(*more: str) -> dict[str, str]:
-    """Return the versions of Python, of `CODE_PACKAGES` and of the packages `more`; empty if one is not installed."""
+    """Return {name: version} of Python, of `CODE_PACKAGES` and of the packages `more`; "" if not installed."""
     return {"python": platform.python_version()} | {name: _version(name) for name in (*CODE_PACKAGES, *more)}
 
 
@@ -166,8 +172,9 @@ def _version(package: str) -> str:
 
 @functools.cache
 def _blas() -> str:
-    """Return the name of the BLAS that a measuring process loads, found by starting one (0.2 s, cached); this process
-    may have loaded others.
+    """Return name, version and architecture of the BLAS that a measuring process loads; cached.
+
+    A process is started to find it (0.2 s), since this one may have loaded others.
     """
     done = subprocess.run(
         [sys.executable, "-c", _LOADED], capture_output=True, text=True, check=True, env=loads.measuring_environment()
@@ -192,7 +199,7 @@ CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that change results; absent ones are left out."""
+    """Return {name: version} of Python and of the packages that change results; absent ones are left out."""
     by_name = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
@@ -203,7 +210,7 @@ def versions() -> dict[str, str]:
 
 
 def cpu_name() -> str:
-    """Return the processor's model name, with family and model where the name alone says little."""
+    """Return the processor's model name, with family and model numbers if the system gives them."""
     text = CPUINFO.read_text() if CPUINFO.exists() else ""
     fields = dict(re.findall(r"^(model name|cpu family|model)\s*:\s*(.+)$", text, re.M))
     name = fields.get("model name") or platform.processor() or platform.machine()
@@ -211,7 +218,10 @@ def cpu_name() -> str:
 
 
 def caches() -> dict[str, str]:
-    """Return the size of each cache that the first core sees, by level and kind; empty if the system does not tell."""
+    """Return {"L1 data": "32K", ...}, the size of each cache of the first core.
+
+    {} if the system does not report them.
+    """
     sizes = {}
     for folder in sorted(CACHES.glob("index*")):
         level, kind, size = ((folder / part).read_text().strip() for part in ("level", "type", "size"))
@@ -230,29 +240,31 @@ class OtherPrograms:
     """
 
     def __init__(self) -> None:
+        """Read the processor times now, which are the start of the measurement."""
         self.start = self.paused = self._now()
 
     @staticmethod
     def _now() -> tuple[float, float, float]:
-        """Return (CPU seconds of all processes of the machine, CPU seconds of this process, wall seconds), all since
-        arbitrary origins.
-        """
+        """Return (CPU s of all processes, CPU s of this process, wall s), since arbitrary origins."""
         times = psutil.cpu_times()
         busy = sum(getattr(times, kind, 0.0) for kind in BUSY)
         return busy, time.process_time(), time.perf_counter()
 
     def pause(self) -> None:
-        """Leave out what comes until `resume`."""
+        """Exclude what happens until `resume`."""
         self.paused = self._now()
 
     def resume(self) -> None:
-        """Continue to count after a pause: what happened since `pause` is left out."""
+        """Continue counting after `pause`; what happened since is excluded."""
         since = (now - then for now, then in zip(self._now(), self.paused, strict=True))
         busy, own, seconds = (start + passed for start, passed in zip(self.start, since, strict=True))
         self.start = busy, own, seconds
 
     def share(self) -> float:
-        """Mean share of all cores, 0 to 1, that other programs, and guests of the same host, took since the start."""
+        """Return the mean share of all cores, 0 to 1, that other programs took since the start.
+
+        Guests of the same host (stolen time) count as other programs.
+        """
         busy, own, seconds = (now - then for now, then in zip(self._now(), self.start, strict=True))
         cores = os.cpu_count() or 1
         return min(max((busy - own) / (cores * seconds), 0.0), 1.0) if seconds > 0 else 0.0
@@ -269,15 +281,16 @@ Measured on two cores next to a program on the free one, 10 rounds, times slower
 
 
 def disturbance_limit(threads: int) -> float:
-    """Return the share of all cores that other programs may take during a trial of so many threads, 0 to 1."""
+    """Return the share of all cores, 0 to 1, that other programs may take during a trial on `threads` threads."""
     cores = os.cpu_count() or 1
     used = min(threads, cores)
     return (DISTURBED * used + FREE * (cores - used)) / cores
 
 
 def describe_machine() -> dict:
-    """Return the description of this machine for stored results, a dict for JSON: id, cpu, cores, caches, memory,
-    system, BLAS, GPU, threading layers, versions.
+    """Return the description of this machine for stored results, a dict for JSON.
+
+    It has id, cpu, cores, caches, memory (bytes), system, BLAS, GPU, threading layers and versions.
     """
     return {
         "id": machine_id(),
@@ -295,17 +308,15 @@ def describe_machine() -> dict:
 
 
 def gpu() -> dict:
-    """Return the fields of `devices.Gpu` of the CUDA device, probed in a child process; {"reason": ...} if there is
-    none.
-    """
+    """Return the fields of `devices.Gpu`, probed in a child process; {"reason": ...} without a CUDA device."""
     device = devices.probe()
     return dataclasses.asdict(device) if device.present else {"reason": device.reason}
 
 
 def machine_id() -> str:
-    """Return a folder name for results.
+    """Return a name for this machine, usable as a folder name: processor, cores, and four digits of a hash.
 
-    Processor and cores in words, and a few letters of a hash of cores, caches, memory.
+    The hash is of processor, cores, caches and memory.
     """
     gigabytes = round(psutil.virtual_memory().total / 2**30)
     detail = f"{cpu_name()}|{os.cpu_count()}|{caches()}|{gigabytes}"

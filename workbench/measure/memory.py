@@ -25,8 +25,9 @@ GROUP = Path("/sys/fs/cgroup")
 
 
 def _status_bytes(pid: int | None = None) -> dict[str, int]:
-    """Return the size fields of /proc/PID/status in bytes by name, of this process if `pid` is None; {} on systems
-    without that file.
+    """Return {field: bytes} of the sizes in /proc/PID/status, of this process if `pid` is None.
+
+    {} on systems without that file.
     """
     path = STATUS if pid is None else Path(f"/proc/{pid}/status")
     text = path.read_text() if path.exists() else ""
@@ -34,15 +35,12 @@ def _status_bytes(pid: int | None = None) -> dict[str, int]:
 
 
 def resident_bytes() -> int:
-    """Return the bytes of this process that are in memory now, pages of mapped files among them."""
+    """Return the resident bytes of this process now, pages of mapped files included."""
     return psutil.Process().memory_info().rss
 
 
 def counted_memory_kind() -> str:
-    """Return the kind of memory that `owned_bytes` counts.
-
-    Anonymous, or resident where the system does not tell them apart.
-    """
+    """Return what `owned_bytes` counts: "anonymous", or "resident" if the system does not distinguish."""
     return "anonymous" if "RssAnon" in _status_bytes() else "resident"
 
 
@@ -59,15 +57,14 @@ def owned_bytes(pid: int | None = None) -> int:
 
 
 def return_memory() -> None:
-    """Return free memory of Python's and the C library's allocators to the system, where the system has a call for
-    it."""
+    """Collect garbage and return free memory of the C library's allocator to the system, if it has a call for it."""
     gc.collect()
     if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
         trim(0)
 
 
 def reset_peak() -> bool:
-    """Reset the peak of resident memory to the current value; returns False if the system cannot."""
+    """Return free memory, then reset the peak of resident memory to the current value; False if unsupported."""
     return_memory()
     try:
         CLEAR_REFS.write_text("5")
@@ -77,7 +74,7 @@ def reset_peak() -> bool:
 
 
 def peak_bytes() -> int:
-    """Return most bytes of this process that were in memory at once, since `reset_peak`, pages of files among them."""
+    """Return the most bytes of this process resident at once since `reset_peak`, pages of files included."""
     if "VmHWM" in (status := _status_bytes()):
         return status["VmHWM"]
     unit = 1 if sys.platform == "darwin" else 1024
@@ -85,11 +82,11 @@ def peak_bytes() -> int:
 
 
 def peak_owned_bytes() -> int:
-    """Return most bytes of this process's own that were in memory at once, since `reset_peak`.
+    """Return an estimate of the most owned bytes of this process at once since `reset_peak`.
 
-    It is the peak of all less the pages of files that are there now, for there is no peak of its own. Pages of files
-    come one by one and stay, so the peak has the latest of them; where the system has taken some back since, this is
-    too much by these. Where the system does not tell them apart it is the peak of all.
+    It is the peak of all resident memory less the pages of files that are there now, since the system has no peak of
+    owned memory. Pages of files come one by one and stay, so the peak has the latest of them; if the system has taken
+    some back since, this is too much by these. It is the peak of all if the system does not distinguish.
     """
     status = _status_bytes()
     if not {"VmHWM", "RssAnon"} <= status.keys():
@@ -104,7 +101,10 @@ def asked_bytes() -> int:
 
 @contextlib.contextmanager
 def limit_memory(bytes_most: int | None) -> Iterator[None]:
-    """Limit the memory of this process to `bytes_most` within the context, None for no limit; more is a MemoryError."""
+    """Limit the data memory of this process to `bytes_most` within the context, None for no limit.
+
+    Allocating more raises MemoryError, as does entering if more is requested already.
+    """
     if bytes_most is None:
         yield
         return
@@ -202,16 +202,18 @@ def predicted_training_bytes(
 
 
 def _storage_of(format: str, hold: str, dtype: str) -> tuple[str, str]:
-    """Return (format, dtype name of the values) in which the data is stored during training, for the settings `format`,
-    `hold` and `dtype`.
+    """Return (format, dtype name) in which the data is stored during training.
+
+    The arguments are the settings `format`, `hold` and `dtype`; `hold` may itself be a data type such as "uint8".
     """
     stored = "dense" if format == "dense" and hold != "csr" else "csr"
     return stored, dtype if hold in ("format", "csr") else hold
 
 
 def _plan_bytes(format: str, tables: Sequence[Table], entries: float, touched: int, value: int) -> int:
-    """Return the bytes of the column index of a batch with `entries` stored entries and `touched` active columns; 0 if
-    no gradient reads one. `value` is the value size in bytes.
+    """Return the bytes of the column index of a batch; 0 if no gradient reads one.
+
+    The batch has `entries` stored entries and `touched` active columns; `value` is the bytes of a value.
     """
     is_planned = format in ("csr", "coo") and any(table.gradient != "dense" for table in tables)
     return int((8 + value) * entries + 12 * touched) if is_planned else 0
@@ -219,7 +221,8 @@ def _plan_bytes(format: str, tables: Sequence[Table], entries: float, touched: i
 
 def _gradient_bytes(table: Table, update: str, touched: int, value: int) -> int:
     """Return the bytes of a parameter's gradient: dense, row-sparse, or both if a dense update spreads active rows.
-    `value` is the value size in bytes.
+
+    `touched` is the number of active rows, `value` the bytes of a value.
     """
     whole = table.rows * table.columns * value if table.gradient == "dense" or update == "standard" else 0
     return whole + (touched * (table.columns * value + 8) if table.gradient == "row_sparse" else 0)

@@ -90,7 +90,10 @@ class Scatter(NamedTuple):
     freedom: float = FREEDOM
 
     def shrunk(self, squares: float, freedom: float) -> "Scatter":
-        """Return the posterior of this, as a prior, after residuals with that sum of squares and degrees of freedom."""
+        """Return the posterior scatter, with this one as the prior, given residuals.
+
+        `squares` is their sum of squares, `freedom` their degrees of freedom.
+        """
         total = self.freedom + freedom
         variance = (self.freedom * self.deviation**2 + squares) / total
         return Scatter(max(math.sqrt(variance), MIN_LOG_SD), float(total))
@@ -149,7 +152,7 @@ class Ratio(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """Verdict on a ratio dense / sparse: sparse or dense if significant, level if equivalent, else inconclusive."""
+        """Verdict on a ratio dense / sparse: "sparse", "dense" (both significant), "level" or "inconclusive"."""
         if self.low > 1:
             return "sparse"
         if self.high < 1:
@@ -158,7 +161,7 @@ class Ratio(NamedTuple):
 
     @property
     def minimum_detectable_ratio(self) -> float:
-        """The smallest factor that rounds of this number and noise distinguish from 1; inf without an interval."""
+        """Smallest factor that rounds of this number and noise distinguish from 1; inf without an interval."""
         return math.sqrt(self.high / self.low) if self.low > 0 else math.inf
 
 
@@ -176,14 +179,15 @@ class Posterior(Generic[Candidate]):
         scatter: Scatter,
         trials: Sequence[Trial[Candidate]],
     ) -> None:
+        """Store the distribution: `mean` [c] and `covariance` [c, c] of log seconds in the order of `names`."""
         self.names, self.mean, self.covariance = tuple(names), mean, covariance
         self.scatter, self.freedom, self.trials = scatter, scatter.freedom, tuple(trials)
         self._place = {name: place for place, name in enumerate(self.names)}
 
     def ratio(self, first: Candidate, second: Candidate) -> Ratio:
-        """Return the ratio of the times first / second. `KeyError` for a candidate without a trial or a prediction.
+        """Return the ratio of the times first / second, with 95 % interval and probability that it is above 1.
 
-        O(trials).
+        Raises KeyError for a candidate without a trial or a prediction. O(trials).
         """
         one, other = self._place[first], self._place[second]
         mean = float(self.mean[one] - self.mean[other])
@@ -200,12 +204,12 @@ class Posterior(Generic[Candidate]):
         return Ratio(value, low, high, len(rounds), len({run for run, _ in rounds}), probability, disturbed)
 
     def _rounds(self, name: Candidate) -> dict[tuple[Hashable, int], bool]:
-        """Return whether the trial of a candidate was disturbed, by (run, round)."""
+        """Return {(run, round): whether it was disturbed} for the trials of a candidate."""
         return {(trial.run, trial.round): trial.is_disturbed for trial in self.trials if trial.candidate == name}
 
     @cached_property
     def _draws(self) -> np.ndarray:
-        """Draws of the logarithms of all times [DRAWS, candidates], each less the least of its draw."""
+        """Draws of the log times of all candidates, float64 [DRAWS, candidates], from a fixed seed; cached."""
         random = np.random.default_rng(0)
         values, vectors = np.linalg.eigh(self.covariance)  # which may have none in some direction, but for rounding
         root = vectors * np.sqrt(np.maximum(values, 0.0))
@@ -214,9 +218,9 @@ class Posterior(Generic[Candidate]):
         return self.mean + scale * (np.vstack([half, -half]) @ root.T)  # antithetic: the mean of the draws is exact
 
     def losses(self, names: Iterable[Candidate] | None = None) -> dict[Candidate, float]:
-        """Return expected loss of choosing each of these candidates, by default of all: 0.01 if it takes 1 % too long.
+        """Return {candidate: expected loss} of choosing it; 0.01 means that it takes 1 % too long on average.
 
-        The mean over the posterior of time / least time of these - 1. O(DRAWS * candidates).
+        The mean over the posterior of time / least time - 1, among `names` (by default all). O(DRAWS * candidates).
         """
         able = [name for name in (self.names if names is None else names) if name in self._place]
         if not able:
@@ -249,9 +253,9 @@ def posterior(
     scatter: Scatter | None = None,
     noise: Noise = NOISE,
 ) -> Posterior[Candidate]:
-    """Return the posterior of the candidates of these trials and predictions (seconds, by candidate).
+    """Return the posterior of the candidates' log times, given trials and predictions (seconds, by candidate).
 
-    `scatter` is that of a round's log ratio, by default what the trials show, shrunk towards what is usual.
+    `scatter` is that of a round's log ratio, by default estimated from the trials and shrunk towards the usual one.
     O(trials^3). ValueError for seconds that are not positive and finite.
     """
     trials, predictions = list(trials), dict(predictions or {})
@@ -274,8 +278,9 @@ def posterior(
 
 
 def _check(what: str, seconds: Iterable[tuple[Hashable, float]]) -> None:
-    """Raise ValueError for the first (candidate, time) pair whose time is not positive and finite; `what` describes the
-    times in the message.
+    """Raise ValueError for the first (candidate, seconds) whose seconds are not positive and finite.
+
+    `what` describes the seconds in the message.
     """
     if wrong := next((second for second in seconds if not 0 < second[1] < math.inf), None):
         raise ValueError(f"The seconds {what} of {wrong[0]!r} are {wrong[1]}; expected a positive, finite number.")
@@ -284,8 +289,7 @@ def _check(what: str, seconds: Iterable[tuple[Hashable, float]]) -> None:
 def _prior(
     names: Sequence[Candidate], predictions: Mapping[Candidate, float], trials: Sequence[Trial], noise: Noise
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return (mean, variance) of the log time of each candidate before its trials, float64 arrays in the order of
-    `names`.
+    """Return (mean, variance) of the log time of each candidate before its trials, float64 in the order of `names`.
 
     The mean is the log of the prediction; without one, the mean over all predictions, or over the trials if there are
     none.
@@ -297,7 +301,10 @@ def _prior(
 
 
 def _covariance(trials: Sequence[Trial], variance: float, noise: Noise) -> np.ndarray:
-    """Covariance of the log seconds of trials around m, [trials, trials]; a ratio has two trials, so halves."""
+    """Return the covariance of the trials' log seconds around m, [trials, trials].
+
+    `variance` is that of a round's log ratio; a ratio has two trials, so its parts are halved.
+    """
     same_candidate = _same([trial.candidate for trial in trials])
     same_run = _same([trial.run for trial in trials])
     same_round = _same([(trial.run, trial.round) for trial in trials])
@@ -316,10 +323,10 @@ def _covariance(trials: Sequence[Trial], variance: float, noise: Noise) -> np.nd
 
 
 def _severities(trials: Sequence[Trial]) -> dict[Hashable, float]:
-    """Return the mean severity of the disturbed trials of each run that has some.
+    """Return {run: mean severity of its disturbed trials} for runs that have some.
 
-    The bias of a run is in proportion to this: in proportion to that of each trial, few trials of unlike severity would
-    show what a ratio is without a load, which no trial was measured at.
+    The bias of a run is in proportion to this, not to each trial's severity: few trials of unlike severity would
+    determine the ratio without a load, at which none was measured.
     """
     found: dict[Hashable, list[float]] = {}
     for trial in trials:
@@ -329,14 +336,14 @@ def _severities(trials: Sequence[Trial]) -> dict[Hashable, float]:
 
 
 def _widening(trial: Trial, noise: Noise) -> float:
-    """Return how many times as large the noise of a trial is as that of an undisturbed one."""
+    """Return the standard deviation of a trial's noise relative to an undisturbed one; 1.0 if undisturbed."""
     return math.sqrt(1 + (noise.wider**2 - 1) * trial.severity**2) if trial.is_disturbed else 1.0
 
 
 def _moderated_bias(trials: Sequence[Trial], noise: Noise) -> Noise:
-    """Return the noise with the bias shrunk towards what quiet and disturbed trials of the same runs show together.
+    """Return the noise with its bias shrunk towards what quiet and disturbed trials of the same runs show.
 
-    Where a load shifts a ratio by far more than is usual, its disturbed rounds then hardly count. O(trials).
+    If a load shifts a ratio by far more than usual, its disturbed rounds then hardly count. O(trials).
     """
     parts: dict[Hashable, dict[Hashable, tuple[list[Trial], list[Trial]]]] = {}
     for trial in trials:
@@ -362,23 +369,22 @@ LARGE = 10.0
 
 
 def _same(labels: Sequence[Hashable]) -> np.ndarray:
-    """Return whether two labels are equal, [labels, labels]."""
+    """Return whether each two labels are equal, bool [labels, labels]."""
     codes = _codes(labels)
     return codes[:, None] == codes
 
 
 def _codes(labels: Sequence[Hashable]) -> np.ndarray:
-    """Return labels as integer codes in the order of first occurrence."""
+    """Return labels as integer codes in the order of first occurrence, int64 [labels]."""
     known = {label: code for code, label in enumerate(dict.fromkeys(labels))}
     return np.array([known[label] for label in labels])
 
 
 def residuals(trials: Iterable[Trial], noise: Noise = NOISE) -> tuple[float, float]:
-    """Sum of squares of a log ratio's noise in quiet rounds, and its degrees of freedom. O(trials * candidates).
+    """Return (sum of squares of a log ratio's noise, its degrees of freedom). O(trials * candidates).
 
     Within the quiet and the disturbed trials of each run, log seconds less the effects of the candidate and of the
-    round, by least squares, each trial divided by how many times as large its noise is: with `freedom` independent
-    residuals of half the variance of a ratio.
+    round, by least squares, each trial weighted by its noise.
     """
     squares = freedom = 0.0
     parts: dict[tuple[Hashable, bool], list[Trial]] = {}
@@ -396,15 +402,15 @@ def residuals(trials: Iterable[Trial], noise: Noise = NOISE) -> tuple[float, flo
 
 
 def usual_scatter(found: Iterable[tuple[float, float]]) -> Scatter:
-    """Return the pooled scatter between rounds from the (sum of squares, degrees of freedom) of each comparison; the
-    prior of a new comparison.
+    """Return the pooled scatter between rounds, the prior of a new comparison.
 
-    It counts as `FREEDOM` degrees of freedom for one of them, however many there are: comparisons differ.
+    `found` has (sum of squares, degrees of freedom) of each comparison. It counts as `FREEDOM` degrees of freedom for
+    one of them, however many there are: comparisons differ.
     """
     squares, freedom = (sum(column) for column in zip((0.0, 0.0), *found, strict=True))
     return ANYWHERE.shrunk(squares, freedom)._replace(freedom=FREEDOM)
 
 
 def exp_or_inf(logarithm: float) -> float:
-    """Return exp(logarithm), infinity where that overflows."""
+    """Return exp(logarithm), inf instead of an overflow."""
     return math.exp(logarithm) if logarithm < 700 else math.inf

@@ -72,22 +72,22 @@ class Decision:
 
     @property
     def verdict(self) -> str:
-        """Side by the ratio: sparse, dense, level or inconclusive, as it is without a ratio."""
+        """Verdict of the ratio: "sparse", "dense", "level" or "inconclusive", the last also without a ratio."""
         return self.ratio.verdict if self.ratio else "inconclusive"
 
     @property
     def rounds(self) -> int:
-        """Number of rounds that measured both sides."""
+        """Number of rounds that measured both sides; 0 without a ratio."""
         return self.ratio.rounds if self.ratio else 0
 
     @property
     def is_settled(self) -> bool:
-        """Whether taking the better of the two loses less than `LOSS`."""
+        """Whether taking the better of the two has an expected loss below `LOSS`, 1 % of the time."""
         return self.ratio is not None and self.loss < LOSS
 
     @property
     def is_narrow(self) -> bool:
-        """Whether the side is certain, or level, and the ratio is known well enough to be shown."""
+        """Whether the side is certain or level, and the ratio's bounds are within a factor of 1.6."""
         if self.ratio is None:
             return False
         sure = max(self.ratio.probability, 1 - self.ratio.probability) > CERTAIN or self.verdict == "level"
@@ -95,8 +95,9 @@ class Decision:
 
 
 def counterbalanced_order(contenders: Sequence, round: int) -> list:
-    """Return the candidates, a new list, in the order for round `round` (from 0): rotated every second round, reversed
-    in between, so that none is always first.
+    """Return the candidates as a new list in the order for round `round` (from 0), so that none is always first.
+
+    The order is rotated every second round and reversed in between.
     """
     start = round // 2 % max(len(contenders), 1)
     order = [*contenders[start:], *contenders[:start]]
@@ -109,7 +110,7 @@ def trial_statistic(samples: Sequence[float]) -> float:
 
 
 def ratio_of(first: Rounds, second: Rounds, scatter: Scatter | None = None) -> Ratio | None:
-    """Return the ratio first / second over undisturbed rounds, by (run, round); None without a common round."""
+    """Return the ratio first / second over common rounds, each {(run, round): seconds}; None without one."""
     shared = first.keys() & second.keys()
     if not shared:
         return None
@@ -124,7 +125,10 @@ def decide_comparison(
     predictions: Mapping[Hashable, float] | None = None,
     scatter: Scatter | None = None,
 ) -> Decision:
-    """Compare the best sparse candidate with the best of `dense`, each side's by least expected loss."""
+    """Return the decision on the best sparse candidate against the best of `dense`, each by least expected loss.
+
+    Its ratio is None if a side is missing or both were not measured in a common run.
+    """
     found = posterior(trials, predictions, scatter)
     sides = [found.best([name for name in found.names if (name in dense) == is_dense]) for is_dense in (False, True)]
     sparse, baseline = sides
@@ -136,7 +140,10 @@ def decide_comparison(
 
 
 def rounds_due(decision: Decision, measured: int, most: int = MOST, is_race: bool = False) -> int:
-    """Return how many rounds to add after `measured` of at most `most`: 0 once the answer is known, else at least 1."""
+    """Return how many rounds to add after `measured` of at most `most`: 0 once the answer is known.
+
+    In a race the choice has to be settled as well, and one round is enough to begin.
+    """
     first = 1 if is_race else FIRST
     if measured < first or measured >= most:
         return max(min(first, most) - measured, 0)
@@ -147,16 +154,13 @@ def rounds_due(decision: Decision, measured: int, most: int = MOST, is_race: boo
 
 
 def share_a_run(found: Posterior, first: Hashable, second: Hashable) -> bool:
-    """Return whether candidates `first` and `second` have trials in a common run, or one has none, so that their times
-    are comparable.
-    """
+    """Return whether two candidates have trials in a common run, or one has none, so that times are comparable."""
     runs = [{trial.run for trial in found.trials if trial.candidate == name} for name in (first, second)]
     return bool(runs[0] & runs[1]) or not all(runs)
 
 
 def mean_interval(values: Sequence[float]) -> Ratio:
-    """Return the geometric mean of a configuration's rounds in one run, with its 95 % interval, in the unit of the
-    values.
+    """Return the geometric mean of a configuration's rounds in one run, with its 95 % interval, in their unit.
 
     It holds for this run alone: another run, minutes later, may lie outside. ValueError without values.
     """
@@ -175,8 +179,10 @@ def mean_interval(values: Sequence[float]) -> Ratio:
 
 
 def minimum_detectable_ratio(rounds: int, deviation: float = DEVIATION) -> float:
-    """Return the smallest factor that `count` rounds of one run distinguish from 1, for log ratios of that standard
-    deviation."""
+    """Return the smallest factor that `rounds` rounds of one run distinguish from 1.
+
+    `deviation` is the standard deviation of a round's log ratio.
+    """
     scatter = Scatter().shrunk((rounds - 1) * deviation**2, rounds - 1)
     half = student_t(0.025, scatter.freedom) * scatter.deviation
     return math.exp(half * math.sqrt(1 / rounds + NOISE.shared))
@@ -209,15 +215,16 @@ class Sentinel:
     """The reference workload, with its arrays of 1 MiB; create it before memory is measured."""
 
     def __init__(self) -> None:
+        """Allocate the two arrays of the workload (512 KiB each); no times are taken yet."""
         self.values, self.sums = np.ones(VALUES), np.ones(VALUES)
         self.times: list[float] = []
 
     def begin(self) -> None:
-        """Discard the times taken so far, so that the next statistic is of a trial of its own."""
+        """Discard the times taken so far, so that the next statistic is that of a new trial."""
         self.times.clear()
 
     def seconds(self) -> float:
-        """Run the workload a few times (about 3 ms); return the lower quartile of its seconds since `begin`."""
+        """Run the workload 15 times (about 3 ms); return the lower quartile of its seconds since `begin`."""
         for _ in range(REPEATS):
             start = perf_counter()
             np.cumsum(self.values, out=self.sums)
