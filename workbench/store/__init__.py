@@ -41,5 +41,5 @@ new_row, append, read, frame, done_keys = TRIALS.new_row, TRIALS.append, TRIALS.
 
 
 def __getattr__(name: str) -> object:
-    """Return what an old name stands for (`workbench.aliases`)."""
+    """Return the object that a former name stands for (`workbench.aliases`); AttributeError for unknown names."""
     return aliases.find(__name__, name)

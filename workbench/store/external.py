@@ -36,13 +36,16 @@ COLUMNS = {
 
 
 def read(path: str | Path) -> list[dict[str, Any]]:
-    """Return the records of an external file, with every column, null if a line lacks it. O(bytes)."""
+    """Return the records of an external JSON-lines file, oldest first; columns that a line lacks are None. O(bytes).
+
+    Raises RowError, naming file and line, for an invalid record.
+    """
     lines = Path(path).read_bytes().split(b"\n")
     return [_row(line, f"{path}, line {number}") for number, line in enumerate(lines, 1) if line.strip()]
 
 
 def _row(line: bytes, where: str) -> dict[str, Any]:
-    """Return an external record of a JSON line; RowError, naming `where`, if it is invalid."""
+    """Return the external record in a JSON line, with all columns; RowError, naming `where`, if it is invalid."""
     row = object_of(line, where)
     for name, value in row.items():
         _require_valid(name, value, where)
@@ -55,7 +58,7 @@ def _row(line: bytes, where: str) -> dict[str, Any]:
 
 
 def _require_valid(name: str, value: Any, where: str) -> None:
-    """RowError for a column that there is not, or a value that is not of its kind."""
+    """Raise RowError, naming `where`, for an unknown column or a value that is not of its kind."""
     if name not in COLUMNS:
         near = "".join(f" (did you mean {match}?)" for match in difflib.get_close_matches(str(name), COLUMNS, n=1))
         raise RowError(f"{where} has the unknown column {name!r}{near}; known: {', '.join(COLUMNS)}.")

@@ -35,7 +35,7 @@ class Pruned(NamedTuple):
 
 
 def table_of(path: Path) -> Table | None:
-    """Return the table whose columns the records of a result file have, or None if the file is not one of ours.
+    """Return the table of a result file's records, by the file's name; None for a file that is not one of ours.
 
     >>> table_of(Path("results/bench-fit.jsonl")).name, table_of(Path("cuda-registers.jsonl"))
     ('fit', None)
@@ -111,7 +111,7 @@ def prune(path: str | os.PathLike, runs: int = 1, dry_run: bool = False, pack: b
 
 
 def _line(table: Table, record: Mapping[str, Any]) -> bytes:
-    """Return a record as a line of JSON: no nulls, measured numbers rounded to `_DIGITS` digits."""
+    """Return a record as a line of ASCII JSON without nulls, measured numbers rounded to 7 significant digits."""
     kinds = {column.name: column.kind for column in table.columns.values() if column.part != "setting"}
     short = {
         name: _rounded(value) if kinds.get(name) in _MEASURED else value
@@ -122,7 +122,7 @@ def _line(table: Table, record: Mapping[str, Any]) -> bytes:
 
 
 def _rounded(value: Any) -> Any:
-    """Return a value of JSON with each float in it rounded to `_DIGITS` significant digits."""
+    """Return a JSON value with each float in it, at any depth, rounded to 7 significant digits."""
     if isinstance(value, float):
         return float(f"{value:.{_DIGITS}g}")
     if isinstance(value, list):
@@ -131,16 +131,16 @@ def _rounded(value: Any) -> Any:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Write a file so that a kill leaves the old file or the new one."""
+    """Write `content` to a temporary file and rename it to `path`, so that a kill leaves the old or the new file."""
     temporary = path.with_name(f".{path.name}.pruned")
     temporary.write_bytes(content)
     os.replace(temporary, path)
 
 
 def _newest(records: Sequence[Mapping[str, Any]], settings: Sequence[str], runs: int) -> list[list[int]]:
-    """Return for each configuration the ascending indices of the records to keep.
+    """Return for each configuration the ascending indices of the records to keep, of at most `runs` runs.
 
-    `records` are in the order in which they were written.
+    `records` are in the order written, `settings` the names of the setting columns.
     """
     names = [name for name in (*settings, "experiment", "machine") if name not in _REPEATED]
     members: dict[str, list[int]] = {}
@@ -158,7 +158,7 @@ def _newest(records: Sequence[Mapping[str, Any]], settings: Sequence[str], runs:
 
 
 def _is_of_same_code(record: Mapping[str, Any], newest: Mapping[str, Any]) -> bool:
-    """Return whether a record of the same configuration has the key of the newest one, or its code and run.
+    """Return whether a record has the key of the newest one of its configuration, or its code (`source`) and run.
 
     Keys of trainings to a held-out quality contain the round: the rounds of one run have the code in common.
     """

@@ -42,12 +42,12 @@ LONGEST = 2**1023
 
 
 def _is_integer(value: Any) -> bool:
-    """Return whether a value is an int that JSON readers keep exactly."""
+    """Return whether a value is an int (no bool) of magnitude below 2**63."""
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST
 
 
 def _is_number(value: Any) -> bool:
-    """Return whether a value is a float, or an int that converts to one."""
+    """Return whether a value is a float, or an int (no bool) that a float can hold."""
     return isinstance(value, float) or (
         isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LONGEST
     )
@@ -59,17 +59,17 @@ def _is_text(value: Any) -> bool:
 
 
 def _is_list_of(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    """Return a check that a value is a list whose elements all pass `check`."""
+    """Return a predicate: whether a value is a list whose elements all pass `check`."""
     return lambda value: isinstance(value, list) and all(map(check, value))
 
 
 def _is_number_or_null(value: Any) -> bool:
-    """Return whether a value is a number or None."""
+    """Return whether a value is None, a float or an int that a float can hold."""
     return value is None or _is_number(value)
 
 
 def _is_point(value: Any) -> bool:
-    """Return whether a value is a list of three numbers or nulls."""
+    """Return whether a value is a list of exactly three numbers or Nones."""
     return isinstance(value, list) and len(value) == 3 and all(map(_is_number_or_null, value))
 
 
@@ -108,7 +108,8 @@ class Column(NamedTuple):
     meaning: str
 
     def check(self, value: Any, where: str = "") -> None:
-        """Raise RowError unless `value` is None or of the column's type; `where` is the prefix of the message.
+        """Raise RowError unless `value` is None or of the column's kind; `where` is the prefix of the message.
+
         O(elements of the value).
         """
         if value is not None and not KINDS[self.kind][0](value):
@@ -130,8 +131,9 @@ class Table:
 
     @classmethod
     def of(cls, name: str, file: str, schema: int, parts: Mapping[str, str]) -> "Table":
-        """Build a table from text: `parts` maps each part to lines "column type meaning"; `file` is the name of its
-        JSON-lines file, `schema` its version.
+        """Return a table built from text: `parts` maps each part to lines "column kind meaning".
+
+        `file` is the name of its JSON-lines file, `schema` its version.
         """
         columns = {
             column: Column(column, kind, part, meaning)
@@ -142,12 +144,13 @@ class Table:
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """Names of the columns that say what was to be measured."""
+        """Names of the columns of the part "setting", which say what was to be measured."""
         return tuple(column.name for column in self.columns.values() if column.part == "setting")
 
     def new_row(self, **known: Any) -> dict[str, Any]:
-        """Return a row with every column: those given, null for the rest. RowError names an unknown column, what is
-        near, all.
+        """Return a record with every column: those given, None for the rest; RowError for an unknown column.
+
+        `schema`, `reason` ("") and `not_finite` ([]) have defaults; nothing is written.
 
         >>> from workbench import store
         >>> store.new_row(key="a1", status="ok", width=16)["width"]
@@ -157,12 +160,11 @@ class Table:
         return dict.fromkeys(self.columns) | {"schema": self.schema, "reason": "", "not_finite": []} | known
 
     def append(self, path: str | os.PathLike, row: Mapping[str, Any]) -> None:
-        """Append one record to the JSON-lines file `path`, which is created if absent; returns when the record is on
-        disk.
+        """Append one record to the JSON-lines file `path`, created if absent; it is on disk when this returns.
 
         NumPy values become Python ones, NaN and infinities null, their columns being listed in `not_finite`; null
-        columns are left out of the line. Processes may append concurrently. Raises RowError for an invalid record,
-        OSError if the disk is full.
+        columns are left out of the line. The file is locked meanwhile, so processes may append concurrently. Raises
+        RowError for an invalid record, OSError if the disk is full.
         """
         line = self._encode(row)
         existed = Path(path).exists()
@@ -175,11 +177,11 @@ class Table:
             os.close(folder)
 
     def read(self, path: str | os.PathLike) -> list[dict[str, Any]]:
-        """Return all rows of a file, or of the table's own file in a run folder, oldest first.
+        """Return all records of a file, or of the table's own file in a run folder, oldest first.
 
         Lines torn by a killed writer are left out with a TornLineWarning. A line that is broken otherwise, has unknown
         columns, a newer schema or values of another kind raises RowError with its number. Columns that the line lacks
-        are null.
+        are None. FileNotFoundError if there is no file, plain or compressed.
         """
         path = self._file(path)
         if not is_stored(path):
@@ -194,7 +196,10 @@ class Table:
         return rows
 
     def _rows(self, path: Path, lines: list[bytes]) -> list[dict[str, Any]]:
-        """Return the records in the lines of a file; warn of lines that a killed writer tore."""
+        """Return the records in the lines of a file; warn with TornLineWarning of lines torn by a killed writer.
+
+        The last line may be marked as torn in place.
+        """
         if lines[-1] and not _is_whole(lines[-1]):
             lines[-1] += _TORN
         if torn := sum(line.endswith(_TORN) for line in lines):
@@ -204,9 +209,10 @@ class Table:
         return [self._decode(line, f"{path}, line {number}") for number, line in numbered]
 
     def frame(self, rows: Iterable[Mapping[str, Any]] = ()) -> "pd.DataFrame":
-        """Return rows as a DataFrame with exactly the columns of the table, in that order, also when there are no rows.
+        """Return records as a DataFrame with exactly the columns of the table, in that order, also without records.
 
-        Integers are Int64, flags boolean, numbers float64 (null is NaN), the rest objects. RowError on unknown columns.
+        Integers are Int64, flags boolean, numbers float64 (null is NaN), the rest objects. RowError for unknown
+        columns.
         """
         import pandas as pd  # half a second to import, and only frames need it
 
@@ -217,28 +223,30 @@ class Table:
         return pd.DataFrame({name: pd.Series(values[name], dtype=kinds[name]) for name in self.columns})
 
     def done_keys(self, path: str | os.PathLike, again: Iterable[str] = ("stopped",)) -> set[str]:
-        """Return the keys that need no new measurement: those of a record whose status is not in `again`."""
+        """Return the keys that need no new measurement: those of a record whose status is not in `again`.
+
+        The empty set without a file. ValueError for an unknown status.
+        """
         if unknown := (again := set(again)) - set(STATUSES):
             raise ValueError(unknown_name("status", min(unknown), STATUSES))
         rows = self.read(path) if is_stored(self._file(path)) else []
         return {row["key"] for row in rows if row["status"] not in again}
 
     def _file(self, path: str | os.PathLike) -> Path:
-        """Return the result file in a folder, or the path itself."""
+        """Return the table's file in `path` if that is a folder, else `path` itself."""
         return Path(path) / self.file if Path(path).is_dir() else Path(path)
 
     def _refuse_unknown(self, row: Mapping[str, Any], what: str) -> None:
-        """Raise RowError for a key of `row` that is not a column, with the nearest column name; `what` is the subject
-        of the message.
-        """
+        """Raise RowError, with the nearest name, for a key of `row` that is not a column; `what` begins the message."""
         for name in row:
             if name not in self.columns:
                 near = "".join(f" (did you mean {n}?)" for n in difflib.get_close_matches(str(name), self.columns, n=1))
                 raise RowError(f"{what} has the unknown column {name!r}{near}; known: {', '.join(self.columns)}.")
 
     def _encode(self, row: Mapping[str, Any]) -> bytes:
-        """Return the record as one line of ASCII JSON with newline; RowError for missing, unknown or invalid columns.
-        Non-finite numbers become null.
+        """Return the record as one line of ASCII JSON with newline; non-finite numbers become null.
+
+        Raises RowError for missing, unknown or invalid columns or another schema.
         """
         self._refuse_unknown(row, "The row")
         if missing := [name for name in self.columns if name not in row and name != "not_finite"]:
@@ -254,8 +262,9 @@ class Table:
         return json.dumps(known, allow_nan=False, separators=(",", ":")).encode("ascii") + b"\n"
 
     def _check_kinds(self, row: Mapping[str, Any], where: str = "") -> None:
-        """Raise RowError for a value of a wrong type, an unknown status or an empty key; `where` is the prefix of the
-        message.
+        """Raise RowError for a value of the wrong kind, an unknown status or an empty key.
+
+        `where` is the prefix of the message.
         """
         for name, value in row.items():
             self.columns[name].check(value, where)
@@ -265,8 +274,9 @@ class Table:
             raise RowError(f"{where}key is {row.get('key')!r}; a key is needed.")
 
     def _decode(self, line: bytes, where: str) -> dict[str, Any]:
-        """Return the record of a JSON line with all columns, None for absent ones; RowError for unknown columns or a
-        newer schema. `where` is the prefix of the message.
+        """Return the record of a JSON line with all columns, None for absent ones.
+
+        Raises RowError for unknown or invalid columns or a newer schema; `where` is the prefix of the message.
         """
         row = object_of(line, where)
         schema = row.get("schema")
@@ -289,12 +299,12 @@ def packed_path(path: str | os.PathLike) -> Path:
 
 
 def is_stored(path: str | os.PathLike) -> bool:
-    """Return whether a result file exists, plain or compressed."""
+    """Return whether a result file exists, plain or compressed (`.gz`) next to it."""
     return Path(path).exists() or packed_path(path).exists()
 
 
 def unpacked(path: Path) -> bytes:
-    """Return the content of a compressed file; RowError if it is damaged. O(bytes)."""
+    """Return the decompressed content of a gzip file; RowError if it is damaged. O(bytes)."""
     try:
         return gzip.decompress(path.read_bytes())
     except (OSError, EOFError, zlib.error) as error:
@@ -302,8 +312,9 @@ def unpacked(path: Path) -> bytes:
 
 
 def object_of(line: bytes, where: str) -> dict[str, Any]:
-    """Return the JSON object in a line of a file; RowError for anything else. `where` is the prefix of the message.
-    O(bytes).
+    """Return the JSON object in a line of a file; RowError for anything else. O(bytes).
+
+    `where` is the prefix of the message.
     """
     try:
         row = parsed(line)
@@ -315,13 +326,14 @@ def object_of(line: bytes, where: str) -> dict[str, Any]:
 
 
 def _plain_column(values: list) -> list:
-    """Return the values of a column as what JSON knows; most columns are so already."""
+    """Return the values of a column converted to JSON types; the same list if all are already."""
     return values if UNCHANGED.issuperset(map(type, values)) else [_plain(value, []) for value in values]
 
 
 def _plain(value: Any, lost: list) -> Any:
-    """Convert a value to JSON types, recursively: NumPy to Python, tuples to lists. Non-finite floats become None and
-    are appended to `lost`.
+    """Return a value converted to JSON types at any depth: NumPy to Python, tuples to lists, pandas.NA to None.
+
+    Non-finite floats become None and are appended to `lost`.
     """
     numpy: Any = sys.modules.get(
         "numpy"
@@ -339,8 +351,9 @@ def _plain(value: Any, lost: list) -> Any:
 
 
 def _write_whole(handle: int, line: bytes, path: str | os.PathLike) -> None:
-    """Append `line` to the open file `handle` and sync it to disk; on an OSError truncate the file to its former size
-    and raise. `path` is for the message.
+    """Append `line` to the open file `handle` and sync it to disk; `path` is for the message.
+
+    On an OSError the file is truncated to its former size and the error raised again.
     """
     size = os.fstat(handle).st_size
     try:
@@ -354,7 +367,10 @@ def _write_whole(handle: int, line: bytes, path: str | os.PathLike) -> None:
 
 
 def _closing(handle: int) -> bytes:
-    """Return the bytes to write before a new line: none, or the end of a line that a killed writer left open."""
+    """Return the bytes to write before a new line: b"", or the end of a line that a killed writer left open.
+
+    An incomplete last line is ended with the mark `<torn>`, a complete one with a newline.
+    """
     size = os.fstat(handle).st_size
     if size == 0 or os.pread(handle, 1, size - 1) == b"\n":
         return b""

@@ -70,8 +70,9 @@ class Choice:
 def sparse_configurations(
     formats: Sequence[str], engines: Sequence[str], updates: Sequence[str], launches: Sequence[str] = ("kernels",)
 ) -> Iterator[dict[str, str]]:
-    """Yield each valid sparse combination of the given formats, engines, updates and launches as a dict of settings,
-    with the first gradient that the update allows.
+    """Yield each valid sparse combination of formats, engines, updates and launches as a dict of settings.
+
+    Each has the first gradient that its update allows.
     """
     for format, engine, update, launch in product(formats, engines, updates, launches):
         shared = {"format": format, "engine": engine, "update": update}
@@ -82,8 +83,9 @@ def sparse_configurations(
 
 
 def dense_configurations(holds: Sequence[str], launches: Sequence[str] = ()) -> list[dict[str, str]]:
-    """Return the dense candidates as dicts of settings: the baseline, whole epochs in one call, and both for each other
-    storage in `holds`; with "graph" in `launches` also steps in one CUDA graph.
+    """Return the dense candidates as dicts of settings: step by step and epochs in one call, for each storage.
+
+    The storages are the batches' own format and `holds`; "graph" in `launches` adds steps in one CUDA graph.
     """
     kept = [{"hold": hold} if hold != "format" else {} for hold in dict.fromkeys(("format", *holds))]
     launched = [{"launch": launch} if launch != "kernels" else {} for launch in DENSE_LAUNCHES]
@@ -92,10 +94,10 @@ def dense_configurations(holds: Sequence[str], launches: Sequence[str] = ()) -> 
 
 
 def _without_unsupported(ways: Sequence[dict[str, str]], axes: Mapping[str, Sequence]) -> list[dict[str, str]]:
-    """Return those of the candidates `ways` that are valid with at least one model and device of `axes`; unsupported
-    baselines stay, to be reported.
+    """Return the candidates that are valid with at least one model and device of `axes`.
 
-    Affects epochs in one call, which are also offered step by step, and other storage of dense data.
+    Unsupported ones stay, to be reported, except epochs in one call that are also offered step by step, and other
+    storage of dense data.
     """
     places = [
         {"model": model, "device": device}
@@ -104,8 +106,9 @@ def _without_unsupported(ways: Sequence[dict[str, str]], axes: Mapping[str, Sequ
     is_stepwise = any("launch" not in way for way in ways if way["format"] != BASELINE["format"])
 
     def is_needed(way: Mapping[str, str]) -> bool:
-        """Return whether an unsupported candidate stays: the baseline, or a sparse one without a step-by-step
-        alternative.
+        """Return whether an unsupported candidate stays.
+
+        The baseline, or a sparse one without a stepwise alternative.
         """
         if way["format"] == BASELINE["format"]:
             return way == BASELINE
@@ -129,7 +132,7 @@ def sparse_formats() -> tuple[str, ...]:
 
 
 def sparse_engines() -> tuple[str, ...]:
-    """Engines besides that of the dense baseline."""
+    """Return the names of the backends other than that of the dense baseline."""
     return tuple(name for name in ENGINES if name != BASELINE["engine"])
 
 
@@ -142,7 +145,7 @@ FLAG = {"no": False, "yes": True}
 
 
 def _list_options(setting: Setting, control: Control) -> Callable[[], Sequence[str]]:
-    """Return a function that returns the options of a setting's control."""
+    """Return a function without arguments that returns the option names of a setting's control."""
     if setting.type is bool:
         return lambda: tuple(FLAG)
     words = (control.natural,) if control.natural else ()
@@ -150,14 +153,14 @@ def _list_options(setting: Setting, control: Control) -> Callable[[], Sequence[s
 
 
 def _help(setting: Setting) -> str:
-    """Return the meaning of each name, where a registry's entries say it, else the setting's meaning."""
+    """Return the help text of a setting: the meaning of each registered option if known, else its own meaning."""
     if setting.allowed in MEANINGS:
         return " ".join(f"{name}: {meaning}." for name, meaning in MEANINGS[setting.allowed]().items())
     return f"{setting.meaning[:1].upper()}{setting.meaning[1:]}."
 
 
 def _choice(setting: Setting, control: Control) -> Choice:
-    """Return the choice of a setting; line settings are no axes, their combinations are candidates."""
+    """Return the choice of a setting; settings of role "line" have no axis, since they form candidates."""
     return Choice(
         control.name,
         control.label,
@@ -173,7 +176,7 @@ def _choice(setting: Setting, control: Control) -> Choice:
 
 
 def _choice_of_measure(control: Control) -> Choice:
-    """Return the choice for a control of the measurement."""
+    """Return the choice for a control of the measurement, shown on demand; "rounds" takes whole numbers only."""
     whole = control.name == "rounds"
     return Choice(control.name, control.label, control.help, control.kind, control.default, whole=whole, main=False)
 
@@ -186,8 +189,9 @@ BY_NAME = {choice.name: choice for choice in CHOICES}
 
 
 def complete_choices(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return {name: normalized value} for every choice, defaults for those not in `given`; raises ChoiceError for
-    unknown names.
+    """Return {name: normalized value} for every choice, defaults for those not in `given`.
+
+    Raises ChoiceError for an unknown name.
     """
     for name in given:
         if name not in BY_NAME:
@@ -196,8 +200,9 @@ def complete_choices(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def normalize_value(choice: Choice, value: Any) -> tuple[str, ...] | str:
-    """Return the value of a choice in stored form: a tuple of names for multiple choices, else text (numbers joined by
-    ", ").
+    """Return the value of a choice in stored form: a tuple of names for kind "many", else text.
+
+    Numbers are joined by ", ", None becomes "".
     """
     if choice.kind == "many":
         return tuple(_parts(value))
@@ -205,8 +210,9 @@ def normalize_value(choice: Choice, value: Any) -> tuple[str, ...] | str:
 
 
 def _parts(value: Any) -> list[str]:
-    """Return the items of a list or of comma-separated text as stripped strings; None items become "natural", None
-    gives [].
+    """Return the items of a list or of comma-separated text as stripped strings; None gives [].
+
+    None as an item becomes "natural"; brackets and quotes are removed.
     """
     if value is None:
         return []
@@ -215,15 +221,17 @@ def _parts(value: Any) -> list[str]:
 
 
 def parse_numbers(choice: Choice, text: str) -> list[float | int | None]:
-    """Return the numbers in comma-separated text, None for "natural"; [None] if the text is empty. Raises ChoiceError
-    for anything else.
+    """Return the numbers in comma-separated text, None for "natural"; [None] if the text is empty.
+
+    Raises ChoiceError for anything else.
     """
     return [_number(choice, part) for part in _parts(text)] or [None]
 
 
 def _number(choice: Choice, part: str) -> float | int | None:
-    """Return the number in `part` ("5 %" gives 0.05), an int if the choice needs one, None for "natural"; raises
-    ChoiceError otherwise.
+    """Return the number in a text, such as 0.05 for "5 %"; None for "natural"; an int if the choice needs one.
+
+    Raises ChoiceError otherwise.
     """
     if part == "natural":
         return None
@@ -240,10 +248,7 @@ def _number(choice: Choice, part: str) -> float | int | None:
 
 
 def reduce_choices(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the choices, so reduced that the sweep is done in seconds.
-
-    Few values, few rows and features, one short round.
-    """
+    """Return the choices reduced so that the sweep takes seconds: few values, rows and features, one short round."""
     few = {name: _parts(values[name]) or [""] for name in ("densities", "widths", "batch_rows", "threads")}
     two = dict.fromkeys((few["densities"][0], few["densities"][len(few["densities"]) // 2]))
     firsts = {name: few[name][0] for name in ("widths", "batch_rows", "threads")}
@@ -255,13 +260,14 @@ SMALL = {"rows": 2000, "features": 512}
 
 
 def _cap_value(choice: Choice, text: str, limit: int) -> str:
-    """Return the smallest of the values in a text, at most `limit`, as text."""
+    """Return the smallest of the numbers in a text and `limit`, as text; "natural" counts as `limit`."""
     return str(min(value or limit for value in (*parse_numbers(choice, text), limit)))
 
 
 def make_spec(values: Mapping[str, Any], name: str, description: str = "") -> Spec:
-    """Return the sweep spec of complete choices, dense baseline included; raises ChoiceError with all problems, one per
-    line.
+    """Return the sweep spec of complete choices, dense baseline included.
+
+    Raises ChoiceError with all problems, one per line.
     """
     wrong, read = [], {}
     for choice in CHOICES:
@@ -289,8 +295,9 @@ def make_spec(values: Mapping[str, Any], name: str, description: str = "") -> Sp
 
 
 def _parse_values(choice: Choice, value: Any) -> list:
-    """Return the values of one choice as a list of the setting's type: absolute paths, names, numbers; raises
-    ChoiceError for invalid ones.
+    """Return the values of one choice as a list of the setting's type: absolute paths, names or numbers.
+
+    An empty choice gives [None]; raises ChoiceError for invalid values.
     """
     if choice.name in FILES:
         return [str(Path(value).expanduser().resolve()) if value else None]
@@ -309,14 +316,14 @@ def _parse_values(choice: Choice, value: Any) -> list:
 
 
 def _list_known(choice: Choice, value: str) -> str:
-    """Return the value; ChoiceError, with the nearest option, if it is none of the options."""
+    """Return `value` if it is one of the choice's options; ChoiceError, with the nearest option, if not."""
     if value not in choice.options():
         raise ChoiceError(f"{choice.label}: {unknown_name(choice.name, value, choice.options())}")
     return value
 
 
 def _refuse_empty(spec: Spec, formats: Sequence[str]) -> None:
-    """Raise ChoiceError with the reason if nothing can be measured; report parts that cannot.
+    """Raise ChoiceError if a format has no candidate, or if choices do not go together.
 
     Configurations that only train on the CPU may be chosen together with cuda; they are left out there, and the plan
     says so.

@@ -41,17 +41,16 @@ APART = 1.5
 
 
 def files_of(dataset: Any) -> tuple[str, ...]:
-    """Return the names of the choices (path, labels, columns) that locate files of the data set; () if it reads none or
-    is unknown.
+    """Return the names of the choices ("path", "labels", ...) that locate files of the data set.
+
+    () if it reads none or is unknown.
     """
     known = data.get(dataset).parameters if dataset in data.names() else {}
     return tuple(name for name in FILES if name in known)
 
 
 def suggest_choices(dataset: Any) -> dict[str, str]:
-    """Return {choice: value} for the choices whose default depends on the data set, such as rows, features and
-    densities.
-    """
+    """Return {choice: value} for the choices that follow the data set: densities, widths and features."""
     drawn = complete_choices({})
     return {name: drawn[name] for name in OF_FILES} | _choices_of_data_set(dataset)
 
@@ -64,14 +63,15 @@ def _choices_of_data_set(dataset: Any) -> dict[str, str]:
 
 
 def complete_with_suggestions(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return {name: value} for every choice: from `given`, else suggested by the data set, else the default; raises
-    ChoiceError.
+    """Return {name: value} for every choice: from `given`, else suggested by the data set, else the default.
+
+    Raises ChoiceError for an unknown name.
     """
     return complete_choices({**suggest_choices(given.get("dataset", BY_NAME["dataset"].default)), **given})
 
 
 def apply_change(before: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the choices after a change; choices that followed the old data set follow the new one."""
+    """Return the complete choices after a change; those that followed the old data set follow the new one."""
     after = complete_choices({**before, **chosen})
     old, new = suggest_choices(before["dataset"]), suggest_choices(after["dataset"])
     if old == new:
@@ -80,10 +80,10 @@ def apply_change(before: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[s
 
 
 def follow_file(before: Mapping[str, Any], chosen: Mapping[str, Any], filled: Mapping[str, str]) -> dict[str, Any]:
-    """Return what was chosen with the reader of another file guessed anew, unless it was chosen by hand, that is,
-    differs from the guess for the file before.
+    """Return the choices after a change of the file: its reader is guessed anew unless it was chosen by hand.
 
-    Choices that were `filled` in from the profile of the file before have their defaults again.
+    By hand means that it differs from the guess for the file before. Choices that were `filled` in from the profile of
+    that file get their defaults again. Files that cannot be read change nothing.
     """
     after = dict(chosen)
     path, old = str(after["path"]), str(before["path"])
@@ -106,8 +106,7 @@ def follow_file(before: Mapping[str, Any], chosen: Mapping[str, Any], filled: Ma
 
 
 def choices_of_profile(choices: Mapping[str, Any], profile: Mapping[str, Any]) -> dict[str, str]:
-    """Return the choices that follow from what is in a file, by its profile: model, densities. None that a person
-    changed.
+    """Return {choice: value} for model and densities that follow from a file's profile, if still at their defaults.
 
     A width that was typed stays, and with it a model that has it.
 
@@ -128,7 +127,7 @@ def choices_of_profile(choices: Mapping[str, Any], profile: Mapping[str, Any]) -
 
 
 def _has_widths(model: str, choices: Mapping[str, Any]) -> bool:
-    """Return whether the model has the widths that were chosen; the natural one it has."""
+    """Return whether the model allows all chosen widths ("natural" is always allowed); False if they are invalid."""
     try:
         widths = parse_numbers(BY_NAME["widths"], choices["widths"])
     except ChoiceError:
@@ -137,7 +136,7 @@ def _has_widths(model: str, choices: Mapping[str, Any]) -> bool:
 
 
 def densities_around(density: float) -> str:
-    """Return the natural density and points around it, a third below and threefold and more above, to 0.3.
+    """Return the natural density and measured points around it as text: one below, up to three above (at most 0.3).
 
     >>> densities_around(0.11), densities_around(0.5)
     ('0.03, natural, 0.3', '0.3, natural')
@@ -149,24 +148,21 @@ def densities_around(density: float) -> str:
 
 
 def reduce_for_file(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the choices made small (`choices.reduce_choices`).
-
-    A file of the user's, which may be small itself, is used whole.
-    """
+    """Return the choices reduced to take seconds (`reduce_choices`), but a user's file is used whole."""
     whole = ("rows", "features") if files_of(values["dataset"]) else ()
     return reduce_choices(values) | {name: "" for name in whole if _is_natural(values[name])}
 
 
 def drop_unread_files(choices: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the choices without the files that the data set does not read."""
+    """Return a copy of the choices with "" for files that the data set does not read."""
     files = files_of(choices["dataset"])
     return {name: "" if name in FILES and name not in files else value for name, value in choices.items()}
 
 
 def describe_following(given: Mapping[str, Any], filled: Mapping[str, str] | None = None) -> str:
-    """Describe which choices follow the data set and which do not; "" for a synthetic data set.
+    """Return sentences on which choices follow the data set and which do not; "" for a synthetic data set.
 
-    `filled` names choices that were filled in from the profile of its file.
+    `filled` has choices that were filled in from the profile of its file.
     """
     choices = complete_with_suggestions(given)
     own = _choices_of_data_set(choices["dataset"])
@@ -194,22 +190,22 @@ def describe_following(given: Mapping[str, Any], filled: Mapping[str, str] | Non
 
 
 def _follow_or_follows(names: Sequence[str]) -> str:
-    """Return the verb in the number of the names."""
+    """Return "follow" for several names, "follows" for one."""
     return "follow" if len(names) > 1 else "follows"
 
 
 def _is_natural(value: str) -> bool:
-    """Return whether a choice is left to the data."""
+    """Return whether a value leaves the choice to the data: "" or "natural"."""
     return value in ("", "natural")
 
 
 def _join_choices(name: str, value: str) -> str:
-    """Return the label of a choice with its value."""
+    """Return the label of a choice with its value, such as "Widths natural"."""
     return f"{BY_NAME[name].label} {_format_choice(name, value)}"
 
 
 def _format_choice(name: str, value: str) -> str:
-    """Return a choice's value as text, "all" or "natural" if left to the data."""
+    """Return a choice's value as text; if left to the data "all" for features, else "natural"."""
     return value if not _is_natural(value) else "all" if name == "features" else "natural"
 
 
@@ -219,7 +215,9 @@ COMMAND = "workbench sweep"
 
 
 def command_text(choices: Mapping[str, Any], run: str = "") -> str:
-    """Return the command line, quoted for a shell; `run` is the run folder, quoted, its own where none is given.
+    """Return the `workbench sweep` command line for complete choices, quoted for a shell; defaults are left out.
+
+    `run` is the run folder, already quoted; "" leaves it to the command.
 
     >>> command_text(complete_with_suggestions({"dataset": "uniform", "widths": 4}))
     'workbench sweep --dataset uniform --widths 4'
@@ -234,7 +232,7 @@ def command_text(choices: Mapping[str, Any], run: str = "") -> str:
 
 
 def option_of(name: str) -> str:
-    """Return the option that makes a choice.
+    """Return the command-line option of a choice.
 
     >>> option_of("batch_rows")
     '--batch-rows'
@@ -243,7 +241,7 @@ def option_of(name: str) -> str:
 
 
 def _quote_value(value: Any) -> str:
-    """Return a choice as text, lists separated by commas."""
+    """Return the value of a choice as one text, lists joined by ", "; no quoting is done."""
     return value if isinstance(value, str) else ", ".join(value)
 
 
@@ -253,9 +251,7 @@ MOST_NAMED = 5
 
 
 def find_file_errors(choices: Mapping[str, Any]) -> dict[str, str]:
-    """Return {choice: message} for named files of the data set that are missing or of the wrong type; {} if all are
-    fine.
-    """
+    """Return {choice: message} for named files of the data set that are missing or unusable; {} if all are fine."""
     named = {name: choices[name] for name in files_of(choices["dataset"]) if choices[name]}
     takes = {"path": data.get(choices["dataset"]).takes_folder} if named else {}
     faults = {name: file_error(Path(path).expanduser(), takes.get(name, False)) for name, path in named.items()}
@@ -263,10 +259,9 @@ def find_file_errors(choices: Mapping[str, Any]) -> dict[str, str]:
 
 
 def guess_reader(path: str, reading: str = "") -> tuple[dict[str, str], str]:
-    """Return ({"dataset": name, "reading": parameters as text}, reason) for a file or folder; parameters in `reading`
-    take precedence.
+    """Return ({"dataset": name, "reading": parameters as text}, reason) for a file or folder.
 
-    Raises ChoiceError if the path does not exist or no reader recognizes it.
+    Parameters in `reading` take precedence. Raises ChoiceError if the path does not exist or no reader recognizes it.
     """
     try:
         dataset, reading, why = contract.guess_reader_options(Path(path).expanduser(), reading)
@@ -285,14 +280,14 @@ def refuse_unread(given: Mapping[str, Any], dataset: str) -> None:
 
 
 def file_stamps(choices: Mapping[str, Any]) -> tuple[tuple[int, int] | None, ...]:
-    """Return size and time of the files that the data set reads; None for a missing file."""
+    """Return (bytes, modification time in ns) of each named file that the data set reads; None for a missing one."""
     return tuple(
         _file_stamp(Path(choices[name]).expanduser()) for name in files_of(choices["dataset"]) if choices[name]
     )
 
 
 def _file_stamp(path: Path) -> tuple[int, int] | None:
-    """Return (size, modification time in ns) of a file, or None if it cannot be read."""
+    """Return (bytes, modification time in ns) of a file, or None if it cannot be read."""
     try:
         known = path.stat()
     except (OSError, ValueError):
@@ -301,7 +296,7 @@ def _file_stamp(path: Path) -> tuple[int, int] | None:
 
 
 def file_error(path: Path, may_be_folder: bool = False) -> str:
-    """Return why a path is not a readable file or folder and what to do; "" if it is one."""
+    """Return why a path is not a readable, non-empty file (or folder, if allowed) and what to do; "" if it is."""
     try:
         return _file_error(path, may_be_folder)
     except (OSError, ValueError) as error:  # a name that no file can have, a folder that must not be entered
@@ -309,7 +304,7 @@ def file_error(path: Path, may_be_folder: bool = False) -> str:
 
 
 def _file_error(path: Path, may_be_folder: bool) -> str:
-    """Return what is wrong with a path that the user named, or ""."""
+    """Return what is wrong with a path that the user named, "" if nothing; may raise OSError or ValueError."""
     if path.is_dir() and may_be_folder:
         return "" if any(path.iterdir()) else f"{path} is an empty folder; name the one that holds the data."
     if path.is_dir():
@@ -324,7 +319,7 @@ def _file_error(path: Path, may_be_folder: bool) -> str:
 
 
 def _missing_file_message(path: Path) -> str:
-    """Return the message for a path that does not exist, with the nearest name in its folder."""
+    """Return the message for a path that does not exist, with the nearest name in its folder, or what is there."""
     folder = path.absolute().parent
     if not folder.is_dir():
         return f"there is no {path.absolute()}, and no folder {folder} either."
@@ -335,7 +330,7 @@ def _missing_file_message(path: Path) -> str:
 
 
 def _list_names(known: list[str]) -> str:
-    """Return some names that do not begin with a dot, for the end of a sentence."""
+    """Return "; it holds a, b and 3 more" for file names, at most five, hidden ones left out; "; it holds nothing"."""
     names = sorted(name for name in known if not name.startswith("."))
     more = [f"{len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []
     return f"; it holds {formatting.join_items([*names[:MOST_NAMED], *more])}" if names else "; it holds nothing"
@@ -348,7 +343,7 @@ UNREAD = "unread"
 
 
 def spec_of(choices: Mapping[str, Any], name: str) -> Spec:
-    """Return the sweep of complete choices; `ChoiceError` tells all that is wrong, with the files they name too."""
+    """Return the sweep spec of complete choices; ChoiceError with all problems, unusable files included."""
     faults = find_file_errors(choices)
     sound = drop_unread_files(choices) | dict.fromkeys(faults, UNREAD)  # so that the other slips are told next to them
     try:
@@ -361,8 +356,7 @@ def spec_of(choices: Mapping[str, Any], name: str) -> Spec:
 
 
 def name_of(choices: Mapping[str, Any]) -> str:
-    """Return a name for the sweep of complete choices and its run folder: that of the user's file, else of the data
-    set.
+    """Return a name for the sweep and its run folder: that of the user's file, else of the data set.
 
     >>> name_of({"dataset": "svmlight", "path": "~/my news.svm.gz"}), name_of({"dataset": "stdlib", "path": ""})
     ('my_news', 'stdlib')
