@@ -20,8 +20,9 @@ FUSED = "fused"
 
 
 def slopes_of(graph: Graph, facts: Mapping[Symbol, Facts]) -> dict[Symbol, Symbol]:
-    """Return {loss node: variable for the gradient of its scores} for each loss with dense inputs that computes both in
-    one call.
+    """Return {loss node: new variable for the gradient of its scores} for losses that compute both in one call.
+
+    These are losses with a joint function whose inputs are all dense.
     """
     slopes = {}
     for node in graph.nodes():
@@ -38,7 +39,7 @@ def _free(shape: tuple[int, ...]) -> tuple[None, ...]:
 
 
 def check_wanted(wanted: Mapping[str, str], names: list[str]) -> None:
-    """Raise GraphError for unknown gradient formats and for arguments without a gradient."""
+    """Raise GraphError for unknown formats in `wanted` {argument: format}, or arguments not in `names`."""
     if unknown := sorted(set(wanted) - set(names)):
         raise GraphError(f"grad_formats has {', '.join(unknown)}; the arguments with a gradient are {names}.")
     for name, format in wanted.items():
@@ -48,7 +49,7 @@ def check_wanted(wanted: Mapping[str, str], names: list[str]) -> None:
 
 
 def in_format(name: str, gradient: Symbol, format: str, known: Declared) -> Symbol:
-    """Return the gradient `name` in `format`: computed so by its operator if it can, else converted.
+    """Return the gradient of argument `name` as a node in `format`: by its operator if that can, else converted.
 
     `known` are declarations for the inference. Raises AutodiffError if a gradient cannot be "fused".
     """
@@ -79,7 +80,7 @@ def _asked(node: Symbol, format: str) -> Symbol | None:
 
 
 def _facts(node: Symbol, known: Declared) -> Facts:
-    """Infer the facts of a node from the declarations of its variables."""
+    """Return the inferred facts of a node from the declarations of its variables. Raises GraphError."""
     here = set(node.arguments())
     declared: Declared = {
         "shapes": {name: shape for name, shape in known["shapes"].items() if name in here},
@@ -90,7 +91,10 @@ def _facts(node: Symbol, known: Declared) -> Facts:
 
 
 def _unsummed(name: str, gradient: Symbol, known: Declared) -> Symbol:
-    """Return the product X.T @ g that can be kept as factors. Raises AutodiffError with the reason if there is none."""
+    """Return the gradient of `name` as a product X.T @ g that can be kept as its factors.
+
+    AutodiffError if it is none.
+    """
     params = gradient.params
     if gradient.kind != "dot" or not params["transpose_a"] or params["transpose_b"]:
         what = "a sum of several" if gradient.kind in ("add", "add_n") else f"made by {gradient.kind}"
@@ -114,7 +118,10 @@ REQUESTS = ("write", "add", "null")
 
 
 def complete_facts(graph: Graph, args: Mapping[str, Any], given: Mapping[str, Mapping[str, Any]]) -> Declared:
-    """Return shapes, dtypes and formats by argument: `given`, completed from the arrays in `args`."""
+    """Return {"shapes", "dtypes", "formats"} by argument: `given`, completed from the arrays in `args`.
+
+    Raises BindError for unknown arguments and FormatError for invalid arrays.
+    """
     variables = graph.variables()
     if unknown := sorted(set(args) - set(variables)):
         raise BindError(f"args has {', '.join(unknown)}; the graph's arguments are {list(variables)}.")
@@ -128,10 +135,10 @@ def complete_facts(graph: Graph, args: Mapping[str, Any], given: Mapping[str, Ma
 
 
 def coerce_argument(facts: Facts, value: Any, convert: bool, resizable: bool = False) -> Any:
-    """Return `value` validated as the array of the argument described by `facts`; with `convert` also converted to its
-    format and dtype. Raises BindError.
+    """Return `value` as the validated array of the argument described by `facts`; not copied if it fits.
 
-    The number of rows may differ; other lengths must match unless the argument is `resizable`.
+    With `convert` its format and dtype are converted. The number of rows may differ; other lengths must match unless
+    `resizable`. Raises BindError or FormatError.
     """
     (format, array), expected = formats.validate(value), facts.complete
     if array.ndim != len(expected.shape) or not (resizable or array.shape[1:] == expected.shape[1:]):
@@ -178,15 +185,16 @@ def requests_of(grad_req: str | Mapping[str, str], inference: Inference) -> tupl
 
 
 def heads_of(graph: Graph) -> list[Symbol]:
-    """Return a variable for the head gradient of every output."""
+    """Return a new variable for the head gradient of every output, called "<output>:head"."""
     names = graph.outputs()
     counts = [names[:place].count(name) for place, name in enumerate(names)]
     return [variable(f"{name}:head{count or ''}") for name, count in zip(names, counts, strict=True)]
 
 
 def leaf_facts(training_leaves: Mapping[str, Facts], known: Declared) -> Declared:
-    """Return the declarations `known`, {"shapes", "dtypes", "formats"} by name, extended by those of the leaves that
-    the executor fills; a new dict.
+    """Return the declarations `known` extended by the complete facts of the leaves that the executor fills.
+
+    A new dict.
     """
     shapes, dtypes, kinds = dict(known["shapes"]), dict(known["dtypes"]), dict(known["formats"])
     for name, facts in training_leaves.items():
@@ -201,10 +209,10 @@ def differentiate(
     grad_req: str | Mapping[str, str],
     grad_formats: Mapping[str, str],
 ) -> tuple[Training, dict[str, Symbol]]:
-    """Return (the graph with its gradients in the formats `grad_formats`, {name of a leaf that the executor fills: node
-    whose shape it has}).
+    """Return (the graph with its gradients, {name of a leaf that the executor fills: node whose shape it has}).
 
-    The leaves are gradients of outputs and of scores of losses. Raises BindError or AutodiffError.
+    Gradients are in the formats `grad_formats`; leaves are head gradients and gradients of scores of losses. Raises
+    BindError or AutodiffError.
     """
     requests, named = requests_of(grad_req, inference)
     heads = heads_of(graph)
@@ -235,7 +243,7 @@ def _training(
     slopes: Mapping[Symbol, Symbol],
     fused: frozenset[Symbol],
 ) -> Training:
-    """Assemble the record of outputs, gradients and slots (positions of values)."""
+    """Return the record of outputs, gradients and slots by node, ("plan", node) and ("gradient", name)."""
     whole = Group([*graph.heads, *gradients.values()])
     nodes, names = whole.nodes(), whole.names()
     keys = [*nodes, *(("plan", node) for node in nodes), *(("gradient", name) for name in gradients)]
@@ -258,7 +266,7 @@ def require_no_densifying(inference: Inference) -> None:
 
 
 def zeros(facts: Facts) -> Any:
-    """Return an array of zeros with the shape, dtype and format of the facts."""
+    """Return an array of zeros with the shape, dtype and format of complete facts."""
     format, shape, dtype = facts.complete
     return formats.zeros(shape, format, dtype)
 
@@ -271,9 +279,7 @@ if TYPE_CHECKING:
 
 
 def explain(executor: "Executor") -> Explanation:
-    """Explain the graph with its gradients, with the sizes of the last call and the densities of the arrays still
-    held.
-    """
+    """Explain the graph with its gradients, for the sizes of the last call and densities of the held arrays."""
     leaves = {facts.name: facts for facts in executor.inference if facts.name in executor.alike}
     declared, shapes = executor.declared, {name: executor.held_shapes[slot] for name, slot in executor.slots.items()}
     current: Declared = {"shapes": shapes, "dtypes": declared["dtypes"], "formats": declared["formats"]}
@@ -287,12 +293,12 @@ def explain(executor: "Executor") -> Explanation:
 
 
 def _heads(executor: "Executor") -> list[str]:
-    """Return the names of the variables for head gradients."""
+    """Return the names of the variables for head gradients, in the order of the outputs."""
     return [*executor.alike][: len(executor.output_names)]
 
 
 def _densities(executor: "Executor") -> dict[str, float]:
-    """Return the density of each sparse argument that is held."""
+    """Return {name: density} of each sparse argument whose array is not released."""
     gone = executor.released.names.values()
     held = {name: array for name, array in executor.args.items() if name not in gone}
     sparse = {name: array for name, array in held.items() if not isinstance(array, np.ndarray)}
@@ -300,7 +306,7 @@ def _densities(executor: "Executor") -> dict[str, float]:
 
 
 def _notes(executor: "Executor") -> dict[str, str]:
-    """Return remarks on what the executor does beyond the operators' rules, by node name."""
+    """Return remarks by node name on what the executor does beyond the rules, such as "handed on, no copy"."""
     program = executor.program
     notes = dict.fromkeys(_heads(executor), "from outside, or ones")
     notes |= {step.name: "with its slope, one pass" for step in program.training if step.part == "loss"}

@@ -48,6 +48,7 @@ class Step:
     """Gives the values of the inputs, of all values: in a fourth of the time of a loop over the slots."""
 
     def __post_init__(self) -> None:
+        """Set `take`, which returns the values of the step's inputs from the list of all values."""
         one = slice(self.inputs[0], self.inputs[0] + 1) if self.inputs else slice(0)
         self.take = itemgetter(*self.inputs) if len(self.inputs) > 1 else itemgetter(one)
 
@@ -58,29 +59,28 @@ def with_params(call: Callable[..., Any], params: Mapping[str, Any]) -> Callable
 
 
 def with_plan(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a call that takes the batch plan as its last array."""
+    """Return `call` as a function (*arrays, out) whose last array is passed as the keyword `plan`."""
 
     def planned(*arrays: Any, out: np.ndarray | None) -> Any:
-        """Call with the last array as the plan of the batch."""
+        """Return `call(*arrays but the last, out=out, plan=last)`."""
         return call(*arrays[:-1], out=out, plan=arrays[-1])
 
     return planned
 
 
 def plan_of(x: Any, plan: Any, out: None, width: float) -> Any:
-    """Return the given column index of x, or a new one for a product of `width` columns; None if the product is faster
-    without one. `out` is not used.
+    """Return the given batch plan of x, or a new one for a product of `width` columns; `out` is unused.
+
+    None if the product is faster without one.
     """
     return products.plan_for(x, width) if plan is None else plan
 
 
 def joint_call(call: Callable[..., Any], slope: np.ndarray, params: Mapping[str, Any]) -> Callable[..., Any]:
-    """Return a function (*arrays, out) -> out for a loss `call` that also overwrites `slope` with the gradient of its
-    scores.
-    """
+    """Return a function (*arrays, out) -> out for a loss `call` that also writes `slope`, the scores' gradient."""
 
     def both(*arrays: Any, out: np.ndarray) -> np.ndarray:
-        """Write the loss to `out` and the gradient of the scores to `slope`; return `out`."""
+        """Overwrite `out` by the loss and `slope` by the gradient of the scores; return `out`."""
         out[...] = call(*arrays, slope=slope, **params)
         return out
 
@@ -88,13 +88,12 @@ def joint_call(call: Callable[..., Any], slope: np.ndarray, params: Mapping[str,
 
 
 def bound_joint(bind: Callable[..., Any], slope: np.ndarray, params: Mapping[str, Any]) -> Callable[..., Any]:
-    """Return a function that binds such a loss to fixed arrays, so that each step repeats the call
-    without arguments.
-    """
+    """Return a function (*arrays, out) that binds a loss with gradient to fixed arrays, for repeated calls."""
 
     def bound(*arrays: Any, out: np.ndarray) -> Callable[[], Any] | None:
-        """Return a function without arguments that writes the loss of `arrays` to `out` and the gradient to `slope`;
-        None if they cannot be bound.
+        """Return a call without arguments that writes the loss to `out` and the gradient to `slope`.
+
+        None if not possible.
         """
         call = bind(*arrays, slope=slope, **params)
         return call and partial(_put, out, call)
@@ -103,17 +102,17 @@ def bound_joint(bind: Callable[..., Any], slope: np.ndarray, params: Mapping[str
 
 
 def _put(out: np.ndarray, call: Callable[[], Any]) -> None:
-    """Write the result of `call()` to `out`."""
+    """Overwrite `out` by the result of `call()`."""
     out[...] = call()
 
 
 def scale_in_place(slope: np.ndarray, head: np.ndarray, out: None) -> np.ndarray:
-    """Multiply the gradient of the scores by the head, in place; a head of 1 costs nothing."""
+    """Multiply `slope`, the gradient of the scores, by `head` in place and return it; a head of 1 costs nothing."""
     return slope if head.size == 1 and head.item() == 1 else np.multiply(slope, head, out=slope)
 
 
 def identity(value: Any, *others: Any, out: None) -> Any:
-    """Return `value` itself; other arguments are not used."""
+    """Return `value` itself; other arguments are unused."""
     return value
 
 
@@ -126,7 +125,10 @@ def copy_value(value: Any, out: np.ndarray | None) -> Any:
 
 
 def add_values(value: Any, before: Any, out: None) -> Any:
-    """Add `value` to `before`, in place if that is dense; the format stays. Raises BindError if shapes differ."""
+    """Return `before` + `value` in the format of `before`, in place if that is dense.
+
+    Raises BindError if shapes differ.
+    """
     if value.shape != before.shape:
         raise BindError(
             f"A gradient of shape {value.shape} came to one of {before.shape}, to be added. Request write for "
@@ -141,12 +143,10 @@ def add_values(value: Any, before: Any, out: None) -> Any:
 
 
 def factored_gradient(shape: tuple[int, ...]) -> Callable[..., Unsummed | formats.RowSparse]:
-    """Return a function (x, slope, plan, out) -> X.T @ slope of this shape, kept as its factors; without a column index
-    it is multiplied out.
-    """
+    """Return a function (x, slope, plan, out) -> X.T @ slope of this shape, kept as its factors."""
 
     def factors(x: Any, slope: np.ndarray, plan: Any, out: None) -> Unsummed | formats.RowSparse:
-        """Return X.T @ slope as `Unsummed`; as `RowSparse` if `plan` is None. `out` is not used."""
+        """Return X.T @ slope as `Unsummed`; multiplied out as `RowSparse` if `plan` is None. `out` is unused."""
         if plan is None:
             return products.rule(x.format, True, "row_sparse")(x, slope)
         return Unsummed(x, slope, plan, shape)
@@ -169,7 +169,10 @@ class Pool:
     grown: int = 0
 
     def view(self, key: Hashable, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
-        """Return a C-contiguous array of this shape over the leading part of the block; new blocks are zeros."""
+        """Return a C-contiguous array of this shape and dtype over the leading part of the block `key`.
+
+        A block that is missing or too small is allocated, as zeros, and counted in `grown`.
+        """
         size = math.prod(shape)
         block = self.blocks.get(key)
         if block is None or block.size < size or block.dtype != dtype:
@@ -179,7 +182,7 @@ class Pool:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all blocks of memory that the program's arrays share."""
+        """Return the bytes of all blocks."""
         return sum(block.nbytes for block in self.blocks.values())
 
 
@@ -197,8 +200,9 @@ class Shared:
     count: dict[np.dtype, int] = field(default_factory=dict)
 
     def take(self, size: int, dtype: np.dtype) -> tuple[str, int]:
-        """Return the key (dtype, id) of a free or a new memory block for `size` elements; the block grows if too
-        small.
+        """Return the key (dtype name, id) of a free or new block for `size` elements.
+
+        A block that is too small will grow.
         """
         free = sorted(self.free.get(dtype, []))
         if free:
@@ -212,7 +216,7 @@ class Shared:
         return key
 
     def give_back(self, key: tuple[str, int]) -> None:
-        """Free the block, since the lifetime of its value has ended."""
+        """Mark the block as free, since the lifetime of its value has ended."""
         self.free.setdefault(np.dtype(key[0]), []).append((self.sizes[key], key[1]))
 
 
@@ -256,12 +260,12 @@ class Training:
 
     @property
     def forward(self) -> list[Symbol]:
-        """Operator nodes that the outputs need, in order."""
+        """Return the operator nodes that the outputs need, inputs first."""
         return [node for node in Group(self.outputs).nodes() if node.op is not None]
 
     @property
     def backward(self) -> list[Symbol]:
-        """The operator nodes that the forward pass does not compute, in order of computation."""
+        """Return the operator nodes that the forward pass does not compute, in order of computation."""
         before = set(self.forward)
         return [node for node in self.nodes if node.op is not None and node not in before]
 
@@ -294,7 +298,7 @@ class Program:
     """The steps forward that some outputs need, by the slots of these."""
 
     def needed(self, slots: frozenset[int]) -> list[Step]:
-        """Return the forward steps that the values in these slots need. O(steps) the first time."""
+        """Return the forward steps that the values in these slots need, in order; cached. O(steps) the first time."""
         if slots not in self.partial:
             read, kept = set(slots), []
             for step in reversed(self.forward):
@@ -309,13 +313,15 @@ class Writer:
     """Builder of one program."""
 
     def __init__(self, training: Training, inference: Inference, pool: Pool) -> None:
+        """Start an empty program for these facts; dense values get their memory from `pool`."""
         self.training, self.facts, self.pool = training, inference.facts, pool
         self.program = Program(inference)
         self.planned: set[Symbol] = set()
 
     def write(self) -> Program:
-        """Build the program: forward and backward steps, their buffers and the lifetimes of values. O(nodes +
-        edges).
+        """Return the program: forward and backward steps, their buffers and the lifetimes of values.
+
+        O(nodes + edges).
         """
         forward, backward = self.training.forward, self.training.backward
         for node in (*forward, *backward):
@@ -345,7 +351,10 @@ class Writer:
         return self.program
 
     def _forget(self, order: Sequence[Symbol]) -> None:
-        """Let the last reader of each sparse value that is not kept drop it."""
+        """Set `Step.dead`: the last reader of each sparse value that is not kept drops it.
+
+        `order` are the nodes as they run.
+        """
         kept = {*self.training.outputs, *self.training.gradients.values()}
         last = {entry: node for node in order for entry in node.inputs}
         dead: dict[int, list[int]] = {}
@@ -357,7 +366,7 @@ class Writer:
                 step.dead = tuple(dead.get(step.output, ()))
 
     def _plan(self, node: Symbol, *lists: list[Step]) -> None:
-        """Append the step that builds the batch plan of the first input, before the first node that reads it."""
+        """Append to `lists` the step that builds the batch plan of the first input, before its first reader."""
         x = node.inputs[0] if node.inputs else None
         if x is None or not self.facts[node].chosen_rule.plan or x in self.planned:
             return
@@ -369,9 +378,7 @@ class Writer:
             entries.append(Step(f"plan of {self.training.names[x]}", None, "plan", call, (slot, plan), plan))
 
     def _step(self, node: Symbol, part: str, out: np.ndarray | None) -> Step:
-        """Return the step that computes `node` and writes it to `out` (None: to a new array); `part` is its part of the
-        program ("forward", "backward").
-        """
+        """Return the step that computes `node` into `out` (None: a new value); `part` is "forward" or "backward"."""
         slots = self.training.slots
         inputs = tuple(slots[entry] for entry in node.inputs)
         rule, bind = self.facts[node].chosen_rule, None
@@ -391,7 +398,10 @@ class Writer:
         return Step(self.training.names[node], node.op, part, call, inputs, slots[node], out, bind=bind)
 
     def _joint(self, node: Symbol, step: Step, buffers: Mapping[Symbol, np.ndarray]) -> Step:
-        """Return the training step of a loss: it also writes the gradient of its scores if that is needed."""
+        """Return `step`, the forward step of a loss, as a training step that also writes the gradient of its scores.
+
+        `step` itself for other nodes or if that gradient is not needed.
+        """
         slope = self.training.slopes.get(node)
         joint, bind_joint = node.operator.joint, node.operator.bind_joint
         if joint is None or slope is None or slope not in buffers:
@@ -401,9 +411,7 @@ class Writer:
         return Step(step.name, step.op, "loss", call, step.inputs, step.output, step.out, bind=bind)
 
     def _store(self, name: str, node: Symbol) -> None:
-        """Append to the backward program the step that adds or copies the gradient of parameter `name` from `node` to
-        its buffer, if one is needed.
-        """
+        """Append the backward step that adds or copies gradient `node` of argument `name` to its buffer, if any."""
         source, slot = self.training.slots[node], self.training.slots["gradient", name]
         facts, step = self.facts[node], None
         if self.training.requests[name] == "add":
@@ -416,9 +424,7 @@ class Writer:
             self.program.backward.append(step)
 
     def _owns(self, name: str, node: Symbol) -> bool:
-        """Return whether `node` computes the gradient of parameter `name` and nothing else that is kept, so that it may
-        write to that buffer.
-        """
+        """Return whether `node` computes only the gradient of argument `name`, so that it may write to its buffer."""
         others = [*self.training.outputs, *(g for n, g in self.training.gradients.items() if n != name)]
         alone = node.op is not None and not any(node is other for other in others)
         return alone and not self._shares(node) and self.training.requests[name] == "write"
@@ -431,12 +437,13 @@ class Writer:
         return (mine.shape, mine.dtype, mine.format) == (its.shape, its.dtype, its.format)
 
     def _shares(self, node: Symbol) -> bool:
-        """Return whether the value of `node` is written over that of its input, so that it needs no buffer."""
+        """Return whether the value of `node` is that of its input or written over it, so that it needs no buffer."""
         return self.training.scales(node) or self._passes(node)
 
     def _buffers(self, order: Sequence[Symbol]) -> dict[Symbol, np.ndarray]:
-        """Return {node: preallocated array} for the dense values of the nodes in `order`; values whose lifetimes do not
-        overlap share memory.
+        """Return {node: preallocated array} of the dense values of `order`.
+
+        Values with disjoint lifetimes share memory.
         """
         kept: dict[Symbol, tuple[str, int | str]]
         kept = {node: ("output", place) for place, node in enumerate(self.training.outputs) if node.op is not None}
@@ -458,16 +465,16 @@ class Writer:
         return {node: self._view(key, node) for node, key in keys.items() if self._needs_buffer(node)}
 
     def _view(self, key: Hashable, node: Symbol) -> np.ndarray:
-        """Return the buffer of the pool at `key` in the shape and dtype of the node's value."""
+        """Return the pool's array at `key` in the shape and dtype of the node's value."""
         known = self.facts[node].complete
         return self.pool.view(key, known.shape, known.dtype)
 
     def _needs_buffer(self, node: Symbol) -> bool:
-        """Return whether the node's value is dense and has memory of its own."""
+        """Return whether the node's value is dense and has its own memory."""
         own = node.op is None or not (self._shares(node) or node in self.training.fused)
         return own and self.facts[node].format == "dense"
 
     def _reads(self, node: Symbol) -> tuple[Symbol, Sequence[Symbol], bool]:
-        """Return (node, inputs, whether it may share their memory), for `last_uses`."""
+        """Return (node, inputs, whether its value may share their memory), for `last_uses`."""
         shares = self.facts[node].format != "dense" or self._shares(node) or node in self.training.fused
         return node, node.inputs, shares

@@ -19,9 +19,7 @@ from workbench.ops import products
 
 
 def validate_argument(value: Any, name: str) -> Any:
-    """Return the validated array `value` of the argument `name` of the graph; FormatError, with that name as a note, if
-    it is invalid.
-    """
+    """Return `value` validated; FormatError, with the argument's name as a note, if it is invalid."""
     try:
         return validate(value)[1]
     except formats.FormatError as error:
@@ -30,8 +28,9 @@ def validate_argument(value: Any, name: str) -> Any:
 
 
 def _fixed_places(x: Any) -> tuple | None:
-    """Return (shape, *index arrays) of a csr, csc or row-sparse array if its index arrays are read-only and own their
-    memory, else None.
+    """Return (shape, *index arrays) of csr, csc or row_sparse if these are read-only and own memory, else None.
+
+    None for other arrays.
     """
     if isinstance(x, RowSparse):
         indices: tuple = (x.indices,)
@@ -48,6 +47,7 @@ class Slots(dict[str, int]):
     """Slots (positions) of arguments by name. Raises BindError for an unknown one."""
 
     def __missing__(self, name: str) -> int:
+        """Raise BindError for the unknown argument `name`."""
         raise BindError(f"There is no argument {name!r}; the arguments are {list(self)}.")
 
 
@@ -60,21 +60,18 @@ class InputChecker:
     """
 
     def __init__(self, names: dict[int, str]) -> None:
+        """Keep the names of the sparse arguments by slot; nothing is validated yet."""
         self.names = names
         self.checked: dict[int, Any] = {}
 
     def check(self, slot: int, value: Any, name: str) -> Any:
-        """Return the validated array of a slot, argument `name`, and remember its index arrays if they cannot change;
-        raises FormatError.
-        """
+        """Return the validated array of a slot, noting its indices if read-only (FormatError naming the argument)."""
         value = validate_argument(value, name)
         self.checked[slot] = _fixed_places(value)
         return value
 
     def recheck(self, values: list, taken: Container[int] = ()) -> dict[int, Any]:
-        """Return {slot: validated array} for the arrays in `values`, indexed by slot, that may have changed; slots in
-        `taken` are skipped.
-        """
+        """Return {slot: validated array} of `values` that may have changed, but `taken` slots (FormatError)."""
         checked = {}
         for slot, name in self.names.items():
             if slot not in taken and not self._is_settled(slot, values[slot]):
@@ -99,11 +96,12 @@ class Released:
     """
 
     def __init__(self) -> None:
+        """Start without released arguments."""
         self.names: dict[int, str] = {}
         self.without_rows: dict[int, Any] = {}
 
     def add(self, slot: int, facts: Facts) -> None:
-        """Make the array without rows for a slot."""
+        """Keep an array without rows for a slot, with the format, dtype and other lengths of `facts`."""
         known = facts.complete
         self.without_rows[slot] = formats.zeros((0, *known.shape[1:]), known.format, known.dtype)
 
@@ -124,21 +122,27 @@ class Arguments(Mapping):
     """
 
     def __init__(self, executor: "Executor") -> None:
+        """Wrap an executor; arrays are read from it at each access."""
         self._executor = executor
 
     def __getitem__(self, name: str) -> Any:
+        """Return the array of the argument, not copied. Raises BindError for an unknown name."""
         return self._executor.values[self._executor.slots[name]]
 
     def __setitem__(self, name: str, value: Any) -> None:
+        """Overwrite the array of the argument in place. Raises BindError for an unknown name, FormatError."""
         formats.assign(self[name], value)
 
     def __iter__(self) -> Iterator[str]:
+        """Yield the names of the arguments."""
         return iter(self._executor.known)
 
     def __len__(self) -> int:
+        """Return the number of arguments."""
         return len(self._executor.known)
 
     def __repr__(self) -> str:
+        """Return the arrays by name as text."""
         return f"Arguments({dict(self)!r})"
 
 
@@ -160,6 +164,7 @@ class ReentrancyGuard:
     __slots__ = ("lock", "trained_by")
 
     def __init__(self) -> None:
+        """Start unlocked and without a training pass."""
         self.lock = threading.Lock()
         self.trained_by = 0
 
@@ -205,6 +210,7 @@ class Executor:
         convert: bool,
         resizable: Collection[str] = (),
     ) -> None:
+        """Bind the graph to arrays, infer all facts and allocate memory; parameters as of `bind`. Raises BindError."""
         self.graph, self.convert = graph, convert
         self.declared = binding.complete_facts(graph, args, given)
         inference = infer(graph, **self.declared)
@@ -242,39 +248,38 @@ class Executor:
         self._start()
 
     def __repr__(self) -> str:
+        """Return outputs and argument shapes: "<Executor dot0: x [2, 3], w [3, 1]>"."""
         shapes = ", ".join(f"{name} {list(array.shape)}" for name, array in self.args.items())
         return f"<Executor {', '.join(self.output_names)}: {shapes}>"
 
     @property
     def inference(self) -> Inference:
-        """Facts of every node, backward part included, for the shapes of the last call."""
+        """Return the facts of every node, backward part included, for the shapes of the last call."""
         return self.program.inference
 
     @property
     def reads_plan(self) -> list[str]:
-        """Arguments whose batch plan is read."""
+        """Return the names of the arguments whose batch plan is read."""
         return [name for name, slot in self.slots.items() if slot in self.program.plans]
 
     def new_plan(self, name: str, x: Any) -> BatchPlan | None:
-        """Return the batch plan of array `x` for an argument of `reads_plan`; None if the step that reads it is
-        faster without.
-        """
+        """Return a new batch plan of `x` for an argument of `reads_plan`; None if its reader is faster without one."""
         return products.plan_for(x, self.program.widths[self.slots[name]])
 
     @property
     def outputs(self) -> dict[str, Any]:
-        """Outputs by name; zeros before the first `forward`."""
+        """Return the outputs by name, not copied; zeros before the first `forward`."""
         return dict(zip(self.output_names, (self.values[slot] for slot in self.output_slots), strict=True))
 
     @property
     def slopes(self) -> dict[str, Any]:
-        """Gradients of the scores by the names of the losses, right after a training forward pass."""
+        """Return the gradients of the scores by the names of the losses; valid right after a training forward pass."""
         names, slots = self.training.names, self.training.slots
         return {names[loss]: self.values[slots[slope]] for loss, slope in self.training.slopes.items()}
 
     @property
     def bytes_buffers(self) -> int:
-        """Bytes that the executor allocated for dense values."""
+        """Return the bytes that the executor allocated for dense values."""
         return self.pool.nbytes
 
     def forward(
@@ -339,7 +344,7 @@ class Executor:
             self.alone.lock.release()
 
     def _forward_steps(self, wanted: Sequence[int] | None) -> list[Step]:
-        """Return the forward steps for the outputs at positions `wanted`; all if None."""
+        """Return the forward steps for the outputs at positions `wanted` (None: all); other outputs become None."""
         if wanted is None:
             return self.program.forward
         slots = frozenset(self.output_slots[place] for place in wanted)
@@ -355,8 +360,7 @@ class Executor:
         ----------
         heads : array or list of array or None, optional
             Head gradient of each output, converted to the format of the output; None stands for ones. Losses, output
-            layers
-            and outputs of one element need none.
+            layers and outputs of one element need none.
         lap : callable, optional
             Called with every `Step` when it is done.
 
@@ -393,9 +397,7 @@ class Executor:
             self.alone.lock.release()
 
     def _steps_with_heads(self) -> list[Step]:
-        """Return the steps of the backward program; multiplications by a head of one are left out, and their result is
-        the input itself.
-        """
+        """Return the backward steps; multiplications by a head of ones are left out, their result being their input."""
         if self.headed is None:
             return self.program.backward
         ones = set(map(id, self.ones.values()))
@@ -452,7 +454,7 @@ class Executor:
         return binding.explain(self)
 
     def _run(self, steps: Sequence[Step], lap: Lap | None) -> None:
-        """Run the steps in order and keep their outputs; an error names the step, `lap` gets the time of each."""
+        """Run the steps in order, storing outputs, and call `lap` after each (errors get a note with the step)."""
         values = self.values
         step = None
         try:
@@ -469,10 +471,9 @@ class Executor:
             raise
 
     def _accepted(self, new_args: Mapping[str, Any], is_own: bool) -> tuple[dict[int, Any], bool]:
-        """Return ({slot: validated array}, whether types, dtypes and shapes are those of the last call, so that the
-        program fits).
+        """Return ({slot: validated array} of new_args, whether types, dtypes and shapes are those of the last call).
 
-        `new_args` maps argument names to arrays; `is_own` says that sparse ones were made here and need no validation.
+        `is_own`: sparse arrays are not validated. Raises BindError or FormatError.
         """
         arrays, are_alike = {}, True
         for name, value in new_args.items():
@@ -512,7 +513,7 @@ class Executor:
                 self.traits[slot] = type(value), value.dtype, value.shape
 
     def _write(self, shapes: tuple) -> None:
-        """Compile the program for these argument shapes and cache it."""
+        """Compile the program for these argument shapes and cache it; other programs go if memory had to grow."""
         declared = self.declared.copy()
         declared["shapes"] = dict(zip(self.slots, shapes, strict=True))
         facts = infer(self.graph, **declared).facts
@@ -539,7 +540,7 @@ class Executor:
                 self.grads[name] = self.values[slot] = binding.zeros(facts[node])
 
     def _take_plans(self, plans: Mapping[str, BatchPlan]) -> None:
-        """Put batch plans into their slots. Raises BindError if a plan does not fit its array."""
+        """Put batch plans into their slots, None for missing ones (BindError if one does not fit its array)."""
         for slot in self.program.plans.values():
             self.values[slot] = None
         for name, plan in plans.items():
@@ -550,9 +551,7 @@ class Executor:
                 self.values[plan_slot] = plan
 
     def _take_heads(self, given: Any) -> None:
-        """Put the gradients of the outputs (one, a list or None) into their slots; ones are used for outputs of one
-        element. Raises BindError.
-        """
+        """Put the gradients of the outputs (one, a list or None) into their slots; ones if one element. BindError."""
         listed = _list_heads(given, self.output_names)
         for place, (slot, value) in enumerate(zip(self.head_slots, listed, strict=True)):
             if value is None and (slot is None or (slot in self.ones and self.values[slot] is self.ones[slot])):
@@ -568,7 +567,7 @@ class Executor:
 
 
 def _list_heads(heads: Any, names: list[str]) -> list[Any]:
-    """Return a list with one head or None for each output name. Raises BindError if the counts differ."""
+    """Return one head or None for each output name. Raises BindError if the counts differ."""
     if heads is None:
         return [None] * len(names)
     entries = list(heads) if isinstance(heads, list | tuple) else [heads]
@@ -578,10 +577,9 @@ def _list_heads(heads: Any, names: list[str]) -> list[Any]:
 
 
 def _head_array(name: str, facts: Facts, value: Any) -> Any:
-    """Return the head `value` of the output `name` in its format, dtype and shape; ones if it is None and the output
-    has one element. Raises BindError otherwise.
+    """Return the head `value` of output `name` in its format, dtype and shape; None becomes ones if it has one element.
 
-    A Python number is accepted for an output of one element.
+    A Python number is accepted for an output of one element. Raises BindError else.
     """
     expected = facts.complete
     if value is None:

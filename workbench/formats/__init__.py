@@ -221,5 +221,5 @@ def predicted_bytes(
 
 
 def __getattr__(name: str) -> object:
-    """Return what an old name stands for (`workbench.aliases`)."""
+    """Return the object that a former name stands for, with a warning (`workbench.aliases`). Raises AttributeError."""
     return aliases.find(__name__, name)

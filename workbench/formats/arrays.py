@@ -261,8 +261,9 @@ def narrowed(x: Any, dtype: np.dtype) -> np.ndarray:
 
 
 def _refuse_inexact(part: np.ndarray, out: np.ndarray, first: int) -> None:
-    """Raise FormatError if the cast rows `out` differ from the rows `part`, which start at row `first` of the
-    matrix.
+    """Raise FormatError if the cast rows `out` differ from the rows `part`; the message names the first such value.
+
+    `first` is the row of the matrix at which both start.
     """
     if (wrong := np.argwhere(out != part)).size:
         row, column = wrong[0].tolist()

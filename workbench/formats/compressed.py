@@ -57,24 +57,23 @@ def _empty(format: str) -> tuple[type, dict[str, Any]]:
 
 
 def coo_to_csr(coo: Coo) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (indptr [rows + 1], indices [nnz], data [nnz]) of COO entries; order within a row and duplicates are
-    kept.
-    """
+    """Return (indptr [rows + 1], indices [nnz], data [nnz]) of COO entries; order in a row and duplicates are kept."""
     dtype = kept_or_widened(coo.row.dtype, *coo.shape, len(coo.data))
     row, col = coo.row.astype(dtype, copy=False), coo.col.astype(dtype, copy=False)
     return numpy_conversions.get("coo_to_csr", coo.data.dtype)(row, col, coo.data, coo.shape[0])
 
 
 def csr_to_coo(x: Any) -> Coo:
-    """Return the entries of a csr array as a `Coo`, in its order; indices and data are not copied."""
+    """Return the entries of a csr array as a `Coo`, in its order; indices and data are not copied if int32 suffices."""
     dtype = kept_or_widened(x.indices.dtype, *x.shape, x.nnz)
     row = kernels.get("csr_to_coo_rows").trusted(x.indptr.astype(dtype, copy=False))
     return Coo(row, x.indices.astype(dtype, copy=False), x.data, x.shape)
 
 
 def transposed(x: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (indptr, indices, data) of `x` compressed along its other axis: csr to csc or csc to csr; sorted,
-    duplicates kept.
+    """Return (indptr, indices, data) of a csr array compressed by columns, or of a csc one by rows.
+
+    Indices are sorted, duplicates kept.
     """
     minor = x.shape[1] if x.format == "csr" else x.shape[0]
     dtype = kept_or_widened(x.indices.dtype, *x.shape, x.nnz)
@@ -88,13 +87,19 @@ def parts(x: Any) -> dict[str, np.ndarray]:
 
 
 def build(format: str, parts: Mapping[str, np.ndarray], shape: tuple[int, int]) -> Any:
-    """Build a csr or csc array over `parts` (data, indices, indptr), unchecked and not copied."""
+    """Return a csr or csc array over `parts` ("data", "indices", "indptr"), unchecked and not copied.
+
+    Raises FormatError unless `shape` has two dimensions.
+    """
     check_two_dimensions(shape, format)
     return assemble(format, parts["indptr"], parts["indices"], parts["data"], shape)
 
 
 def replace(x: Any, parts: Mapping[str, np.ndarray]) -> None:
-    """Replace the arrays of a csr or csc array or matrix in place and reset SciPy's cached flags about sorting."""
+    """Replace the arrays of a csr or csc array or matrix in place by `parts`.
+
+    SciPy's cached flags about order are reset.
+    """
     vars(x).update(parts)
     for remembered in ("_has_sorted_indices", "_has_canonical_format"):
         vars(x).pop(remembered, None)

@@ -111,7 +111,7 @@ unavailable = _formats.unavailable
 
 
 def refuse(fault: str, allowed: str, advice: str) -> FormatError:
-    """Build the FormatError of an invalid array from a fault, what is allowed and advice."""
+    """Return, without raising it, the FormatError "fault. Allowed: allowed. advice." with these three sentences."""
     error = FormatError(f"{fault}. Allowed: {allowed}. {advice}.")
     error.sentences = fault, allowed, advice
     return error
@@ -223,8 +223,9 @@ def coerce(x: Any) -> tuple[Format, Any]:
 
 
 def _as_array(x: Any) -> Any:
-    """Convert a SciPy matrix to a sparse array and a subclass of ndarray to an ndarray; FormatError for a masked
-    array.
+    """Return a SciPy matrix as a sparse array and a subclass of ndarray as an ndarray; others unchanged.
+
+    Raises FormatError for a masked array.
     """
     if isinstance(x, scipy.sparse.spmatrix):
         return getattr(scipy.sparse, f"{x.format}_array")(x)
@@ -241,14 +242,14 @@ INTEGERS = (np.dtype(np.int32), np.dtype(np.int64))
 
 
 def check_values(values: np.ndarray, name: str, allowed: Sequence[np.dtype] = VALUES) -> None:
-    """Raise FormatError unless the dtype of `values` is one of `allowed`."""
+    """Raise FormatError unless the dtype of `values`, called `name` in the message, is one of `allowed`."""
     if values.dtype not in allowed:
         *first, last = map(str, allowed)
         raise refuse(f"{name} has dtype {values.dtype}", f"{', '.join(first)} and {last}", "Call x.astype(np.float32)")
 
 
 def check_finite(values: np.ndarray, name: str) -> None:
-    """Raise FormatError if `values` has NaN or infinity; the message names the first position."""
+    """Raise FormatError if `values`, called `name`, has NaN or infinity; the message names the first position."""
     finite = np.isfinite(values)
     if not finite.all():
         where = np.unravel_index(np.argmin(finite), values.shape)
@@ -309,9 +310,7 @@ def check_one_dimension(values: np.ndarray, name: str) -> None:
 
 
 def is_sound_compressed(x: Any) -> bool:
-    """Return whether a csr or csc array is valid for kernels: dtypes, lengths, pointers and index range. O(rows +
-    nnz).
-    """
+    """Return whether a csr or csc array is valid for kernels: dtypes, lengths, pointers, index range. O(rows + nnz)."""
     indptr, indices, data, shape = x.indptr, x.indices, x.data, x.shape
     if not (type(indptr) is type(indices) is type(data) is np.ndarray and len(shape) == 2):
         return False
@@ -330,8 +329,10 @@ def check_two_dimensions(shape: tuple[int, ...], name: str) -> None:
 
 
 def check_compressed(x: Any, full: bool, canonical: bool) -> None:
-    """Validate a csr or csc array, O(rows); with `full` also index range, order (if `canonical`) and finite values,
-    O(nnz).
+    """Raise FormatError if a csr or csc array is invalid. O(rows).
+
+    With `full` also index range and finite values, O(nnz). With `full` and `canonical` also unsorted and duplicated
+    indices.
     """
     check_two_dimensions(x.shape, x.format)
     check_values(x.data, "data", SCIPY_VALUES)
@@ -354,8 +355,9 @@ def check_compressed_indices(x: Any) -> None:
 
 
 def check_pointers(indptr: np.ndarray, count: int, stored: int, major: str) -> None:
-    """Raise FormatError unless `indptr` [count + 1] rises from 0 to `stored`; `major` is "rows" or "columns".
-    O(count).
+    """Raise FormatError unless `indptr` [count + 1] rises from 0 to `stored`. O(count).
+
+    `major` is "rows" or "columns", for the message.
     """
     if len(indptr) != count + 1:
         fault = f"indptr has {len(indptr)} entries for {count} {major}"
@@ -371,7 +373,10 @@ def check_pointers(indptr: np.ndarray, count: int, stored: int, major: str) -> N
 
 
 def _check_order(indptr: np.ndarray, indices: np.ndarray, major: str, minor: str) -> None:
-    """Raise FormatError unless indices rise strictly within each row (or column); equal neighbours are duplicates."""
+    """Raise FormatError unless indices rise strictly within each row (or column).
+
+    The message names the first violation. `major` and `minor` are "row" and "column", or the reverse.
+    """
     rising = indices[1:] > indices[:-1]
     starts = indptr[1:-1]
     rising[starts[(starts > 0) & (starts < len(indices))] - 1] = True  # the first of a row follows nothing

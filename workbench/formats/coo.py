@@ -40,8 +40,9 @@ def _is_sound(x: Any) -> bool:
 
 
 def _check(x: Any, full: bool, canonical: bool) -> None:
-    """Raise FormatError if dtypes or lengths of a coo array are invalid; with `full` also for index range and
-    values.
+    """Raise FormatError if dtypes or lengths of a coo array are invalid.
+
+    `full`: also indices out of range, NaN, infinity. `canonical` is unused: any order and duplicates are allowed.
     """
     check_two_dimensions(x.shape, "coo")
     check_values(x.data, "data", SCIPY_VALUES)
@@ -61,12 +62,12 @@ def _check_indices(x: Any) -> None:
 
 
 def _from_coo(coo: Coo) -> scipy.sparse.coo_array:
-    """Build a coo_array over the entries, without a copy."""
+    """Return a coo_array over the entries, not copied."""
     return scipy.sparse.coo_array((coo.data, (coo.row, coo.col)), shape=coo.shape)
 
 
 def _parts(x: Any) -> dict[str, np.ndarray]:
-    """Return data, row and col of a coo array by name."""
+    """Return {"data", "row", "col"} of a coo array, not copied. Raises FormatError unless it has two dimensions."""
     check_two_dimensions(x.shape, "coo")
     if len(x.coords) != 2:
         raise refuse(f"coords has {len(x.coords)} arrays", "2, row and column", "Set x.coords = (row, col)")
@@ -75,8 +76,9 @@ def _parts(x: Any) -> dict[str, np.ndarray]:
 
 
 def _build(parts: Mapping[str, np.ndarray], shape: tuple[int, ...]) -> scipy.sparse.coo_array:
-    """Build a coo_array over `parts`; their dtypes are kept, whereas SciPy's constructor would choose that of the
-    indices.
+    """Return a coo_array over `parts` ("data", "row", "col"), not copied or checked; index dtypes are kept.
+
+    SciPy's constructor would choose that of the indices.
     """
     x = scipy.sparse.coo_array(shape, dtype=parts["data"].dtype)
     _replace(x, parts)
@@ -84,7 +86,7 @@ def _build(parts: Mapping[str, np.ndarray], shape: tuple[int, ...]) -> scipy.spa
 
 
 def _replace(x: Any, parts: Mapping[str, np.ndarray]) -> None:
-    """Put other data, row and col into a coo array in place."""
+    """Replace data, row and col of a coo array in place by `parts`; SciPy's cached flag about its order is reset."""
     x.data, x.coords = parts["data"], (parts["row"], parts["col"])
     x.has_canonical_format = False
 

@@ -20,12 +20,12 @@ from workbench.formats.contract import (
 
 
 def _to_csr(x: Any) -> scipy.sparse.csr_array:
-    """Convert a csc array to csr with sorted indices; duplicates are kept."""
+    """Return a csc array as csr with sorted indices; duplicates are kept."""
     return compressed.assemble("csr", *compressed.transposed(x), x.shape)
 
 
 def _from_coo(coo: Coo) -> scipy.sparse.csc_array:
-    """Convert COO entries to a csc array; duplicates are kept."""
+    """Return COO entries as a csc array; duplicates are kept."""
     flipped = Coo(coo.col, coo.row, coo.data, coo.shape[::-1])
     return compressed.assemble("csc", *compressed.coo_to_csr(flipped), coo.shape)
 

@@ -26,7 +26,7 @@ def _to_dense(x: Any) -> np.ndarray:
 
 
 def _from_coo(coo: Coo) -> scipy.sparse.csr_array:
-    """Convert COO entries to a csr array; order within a row and duplicates are kept."""
+    """Return COO entries as a csr array; order within a row and duplicates are kept."""
     return compressed.assemble("csr", *compressed.coo_to_csr(coo), coo.shape)
 
 

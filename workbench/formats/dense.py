@@ -12,15 +12,16 @@ from workbench.formats.row_sparse import RowSparse
 
 
 def _check(x: np.ndarray, full: bool, canonical: bool) -> None:
-    """Raise FormatError if the dtype is not supported or, with `full`, a value is not finite."""
+    """Raise FormatError if the dtype is not supported or, with `full`, a value is not finite; `canonical` is unused."""
     check_values(x, "The dense array")
     if full:
         check_finite(x, "x")
 
 
 def _to_csr(x: np.ndarray) -> Any:
-    """Return the nonzero elements of a dense matrix [rows, cols] as a new csr array, columns sorted, int32 indices if
-    they suffice; FormatError for other ranks.
+    """Return the nonzero elements of a dense matrix as a new csr array, columns sorted, int32 indices if they suffice.
+
+    Raises FormatError unless it has two dimensions.
     """
     check_two_dimensions(x.shape, "dense")
     indptr, indices, data = numpy_conversions.get("dense_to_csr", x.dtype)(x)
@@ -30,7 +31,7 @@ def _to_csr(x: np.ndarray) -> Any:
 
 
 def _from_coo(coo: Coo) -> np.ndarray:
-    """Convert COO entries to a dense matrix; duplicates are summed."""
+    """Return COO entries as a dense matrix; duplicates are summed."""
     indptr, indices, data = compressed.coo_to_csr(coo)
     out = np.empty(coo.shape, data.dtype)
     numpy_conversions.get("csr_to_dense", data.dtype)(indptr, indices, data, out)

@@ -79,8 +79,9 @@ def check_array(file: BinaryIO) -> Header:
 
 
 def _check_array(file: IO[bytes], name: str, size: int) -> Header:
-    """Read the .npy header of the member `name`, `size` bytes long. Raises ValueError if it is invalid or does not
-    fit.
+    """Return the header of the .npy member `name` of `size` bytes, read from `file`.
+
+    Raises ValueError if it is invalid. It also is if the size does not fit or the array has Python objects.
     """
     version = np.lib.format.read_magic(file)
     if version not in HEADERS:
@@ -148,8 +149,10 @@ def save(path: str | os.PathLike, arrays: Mapping[str, Any]) -> None:
 
 
 def _write(path: Path, members: dict[str, np.ndarray]) -> None:
-    """Write the members to a temporary file next to `path`, then rename it, so that readers never see a partial
-    file."""
+    """Write the members as an .npz to a temporary file next to `path`, then rename it, so never partly visible.
+
+    The temporary file is removed after an error.
+    """
     handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.", suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -165,7 +168,7 @@ def _write(path: Path, members: dict[str, np.ndarray]) -> None:
 
 
 def _umask() -> int:
-    """Return the file mode creation mask of this process."""
+    """Return the file mode creation mask of this process, which is set to 0 for a moment."""
     mask = os.umask(0)
     os.umask(mask)
     return mask
@@ -211,7 +214,7 @@ def load(path: str | os.PathLike) -> dict[str, Any]:
 
 
 def _foreign(path: str | os.PathLike, reason: str) -> FormatError:
-    """Build the FormatError of a file that `save` did not write; `reason` is put into the message."""
+    """Return, without raising it, the FormatError of a file that `save` did not write; `reason` is in the message."""
     return FormatError(
         f"{path} is no file of arrays, or is damaged ({reason}). Allowed: files written by formats.save. "
         "Read others with numpy.load or scipy.sparse.load_npz."
@@ -219,8 +222,9 @@ def _foreign(path: str | os.PathLike, reason: str) -> FormatError:
 
 
 def _contents(members: Any) -> list[dict]:
-    """Return the entries of the table of contents of an open .npz. Raises ValueError if it is invalid or names
-    repeat.
+    """Return the entries of the table of contents of an open .npz. Raises ValueError if it is invalid or names repeat.
+
+    Raises FormatError for another version.
     """
     if not isinstance(members, np.lib.npyio.NpzFile) or "contents" not in members:
         raise ValueError("it has no table of contents")
@@ -239,9 +243,7 @@ def _contents(members: Any) -> list[dict]:
 
 
 def _one(entry: dict, members: Any) -> Any:
-    """Build the array that an entry of the table of contents describes from the members of the file, and validate
-    it.
-    """
+    """Return the validated array that an entry of the table of contents describes. Raises ValueError or FormatError."""
     format, shape = get(entry["format"]), as_shape(entry["shape"])
     x = format.build({part: members[member] for part, member in entry["parts"].items()}, shape)
     if x.shape != shape:

@@ -14,26 +14,22 @@ from workbench.formats.contract import FLOATS
 
 
 def get(name: str, dtype: np.dtype) -> Callable[..., Any]:
-    """Return the kernel called `name`, or the NumPy function of the same name for dtypes that kernels do not
-    support.
-    """
+    """Return the kernel called `name` for float32 and float64, else the NumPy function of the same name."""
     return kernels.get(name).trusted if dtype in FLOATS else PLAIN[name]
 
 
 def _row_of_each(indptr: np.ndarray) -> np.ndarray:
-    """Return the row index of every entry [nnz] from row pointers [rows + 1]."""
+    """Return the row index of every entry [nnz] from row pointers [rows + 1], in their dtype."""
     return np.repeat(np.arange(len(indptr) - 1, dtype=indptr.dtype), np.diff(indptr))
 
 
 def _ends(row: np.ndarray, rows: int) -> np.ndarray:
-    """Return row pointers [rows + 1] from the row index of every entry."""
+    """Return row pointers [rows + 1] from the row index of every entry [nnz], in its dtype."""
     return np.append(0, np.cumsum(np.bincount(row, minlength=rows))).astype(row.dtype)
 
 
 def coo_to_csr(row: np.ndarray, col: np.ndarray, data: np.ndarray, rows: int) -> tuple[np.ndarray, ...]:
-    """Return (indptr [rows + 1], indices [nnz], data [nnz]) of COO entries; order within a row and duplicates are
-    kept.
-    """
+    """Return (indptr [rows + 1], indices [nnz], data [nnz]) of COO entries; order in a row and duplicates are kept."""
     order = np.argsort(row, kind="stable")
     return _ends(row, rows), col[order], data[order]
 
@@ -44,7 +40,7 @@ def csr_to_csc(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, column
 
 
 def csr_to_dense(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, out: np.ndarray) -> None:
-    """Write a CSR matrix to the dense array `out` [rows, columns]; duplicates are summed."""
+    """Overwrite the dense array `out` [rows, columns] by a CSR matrix; duplicates are summed."""
     out[...] = 0
     np.add.at(out, (_row_of_each(indptr), indices), data)
 
@@ -56,7 +52,7 @@ def dense_to_csr(dense: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 def take_rows(source: np.ndarray, index: np.ndarray, out: np.ndarray) -> None:
-    """Write `source[index]` to `out`: out[i] = source[index[i]]."""
+    """Overwrite `out` by rows: out[i] = source[index[i]]."""
     out[...] = source[index]
 
 
@@ -71,7 +67,7 @@ def slice_rows(
 
 
 def scatter_rows(values: np.ndarray, index: np.ndarray, out: np.ndarray) -> None:
-    """Write `values` to rows of `out`: out[index[i]] = values[i]; other rows are not changed."""
+    """Write rows of `out` [D, N] in place: out[index[i]] = values[i]; other rows are not changed."""
     out[index] = values
 
 
@@ -84,7 +80,7 @@ def merge_rows(indices: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.
 
 
 def retain_rows(indices: np.ndarray, values: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return indices and values of the stored rows whose index is in `wanted`."""
+    """Return (indices, values) of the stored rows whose index is in `wanted`, in the order of `indices`."""
     kept = np.isin(indices, wanted)
     return indices[kept], values[kept]
 

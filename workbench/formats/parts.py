@@ -53,6 +53,7 @@ class Parts:
     arrays: Mapping[str, np.ndarray]
 
     def __post_init__(self) -> None:
+        """Raise FormatError if a component that the format needs is missing or not a plain NumPy array."""
         is_matrix = self.format != "coo" or len(self.shape) == 2
         for name in (self._named_values, *(INDICES.get(self.format, ()) if is_matrix else ())):
             array = self.arrays.get(name)
@@ -62,46 +63,46 @@ class Parts:
 
     @property
     def _named_values(self) -> str:
-        """Return the name of the component with the values."""
+        """Return the name of the component with the values: "data", or "x" (dense), or "values" (row_sparse)."""
         return VALUES.get(self.format, "data")
 
     @property
     def values(self) -> np.ndarray:
-        """The array of stored values, not copied."""
+        """Return the array of stored values, not copied."""
         return self.arrays[self._named_values]
 
     @property
     def indices(self) -> dict[str, np.ndarray]:
-        """The index arrays of the format by name, none for a dense array."""
+        """Return the index arrays of the format by name, {} for a dense array; not copied."""
         return {name: self.arrays[name] for name in INDICES.get(self.format, ()) if name in self.arrays}
 
     @property
     def starts(self) -> np.ndarray:
-        """Row pointers `indptr`; column pointers of csc."""
+        """Return the row pointers `indptr`, or the column pointers of csc."""
         return self.arrays["indptr"]
 
     @property
     def block(self) -> tuple[int, int]:
-        """Block shape of bsr; (1, 1) for other formats."""
+        """Return the block shape of bsr; (1, 1) for other formats."""
         is_blocks = self.format == "bsr" and self.values.ndim == 3
         return (self.values.shape[1] or 1, self.values.shape[2] or 1) if is_blocks else (1, 1)
 
     @property
     def lengths(self) -> tuple[int, int]:
-        """Numbers of rows and columns, counted in blocks for bsr; columns first for csc."""
+        """Return (rows, columns), counted in blocks for bsr; (columns, rows) for csc."""
         rows, columns = (length // size for length, size in zip(self.shape, self.block, strict=True))
         return (columns, rows) if self.format == "csc" else (rows, columns)
 
     @cached_property
     def places(self) -> tuple[np.ndarray, np.ndarray]:
-        """Row and column index [z] of each entry; (column, row) for csc. Requires valid pointers."""
+        """Return (row, column) index [z] of each entry; (column, row) for csc. Requires valid pointers."""
         if self.format == "coo":
             return self.arrays["row"], self.arrays["col"]
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts)), self.arrays["indices"]
 
     @cached_property
     def order(self) -> Order:
-        """Count unsorted and duplicated entries. O(z); O(z log z) for unsorted ones."""
+        """Return the counts of unsorted and duplicated entries. O(z); O(z log z) for unsorted ones."""
         if self.format in COMPRESSED and self._is_rising():
             return Order(0, 0, None)
         major, minor = self.places
@@ -117,7 +118,7 @@ class Parts:
         return Order(falls, repeats, first[::-1] if self.format == "csc" else first)
 
     def _is_rising(self) -> bool:
-        """Return whether indices rise strictly within each row, without a row index per entry."""
+        """Return whether indices of a compressed matrix rise strictly within each row; valid pointers required."""
         indices, starts = self.arrays["indices"], self.starts[1:-1]
         rising = indices[1:] > indices[:-1]
         rising[starts[(starts > 0) & (starts < len(indices))] - 1] = True  # the first of a row follows nothing
@@ -125,7 +126,7 @@ class Parts:
 
 
 def _steps(major: np.ndarray, minor: np.ndarray) -> tuple[int, np.ndarray]:
-    """Return how many entries precede their predecessor in (major, minor) order, and which are equal to it [z - 1]."""
+    """Return (how many entries precede their predecessor in (major, minor) order, which are equal to it [z - 1])."""
     same = major[1:] == major[:-1]
     falls = (major[1:] < major[:-1]) | (same & (minor[1:] < minor[:-1]))
     return int(np.count_nonzero(falls)), same & (minor[1:] == minor[:-1])
@@ -163,7 +164,7 @@ def _of_scipy(x: Any) -> Parts:
 
 
 def _of_lists(x: Any) -> Parts:
-    """Return the Parts of a lil matrix as csr."""
+    """Return the `Parts` of a lil matrix as csr, over new arrays."""
     starts = np.cumsum([0, *map(len, x.rows)], dtype=np.int64)
     indices = np.fromiter(chain.from_iterable(x.rows), np.int64)
     data = np.fromiter(chain.from_iterable(x.data), x.dtype)
@@ -171,7 +172,7 @@ def _of_lists(x: Any) -> Parts:
 
 
 def _of_keys(x: Any) -> Parts:
-    """Return the Parts of a dok matrix as coo."""
+    """Return the `Parts` of a dok matrix as coo, over new arrays."""
     places = np.array(list(x.keys()), np.int64).reshape(-1, len(x.shape))
     axes = ("row", "col") if len(x.shape) == 2 else tuple(f"axis {axis}" for axis in range(len(x.shape)))
     data = np.fromiter(x.values(), x.dtype, len(places))

@@ -39,7 +39,7 @@ def text(x: Any) -> str:
 
 
 def _row(x: Any, at: int) -> str:
-    """Return one line of text with the index and values of the stored row at position `at`."""
+    """Return the text of the stored row at position `at`, such as "  row 4: [3. 4.]"; long rows are shortened."""
     start = f"  row {x.indices[at]}: "
     return start + np.array2string(np.asarray(x.values[at]), threshold=8, edgeitems=2, prefix=start, precision=4)
 
@@ -93,7 +93,10 @@ def picture(x: Any) -> str:
 
 
 def _places(x: Any) -> tuple[np.ndarray, np.ndarray, int, int]:
-    """Return row and column indices of (a sample of) the stored entries and the shape; row_sparse has one column."""
+    """Return (rows, columns, row count, column count) of the stored entries, sampled if they are many.
+
+    row_sparse counts as one column.
+    """
     if x.format == "row_sparse":
         return x.indices, np.zeros_like(x.indices), x.shape[0], 1
     seen = np.arange(0, x.nnz, x.nnz // ENTRIES + 1)
@@ -104,8 +107,7 @@ def _places(x: Any) -> tuple[np.ndarray, np.ndarray, int, int]:
 
 
 def _shares(x: Any) -> np.ndarray:
-    """Return the share of stored entries of each configuration of the picture [down, across], scaled to a maximum of
-    1."""
+    """Return the share of stored entries in each block of the picture [down, across], scaled to a maximum of 1."""
     row, col, rows, columns = _places(x)
     down, across = min(CELLS, max(rows, 1)), min(CELLS, max(columns, 1))
     cell = (row.astype(np.int64) * down // max(rows, 1)) * across + col.astype(np.int64) * across // max(columns, 1)
@@ -116,12 +118,12 @@ def _shares(x: Any) -> np.ndarray:
 
 
 def _lengths(total: int, cells: int) -> np.ndarray:
-    """Return how many of `total` rows (or columns) each of `cells` configurations covers."""
+    """Return how many of `total` rows (or columns) each of `cells` blocks covers, int [cells]."""
     return np.diff(-(-np.arange(cells + 1) * total // cells))
 
 
 def _svg(x: Any, stored: str) -> str:
-    """Return the picture as SVG; `stored` is the text for its title."""
+    """Return the picture of a sparse array as SVG text; `stored` is the text for its title."""
     shares = _shares(x)
     down, across = shares.shape
     width, height = _sides(x.shape[0], int(np.prod(x.shape[1:], dtype=np.int64)))
@@ -139,7 +141,7 @@ def _svg(x: Any, stored: str) -> str:
 
 
 def _runs(marked: np.ndarray) -> str:
-    """Return the marked configurations as an SVG path, each horizontal run as one rectangle."""
+    """Return the marked blocks [down, across] as an SVG path, each horizontal run as one rectangle."""
     edges = np.diff(marked.astype(np.int8), axis=1, prepend=0, append=0)
     row, start = np.nonzero(edges == 1)
     end = np.nonzero(edges == -1)[1]
@@ -147,7 +149,7 @@ def _runs(marked: np.ndarray) -> str:
 
 
 def _sides(rows: int, columns: int) -> tuple[int, int]:
-    """Return width and height in pixels, in the aspect ratio of the array as far as the shorter side stays visible."""
+    """Return (width, height) in pixels, in the aspect ratio of the array as far as the shorter side stays visible."""
     longest = max(rows, columns, 1)
     return max(SHORTEST, round(LONGEST * columns / longest)), max(SHORTEST, round(LONGEST * rows / longest))
 
@@ -184,7 +186,7 @@ def notebook(on: bool = True) -> None:
 
 
 def _or_none(show: Callable[[Any], str]) -> Callable[[Any], str | None]:
-    """Wrap `show` so that it returns None instead of raising FormatError; the notebook then displays text."""
+    """Return `show` as a function that returns None instead of raising ValueError; the notebook then displays text."""
 
     def show_or_not(x: Any) -> str | None:
         """Return the picture of x, None if x cannot be shown."""

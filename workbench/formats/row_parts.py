@@ -12,19 +12,22 @@ from workbench.formats.contract import VALUES, as_shape, check_range, check_same
 
 
 def as_values(values: ArrayLike) -> np.ndarray:
-    """Return values as a plain array; lists become float32."""
+    """Return values as a plain array; lists become float32, arrays are not copied.
+
+    Raises FormatError for a masked array.
+    """
     _refuse_masked(values, "values")
     return np.asarray(values) if isinstance(values, np.ndarray) else np.asarray(values, np.float32)
 
 
 def _refuse_masked(part: ArrayLike, name: str) -> None:
-    """Raise FormatError if `part` is a masked array."""
+    """Raise FormatError if `part`, called `name` in the message, is a masked array."""
     if isinstance(part, np.ma.MaskedArray):
         raise refuse(f"{name} is a masked array", "plain NumPy arrays", f"Call {name}.filled(0)")
 
 
 def as_indices(indices: ArrayLike) -> np.ndarray:
-    """Return indices as int64 [stored]. Raises FormatError unless all are whole numbers."""
+    """Return indices as an int64 array, not copied if it is one. Raises FormatError unless all are whole numbers."""
     _refuse_masked(indices, "indices")
     indices = np.asarray(indices)
     if indices.size and indices.dtype.kind not in "iu":
@@ -33,9 +36,7 @@ def as_indices(indices: ArrayLike) -> np.ndarray:
 
 
 def row_shape(shape: tuple[int, ...] | None, values: np.ndarray, indices: np.ndarray) -> tuple[int, ...]:
-    """Return `shape` as a tuple; if None, (largest index + 1, *shape of one row). Raises FormatError if it is
-    invalid.
-    """
+    """Return `shape` as a tuple; None: (largest index + 1, *shape of one row). Raises FormatError if it is invalid."""
     if shape is None:
         if not indices.size or not values.ndim:
             raise refuse("There is no shape, and no index to infer it from", "a shape", "Write shape=(rows, columns)")
@@ -66,7 +67,7 @@ def row_numbers(rows: ArrayLike, limit: int) -> np.ndarray:
 
 
 def is_sound(values: np.ndarray, indices: np.ndarray, shape: tuple[int, ...]) -> bool:
-    """Return whether values, indices and shape are valid for kernels. O(stored)."""
+    """Return whether values, indices and shape of a RowSparse are valid for kernels. O(stored)."""
     if not (type(values) is type(indices) is np.ndarray and values.dtype in VALUES and indices.dtype == np.int64):
         return False
     whole = indices.ndim == 1 and values.shape == (indices.size, *shape[1:])
@@ -89,7 +90,7 @@ def check_parts(values: np.ndarray, indices: np.ndarray, shape: tuple[int, ...])
 
 
 def check_indices(indices: np.ndarray, rows: int) -> None:
-    """Raise FormatError for indices that are out of range, unsorted or repeated."""
+    """Raise FormatError for indices that are not in [0, rows), unsorted or repeated."""
     check_range(indices, rows, "indices", "rows")
     rising = indices[1:] > indices[:-1]
     if rising.all():
@@ -105,7 +106,7 @@ def check_indices(indices: np.ndarray, rows: int) -> None:
 
 
 def flat(values: np.ndarray) -> np.ndarray:
-    """Reshape values of any rank to a matrix [indices, N], one row per index."""
+    """Return values of any rank as a matrix [indices, N], one row per index; a view if contiguous."""
     return values.reshape(len(values), int(np.prod(values.shape[1:], dtype=np.int64)))
 
 
@@ -118,14 +119,17 @@ def rows_of(source: np.ndarray, index: np.ndarray) -> np.ndarray:
 
 
 def spread(values: np.ndarray, index: np.ndarray, rows: int) -> np.ndarray:
-    """Return an array of `rows` rows in which the rows `index` int64 [U] are `values` [U, ...] and the others zero."""
+    """Return an array of `rows` rows in which the rows `index` int64 [U] are `values` [U, ...], others zero."""
     out = np.zeros((rows, *values.shape[1:]), values.dtype)
     numpy_conversions.get("scatter_rows", values.dtype)(flat(values), index, flat(out))
     return out
 
 
 def row_number(key: Any, rows: int) -> int:
-    """Return the row that `x[key]` selects, counted from the end if negative. Raises IndexError."""
+    """Return the row that `x[key]` selects, from 0 to rows - 1; a negative key counts from the end.
+
+    Raises IndexError.
+    """
     try:
         if isinstance(key, bool | np.bool_):
             raise TypeError
@@ -141,7 +145,10 @@ def row_number(key: Any, rows: int) -> int:
 
 
 def slice_rows(values: np.ndarray, indices: np.ndarray, named: range) -> tuple[np.ndarray, np.ndarray]:
-    """Return values and indices of the rows that a slice selects; values are a view unless the step exceeds one."""
+    """Return (values, indices) of the stored rows that a slice selects; indices are those in the result.
+
+    `named` is the range of rows. values are a view unless the step exceeds one.
+    """
     if not named:
         return values[:0], indices[:0]
     rising = named if named.step > 0 else named[::-1]

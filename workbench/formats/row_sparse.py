@@ -77,8 +77,9 @@ _functions: dict[str, Callable] = {}
 
 
 def fill(functions: Mapping[str, Callable]) -> None:
-    """Register the functions behind the arithmetic operators, by name as in `SIGNS`. Raises FormatError for other
-    names.
+    """Register the functions behind the arithmetic operators, by name as in `SIGNS`.
+
+    Raises FormatError for other names.
     """
     if unknown := sorted(set(functions) - set(SIGNS)):
         raise FormatError(f"There is no sign for {', '.join(unknown)}; the names are {', '.join(SIGNS)}.")
@@ -86,7 +87,7 @@ def fill(functions: Mapping[str, Callable]) -> None:
 
 
 def apply(name: str, *operands: Any) -> Any:
-    """Call the function registered for an operator on its operands. Raises TypeError if none was registered."""
+    """Return the result of the function registered for the operator `name`. Raises TypeError if none was registered."""
     if name not in _functions:
         raise TypeError(f"{SIGNS[name]} of row_sparse arrays is computed by workbench.ops; write: import workbench.ops")
     return _functions[name](*operands)
@@ -102,80 +103,104 @@ class Arithmetic:
     __array_ufunc__ = None  # NumPy then leaves `array + x` to `__radd__`
 
     def __add__(self, other: Any) -> Any:
+        """Return self + other, by `ops.add`."""
         return apply("add", self, other)
 
     def __radd__(self, other: Any) -> Any:
+        """Return other + self, by `ops.add`."""
         return apply("add", other, self)
 
     def __iadd__(self, other: Any) -> Self:
+        """Overwrite this array by self + other, in its format and dtype, and return it."""
         return arrays.assign(self, apply("add", self, other))
 
     def __sub__(self, other: Any) -> Any:
+        """Return self - other, by `ops.subtract`."""
         return apply("subtract", self, other)
 
     def __rsub__(self, other: Any) -> Any:
+        """Return other - self, by `ops.subtract`."""
         return apply("subtract", other, self)
 
     def __isub__(self, other: Any) -> Self:
+        """Overwrite this array by self - other, in its format and dtype, and return it."""
         return arrays.assign(self, apply("subtract", self, other))
 
     def __mul__(self, other: Any) -> Any:
+        """Return self * other elementwise, by `ops.multiply`."""
         return apply("multiply", self, other)
 
     def __rmul__(self, other: Any) -> Any:
+        """Return other * self elementwise, by `ops.multiply`."""
         return apply("multiply", other, self)
 
     def __imul__(self, other: Any) -> Self:
+        """Overwrite this array by self * other, in its format and dtype, and return it."""
         return arrays.assign(self, apply("multiply", self, other))
 
     def __truediv__(self, other: Any) -> Any:
+        """Return self / other elementwise, by `ops.divide`."""
         return apply("divide", self, other)
 
     def __rtruediv__(self, other: Any) -> Any:
+        """Return other / self elementwise, by `ops.divide`."""
         return apply("divide", other, self)
 
     def __itruediv__(self, other: Any) -> Self:
+        """Overwrite this array by self / other, in its format and dtype, and return it."""
         return arrays.assign(self, apply("divide", self, other))
 
     def __pow__(self, other: Any) -> Any:
+        """Return self ** other elementwise, by `ops.power`."""
         return apply("power", self, other)
 
     def __rpow__(self, other: Any) -> Any:
+        """Return other ** self elementwise, by `ops.power`."""
         return apply("power", other, self)
 
     def __mod__(self, other: Any) -> Any:
+        """Return self % other elementwise, by `ops.mod`."""
         return apply("mod", self, other)
 
     def __rmod__(self, other: Any) -> Any:
+        """Return other % self elementwise, by `ops.mod`."""
         return apply("mod", other, self)
 
     def __matmul__(self, other: Any) -> Any:
+        """Return the matrix product self @ other, by `ops.dot`."""
         return apply("dot", self, other)
 
     def __rmatmul__(self, other: Any) -> Any:
+        """Return the matrix product other @ self, by `ops.dot`."""
         return apply("dot", other, self)
 
     def __neg__(self) -> Any:
+        """Return -self, by `ops.negative`."""
         return apply("negative", self)
 
     def __abs__(self) -> Any:
+        """Return the absolute values, by `ops.abs`."""
         return apply("abs", self)
 
     @property
     def T(self) -> Any:  # noqa: N802 - as NumPy has it
-        """The transpose, in the format that `ops.transpose` returns."""
+        """Return the transpose, in the format that `ops.transpose` returns."""
         return apply("transpose", self)
 
     def __lt__(self, other: Any) -> Any:
+        """Return self < other elementwise as 0 and 1, by `ops.less`."""
         return apply("less", self, other)
 
     def __le__(self, other: Any) -> Any:
+        """Return self <= other elementwise as 0 and 1, by `ops.less_equal`."""
         return apply("less_equal", self, other)
 
     def __gt__(self, other: Any) -> Any:
+        """Return self > other elementwise as 0 and 1, by `ops.greater`."""
         return apply("greater", self, other)
 
     def __ge__(self, other: Any) -> Any:
+        """Return self >= other elementwise as 0 and 1, by `ops.greater_equal`."""
         return apply("greater_equal", self, other)
 
 
@@ -220,6 +245,10 @@ class RowSparse(Arithmetic):
     values: np.ndarray
 
     def __init__(self, values: ArrayLike, indices: ArrayLike, shape: tuple[int, ...] | None = None) -> None:
+        """Build an array over `values` and `indices`, not copied, and validate it; see the class.
+
+        Raises FormatError.
+        """
         values, indices = as_values(values), as_indices(indices)
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "indices", indices)
@@ -320,22 +349,22 @@ class RowSparse(Arithmetic):
 
     @property
     def dtype(self) -> np.dtype:
-        """dtype of the values."""
+        """Return the dtype of the values."""
         return self.values.dtype
 
     @property
     def ndim(self) -> int:
-        """Number of dimensions."""
+        """Return the number of dimensions."""
         return len(self.shape)
 
     @property
     def nnz(self) -> int:
-        """Number of stored scalars, explicit zeros included."""
+        """Return the number of stored scalars, explicit zeros included."""
         return self.values.size
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the stored rows and their indices."""
+        """Return the bytes of the stored rows and their indices."""
         return self.values.nbytes + self.indices.nbytes
 
     def toarray(self) -> np.ndarray:
@@ -359,15 +388,18 @@ class RowSparse(Arithmetic):
         return self.toarray()
 
     def to_format(self, format: str) -> Any:
-        """Convert to the format `format` by `formats.to_format`; returns the array itself for "row_sparse"."""
+        """Return the array in `format` by `formats.to_format`: itself for "row_sparse". Raises FormatError."""
         return arrays.to_format(self, format)
 
     def copy(self) -> Self:
-        """Return a copy with memory of its own."""
+        """Return a copy with its own memory for values and indices."""
         return arrays.copy(self)
 
     def astype(self, dtype: DTypeLike, copy: bool = True) -> Self:
-        """Return the array with values cast to `dtype` and the same rows stored, by `formats.astype`."""
+        """Return the array with values cast to `dtype` and the same rows stored, by `formats.astype`.
+
+        See there for `copy`.
+        """
         return arrays.astype(self, dtype, copy)
 
     def retain(self, rows: ArrayLike) -> Self:
@@ -433,9 +465,14 @@ class RowSparse(Arithmetic):
         return self
 
     def __bool__(self) -> NoReturn:
+        """Raise ValueError: an array has no truth value."""
         raise ValueError("A RowSparse is neither true nor false. Ask for x.nnz, or compare with ==.")
 
     def __getitem__(self, key: int | slice) -> Any:
+        """Return row `key` as a dense copy, or for a slice a RowSparse.
+
+        IndexError for other keys or a row out of range.
+        """
         if isinstance(key, slice):
             named = range(self.shape[0])[key]
             values, indices = slice_rows(self.values, self.indices, named)
@@ -447,6 +484,7 @@ class RowSparse(Arithmetic):
         return np.zeros(self.shape[1:], self.dtype)[()]
 
     def __setitem__(self, key: slice | EllipsisType, value: Any) -> None:
+        """Overwrite all of the array by `value`, for x[:] = value and x[...] = value; IndexError for other keys."""
         if key is not Ellipsis and not (isinstance(key, slice) and key == slice(None)):
             raise IndexError(
                 f"RowSparse[{key!r}] was assigned to. Allowed: x[:] = value, which replaces all of it. "
@@ -455,11 +493,13 @@ class RowSparse(Arithmetic):
         arrays.assign(self, value)
 
     def __iter__(self) -> Iterator[Any]:
+        """Yield all rows, also those that are not stored, as dense arrays."""
         return (self[row] for row in range(self.shape[0]))
 
     def __eq__(self, other: object) -> bool:
-        """Return whether shape, dtype, stored rows and values are equal; a stored row of zeros differs from a
-        missing one.
+        """Return whether shape, dtype, stored rows and values are equal; NotImplemented for other classes.
+
+        A stored row of zeros differs from a missing one.
         """
         if not isinstance(other, RowSparse):
             return NotImplemented
@@ -467,6 +507,7 @@ class RowSparse(Arithmetic):
         return same and np.array_equal(self.indices, other.indices) and np.array_equal(self.values, other.values)
 
     def __repr__(self) -> str:
+        """Return shape, dtype and the first and last stored rows as text."""
         return pictures.text(self)
 
     def _repr_html_(self) -> str:
@@ -474,12 +515,15 @@ class RowSparse(Arithmetic):
         return pictures.picture(self)
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
+        """Raise AttributeError: attributes cannot be assigned."""
         raise AttributeError(f"RowSparse.{name} cannot be set; build a new one: RowSparse(values, indices, shape).")
 
     def __delattr__(self, name: str) -> NoReturn:
+        """Raise AttributeError: attributes cannot be deleted."""
         raise AttributeError(f"RowSparse.{name} cannot be deleted.")
 
     def __reduce__(self) -> tuple:  # for copy.deepcopy and processes; the default cannot restore frozen slots
+        """Return (class, arguments) for copying and pickling."""
         return type(self), (self.values, self.indices, self.shape)
 
 
@@ -493,7 +537,7 @@ def _to_coo(x: RowSparse) -> Coo:
 
 
 def _from_coo(coo: Coo) -> RowSparse:
-    """Convert COO entries; every row with an entry is stored, explicit zeros included, duplicates summed."""
+    """Return COO entries as a RowSparse that stores every row with an entry, also zeros; duplicates are summed."""
     indptr, indices, data = compressed.coo_to_csr(coo)
     stored = np.flatnonzero(indptr[1:] > indptr[:-1])
     ends = np.append(indptr[stored], indptr[-1])  # rows without entries take no room between the others
@@ -509,7 +553,7 @@ def _zeros(shape: tuple[int, ...], dtype: np.dtype) -> RowSparse:
 
 
 def _replace(x: RowSparse, parts: Mapping[str, np.ndarray]) -> None:
-    """Replace the arrays of `x` named in `parts` ("values", "indices") in place, unchecked; `x` is frozen else."""
+    """Replace the arrays of `x` named in `parts` ("values", "indices") in place, unchecked."""
     for name, part in parts.items():
         object.__setattr__(x, name, part)
 

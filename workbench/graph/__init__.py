@@ -54,6 +54,7 @@ class Group(Graph):
     symbols: tuple[Symbol, ...]
 
     def __init__(self, symbols: Iterable[Graph]) -> None:
+        """Collect the heads of `symbols`; see the class. Raises GraphError."""
         parts = tuple(symbols)
         for part in parts:
             if not isinstance(part, Graph):
@@ -66,10 +67,14 @@ class Group(Graph):
 
     @property
     def heads(self) -> tuple[Symbol, ...]:
-        """The output symbols of the graph, in the order in which they were passed."""
+        """Return the output symbols of the graph, in the order in which they were passed."""
         return self.symbols
 
     def __getitem__(self, which: int | str) -> Symbol:
+        """Return the output at a position or called `which`.
+
+        Raises KeyError for an unknown name, IndexError for a position.
+        """
         if isinstance(which, str):
             names = self.names()
             for head in self.symbols:
@@ -79,15 +84,19 @@ class Group(Graph):
         return self.symbols[which]
 
     def __iter__(self) -> Iterator[Symbol]:
+        """Yield the output symbols in order."""
         return iter(self.symbols)
 
     def __len__(self) -> int:
+        """Return the number of outputs."""
         return len(self.symbols)
 
     def __repr__(self) -> str:
+        """Return the names of the outputs: "<Group dot0, add1>"."""
         return f"<Group {', '.join(self.outputs())}>"
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
+        """Raise AttributeError: groups cannot be changed."""
         raise AttributeError(f"Group.{name} cannot be set; build a new group.")
 
 
@@ -150,7 +159,10 @@ def from_json(text: str) -> Graph:
 
 
 def _check_keys(what: str, entry: Any, known: tuple[str, ...], optional: tuple[str, ...]) -> None:
-    """Raise GraphError unless `entry` is a dict with the `known` keys, of which only `optional` ones may be missing."""
+    """Raise GraphError unless `entry` is a dict with the `known` keys; only `optional` ones may be missing.
+
+    `what` names it in the message.
+    """
     if not isinstance(entry, dict):
         raise GraphError(f"{what} is a {type(entry).__name__}; an object with the keys {list(known)} is expected.")
     if unknown := sorted(set(entry) - set(known)):
@@ -160,28 +172,31 @@ def _check_keys(what: str, entry: Any, known: tuple[str, ...], optional: tuple[s
 
 
 def _list(value: Any, what: str) -> list:
-    """Return `value` if it is a list. Raises GraphError."""
+    """Return `value` if it is a list. Raises GraphError, which calls it `what`, else."""
     if not isinstance(value, list):
         raise GraphError(f"{what} is a {type(value).__name__}; a list is expected.")
     return value
 
 
 def _object(value: Any, what: str) -> dict:
-    """Return `value` if it is a dict. Raises GraphError."""
+    """Return `value` if it is a dict. Raises GraphError, which calls it `what`, else."""
     if not isinstance(value, dict):
         raise GraphError(f"{what} is a {type(value).__name__}; an object is expected.")
     return value
 
 
 def _look_up(name: Any, nodes: dict[str, Symbol], what: str) -> Symbol:
-    """Return the node called `name`, which must have been read before. Raises GraphError."""
+    """Return the node called `name` among those read before.
+
+    Raises GraphError, beginning with `what`, if there is none.
+    """
     if not isinstance(name, str) or name not in nodes:
         raise GraphError(f"{what} names {name!r}, which stands nowhere before; there are {list(nodes)}.")
     return nodes[name]
 
 
 def _node(entry: Any, nodes: dict[str, Symbol]) -> tuple[str, Symbol]:
-    """Return name and symbol of a JSON node. Raises GraphError."""
+    """Return (name, symbol) of a JSON node whose inputs are in `nodes`. Raises GraphError if it is invalid."""
     kind = entry.get("node") if isinstance(entry, dict) else None
     if not isinstance(kind, str) or kind not in KEYS:
         raise GraphError(f"A node is of kind {kind!r}; the kinds are {list(KEYS)}.")
@@ -195,7 +210,7 @@ def _node(entry: Any, nodes: dict[str, Symbol]) -> tuple[str, Symbol]:
 
 
 def _given(entry: dict) -> str | None:
-    """Return the name of a node that was named by the user, else None."""
+    """Return the name of a JSON node that the user named; None for an automatic name."""
     return entry["name"] if entry.get("named", False) else None
 
 
@@ -213,7 +228,7 @@ def _variable(entry: dict, what: str, nodes: dict[str, Symbol]) -> Symbol:
 
 
 def _dtype(name: Any, what: str) -> np.dtype:
-    """Return the dtype called `name`. Raises GraphError for an unknown one."""
+    """Return the dtype called `name`. Raises GraphError, beginning with `what`, for an unknown one."""
     known = [dtype.name for dtype in formats.VALUES]
     if not isinstance(name, str) or name not in known:
         raise GraphError(f"{what} has the dtype {name!r:.80}; the types are {known}.")
@@ -221,7 +236,7 @@ def _dtype(name: Any, what: str) -> np.dtype:
 
 
 def _operator(entry: dict, what: str, nodes: dict[str, Symbol]) -> Symbol:
-    """Return the operator node of a JSON node. Raises GraphError or OpError."""
+    """Return the operator node of a JSON node, whose inputs are in `nodes`. Raises GraphError or OpError if invalid."""
     op = ops.get(entry["op"]) if isinstance(entry["op"], str) else None
     if op is None:
         raise GraphError(f"{what}: op is {entry['op']!r}; a name is expected.")
@@ -260,7 +275,7 @@ def _constant(entry: dict, what: str, nodes: dict[str, Symbol]) -> Symbol:
 
 
 def _array(format: str, value: dict, what: str) -> Any:
-    """Build the array of a constant in `format` from its JSON lists; not validated."""
+    """Return the array of a constant in `format` from its JSON lists. Raises GraphError or ValueError."""
     shape = tuple(_whole(value["shape"], f"{what}: shape").tolist())
     if min(shape, default=0) < 0:
         raise GraphError(f"{what} has the shape {shape}; lengths from 0 are expected.")
@@ -277,7 +292,10 @@ def _array(format: str, value: dict, what: str) -> Any:
 
 
 def _numbers(values: Any, what: str) -> list[float]:
-    """Return a list of numbers. Raises GraphError for strings, which NumPy would parse."""
+    """Return a JSON list of numbers, NaN and infinities decoded.
+
+    Raises GraphError for strings, which NumPy would parse.
+    """
     numbers = [decoded(entry, what) for entry in _list(values, what)]
     for number in numbers:
         if not isinstance(number, int | float):
@@ -286,7 +304,7 @@ def _numbers(values: Any, what: str) -> list[float]:
 
 
 def _whole(values: Any, what: str) -> np.ndarray:
-    """Return a list of integers as int64. Raises GraphError."""
+    """Return a JSON list of integers as int64 [n]. Raises GraphError for other values."""
     for number in _list(values, what):
         if not is_whole(number, -(2**63), 2**63 - 1):
             raise GraphError(f"{what} has {number!r:.80}; whole numbers are expected.")

@@ -38,7 +38,7 @@ class Line:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """The cells of the table, in the order of `COLUMNS`."""
+        """Return the cells of the table as text, in the order of `COLUMNS`."""
         inputs = ", ".join(self.inputs)
         return cut(self.name), self.operator, inputs, self.result, self.kernel, self.bytes, self.remark
 
@@ -75,6 +75,7 @@ class Explanation:
         made_by: Mapping[str, str] | None = None,
         kinds: Mapping[str, str] | None = None,
     ) -> None:
+        """Make a line for each node and the edges between their names; see the class."""
         self.inference = inference
         facts = inference.facts
         self.lines = [_line(node, facts[node], [facts[e] for e in node.inputs], notes or {}) for node in facts]
@@ -84,7 +85,7 @@ class Explanation:
 
     @property
     def densified(self) -> list[Line]:
-        """Lines of the nodes that make their inputs dense."""
+        """Return the lines of the nodes that make their inputs dense."""
         return [line for line in self.lines if line.densifies]
 
     def text(self) -> str:
@@ -97,12 +98,13 @@ class Explanation:
 
     @property
     def verdict(self) -> str:
-        """One sentence: what is made dense, with the bytes."""
+        """Return one sentence: which nodes make inputs dense, with the bytes, or that none does."""
         total = sum(facts.bytes_densified for facts in self.inference.densified)
         names = ", ".join(line.name for line in self.densified)
         return f"Made dense on the way: {total:,} bytes, by {names}." if names else "Nothing is made dense on the way."
 
     def __str__(self) -> str:
+        """Return the table as plain text."""
         return self.text()
 
     __repr__ = __str__
@@ -126,7 +128,7 @@ class Explanation:
 
 
 def _line(node: "Symbol", facts: Facts, inputs: list[Facts], notes: Mapping[str, str]) -> Line:
-    """Return the line of a node from its facts and those of its inputs."""
+    """Return the line of a node from its facts and those of its inputs; `notes` are remarks by node name."""
     rule, known = facts.rule, facts.complete
     shape = "[" + ", ".join(map(str, known.shape)) + "]"
     remark = notes.get(facts.name, "")
@@ -148,7 +150,7 @@ def _line(node: "Symbol", facts: Facts, inputs: list[Facts], notes: Mapping[str,
 
 
 def _html_row(line: Line) -> str:
-    """Return the HTML of one table row."""
+    """Return the HTML of one table row, "<tr>...</tr>"; names and texts are escaped."""
     style = " style='background:#fde7e9;color:#7a0010;font-weight:600'" if line.densifies else ""
     cells = [escape(cell) for cell in line.cells]
     cells[0] = f"<span title='{escape(line.name)}'>{cells[0]}</span>"
@@ -167,7 +169,7 @@ def _html_row(line: Line) -> str:
 
 
 def cut(name: str, longest: int = 28) -> str:
-    """Return the name, its middle replaced by an ellipsis if it is longer than `longest`."""
+    """Return the name, its middle replaced by an ellipsis if it has more than `longest` characters."""
     if len(name) <= longest:
         return name
     return f"{name[: longest - longest // 3 - 1]}…{name[-(longest // 3) :]}"
@@ -196,8 +198,9 @@ class Layout:
 
 
 def arrange(names: Sequence[str], edges: Sequence[tuple[str, str]], box: float, passage: float, gap: float) -> Layout:
-    """Compute the layout for boxes of width `box`, passing edges of width `passage` and gaps `gap`; `names` in graph
-    order.
+    """Return the layout of boxes of width `box`, passing edges of width `passage` and gaps `gap`, in pixels.
+
+    `names` are in graph order, inputs first; `edges` are (source, target).
     """
     layers: dict[Place, int] = {name: layer for name, layer in _layers(names, edges).items()}  # noqa: C416 - of any key
     routes = {}
@@ -218,7 +221,7 @@ def arrange(names: Sequence[str], edges: Sequence[tuple[str, str]], box: float, 
 
 
 def _layers(names: Sequence[str], edges: Sequence[tuple[str, str]]) -> dict[str, int]:
-    """Return the layer of each node: users below their inputs; nodes without inputs just above their first user."""
+    """Return the layer of each node, 0 at the top: users below their inputs; others just above their first user."""
     inputs: dict[str, list[str]] = {name: [] for name in names}
     for source, target in edges:
         inputs[target].append(source)
@@ -233,7 +236,7 @@ def _layers(names: Sequence[str], edges: Sequence[tuple[str, str]]) -> dict[str,
 
 
 def _neighbours(routes: Mapping[tuple[str, str], Sequence[Place]]) -> tuple[dict, dict]:
-    """Return the neighbours of each position in the layer above and below."""
+    """Return (above, below): for each position the set of its neighbours in the adjacent layer."""
     above: dict[Place, set[Place]] = {}
     below: dict[Place, set[Place]] = {}
     for route in routes.values():
@@ -244,7 +247,7 @@ def _neighbours(routes: Mapping[tuple[str, str], Sequence[Place]]) -> tuple[dict
 
 
 def _order(rows: list[list[Place]], above: Mapping, below: Mapping) -> None:
-    """Sort every layer by the mean position of its neighbours, downwards and upwards in turn; in place."""
+    """Sort every layer by the mean position of its neighbours, downwards and upwards in turn; `rows` in place."""
     for sweep in range(SWEEPS):
         down = sweep % 2 == 0
         order = range(1, len(rows)) if down else range(len(rows) - 2, -1, -1)
@@ -264,7 +267,10 @@ def _mean(values: Sequence[float], otherwise: float) -> float:
 
 
 def _positions(rows, sizes: Mapping[Place, float], above: Mapping, below: Mapping, gap: float) -> dict[Place, float]:
-    """Return the centre of every position, near the mean of its neighbours, without overlaps."""
+    """Return the centre x coordinate of every position, near the mean of its neighbours, without overlaps.
+
+    `rows` are the layers, `sizes` the widths.
+    """
     middles: dict[Place, float] = {}
     for row in rows:
         middles |= dict(zip(row, _apart([0.0] * len(row), [sizes[place] for place in row], gap), strict=True))
@@ -279,7 +285,10 @@ def _positions(rows, sizes: Mapping[Place, float], above: Mapping, below: Mappin
 
 
 def _apart(targets: Sequence[float], sizes: Sequence[float], gap: float) -> list[float]:
-    """Return centres closest to `targets` in least squares, in order and without overlap (pool adjacent violators)."""
+    """Return centres closest to `targets` in least squares, in this order, without overlap (pool adjacent violators).
+
+    `sizes` are the widths, `gap` the least distance between them.
+    """
     offsets = [0.0]
     for left, right in itertools.pairwise(sizes):
         offsets.append(offsets[-1] + (left + right) / 2 + gap)
@@ -305,7 +314,7 @@ LEGEND = 34
 
 
 def draw(lines: Sequence["Line"], edges: Sequence[tuple[str, str]]) -> str:
-    """Return the SVG text. Names are escaped and shortened; the full name shows on hover."""
+    """Return the graph as SVG text. Names are escaped and shortened; the full name shows on hover."""
     layout = arrange([line.name for line in lines], edges, BOX, PASSAGE, GAP)
     height = (max(layout.layers.values(), default=0) + 1) * (HEIGHT + BETWEEN) - BETWEEN + 2 * MARGIN + LEGEND
     legend, legend_width = _legend(lines)
@@ -324,7 +333,7 @@ def draw(lines: Sequence["Line"], edges: Sequence[tuple[str, str]]) -> str:
 
 
 def _numbered(edges: Sequence[tuple[str, str]]) -> list[tuple[str, str, float]]:
-    """Return edges with the fraction of the target's width at which they arrive."""
+    """Return (source, target, fraction of the target's width at which the edge arrives, in (0, 1)) of each edge."""
     count: dict[str, int] = {}
     total = {target: sum(other == target for _, other in edges) for _, target in edges}
     arrivals = []
@@ -335,12 +344,12 @@ def _numbered(edges: Sequence[tuple[str, str]]) -> list[tuple[str, str, float]]:
 
 
 def _top(layout: Layout, place) -> float:
-    """Return the y coordinate of a position's layer."""
+    """Return the y coordinate, in pixels, of the top of a position's layer."""
     return MARGIN + LEGEND + layout.layers[place] * (HEIGHT + BETWEEN)
 
 
 def _edge(layout: Layout, edge: tuple[str, str, float], lines: Mapping[str, "Line"]) -> str:
-    """Return the SVG of an edge."""
+    """Return the SVG of an edge (source, target, fraction), in the colour of the source's format."""
     source, target, part = edge
     route = layout.routes[source, target]
     colour = COLOURS.get(lines[source].format, PLAIN)
@@ -362,7 +371,7 @@ def _edge(layout: Layout, edge: tuple[str, str, float], lines: Mapping[str, "Lin
 
 
 def _box(line: "Line", layout: Layout) -> str:
-    """Return the SVG of a node."""
+    """Return the SVG of a node: a box with four lines of text."""
     x, y = layout.middles[line.name] + MARGIN - BOX / 2, _top(layout, line.name)
     edge = ALARM if line.densifies else COLOURS.get(line.format, PLAIN)
     dash = " stroke-dasharray='7 4'" if line.backward else ""
@@ -388,18 +397,18 @@ def _box(line: "Line", layout: Layout) -> str:
 
 
 def _last(line: "Line") -> str:
-    """Return the last line of text of a box: the remark or the bytes."""
+    """Return the last line of text of a box: the remark, or the bytes such as "1,280 bytes"."""
     return line.remark or f"{line.bytes} bytes"
 
 
 def _fit(text: str, size: int, weight: str) -> str:
-    """Shorten the text to the width of a box."""
+    """Return the text shortened to the width of a box, for its font size in pixels and font weight such as "700"."""
     letters = int((BOX - 24) / (size * (0.6 if int(weight) > 500 else 0.55)))
     return text if len(text) <= letters else f"{text[: letters - 1]}…"
 
 
 def _legend(lines: Sequence["Line"]) -> tuple[str, float]:
-    """Return the SVG of the legend with the formats that occur, and its width."""
+    """Return (SVG of the legend with the formats that occur, its width in pixels)."""
     formats = [format for format in COLOURS if any(line.format == format for line in lines)]
     entries = [(COLOURS[format], format) for format in formats]
     entries += [(ALARM, "makes dense")] if any(line.densifies for line in lines) else []

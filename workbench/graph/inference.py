@@ -28,7 +28,7 @@ class GraphError(ValueError):
 
 
 def ordered(heads: Iterable["Symbol"]) -> list["Symbol"]:
-    """Return all nodes that the heads need, inputs before their users, depth first in order of first use. O(nodes)."""
+    """Return all nodes that the heads need, inputs before users, depth first in order of first use. O(nodes)."""
     seen: set[Symbol] = set()
     order: list[Symbol] = []
     for head in heads:
@@ -103,7 +103,7 @@ def text(graph: "Graph") -> str:
 
 
 def _indented(document: dict[str, Any]) -> str:
-    """Return JSON text with one line per node."""
+    """Return a graph's document as JSON text with one line per node."""
     lines = [json.dumps(entry, allow_nan=False) for entry in document["nodes"]]
     head = f'{{\n "kind": {json.dumps(document["kind"])},\n "version": {document["version"]},\n "nodes": [\n  '
     return head + ",\n  ".join(lines) + f'\n ],\n "outputs": {json.dumps(document["outputs"])}\n}}\n'
@@ -125,8 +125,9 @@ def _entry(node: "Symbol", names: dict["Symbol", str]) -> dict[str, Any]:
 
 
 def coded(value: Any, what: str) -> Any:
-    """Return a parameter as JSON value; NaN and infinities become {"number": "nan"}. Raises GraphError for other
-    objects.
+    """Return a parameter as JSON value: lists for tuples, {"number": "nan"} for NaN, and the same for infinities.
+
+    Raises GraphError, which calls it `what`, for other objects.
     """
     if isinstance(value, np.generic):
         value = value.item()
@@ -143,7 +144,7 @@ def coded(value: Any, what: str) -> Any:
 
 
 def _constant(name: str, value: Any) -> dict[str, Any]:
-    """Return the JSON object of an array."""
+    """Return the JSON object of an array: format, shape, dtype and components. GraphError if it is too large."""
     format = formats.format_of(value)
     stored = value.size if isinstance(value, np.ndarray) else value.nnz
     if stored > LARGEST:
@@ -168,7 +169,7 @@ def parts(value: Any) -> dict[str, np.ndarray]:
 
 
 def _listed(array: np.ndarray) -> list:
-    """Return the elements of an array as a flat list."""
+    """Return the elements of an array as a flat JSON list."""
     return [coded(entry, "an entry") for entry in array.ravel().tolist()]
 
 
@@ -187,21 +188,21 @@ UNKNOWN = Size(None, "unknown")
 
 
 def dense_bytes(shape: Sequence[int], dtype: np.dtype) -> int:
-    """Return the bytes of a dense array."""
+    """Return the bytes of a dense array of this shape and dtype."""
     return math.prod(shape) * dtype.itemsize
 
 
 def of_value(value: Any) -> Size:
-    """Return the size of an existing array."""
+    """Return the exact size and the density of an existing array."""
     stored = getattr(value, "nnz", value.size if isinstance(value, np.ndarray) else 0)
     return Size(formats.nbytes(value), "exact", stored / max(math.prod(value.shape), 1))
 
 
 def of_array(format: str, shape: Sequence[int | None] | None, dtype: np.dtype, density: float | None) -> Size:
-    """Return the size in bytes of an array of this format, shape, dtype and density; an upper bound if the density is
-    None, `UNKNOWN` if a length is.
+    """Return the size of an array of this format, shape, dtype and density.
 
-    Raises ValueError for a density outside [0, 1].
+    An upper bound if the density is None; `UNKNOWN` if the shape or a length is None. Raises ValueError for a density
+    outside [0, 1].
     """
     lengths = [length for length in shape or () if length is not None]
     if shape is None or len(lengths) != len(shape):
@@ -221,8 +222,9 @@ def of_array(format: str, shape: Sequence[int | None] | None, dtype: np.dtype, d
 def of_result(
     format: str, shape: Sequence[int], dtype: np.dtype, inputs: Sequence[tuple[str, Sequence[int], Size]]
 ) -> Size:
-    """Return the size of an operator's result: the density of its only input of the same format and shape, else an
-    upper bound.
+    """Return the size of an operator's result: estimated with the density of an input, else an upper bound.
+
+    The density is that of the only one of `inputs` (format, shape, size) with the result's format and shape.
     """
     alike = [size for form, of, size in inputs if form == format and tuple(of) == tuple(shape)]
     only = len(alike) == 1 and alike[0].density is not None
@@ -278,41 +280,42 @@ class Facts:
 
     @property
     def bytes(self) -> int | None:
-        """Bytes of the value; None if unknown."""
+        """Return the bytes of the value; None if unknown."""
         return self.size.bytes
 
     @property
     def bytes_are(self) -> str:
-        """Certainty of `bytes`: exact, estimated, at most or unknown."""
+        """Return the certainty of `bytes`: "exact", "estimated", "at most" or "unknown"."""
         return self.size.kind
 
     @property
     def chosen_rule(self) -> Rule:
-        """The rule that computes the node. Raises GraphError for variables, constants and incomplete facts."""
+        """Return the rule that computes the node. Raises GraphError for variables, constants and incomplete facts."""
         if self.rule is None:
             raise GraphError(f"{self} has no rule; expected a node of an operator with inputs that are all known.")
         return self.rule
 
     @property
     def densifies(self) -> bool:
-        """Whether the node makes its inputs dense, having no rule for their formats."""
+        """Return whether the node makes its inputs dense, having no rule for their formats."""
         return self.rule is not None and self.rule.densifies
 
     @property
     def known(self) -> bool:
-        """Whether shape, dtype and format are all known."""
+        """Return whether shape, dtype and format are all known."""
         parts = self.dtype, self.format  # by identity: NumPy holds float64 equal to None
         return self.shape is not None and None not in self.shape and all(part is not None for part in parts)
 
     @property
     def complete(self) -> Complete:
-        """Format, shape and dtype. Raises GraphError if one of them or a length is not known."""
+        """Return format, shape and dtype. Raises GraphError if one of them or a length is not known."""
         lengths = tuple(length for length in self.shape or () if length is not None)
         if self.shape is None or self.dtype is None or self.format is None or len(lengths) != len(self.shape):
             raise GraphError(f"{self} is not known completely; expected shape, dtype and format of every input.")
         return Complete(self.format, lengths, self.dtype)
 
     def __str__(self) -> str:
+        """Return name, format, dtype and shape as text, such as "x csr float32 [?, 10]"; "?" for unknown parts."""
         shape = "?" if self.shape is None else "[" + ", ".join("?" if n is None else str(n) for n in self.shape) + "]"
         return f"{self.name} {self.format or '?'} {self.dtype or '?'} {shape}"
 
@@ -327,12 +330,15 @@ class Inference:
     _by_name: dict[str, Facts] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        """Index the facts by node name."""
         self._by_name.update({facts.name: facts for facts in self.facts.values()})
 
     def __repr__(self) -> str:
+        """Return the facts of all nodes as text, one line each."""
         return "\n".join(map(str, self))
 
     def __getitem__(self, node: "Symbol | str") -> Facts:
+        """Return the facts of a node or of the node called so. Raises KeyError for an unknown one."""
         if not isinstance(node, str):
             return self.facts[node]
         if node not in self._by_name:
@@ -340,21 +346,22 @@ class Inference:
         return self._by_name[node]
 
     def __iter__(self) -> Iterator[Facts]:
+        """Yield the facts of all nodes, inputs first."""
         return iter(self.facts.values())
 
     @property
     def arguments(self) -> dict[str, Facts]:
-        """Facts of the variables by name."""
+        """Return the facts of the variables by name."""
         return {facts.name: facts for node, facts in self.facts.items() if node.kind == "variable"}
 
     @property
     def outputs(self) -> list[Facts]:
-        """Inferred shape, dtype and format of each output of the graph."""
+        """Return the facts of each output of the graph, in order."""
         return [self.facts[head] for head in self.graph.heads]
 
     @property
     def densified(self) -> list[Facts]:
-        """Facts of the nodes that make their inputs dense."""
+        """Return the facts of the nodes that make their inputs dense."""
         return [facts for facts in self if facts.densifies]
 
 
@@ -367,8 +374,9 @@ def infer(
     densities: Mapping[str, float] | None = None,
     partial: bool = False,
 ) -> Inference:
-    """Infer shape, dtype, format, rule and size of every node; see `Graph.infer` for the parameters. O(nodes). Raises
-    GraphError.
+    """Infer shape, dtype, format, rule and size of every node; see `Graph.infer` for the parameters. O(nodes).
+
+    Raises GraphError for contradictions and, unless `partial`, for missing shapes.
     """
     declared = {"shapes": shapes or {}, "dtypes": dtypes or {}, "formats": formats or {}, "densities": densities or {}}
     nodes = ordered(graph.heads)
@@ -420,8 +428,9 @@ def _leaf(node: "Symbol", name: str, declared: Mapping[str, Mapping[str, Any]]) 
 
 
 def _joined(name: str, declared: Sequence | None, given: Sequence | None) -> tuple[int | None, ...] | None:
-    """Return the combination of the declared and the given shape of variable `name`; a length of None takes the
-    other's. None if both are None; GraphError if they differ.
+    """Return the combination of the declared and the given shape of variable `name`; a length None takes the other's.
+
+    None if both are None. Raises GraphError if they differ.
     """
     if declared is None or given is None:
         shape = given if declared is None else declared
@@ -433,8 +442,9 @@ def _joined(name: str, declared: Sequence | None, given: Sequence | None) -> tup
 
 
 def _result(node: "Symbol", name: str, inputs: list[Facts]) -> Facts:
-    """Return the facts of the operator node called `name` from those of its inputs. Raises GraphError if these do not
-    fit.
+    """Return the facts of the operator node called `name` from those of its inputs.
+
+    Raises GraphError if these do not fit.
     """
     op, dtypes = node.operator, [facts.dtype for facts in inputs if facts.dtype is not None]
     try:

@@ -26,72 +26,95 @@ class Arithmetic:
     __array_ufunc__ = None  # NumPy arrays on the left leave the operation to the symbol
 
     def __hash__(self) -> int:
+        """Return the hash of the object's identity, since == builds a node."""
         return object.__hash__(self)
 
     def __add__(self, other):
+        """Return the node self + other."""
         return ops.get("add")(self, other)
 
     def __radd__(self, other):
+        """Return the node other + self."""
         return ops.get("add")(other, self)
 
     def __sub__(self, other):
+        """Return the node self - other."""
         return ops.get("subtract")(self, other)
 
     def __rsub__(self, other):
+        """Return the node other - self."""
         return ops.get("subtract")(other, self)
 
     def __mul__(self, other):
+        """Return the node self * other, elementwise."""
         return ops.get("multiply")(self, other)
 
     def __rmul__(self, other):
+        """Return the node other * self, elementwise."""
         return ops.get("multiply")(other, self)
 
     def __truediv__(self, other):
+        """Return the node self / other, elementwise."""
         return ops.get("divide")(self, other)
 
     def __rtruediv__(self, other):
+        """Return the node other / self, elementwise."""
         return ops.get("divide")(other, self)
 
     def __mod__(self, other):
+        """Return the node self % other, elementwise."""
         return ops.get("mod")(self, other)
 
     def __rmod__(self, other):
+        """Return the node other % self, elementwise."""
         return ops.get("mod")(other, self)
 
     def __pow__(self, other):
+        """Return the node self ** other, elementwise."""
         return ops.get("power")(self, other)
 
     def __rpow__(self, other):
+        """Return the node other ** self, elementwise."""
         return ops.get("power")(other, self)
 
     def __matmul__(self, other):
+        """Return the node of the matrix product self @ other."""
         return ops.get("dot")(self, other)
 
     def __rmatmul__(self, other):
+        """Return the node of the matrix product other @ self."""
         return ops.get("dot")(other, self)
 
     def __neg__(self):
+        """Return the node -self."""
         return ops.get("negative")(self)
 
     def __abs__(self):
+        """Return the node of the absolute values."""
         return ops.get("abs")(self)
 
     def __eq__(self, other):
+        """Return the node self == other, elementwise as 0 and 1."""
         return ops.get("equal")(self, other)
 
     def __ne__(self, other):
+        """Return the node self != other, elementwise as 0 and 1."""
         return ops.get("not_equal")(self, other)
 
     def __gt__(self, other):
+        """Return the node self > other, elementwise as 0 and 1."""
         return ops.get("greater")(self, other)
 
     def __ge__(self, other):
+        """Return the node self >= other, elementwise as 0 and 1."""
         return ops.get("greater_equal")(self, other)
 
     def __lt__(self, other):
+        """Return the node self < other, elementwise as 0 and 1."""
         return ops.get("less")(self, other)
 
     def __le__(self, other):
+        """Return the node self <= other, elementwise as 0 and 1."""
         return ops.get("less_equal")(self, other)
 
 
@@ -106,7 +129,7 @@ class Graph(ABC):
     @property
     @abstractmethod
     def heads(self) -> tuple["Symbol", ...]:
-        """The nodes whose values are the outputs."""
+        """Return the nodes whose values are the outputs, in order."""
 
     def nodes(self) -> list["Symbol"]:
         """Return all nodes, inputs before their users, depth first in order of first use.
@@ -124,11 +147,11 @@ class Graph(ABC):
         return ordered(self.heads)
 
     def names(self) -> dict["Symbol", str]:
-        """Return the name of every node in this graph; automatic names are counted in the order of `nodes`."""
+        """Return {node: name} of all nodes in this graph; automatic names are counted in the order of `nodes`."""
         return named(self.nodes())
 
     def variables(self) -> dict[str, "Symbol"]:
-        """Return the variables by name, in depth-first order of first use."""
+        """Return {name: node} of the variables, in depth-first order of first use."""
         return {node.name: node for node in self.nodes() if node.kind == "variable"}
 
     def arguments(self) -> list[str]:
@@ -298,6 +321,7 @@ class Symbol(Graph, Arithmetic, Symbolic):
         attributes: Mapping[str, Any] = NOTHING,
         value: Any = None,
     ) -> None:
+        """Build an immutable node; `given` None: the name is automatic. Raises GraphError if names collide."""
         put = object.__setattr__
         put(self, "given", _checked_name(given))
         put(self, "op", op)
@@ -317,19 +341,19 @@ class Symbol(Graph, Arithmetic, Symbolic):
 
     @property
     def heads(self) -> tuple["Symbol", ...]:
-        """The symbol itself, as the only head."""
+        """Return the symbol itself, as the only head."""
         return (self,)
 
     @property
     def kind(self) -> str:
-        """ "variable", "constant", or the name of the operator."""
+        """Return "variable", "constant", or the name of the operator, as text."""
         if self.op is not None:
             return self.op.name
         return "variable" if self.value is None else "constant"
 
     @property
     def name(self) -> str:
-        """The given name, or the automatic one in the graph whose only head is this symbol; computed once."""
+        """Return the given name, or the automatic one in the graph whose only head is this symbol; computed once."""
         if self.own_name is not None:
             return self.own_name
         name = self.names()[self]
@@ -338,39 +362,44 @@ class Symbol(Graph, Arithmetic, Symbolic):
 
     @property
     def operator(self) -> Op:
-        """The operator of a node. Raises GraphError for a variable or a constant."""
+        """Return the operator of a node. Raises GraphError for a variable or a constant."""
         if self.op is None:
             raise GraphError(f"{self.name} is {self.described}, which has no operator.")
         return self.op
 
     @property
     def described(self) -> str:
-        """Description of a node for messages: its kind, and what is known of it."""
+        """Return a description of the node for messages, such as "a variable (format csr, ...)" or "a node of dot"."""
         if self.kind == "variable":
             shown = {key: value for key, value in self.attributes.items() if key in ("format", "shape", "dtype")}
             return f"a variable ({', '.join(f'{key} {value}' for key, value in shown.items())})"
         return "a constant" if self.kind == "constant" else f"a node of {self.kind}"
 
     def apply(self, op: Op, inputs: tuple, params: dict[str, Any], name: str | None) -> "Symbol":
-        """Return the new node of operator `op` on `inputs` (symbols or arrays, which become constants) with `params`;
-        `name` None is automatic.
+        """Return the new node of operator `op` on `inputs` with `params`; `name` None is automatic.
+
+        Arrays among the inputs become constants; attributes are those of the enclosing `scope`. Raises GraphError.
         """
         nodes = tuple(_as_symbol(value, op) for value in inputs)
         params = {key: canonical(value, f"{op.name}: {key}") for key, value in params.items()}
         return Symbol(name, op, nodes, params, _scope.get())
 
     def __repr__(self) -> str:
+        """Return name, kind and the names of the inputs: "<Symbol dot0: dot(x, w)>"."""
         names = self.names()
         inner = ", ".join(names[entry] for entry in self.inputs)
         return f"<Symbol {names[self]}: {self.kind}({inner})>" if self.op else f"<Symbol {names[self]}: {self.kind}>"
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
+        """Raise AttributeError: symbols cannot be changed."""
         raise AttributeError(f"Symbol.{name} cannot be set; symbols are never changed. Build a new one.")
 
     def __delattr__(self, name: str) -> NoReturn:
+        """Raise AttributeError: attributes cannot be deleted."""
         raise AttributeError(f"Symbol.{name} cannot be deleted.")
 
     def __bool__(self) -> NoReturn:
+        """Raise TypeError: a symbol has no truth value."""
         raise TypeError("A symbol is neither true nor false: it has no value before it is bound and run.")
 
 
@@ -481,8 +510,9 @@ def constant(value: Any, name: str | None = None) -> Symbol:
 
 
 def canonical(value: Any, what: str) -> Any:
-    """Return a parameter's value as graphs store it: tuples, Python scalars, dtypes by name, None. GraphError for other
-    types; `what` describes it in the message.
+    """Return a parameter's value as graphs store it: tuples, Python scalars, dtypes by name, None.
+
+    Raises GraphError, which calls it `what`, for other types.
     """
     if isinstance(value, list | tuple):
         return tuple(canonical(entry, what) for entry in value)
@@ -499,7 +529,7 @@ def canonical(value: Any, what: str) -> Any:
 
 
 def _as_symbol(value: Any, op: Op) -> Symbol:
-    """Return `value` if it is a Symbol, else a constant. Raises GraphError for a Python number."""
+    """Return `value` if it is a Symbol, else a constant. Raises GraphError for a Python number as input of `op`."""
     if isinstance(value, Symbol):
         return value
     if isinstance(value, int | float):
@@ -508,7 +538,7 @@ def _as_symbol(value: Any, op: Op) -> Symbol:
 
 
 def _checked_name(name: str | None) -> str | None:
-    """Return a name. Raises TypeError unless it is a string or None, GraphError if it is empty."""
+    """Return the name unchanged. Raises TypeError unless it is a string or None, GraphError if it is empty."""
     if name is not None and not isinstance(name, str):
         raise TypeError(f"A name is a string; {name!r} came.")
     if name == "":
@@ -517,7 +547,7 @@ def _checked_name(name: str | None) -> str | None:
 
 
 def _checked_shape(name: str, shape: Any) -> Shape:
-    """Return a shape as tuple of int or None. Raises GraphError."""
+    """Return the shape of variable `name` as a tuple of int or None. Raises GraphError for other values."""
     if not isinstance(shape, tuple | list) or any(not _is_length(length) for length in shape):
         raise GraphError(
             f"The shape of {name} is {shape!r}. Allowed: a tuple of whole numbers from 0, None where the length is "
@@ -534,8 +564,9 @@ def _is_length(length: Any) -> bool:
 
 
 def _checked_multiplier(name: str, what: str, value: Any) -> float:
-    """Return a multiplier as float; GraphError unless it is a finite number >= 0. `what` of variable `name` describes
-    it in the message.
+    """Return a multiplier as float; GraphError unless it is a finite number >= 0.
+
+    `what` of variable `name` describes it in the message.
     """
     if not isinstance(value, int | float | np.integer | np.floating) or not 0 <= value < 1e300:  # it has a float
         raise GraphError(f"{what} of {name} is {value!r}. Allowed: a finite number from 0.")

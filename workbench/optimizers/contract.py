@@ -74,12 +74,12 @@ class Optimizer:
 
     @property
     def states(self) -> tuple[str, ...]:
-        """Names of the state arrays of the rule, in the order in which kernels take them."""
+        """Return the names of the state arrays of the rule, in the order in which kernels take them."""
         return self.rule.states
 
     @property
     def states_by_row(self) -> bool:
-        """Whether states have one value per row, [D], instead of the shape of the weights."""
+        """Return whether states have one value per row, [D], instead of the shape of the weights."""
         return self.rule.average is not None
 
     def new_states(self, weights: np.ndarray) -> list[np.ndarray]:
@@ -196,7 +196,7 @@ def by_rule(name: str, formulas: str, **options: float) -> Optimizer:
 
 
 def spread(rows: np.ndarray, values: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """Fill `out` [D, N] with zeros except for `rows` (sorted), which become `values` [U, N]; return `out`."""
+    """Overwrite `out` [D, N] by zeros except for `rows` (sorted), which become `values` [U, N]; return `out`."""
     clear(out)
     kernels.get("scatter_rows").trusted(values, rows, out)
     return out
@@ -213,6 +213,6 @@ def number(value: Any) -> float:
 
 
 def known(what: str, asked: Sequence[str], names: Sequence[str]) -> None:
-    """Raise OptimizerError if a name in `asked` is not in `names`; `what` is the kind of name."""
+    """Raise OptimizerError for the first name of `asked` that is not in `names`; `what` is the kind of name."""
     if unknown := sorted(set(asked) - set(names)):
         raise OptimizerError(unknown_name(what, unknown[0], sorted(names)))

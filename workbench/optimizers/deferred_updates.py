@@ -17,7 +17,7 @@ from workbench.optimizers.contract import OptimizerError, numbers_of
 
 
 def catch_up_strategy(rule: Rule, options: Mapping[str, float]) -> str:
-    """Return the catch-up strategy of a rule under these options: coast, settle, replay, or "" if rows miss nothing."""
+    """Return the catch-up strategy under these options: "coast", "settle", "replay", "" if rows miss nothing."""
     if rule.settles:
         return "settle"
     if rule.coast is None:
@@ -39,7 +39,7 @@ COASTING = {"decay": 0.0, "clip_weights": math.inf}
 
 
 def numbers_kept(rule: Rule, way: str) -> int:
-    """Return how many values are recorded per step under the strategy `catch_up_strategy`."""
+    """Return how many values are recorded per step under the catch-up strategy `way`."""
     if way == "settle":
         return len(rule.numbers)
     example = dict(zip(rule.numbers, rule.example, strict=True))
@@ -56,8 +56,9 @@ def matrix_of(rule: Rule, numbers: Sequence[float]) -> tuple[float, ...]:
 
 
 def _matrix(rule: Rule, settings: Sequence[float]) -> tuple[float, ...]:
-    """Return the matrix of a step without gradient from the settings of the formula; OptimizerError if there is
-    none.
+    """Return the matrix of a zero-gradient step, (a,) or (a, b, c, d), from the settings of the formula.
+
+    Raises OptimizerError if the step is not linear.
     """
     matrix = None if rule.coast is None else rule.coast(*settings)
     if matrix is None:
@@ -72,6 +73,10 @@ class Missed:
     """
 
     def __init__(self, rule: Rule, way: str, rows: int, dtype: np.dtype, base: int = 0) -> None:
+        """Create the record for `rows` rows that are up to date at step `base`.
+
+        `way` is "coast", "settle" or "replay".
+        """
         self.rule, self.way, self.dtype = rule, way, dtype
         self.last = np.full(rows, base, np.int64) if base else np.zeros(rows, np.int64)
         self.base, self.count = base, 0
@@ -82,19 +87,22 @@ class Missed:
 
     @property
     def spans(self) -> Spans:
-        """Products of the matrices of recorded steps. Raises OptimizerError unless `catch_up_strategy` is "coast"."""
+        """Return the products of the matrices of recorded steps.
+
+        Raises OptimizerError unless the strategy is "coast".
+        """
         if self._spans is None:
             raise OptimizerError(f"Rows of {self.rule.name} catch up by {self.way!r}, which records no matrices.")
         return self._spans
 
     @property
     def is_full(self) -> bool:
-        """Whether no further step can be recorded: all rows must catch up first."""
+        """Return whether no further step can be recorded, so that all rows must catch up first."""
         return self.count == STEPS
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the last steps and of the recorded settings."""
+        """Return the bytes of the last steps and of the recorded settings."""
         return self.last.nbytes + self.table.nbytes
 
     def add(self, numbers: list[float]) -> None:
@@ -109,7 +117,7 @@ class Missed:
         self.count += 1
 
     def _make_room(self, steps: int) -> None:
-        """Enlarge the table so that `steps` more steps can be recorded."""
+        """Enlarge the table so that `steps` more steps can be recorded; recorded ones are kept."""
         if (lacking := self.count + steps - len(self.table)) > 0:
             room = np.empty((max(64, self.count, lacking), self.table.shape[1]), self.dtype)
             self.table = np.concatenate((self.table, room))
@@ -117,12 +125,10 @@ class Missed:
     # Many steps at once, by code that lets rows catch up itself
 
     def foresee(self, matrices: Sequence[tuple[float, ...]], settings: np.ndarray, steps: int) -> tuple[str, tuple]:
-        """Return the strategy and its arrays (last, missed, first, now) for `steps` further steps in one call of
-        `kernels.epochs`.
+        """Return (strategy, (last, missed, first, now)) for `steps` further steps in one call of `kernels.epochs`.
 
-        `settings` [steps or 1, numbers] are those of the formula, `matrices`, as many, the maps of the steps without
-        gradient.
-        Call `done` afterwards.
+        `settings` [steps or 1, numbers] are those of the formula, `matrices`, as many, the zero-gradient maps. Call
+        `done` afterwards.
         """
         now = self.base + self.count
         if self.way == "coast":
@@ -152,19 +158,16 @@ class Missed:
         self.last[:] = self.base
 
     def catch_up(self, arrays: list[np.ndarray], rows: np.ndarray, places: Callable | None, mark: int) -> None:
-        """Bring `rows` int64 [U] of the tables `arrays` (weights and states) up to date and set their last step to
-        `mark`.
+        """Apply missed steps to `rows` int64 [U] of the tables `arrays` (weights, states) in place.
 
-        `places(rows)` maps rows to positions in the tables; None if they are the same.
+        Set their last step to `mark`. `places(rows)` maps rows to positions in the tables; None if they are the same.
         """
         stale, since = take_stale(self.last, rows, self.base + self.count, mark)
         if stale.size:
             self._apply(arrays, stale if places is None else places(stale), since - self.base)
 
     def _apply(self, arrays: list[np.ndarray], at: np.ndarray, since: np.ndarray) -> None:
-        """Apply the steps after `since` int64 [U] (counted from `base`) to the rows at positions `at` of the tables,
-        in place.
-        """
+        """Apply the steps after since[u] (counted from `base`) to the table rows at positions at[u], in place."""
         if self.way == "coast":
             matrix = self.spans.products(since, self.columns).astype(self.dtype, copy=False)
             if self.columns == 1:
@@ -179,14 +182,17 @@ class Missed:
             kernels.get(f"{self.rule.name}_lazy").trusted(*arrays, at, nothing, *self.numbers)
 
     def clear(self) -> None:
-        """Forget the recorded steps, after all rows have caught up."""
+        """Forget the recorded steps; all rows must have caught up."""
         self.base, self.count = self.base + self.count, 0
         if self._spans is not None:
             self._spans.count = 0
 
     @property
     def record(self) -> np.ndarray:
-        """The steps since `base` as an array to save: [count, ...]; for settle the last step, [0 or 1, numbers]."""
+        """Return the steps since `base` as an array to save, [count, ...].
+
+        For "settle" only the last, [0 or 1, numbers].
+        """
         if self.way == "coast":
             return self.spans.leaves[:, : self.columns].copy()
         if self.way == "replay":
@@ -194,7 +200,7 @@ class Missed:
         return np.array(self.numbers, np.float64).reshape(-1, len(self.rule.numbers))
 
     def restore(self, last: np.ndarray, base: int, count: int, record: np.ndarray) -> None:
-        """Continue from a saved state that was validated before."""
+        """Replace the record by a saved one that was validated before: last steps [rows], base, count and `record`."""
         self.last, self.base, self.count = last, base, count
         if self.way == "coast":
             self.spans.count = 0

@@ -47,19 +47,19 @@ def table(array: np.ndarray, rows: int, width: int) -> np.ndarray:
 
 
 def _same(one: np.ndarray, other: np.ndarray) -> bool:
-    """Return whether two arrays are the same object or equal."""
+    """Return whether two arrays are the same object or equal in shape and values."""
     return one is other or np.array_equal(one, other)
 
 
 def unite(x: RowSparse, rows: np.ndarray) -> None:
-    """Make `x` store `rows` (sorted, a superset of its own), new ones as zeros; in place. O(stored)."""
+    """Make `x` store `rows` (sorted, a superset of its own), new ones as zeros; replaces its arrays. O(stored)."""
     values = np.zeros((rows.size, *x.shape[1:]), x.dtype)
     values[np.searchsorted(rows, x.indices)] = x.values
     formats.get("row_sparse").replace(x, {"values": values, "indices": rows})
 
 
 def _fixed(rows: np.ndarray) -> np.ndarray:
-    """Make `rows` read-only and return it."""
+    """Set the array `rows` read-only, in place, and return it."""
     rows.setflags(write=False)
     return rows
 
@@ -73,7 +73,7 @@ def _is_same_memory(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 def _zeros(shape: tuple[int, ...], format: str, dtype: np.dtype) -> Weights:
-    """Return zeros of `shape` in `format`, dense or row_sparse."""
+    """Return an array of zeros of `shape` in `format`, "dense" or "row_sparse" (no stored rows)."""
     return aligned.zeros(shape, dtype) if format == "dense" else formats.zeros(shape, format, dtype)
 
 
@@ -98,6 +98,10 @@ class Parameter:
         format: str,
         states: Sequence[Weights] | None = None,
     ) -> None:
+        """Create the record of a parameter with zero steps; `way` is its catch-up strategy, "" if rows miss nothing.
+
+        `states` None: zeros in the shape (or one value per row), dtype and format of the weights.
+        """
         self.optimizer, self.lazy = optimizer, lazy
         self.shape, self.dtype, self.format = shape, np.dtype(dtype), format
         self.rows = shape[0] if shape else 1
@@ -120,7 +124,7 @@ class Parameter:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of states, of the record of missed steps, and of the buffer for gradients made dense."""
+        """Return the bytes of states, of the record of missed steps, and of the buffer for gradients made dense."""
         arrays = [*self.states, *(array for array in (self.buffer, self.nothing) if array is not None)]
         return sum(array.nbytes for array in arrays) + (self.missed.nbytes if self.missed else 0)
 
@@ -138,9 +142,7 @@ class Parameter:
         )
 
     def check_replaced(self, name: str, weights: Weights) -> None:
-        """Raise OptimizerError if `weights` is another array than in the last step while rows of that one have yet
-        to catch up.
-        """
+        """Raise OptimizerError for weights in another array than in the last step while rows of that one are behind."""
         if self._is_replaced(weights) and self._lags():
             raise OptimizerError(
                 f"The weights {name} are another array than in the last step, some of whose rows have still to catch "
@@ -149,7 +151,10 @@ class Parameter:
             )
 
     def take_weights(self, weights: Weights) -> None:
-        """Accept validated weights for a step; rows that are new count as up to date."""
+        """Record validated weights for a step; rows that are new, or all of another array, count as up to date.
+
+        Indices of row_sparse weights are replaced by a read-only copy.
+        """
         if isinstance(weights, RowSparse) and weights.indices is not self.held:
             formats.get("row_sparse").replace(
                 weights, {"values": weights.values, "indices": _fixed(weights.indices.copy())}
@@ -162,9 +167,7 @@ class Parameter:
         self._remember(weights)
 
     def replace(self, weights: Weights) -> None:
-        """Take other weights, whose rows count as up to date; states continue from the old ones, which catch up
-        first.
-        """
+        """Continue with other weights, whose rows count as up to date; the old ones catch up first, in place."""
         if self.missed is not None and self.seen is not None:
             self.catch_up(self.seen if self.held is None else RowSparse.assemble(self.seen, self.held, self.shape))
             self.seen = None
@@ -191,7 +194,7 @@ class Parameter:
         return bool((last < self.step).any())
 
     def _remember(self, weights: Weights) -> None:
-        """Remember these weights as those of the last step."""
+        """Keep a reference to these weights as those of the last step."""
         if isinstance(weights, RowSparse):
             self.held = weights.indices
         if self.missed is not None:
@@ -209,8 +212,9 @@ class Parameter:
     # Tables
 
     def tables(self, weights: Weights) -> list[np.ndarray]:
-        """Return [weights, *states] as the kernels take them: 2-d [rows, N] (states by row: 1-d [rows]), views of the
-        arrays where possible.
+        """Return [weights, *states] as kernels take them: [rows, N], or [rows] for one state per row.
+
+        Views if possible.
         """
         if self.is_table:
             return [weights, *self.states]  # type: ignore[list-item]  # tables are arrays
@@ -221,8 +225,9 @@ class Parameter:
         return [table(array, rows, self.width) for array in arrays]
 
     def hold(self, weights: Weights, rows: np.ndarray | None) -> None:
-        """Make row_sparse weights and states store `rows` (sorted), or all rows if None; new rows count as up to
-        date.
+        """Make row_sparse weights and states store `rows` (sorted; None: all rows) in place.
+
+        New rows count as up to date.
         """
         if isinstance(weights, np.ndarray):
             return
@@ -241,7 +246,7 @@ class Parameter:
                 formats.get("row_sparse").replace(array, {"values": array.values, "indices": indices})
 
     def places(self, weights: Weights, rows: np.ndarray) -> np.ndarray:
-        """Return the positions int64 [U] of stored rows int64 [U] in the tables."""
+        """Return the positions of the rows `rows` int64 [U], which must be stored, in the tables of `weights`."""
         if isinstance(weights, np.ndarray) or rows.size == self.rows:
             return rows
         return np.searchsorted(weights.indices, rows)
@@ -249,8 +254,9 @@ class Parameter:
     # Steps
 
     def apply(self, weights: Weights, gradient: Gradient, numbers: list[float]) -> None:
-        """Do one optimizer step by `gradient`, dense, row-sparse or factored; `numbers` are the scalars that the rule's
-        kernels take. Weights and states change in place.
+        """Do one optimizer step by `gradient` (dense, row_sparse or factored); weights and states change in place.
+
+        `numbers` are the scalars that the rule's kernels take. Inactive rows are treated as `lazy` says.
         """
         is_plain = self.missed is None and self.format == "dense"
         if not is_plain:
@@ -286,7 +292,10 @@ class Parameter:
             self.catch_up(weights)
 
     def _apply_to_all(self, weights: Weights, gradient: RowSparse, numbers: list[float]) -> None:
-        """Do a dense step by a row_sparse gradient, written to a dense buffer first."""
+        """Do a dense step by a row_sparse gradient, spread to the dense buffer first.
+
+        Weights and states change in place.
+        """
         self.hold(weights, gradient.indices)
         rows = self.places(weights, gradient.indices)
         row_count = self.rows if isinstance(weights, np.ndarray) else weights.indices.size
@@ -298,8 +307,9 @@ class Parameter:
     def _apply_to_rows(
         self, weights: Weights, places: np.ndarray, gradient: RowSparse | Unsummed, numbers: list[float]
     ) -> None:
-        """Do a lazy step on the rows at `places` int64 by a row-sparse gradient or, fused, by a factored one. Weights
-        and states change in place.
+        """Do a lazy step on the rows at positions `places` int64 [U]; weights and states change in place.
+
+        By a row_sparse gradient, or fused by a factored one.
         """
         if isinstance(gradient, RowSparse):
             values = gradient.values.reshape(places.size, self.width)
@@ -311,18 +321,19 @@ class Parameter:
         self._run("fused", weights, [places, *batch], numbers)
 
     def _run(self, kind: str, weights: Weights, gradient: list[np.ndarray], numbers: list[float]) -> None:
-        """Call the kernel `<optimizer>_<kind>`, `kind` being "dense", "lazy" or "fused", on the weights and states, the
-        arrays of the gradient and the scalars; changes weights and states in place.
+        """Call the kernel `<optimizer>_<kind>` ("dense", "lazy" or "fused"); weights and states change in place.
+
+        `gradient` are the arrays that it takes after these, `numbers` the scalars.
         """
         if kind not in self.calls:
             self.calls[kind] = kernels.get(f"{self.optimizer.name}_{kind}").trusted
         self.calls[kind](*self.tables(weights), *gradient, *numbers)
 
     def _run_again(self, weights: Weights, gradient: np.ndarray, numbers: list[float]) -> bool:
-        """Repeat the dense step of few elements if weights and gradient are the arrays of the previous step; return
-        whether it was done.
+        """Repeat the dense step if weights and gradient are the arrays of the previous one; return whether it was done.
 
-        An executor gives the gradient in the same array each time: then nothing is looked up and checked again.
+        For few elements: an executor gives the gradient in the same array each time, so nothing is looked up and
+        checked again.
         """
         bound = self.bound
         if bound is None or bound[0] is not weights or bound[1] is not gradient:
@@ -341,7 +352,10 @@ class Parameter:
     # Catching up
 
     def catch_up(self, weights: Weights, rows: np.ndarray | None = None) -> None:
-        """Bring `rows` int64, or every row, up to date; with all rows the record of missed steps is cleared."""
+        """Apply missed steps to `rows` int64 (None: every row) in place.
+
+        With all rows the record of them is cleared.
+        """
         if self.missed is None:
             return
         self.take_weights(weights)
@@ -355,7 +369,7 @@ class Parameter:
             self.missed.clear()
 
     def _catch_up(self, weights: Weights, rows: np.ndarray | None, mark: int) -> None:
-        """Bring stored rows (default: all) up to date and set their last step to `mark`."""
+        """Apply missed steps to stored rows (None: all) in place and set their last step to `mark`."""
         if self.missed is None:
             return
         if isinstance(weights, np.ndarray):
@@ -368,7 +382,7 @@ class Parameter:
 
 
 def summed(gradient: Gradient) -> np.ndarray | RowSparse:
-    """Return a gradient as an array: a factored gradient is multiplied out."""
+    """Return a gradient as an array: a factored one is multiplied out to row_sparse, others are returned unchanged."""
     return gradient.compute() if isinstance(gradient, Unsummed) else gradient
 
 
@@ -395,12 +409,12 @@ class Ahead:
     whole: bool
 
     def has_settings(self, updater: "Updater", numbers_last: list[float], count: int, dtype: np.dtype) -> bool:
-        """Return whether `count` steps that end with these numbers have the settings of these steps."""
+        """Return whether `count` steps whose last has these scalars have this settings table, in `dtype`."""
         is_constant = isinstance(updater.schedule, schedules.Constant)
         return is_constant and (self.numbers_last, self.count, self.settings.dtype) == (numbers_last, count, dtype)
 
     def end(self) -> None:
-        """Count the steps as done and record what inactive rows have missed."""
+        """Count the steps as done and record what inactive rows have missed; they catch up if the record is full."""
         parameter, missed = self.parameter, self.parameter.missed
         parameter.step += self.count
         if missed is not None and self.whole:
@@ -422,9 +436,9 @@ def begin(
 ) -> Ahead:
     """Prepare the next `count` steps (at most `STEPS`) of dense weights for a compiled call.
 
-    `whole` states that each step updates all rows. Rows that cannot wait catch up first. The steps of `other`, of the
-    same updater, share their table of settings if these are the same. Raises OptimizerError for `clip_global_norm`,
-    row_sparse weights or too many steps.
+    `whole` states that each step updates all rows. Rows that cannot wait catch up first, in place. The steps of
+    `other`, of the same updater, share their table of settings if these are the same. Raises OptimizerError for
+    `clip_global_norm`, row_sparse weights or too many steps.
     """
     if updater.clip_global_norm is not None or parameter.format != "dense" or count > STEPS:
         raise OptimizerError(
@@ -451,16 +465,14 @@ def begin(
 
 
 def _nothing(parameter: Parameter) -> np.ndarray:
-    """Return an array of zeros [rows, N] that is reused by the next call, which must leave it zero."""
+    """Return an array of zeros [rows, N] that the parameter keeps for later calls; users must leave it zero."""
     if parameter.nothing is None:
         parameter.nothing = aligned.zeros((parameter.rows, parameter.width), parameter.dtype)
     return parameter.nothing
 
 
 def _matrices(updater: "Updater", name: str, parameter: Parameter, count: int) -> list[tuple[float, ...]]:
-    """Return the matrix of each of the next steps without gradient, or one if all are equal; empty unless rows catch
-    up in closed form.
-    """
+    """Return the matrix of each of the next `count` zero-gradient steps, or one if all are equal; [] unless "coast"."""
     if parameter.missed is None or parameter.missed.way != "coast":
         return []
     rule, first = updater.optimizer.rule, parameter.step + 1
@@ -471,10 +483,9 @@ def _matrices(updater: "Updater", name: str, parameter: Parameter, count: int) -
 
 
 def settings(updater: "Updater", name: str, first: int, count: int, dtype: np.dtype) -> np.ndarray:
-    """Return the rule's settings in steps `first` to first + count - 1 of parameter `name`: [count, settings], or [1,
-    settings] if constant.
+    """Return the rule's settings in `count` steps from `first` on: [count, settings], or [1, settings] if constant.
 
-    The schedule is evaluated for each step. O(count).
+    Of parameter `name`, in `dtype`. The schedule is evaluated for each step. O(count).
     """
     rule, rescale = updater.optimizer.rule, updater.options["rescale"]
     if not isinstance(updater.schedule, schedules.Constant):

@@ -62,7 +62,7 @@ def state_dict(updater: "Updater") -> dict[str, np.ndarray]:
 
 
 def _about(parameter: Parameter) -> dict[str, Any]:
-    """Return the facts of a parameter for the JSON text."""
+    """Return the facts of a parameter for the JSON text: step, shape, dtype, format and, for "exact", missed steps."""
     about = {"step": parameter.step, "shape": parameter.shape, "dtype": parameter.dtype.name}
     about["format"] = parameter.format
     steps = parameter.missed
@@ -70,7 +70,7 @@ def _about(parameter: Parameter) -> dict[str, Any]:
 
 
 def _arrays(parameter: Parameter) -> dict[str, np.ndarray]:
-    """Return states, last steps and recorded steps of a parameter by name, not copied."""
+    """Return states, last steps and recorded steps of a parameter by name, such as "history" or "last"; not copied."""
     arrays: dict[str, np.ndarray] = {}
     for name, state in zip(parameter.optimizer.states, parameter.states, strict=True):
         if isinstance(state, np.ndarray):
@@ -83,10 +83,9 @@ def _arrays(parameter: Parameter) -> dict[str, np.ndarray]:
 
 
 def read_state(updater: "Updater", arrays: Mapping[str, Any]) -> dict[str, Parameter]:
-    """Validate a state and return its parameters with memory of their own, for `Updater.take_state`; the updater is
-    unchanged.
+    """Validate a state and return its parameters over copied arrays, for `Updater.take_state`.
 
-    Raises OptimizerError that names what does not fit the optimizer or is inconsistent.
+    The updater is unchanged. Raises OptimizerError that names what does not fit the optimizer or is inconsistent.
     """
     abouts = _read_about(updater, arrays)
     expected = {
@@ -104,7 +103,7 @@ def read_state(updater: "Updater", arrays: Mapping[str, Any]) -> dict[str, Param
 
 
 def _read_about(updater: "Updater", arrays: Mapping[str, Any]) -> dict[str, About]:
-    """Parse and validate the array `about`; return the facts by parameter. Raises OptimizerError."""
+    """Return the validated facts of the array `about` by parameter. Raises OptimizerError if it is invalid."""
     if "about" not in arrays:
         raise OptimizerError(f"This is no state of an updater: it has no array 'about'; it has {sorted(arrays)}.")
     unreadable = OptimizerError("This is no state of an updater: its array 'about' cannot be read.")
@@ -123,7 +122,7 @@ def _read_about(updater: "Updater", arrays: Mapping[str, Any]) -> dict[str, Abou
 
 
 def _checked(name: str, about: Any, updater: "Updater") -> About:
-    """Validate the facts of a parameter. Raises OptimizerError that says what is expected."""
+    """Return the validated facts of the parameter `name`. Raises OptimizerError that says what is expected."""
     own = updater.way_of(name)
     unknown = dict.fromkeys(("step", "shape", "dtype", "format", "way", "base", "count"))
     saved = {"base": 0, "count": 0, "way": own} | about if isinstance(about, dict) else {}
@@ -163,7 +162,7 @@ def _checked(name: str, about: Any, updater: "Updater") -> About:
 
 
 def _wanted(optimizer: Optimizer, about: About) -> dict[str, tuple[np.dtype, tuple[int | None, ...]]]:
-    """Return dtype and shape of every array that a parameter needs; None stands for any length."""
+    """Return {name: (dtype, shape)} of every array that a parameter needs; a length None stands for any."""
     long, shape = np.dtype(np.int64), about.shape[:1] if optimizer.states_by_row else about.shape
     arrays: dict[str, tuple[np.dtype, tuple[int | None, ...]]] = {}
     for state in optimizer.states:
@@ -190,7 +189,7 @@ def _check(key: str, array: Any, dtype: np.dtype, shape: tuple[int | None, ...])
 
 
 def _parameter(updater: "Updater", name: str, about: About, arrays: Mapping[str, np.ndarray]) -> Parameter:
-    """Build a Parameter from copies of its saved arrays, validated by `_check`."""
+    """Build a `Parameter` from copies of its saved arrays. Raises OptimizerError if their contents are inconsistent."""
     own = {key: aligned.copy(arrays[f"{name}/{key}"]) for key in _wanted(updater.optimizer, about)}
     states = _states(updater.optimizer, name, about, own)
     way = about.way
@@ -205,8 +204,9 @@ def _parameter(updater: "Updater", name: str, about: About, arrays: Mapping[str,
 def _states(
     optimizer: Optimizer, name: str, about: About, own: Mapping[str, np.ndarray]
 ) -> list[np.ndarray | RowSparse]:
-    """Return the states of a parameter from copies of its arrays. Raises OptimizerError for negative sums of squares
-    or rows that differ.
+    """Return the states of the parameter `name` from copies of its arrays, in the optimizer's order.
+
+    Raises OptimizerError for negative sums of squares or rows that differ.
     """
     states: list[np.ndarray | RowSparse] = []
     shape = about.shape[:1] if optimizer.states_by_row else about.shape
@@ -225,7 +225,7 @@ def _states(
 
 
 def _rows(key: str, values: np.ndarray, indices: np.ndarray, shape: tuple[int, ...]) -> RowSparse:
-    """Build a RowSparse state. Raises OptimizerError if its components are invalid."""
+    """Build a RowSparse state, called `key` in messages. Raises OptimizerError if its components are invalid."""
     try:
         return RowSparse(values, indices, shape)
     except formats.FormatError as error:
@@ -233,7 +233,7 @@ def _rows(key: str, values: np.ndarray, indices: np.ndarray, shape: tuple[int, .
 
 
 def _check_last(name: str, about: About, own: Mapping[str, np.ndarray], states: list) -> None:
-    """Raise OptimizerError for last steps after the current step or before the recorded ones."""
+    """Raise OptimizerError for last steps outside base to step, or a "settle" record of several steps."""
     last = own["last"]
     if last.size and not 0 <= last.min() <= last.max() <= about.step:
         raise OptimizerError(
@@ -250,7 +250,7 @@ def _check_last(name: str, about: About, own: Mapping[str, np.ndarray], states: 
 
 
 def written(state: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return a state as `formats.save` takes it: string arrays become the bytes of their JSON."""
+    """Return a state as `formats.save` takes it: string arrays become their JSON as uint8, " as JSON" in the name."""
     texts = {f"{name}{TEXT}": json.dumps(a.item()).encode() for name, a in state.items() if a.dtype.kind == "U"}
     others = {name: array for name, array in state.items() if array.dtype.kind != "U"}
     return others | {name: np.frombuffer(text, np.uint8) for name, text in texts.items()}
@@ -263,7 +263,7 @@ def read(state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _text(name: str, array: Any) -> np.ndarray:
-    """Return the string array behind JSON bytes. Raises OptimizerError if it is not text."""
+    """Return the 0-d string array behind uint8 JSON. Raises OptimizerError if it is not the JSON of a string."""
     try:
         text = parsed(array.tobytes()) if isinstance(array, np.ndarray) else None
     except ValueError:

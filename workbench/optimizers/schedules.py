@@ -51,16 +51,14 @@ class Schedule(ABC):
 
 
 def _fields(schedule: Schedule | type[Schedule]) -> tuple[dataclasses.Field[Any], ...]:
-    """Return the dataclass fields of a schedule. Raises OptimizerError if it is not a dataclass."""
+    """Return the dataclass fields of a schedule or its class. Raises OptimizerError if it is not a dataclass."""
     if not dataclasses.is_dataclass(schedule):
         raise OptimizerError(f"The schedule {schedule!r:.80} is not a dataclass; expected one of: {', '.join(KINDS)}.")
     return dataclasses.fields(schedule)
 
 
 def _check(schedule: Schedule, steps: str) -> None:
-    """Raise OptimizerError unless all fields are finite numbers (`then`: a schedule) and the field named `steps` is
-    >= 1.
-    """
+    """Raise OptimizerError unless all fields are finite numbers (`then`: a schedule) and field `steps` is >= 1."""
     for field in _fields(schedule):
         value = getattr(schedule, field.name)
         what = f"{type(schedule).__name__}: {field.name} is {value!r:.80}"
@@ -85,7 +83,7 @@ class Constant(Schedule):
     """
 
     def rate(self, step: int, base: float) -> float:
-        """Return the learning rate `base` at every step."""
+        """Return `base` for every step."""
         return base
 
 
@@ -114,6 +112,7 @@ class StepDecay(Schedule):
     final: float = 0.0
 
     def __post_init__(self) -> None:
+        """Raise OptimizerError unless all fields are finite numbers and `every` is at least 1."""
         _check(self, "every")
 
     def rate(self, step: int, base: float) -> float:
@@ -137,10 +136,11 @@ class Polynomial(Schedule):
     final: float = 0.0
 
     def __post_init__(self) -> None:
+        """Raise OptimizerError unless all fields are finite numbers and `steps` is at least 1."""
         _check(self, "steps")
 
     def rate(self, step: int, base: float) -> float:
-        """Return the base rate in step 1 and `final` of it after `steps` steps."""
+        """Return base * (final + (1 - final) * left ** power); left goes from 1 in step 1 to 0 after `steps` steps."""
         left = 1 - min(step - 1, self.steps) / self.steps
         return base * (self.final + (1 - self.final) * left**self.power)
 
@@ -160,10 +160,11 @@ class Cosine(Schedule):
     final: float = 0.0
 
     def __post_init__(self) -> None:
+        """Raise OptimizerError unless all fields are finite numbers and `steps` is at least 1."""
         _check(self, "steps")
 
     def rate(self, step: int, base: float) -> float:
-        """Return the base rate in step 1 and `final` of it after `steps` steps."""
+        """Return the rate along half a cosine wave: `base` in step 1, base * final after `steps` steps."""
         done = min(step - 1, self.steps) / self.steps
         return base * (self.final + (1 - self.final) * 0.5 * (1 + math.cos(math.pi * done)))
 
@@ -184,10 +185,11 @@ class WarmUp(Schedule):
     start: float = 0.0
 
     def __post_init__(self) -> None:
+        """Raise OptimizerError unless the numbers are finite, `steps` at least 1, and `then` a schedule."""
         _check(self, "steps")
 
     def rate(self, step: int, base: float) -> float:
-        """Return the linearly increasing rate, then that of `then`."""
+        """Return the rate: linear up to step `steps`, then that of `then`, whose steps are counted from 1 again."""
         if step > self.steps:
             return self.then.rate(step - self.steps, base)
         return base * (self.start + (1 - self.start) * step / self.steps)

@@ -47,6 +47,7 @@ class Multiplier:
     decay: float = 1.0
 
     def __post_init__(self) -> None:
+        """Raise OptimizerError for a factor that is not a number."""
         for name, value in vars(self).items():
             if math.isnan(number(value)):
                 raise OptimizerError(f"A multiplier's {name} is {value!r:.80}; it is a number.")
@@ -66,7 +67,7 @@ def settings_to_json(updater: "Updater") -> dict[str, Any]:
 
 
 def settings_from_json(settings: Any) -> dict[str, Any]:
-    """Return the arguments of `Updater`, `name` included, from settings. Raises OptimizerError if they are invalid."""
+    """Return the arguments of `Updater`, with `name`, from plain settings. Raises OptimizerError if invalid."""
     if not isinstance(settings, Mapping) or not all(isinstance(key, str) for key in settings):
         raise OptimizerError(f"Settings of an updater are an object with its name and options; {settings!r:.80} came.")
     options = {"schedule": {"kind": "constant"}, "multipliers": {}, **settings}
@@ -124,9 +125,7 @@ GRADIENTS = (np.ndarray, RowSparse, Unsummed)
 
 
 def check_weights(name: str, weights: Any) -> None:
-    """Raise OptimizerError for weights of another type or dtype, not contiguous, or read-only. Indices are not
-    checked.
-    """
+    """Raise OptimizerError for weights of another type or dtype, with gaps or read-only (indices are unchecked)."""
     if not isinstance(weights, WEIGHTS) or weights.dtype not in FLOATS:
         kind = f"{type(weights).__name__} of {getattr(weights, 'dtype', 'no type')}"
         raise OptimizerError(f"The weights {name} are a {kind}; they are dense or row_sparse, float32 or float64.")
@@ -150,7 +149,7 @@ def check_held(name: str, parameter: Parameter, weights: np.ndarray | RowSparse)
 
 
 def _words(shape: tuple[int, ...], dtype: np.dtype, format: str) -> str:
-    """Return format, dtype and shape as text for messages."""
+    """Return format, dtype and shape as text for messages, such as "dense float32 (3, 2)"."""
     return f"{format} {dtype} {shape}"
 
 
@@ -171,9 +170,7 @@ def check_gradient(name: str, weights: np.ndarray | RowSparse, gradient: Any) ->
 
 
 def _check_structure(what: str, array: RowSparse | Unsummed) -> None:
-    """Raise OptimizerError for indices that kernels cannot follow; the caller may have written to them since
-    construction.
-    """
+    """Raise OptimizerError, beginning with `what`, for indices, changed by a caller, that kernels cannot follow."""
     try:
         array.check()
     except ValueError as error:
@@ -181,7 +178,7 @@ def _check_structure(what: str, array: RowSparse | Unsummed) -> None:
 
 
 def checked_rows(name: str, rows: Any, length: int) -> np.ndarray:
-    """Return row indices as sorted unique int64. Raises OptimizerError if one is not below `length`."""
+    """Return row indices as int64 [n], unsorted: whole numbers from 0 to length - 1, else OptimizerError."""
     rows = np.asarray(rows).reshape(-1)
     if rows.dtype.kind not in "iu" or (rows.size and not 0 <= rows.min() <= rows.max() < length):
         raise OptimizerError(f"The rows of {name} to catch up are whole numbers from 0 to {length - 1}; {rows} came.")
@@ -226,8 +223,7 @@ class Updater:
     Steps are counted per parameter. States have the dtype and format of the weights. `options`, `multipliers` and
     `schedule` may be changed between steps; the next step uses them. With lazy="exact", rows that have yet to catch up
     belong to the array of the last step: call `catch_up` before you write to it or replace it, or announce another
-    array by
-    `replace`; otherwise another array is refused.
+    array by `replace`; otherwise another array is refused.
 
     Examples
     --------
@@ -249,6 +245,7 @@ class Updater:
         multipliers: Mapping[str, Multiplier] | None = None,
         **options: float,
     ) -> None:
+        """Validate the settings and start without parameters; see the class. Raises OptimizerError."""
         if lazy not in LAZY:
             raise OptimizerError(f"lazy is {lazy!r}; it is one of {', '.join(LAZY)}.")
         if clip_global_norm is not None and not number(clip_global_norm) > 0:
@@ -265,29 +262,28 @@ class Updater:
         self.obey()
 
     def __repr__(self) -> str:
+        """Return name, treatment of rows and rate: "<Updater sgd, lazy=on, rate 0.1>"."""
         return f"<Updater {self.optimizer.name}, lazy={self.lazy}, rate {self.options['learning_rate']:g}>"
 
     # What has happened
 
     @property
     def steps(self) -> dict[str, int]:
-        """Number of steps of each parameter so far, by name."""
+        """Return the number of steps of each parameter so far, by name."""
         return {name: parameter.step for name, parameter in self.parameters.items()}
 
     @property
     def states(self) -> dict[str, list[np.ndarray | RowSparse]]:
-        """The state arrays of each parameter, by name, in the order of the optimizer's `states`; not copied."""
+        """Return the state arrays of each parameter, by name, in the order of the optimizer's `states`; not copied."""
         return {name: parameter.states for name, parameter in self.parameters.items()}
 
     @property
     def nbytes(self) -> int:
-        """Bytes of states, of records of missed steps, and of buffers for gradients made dense."""
+        """Return the bytes of states, of records of missed steps, and of buffers for gradients made dense."""
         return sum(parameter.nbytes for parameter in self.parameters.values())
 
     def obey(self) -> None:
-        """Apply changed options, multipliers and schedule. Raises OptimizerError, changing nothing, if they are
-        invalid.
-        """
+        """Apply changed options, multipliers and schedule (OptimizerError, changing nothing, if invalid)."""
         now = self.options, self.multipliers, self.schedule
         if now == self._obeyed:
             return
@@ -325,8 +321,7 @@ class Updater:
         ----------
         weights : mapping of str to array
             Dense (any rank, contiguous) or row_sparse weights, float32 or float64. Rows that a gradient has and a
-            row_sparse
-            weight does not store are inserted as zeros.
+            row_sparse weight does not store are inserted as zeros.
         gradients : mapping of str to array
             Dense, row_sparse or factored (`Unsummed`) gradients of the weights' shape and dtype.
         squares : mapping of str to float, optional
@@ -390,8 +385,7 @@ class Updater:
             Weights of the last step.
         rows : mapping of str to ndarray, optional
             Row indices that will be read, for some of the parameters; default: every row of all. O(rows), and O(missed)
-            per
-            element for rules that repeat missed steps.
+            per element for rules that repeat missed steps.
 
         Raises
         ------
@@ -444,14 +438,14 @@ class Updater:
             self.parameters[name].replace(array)
 
     def _parameter(self, name: str, weights: np.ndarray | RowSparse) -> Parameter:
-        """Return the Parameter called `name`, created if it had no step yet."""
+        """Return the `Parameter` called `name`, created and kept if it had no step yet."""
         if name not in self.parameters:
             traits = weights.shape, weights.dtype, format_of(weights)
             self.parameters[name] = self.new_parameter(name, *traits)
         return self.parameters[name]
 
     def new_parameter(self, name: str, shape: tuple[int, ...], dtype: np.dtype, format: str) -> Parameter:
-        """Return the state of a new parameter: of this shape, dtype and format, with zero steps done; not added."""
+        """Return the state of a new parameter of this shape, dtype and format with zero steps done; it is not kept."""
         return Parameter(self.optimizer, self.lazy, self.way_of(name), tuple(shape), dtype, format)
 
     def way_of(self, name: str) -> str:
@@ -459,7 +453,7 @@ class Updater:
         return self._way(self._decayed(name))
 
     def _way(self, options: Mapping[str, float]) -> str:
-        """Return the catch-up strategy under these options."""
+        """Return the catch-up strategy under these options; "" unless `lazy` is "exact" and rows can miss steps."""
         return catch_up_strategy(self.optimizer.rule, options) if self.lazy == "exact" else ""
 
     # Numbers
@@ -471,7 +465,7 @@ class Updater:
         return self._known_decays[name]
 
     def _decays(self, name: str, options: Mapping[str, float]) -> dict[str, float]:
-        """Return `options` with the multiplier of the parameter applied to the decays."""
+        """Return a copy of `options` with the parameter's multiplier applied to the decays."""
         decay = self.multipliers.get(name, NONE).decay
         return {key: value * decay if key in DECAYS else value for key, value in options.items()}
 
@@ -484,7 +478,7 @@ class Updater:
         return self._numbers(name, step, rescale)
 
     def _numbers(self, name: str, step: int, rescale: float) -> list[float]:
-        """Return the scalars that the kernel takes at a step of parameter `name`: rate, decay, rescale and others."""
+        """Return the scalars that the kernel takes at a step of `name` (OptimizerError if the schedule fails)."""
         try:
             rate = (
                 self.schedule.rate(step, self.options["learning_rate"]) * self.multipliers.get(name, NONE).learning_rate
@@ -496,7 +490,7 @@ class Updater:
     # Checks
 
     def _check_weights(self, name: str, weights: Any, is_announced: bool = False) -> None:
-        """Validate weights and, unless `is_announced`, that they do not replace weights whose rows are behind."""
+        """Raise OptimizerError for invalid weights or, unless `is_announced`, others while rows are behind."""
         first = self.parameters.get(name)
         if first is not None and first.is_settled(weights):
             return
@@ -516,7 +510,7 @@ class Updater:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings of this updater as plain values for JSON; `from_settings` builds another updater from them."""
+        """Return the settings as plain values for JSON, from which `from_settings` builds another updater."""
         self.obey()
         return settings_to_json(self)
 
@@ -568,14 +562,12 @@ class Updater:
         Parameters
         ----------
         arrays : mapping of str to ndarray
-            What `state_dict` of an updater with the same optimizer and `lazy` returned. May come from an untrusted
-            file.
+            What `state_dict` of such an updater returned: same optimizer, same `lazy`. The source may be untrusted.
 
         Raises
         ------
         OptimizerError
-            If arrays are unknown, missing, of another shape or dtype, or have impossible values; nothing has changed
-            then.
+            If arrays are unknown, missing, of another shape or dtype, or impossible; nothing has changed then.
 
         Examples
         --------
