@@ -97,9 +97,9 @@ def geometric_mean(values: Iterable[float]) -> float | None:
 
 
 def describe_configuration(row: Record) -> str:
-    """Return a benchmark configuration as text.
+    """Return a benchmark configuration as text: shape, rows R and width N, then what else is set.
 
-    Shape, rows (R), width (N), and optimizer, batches, device, cache if set.
+    That may be the optimizer, batches, device and cache.
 
     >>> describe_configuration({"shape": "uniform 100k", "rows": 4096, "width": 16, "optimizer": None, "batches": None})
     'uniform 100k, R 4,096, N 16'
@@ -124,7 +124,7 @@ class Goal(NamedTuple):
 def target_at_least(what: str, measured: Iterable[Ratio], wanted: float) -> Goal:
     """Return the goal named `what` that the geometric mean of ratios is at least `wanted`.
 
-    Unmeasured without ratios.
+    `met` is None, and `measured` says "not measured", without ratios.
     """
     ratios = list(measured)
     mean = geometric_mean(ratio.value for ratio in ratios)

@@ -271,8 +271,8 @@ def _of_unmeasured(
 ) -> Contest:
     """Return a contest in time in which a side has no measured time.
 
-    From a bound or predicted times, else without ratio. `best` and `base` are the most informative records of `sparse`
-    and `dense`, None if a side is empty.
+    It is decided by a bound or by predicted times, else it has no ratio. `best` and `base` are the most informative
+    records of `sparse` and `dense`, None if a side is empty.
     """
     if best is None or base is None:
         return _without_ratio(best, base)
@@ -341,7 +341,7 @@ def bound_by_time(dense: Record, sparse: Record, measure: str) -> Ratio | None:
 def _least_to_read(dense: Record, sparse: Record) -> float:
     """Return the least time (s) to read one batch of a timed-out dense record at 1e11 bytes/s.
 
-    0.0 for any other record.
+    The result is 0.0 for any other record.
     """
     sizes = [dense[name] or sparse[name] for name in ("batch_rows", "features")]
     if dense["status"] != "timeout" or not all(sizes):
@@ -449,10 +449,7 @@ def _disjoint_intervals_ratio(sparse: Record, size: Interval, dense: Record, aga
 
 
 def _most_informative(rows: Sequence[Record]) -> Record | None:
-    """Return the record with the most telling status (ok, disturbed, timeout, memory, others), the first of equals.
-
-    Or None.
-    """
+    """Return the first record with the most telling status (ok, disturbed, timeout, memory, others); None if empty."""
     order = ("ok", "disturbed", "timeout", "memory")
     return min(rows, key=lambda row: order.index(row["status"]) if row["status"] in order else len(order), default=None)
 

@@ -251,9 +251,9 @@ def model_of(who: str) -> str:
 
 
 def _describe_end(of_who: Ends) -> str:
-    """Return mean final value and seconds over repeats as text, such as "0.812 after 3.1 to 3.4 s".
+    """Return mean final value and seconds of a candidate over its repeats, such as "0.812 after 3.1 to 3.4 s".
 
-    {repeat: End} in.
+    `of_who` is {repeat: End(seconds, value)}.
     """
     seconds = formatting.format_measured(
         *_interval([end.seconds for end in of_who.values()]), formatting.format_seconds

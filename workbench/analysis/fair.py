@@ -31,9 +31,9 @@ class Side:
 
     @property
     def ratio(self) -> Ratio | None:
-        """Time of the project over that of the independent candidate.
+        """Time of the project over that of the independent candidate, None if either was not timed.
 
-        Median, minimum and maximum over their paired rounds. None if either was not timed.
+        The value is the median over their paired rounds, the bounds are the minimum and the maximum.
         """
         if self.project is None or self.independent is None:
             return None
@@ -139,9 +139,9 @@ def list_epoch_targets(found: Sequence[Compared]) -> list[Goal]:
 
 
 def list_targets(found: Sequence[Compared]) -> list[Goal]:
-    """Return the four targets of project / independent time.
+    """Return the four targets of project / independent time, for dense and for sparse training.
 
-    Each configuration and geometric mean, dense and sparse.
+    Each has a target for every single configuration and one for the geometric mean.
     """
     dense = {one.name: one.sides["dense"].ratio for one in found}
     sparse = {one.name: one.sides["sparse"].ratio for one in found if not one.is_apart}
@@ -162,7 +162,7 @@ def separate_configurations(found: Sequence[Compared]) -> list[Compared]:
 def _targets_of_each(what: str, ratios: Mapping[str, Ratio | None], most: float = EACH) -> Goal:
     """Return the target named `what` that each ratio is at most `most`.
 
-    `ratios` by configuration, None if unmeasured.
+    `ratios` is {configuration: ratio, None if unmeasured}; `met` is None if none is known.
     """
     known = {name: ratio.value for name, ratio in ratios.items() if ratio}
     wanted = f"≤ {most:g}"

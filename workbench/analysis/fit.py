@@ -495,11 +495,10 @@ def _join_names(found: ByTolerance, ratios: Sequence[float]) -> str:
 
 
 def table(found: ByTolerance) -> tuple[tuple[str, ...], list[list[str]]]:
-    """Return (column names, rows of text cells).
+    """Return (column names, rows of text cells) on the ratios of each case, the last row with their geometric means.
 
-    Each case's ratios at each tolerance, the last row the geometric means. The columns are "case", one per tolerance
-    ("0.3 %") for the first time at the target, then one per tolerance for staying there ("0.3 %, staying"). Unknown
-    ratios are "".
+    The columns are "case", one per tolerance ("0.3 %") for the first time at the target, then one per tolerance for
+    staying there ("0.3 %, staying"). Unknown ratios are "".
     """
     columns = (
         "case",

@@ -47,9 +47,9 @@ def interval_of(row: Mapping[str, Any], measure: str) -> Interval | None:
 
 
 def _memory(value: float, rounds: list[float]) -> Interval:
-    """Return the interval of a size in bytes.
+    """Return the interval of a size in bytes around `value`.
 
-    To either side 1 MiB, 2 %, or half the range of the rounds, the largest.
+    To either side it has 1 MiB, 2 % or half the range of the `rounds`, whichever is largest; never below 0.
     """
     half = max(MIB, MEMORY_SHARE * value, (max(rounds, default=value) - min(rounds, default=value)) / 2)
     return Interval(value, max(value - half, 0.0), value + half, "")

@@ -543,10 +543,7 @@ def _split_by_side(rows: Sequence[Record], accept: Callable[[Record], bool]) -> 
 
 
 def _condition_text(at: Sequence[Record], rows: Sequence[Record], found: Contest) -> str:
-    """Return the conditions of records `at`, such as "256 rows a batch on cuda at 3 % density".
-
-    Density only if it differs.
-    """
+    """Return the batch size, device and, if it differs, density of `at`, as "256 rows a batch at 3 % density"."""
     batch = f"{at[0]['batch_rows']:,} rows a batch{formatting.device_suffix(at[0])}"
     is_denser = at[0]["density"] != rows[0]["density"] and found.density
     return f"{batch} at {formatting.format_density(found.density, 2)} density" if is_denser and found.density else batch

@@ -62,10 +62,7 @@ def densities_to_add(frame: pd.DataFrame, until: float) -> list[DensityToAdd]:
 def _densities_of_series(
     series: Sequence[Sequence[Contest]], group: configurations.Group, measure: str, until: float
 ) -> list[DensityToAdd]:
-    """Return at most one density per series of contests (ascending in density).
-
-    That which narrows its crossing most.
-    """
+    """Return for each series of contests (ascending in density) the density that would narrow its crossing, if any."""
     crossings = [one for met in series if (one := _crossing(met))]
     return [opening for crossing in crossings if (opening := _density_to_add(crossing, group, measure, until))]
 

@@ -28,10 +28,7 @@ def contest_sentence(contest: Contest, measure: str) -> str:
 
 
 def _verdict_key(contest: Contest) -> tuple:
-    """Return (verdict, reason, likely side, has no ratio, configurations).
-
-    Equal for densities that share a sentence.
-    """
+    """Return (verdict, reason, likely side, has no ratio, configurations), equal if densities share a sentence."""
     lines = (configurations.line_of(row) if row else None for row in (contest.sparse, contest.dense))
     return contest.verdict, contest.why, contest.likely, contest.ratio is None, *lines
 
@@ -93,10 +90,7 @@ def _gain_clause(first: Contest, last: Contest, measure: str) -> str:
 
 
 def _equivalent_sentence(stretch: Sequence[Contest]) -> str:
-    """Return "; NAME cannot be told from it" for configurations equivalent at every density of the range.
-
-    "" if none.
-    """
+    """Return "; NAME cannot be told from it" for configurations equivalent at every density of the range, else ""."""
     lines = [{formatting.name_configuration(row) for row in one.level} for one in stretch]
     level = sorted(set.intersection(*lines))
     if not level:

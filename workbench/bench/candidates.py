@@ -178,7 +178,7 @@ def make_judge(kernel: Kernel, args: Sequence) -> Judge:
 def compile_function(function: Callable) -> Callable:
     """Return the function compiled by Numba, with the plain functions of its module that it calls.
 
-    Cached per function.
+    The result is cached per function.
     """
     code, known = function.__code__, function.__globals__
     called = {name: compile_function(known[name]) for name in code.co_names if inspect.isfunction(known.get(name))}
@@ -307,10 +307,7 @@ class Setting:
 
     @classmethod
     def of(cls, batch: Batch) -> "Setting":
-        """Return the setting of a batch, with its sizes counted.
-
-        Rows, entries, columns, width, active columns, bytes.
-        """
+        """Return the setting of a batch with its `Sizes`: rows, entries, columns, width, active columns, item sizes."""
         touched = np.unique(batch.indices).size
         widths = batch.data.itemsize, batch.indices.itemsize
         return cls(batch, Sizes(batch.R, batch.indices.size, batch.D, batch.N, touched, *widths))
@@ -399,10 +396,7 @@ def of_kernel(kernel: Kernel, side: str = "ours") -> Candidate:
 
 
 def operand_bytes(kernel: Kernel, sizes: Sizes) -> int:
-    """Return three times the bytes of the arrays that a call takes.
-
-    The arrays and their float64 copies for the check.
-    """
+    """Return three times the bytes of a call's arrays: the arrays themselves and float64 copies for the check."""
     letters = {"R": sizes.R, "M": sizes.R, "D": sizes.D, "N": sizes.N, "U": sizes.U, "V": sizes.U}
     each = {"f": sizes.value, "i": sizes.index, "l": 8, "s": 0}
     return 3 * sum(
@@ -432,9 +426,9 @@ def _ready(kernel: Kernel, setting: Setting) -> Ready:
 
 
 def _copy_and_judge(out: np.ndarray, judged: Judge, returned: Any) -> float:
-    """Copy `returned`, unless None, into `out`, then return the error that `judged` finds.
+    """Copy `returned`, unless it is None, into `out`, then return the error that `judged` finds.
 
-    For competitors' own tensors.
+    For competitors that keep their results in separate tensors.
     """
     if returned is not None:
         out[...] = np.asarray(returned)
@@ -453,10 +447,7 @@ def _plan(setting: Setting) -> Ready:
 
 
 def plan_cost(s: Sizes) -> Cost:
-    """Return the cost of a batch plan in bytes: column indices are read.
-
-    Columns, segments, rows, permutation written.
-    """
+    """Return the bytes that building a batch plan reads (indices) and writes (columns, segments, rows, order)."""
     return Cost(0, s.z * 3 * s.index + s.U * (8 + s.index) + (s.R + 1) * s.index)
 
 

@@ -159,11 +159,11 @@ def _narrow(step: Any, rate_of: Any, fetch: Any, is_direct: bool, is_far: bool) 
 
     @loop
     def train(indptr, indices, data, labels, order, batch_rows, rate, powers, arrays, intercept, room, losses):
-        """Train on all batches of `order` in place (arrays, intercept, powers).
+        """Train on all batches of `order` in place; write the mean loss of each batch to `losses`.
 
-        Write each batch's mean loss to `losses`. X csr: indptr [R + 1], indices, data float32; labels [R], order int64
-        [M] of rows, powers float64 [2], `arrays` weights and states float32 [D * N] each, `intercept` the same [N]
-        each, losses float64 [batches]. `room` is what `new_room` returned.
+        X csr: indptr [R + 1], indices, data float32; labels float32 [R], order int64 [M] of rows, powers float64 [2],
+        `arrays` weights and states float32 [D] each, `intercept` the same [1] each, losses float64 [batches]. arrays,
+        intercept and powers are updated. `room` is what `new_room` returned.
         """
         sums, active, slopes = room
         for k in range(losses.size):
@@ -270,11 +270,11 @@ def _wide(step: Any, rate_of: Any, fetch: Any, is_direct: bool, is_far: bool) ->
 
     @loop
     def train(indptr, indices, data, labels, order, batch_rows, rate, powers, arrays, intercept, room, losses):
-        """Train on all batches of `order` in place (arrays, intercept, powers).
+        """Train on all batches of `order` in place; write the mean loss of each batch to `losses`.
 
-        Write each batch's mean loss to `losses`. X csr: indptr [R + 1], indices, data float32; labels [R], order int64
-        [M] of rows, powers float64 [2], `arrays` weights and states float32 [D * N] each, `intercept` the same [N]
-        each, losses float64 [batches]. `room` is what `new_room` returned.
+        X csr: indptr [R + 1], indices, data float32; labels int64 [R], order int64 [M] of rows, powers float64 [2],
+        `arrays` weights and states float32 [D * N] each, `intercept` the same [N] each, losses float64 [batches].
+        arrays, intercept and powers are updated. `room` is what `new_room` returned.
         """
         slots, active, sums, scores = room
         outputs = scores.shape[1]
@@ -311,12 +311,11 @@ def _narrow_indexed(step: Any, rate_of: Any) -> Any:
 
     @loop
     def train(indptr, indices, data, labels, order, batch_rows, rate, powers, arrays, intercept, room, losses):
-        """Train on all batches of `order` in place (arrays, intercept, powers).
+        """Train on all batches of `order` in place; write the mean loss of each batch to `losses`.
 
-        Write each batch's mean loss to `losses`. X csr: indptr [R + 1], indices, data float32; labels [R], order int64
-        [M] of rows, powers float64 [2], `arrays` weights and states float32 [D * N] each, `intercept` the same [N]
-        each, losses float64 [batches]. `room` is what `new_index` returned, so `order` must be the stored order of the
-        rows.
+        X csr: indptr [R + 1], indices, data float32; labels float32 [R], powers float64 [2], `arrays` weights and
+        states float32 [D] each, `intercept` the same [1] each, losses float64 [batches]. arrays, intercept and powers
+        are updated. `room` is what `new_index` returned, so `order` int64 [R] must be the stored order of the rows.
         """
         starts, columns, segments, places, values, scores, _ = room
         slopes = scores.reshape(-1)
@@ -345,12 +344,11 @@ def _wide_indexed(step: Any, rate_of: Any) -> Any:
 
     @loop
     def train(indptr, indices, data, labels, order, batch_rows, rate, powers, arrays, intercept, room, losses):
-        """Train on all batches of `order` in place (arrays, intercept, powers).
+        """Train on all batches of `order` in place; write the mean loss of each batch to `losses`.
 
-        Write each batch's mean loss to `losses`. X csr: indptr [R + 1], indices, data float32; labels [R], order int64
-        [M] of rows, powers float64 [2], `arrays` weights and states float32 [D * N] each, `intercept` the same [N]
-        each, losses float64 [batches]. `room` is what `new_index` returned, so `order` must be the stored order of the
-        rows.
+        X csr: indptr [R + 1], indices, data float32; labels int64 [R], powers float64 [2], `arrays` weights and states
+        float32 [D * N] each, `intercept` the same [N] each, losses float64 [batches]. arrays, intercept and powers are
+        updated. `room` is what `new_index` returned, so `order` int64 [R] must be the stored order of the rows.
         """
         starts, columns, segments, places, values, scores, sums = room
         outputs = scores.shape[1]

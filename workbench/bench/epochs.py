@@ -392,10 +392,10 @@ def answers(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def prepare(candidate: Candidate, problem: Problem, policy: Policy) -> tuple[Record, Ready | None]:
-    """Return (columns, ready candidate or None).
+    """Make a candidate ready, check its first epoch against float64 loops and estimate its time.
 
-    Make it, check its first epoch against float64 loops, estimate its time. An exception becomes the columns `status`
-    and `reason`; an error above `ALLOWED` the status "wrong".
+    Returns (columns, ready candidate or None). An exception becomes the columns `status` and `reason`; an error above
+    `ALLOWED` the status "wrong".
     """
     if reason := candidate.unavailable(problem.configuration):
         return {"status": "unsupported", "reason": reason}, None

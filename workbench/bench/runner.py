@@ -276,9 +276,9 @@ class Runner:
             self._append({"key": "bandwidth", "status": "ok"} | settled | rate)
 
     def starts(self, names: Sequence[str]) -> None:
-        """Append records of the cost of a new process.
+        """Append records of what a new process costs: import, start of Numba, and the first call of each kernel.
 
-        Each kernel's first call with warm cache, import, start of Numba.
+        Each kernel is called with a warm cache of compiled code; a failed process gets the status "failed".
         """
         once: dict[str, list[float]] = {"import": [], "numba": []}
         settled = {"key": "start", "suite": "kernels", "task": "start", "side": "ours", "rows": 64, "width": 16}

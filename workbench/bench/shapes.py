@@ -62,9 +62,9 @@ class Batch:
         return replace(self, N=N)
 
     def dense(self, *shape: int, salt: int = 0) -> np.ndarray:
-        """Return a new aligned array of normal values, the same for the same seed and `salt`.
+        """Return a new cache-line-aligned array of normal values, the same for the same seed and `salt`.
 
-        They repeat every 2**18 + 1.
+        The values repeat after 2**18 + 1 of them, which no kernel can notice.
         """
         size, block = int(np.prod(shape)), _normal(self.seed + salt, self.dtype.str)
         out = aligned.empty((size,), self.dtype)

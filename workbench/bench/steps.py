@@ -150,8 +150,8 @@ def _apply(problem: Problem, part: list[np.ndarray], gradient: np.ndarray, step:
 def error(actual: np.ndarray, expected: np.ndarray, start: np.ndarray) -> float:
     """Return the 99.9th percentile of the weight errors relative to the largest movement from `start`.
 
-    Inf if not finite. A percentile, since Adam makes a full step of the sign of a gradient that is zero but for
-    rounding.
+    The result is inf if a weight is not finite. A percentile, since Adam makes a full step of the sign of a gradient
+    that is zero but for rounding.
     """
     if not np.isfinite(actual).all():
         return float("inf")
@@ -178,9 +178,9 @@ def ready(learner: Learner, problem: Problem, batches: str, expected: np.ndarray
 
 
 def _cost(problem: Problem) -> Cost:
-    """Return the mean cost of a step over the batches.
+    """Return the mean cost of a step over the batches, by the formulas of its kernels.
 
-    Forward, loss, gradient and update by their kernels' formulas.
+    They are the products forward and backward, the loss and the lazy update.
     """
     names = ("csr_dense", "squared", "csr_t_dense", f"{problem.optimizer}_lazy")
     each = []

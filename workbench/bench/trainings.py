@@ -57,7 +57,7 @@ def trained(
 def qualities(model: models.Model, problem: Problem, scorer: Scorer) -> dict[str, float]:
     """Return {measure: value} of the model's quality measures on the problem's held-out rows.
 
-    ValueError without any.
+    Raises ValueError if the problem has none.
     """
     measures = {model.quality_name: model.quality, **model.measures}
     x, y = problem.held_out

@@ -500,7 +500,7 @@ class Roofs:
 def table_bytes(kernel: Kernel, sizes: Sizes) -> int:
     """Return the bytes of the table whose rows a kernel gathers.
 
-    G [R, N] for gradients, else active lines of x [D, N].
+    It is g [R, N] for a gradient kernel, else the lines of the active rows of x [D, N].
     """
     is_gradient = any(name == "g" for name, _, _ in kernel.parsed)
     return sizes.R * sizes.N * sizes.value if is_gradient else touched_bytes(sizes)

@@ -105,7 +105,7 @@ class MemoryWatch:
     def owned(self) -> int:
         """Return the bytes that the process owns now, 0 if it has ended.
 
-        Also records the free memory of the machine.
+        Also records the free memory of the machine in `bytes_left`.
         """
         self.bytes_left = memory.available_bytes()
         try:

@@ -106,10 +106,7 @@ def _without_unsupported(ways: Sequence[dict[str, str]], axes: Mapping[str, Sequ
     is_stepwise = any("launch" not in way for way in ways if way["format"] != BASELINE["format"])
 
     def is_needed(way: Mapping[str, str]) -> bool:
-        """Return whether an unsupported candidate stays.
-
-        The baseline, or a sparse one without a stepwise alternative.
-        """
+        """Return whether an unsupported candidate stays: the baseline, or sparse and not offered step by step too."""
         if way["format"] == BASELINE["format"]:
             return way == BASELINE
         return not (way.get("launch") == "epoch" and is_stepwise)

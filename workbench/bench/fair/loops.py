@@ -55,7 +55,8 @@ def binary(scores, labels, rows, first, stop, share):
 def softmax(scores, labels, rows, first, stop, outputs, share):
     """Replace scores [rows, padded] by score gradients of softmax loss, times `share`, in place.
 
-    Return the sum of losses. For rows `first` to `stop` of the batch; padding columns from `outputs` on become 0.
+    Returns the sum of the losses. For rows `first` to `stop` of the batch, whose labels are `labels[rows[i]]`; padding
+    columns from `outputs` on become 0.
     """
     total = 0.0
     for i in range(first, stop):

@@ -146,10 +146,7 @@ class Training:
 
 
 def curve_columns(training: Training, facts: Row) -> Row:
-    """Return the record columns of a training.
-
-    Its own, `curve` (NaN as None) and `value_best` (None without a value).
-    """
+    """Return the record columns of a training with `curve` (NaN as None) and `value_best` (None without a value)."""
     curve = [[seconds, value if is_finite(value) else None, number] for seconds, value, number in training.points]
     best = max if facts.get("larger_is_better") else min
     value_best = best((point[1] for point in curve if point[1] is not None), default=None)
@@ -337,7 +334,7 @@ def _parts(case: Case, whole: data.Dataset) -> tuple[data.Dataset, data.Dataset,
 def case_of(settings: Mapping[str, Any], held_out: str) -> Case:
     """Return the case of a user's data; `held_out` is a fraction such as "0.2" or a file path.
 
-    BenchError for neither.
+    Raises BenchError if it is neither, or the fraction is not between 0 and 1.
     """
     path = settings.get("path")
     what = os.path.basename(str(path)) if path else str(settings.get("dataset"))

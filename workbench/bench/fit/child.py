@@ -97,9 +97,9 @@ class StopCondition:
         return any(ends.values())
 
     def _is_better(self, point: Point, best: Point) -> bool:
-        """Return whether a point is better than the best.
+        """Return whether a point is better than the best one.
 
-        By any amount in the first 0.5 s, then by the share `GAIN`.
+        In the first 0.5 s any improvement counts, later one by at least the share `GAIN`.
         """
         sign = -1.0 if self.larger_is_better else 1.0
         least = GAIN * abs(best.value) if point.seconds > SECONDS_FAST else 0.0

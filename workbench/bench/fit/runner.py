@@ -372,9 +372,9 @@ class Rounds:
         return rows
 
     def _columns(self, training: Training, facts: Row, tolerance: float) -> Row:
-        """Return the columns of a training cut off at the point that reaches the target.
+        """Return the columns of a training cut off at the point that reaches the target of a tolerance.
 
-        `seconds` None if none does.
+        `seconds` is None if none does.
         """
         target = self.targets[tolerance]
         reached = reached_at(training.points, target, facts.get("larger_is_better", False))

@@ -106,10 +106,7 @@ register, names, get = _competitors.register, _competitors.names, _competitors.g
 
 
 def list_competitors() -> list[Competitor]:
-    """Return all candidates, the project's first.
-
-    Those that depend on another (`like`) after the others of their side.
-    """
+    """Return all candidates, the project's first; those compared with another one (`like`) come after it."""
     return sorted(map(get, names()), key=lambda one: (one.side != "project", one.like != "", one.kind, one.name))
 
 

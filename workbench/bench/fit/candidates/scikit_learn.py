@@ -34,7 +34,8 @@ def parts(rows: Rows) -> list[slice]:
 def schedule_of(value: Value) -> dict[str, Any]:
     """Return the learning-rate arguments of scikit-learn's SGD estimators for a setting.
 
-    Their optimal rate without one. Their adaptive schedule is constant with `partial_fit`, so it is not tried.
+    Without a "schedule" the estimators use their optimal rate. Their adaptive schedule is constant with `partial_fit`,
+    so it is not tried.
     """
     if "schedule" not in value:
         return {"alpha": value["strength"]}
@@ -179,7 +180,7 @@ DUAL = " dual"
 
 
 def estimator(solver: str, rows: Rows, value: Value, iterations: int) -> Any:
-    """Return an unfitted LogisticRegression with at most `iterations`.
+    """Return an unfitted LogisticRegression by `solver` with at most `iterations` and the C of `value`.
 
     A name ending in " dual" solves the dual problem.
     """
