@@ -89,7 +89,7 @@ def _score(row: Record, name: str, chosen: Record | None) -> Score:
     """Return a rule's time over the least one in a case, for the chosen side and the chosen configuration.
 
     `chosen` are the settings that the rule chose, None for none. Both values are None if that configuration did not
-    run; the advice is scored by the slowest one then.
+    run; the advice is scored by the slowest one then. `row` is the record of the case, `name` the name of the rule.
     """
     able = _that_ran(row)
     ran = chosen is not None and any(matches_settings(cell, chosen) for cell in able)
@@ -167,7 +167,10 @@ def _dense(row: Record, others: Sequence[Record]) -> Record | None:
 
 
 def _by_bytes(row: Record, others: Sequence[Record]) -> Record | None:
-    """Return sparse settings if CSR takes fewer bytes than dense, else dense ones; None if they did not run."""
+    """Return sparse settings if CSR takes fewer bytes than dense, else dense ones; None if they did not run.
+
+    `row` is the record of a case; `others` is not used.
+    """
     return _sparse(row, others) if row["bytes_csr"] < row["bytes_dense"] else _dense(row, others)
 
 
@@ -266,7 +269,10 @@ def _mean_goal(what: str, values: Sequence[float], wanted: float) -> Goal:
 
 
 def _rule_statement(name: str, own: Sequence[Score]) -> Goal:
-    """Return what a simpler rule reaches, as a goal; "always sparse" and "always dense" meet it by missing a target."""
+    """Return what a simpler rule reaches, as a goal; "always sparse" and "always dense" meet it by missing a target.
+
+    `name` is the rule, `own` its scores in all cases; those in which its choice did not run are left out and counted.
+    """
     sides, wholes, worst = _reached_by_rule(own)
     without = len(own) - len(sides)
     left_out = f"; {formatting.format_count(without, 'case')} left out, where it did not run" if without else ""

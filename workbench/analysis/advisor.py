@@ -409,7 +409,10 @@ def headline(group: configurations.Group, measure: str, evens: Sequence[BreakEve
 
 
 def _by_fitting(first: Contest, compared: Sequence[Contest], measure: str) -> tuple[str, str]:
-    """Return (title, sentence) if sparse wins at `first` only because dense did not run."""
+    """Return (title, sentence) if sparse wins at `first` only because dense did not run.
+
+    `compared` are the contests at all densities in `measure` (a key of MEASURES).
+    """
     sparse, dense = first.sides
     does = f"runs where {verdict_text.failure_reason(dense)}"
     full = f"For {MEASURES[measure][0]}, go sparse with {formatting.name_configuration(sparse)}: it {does}."
@@ -419,7 +422,10 @@ def _by_fitting(first: Contest, compared: Sequence[Contest], measure: str) -> tu
 def _sparse_at_some(
     first: Contest, won: Sequence[Contest], compared: Sequence[Contest], measure: str
 ) -> tuple[str, str]:
-    """Return (title, sentence) if sparse wins at the densities `won` and dense nowhere; `first` gives the factor."""
+    """Return (title, sentence) if sparse wins at the densities `won` and dense nowhere; `first` gives the factor.
+
+    `compared` are the contests at all densities in `measure` (a key of MEASURES).
+    """
     name, verb, better = MEASURES[measure]
     at = format_density_ranges(won, compared, DIGITS)
     gain = _gain(first, better, is_alone=len(won) == 1)
@@ -429,7 +435,8 @@ def _sparse_at_some(
 def _sparse_below(even: BreakEven, of: str, compared: Sequence[Contest], measure: str) -> tuple[str, str]:
     """Return (title, sentence) if sparse wins below a break-even and dense above it.
 
-    `of` names the configuration of the break-even, "" if it is that which the sentence names anyway.
+    `of` names the configuration of the break-even, "" if it is that which the sentence names anyway. `even` is the
+    break-even, `compared` the contests at all densities in `measure`.
     """
     name, verb, better = MEASURES[measure]
     won = [one for one in compared if one.verdict == "sparse"]
@@ -469,7 +476,10 @@ def _open_sentences(compared: Sequence[Contest]) -> str:
 
 
 def _without_win(compared: Sequence[Contest], lost: Sequence[Contest], measure: str) -> tuple[str, str]:
-    """Return (title, sentence) if sparse wins nowhere; `lost` are the contests that dense wins."""
+    """Return (title, sentence) if sparse wins nowhere; `lost` are the contests that dense wins.
+
+    `compared` are the contests at all densities in `measure`; the sentence says if they are equivalent or undecided.
+    """
     name, verb, better = MEASURES[measure]
     if lost:
         at = format_density_ranges(lost, compared, DIGITS)

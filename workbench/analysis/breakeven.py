@@ -251,7 +251,8 @@ def _breakeven_of_line(
 ) -> BreakEven:
     """Return the break-even of one sparse configuration, given its contests in ascending density.
 
-    Without a crossing `status` (a key of STATUSES) says why; `density` is None if only a range is known.
+    Without a crossing `status` (a key of STATUSES) says why; `density` is None if only a range is known. `rows` are its
+    records, `dense` those of all dense candidates; `measure` is a column of seconds or bytes.
     """
     compared = [contest for contest in contests if contest.ratio is not None and contest.density]
     if not compared:
@@ -269,7 +270,8 @@ def _breakeven_of_line(
 def contests_of(rows: Sequence[Record], dense: Sequence[Record], measure: str) -> list[Contest]:
     """Return the contests of one sparse configuration with the dense records of the same requested density, ascending.
 
-    If several records share a density (other seeds, other learning rates) the best of them is compared.
+    If several records share a density (other seeds, other learning rates) the best of them is compared. `measure` is a
+    column of seconds or bytes.
     """
     baseline = configurations.by_density(dense)
     contests = [
@@ -348,7 +350,7 @@ def _without_ratios(rows: list[Record], dense: list[Record], contests: list[Cont
     """Return (status, (density, lower, upper)) if no density has a measured number of both sides.
 
     "feasible" if sparse ran where dense did not fit (lower is the highest such density), "infeasible" if only dense
-    ran, else "no_baseline".
+    ran, else "no_baseline". `rows` are the sparse records, `contests` those of each density.
     """
     fits = [contest.density for contest in contests if contest.verdict == "sparse" and contest.density]
     if fits:

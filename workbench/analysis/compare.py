@@ -238,7 +238,8 @@ def _compare_times(
     """Return (contest, {configuration: ratio}) in a column of seconds, by least expected loss of each side.
 
     Ratios are given only if sparse wins, for the named record and those not significantly slower. A side without times
-    is judged by a bound or a prediction; two sides without a common run stay inconclusive.
+    is judged by a bound or a prediction; two sides without a common run stay inconclusive. `sparse` and `dense` are the
+    records at one density; above 1 the ratio dense / sparse means that sparse is faster.
     """
     rows = [*sparse, *dense]
     found = posterior_of(rows, measure)
@@ -410,7 +411,10 @@ def _compare_memory(
 
 
 def _sizes(rows: Sequence[Record], measure: str, statuses: Sequence[str]) -> list[tuple[Record, Interval]]:
-    """Return (record, interval of its bytes) for the records with one of `statuses` and a known size."""
+    """Return (record, interval of its bytes) for the records with one of `statuses` and a known size.
+
+    `measure` is a column of bytes.
+    """
     return [(row, interval) for row in rows if row["status"] in statuses and (interval := _size(row, measure))]
 
 
@@ -516,7 +520,8 @@ _ALIKE = tuple(name for name in configurations.LINE if name not in ("update", "l
 def _differ_in_update_only(row: Record, other: Record) -> bool:
     """Return whether two trainings have equal optimizer settings and seed, and ended at the same step.
 
-    A timing run stops when it knows enough, so the step at which it ended has to be compared too.
+    A timing run stops when it knows enough, so the step at which it ended has to be compared too. `row` and `other` are
+    records of the same density.
     """
     steps = [one["curve"][-1][2] if one["curve"] else None for one in (row, other)]
     return (

@@ -156,7 +156,10 @@ def _comparable_records(rows: Sequence[Record]) -> list[Record]:
 
 
 def _compare_locations(one: _Location, other: _Location) -> Iterator[str]:
-    """Yield a sentence on two locations at the lowest and, if it is another, the highest density that both have."""
+    """Yield a sentence on two locations at the lowest and, if it is another, the highest density that both have.
+
+    `one` and `other` hold the records of a device or of a number of trainers.
+    """
     rows = [configurations.by_density(place.rows) for place in (one, other)]
     densities = sorted(set(rows[0]) & set(rows[1]), key=lambda density: density or 0.0)
     for density in dict.fromkeys(densities[:1] + densities[-1:]):

@@ -124,7 +124,10 @@ def list_measures(curves: pd.DataFrame) -> tuple[str, ...]:
 
 
 def final_values(curves: pd.DataFrame, measure: str) -> Mapping[str, Ends]:
-    """Return {candidate: {repeat: End(seconds, value) at the last epoch}} of the trainings that have `measure`."""
+    """Return {candidate: {repeat: End(seconds, value) at the last epoch}} of the trainings that have `measure`.
+
+    `curves` is a frame with the columns COLUMNS.
+    """
     trained = curves[(curves["measure"] == measure) & curves["side"].isin(TRAINED)]
     last = trained.sort_values("epoch", kind="stable").groupby(["who", "repeat"], sort=False).last()
     found: dict[str, dict[int, End]] = {}
@@ -154,14 +157,20 @@ def _mean(values: list[float]) -> float:
 
 
 def reference_levels(curves: pd.DataFrame, measure: str, side: str | None = None) -> dict[str, float]:
-    """Return {name: mean value over repeats} of references and bounds (no trainings), of one `side` if given."""
+    """Return {name: mean value over repeats} of references and bounds (no trainings), of one `side` if given.
+
+    `curves` is a frame with the columns COLUMNS, of which only `measure` is looked at.
+    """
     of_measure = curves[(curves["measure"] == measure) & ~curves["side"].isin(TRAINED)]
     of_side = of_measure if side is None else of_measure[of_measure["side"] == side]
     return {str(who): float(value) for who, value in of_side.groupby("who", sort=False)["value"].mean().items()}
 
 
 def unbeaten_references(curves: pd.DataFrame, measure: str) -> list[str]:
-    """Return the names of reference values that this project's best candidate does not beat, by means over repeats."""
+    """Return the names of reference values that this project's best candidate does not beat, by means over repeats.
+
+    `curves` is a frame with the columns COLUMNS; for a loss smaller is better.
+    """
     mine = curves[curves["side"] == "ours"]
     sign = -1 if measure in SMALLER else 1
     least = sign * _mean([end.value for end in final_values(mine, measure)[best_candidate(mine, measure)].values()])
@@ -171,7 +180,7 @@ def unbeaten_references(curves: pd.DataFrame, measure: str) -> list[str]:
 def seconds_to(curves: pd.DataFrame, who: str, measure: str, goals: Mapping[int, float]) -> dict[int, float]:
     """Return {repeat: seconds at which candidate `who` first reached `goals[repeat]`}.
 
-    Repeats that never did are missing.
+    Repeats that never did are missing. `curves` is a frame with the columns COLUMNS; for a loss reaching means <=.
     """
     mine = curves[(curves["who"] == who) & (curves["measure"] == measure)]
     found = {}
@@ -184,7 +193,10 @@ def seconds_to(curves: pd.DataFrame, who: str, measure: str, goals: Mapping[int,
 
 
 def goals_by_repeat(first: Ends, second: Ends, measure: str) -> dict[int, float]:
-    """Return {repeat: the worse of both final values, relaxed by 1 %} for the repeats that both candidates have."""
+    """Return {repeat: the worse of both final values, relaxed by 1 %} for the repeats that both candidates have.
+
+    `first` and `second` are {repeat: End(seconds, value)} of two candidates.
+    """
     worse, ease = (max, 1 + NEAR) if measure in SMALLER else (min, 1 - NEAR)
     return {repeat: ease * worse(first[repeat].value, second[repeat].value) for repeat in first.keys() & second.keys()}
 
@@ -192,7 +204,8 @@ def goals_by_repeat(first: Ends, second: Ends, measure: str) -> dict[int, float]
 def headline(curves: pd.DataFrame, measure: str) -> tuple[str, str]:
     """Return (short title, full sentence): the best final value, and the best of ours against the best competitor.
 
-    Without a second candidate or without ours the sentence is on the best candidate alone.
+    Without a second candidate or without ours the sentence is on the best candidate alone. `curves` is a frame with the
+    columns COLUMNS.
     """
     trained = curves[(curves["measure"] == measure) & curves["side"].isin(TRAINED)]
     found = final_values(trained, measure)
@@ -210,7 +223,8 @@ def sentences(curves: pd.DataFrame, measure: str) -> list[str]:
     """Return sentences: each candidate's final value, the references, then pairwise comparisons.
 
     The best of ours is compared with the others of ours, and each competitor with those of ours whose model begins its
-    name, else with those of the best one's model. Below four repeats nothing is compared.
+    name, else with those of the best one's model. Below four repeats nothing is compared. `curves` is a frame with the
+    columns COLUMNS.
     """
     found = final_values(curves, measure)
     if not found:
@@ -283,7 +297,7 @@ def compare_paired_repeats(curves: pd.DataFrame, measure: str, first: str, secon
     """Return a sentence that compares two candidates over the repeats that both have, paired by repeat.
 
     It gives the difference of `measure` at the end, and the ratio of the times until each reaches the worse of both
-    final values, less 1 %.
+    final values, less 1 %. `curves` is a frame with the columns COLUMNS; `first` and `second` name candidates.
     """
     found = final_values(curves, measure)
     least = goals_by_repeat(found[first], found[second], measure)
@@ -316,7 +330,10 @@ def _rounds(values: Mapping[int, float]) -> Rounds:
 
 
 def _compare_quality(found: Mapping[str, Ends], measure: str, first: str, second: str) -> str:
-    """Return a clause on which candidate ends better in `measure` and by how much, or that it cannot be decided."""
+    """Return a clause on which candidate ends better in `measure` and by how much, or that it cannot be decided.
+
+    `found` is {candidate: {repeat: End(seconds, value)}}; `first` and `second` name the two.
+    """
     apart = mean_difference(found[first], found[second])
     if apart is None:
         return f"which ends with the better {measure} is inconclusive, {FEW} of both"
@@ -429,7 +446,10 @@ def quality_target(rows: Sequence[Record]) -> Target | None:
 
 
 def _reached(row: Record, goal: Target | None) -> float | None:
-    """Return the seconds of the first curve point that reaches the target; None if none does or there is no target."""
+    """Return the seconds of the first curve point that reaches the target; None if none does or there is no target.
+
+    `row` is a record with `quality_curve`.
+    """
     for point in (row["quality_curve"] or ()) if goal else ():
         value = number_or_none(point.get(goal.measure)) if goal else None
         if value is not None and goal and (value <= goal.value if goal.is_loss else value >= goal.value):

@@ -320,7 +320,7 @@ def _crossing(members: Sequence[Compared], seconds: Seconds, fitted: Fit | None)
     """Return (density at which sparse takes as long as dense, whether it lies between measured ones), or None.
 
     It is interpolated between two measured densities, else extrapolated with the slope of `fitted` from the point
-    nearest to equality.
+    nearest to equality. `members` are the configurations of a family; `seconds` takes a `Side` and returns its time.
     """
     points = sorted(point for member in members if (point := point_of(member, seconds)))
     for (x0, y0), (x1, y1) in itertools.pairwise(points):

@@ -88,6 +88,8 @@ def format_measured(value: float, low: float, high: float, tell: Tell) -> str:
 def format_breakeven(value: float | None, low: float, high: float) -> str:
     """Return where a break-even density lies, as exactly as it is known; `value` None means only the bounds are.
 
+    `low` and `high` are the bounds of its interval, all as fractions.
+
     >>> format_breakeven(0.082, 0.08, 0.084), format_breakeven(0.082, 0.07, 0.09), format_breakeven(None, 0.03, 0.09)
     ('at 8.2 % density', 'at 7 to 9 % density', 'somewhere between 3 % and 9 % density')
     """
@@ -113,7 +115,8 @@ def _format_rough_density(value: float, tell: Tell) -> str:
 def format_measured_quantity(row: Mapping[str, Any], measure: str) -> str:
     """Return the value of a column of a pooled record with unit and justified digits; "" if it has none.
 
-    A missing `bytes_peak` of a record without a result is replaced by the predicted bytes.
+    A missing `bytes_peak` of a record without a result is replaced by the predicted bytes. `row` is the record,
+    `measure` a column of seconds or bytes.
     """
     known = interval_of(row, measure)
     if known is None and measure == "bytes_peak" and row["status"] not in ("ok", "disturbed"):
@@ -156,6 +159,8 @@ def invert_ratio(ratio: Ratio) -> Ratio:
 
 def format_span(low: float, high: float, tell: Any) -> str:
     """Return both ends of an interval, the unit once where both have it.
+
+    `tell` formats one number.
 
     >>> format_span(0.0132, 0.0145, format_seconds), format_span(0.0009, 0.0011, format_seconds), format_span(5.8,
     ... 6.4, format_number)

@@ -174,7 +174,10 @@ def _at_one(asked: Sequence[Contest]) -> str:
 
 
 def _describe_reach(status: str, ends: tuple, asked: Sequence[Contest]) -> str:
-    """Return up to which density the gain is reached, from `locate_crossing`'s status and (density, lower, upper)."""
+    """Return up to which density the gain is reached, from `locate_crossing`'s status and (density, lower, upper).
+
+    `asked` are the contests in ascending density, with dense taken as faster by the wanted factor.
+    """
     middle, low, high = ends
     first, last = (formatting.format_density(one.density or 0.0) for one in (asked[0], asked[-1]))
     if status == "crossing":

@@ -98,7 +98,10 @@ def _met(row: Record, drift: float) -> Iterator[tuple[str, str]]:
 
 
 def _logs(row: Record, measure: str) -> list[float]:
-    """Return the natural logs of a column's positive values in the undisturbed rounds of the record's own run."""
+    """Return the natural logs of a column's positive values in the undisturbed rounds of the record's own run.
+
+    `measure` is a column of `row["round_values"]`.
+    """
     own = {place: value for place, value in values_of(row, measure).items() if value > 0}
     return [math.log(value) for (run, _), value in own.items() if run == str(row.get("run"))]
 

@@ -62,7 +62,8 @@ class Pairs:
 def pair_runs(before: pd.DataFrame, after: pd.DataFrame) -> Pairs:
     """Return the pairs of configurations of two frames of trial records. O(rows).
 
-    Raises CompareError if a frame is empty or no configuration is in both.
+    Raises CompareError if a frame is empty or no configuration is in both. `before` and `after` hold the trial records
+    of the two runs, in the order written.
     """
     sides = [configurations.records(configurations.pool_rounds(frame)) for frame in (before, after)]
     for which, rows in zip(("first", "second"), sides, strict=True):

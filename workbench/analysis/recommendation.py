@@ -366,7 +366,8 @@ def _grounds(
 ) -> Iterable[Statement]:
     """Yield the statements that support the recommendation `best` among `rows`, each with the keys of its records.
 
-    `leaders` holds the best record of each batch size and device, whose epochs are compared.
+    `leaders` holds the best record of each batch size and device, whose epochs are compared. `time` and `memory` are
+    the contests with the other side; `accept` says which records may be recommended.
     """
     what = f"Take {formatting.name_configuration(best)}, with {best['batch_rows']:,} rows a batch"
     yield Statement(f"{what}{_count_of_rounds(time)}.", keys_of(best))

@@ -62,7 +62,10 @@ def densities_to_add(frame: pd.DataFrame, until: float) -> list[DensityToAdd]:
 def _densities_of_series(
     series: Sequence[Sequence[Contest]], group: configurations.Group, measure: str, until: float
 ) -> list[DensityToAdd]:
-    """Return for each series of contests (ascending in density) the density that would narrow its crossing, if any."""
+    """Return for each series of contests (ascending in density) the density that would narrow its crossing, if any.
+
+    `until` is the wanted width as a fraction, `measure` a key of MEASURES.
+    """
     crossings = [one for met in series if (one := _crossing(met))]
     return [opening for crossing in crossings if (opening := _density_to_add(crossing, group, measure, until))]
 
@@ -88,6 +91,7 @@ def _density_to_add(even: _Crossing, group: configurations.Group, measure: str, 
     """Return the density to measure next, the geometric mean of the gap around the crossing, with its configurations.
 
     None if the gap is narrow enough; if the interval stays wide in a narrow gap, more rounds help, not densities.
+    `even` is the crossing, `until` the wanted width as a fraction: upper <= (1 + until) * lower.
     """
     gaps = [gap for gap in pairwise(even.met) if (gap[0].density or 0.0) <= even.density <= (gap[1].density or 0.0)]
     ends = gaps[0] if gaps else (even.met[0], even.met[-1])
@@ -99,7 +103,10 @@ def _density_to_add(even: _Crossing, group: configurations.Group, measure: str, 
 
 
 def _keys(ends: Sequence[Contest], group: configurations.Group, measure: str) -> tuple[str, ...]:
-    """Return the keys of the records that cross at both ends of a gap, and of all that may be the best there."""
+    """Return the keys of the records that cross at both ends of a gap, and of all that may be the best there.
+
+    `ends` are the two contests at the ends of the gap; `measure` is a key of MEASURES.
+    """
     keys: list[str] = []
     for end in ends:
         crossing, dense, _ = end.known
@@ -130,7 +137,10 @@ def breakeven_width_sentences(frame: pd.DataFrame, until: float) -> list[str]:
 
 
 def _breakeven_width_sentence(even: BreakEven, met: Sequence[Contest], until: float) -> str:
-    """Return "NAME in time: bracketed at 8.2 % density, to 4 %", with a hint if that is more than `until`."""
+    """Return "NAME in time: bracketed at 8.2 % density, to 4 %", with a hint if that is more than `until`.
+
+    `even` is the break-even, `met` its contests; `until` is the wanted width as a fraction.
+    """
     who = f"{formatting.name_configuration(even.settings)} in {MEASURES[even.measure][0]}"
     if even.status != "crossing" or even.low is None or even.high is None:
         return f"{who}: not bracketed, since no crossing was seen; {_reason(even, met)}."

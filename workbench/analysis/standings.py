@@ -111,7 +111,8 @@ def _line_of(
 ) -> Line:
     """Return the table row of one density: a standing for each configuration in `lines`, and the winner.
 
-    `at` are the records of the density, `worse` holds the id() of those that trained a worse model.
+    `at` are the records of the density, `worse` holds the id() of those that trained a worse model. `contest` is that
+    of the density in `measure`.
     """
     places = tuple(_make_standing([row for row in at if _line(row) == line], contest, measure) for line in lines)
     places = tuple(
@@ -125,7 +126,10 @@ def _line_of(
 
 
 def _make_standing(rows: Sequence[Record], contest: Contest, measure: str) -> Standing:
-    """Return the table cell of one configuration: value or reason of failure, and a mark; empty without records."""
+    """Return the table cell of one configuration: value or reason of failure, and a mark; empty without records.
+
+    `rows` are its records at the density, `contest` is that of the density in `measure`.
+    """
     if not rows:
         return Standing(None, "")
     named = next((row for row in rows if row is contest.sparse or row is contest.dense), None)
@@ -159,7 +163,10 @@ def _missing_reason(row: Record, reached: str) -> str:
 
 
 def winner_text(contest: Contest, measure: str) -> str:
-    """Return the winner and its factor, the probable side, or why there is none, such as "sparse, 3 times faster"."""
+    """Return the winner and its factor, the probable side, or why there is none, such as "sparse, 3 times faster".
+
+    `measure` is a key of MEASURES.
+    """
     better = MEASURES[measure][2]
     if contest.verdict in ("sparse", "dense"):
         if contest.ratio is None:

@@ -78,7 +78,8 @@ def records_by_size(group: configurations.Group) -> list[list[Record]]:
 def contests(group: configurations.Group, measure: str) -> list[AtSize]:
     """Return the contest of the best active-row with the best all-row configuration at each table size, ascending.
 
-    A lazy update that trained a worse model may not win. O(rows * rounds).
+    A lazy update that trained a worse model may not win. O(rows * rounds). `measure` is a key of MEASURES; in each
+    contest the active-row side is called sparse.
     """
     return [AtSize(size, _contest_at(rows, measure)) for size, rows in _by_size(group)]
 
@@ -133,7 +134,7 @@ def headline(group: configurations.Group, measure: str) -> tuple[str, str]:
 def _without_win(found: Sequence[AtSize], lost: Sequence[AtSize], rest: str, measure: str) -> tuple[str, str]:
     """Return (title, sentence) if active rows win at no size; `lost` are the sizes at which all rows win.
 
-    `rest` is a clause on undecided sizes.
+    `rest` is a clause on undecided sizes. `found` are the contests at all sizes in `measure`.
     """
     name = MEASURES[measure][0]
     if lost:

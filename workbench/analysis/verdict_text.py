@@ -36,7 +36,8 @@ def _verdict_key(contest: Contest) -> tuple:
 def _density_range_sentence(stretch: Sequence[Contest], measure: str, bare: bool, is_with_remedy: bool = True) -> str:
     """Return the sentence on consecutive contests with the same verdict; it begins in lower case unless `bare`.
 
-    `is_with_remedy` adds what to do about an inconclusive one.
+    `is_with_remedy` adds what to do about an inconclusive one. `stretch` holds the contests, ascending in density,
+    `measure` is a key of MEASURES.
     """
     first, where = stretch[0], _density_condition(stretch)
     if first.ratio is None:
@@ -64,7 +65,10 @@ def density_suffix(contest: Contest) -> str:
 
 
 def _winner_sentence(stretch: Sequence[Contest], measure: str) -> str:
-    """Return the clause on who wins over a range of densities, by which factor, and which others are equivalent."""
+    """Return the clause on who wins over a range of densities, by which factor, and which others are equivalent.
+
+    `stretch` holds the contests of the range, ascending in density, `measure` is a key of MEASURES.
+    """
     first, last = stretch[0], stretch[-1]
     sparse, dense = map(formatting.name_configuration, first.known[:2])
     if first.verdict == "dense":
@@ -103,7 +107,8 @@ def _equivalent_sentence(stretch: Sequence[Contest]) -> str:
 def _inconclusive_sentence(contest: Contest, measure: str, several: bool, is_with_remedy: bool) -> str:
     """Return the clause on a contest without a winner: how likely each side is, and both values.
 
-    `several` says that it stands for a range of densities, so that its own density is given.
+    `several` says that it stands for a range of densities, so that its own density is given. `is_with_remedy` adds what
+    to do about it.
     """
     sparse, dense, _ = contest.known
     quantities = (

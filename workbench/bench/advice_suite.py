@@ -94,7 +94,8 @@ def play_race(
 ) -> RaceResult:
     """Simulate one race within `seconds` from recorded times; return its regret and time.
 
-    `noise` is the standard deviation of the log ratio of two trials; `rng` draws it.
+    `noise` is the standard deviation of the log ratio of two trials; `rng` draws it. `case` has the recorded times,
+    `way` is the strategy by which the budget is spent.
     """
     named = {str(place): cell for place, cell in enumerate(case.cells[: _initial_candidates(case, way, seconds)])}
     dense = frozenset(key for key, cell in named.items() if cell["format"] == "dense")
@@ -117,7 +118,7 @@ def play_race(
 def _initial_candidates(case: RecordedCase, way: BudgetStrategy, seconds: float) -> int:
     """Return the number of configurations that a race begins with: all, or what the budget affords plus one.
 
-    Plus one, since two are dense: on all threads and on one.
+    Plus one, since two are dense: on all threads and on one. `way` is the strategy, `seconds` the budget.
     """
     return affordable_candidates(seconds, case.seconds_trial) + 1 if way.is_cut else len(case.cells)
 
@@ -134,7 +135,10 @@ def _trials(course: ComparisonState) -> Iterator[tuple[str, int]]:
 def replay_races(
     cases: Sequence[RecordedCase], draws: int = 50, seed: int = 0, share: float = SHARE, noise: float = DEVIATION
 ) -> dict[tuple[str, str], list[RaceResult]]:
-    """Return {(case, strategy): results of `draws` simulated races}, each within `share` of the sweep's time."""
+    """Return {(case, strategy): results of `draws` simulated races}, each within `share` of the sweep's time.
+
+    `noise` is the standard deviation of the log ratio of two trials; `seed` makes the draws reproducible.
+    """
     return {
         (case.case, name): [play_race(case, way, share * case.seconds_sweep, rng, noise) for _ in range(draws)]
         for case in cases
@@ -297,7 +301,10 @@ def _keys(case: Case) -> tuple[dict[str, Cell], str]:
 
 
 def _measure_case(case: Case, by_key: Mapping[str, Cell], place: Path, follow: Follow) -> dict[str, Any] | None:
-    """Return the record columns of a case after its sweep and its advice; None if the user stopped it."""
+    """Return the record columns of a case after its sweep and its advice; None if the user stopped it.
+
+    `by_key` are the sweep's configurations, `place` is the folder of both runs, `follow` reports progress.
+    """
     seconds = _sweep_case(case, full_sweep(case), place / SWEEP, follow)
     answer = _advise_case(case, seconds, place / "advice", follow) if seconds else None
     if answer is None or answer.is_stopped:
@@ -321,7 +328,8 @@ def full_sweep(case: Case) -> Spec:
 def _sweep_case(case: Case, spec: Spec, folder: Path, follow: Follow) -> float:
     """Run the full sweep in a folder, or resume it; return the seconds of its trials, 0.0 if it was stopped.
 
-    Raises RunError if the sweep failed.
+    Raises RunError if the sweep failed. `follow(title, folder, spent, budget)` blocks until the run has ended and
+    reports its progress.
     """
     run_folder.start_run(spec, folder)
     follow(f"{case.name}: all configurations", folder, 0.0, 0.0)
@@ -341,7 +349,10 @@ def _seconds_of_trials(folder: Path) -> float:
 
 
 def _advise_case(case: Case, seconds_sweep: float, folder: Path, follow: Follow) -> Answer:
-    """Return the advice on a case, started anew in an emptied folder since its own time is judged."""
+    """Return the advice on a case, started anew in an emptied folder since its own time is judged.
+
+    Its budget is a share of `seconds_sweep`, with a minimum; `follow` reports progress.
+    """
     shutil.rmtree(folder, ignore_errors=True)
     settings = {"batch_rows": Cell().batch_rows, "device": "cpu", **case.settings}
     told: Follow = lambda _, run, spent, budget: follow(f"{case.name}: advice", run, spent, budget)  # noqa: E731
@@ -355,7 +366,10 @@ def columns_of(
     answer: Answer,
     seconds_sweep: float,
 ) -> dict[str, Any]:
-    """Return the record columns of a case from its sweep's records and the advice."""
+    """Return the record columns of a case from its sweep's records and the advice.
+
+    `by_key` are the sweep's configurations; `seconds_sweep` is the time of its trials.
+    """
     pooled = configurations.records(configurations.pool_rounds(store.frame(rows)))
     problem = make_problem(next(iter(by_key.values())))
     sizes = (*problem.x.shape, problem.x.nnz, problem.x.dtype, "int32")
@@ -414,7 +428,10 @@ def _data_of(case: Case) -> str:
 
 
 def _cell(row: Mapping[str, Any], cell: Cell) -> dict[str, Any]:
-    """Return settings, status, times and memory of one configuration of the sweep, as the record stores them."""
+    """Return settings, status, times and memory of one configuration of the sweep, as the record stores them.
+
+    `row` is its pooled record, `cell` its settings.
+    """
     known = {name: row[name] for name in (*LINE, "status")}
     numbers = {"seconds": row["seconds_step"], "bytes": row["bytes_peak"], "rounds": row["rounds"]}
     return known | numbers | {"is_faithful": is_faithful(cell), "key": row["key"]}

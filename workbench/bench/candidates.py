@@ -135,7 +135,10 @@ def _merge_rows(indices, values):
 
 
 def _add_rows(left_indices, left_values, right_indices, right_values):
-    """Return (ascending unique indices, float64 sums) of two row-sparse arrays, by NumPy."""
+    """Return (ascending unique indices, float64 sums) of two row-sparse arrays, by NumPy.
+
+    Indices are [n], values [n, ...], of the left and the right array; rows with equal index are added.
+    """
     return _merge_rows(np.concatenate([left_indices, right_indices]), np.concatenate([left_values, right_values]))
 
 
@@ -396,7 +399,10 @@ def of_kernel(kernel: Kernel, side: str = "ours") -> Candidate:
 
 
 def operand_bytes(kernel: Kernel, sizes: Sizes) -> int:
-    """Return three times the bytes of a call's arrays: the arrays themselves and float64 copies for the check."""
+    """Return three times the bytes of a call's arrays: the arrays themselves and float64 copies for the check.
+
+    Sizes follow from the axes letters in the kernel's declaration and the numbers in `sizes`.
+    """
     letters = {"R": sizes.R, "M": sizes.R, "D": sizes.D, "N": sizes.N, "U": sizes.U, "V": sizes.U}
     each = {"f": sizes.value, "i": sizes.index, "l": 8, "s": 0}
     return 3 * sum(

@@ -77,7 +77,8 @@ def measure(
     """Return a record of each candidate of a configuration: checked, then timed in interleaved rounds.
 
     `bytes_limit` is the memory of all together, `limits` give the lower bound of a call, `on_device` times calls by
-    device events. Candidates that cannot run have status and reason.
+    device events. Candidates that cannot run have status and reason. `field` holds the candidates, `policy` the times
+    of measuring.
     """
     rows: dict[str, Row] = {}
     able: dict[str, Ready] = {}
@@ -109,7 +110,8 @@ def measure(
 def prepare_and_check(entry: Entry, allowed: float, bytes_limit: int) -> tuple[Row, Ready | None]:
     """Prepare a candidate and check its first call; return (columns, candidate, None unless it was correct).
 
-    Exceptions become status and reason: "memory", "unsupported" (BenchError) or "failed".
+    Exceptions become status and reason: "memory", "unsupported" (BenchError) or "failed". `allowed` is the largest
+    relative error, `bytes_limit` the memory that it may need.
     """
     if entry.unavailable:
         return _record_without_time("unsupported", f"Unavailable because {entry.unavailable}"), None
@@ -141,7 +143,10 @@ def _record_without_time(status: str, reason: str) -> Row:
 
 
 def timing_columns(ready: Ready, times: CallTimings, limits: Limits | CopyLimit | None) -> Row:
-    """Return the columns of a candidate's times (s per step), rates, phases and lower bound."""
+    """Return the columns of a candidate's times (s per step), rates, phases and lower bound.
+
+    `times` are the interleaved timings of its call; `limits` None leaves out the bound.
+    """
     samples = [seconds / ready.steps for seconds in times.seconds.values()]
     median, low, high = median_interval(samples)
     cost = ready.cost
@@ -169,7 +174,10 @@ def threads_used(times: CallTimings, steps: int) -> int:
 
 
 def bound_column(ready: Ready, seconds: float, limits: Limits | CopyLimit | None) -> Row:
-    """Return the columns on a call's lower bound in time, and the share of it reached; {} if the traffic is unknown."""
+    """Return the columns on a call's lower bound in time, and the share of it reached; {} if the traffic is unknown.
+
+    `seconds` is the measured time of the call; {} also if `limits` is None.
+    """
     cost, traffic = ready.cost, ready.traffic
     if limits is None or not traffic.bytes_row:
         return {}

@@ -382,7 +382,10 @@ def field_of(cell: Cell, on: Device | None = None) -> Field:
 
 
 def _kernels(cell: Cell, on: Device | None) -> Field:
-    """Return the kernel candidates of a configuration as entries, with `nnz`, `touched` and the allowed error."""
+    """Return the kernel candidates of a configuration as entries, with `nnz`, `touched` and the allowed error.
+
+    Draws the batch (cached); `on` is the device of a CUDA configuration, else None.
+    """
     setting = Setting.of(_draw_batch(cell.shape, cell.seed).wide(cell.width))
     entries = [
         Entry(
@@ -408,7 +411,10 @@ def _draw_batch(shape: Shape, seed: int) -> Batch:
 
 
 def _steps(cell: Cell, on: Device | None) -> Field:
-    """Return the step candidates of a configuration as entries, with mean `nnz` and `touched`, and the error."""
+    """Return the step candidates of a configuration as entries, with mean `nnz` and `touched`, and the error.
+
+    Allocates the problem's tables; `on` is the device of a CUDA configuration, else None.
+    """
     loss = "logistic" if cell.task == "pytorch" else "squared"
     optimizer, batches = cell.of_step
     problem = steps.make_problem(cell.shape, cell.width, optimizer, cell.seed, loss)

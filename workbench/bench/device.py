@@ -159,7 +159,10 @@ class CopyLimit:
         self.bytes_per_second = bytes_per_second
 
     def bound(self, *, bytes_compulsory: float, **_: Any) -> tuple[float, str]:
-        """Return (lower bound of a call in s, "stream"): each distinct byte moves once at copy bandwidth."""
+        """Return (lower bound of a call in s, "stream"): each distinct byte moves once at copy bandwidth.
+
+        Other keyword arguments are accepted and ignored, so that it can stand for `bandwidth.Limits`.
+        """
         return bytes_compulsory / self.bytes_per_second, "stream"
 
 
@@ -279,7 +282,10 @@ def _plan(on: Device | None, setting: Setting) -> Ready:
 
 
 def _dense(library: str, on: Device | None) -> Candidate:
-    """Return the candidate that multiplies the batch made dense by cuBLAS, in float32 or TF32 (10-bit mantissa)."""
+    """Return the candidate that multiplies the batch made dense by cuBLAS, in float32 or TF32 (10-bit mantissa).
+
+    `library` is "cublas" or "cublas_tf32"; with `on` None it cannot be prepared.
+    """
     kernel = kernels.get(f"{library}.dense_dense")
 
     def make(setting: Setting) -> Ready:
@@ -306,7 +312,10 @@ TF32_FACTOR = 2.0**-4
 
 
 def _two_kernels(task: str, on: Device | None) -> Candidate:
-    """Return the candidate that replaces a fused kernel by the gradient kernel and then the lazy update kernel."""
+    """Return the candidate that replaces a fused kernel by the gradient kernel and then the lazy update kernel.
+
+    `task` is the fused kernel's name; with `on` None it cannot be prepared.
+    """
     lazy, gradient = kernels.get(task.replace("_fused", "_lazy")), kernels.get("csr_t_dense")
 
     def make(setting: Setting) -> Ready:
@@ -391,7 +400,10 @@ def _widened(table: np.ndarray) -> np.ndarray:
 
 
 def _judge(on: Device, judged: Any, args: tuple, there: list) -> Any:
-    """Return an error function that first copies the device's result into the last host argument."""
+    """Return an error function that first copies the device's result into the last host argument.
+
+    `judged` compares on the host, `args` are the host arguments and `there` those on the device `on`.
+    """
 
     def judge_on_host(_: Any) -> float:
         """Copy the result of the call to the host, in place, and return its largest relative error."""

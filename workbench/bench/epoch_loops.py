@@ -134,7 +134,8 @@ def score_batch(indptr, indices, data, labels, order, first, stop, arrays, inter
     """Write d loss / d score of rows `order[first:stop]` to `slopes` (float32, from 0); return the sum of their losses.
 
     Logistic loss of one output, labels 0 or 1; `slopes` are those of the batch's mean loss. With `is_far` the weights
-    of the next row are prefetched by `fetch`.
+    of the next row are prefetched by `fetch`. X csr: indptr, indices, data float32; `arrays[0]` are the weights,
+    `intercept[0]` is float32 [1].
     """
     w, share, total = arrays[0], ONE / np.float32(stop - first), 0.0
     for p in range(first, stop):
@@ -221,7 +222,8 @@ def step_intercept(step, intercept, scores, rows, rate):
 def score_wide(indptr, indices, data, labels, rows, arrays, weights, intercept, scores, is_far, fetch):
     """Write d loss / d score of `rows` to `scores` [batch, N] by softmax; return the sum of their losses.
 
-    `weights` [D, N] is a view of `arrays[0]`; with `is_far` the weights of the next row are prefetched by `fetch`.
+    `weights` [D, N] is a view of `arrays[0]`; with `is_far` the weights of the next row are prefetched by `fetch`. X
+    csr: indptr, indices, data float32; labels int64 [R] are class indices, `rows` int64 the batch's row indices.
     """
     outputs = weights.shape[1]
     if is_far:
@@ -239,7 +241,8 @@ def accumulate(indptr, indices, data, rows, scores, slots, active, sums):
     """Sum the gradient of the batch's active columns; return their number.
 
     Writes `active[:count]` (columns), `slots[column]` (position + 1, 0 before) and `sums`, flat [count * N]. `scores`
-    [batch, N] are the gradients of the scores.
+    [batch, N] are the gradients of the scores. X csr: indptr, indices, data float32; `rows` int64 are the batch's row
+    indices.
     """
     outputs, slopes, count = scores.shape[1], scores.reshape(-1), 0
     for i in range(rows.size):
@@ -307,7 +310,10 @@ def _wide(step: Any, rate_of: Any, fetch: Any, is_direct: bool, is_far: bool) ->
 
 
 def _narrow_indexed(step: Any, rate_of: Any) -> Any:
-    """Return the compiled loop for one output; batches' entries are sorted by column (`new_index`)."""
+    """Return the compiled loop for one output; batches' entries are sorted by column (`new_index`).
+
+    `step` updates one element, `rate_of` gives the learning rate of a step.
+    """
 
     @loop
     def train(indptr, indices, data, labels, order, batch_rows, rate, powers, arrays, intercept, room, losses):
@@ -340,7 +346,10 @@ def _narrow_indexed(step: Any, rate_of: Any) -> Any:
 
 
 def _wide_indexed(step: Any, rate_of: Any) -> Any:
-    """Return the compiled loop for several outputs; batches' entries are sorted by column (`new_index`)."""
+    """Return the compiled loop for several outputs; batches' entries are sorted by column (`new_index`).
+
+    `step` updates one element, `rate_of` gives the learning rate of a step.
+    """
 
     @loop
     def train(indptr, indices, data, labels, order, batch_rows, rate, powers, arrays, intercept, room, losses):
@@ -388,6 +397,7 @@ def new_room(csr: scipy.sparse.csr_array, batch_rows: int, outputs: int) -> tupl
     """Return zeroed work arrays for the loops `plain` and `prefetch`, sized for the longest rows of a batch.
 
     One output: gradient sums [D], active columns, score gradients. Several: slots [D], active columns, sums, scores.
+    All are float32 but the active columns (int64) and the slots (int32).
     """
     scores = np.zeros((batch_rows, outputs), np.float32)
     lengths = np.sort(np.diff(csr.indptr))[-batch_rows:]
@@ -426,7 +436,8 @@ def reference(indptr, indices, data, labels, order, batch_rows, rate, rate_b, ru
     """Train by the definition in float64, a batch after the other, in place: what every training is compared with.
 
     `rule` is the index of the optimizer in `RULES`; `arrays`, three for every rule, are [D, N], those of the intercept
-    [1, N]; `rate_b` is the intercept's learning rate; each batch's mean loss is written to `losses`.
+    [1, N]; `rate_b` is the intercept's learning rate; each batch's mean loss is written to `losses`. X csr of float64
+    or float32 values, `labels` class indices [R], `order` the rows, `rate` the learning rate.
     """
     outputs = intercept[0].shape[1]
     scores, gradient = np.zeros((batch_rows, outputs)), np.zeros(arrays[0].shape)
@@ -461,7 +472,8 @@ def reference(indptr, indices, data, labels, order, batch_rows, rate, rate_b, ru
 def step_of_definition(rule, arrays, j, gradient, rate, t):
     """Take step `t` (from 1) of row `j` of weights and states in place, by the optimizers' documented formulas.
 
-    `rule` is the index of the optimizer in `RULES`, `gradient` [N] that of the row.
+    `rule` is the index of the optimizer in `RULES`, `gradient` [N] that of the row. `arrays` are weights and two
+    states, float64 [D, N]; `rate` is the learning rate.
     """
     for n in range(gradient.size):
         g, w = gradient[n], arrays[0][j, n]

@@ -134,7 +134,8 @@ def choose_configurations(
 ) -> list[Configuration]:
     """Return the named configurations, or without names the default, quick or all ones; of one `optimizer` if given.
 
-    Raises BenchError for unknown names or optimizers.
+    Raises BenchError for unknown names or optimizers. `is_quick` takes the first eight of the selection, `is_full`
+    selects from all.
     """
     every = all_configurations()
     named = experiment.find_by_name(every, names)

@@ -430,7 +430,8 @@ def check(trainer: Trainer, problem: Problem) -> Record:
 def time_rounds(able: Mapping[str, Ready], policy: Policy) -> None:
     """Time the candidates in rounds of counterbalanced order; appends seconds per epoch to their `samples`.
 
-    Candidates twice as slow as the fastest of their side take part in the first rounds only.
+    Candidates twice as slow as the fastest of their side take part in the first rounds only. `able` is {name: ready
+    candidate}; no round begins after `policy.seconds_most` but the first ones.
     """
     fastest = {side: min(one.estimate for one in able.values() if one.side == side) for side in _sides(able)}
     start = perf_counter()

@@ -86,7 +86,7 @@ def _normal(seed: int, dtype: str) -> np.ndarray:
 def draw_batch(shape: Shape, seed: int = 0, dtype: str = "float32", index_dtype: str = "int32", N: int = 1) -> Batch:
     """Return a random CSR batch of a shape, columns of a row sorted and distinct; the same for the same seed.
 
-    O(nnz + features).
+    O(nnz + features). `N` is its dense width; values have `dtype`, indptr and indices `index_dtype`.
     """
     rng = np.random.default_rng(seed)
     lengths = row_lengths(shape.rows, shape.features, shape.length / shape.features, shape.sigma, rng)

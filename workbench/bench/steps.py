@@ -77,7 +77,10 @@ denormal, which takes a hundred times as long and which no training has."""
 
 
 def make_problem(shape: Shape, width: int, optimizer: str, seed: int = 0, loss: str = "squared") -> Problem:
-    """Return the problem of a shape: batches, targets, initial weights and tables; BenchError for another optimizer."""
+    """Return the problem of a shape: batches, targets, initial weights and tables; BenchError for another optimizer.
+
+    `width` is N; `loss` is "squared" or "logistic"; batch k is drawn from `seed` + k.
+    """
     if optimizer not in OPTIONS:
         raise BenchError(unknown_name("optimizer in this suite", optimizer, OPTIONS))
     batches = tuple(draw_batch(shape, seed + number, N=width) for number in range(TURN))
@@ -159,7 +162,10 @@ def error(actual: np.ndarray, expected: np.ndarray, start: np.ndarray) -> float:
 
 
 def ready(learner: Learner, problem: Problem, batches: str, expected: np.ndarray) -> Ready:
-    """Return one pass over the batches as a timed call; "repeat" prepares the batches before, "new" inside."""
+    """Return one pass over the batches as a timed call; "repeat" prepares the batches before, "new" inside.
+
+    `expected` are the correct weights after one pass, float64 [U, N], against which it is checked.
+    """
     numbers = range(len(problem.batches))
     start = perf_counter()
     keep = getattr(learner, "keep", learner.prepare)

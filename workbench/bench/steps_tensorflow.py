@@ -79,14 +79,18 @@ class TensorFlow:
     def _matmul(self, matrix, local, columns, targets):
         """Do one step by `SparseMatrixMatMul` that updates active rows, in place.
 
-        `local` is the batch with columns renumbered among the active ones, `columns` their indices.
+        `local` is the batch with columns renumbered among the active ones, `columns` their indices. `matrix` is the
+        batch as a CSRSparseMatrix, `targets` [R, N].
         """
         multiply = self.tf.raw_ops.SparseMatrixMatMul
         slope = self._slope(multiply(a=matrix, b=self.tables[0].value()), targets)
         self._update(multiply(a=local, b=slope, transpose_a=True), columns)
 
     def _dense(self, matrix, targets):
-        """Do one step by `SparseMatrixMatMul` that updates all rows, in place; for SGD and AdaGrad."""
+        """Do one step by `SparseMatrixMatMul` that updates all rows, in place; for SGD and AdaGrad.
+
+        `matrix` is the batch as a CSRSparseMatrix, `targets` [R, N].
+        """
         multiply, options = self.tf.raw_ops.SparseMatrixMatMul, self.problem.options
         slope = self._slope(multiply(a=matrix, b=self.tables[0].value()), targets)
         gradient = multiply(a=matrix, b=slope, transpose_a=True)

@@ -38,7 +38,7 @@ def trained(
 
     `setting` are its tried settings, `options` the model's as text; `threads` 0 leaves them as they are. Raises
     BenchError for an unknown name or a candidate without stepwise training, ModuleNotFoundError if its library is
-    missing.
+    missing. `width` is the number of outputs or factors, `seed` that of the initial values and the shuffle.
     """
     found = candidates.get(contender)
     if found.steps is None or model not in found.models:
@@ -74,7 +74,8 @@ def curve(
 ) -> list[dict[str, Any]]:
     """Return the points of a competitor's training as `analysis.curves` takes them: each measure after each epoch.
 
-    Compilation and loading are part of the first epoch's seconds: train once before.
+    Compilation and loading are part of the first epoch's seconds: train once before. `who` and `repeat` name it in the
+    frame; `trained` yields a scorer per epoch, of which `epochs` are taken.
     """
     points, seconds = [], 0.0
     for epoch in range(1, epochs + 1):

@@ -52,21 +52,30 @@ def _nothing(places, starts, x, y):
 
 @compiled
 def _exp(places, starts, x, y):
-    """Write exp(x) to y, float32 [n] with x <= 0; times an exponential."""
+    """Write exp(x) to y, float32 [n] with x <= 0; times an exponential.
+
+    `places` and `starts` are not used.
+    """
     for k in range(y.size):
         y[k] = exp_of_negative(x[k])
 
 
 @compiled
 def _log(places, starts, x, y):
-    """Write log(1 - x) to y, float32 [n] with x <= 0; times a logarithm."""
+    """Write log(1 - x) to y, float32 [n] with x <= 0; times a logarithm.
+
+    `places` and `starts` are not used.
+    """
     for k in range(y.size):
         y[k] = log1p_of_unit(-x[k])
 
 
 @compiled
 def _pass(places, starts, x, y):
-    """Write x / 2 to y, float32 [n]; times a pass over an array."""
+    """Write x / 2 to y, float32 [n]; times a pass over an array.
+
+    `places` and `starts` are not used.
+    """
     for k in range(y.size):
         y[k] = x[k] * np.float32(0.5)
 
@@ -82,13 +91,19 @@ def _sum_of_entries(places, x):
 
 @compiled
 def _entry(places, starts, x, y):
-    """Write the sum over all entries to y[0]; times an entry."""
+    """Write the sum over all entries to y[0]; times an entry.
+
+    `places` int32 [n] index x float32 [n]; `starts` is not used.
+    """
     y[0] = _sum_of_entries(places, x)
 
 
 @compiled
 def _row(places, starts, x, y):
-    """Write one product per row to y, rows by `starts` int32 [rows + 1]; times the start of a row."""
+    """Write one product per row to y, rows by `starts` int32 [rows + 1]; times the start of a row.
+
+    `places` int32 [n] index x, float32 [n].
+    """
     for r in range(starts.size - 1):
         first, last = np.uint64(starts[r]), np.uint64(starts[r + 1])
         y[r] = x[first] * x[np.uint64(places[last - np.uint64(1)])]
@@ -96,7 +111,10 @@ def _row(places, starts, x, y):
 
 @compiled
 def _place(places, starts, x, y):
-    """Write each x[k] to y at the cursor starts[places[k]], which is advanced; times a scattered write."""
+    """Write each x[k] to y at the cursor starts[places[k]], which is advanced; times a scattered write.
+
+    All arrays have `NUMBERS` elements; positions wrap around.
+    """
     for k in range(places.size):
         key = np.uint64(places[k])
         y[np.uint64(starts[key]) & np.uint64(NUMBERS - 1)] = x[k]
@@ -105,7 +123,10 @@ def _place(places, starts, x, y):
 
 @compiled
 def _scan(places, starts, x, y):
-    """Replace `starts`, int32, by running sums in place, of the lowest bits; times a scan."""
+    """Replace `starts`, int32, by running sums in place, of the lowest bits; times a scan.
+
+    The other arguments are not used.
+    """
     total = np.int32(0)
     for k in range(starts.size):
         count = starts[k]
@@ -307,7 +328,7 @@ def measure(
 
     Yields a `Bandwidth` for each streaming loop and size, each table and row size (bytes), and each instruction loop:
     the fastest run in about `seconds`. The number of threads is restored at the end. Allocates an array of the largest
-    size.
+    size. `stream_sizes` are those of all arrays of a stream, `table_sizes` and `row_sizes` those of gathers.
     """
     stream_sizes, table_sizes, row_sizes = tuple(stream_sizes), tuple(table_sizes), tuple(row_sizes)
     memory = np.ones(max(stream_sizes + table_sizes) // 4, np.uint32)

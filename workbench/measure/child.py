@@ -138,7 +138,7 @@ def row_of(exit_code: int, watch: MemoryWatch) -> dict[str, str]:
     """Return the columns `status` and `reason` of a process that ended before it had sent all answers.
 
     "memory" is never retried and therefore needs evidence of a shortage; everything else is "failed". A negative exit
-    code is a signal.
+    code is a signal. `watch` has observed the memory since its start.
     """
     if exit_code == UNKNOWN and watch.is_starter_gone:
         return {"status": "failed", "reason": "The fork server, which starts the processes, was killed from outside."}

@@ -51,7 +51,10 @@ class Code:
         return self._digest(frozenset(roots), frozenset(apart), compiled)
 
     def _digest_of(self, roots: frozenset[str], apart: frozenset[str], compiled: bool) -> str:
-        """Return the hash (16 hexadecimal digits) of paths and contents of all files that the roots import."""
+        """Return the hash (16 hexadecimal digits) of paths and contents of all files that the roots import.
+
+        Modules in `apart` are left out; `compiled` includes CUDA sources.
+        """
         text = "".join(map(self._line, self.files(roots, apart, compiled)))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -213,7 +213,8 @@ def _storage_of(format: str, hold: str, dtype: str) -> tuple[str, str]:
 def _plan_bytes(format: str, tables: Sequence[Table], entries: float, touched: int, value: int) -> int:
     """Return the bytes of the column index of a batch; 0 if no gradient reads one.
 
-    The batch has `entries` stored entries and `touched` active columns; `value` is the bytes of a value.
+    The batch has `entries` stored entries and `touched` active columns; `value` is the bytes of a value. One is made
+    for csr and coo batches if a parameter's gradient is not dense.
     """
     is_planned = format in ("csr", "coo") and any(table.gradient != "dense" for table in tables)
     return int((8 + value) * entries + 12 * touched) if is_planned else 0

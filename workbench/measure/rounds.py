@@ -127,7 +127,8 @@ def decide_comparison(
 ) -> Decision:
     """Return the decision on the best sparse candidate against the best of `dense`, each by least expected loss.
 
-    Its ratio is None if a side is missing or both were not measured in a common run.
+    Its ratio is None if a side is missing or both were not measured in a common run. `dense` names the dense
+    candidates, `predictions` are seconds by candidate, `scatter` that of a round's log ratio.
     """
     found = posterior(trials, predictions, scatter)
     sides = [found.best([name for name in found.names if (name in dense) == is_dense]) for is_dense in (False, True)]
@@ -142,7 +143,8 @@ def decide_comparison(
 def rounds_due(decision: Decision, measured: int, most: int = MOST, is_race: bool = False) -> int:
     """Return how many rounds to add after `measured` of at most `most`: 0 once the answer is known.
 
-    In a race the choice has to be settled as well, and one round is enough to begin.
+    In a race the choice has to be settled as well, and one round is enough to begin. `decision` is the one on the
+    `measured` rounds.
     """
     first = 1 if is_race else FIRST
     if measured < first or measured >= most:
@@ -154,7 +156,10 @@ def rounds_due(decision: Decision, measured: int, most: int = MOST, is_race: boo
 
 
 def share_a_run(found: Posterior, first: Hashable, second: Hashable) -> bool:
-    """Return whether two candidates have trials in a common run, or one has none, so that times are comparable."""
+    """Return whether two candidates have trials in a common run, or one has none, so that times are comparable.
+
+    `found` is the posterior that holds their trials.
+    """
     runs = [{trial.run for trial in found.trials if trial.candidate == name} for name in (first, second)]
     return bool(runs[0] & runs[1]) or not all(runs)
 

@@ -264,7 +264,8 @@ def _cap_value(choice: Choice, text: str, limit: int) -> str:
 def make_spec(values: Mapping[str, Any], name: str, description: str = "") -> Spec:
     """Return the sweep spec of complete choices, dense baseline included.
 
-    Raises ChoiceError with all problems, one per line.
+    Raises ChoiceError with all problems, one per line. `values` is {choice: value} for every choice, `name` that of the
+    sweep.
     """
     wrong, read = [], {}
     for choice in CHOICES:

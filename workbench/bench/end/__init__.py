@@ -197,7 +197,10 @@ def text_of(svmlight: Path) -> Path:
 
 
 def vowpal_wabbit_commands(has_cache: bool, paths: Paths, setting: Mapping[str, Any]) -> Commands:
-    """Return the commands that train and predict; with `has_cache` several passes over a cache file are made."""
+    """Return the commands that train and predict; with `has_cache` several passes over a cache file are made.
+
+    Writes the rows in its text next to the files if they are missing; `setting` has `passes`.
+    """
     model = str(paths.folder / "model.vw")
     passes = ["--passes", str(setting["passes"]), "--cache_file", str(paths.folder / "rows.cache")] if has_cache else []
     train = [*PROGRAM, *LOGISTIC, *passes, "-d", str(text_of(paths.train)), "-f", model]
@@ -386,7 +389,10 @@ class Runner:
     def _settings(
         self, case: Case, candidate: Candidate, files: tuple[Path, Path], labels: np.ndarray, caches: str, share: float
     ) -> list[Record]:
-        """Return a record of each setting, run once, after a first run that fills the caches."""
+        """Return a record of each setting, run once, after a first run that fills the caches.
+
+        `files` are those to train on and held out, `labels` the held-out ones, `share` the progress to report.
+        """
         if reason := candidate.unavailable(case.format):
             return [self._record(case, candidate, {}, "settings", status="unsupported", reason=reason)]
         self.progress(f"{case.name}: {candidate.name}, settings", share)
@@ -407,7 +413,11 @@ class Runner:
         caches: str,
         share: float,
     ) -> list[Record]:
-        """Return the records of three warm runs of a setting, then of a cold one with empty caches."""
+        """Return the records of three warm runs of a setting, then of a cold one with empty caches.
+
+        `files` are those to train on and held out, `labels` the held-out ones; the cold run drops both from memory
+        first.
+        """
         self.progress(f"{case.name}: {candidate.name}, warm and cold", share)
         records = []
         for _ in range(WARM_RUNS):
@@ -447,7 +457,7 @@ def run_once(
     """Run a candidate once and return the columns: seconds by stage, peak memory (bytes) and held-out loss.
 
     `caches` is the folder for compiled code and parsed data, `labels` those held out. A failed process gives `status`
-    and `reason` only.
+    and `reason` only. The processes run in a temporary folder; `files` are those to train on and held out.
     """
     environment = os.environ | {"NUMBA_CACHE_DIR": f"{caches}/code", VARIABLE: f"{caches}/data"}
     with tempfile.TemporaryDirectory(prefix="bench-end-") as folder:
@@ -485,7 +495,8 @@ def _lines(path: Path, count: int) -> list[str]:
 def run_process(command: Sequence[str], environment: dict[str, str]) -> tuple[str, str, int]:
     """Run a process to its end; return (status, reason, peak resident memory in bytes, 0 on failure).
 
-    `status` is "ok", "failed" (reason: the last line it printed) or "timeout" after 900 s, when it is killed.
+    `status` is "ok", "failed" (reason: the last line it printed) or "timeout" after 900 s, when it is killed. What it
+    prints goes to a temporary file.
     """
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=said, stderr=said)

@@ -237,7 +237,7 @@ def _in_place(x, labels, order, batch_rows, threads, outputs, rate, w, b, losses
     """Train an epoch on dense rows in place; each thread updates a range of columns of `w` [padded, D].
 
     x float32 [R, D], labels int64 [R], order int64 [M] of rows, b float32 [padded]; w, b and each batch's mean loss in
-    `losses` float64 [batches] are written.
+    `losses` float64 [batches] are written. `outputs` is N without padding, `rate` the learning rate.
     """
     scores, sums = np.zeros((batch_rows, w.shape[0]), np.float32), np.zeros(threads)
     for k in range(losses.size):
@@ -258,7 +258,7 @@ def _buffered(x, labels, order, batch_rows, threads, outputs, rate, w, b, losses
     """Train an epoch on dense rows in place; each thread sums a separate gradient of `w` [padded, D].
 
     x float32 [R, D], labels int64 [R], order int64 [M] of rows, b float32 [padded]; w, b and each batch's mean loss in
-    `losses` float64 [batches] are written.
+    `losses` float64 [batches] are written. `outputs` is N without padding, `rate` the learning rate.
     """
     scores, sums = np.zeros((batch_rows, w.shape[0]), np.float32), np.zeros(threads)
     buffers = np.zeros((threads, w.shape[0], w.shape[1]), np.float32)
@@ -286,7 +286,8 @@ def _copied(x, labels, order, batch_rows, threads, outputs, rate, w, b, losses, 
     """Train an epoch on batches copied to `xs` [batch_rows, D], by BLAS products; `w` is [D, N].
 
     x float32 [R, D], labels int64 [R], order int64 [M] of rows, b float32 [N]; w, b, xs and each batch's mean loss in
-    `losses` float64 [batches] are written.
+    `losses` float64 [batches] are written. `outputs` is N, `rate` the learning rate; `threads` share the copying and
+    the update.
     """
     scores = np.empty((batch_rows, outputs), np.float32)
     gradient = np.empty((x.shape[1], outputs), np.float32)
@@ -326,7 +327,7 @@ copied, copied_threaded = loop(_copied), threaded(_copied)
 def score_entries(indptr, indices, data, rows, first, stop, w, b, scores):
     """Write X @ w + b of the batch's rows `first` to `stop` to `scores` [rows, N]; X csr, `w` [D, N].
 
-    Four entries at a time unless there is one output.
+    Four entries at a time unless there is one output. `indptr`, `indices` and `data` are those of X, `b` is [N].
     """
     for i in range(first, stop):
         row = rows[i]
@@ -357,7 +358,8 @@ def score_entries(indptr, indices, data, rows, first, stop, w, b, scores):
 def add_entries(indptr, indices, data, rows, begin, end, grads, first, stop, scale, w):
     """Add scale * X.T @ grads of the batch's rows `begin` to `end` to w[first:stop], in place; X csr.
 
-    Only entries in the columns `first` to `stop` count; for a part of the columns the indices must be sorted.
+    Only entries in the columns `first` to `stop` count; for a part of the columns the indices must be sorted. `grads`
+    is [rows of the batch, N], `w` [D, N]; `rows` are row indices of X.
     """
     whole = first == 0 and stop == w.shape[0]
     for i in range(begin, end):
@@ -382,7 +384,8 @@ def _touched(indptr, indices, data, labels, order, batch_rows, threads, rate, w,
     """Train an epoch on CSR rows in place; each thread updates a range of rows of `w` [D, N], active ones only.
 
     X csr: indptr [R + 1], indices, data float32; labels int64 [R], order int64 [M] of rows, b float32 [N]. w, b and
-    each batch's mean loss in `losses` float64 [batches] are written.
+    each batch's mean loss in `losses` float64 [batches] are written. `rate` is the learning rate; indices must be
+    sorted in each row for several threads.
     """
     scores, sums, outputs = np.zeros((batch_rows, b.size), np.float32), np.zeros(threads), b.size
     for k in range(losses.size):
@@ -403,7 +406,7 @@ def _accumulated(indptr, indices, data, labels, order, batch_rows, threads, rate
     """Train an epoch on CSR rows in place; each thread sums a dense gradient [D, N], then all weights are updated.
 
     X csr: indptr [R + 1], indices, data float32; labels int64 [R], order int64 [M] of rows, b float32 [N]. w, b and
-    each batch's mean loss in `losses` float64 [batches] are written.
+    each batch's mean loss in `losses` float64 [batches] are written. `rate` is the learning rate.
     """
     scores, sums, outputs = np.zeros((batch_rows, b.size), np.float32), np.zeros(threads), b.size
     buffers = np.zeros((threads, w.shape[0], w.shape[1]), np.float32)
@@ -428,7 +431,7 @@ def reference(indptr, indices, data, labels, order, batch_rows, rate, rate_inter
     """Train by the definition, row by row, in the data type of w: what every training is compared with.
 
     X csr; `w` [D, N], `b` [N] and the mean loss of each batch in `losses` are written. `rate_intercept` is the learning
-    rate of b.
+    rate of b. `order` int64 [M] are the rows, cut into batches of `batch_rows`; labels are class indices.
     """
     scores = np.zeros((batch_rows, b.size), w.dtype)
     for k in range(losses.size):

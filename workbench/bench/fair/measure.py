@@ -89,7 +89,8 @@ def measure(
 ) -> Iterator[Record]:
     """Yield `{"at": name}` before each candidate is prepared, then `{"name": ..., "record": columns}` of each.
 
-    Candidates that do not take part are answered at once, the others after the last round of timing.
+    Candidates that do not take part are answered at once, the others after the last round of timing. `competitors` are
+    the candidates, `policy` the times of measuring, `clock` gives seconds.
     """
     able: dict[str, ReadyCandidate] = {}
     records: dict[str, Record] = {}
@@ -138,7 +139,7 @@ def prepare_candidate(
 ) -> tuple[Record, ReadyCandidate | None]:
     """Return (columns, ready candidate or None): make it, check its first run in float64, calibrate the call.
 
-    An exception becomes the columns `status` and `reason`.
+    An exception becomes the columns `status` and `reason`. Prints the traceback of an unexpected exception.
     """
     start = clock()
     try:

@@ -192,7 +192,10 @@ def reached_at(points: Sequence[Sequence[float]], target: float, larger_is_bette
 
 
 def candidates_for_rounds(best: Mapping[str, Best], is_ours: Mapping[str, bool]) -> list[str]:
-    """Return the candidates that run rounds: all of ours, and the four competitors fastest to the target."""
+    """Return the candidates that run rounds: all of ours, and the four competitors fastest to the target.
+
+    `best` is {candidate: (seconds, setting, point index)} of those that reached the target.
+    """
     competitors = sorted((name for name in best if not is_ours[name]), key=lambda name: best[name][0])
     return [name for name in best if is_ours[name] or name in competitors[:RIVALS]]
 
@@ -263,7 +266,10 @@ def candidates_for_more_rounds(seconds: Mapping[str, Mapping[int, float]], is_ou
 
 
 def fastest_to_target(rows: Sequence[Row], target: float, larger_is_better: bool) -> Best | None:
-    """Return (seconds, setting, point index) of the record that reached the target first; None if none did."""
+    """Return (seconds, setting, point index) of the record that reached the target first; None if none did.
+
+    `rows` are the records of a candidate's settings.
+    """
     found = [(reached_at(row["curve"] or [], target, larger_is_better), row["setting"]) for row in rows]
     reached = [(point[0], setting, point[2]) for point, setting in found if point]
     return min(reached, key=lambda each: each[0]) if reached else None
@@ -319,7 +325,8 @@ def judge_of(case: Case, threads: int) -> Judge:
 def _parts(case: Case, whole: data.Dataset) -> tuple[data.Dataset, data.Dataset, dict[str, Any]]:
     """Return (training data, held-out data, facts): a share of the rows is held out, or another file is read.
 
-    A file is read as the first one was. Raises BenchError for a graph model with a file.
+    A file is read as the first one was. Raises BenchError for a graph model with a file. `whole` is the data set of the
+    case.
     """
     if isinstance(case.held_out, str):
         if "graph" in models.get(case.model).needs:

@@ -138,7 +138,8 @@ def points_of_refits(
     """Yield the points of a training that is fitted anew for each; their seconds are those of that fit alone.
 
     `ladder` has the iteration limits. Points from `before` come first and are not trained again. Stops when all fits
-    together took twice the seconds, at convergence, or as `leave` says.
+    together took twice the seconds, at convergence, or as `leave` says. `refit(iterations)` returns (scorer, whether it
+    converged), `measured` the value of a scorer.
     """
     for point in before:
         yield point
@@ -167,7 +168,8 @@ def training_points(
 ) -> Iterator[Point]:
     """Return the points of a candidate with one setting, as an iterator; `contender.prepare` is called before, untimed.
 
-    `before` are known points of a training that is fitted anew, `ladder` its iteration limits.
+    `before` are known points of a training that is fitted anew, `ladder` its iteration limits. `measured` gives the
+    value of a scorer, `leave` says when to stop.
     """
     contender.prepare(rows)
     if contender.steps is not None:
@@ -210,7 +212,10 @@ def answers(request: Answer) -> Iterator[Answer]:
 def train_setting(
     contender: Candidate, judge: Judge, value: Value, request: Answer, before: Sequence[Point] = ()
 ) -> Iterator[Answer]:
-    """Yield `{"point": ...}` for each point of one setting, then `{"done": ...}` with end reason and measures."""
+    """Yield `{"point": ...}` for each point of one setting, then `{"done": ...}` with end reason and measures.
+
+    `request` has seconds, target and ladder; `before` are known points of a training that is fitted anew.
+    """
     last: list[Scorer] = []
 
     def measured(scorer: Scorer) -> float:
@@ -271,7 +276,10 @@ def kinds_of(values: Iterable[Value]) -> list[Value]:
 
 
 def warm_up(contender: Candidate, rows: Rows, value: Value, judge: Judge) -> None:
-    """Train and score a few points on a slice of rows, so that imports and compilation are done; nothing is kept."""
+    """Train and score a few points on a slice of rows, so that imports and compilation are done; nothing is kept.
+
+    `value` is a setting; `judge` scores on the held-out rows.
+    """
     if contender.steps is not None:
         for scorer in islice(contender.steps(rows, value), POINTS_WARM):
             judge.value(scorer)

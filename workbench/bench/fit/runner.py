@@ -112,7 +112,8 @@ def _of_contender(rows: Mapping[int, Row], every: Sequence[Row], rung: Rung, sec
 def may_reach_target(row: Row, every: Sequence[Row], seconds: float) -> bool:
     """Return whether a training continued to `seconds` may reach one more target, or improve on its side's best.
 
-    False if it ended for another reason than its time limit.
+    False if it ended for another reason than its time limit. `row` is its record so far, `every` the records of all
+    candidates.
     """
     if row["left"] != LIMIT:
         return False
@@ -131,7 +132,8 @@ def may_reach_target(row: Row, every: Sequence[Row], seconds: float) -> bool:
 def settings_left_early(tried: Tried, seconds: float) -> dict[str, tuple[int, Rung]]:
     """Return {candidate: (index of its best setting, rung)} for those stopped too early, to be trained longer.
 
-    Too early is before twice the time that the fastest of its side took to a target that it missed.
+    Too early is before twice the time that the fastest of its side took to a target that it missed. `tried` is
+    {candidate: {index: record}}; `seconds` is the longest time that any setting may have.
     """
     every = [row for rows in tried.values() for row in rows.values()]
     targets, larger = targets_of_records(every)
@@ -225,7 +227,8 @@ class Records:
     ) -> Row:
         """Append the record of one training with the columns of case, candidate and setting, and return it.
 
-        `stage` is "settings" or "rounds"; `columns` are those measured.
+        `stage` is "settings" or "rounds"; `columns` are those measured. The record gets `key`, the case's and
+        candidate's columns and the rung's time limit.
         """
         cell = case.cell
         return self.results.append(
@@ -422,7 +425,10 @@ class Runner:
             rounds.run()
 
     def climb(self, case: Case, contenders: Sequence[Candidate]) -> dict[str, list[Row]]:
-        """Return {candidate: newest record of each setting} after all rungs; appends new records."""
+        """Return {candidate: newest record of each setting} after all rungs; appends new records.
+
+        A rung is a time limit; which settings have the next one is decided when all candidates had the one before.
+        """
         tried: dict[str, dict[int, Row]] = {contender.name: {} for contender in contenders}
         numbers = {contender.name: list(range(len(contender.values(case.model)))) for contender in contenders}
         for number, rung in enumerate(rungs(self.policy.seconds, self.policy.first)):

@@ -227,7 +227,10 @@ def _concluded(
     problem: Problem,
     seconds: float,
 ) -> FrameworkAnswer:
-    """Return the answer of a framework from {way: record}; BenchError if no way could be timed."""
+    """Return the answer of a framework from {way: record}; BenchError if no way could be timed.
+
+    `seconds` is what the whole took.
+    """
     timed = [_timed(way, records.get(way.name, {}), problem) for way in ways]
     able = [way for way in timed if math.isfinite(way.seconds)]
     if not able:

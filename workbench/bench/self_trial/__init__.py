@@ -36,7 +36,10 @@ def recorded(folder: Path) -> noise.Noise:
 def _simulated(
     simulation: Callable[[noise.Noise], Iterator[dict[str, Any]]], what: str, is_judging: bool = True
 ) -> Part:
-    """Return the part that runs a simulation on recorded noise: of the judging half of the groups, or of all."""
+    """Return the part that runs a simulation on recorded noise: of the judging half of the groups, or of all.
+
+    `what` says what it finds out.
+    """
 
     def run(folder: Path, budget: trials.Budget) -> Rows:
         """Return the outcomes of the simulation on the noise recorded in the folder."""
@@ -86,7 +89,7 @@ def run(
     """Run the named parts, each with its share of the budget (s); yield (name, outcomes), stored by then.
 
     Records of trials are stored as they are measured. Raises SelfTrialError if a part needs a recording that is
-    missing.
+    missing. `seconds_budget` is divided by the parts' shares; outcomes are appended to a file in `folder`.
     """
     parts = {name: PARTS[name] for name in chosen(names)}
     folder.mkdir(parents=True, exist_ok=True)

@@ -42,7 +42,10 @@ SWEEP = "sweep"
 
 
 def rows_of_svmlight(rows: int, features: int, each: int, has_values: bool = True) -> Callable[[Path, int], None]:
-    """Return a function of (path, seed) that writes svmlight text: `rows` rows of `each` entries, labels 0 and 1."""
+    """Return a function of (path, seed) that writes svmlight text: `rows` rows of `each` entries, labels 0 and 1.
+
+    Columns are drawn from `features`; values are random, or 1 without `has_values`.
+    """
 
     def write(path: Path, seed: int) -> None:
         """Write the svmlight file of a seed to the path."""
@@ -106,7 +109,8 @@ class Answered(NamedTuple):
 def answers(folder: Path, budget: trials.Budget, names: Sequence[str] = tuple(FILES)) -> list[dict[str, Any]]:
     """Ask the commands about generated files until the budget is over, at least about one; return the outcomes.
 
-    Each file is swept once, then advised on quiet and next to a busy core.
+    Each file is swept once, then advised on quiet and next to a busy core. `names` are keys of FILES; `folder` is not
+    used.
     """
     found: list[Answered] = []
     for number, name in enumerate(names):
@@ -153,7 +157,10 @@ def _run(*words: str) -> tuple[Any, float]:
 
 
 def _answered(path: Path, condition: str, printed: Mapping[str, Any], seconds: float) -> Answered:
-    """Return the answer in a command's printed JSON; a missing bound is the ratio itself, all NaN without one."""
+    """Return the answer in a command's printed JSON; a missing bound is the ratio itself, all NaN without one.
+
+    `path` names the file, `condition` the load and `seconds` the time that the command took.
+    """
     ratio = printed.get("ratio")
     low, high = (math.nan if ratio is None else printed[end] or ratio for end in ("low", "high"))
     return Answered(path.name, condition, printed.get("side", "unknown"), ratio, low, high, seconds)
@@ -261,7 +268,10 @@ def decision_records(schedule: Schedule, condition: str) -> Iterator[dict[str, A
 
 
 def _row(decision: Decision, what: str, condition: str) -> dict[str, Any]:
-    """Return the outcome record of a decision: ratio with its interval, "failed" if every round was disturbed."""
+    """Return the outcome record of a decision: ratio with its interval, "failed" if every round was disturbed.
+
+    `what` names the density, `condition` the load and the run.
+    """
     ratio = decision.ratio
     if ratio is None:
         reason = "Other programs were at work in every round."

@@ -101,7 +101,8 @@ def kernel(folder: Path) -> Iterator[Callable[[int], None]]:
 def panel(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[-1]) -> list[dict[str, Any]]:
     """Measure trials with and without a running panel in up to `most` rounds, at least four; return the outcomes.
 
-    A panel that cannot be shown gives one failed outcome.
+    A panel that cannot be shown gives one failed outcome. Records are appended to a file in `folder`; `budget` ends it
+    early.
     """
     name, rows = trials.experiment("panel"), []
     with (
@@ -167,7 +168,10 @@ def _seconds(rows: list[Record], way: str) -> dict[tuple[str, int], float]:
 
 
 def _means(by_cell: list[list[Record]], way: str) -> dict[tuple[str, int], float]:
-    """Return {(run, round): geometric mean of the step seconds over all configurations}, for complete rounds."""
+    """Return {(run, round): geometric mean of the step seconds over all configurations}, for complete rounds.
+
+    `by_cell` has the records of each configuration; `way` is "alone" or "seen".
+    """
     each = [_seconds(rows, way) for rows in by_cell]
     whole = set.intersection(*map(set, each)) if each else set()
     return {place: float(np.exp(np.mean([np.log(own[place]) for own in each]))) for place in sorted(whole)}

@@ -47,7 +47,10 @@ def same(folder: Path, budget: trials.Budget, count: int = 200) -> list[dict[str
 
 
 def run_comparisons(folder: Path, load: str, budget: trials.Budget, count: int) -> None:
-    """Measure `count` random configurations against themselves under a load, to the end; appends records."""
+    """Measure `count` random configurations against themselves under a load, to the end; appends records.
+
+    Records go to a file in `folder`; `budget` is only told the progress.
+    """
     cells = [cell for group in groups() for cell in group.values()]
     chosen = random.sample(cells, count)
     name, patience = trials.experiment("same", load), 20.0 if load == loads.QUIET else 0.0

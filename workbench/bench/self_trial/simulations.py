@@ -99,7 +99,10 @@ def mean_components(found: Sequence[Components]) -> Components:
 
 
 def _rounds(logs: np.ndarray, group: Group, is_disturbed: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return (logs, sets) of the rounds in which all trials were disturbed, or with False none."""
+    """Return (logs, sets) of the rounds in which all trials were disturbed, or with False none.
+
+    `logs` is [rounds, halves] of the recorded rounds of `group`.
+    """
     trials = group.disturbed.reshape(len(group.disturbed), -1)
     chosen = trials.all(1) if is_disturbed else ~trials.any(1)
     return logs[chosen], group.sets[chosen]
@@ -194,7 +197,8 @@ def answers(
 ) -> list[Answer]:
     """Return the answers of simulated comparisons, one for each of `truths`; [] if the load has too few rounds.
 
-    Each truth has the natural logs of dense / sparse of the sparse candidates. O(rounds^3) each.
+    Each truth has the natural logs of dense / sparse of the sparse candidates. O(rounds^3) each. `noise` is the
+    recording, `random` the generator that draws from it.
     """
     groups = [group for group in noise.groups.get(load, ()) if len(group.logs) >= rounds]
     if not groups:
@@ -211,7 +215,8 @@ def answers(
 def _answer(trials: Sequence[Trial], truth: Sequence[float], usual: Scatter, random: np.random.Generator) -> Answer:
     """Return the decision on simulated trials with the true log ratio of the sparse candidate that it names.
 
-    `usual` is the scatter of the rounds of its sweep.
+    `usual` is the scatter of the rounds of its sweep. `truth` has the natural log of dense / sparse of each sparse
+    candidate.
     """
     scatter = usual.shrunk(*residuals(trials))
     decision = decide_comparison(trials, {BASELINE}, _predictions(truth, random), scatter)
@@ -234,7 +239,8 @@ def _predictions(truth: Sequence[float], random: np.random.Generator) -> dict[Ha
 def _trials(group: Group, rounds: int, truth: Sequence[float], random: np.random.Generator) -> list[Trial]:
     """Return simulated trials of dense (true time 1) and each sparse candidate, noise from consecutive recorded rounds.
 
-    The rounds begin at a random one. Halves, which are processes, are swapped at random per set of processes.
+    The rounds begin at a random one. Halves, which are processes, are swapped at random per set of processes. `truth`
+    has the natural log of dense / sparse of each sparse candidate.
     """
     start = int(random.integers(len(group.logs) - rounds + 1))
     first, swapped = int(random.integers(len(SLOTS))), random.integers(2, size=len(group.logs))
@@ -326,7 +332,10 @@ def coverage(noise: Noise, count: int | None = None) -> Iterator[dict[str, Any]]
 
 
 def calibration(noise: Noise, count: int | None = None) -> Iterator[dict[str, Any]]:
-    """Yield outcomes: per bin of stated probability the share of right statements, against the mean that was stated."""
+    """Yield outcomes: per bin of stated probability the share of right statements, against the mean that was stated.
+
+    `count` is the number of simulated comparisons of each kind.
+    """
     random, count = np.random.default_rng(2), count or ANSWERS
     by_load = {
         load: [

@@ -189,7 +189,10 @@ def threshold_outcomes(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, 
 
 
 def _outcome(rows: list[Mapping[str, Any]], load: str, ratio: Any) -> dict[str, Any]:
-    """Return the outcome record: met if most trials under the load were flagged, or they were not slowed."""
+    """Return the outcome record: met if most trials under the load were flagged, or they were not slowed.
+
+    `rows` are its records under `load`, `ratio` is loaded / quiet.
+    """
     flagged = sum((row["busy_others"] or 0.0) > disturbance_limit(row["threads"]) for row in rows)
     threads = f"{rows[0]['threads']} thread{'s' if rows[0]['threads'] > 1 else ''}"
     what = f"{rows[0]['format']} on {threads}: beside {load} / quiet"

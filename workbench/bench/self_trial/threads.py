@@ -118,7 +118,10 @@ def busy(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[-1]) 
 
 
 def busy_outcomes(load: str, rows: Sequence[Record]) -> Iterator[dict[str, Any]]:
-    """Yield the ratio all threads / one thread per configuration, then the count significantly above 1.3."""
+    """Yield the ratio all threads / one thread per configuration, then the count significantly above 1.3.
+
+    `rows` are the records measured under `load`.
+    """
     names, slow, known = {grid.configuration_key(cell): name for name, cell in busy_cells().items()}, 0, 0
     for key in dict.fromkeys(split_key(row["key"])[0] for row in rows):
         ratio = ratio_of(_seconds(rows, key, NAMES[0]), _seconds(rows, key, NAMES[1]))

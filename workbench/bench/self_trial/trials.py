@@ -29,7 +29,10 @@ class SelfTrialError(ValueError):
 
 
 def outcome(part: str, what: str, condition: str, **known: Any) -> dict[str, Any]:
-    """Return an outcome record with key, time, machine and versions, and the columns `known`; nothing is written."""
+    """Return an outcome record with key, time, machine and versions, and the columns `known`; nothing is written.
+
+    `part`, `what` and `condition` make its key.
+    """
     own = {"key": f"{part}: {what}; {condition}", "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "status": "ok"}
     own |= {"part": part, "what": what, "condition": condition, "machine": machine.machine_id()}
     return store.SELF.new_row(**own | {"versions": machine.versions()} | known)
@@ -40,7 +43,8 @@ def counted(
 ) -> dict[str, Any]:
     """Return the outcome record of a share, `hits` of `count`, with its interval; "failed" if `count` is 0.
 
-    `wanted` are the least and the largest share allowed, None for no limit.
+    `wanted` are the least and the largest share allowed, None for no limit. `part`, `what` and `condition` make its
+    key; `known` are further columns.
     """
     low, high = wanted
     columns = {"hits": int(hits), "count": int(count), "wanted_low": low, "wanted_high": high}
@@ -54,7 +58,10 @@ def counted(
 
 
 def compared(part: str, what: str, condition: str, ratio: Ratio | None, **known: Any) -> dict[str, Any]:
-    """Return the outcome record of a ratio with its interval; "failed" if there is none."""
+    """Return the outcome record of a ratio with its interval; "failed" if there is none.
+
+    `part`, `what` and `condition` make its key; `known` are further columns.
+    """
     if ratio is None:
         reason = "No round has both sides."
         return outcome(part, what, condition, status="failed", reason=reason, **known)

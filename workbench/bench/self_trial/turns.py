@@ -60,7 +60,10 @@ def tasks_of(name: str, number: int) -> list[Task]:
 
 
 def outcomes(part: str, names: Sequence[str], load: str, rows: Sequence[Record]) -> Iterator[dict[str, Any]]:
-    """Yield the ratio dense / csr in each arrangement with its deviation per round, then the shift between both."""
+    """Yield the ratio dense / csr in each arrangement with its deviation per round, then the shift between both.
+
+    `names` are the two arrangements, `rows` the records measured under `load`.
+    """
     seconds = {name: [_seconds(rows, f"{name} {side}") for side in SIDES] for name in names}
     for name, (dense, csr) in seconds.items():
         logs = _logs(dense, csr)
@@ -70,7 +73,10 @@ def outcomes(part: str, names: Sequence[str], load: str, rows: Sequence[Record])
 
 
 def _shift(part: str, names: Sequence[str], load: str, first: np.ndarray, second: np.ndarray) -> dict[str, Any]:
-    """Return the outcome of the second arrangement's mean ratio over the first's, bounds at two standard errors."""
+    """Return the outcome of the second arrangement's mean ratio over the first's, bounds at two standard errors.
+
+    `first` and `second` have the log ratios of the rounds; failed with fewer than two.
+    """
     wanted = dict(zip(("wanted_low", "wanted_high"), SHIFT, strict=True)) if load == loads.QUIET else {}
     what = f"ratio {names[1]} / ratio {names[0]}"
     if min(first.size, second.size) < 2:

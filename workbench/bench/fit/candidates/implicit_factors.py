@@ -46,7 +46,7 @@ def scorer(p: np.ndarray, q: np.ndarray) -> Scorer:
 def steps_als(rows: Rows, value: Value) -> Iterator[Scorer]:
     """Return the scorers of alternating least squares, one per iteration, without end.
 
-    Confidences are 1 + alpha (Hu, Koren and Volinsky 2008).
+    Confidences are 1 + alpha (Hu, Koren and Volinsky 2008). `value` has `regularization` and `confidence` (alpha).
     """
     from implicit.cpu.als import AlternatingLeastSquares
 
@@ -54,7 +54,10 @@ def steps_als(rows: Rows, value: Value) -> Iterator[Scorer]:
 
 
 def steps_bpr(rows: Rows, value: Value) -> Iterator[Scorer]:
-    """Return the scorers of Bayesian personalised ranking with item biases, one per iteration (Rendle et al. 2009)."""
+    """Return the scorers of Bayesian personalised ranking with item biases, one per iteration (Rendle et al. 2009).
+
+    `value` has `rate` and `regularization`.
+    """
     from implicit.cpu.bpr import BayesianPersonalizedRanking
 
     return _course(

@@ -96,7 +96,8 @@ def project_candidate(
 ) -> Candidate:
     """Return a candidate of this project that trains with the sweep settings `chosen`, completed by defaults.
 
-    `values` gives the settings to try; `is_dense` trains on rows made dense.
+    `values` gives the settings to try; `is_dense` trains on rows made dense. With `needs_product` it trains only models
+    whose scores are X @ W.
     """
 
     def steps(rows: Rows, value: Value) -> Iterator[Scorer]:

@@ -90,7 +90,10 @@ def factors(rows: Rows, sparse: bool) -> Made:
 
 
 def wide_and_deep(rows: Rows, sparse: bool) -> Made:
-    """Return (module, function from a `Batch` to scores [R, 1]): X @ w plus a network over the sum of embeddings."""
+    """Return (module, function from a `Batch` to scores [R, 1]): X @ w plus a network over the sum of embeddings.
+
+    Sizes are the model's options `hidden` and `layers`; `sparse` makes table gradients sparse.
+    """
     torch = pytorch()
     hidden, layers = rows.options["hidden"], rows.options["layers"]
     w, e = bag(rows, 1, sparse), bag(rows, hidden, sparse, deviation=0.1)
@@ -130,7 +133,8 @@ register_net(wide_and_deep, "logistic", ("embedding_mlp",))
 def steps(sparse: bool, rows: Rows, value: Value) -> Iterator[Scorer]:
     """Train Bayesian personalised ranking without end; yield a scorer after every `rows_point` pairs.
 
-    Each pair gets a random other item, drawn uniformly from all items, as tutorials do.
+    Each pair gets a random other item, drawn uniformly from all items, as tutorials do. `value` has `rate` (of AdaGrad)
+    and `batch_rows`; `sparse` makes table gradients sparse.
     """
     torch = pytorch()
     torch.manual_seed(rows.seed)
@@ -311,7 +315,10 @@ def network(rows: Rows) -> tuple[Any, Callable[[bool], Any]]:
 
 
 def graph_steps(rows: Rows, value: Value) -> Iterator[Scorer]:
-    """Train on full batches without end; yield after each step a scorer of the nodes that follow the trained ones."""
+    """Train on full batches without end; yield after each step a scorer of the nodes that follow the trained ones.
+
+    `value` has `optimizer` and `rate`.
+    """
     torch = pytorch()
     torch.manual_seed(rows.seed)
     held, forward = network(rows)

@@ -90,7 +90,10 @@ def with_ones(steps: Steps) -> Steps:
 
 
 def log_probabilities(model, width: int, x) -> np.ndarray:
-    """Return scores [R, N], log probabilities of the model; classes without training rows get log(1e-12)."""
+    """Return scores [R, N], log probabilities of the model; classes without training rows get log(1e-12).
+
+    `width` is N, `x` the rows to score.
+    """
     found = np.full((x.shape[0], width), np.log(SMALLEST))
     found[:, model.classes_] = np.log(np.maximum(model.predict_proba(x), SMALLEST))
     return found
@@ -153,7 +156,8 @@ RATES_CONSTANT = grid(schedule=("constant",), rate=(0.001, 0.003, 0.01, 0.03, 0.
 def _register(name: str, models: tuple[str, ...], values: Sequence[Value], steps: Steps, **more: Any) -> None:
     """Register a stochastic-gradient candidate on sparse and on dense rows, with its ten settings.
 
-    Settings with learning rates get a column of ones instead of an intercept.
+    Settings with learning rates get a column of ones instead of an intercept. `values` are the settings, `steps` is the
+    training; `more` are further fields of the candidate.
     """
     given = steps if "strength" in values[0] else with_ones(steps)
     tried = [dict(value) for value in values]
@@ -197,7 +201,10 @@ def estimator(solver: str, rows: Rows, value: Value, iterations: int) -> Any:
 
 
 def refit(solver: str, rows: Rows, value: Value, iterations: int) -> tuple[Scorer, bool]:
-    """Fit a logistic or softmax regression anew; return (scorer, whether it converged before `iterations`)."""
+    """Fit a logistic or softmax regression anew; return (scorer, whether it converged before `iterations`).
+
+    `solver` names that of LogisticRegression, `value` has C.
+    """
     from sklearn.exceptions import ConvergenceWarning
 
     model = estimator(solver, rows, value, iterations)
@@ -211,7 +218,10 @@ def refit(solver: str, rows: Rows, value: Value, iterations: int) -> tuple[Score
 
 
 def refit_of_each_class(solver: str, rows: Rows, value: Value, iterations: int) -> tuple[Scorer, bool]:
-    """Fit a logistic regression per label, one against the rest; return (scorer, whether all converged)."""
+    """Fit a logistic regression per label, one against the rest; return (scorer, whether all converged).
+
+    `solver` names that of LogisticRegression, `value` has C.
+    """
     import joblib
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.multiclass import OneVsRestClassifier
@@ -225,7 +235,10 @@ def refit_of_each_class(solver: str, rows: Rows, value: Value, iterations: int) 
 
 
 def refit_ridge(solver: str, rows: Rows, value: Value, iterations: int) -> tuple[Scorer, bool]:
-    """Fit a ridge regression with at most `iterations`; return (scorer, whether it is exact: "cholesky")."""
+    """Fit a ridge regression with at most `iterations`; return (scorer, whether it is exact: "cholesky").
+
+    `solver` is "sparse_cg" or "cholesky", `value` has alpha.
+    """
     from sklearn.linear_model import Ridge
 
     model = Ridge(alpha=value["alpha"], solver=solver, max_iter=iterations, fit_intercept=rows.has_intercept)

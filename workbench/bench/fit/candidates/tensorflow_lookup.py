@@ -48,7 +48,10 @@ class Lookup:
         return found + self.b if self.has_intercept else found
 
     def _step(self, ids: Any, values: Any, starts: Any, y: Any, rate: Any) -> None:
-        """Take one optimizer step on a batch; updates active rows of W, b and the histories in place."""
+        """Take one optimizer step on a batch; updates active rows of W, b and the histories in place.
+
+        `ids` and `values` are [z], `starts` [R + 1], `y` the targets, `rate` the learning rate.
+        """
         tf = self.tf
         with tf.GradientTape() as tape:
             loss = self._loss(self._scores(ids, values, starts), y)

@@ -81,7 +81,10 @@ def length(rows: Rows, eighths: int) -> str:
 
 
 def refit(rows: Rows, value: Value, iterations: int) -> tuple[Scorer, bool]:
-    """Train anew from the cache file for `iterations` points of a pass; return (scorer, False: never done)."""
+    """Train anew from the cache file for `iterations` points of a pass; return (scorer, False: never done).
+
+    `value` has `rule` (a key of RULES) and `rate`.
+    """
     import vowpalwabbit
 
     rule = RULES[value["rule"]].format(rate=value["rate"])
@@ -91,7 +94,10 @@ def refit(rows: Rows, value: Value, iterations: int) -> tuple[Scorer, bool]:
 
 
 def scores(rows: Rows, vw: Any, x: Any) -> np.ndarray:
-    """Return the scores of X csr, [R]; for regression clipped to the range of the training targets."""
+    """Return the scores of X csr, [R]; for regression clipped to the range of the training targets.
+
+    `vw` is the trained workspace, whose weights are read one by one.
+    """
     weights = np.array([vw.get_weight(place, 0) for place in range(x.shape[1])])
     found = x @ weights
     if rows.has_intercept:

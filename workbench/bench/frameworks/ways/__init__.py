@@ -66,7 +66,8 @@ def register_way(
 ) -> None:
     """Register a way to train in a framework, which needs the package of the framework.
 
-    `framework` is a key of FRAMEWORKS, `kind` "dense" or "sparse", `side` "independent" or "project".
+    `framework` is a key of FRAMEWORKS, `kind` "dense" or "sparse", `side` "independent" or "project". `make(problem)`
+    returns its trainer, `lines(problem)` the code to paste; `more` are further fields.
     """
     package, _, install = FRAMEWORKS[framework]
     register(Way(name, side, kind, make, needs=package, install=install, framework=framework, lines=lines, **more))
@@ -128,7 +129,8 @@ def problem_of(dataset: data.Dataset, batch_rows: int, threads: int, bytes_dense
     """Return the first rows of a data set, whole batches of them, as a problem of `workbench.bench.fair`.
 
     `dense` has no rows if they would take more than `bytes_dense`, by default half of the memory available. Raises
-    BenchError for data whose labels are not single classes.
+    BenchError for data whose labels are not single classes. A batch has `batch_rows` rows, or all rows if there are
+    fewer; at most 32,768 rows are taken.
     """
     if dataset.kind != "classes":
         raise BenchError(

@@ -86,7 +86,10 @@ def _lines(words: dict[str, str], x: str, problem: Problem) -> str:
 
 
 def _register(name: str, kind: str, words: dict[str, str], side: str = "independent", **more: Any) -> None:
-    """Register a Keras way with the template words of its code."""
+    """Register a Keras way with the template words of its code.
+
+    `kind` is "dense" or "sparse", `side` "independent" or "project"; `more` are further fields.
+    """
     make = partial(KerasTrainer, kind=kind, is_ours=side == "project")
     lines = partial(_lines, words, "x" if kind == "sparse" else "x.toarray()")
     register_way("keras", name, kind, make, lines, side, **more)

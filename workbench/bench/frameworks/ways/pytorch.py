@@ -16,7 +16,10 @@ NEAR = 4.0
 
 
 def loss_of(torch: Any, scores: Any, labels: Any) -> Any:
-    """Return the mean loss of scores [R, N]: logistic for one output, softmax cross-entropy for several."""
+    """Return the mean loss of scores [R, N]: logistic for one output, softmax cross-entropy for several.
+
+    `labels` are class indices [R], or 0 and 1; `torch` is the module.
+    """
     if scores.shape[1] == 1:
         return torch.nn.functional.binary_cross_entropy_with_logits(scores[:, 0], labels.float())
     return torch.nn.functional.cross_entropy(scores, labels)

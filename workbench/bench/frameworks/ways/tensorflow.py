@@ -12,7 +12,10 @@ from workbench.bench.frameworks.ways import register_way, why_no_dense
 
 
 def loss_of(tf: Any, scores: Any, labels: Any) -> Any:
-    """Return the mean loss of scores [R, N]: logistic for one output, softmax cross-entropy for several."""
+    """Return the mean loss of scores [R, N]: logistic for one output, softmax cross-entropy for several.
+
+    `labels` are class indices [R], or 0 and 1; `tf` is the module.
+    """
     if scores.shape[1] == 1:
         wanted = tf.cast(labels, tf.float32)
         return tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(wanted, scores[:, 0]))
