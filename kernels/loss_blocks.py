@@ -6,13 +6,14 @@ out of range, or -1. Targets are as the kernel takes them; [r, N] with N = 1 may
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from kernels.contract import KernelError
-from kernels.registry import names, unknown_name
+from kernels.registry import get, names, unknown_name
 from kernels.threads import BLOCK
 
 
@@ -58,6 +59,9 @@ def losses() -> list[str]:
 
 def has_block(name: str) -> bool:
     """Return whether the loss `name` has a block function."""
+    if name not in _blocks:
+        with suppress(KernelError):
+            get(name)  # imports the file of that loss, and all files only if there is none
     return name in _blocks or name in losses()
 
 
