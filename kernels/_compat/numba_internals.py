@@ -2,6 +2,7 @@
 
 import ctypes
 import functools
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ FunctionCache: Any = part("numba.core.caching.FunctionCache")
 IndexDataCacheFile = part("numba.core.caching.IndexDataCacheFile")
 Compiler: Any = part("numba.core.compiler.Compiler")
 JITCodeLibrary: Any = part("numba.core.codegen.JITCodeLibrary")
+environment: Any = part("numba.core.environment")
 runtime: Any = part("numba.core.runtime.rtsys")
 _parallel = part("numba.np.ufunc.parallel")
 
@@ -68,8 +70,35 @@ class FileCache(FunctionCache):
         """
         runtime.initialize(target_context)
         import_module("numba.cpython.hashing")
-        with self._guard_against_spurious_io_errors(), _libraries_as(target_context.codegen(), None):
+        codegen = target_context.codegen()
+        with self._guard_against_spurious_io_errors(), _libraries_as(codegen, None), _environments_without_modules():
             return self._load_overload(sig, target_context)
+
+
+@contextmanager
+def _environments_without_modules() -> Iterator[None]:
+    """Have environments of Numba's own functions loaded without importing the modules that define them.
+
+    Compiled code reads the constants of its environment; only object mode, which these functions lack, reads globals.
+    """
+    before = environment._rebuild_env
+
+    def rebuild(module: str, constants: list, name: str) -> Any:
+        """Return the environment called `name`, with a module of Numba that is not imported replaced by its name."""
+        if not module.startswith("numba.") or module in sys.modules:
+            return before(module, constants, name)
+        known = environment.lookup_environment(name)
+        if known is None:
+            known = environment.Environment({"__name__": module})
+            known.consts[:], known.env_name = constants, name
+            environment.Environment._memo[name] = known
+        return known
+
+    environment._rebuild_env = rebuild
+    try:
+        yield
+    finally:
+        environment._rebuild_env = before
 
 
 class _WithoutEnvironments:
