@@ -1,5 +1,6 @@
 """The Optimizer record: an update rule of `kernels.updates` by name, with the defaults of its options."""
 
+import functools
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -55,8 +56,6 @@ class Optimizer:
         Name in the registry. `Updater` runs the kernels `<name>_dense`, `<name>_lazy` and `<name>_fused`.
     options : mapping of str to float
         Options with their defaults, including `rescale` and `clip`.
-    rule : kernels.rules.rule.Rule
-        The formula of a step.
     formulas : str
         The dense and the lazy rule as text, when they are equal, how rows catch up, and the source.
 
@@ -69,8 +68,12 @@ class Optimizer:
 
     name: str
     options: Mapping[str, float]
-    rule: Rule
     formulas: str
+
+    @functools.cached_property
+    def rule(self) -> Rule:
+        """The formula of a step; its kernels are imported at the first use."""
+        return _checked_rule(self.name, self.options)
 
     @property
     def states(self) -> tuple[str, ...]:
@@ -188,11 +191,22 @@ def by_rule(name: str, formulas: str, **options: float) -> Optimizer:
     >>> by_rule("sgd", "Gradient descent", learning_rate=0.1, decay=0.0).name
     'sgd'
     """
+    optimizer = declare(name, formulas, **options)
+    _checked_rule(name, optimizer.options)
+    return optimizer
+
+
+def declare(name: str, formulas: str, **options: float) -> Optimizer:
+    """Return what `by_rule` returns; the rule is imported and compared with the options at its first use."""
+    return Optimizer(name, {**options, **COMMON}, formulas)
+
+
+def _checked_rule(name: str, options: Mapping[str, float]) -> Rule:
+    """Return the rule called `name`; OptimizerError unless its scalars are these options and perhaps the step."""
     rule = get_rule(name)
-    options = {**options, **COMMON}
     if wrong := set(options) ^ (set(rule.numbers) - {"step"}):
         raise OptimizerError(f"{name}: {sorted(wrong)} should be options of the optimizer and numbers of the rule.")
-    return Optimizer(name, options, rule, formulas)
+    return rule
 
 
 def spread(rows: np.ndarray, values: np.ndarray, out: np.ndarray) -> np.ndarray:

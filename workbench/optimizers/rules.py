@@ -2,10 +2,10 @@
 
 import math
 
-from workbench.optimizers.contract import by_rule, register
+from workbench.optimizers.contract import declare, register
 
 register(
-    by_rule(
+    declare(
         "sgd",
         """\
 Stochastic gradient descent with L2 weight decay; rate r, decay l, d = clip(rescale g).
@@ -22,7 +22,7 @@ Source     Robbins and Monro 1951
 )
 
 register(
-    by_rule(
+    declare(
         "momentum",
         """\
 Gradient descent with momentum and L2 weight decay; rate r, decay l, d = clip(rescale g), velocity v.
@@ -40,7 +40,7 @@ Source     Polyak 1964
 )
 
 register(
-    by_rule(
+    declare(
         "nesterov",
         """\
 Nesterov's accelerated gradient with L2 weight decay; rate r, decay l, d = clip(rescale g), velocity v.
@@ -58,7 +58,7 @@ Source     Sutskever et al. 2013
 )
 
 register(
-    by_rule(
+    declare(
         "signum",
         """\
 Signum: steps of one size by the sign of the momentum; rate r, decay l, decoupled decay k, d = clip(rescale g).
@@ -77,7 +77,7 @@ Source     Bernstein et al. 2018; with b = 0 their signSGD
 )
 
 register(
-    by_rule(
+    declare(
         "adagrad",
         """\
 AdaGrad with weight decay; rate r, decay l, d = clip(rescale g), history h.
@@ -95,7 +95,7 @@ Source     Duchi, Hazan and Singer 2011; the decay is no part of the history
 )
 
 register(
-    by_rule(
+    declare(
         "group_adagrad",
         """\
 AdaGrad with one history a row, known as group AdaGrad and as row-wise AdaGrad; rate r, decay l, d = clip(rescale g),
@@ -114,7 +114,7 @@ Source     Mudigere et al. 2022: a state of D numbers instead of D N
 )
 
 register(
-    by_rule(
+    declare(
         "rmsprop",
         """\
 RMSProp with L2 weight decay; rate r, decay l, squares n.
@@ -136,7 +136,7 @@ Source     Tieleman and Hinton 2012
 )
 
 register(
-    by_rule(
+    declare(
         "centered_rmsprop",
         """\
 RMSProp by the variance of the gradient, with momentum; rate r, decay l, squares n, mean q, velocity v.
@@ -159,7 +159,7 @@ Source     Graves 2013
 )
 
 register(
-    by_rule(
+    declare(
         "adam",
         """\
 Adam with L2 weight decay; rate r, decay l, mean m, variance v, step t from 1.
@@ -180,7 +180,7 @@ Source     Kingma and Ba 2015; differs: epsilon is added before the bias correct
 )
 
 register(
-    by_rule(
+    declare(
         "adamw",
         """\
 Adam with decoupled weight decay; rate r, decay l, d = clip(rescale g), mean m, variance v, step t from 1.
@@ -201,7 +201,7 @@ Source     Loshchilov and Hutter 2019
 )
 
 register(
-    by_rule(
+    declare(
         "ftrl",
         """\
 FTRL-Proximal with L1 and L2 penalties; rate r, decay l, d = clip(rescale g), linear z, squares n.
