@@ -107,7 +107,10 @@ def bench_kernels(
     threads: Threads = None,
     device: OnDevice = "cpu",
 ) -> None:
-    """Time every kernel against its competitors on many shapes and widths; stop with Ctrl-C and lose nothing."""
+    """Time every kernel against its competitors on many shapes and widths; stop with Ctrl-C and lose nothing.
+
+    Records and report are in the run folder, which is completed. Exit status: 130 after Ctrl-C, 2 for a wrong name.
+    """
     _bench(ctx, "kernels", quick, run, only, shape, threads, device)
 
 
@@ -446,7 +449,10 @@ def bench_fit(
         Path, typer.Option(help="Folder of rows, page and charts; what it has is not measured again.")
     ] = Path("runs/bench-fit"),
 ) -> None:
-    """Train to the same held-out quality, sparse, dense and with other libraries; stop with Ctrl-C and lose nothing."""
+    """Train to the same held-out quality, sparse, dense and with other libraries; stop with Ctrl-C and lose nothing.
+
+    Records, page and charts are in the folder of --results. Exit status: 130 after Ctrl-C, 2 for wrong input.
+    """
     from workbench import store
     from workbench.analysis import fit as analysis
     from workbench.bench.fit import cases
@@ -502,7 +508,10 @@ def bench_fair(
     quick: Annotated[bool, typer.Option("--quick", help="Ten configurations, in about five minutes.")] = False,
     results: Folder = Path("runs/bench-fair"),
 ) -> None:
-    """Compare the best dense and the best sparse training with the best independent ones at equal work."""
+    """Compare the best dense and the best sparse training with the best independent ones at equal work.
+
+    Records and page are in the folder of --results. Exit status: 130 after Ctrl-C, 2 for a wrong name.
+    """
     from workbench import store
     from workbench.analysis import fair as analysis
     from workbench.bench.fair.configurations import choose_configurations
@@ -534,7 +543,10 @@ def bench_epochs(
     full: Annotated[bool, typer.Option("--full", help="All configurations, twice as many; no budget.")] = False,
     results: Folder = Path("runs/bench-epochs"),
 ) -> None:
-    """Compare whole epochs of sgd, adagrad, adam and ftrl with the fastest loop or library at equal work."""
+    """Compare whole epochs of sgd, adagrad, adam and ftrl with the fastest loop or library at equal work.
+
+    Records and page are in the folder of --results. Exit status: 130 after Ctrl-C, 2 for a wrong name.
+    """
     from workbench import store
     from workbench.analysis import fair as analysis
     from workbench.bench import epoch_problem, epochs
@@ -560,7 +572,10 @@ def bench_prune(
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be removed, and change nothing.")] = False,
 ) -> None:
-    """Keep the newest records of each configuration, remove those of older code, compress on request."""
+    """Keep the newest records of each configuration, remove those of older code, compress on request.
+
+    Files are replaced unless --dry-run is given; what was saved is printed.
+    """
     from workbench.store.pruning import prune, table_of
 
     if not folder.is_dir():

@@ -28,7 +28,10 @@ def bench_end(
         Path, typer.Option(help="Folder of records, page and files; what it has is not measured again.")
     ] = Path("runs/bench-end"),
 ) -> None:
-    """Time whole processes from a file to predictions, with other libraries, to the same held-out loss."""
+    """Time whole processes from a file to predictions, with other libraries, to the same held-out loss.
+
+    Records, page and charts are in the folder of --results. Exit status: 130 after Ctrl-C, 2 for a wrong name.
+    """
     from workbench import store
     from workbench.analysis import end as analysis
     from workbench.bench.end import Runner, choose_cases
@@ -66,7 +69,10 @@ def bench_waits(
     quick: Annotated[bool, typer.Option("--quick", help="Small files and few rounds, in about a minute.")] = False,
     results: Folder = Path("runs/bench-waits"),
 ) -> None:
-    """Time what a user waits for apart from training: reading, starting, compiling, predicting, few rows, defaults."""
+    """Time what a user waits for apart from training: reading, starting, compiling, predicting, few rows, defaults.
+
+    Records and page are in the folder of --results. Exit status: 130 after Ctrl-C, 2 for a wrong name.
+    """
     from workbench import store
     from workbench.analysis import waits as analysis
     from workbench.bench.waits import Runner

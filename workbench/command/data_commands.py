@@ -78,7 +78,10 @@ Json = Annotated[bool, typer.Option("--json", help="JSON instead of a table.")]
 
 @data.command("list")
 def list_(json: Json = False) -> None:
-    """List the data sets: their parameters and defaults, where they come from, their licence."""
+    """List the data sets: their parameters and defaults, where they come from, their licence.
+
+    Printed as text, or as JSON; the facts are kept in the cache folder.
+    """
     show_sources(sources(), json)
 
 
@@ -94,7 +97,10 @@ def profile(
     json: Json = False,
     charts: Charts = None,
 ) -> None:
-    """Say how sparse a data set is: row lengths, columns, active columns, bytes in each format, duplicates, labels."""
+    """Say how sparse a data set is: row lengths, columns, active columns, bytes in each format, duplicates, labels.
+
+    The profile is printed; charts are written only with --charts. Exit status: 2 if the data cannot be read.
+    """
     from workbench.command import data_source
     from workbench.data import contract
     from workbench.data import profile as profile_of
@@ -120,7 +126,10 @@ def columns(
         str, typer.Option(help="How to read it: separator, header, quotes, label, hashed, bins; name=value, commas.")
     ] = "",
 ) -> None:
-    """Say what each column of a table is taken for: kind, encoding, distinct values, share missing, and why."""
+    """Say what each column of a table is taken for: kind, encoding, distinct values, share missing, and why.
+
+    Printed as a table; --out writes a TOML file as well. Exit status: 2 if the table cannot be read.
+    """
     from workbench.command import data_source
 
     chosen = data_source.columns(source, columns, reading)
@@ -144,7 +153,10 @@ def convert(
     seed: Annotated[int, typer.Option(min=0, help="Draws the order.")] = 0,
     shard_bytes: Annotated[int, typer.Option(min=1024, help="Bytes of a shard; memory holds about three.")] = 2**27,
 ) -> None:
-    """Convert data into a folder that may be larger than memory; train on it with --dataset sparse --path FOLDER."""
+    """Convert data into a folder that may be larger than memory; train on it with --dataset sparse --path FOLDER.
+
+    Rows, bytes and order are printed. Exit status: 2 if the data cannot be read or the folder exists.
+    """
     from workbench.command import data_source
     from workbench.data import contract
 
