@@ -454,7 +454,7 @@ class _Advising:
 
     @staticmethod
     def _affordable(places: list[_Variation], trials: float) -> list[dict[str, Any]]:
-        """Return candidates of the variations that `trials` trials are enough for, the first that fits of each kind."""
+        """Return candidates that `trials` trials are enough for: of each `what` the first variation that fits."""
         found: dict[str, list[dict[str, Any]]] = {}
         for place in places:
             needed = len(place.candidates) + (ALONE - 1) * LEAST_OF_RACE

@@ -276,7 +276,7 @@ class Hosts:
         return next((one.place.name for one in self.own if one.address == address), address)
 
     def lost(self) -> list[Lost]:
-        """Return the workers at work that have ended or been silent too long; each is asked once a second.
+        """Return the workers in use that have ended or not answered for too long; each is asked once a second.
 
         Does not block. Raises StoreError if an existing scheduler is silent.
         """
@@ -297,7 +297,7 @@ class Hosts:
         return await self.client.rpc(address).identity()
 
     def _gone_from_scheduler(self, now: float) -> dict[str, str]:
-        """Return {address: reason} of workers at work that the scheduler no longer has; `now` is monotonic time.
+        """Return {address: reason} of workers in use that the scheduler no longer has; `now` is monotonic time.
 
         Raises StoreError if the scheduler is silent.
         """

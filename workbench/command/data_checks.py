@@ -58,10 +58,10 @@ class Checked:
 def check_source(source: str, framework: str, width: int = 0, like: str = "", **options: str) -> Checked:
     """Check whether a framework accepts the data of `source`, as it is in the file if the reader can show that.
 
-    `options` say how it is read: dataset, labels, columns, kind and reading. With the kind classes a framework that
-    takes them as numbers is asked for numbers from 0 to one below their count. `like` is the file that the model was
-    trained on: its columns, values and codes of categories are expected. `width` 0 is that of the data. data.DataError
-    for what cannot be read, and for a framework that is not among `NAMES`.
+    `options` say how it is read: dataset, labels, columns, kind and reading. If kind is classes and the framework takes
+    class numbers, these must be 0 to their count - 1. `like` is the file that the model was trained on: its columns,
+    values and category codes are expected. `width` 0 is that of the data. data.DataError for what cannot be read, and
+    for a framework that is not in `NAMES`.
     """
     if framework not in NAMES:
         raise data.DataError(unknown_name("framework", framework, NAMES))

@@ -57,7 +57,7 @@ class Shown:
 
     @property
     def baselines(self) -> list[list[configurations.Record]]:
-        """Dense lines to draw: all if there are few; of more the best ones for each way the data is stored."""
+        """Dense lines to draw: all if there are few, else the best ones of each storage of the data."""
         lines = self.dense_lines
         if len(lines) <= MOST_BASELINES:
             return lines

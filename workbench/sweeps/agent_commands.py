@@ -159,10 +159,10 @@ def _dask_machines(scheduler: str) -> list[str]:
 
 
 def job_script(name: str, nodes: int, command: Sequence[str], seconds: float) -> str:
-    """Return the job for `sbatch` in which `command` runs a sweep on so many nodes, by agents as of `slurm:N`.
+    """Return the batch script for `sbatch` in which `command` runs a sweep on `nodes` whole nodes.
 
-    It has whole nodes for twice as long as the sweep may take, and is asked to stop two minutes before its end; what
-    is not done then is done by submitting it again.
+    Its time limit is twice the expected `seconds` and 10 minutes; it gets SIGINT two minutes before. Submitting it
+    again does what is left.
 
     >>> print(job_script("demo", 2, ["workbench", "sweep", "a.toml"], 60))
     #!/bin/bash

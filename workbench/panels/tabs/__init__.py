@@ -37,7 +37,7 @@ class Still:
     """View that changes only where its button is pressed: `paint` and `close` have nothing to do."""
 
     def paint(self) -> None:
-        """Do nothing: what this view shows changes only when it is asked."""
+        """Do nothing: this view changes only when its button is pressed."""
 
     def close(self) -> None:
         """Do nothing: this view started no thread and no process."""
