@@ -61,13 +61,19 @@ data are not among others."""
 
 
 def newest_good_records(frame: pd.DataFrame) -> list[Record]:
-    """Return the newest record of each case with status "ok" and at least one usable configuration time."""
+    """Return the newest record of each case with status "ok" and at least one usable configuration time.
+
+    `frame` holds advice records (`store.ADVICE`), in the order written.
+    """
     good = (row for row in records(frame) if row["status"] == "ok" and _that_ran(row))
     return list({row["case"]: row for row in good}.values())
 
 
 def newest_failed_records(frame: pd.DataFrame) -> list[Record]:
-    """Return the newest record of each case that has no good record."""
+    """Return the newest record of each case that has no good record.
+
+    `frame` holds advice records (`store.ADVICE`), in the order written.
+    """
     good = {row["case"] for row in newest_good_records(frame)}
     return list({row["case"]: row for row in records(frame) if row["case"] not in good}.values())
 
@@ -75,7 +81,8 @@ def newest_failed_records(frame: pd.DataFrame) -> list[Record]:
 def score_rules(frame: pd.DataFrame) -> list[Score]:
     """Return a `Score` for every rule in every case, cases in the order written.
 
-    A rule gets as training cases only those on other data.
+    A rule gets as training cases only those on other data. `frame` holds advice records (`store.ADVICE`), in the order
+    written.
     """
     rows = newest_good_records(frame)
     return [
@@ -214,7 +221,10 @@ RULES: dict[str, Rule] = {
 
 
 def list_targets(frame: pd.DataFrame) -> list[Goal]:
-    """Return the targets of the advice, what each simpler rule reaches, then whether the cases can judge advice."""
+    """Return the targets of the advice, what each simpler rule reaches, then whether the cases can judge advice.
+
+    `frame` holds advice records (`store.ADVICE`), in the order written.
+    """
     rows, found = newest_good_records(frame), score_rules(frame)
     if not rows:
         return [Goal("advice", "", "not measured", None)]
@@ -232,14 +242,20 @@ def list_targets(frame: pd.DataFrame) -> list[Goal]:
 
 
 def _reached_by_rule(own: Sequence[Score]) -> tuple[list[float], list[float], str]:
-    """Return (side ratios, whole ratios, name of the case with the largest whole ratio) of scores that have both."""
+    """Return (side ratios, whole ratios, name of the case with the largest whole ratio) of scores that have both.
+
+    `own` are the scores of one rule.
+    """
     ran = [(score.side, score.whole, score.case) for score in own if score.side is not None and score.whole is not None]
     worst = max(ran, key=lambda one: one[1], default=(None, None, ""))[2]
     return [side for side, _, _ in ran], [whole for _, whole, _ in ran], worst
 
 
 def _case_targets(rows: Sequence[Record]) -> list[Goal]:
-    """Return the targets of the suite itself: cases, cases that dense wins by 10 %, cases within a factor of 1.5."""
+    """Return the targets of the suite itself: cases, cases that dense wins by 10 %, cases within a factor of 1.5.
+
+    `rows` are the newest good records of the cases.
+    """
     ratios = [ratio for row in rows if (ratio := dense_over_sparse_seconds(row)) is not None]
     won, close = (sum(map(test, ratios)) for test in (lambda ratio: ratio < 1 / EQUIVALENCE_MARGIN, _is_close))
     return [

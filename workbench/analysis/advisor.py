@@ -43,7 +43,10 @@ _SETTINGS = {setting.name: setting.noun for setting in settings.SETTINGS if sett
 
 
 def warnings(groups: Sequence[configurations.Group]) -> Iterator[str]:
-    """Yield the caveats: unequal execution, worse lazy models, densified operations, disturbed and noisy trials."""
+    """Yield the caveats: unequal execution, worse lazy models, densified operations, disturbed and noisy trials.
+
+    `groups` hold pooled records of comparable configurations.
+    """
     rows = [row for group in groups for row in group.rows]
     yield from _unequal_execution(groups)
     yield from _lazy(groups)
@@ -61,7 +64,10 @@ def warnings(groups: Sequence[configurations.Group]) -> Iterator[str]:
 
 
 def _unequal_execution(groups: Sequence[configurations.Group]) -> Iterator[str]:
-    """Yield a sentence per group on its unequally executed contest in time whose ratio is nearest 1."""
+    """Yield a sentence per group on its unequally executed contest in time whose ratio is nearest 1.
+
+    `groups` hold pooled records of comparable configurations.
+    """
     for group in groups:
         at = configurations.by_density(group.rows)
         met = contests(group.rows, "seconds_step")
@@ -73,7 +79,10 @@ def _unequal_execution(groups: Sequence[configurations.Group]) -> Iterator[str]:
 
 
 def _disturbances(rows: Sequence[configurations.Record]) -> Iterator[str]:
-    """Yield a sentence with the number of trials during which other programs ran; nothing if there was none."""
+    """Yield a sentence with the number of trials during which other programs ran; nothing if there was none.
+
+    `rows` are pooled records.
+    """
     disturbed = sum(row["rounds_disturbed"] for row in rows)
     if disturbed:
         trials = formatting.format_count(disturbed + sum(row["rounds"] for row in rows), "trial")
@@ -83,7 +92,10 @@ def _disturbances(rows: Sequence[configurations.Record]) -> Iterator[str]:
 
 
 def _noisy_densities(groups: Sequence[configurations.Group]) -> Iterator[str]:
-    """Yield per group the densities at which differences below 1.5 times or more could have gone unseen."""
+    """Yield per group the densities at which differences below 1.5 times or more could have gone unseen.
+
+    `groups` hold pooled records of comparable configurations.
+    """
     for group in groups:
         compared = contests(group.rows, "seconds_step")
         blind = [one for one in compared if (one.minimum_detectable_ratio or 0.0) > NOISY]
@@ -97,7 +109,10 @@ def _noisy_densities(groups: Sequence[configurations.Group]) -> Iterator[str]:
 
 
 def _machine(rows: Sequence[configurations.Record]) -> Iterator[str]:
-    """Yield at most one sentence: in how many configurations the machine drifted, throttled, swapped, ..."""
+    """Yield at most one sentence: in how many configurations the machine drifted, throttled, swapped, ...
+
+    `rows` are pooled records.
+    """
     met = [outliers.machine_state(row) for row in rows]
     kinds = Counter(
         kind for each in met for kind in each if kind != outliers.OTHERS
@@ -112,7 +127,7 @@ def _machine(rows: Sequence[configurations.Record]) -> Iterator[str]:
 def count_failures(groups: Sequence[configurations.Group]) -> list[str]:
     """Return a sentence with the configurations without a result by status, and one on failed rounds.
 
-    [] if none failed.
+    [] if none failed. `groups` hold pooled records of comparable configurations.
     """
     rows = [row for group in groups for row in group.rows]
     lost = [row for row in rows if row["status"] not in configurations.NUMBERED]
@@ -129,14 +144,20 @@ def count_failures(groups: Sequence[configurations.Group]) -> list[str]:
 
 
 def _reason(status: str, rows: Sequence[configurations.Record]) -> str:
-    """Return the count, the status and a reason, such as "3 memory (needs 12 GB)"; "for example:" if reasons differ."""
+    """Return the count, the status and a reason, such as "3 memory (needs 12 GB)"; "for example:" if reasons differ.
+
+    `rows` are the records without a result.
+    """
     reasons = [row["reason"] or "no reason given" for row in rows if row["status"] == status]
     example = "" if len(set(reasons)) == 1 else "for example: "
     return f"{len(reasons)} {status} ({example}{reasons[0].rstrip('.')})"
 
 
 def list_sensitivities(groups: Sequence[configurations.Group], evens: Sequence[BreakEven]) -> Iterator[str]:
-    """Yield a sentence per varied setting that moves the break-even in time, then one on fixed settings."""
+    """Yield a sentence per varied setting that moves the break-even in time, then one on fixed settings.
+
+    `groups` hold pooled records of comparable configurations.
+    """
     varied = [name for name in _SETTINGS if len(_values(name, groups)) > 1]
     for name in varied:
         yield from _largest_effect(name, evens)
@@ -175,7 +196,10 @@ def _are_disjoint(evens: Sequence[BreakEven]) -> bool:
 
 
 def _lazy(groups: Sequence[configurations.Group]) -> Iterator[str]:
-    """Yield a sentence per configuration whose lazy update trained a worse model than the dense update."""
+    """Yield a sentence per configuration whose lazy update trained a worse model than the dense update.
+
+    `groups` hold pooled records of comparable configurations.
+    """
     for group in groups:
         pairs = trained_worse(group.rows)
         for line in dict.fromkeys(formatting.name_configuration(lazy) for lazy, _ in pairs):
@@ -211,7 +235,7 @@ def _end_sentences(row: configurations.Record, fair: configurations.Record) -> s
 def _densified(rows: Iterable[configurations.Record]) -> Iterator[str]:
     """Yield a sentence per configuration and operation that made a dense array, with the largest size in bytes.
 
-    Records whose batches are dense by design are left out.
+    Records whose batches are dense by design are left out. `rows` are pooled records.
     """
     sizes_by_op: dict[tuple[str, str], list[int]] = {}
     for row in (
@@ -229,7 +253,10 @@ def _densified(rows: Iterable[configurations.Record]) -> Iterator[str]:
 
 
 def _prepared(rows: Iterable[configurations.Record]) -> Iterator[str]:
-    """Yield at most one sentence: batches are prepared once outside the timed step, and what that costs in steps."""
+    """Yield at most one sentence: batches are prepared once outside the timed step, and what that costs in steps.
+
+    `rows` are pooled records.
+    """
     costs: dict[str, float] = {}
     for row in rows:
         inside = sum(row[f"seconds_{phase}"] or 0.0 for phase in ("slice", "convert", "plan"))

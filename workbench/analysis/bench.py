@@ -57,7 +57,8 @@ def newest_records(frame: pd.DataFrame) -> pd.DataFrame:
 def group_by_configuration(frame: pd.DataFrame, task: str | None = None) -> list[list[Record]]:
     """Return the newest records of each configuration, one list each, failed ones included.
 
-    Of one `task`, or with None of all tasks except records of the machine itself (no rows of data).
+    Of one `task`, or with None of all tasks except records of the machine itself (no rows of data). `frame` holds
+    records of the benchmark suites, in the order written.
     """
     by_cell: dict[tuple, list[Record]] = {}
     for row in records(newest_records(frame)):
@@ -70,7 +71,7 @@ def ratios(frame: pd.DataFrame, task: str, rival: str = "", ours: str = "") -> l
     """Return fastest competitor / ours for each configuration of a task that has both.
 
     `rival` begins the competitor's name. `ours` names this project's candidate, "" for the reference candidate to which
-    the stored ratios refer.
+    the stored ratios refer. `frame` holds records of the benchmark suites, in the order written.
     """
     fastest = []
     for rows in group_by_configuration(frame, task):

@@ -217,7 +217,8 @@ def breakeven(frame: pd.DataFrame, measure: str = "seconds_step") -> list[BreakE
 def breakevens_of_group(group: configurations.Group, measure: str) -> list[BreakEven]:
     """Return one break-even per sparse configuration of a group, in `measure`; for bytes also by predicted bytes.
 
-    The sentence of a configuration that trained a worse model says so.
+    The sentence of a configuration that trained a worse model says so. `group` holds pooled records of comparable
+    configurations.
     """
     dense, worse = configurations.dense_rows(group.rows), {id(row) for row, _ in trained_worse(group.rows)}
     evens = []
@@ -231,7 +232,10 @@ def breakevens_of_group(group: configurations.Group, measure: str) -> list[Break
 
 
 def records_and_contests(group: configurations.Group, measure: str) -> Iterator[tuple[list[Record], list[Contest]]]:
-    """Yield (records, contests with dense in `measure`) of each sparse configuration; contests ascend in density."""
+    """Yield (records, contests with dense in `measure`) of each sparse configuration; contests ascend in density.
+
+    `group` holds pooled records of comparable configurations.
+    """
     dense = configurations.dense_rows(group.rows)
     for rows in configurations.sparse_lines(group.rows).values():
         yield rows, contests_of(rows, dense, measure)

@@ -29,14 +29,20 @@ class Steps(NamedTuple):
 
 
 def newest_records(frame: pd.DataFrame, part: str = "") -> list[Record]:
-    """Return the newest record of each name (`what`) on the machine of the last record; of one `part` if given."""
+    """Return the newest record of each name (`what`) on the machine of the last record; of one `part` if given.
+
+    `frame` holds records of `store.CLUSTER`, in the order written.
+    """
     rows = records(frame)
     of_machine = (row for row in rows if row["machine"] == rows[-1]["machine"])
     return [row for row in {row["what"]: row for row in of_machine}.values() if part in ("", row["part"])]
 
 
 def steps_of(frame: pd.DataFrame) -> Steps:
-    """Return the newest step times of the sizes measured last, ascending in machines, split by how they are known."""
+    """Return the newest step times of the sizes measured last, ascending in machines, split by how they are known.
+
+    `frame` holds records of `store.CLUSTER`, in the order written.
+    """
     known = [row for row in newest_records(frame, "step") if row["status"] == "ok"]
     sizes = ("batch_rows", "features", "width")
     same = [row for row in known if all(row[name] == known[-1][name] for name in sizes)]
@@ -55,7 +61,10 @@ def list_targets(frame: pd.DataFrame) -> list[Goal]:
 
 
 def _byte_targets(rows: list[Record]) -> list[Goal]:
-    """Return the targets on bytes moved in a step: one per table size, and one across sizes if there are several."""
+    """Return the targets on bytes moved in a step: one per table size, and one across sizes if there are several.
+
+    `rows` are the newest records of the part "bytes".
+    """
     found = [
         Goal(
             f"bytes of a step, table of {row['features']:,} rows",
@@ -76,7 +85,7 @@ def _byte_targets(rows: list[Record]) -> list[Goal]:
 def _memory_targets(row: Record) -> Goal:
     """Return the target on the memory of one run under a limit.
 
-    Below it if rows are streamed, refused if all are held.
+    Rows that are streamed have to stay below the limit; with all rows held, the run has to be refused memory.
     """
     mebibytes = {
         name: f"{row[name] / 2**20:,.0f} MiB" for name in ("bytes_limit", "bytes_resident") if row[name] is not None

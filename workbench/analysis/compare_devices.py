@@ -66,7 +66,10 @@ def _machine(name: str, own: pd.DataFrame, first: pd.DataFrame) -> Machine:
 
 
 def compare_machine_sentences(frame: pd.DataFrame) -> Iterator[str]:
-    """Yield a sentence per further machine on how it compares with the first; nothing for a single machine."""
+    """Yield a sentence per further machine on how it compares with the first; nothing for a single machine.
+
+    `frame` holds trial records of one or more machines.
+    """
     found = machines(frame)
     for other in found[1:]:
         if not other.common:
@@ -84,7 +87,7 @@ def table(frame: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
     """Return (headings, rows of text) with a column per machine; ([], []) for a single machine.
 
     The rows are the configurations, the time of the fixed work, then each common configuration as times of the first
-    machine's.
+    machine's. `frame` holds trial records of one or more machines.
     """
     found = machines(frame)
     if not found:
@@ -114,7 +117,8 @@ class _Location(NamedTuple):
 def compare_device_sentences(groups: Sequence[configurations.Group]) -> Iterator[str]:
     """Yield sentences that compare devices, and one process with several trainers, each at its fastest.
 
-    They are compared at the lowest and the highest density that both have.
+    They are compared at the lowest and the highest density that both have. `groups` hold pooled records of comparable
+    configurations.
     """
     for one, other in combinations(groups, 2):
         if {name for name, value in one.settings.items() if other.settings[name] != value} == {"device"}:

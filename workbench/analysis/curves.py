@@ -406,7 +406,7 @@ class UpdateDifference(NamedTuple):
 def trained_records(rows: Iterable[Record]) -> list[TrainedRecord]:
     """Return the records with a quality and a training time, ascending in time, with their time to the common target.
 
-    The target is `quality_target` of these records. O(rows * points).
+    The target is `quality_target` of these records. O(rows * points). `rows` are pooled records of trainings.
     """
     able = [
         row for row in rows if row["status"] == "ok" and row["epochs"] and number_or_none(row["quality"]) is not None
@@ -431,7 +431,7 @@ def _seconds(row: Record) -> float | None:
 def quality_target(rows: Sequence[Record]) -> Target | None:
     """Return the worst final value of the dense records, relaxed by 1 %, as the target; None if no dense one has it.
 
-    The measure is a held-out loss if the curves have one, else the quality.
+    The measure is a held-out loss if the curves have one, else the quality. `rows` are pooled records of trainings.
     """
     dense = [row for row in configurations.dense_rows(rows) if row["quality_curve"]]
     if not dense:
@@ -467,7 +467,10 @@ def pareto_front(found: Sequence[TrainedRecord]) -> list[TrainedRecord]:
 
 
 def differences_from_dense_update(rows: Iterable[Record]) -> list[UpdateDifference]:
-    """Return final loss and quality of each lazy or exact update minus those of the alike "standard" one."""
+    """Return final loss and quality of each lazy or exact update minus those of the alike "standard" one.
+
+    `rows` are pooled records of trainings.
+    """
     return [
         UpdateDifference(
             row, fair, _difference_or_none(row, fair, "loss_last"), _difference_or_none(row, fair, "quality")

@@ -28,7 +28,10 @@ def within(loss: float, best: float) -> bool:
 
 
 def cases_of(records: Iterable[Record]) -> dict[str, list[Record]]:
-    """Return {case: its records}, ascending in megabytes, then by format name."""
+    """Return {case: its records}, ascending in megabytes, then by format name.
+
+    `records` are those of `bench end`.
+    """
     cases: dict[str, list[Record]] = {}
     for record in sorted(records, key=lambda record: (record["megabytes"], record["format"])):
         cases.setdefault(record["case"], []).append(record)
@@ -57,7 +60,10 @@ def _median(runs: list[Record]) -> Taken:
 
 
 def ratio(records: Sequence[Record], start: str) -> float | None:
-    """Return seconds of the fastest competitor over those of the project; None if either has none at this start."""
+    """Return seconds of the fastest competitor over those of the project; None if either has none at this start.
+
+    `records` are those of one case of `bench end`; `start` is "warm" or "cold".
+    """
     own, other = soonest(taken(records, start), "project"), soonest(taken(records, start), "competitor")
     return other.record["seconds"] / own.record["seconds"] if own and other else None
 
@@ -68,7 +74,10 @@ def soonest(found: Mapping[str, Taken], side: str) -> Taken | None:
 
 
 def reason_left_out(records: Sequence[Record], candidate: str) -> str:
-    """Return why a candidate has no time: the reason of its first failure, or that no setting reaches the loss."""
+    """Return why a candidate has no time: the reason of its first failure, or that no setting reaches the loss.
+
+    `records` are those of one case of `bench end`.
+    """
     own = [record for record in records if record["candidate"] == candidate]
     if reason := next((record["reason"] for record in own if record["status"] != "ok"), ""):
         return str(reason)
@@ -78,7 +87,10 @@ def reason_left_out(records: Sequence[Record], candidate: str) -> str:
 
 
 def summary(records: Iterable[Record]) -> str:
-    """Return the competitor / project ratios of all cases, warm and cold, in one sentence."""
+    """Return the competitor / project ratios of all cases, warm and cold, in one sentence.
+
+    `records` are those of `bench end`.
+    """
     parts = []
     for case, own in cases_of(records).items():
         each = [f"{start} {formatting.format_number(value)}" for start in STARTS if (value := ratio(own, start))]

@@ -125,7 +125,8 @@ def _fastest(records: Iterable[Record], **values: str) -> Record | None:
 def list_epoch_targets(found: Sequence[Compared]) -> list[Goal]:
     """Return the targets for epoch time / fastest competitor: each configuration <= 1, geometric means <= 0.67.
 
-    The means are over all configurations and over those of each optimizer.
+    The means are over all configurations and over those of each optimizer. `found` are the configurations of
+    `compare_epochs`.
     """
     what = "epoch / fastest competitor"
     ratios = {one.name: one.sides["epoch"].ratio for one in found}
@@ -141,7 +142,8 @@ def list_epoch_targets(found: Sequence[Compared]) -> list[Goal]:
 def list_targets(found: Sequence[Compared]) -> list[Goal]:
     """Return the four targets of project / independent time, for dense and for sparse training.
 
-    Each has a target for every single configuration and one for the geometric mean.
+    Each has a target for every single configuration and one for the geometric mean. `found` are the configurations of
+    `compare_all`.
     """
     dense = {one.name: one.sides["dense"].ratio for one in found}
     sparse = {one.name: one.sides["sparse"].ratio for one in found if not one.is_apart}
@@ -155,7 +157,10 @@ def list_targets(found: Sequence[Compared]) -> list[Goal]:
 
 
 def separate_configurations(found: Sequence[Compared]) -> list[Compared]:
-    """Return the configurations whose sparse training has a separate target (one output, more than 2000 columns)."""
+    """Return the configurations whose sparse training has a separate target (one output, more than 2000 columns).
+
+    `found` are the configurations of `compare_all`.
+    """
     return [one for one in found if one.is_apart]
 
 
@@ -183,7 +188,10 @@ def _targets_of_mean(what: str, ratios: Mapping[str, Ratio | None], wanted: floa
 
 
 def list_untimed(found: Sequence[Compared]) -> list[tuple[str, str, str, int]]:
-    """Return (candidate, status, first reason, configurations) per candidate and status without a time."""
+    """Return (candidate, status, first reason, configurations) per candidate and status without a time.
+
+    `found` are the configurations of `compare_all`.
+    """
     reasons: dict[tuple[str, str], list[str]] = {}
     for one in found:
         for record in one.records:
@@ -280,7 +288,8 @@ def fit_slope(found: Sequence[Compared], seconds: Seconds = measured_seconds) ->
     """Return the slope of log(sparse / dense) over log(density) of all configurations, by least squares.
 
     None with fewer than three densities or a slope that is not positive. From 12 points on the logs of columns, batch
-    rows and outputs are regressors, too. `seconds` takes a `Side` and returns its time.
+    rows and outputs are regressors, too. `seconds` takes a `Side` and returns its time. `found` are the configurations
+    of `compare_all`.
     """
     points = [(one, point) for one in found if (point := point_of(one, seconds))]
     if len({point[0] for _, point in points}) < 3:
@@ -301,7 +310,10 @@ def point_of(compared: Compared, seconds: Seconds) -> Point | None:
 
 
 def breakeven_shifts(found: Sequence[Compared]) -> list[Shift]:
-    """Return the break-even before and after of each family that has one between 1e-4 and 1, in order of sizes."""
+    """Return the break-even before and after of each family that has one between 1e-4 and 1, in order of sizes.
+
+    `found` are the configurations of `compare_all`.
+    """
     families: dict[tuple[int, int, int], list[Compared]] = {}
     for one in found:
         families.setdefault(one.family, []).append(one)
@@ -338,7 +350,10 @@ def _safe_exp(logarithm: float) -> float:
 
 
 def summary(found: Sequence[Compared]) -> str:
-    """Return a sentence on how far the break-evens of all families could move, in the geometric mean and at most."""
+    """Return a sentence on how far the break-evens of all families could move, in the geometric mean and at most.
+
+    `found` are the configurations of `compare_all`.
+    """
     each = breakeven_shifts(found)
     if not each:
         return "Too few configurations were measured to compute how far the break-even could move."

@@ -360,7 +360,7 @@ def _met_at_all_tolerances(found: ByTolerance, goal: Callable[[Sequence[CaseResu
     """Return one `Goal` over all tolerances: met only if it is known and met at each.
 
     `goal` makes the goal of the cases of one tolerance. `measured` then lists all tolerances; with one tolerance, or if
-    none is known, the goal of the first tolerance is returned unchanged.
+    none is known, the goal of the first tolerance is returned unchanged. `found` is {tolerance: results of all cases}.
     """
     each = {tolerance: goal(cases) for tolerance, cases in found.items()}
     known = {tolerance: one for tolerance, one in each.items() if one.met is not None}
@@ -377,17 +377,26 @@ def _binary(cases: Sequence[CaseResult]) -> list[CaseResult]:
 
 
 def _each_binary(cases: Sequence[CaseResult]) -> Goal:
-    """Return the goal that in each binary case sparse is at least 5 times as fast as the fastest competitor."""
+    """Return the goal that in each binary case sparse is at least 5 times as fast as the fastest competitor.
+
+    `cases` are the results of all cases at one tolerance.
+    """
     return _targets_of_each("each set of yes or no, against the fastest competitor", _binary(cases), EACH)
 
 
 def _together_binary(cases: Sequence[CaseResult]) -> Goal:
-    """Return the goal that the geometric mean of the competitor / sparse ratios of all binary cases is at least 10."""
+    """Return the goal that the geometric mean of the competitor / sparse ratios of all binary cases is at least 10.
+
+    `cases` are the results of all cases at one tolerance.
+    """
     return _targets_of_mean("sets of yes or no together, geometric mean", _binary(cases), TOGETHER)
 
 
 def _each_softmax(cases: Sequence[CaseResult]) -> Goal:
-    """Return the goal that sparse is at least 5 times as fast in the softmax case of the data set "stdlib"."""
+    """Return the goal that sparse is at least 5 times as fast in the softmax case of the data set "stdlib".
+
+    `cases` are the results of all cases at one tolerance.
+    """
     text = [case for case in cases if case.row["model"] == "softmax" and case.row["dataset"] == "stdlib"]
     return _targets_of_each("softmax on the standard library, against the fastest competitor", text, SOFTMAX)
 
@@ -441,7 +450,7 @@ Reading = Callable[[CaseResult], float | None]
 def ratios_at_all_tolerances(found: ByTolerance, reading: Reading) -> dict[str, list[float]]:
     """Return {case name: its ratios in the order of the tolerances}, only for cases with a ratio at every tolerance.
 
-    `reading` gets a `CaseResult` and returns its ratio or None.
+    `reading` gets a `CaseResult` and returns its ratio or None. `found` is {tolerance: results of all cases}.
     """
     every = {each[0].name: list(map(reading, each)) for each in zip(*found.values(), strict=True)}
     return {name: [one for one in each if one is not None] for name, each in every.items() if None not in each}
@@ -451,7 +460,7 @@ def mean_ratios(found: ByTolerance, reading: Reading = ratio_touching) -> list[f
     """Return the geometric mean over cases at each tolerance, in the order of `found`.
 
     Cases lacking a ratio are left out. A case must have a ratio (by `reading`) at every tolerance. All None if no case
-    has.
+    has. `found` is {tolerance: results of all cases}.
     """
     each = list(ratios_at_all_tolerances(found, reading).values())
     return [geometric_mean(ratios) for ratios in zip(*each, strict=True)] if each else [None] * len(found)
@@ -460,7 +469,8 @@ def mean_ratios(found: ByTolerance, reading: Reading = ratio_touching) -> list[f
 def tolerance_sensitivity(found: ByTolerance) -> str:
     """Return sentences on how much the tolerance moves the geometric mean of the ratios, and which case it moves most.
 
-    If there is one tolerance, or no case has a ratio at all of them, the text says that this is unknown.
+    If there is one tolerance, or no case has a ratio at all of them, the text says that this is unknown. `found` is
+    {tolerance: results of all cases}.
     """
     if len(found) < 2:
         only = format_tolerance(next(iter(found)))
@@ -498,7 +508,7 @@ def table(found: ByTolerance) -> tuple[tuple[str, ...], list[list[str]]]:
     """Return (column names, rows of text cells) on the ratios of each case, the last row with their geometric means.
 
     The columns are "case", one per tolerance ("0.3 %") for the first time at the target, then one per tolerance for
-    staying there ("0.3 %, staying"). Unknown ratios are "".
+    staying there ("0.3 %, staying"). Unknown ratios are "". `found` is {tolerance: results of all cases}.
     """
     columns = (
         "case",

@@ -33,12 +33,18 @@ FUSED = (4096, 1_000_000, 64)
 
 
 def list_cuda_targets(frame: pd.DataFrame) -> list[Goal]:
-    """Return the performance targets for benchmark records of CUDA, in a fixed order; unmeasured ones included."""
+    """Return the performance targets for benchmark records of CUDA, in a fixed order; unmeasured ones included.
+
+    `frame` holds records of the benchmark suites.
+    """
     return [*_cuda_product(frame), *_fused(frame), *_cuda_step(frame), *_cuda_share_of_bound(frame)]
 
 
 def _cuda_product(frame: pd.DataFrame) -> list[Goal]:
-    """Return the targets of the product CSR @ dense against cuSPARSE (all, and N <= 32) and CuPy (D >= 1e6)."""
+    """Return the targets of the product CSR @ dense against cuSPARSE (all, and N <= 32) and CuPy (D >= 1e6).
+
+    `frame` holds the newest records of the benchmark suites.
+    """
     warm = {name: _warm(frame, name) for name in ("cusparse.", "cupyx.")}
     narrow = [ratio for ratio in warm["cusparse."] if ratio.row["width"] <= NARROW]
     large = [ratio for ratio in warm["cupyx."] if ratio.row["features"] >= CUDA_FEATURES_LARGE]
@@ -51,12 +57,18 @@ def _cuda_product(frame: pd.DataFrame) -> list[Goal]:
 
 
 def _warm(frame: pd.DataFrame, rival: str, task: str = "csr_dense") -> list[Ratio]:
-    """Return the competitor / ours ratios of `task` with warm caches; `rival` begins the competitor's name."""
+    """Return the competitor / ours ratios of `task` with warm caches; `rival` begins the competitor's name.
+
+    `frame` holds the newest records of the benchmark suites.
+    """
     return [ratio for ratio in ratios(frame, task, rival) if ratio.row["cache"] == "warm"]
 
 
 def _fused(frame: pd.DataFrame) -> list[Goal]:
-    """Return the target of gradient and lazy AdaGrad in one kernel against PyTorch, R = 4096, D = 1e6, N = 64."""
+    """Return the target of gradient and lazy AdaGrad in one kernel against PyTorch, R = 4096, D = 1e6, N = 64.
+
+    `frame` holds the newest records of the benchmark suites.
+    """
     against_torch = [
         ratio
         for ratio in _warm(frame, "torch_cuda.", "adagrad_fused")
@@ -67,7 +79,10 @@ def _fused(frame: pd.DataFrame) -> list[Goal]:
 
 
 def _cuda_step(frame: pd.DataFrame) -> list[Goal]:
-    """Return the targets of whole training steps against PyTorch, for 256 and 65,536 rows, batches that repeat."""
+    """Return the targets of whole training steps against PyTorch, for 256 and 65,536 rows, batches that repeat.
+
+    `frame` holds the newest records of the benchmark suites.
+    """
     repeated = [ratio for ratio in ratios(frame, "step", "torch_cuda") if ratio.row["batches"] == "repeat"]
     of_rows: Callable[[int], Iterable[Ratio]] = lambda rows: [each for each in repeated if each.row["rows"] == rows]  # noqa: E731
     what = "whole step, batches that repeat, against PyTorch"
@@ -78,7 +93,10 @@ def _cuda_step(frame: pd.DataFrame) -> list[Goal]:
 
 
 def _cuda_share_of_bound(frame: pd.DataFrame) -> list[Goal]:
-    """Return the targets on the fraction of the device's copy bandwidth, per kernel, large batches, cold caches."""
+    """Return the targets on the fraction of the device's copy bandwidth, per kernel, large batches, cold caches.
+
+    `frame` holds the newest records of the benchmark suites.
+    """
     shares: dict[str, list[float]] = {name: [] for name in ("csr_dense", "sgd_fused", "adam_fused")}
     for row in (row for rows in group_by_configuration(frame) for row in rows):
         is_large = row["rows"] >= CUDA_ROWS_LARGE and row["cache"] == "cold"
@@ -123,7 +141,8 @@ class Share(NamedTuple):
 def bandwidth_shares(frame: pd.DataFrame) -> list[Share]:
     """Return each kernel's mean fraction of the machine's bound for batches of 4096 rows or more, ascending.
 
-    Candidates made of two kernels ("+" in the name) and records without a bound are left out.
+    Candidates made of two kernels ("+" in the name) and records without a bound are left out. `frame` holds records of
+    the benchmark suites.
     """
     found: dict[str, list[tuple[float, str, str]]] = {}
     for rows in group_by_configuration(frame):
@@ -141,7 +160,10 @@ def bandwidth_shares(frame: pd.DataFrame) -> list[Share]:
 
 
 def share_lines(frame: pd.DataFrame) -> list[tuple[str, str, str, str, str]]:
-    """Return (kernel, "85 %", what binds, configurations, why it is below 60 % or "") per kernel, ascending."""
+    """Return (kernel, "85 %", what binds, configurations, why it is below 60 % or "") per kernel, ascending.
+
+    `frame` holds records of the benchmark suites.
+    """
     return [
         (each.kernel, f"{100 * each.mean:.0f} %", each.by, str(each.cells), each.why * (each.mean < WANTED))
         for each in bandwidth_shares(frame)
@@ -158,7 +180,8 @@ ONCE = ("import kernels", "start of Numba")
 def list_targets(frame: pd.DataFrame) -> list[Goal]:
     """Return the targets of the suites that have records, in a fixed order: of the CPU, then of CUDA.
 
-    Without any record the targets of all CPU suites are returned, as not measured.
+    Without any record the targets of all CPU suites are returned, as not measured. `frame` holds records of the
+    benchmark suites.
     """
     frame = newest_records(frame)
     is_there = frame["device"] == "cuda"
@@ -183,7 +206,10 @@ def _lowest_ratio(what: str, measured: Iterable[Ratio], wanted: float) -> Goal:
 
 
 def _product(frame: pd.DataFrame) -> list[Goal]:
-    """Return the targets of the product CSR @ dense against MKL (PyTorch) and SciPy."""
+    """Return the targets of the product CSR @ dense against MKL (PyTorch) and SciPy.
+
+    `frame` holds the newest records of the benchmark suites.
+    """
     by = {
         competitor: [r for r in ratios(frame, "csr_dense", competitor) if r.row["shape"] != SMALL]
         for competitor in ("torch", "scipy")
@@ -196,7 +222,10 @@ def _product(frame: pd.DataFrame) -> list[Goal]:
 
 
 def _gradient(frame: pd.DataFrame) -> list[Goal]:
-    """Return the targets of the weight gradient against SciPy at D >= 1e6, with the plan cached and built."""
+    """Return the targets of the weight gradient against SciPy at D >= 1e6, with the plan cached and built.
+
+    `frame` holds the newest records of the benchmark suites.
+    """
     lines = []
     for ours, when, wanted in (("csr_t_dense", "plan cached", 10.0), ("csr_t_dense + plan", "plan built", 4.0)):
         large = [r for r in ratios(frame, "csr_t_dense", "scipy", ours) if r.row["features"] >= FEATURES_LARGE]
@@ -205,7 +234,10 @@ def _gradient(frame: pd.DataFrame) -> list[Goal]:
 
 
 def _vectors(frame: pd.DataFrame) -> list[Goal]:
-    """Return the targets for this project's vector code against the same loops in plain Numba."""
+    """Return the targets for this project's vector code against the same loops in plain Numba.
+
+    `frame` holds the newest records of the benchmark suites.
+    """
     tasks = {"csr_dense": "CSR @ dense", "adagrad_fused": "gradient and AdaGrad in one pass"}
     return [
         target_at_least(f"{told_as} against plain Numba, geometric mean", ratios(frame, task, "numba"), 1.3)
@@ -214,7 +246,10 @@ def _vectors(frame: pd.DataFrame) -> list[Goal]:
 
 
 def _step(frame: pd.DataFrame) -> list[Goal]:
-    """Return the targets of whole training steps against TensorFlow and PyTorch, and on the user's batches."""
+    """Return the targets of whole training steps against TensorFlow and PyTorch, and on the user's batches.
+
+    `frame` holds the newest records of the benchmark suites.
+    """
     lines = _step_of_users(frame)
     frame = frame[frame["shape"] != FEW_ROWS]
     for batches, told_as, least in (("repeat", "batches that repeat", (10, 20)), ("new", "a new batch each", (5, 10))):
@@ -226,7 +261,10 @@ def _step(frame: pd.DataFrame) -> list[Goal]:
 
 
 def _step_of_users(frame: pd.DataFrame) -> list[Goal]:
-    """Return the targets on steps whose batches are cut from a data set: the time of small ones, and new / repeated."""
+    """Return the targets on steps whose batches are cut from a data set: the time of small ones, and new / repeated.
+
+    `frame` holds the newest records of the benchmark suites.
+    """
     of_users = [
         row
         for rows in group_by_configuration(frame, "step")
@@ -259,7 +297,10 @@ def _dearer(what: str, times: list[float], most: float) -> Goal:
 
 
 def _share(frame: pd.DataFrame) -> list[Goal]:
-    """Return one target: that each kernel's mean fraction of the measured bound is at least 0.6."""
+    """Return one target: that each kernel's mean fraction of the measured bound is at least 0.6.
+
+    `frame` holds the newest records of the benchmark suites.
+    """
     found, wanted = bandwidth_shares(frame), f"≥ {100 * WANTED:.0f} %"
     what = "share of the bound measured here, each kernel at R ≥ 4096, geometric mean"
     if not found:
@@ -273,7 +314,8 @@ def _share(frame: pd.DataFrame) -> list[Goal]:
 def _overhead(frame: pd.DataFrame) -> list[Goal]:
     """Return one target: the time of a call that does not grow with the batch, at most 3 µs for each kernel.
 
-    It is twice the time of half the batch less the time of the whole, for the small-batch shape of width 16.
+    It is twice the time of half the batch less the time of the whole, for the small-batch shape of width 16. `frame`
+    holds the newest records of the benchmark suites.
     """
     times: dict[str, dict[int, float]] = {}
     for rows in group_by_configuration(frame):
@@ -297,7 +339,10 @@ def _is_kernel_of_batch(name: str) -> bool:
 
 
 def _start(frame: pd.DataFrame) -> list[Goal]:
-    """Return the targets on import time (0.4 s) and on the first call of each kernel in a new process (0.05 s)."""
+    """Return the targets on import time (0.4 s) and on the first call of each kernel in a new process (0.05 s).
+
+    `frame` holds the newest records of the benchmark suites.
+    """
     rows = [row for row in records(frame) if row["task"] == "start" and row["status"] == "ok"]
     once = {row["contender"]: row["seconds"] for row in rows if row["contender"] in ONCE}
     first = {row["contender"]: row["seconds"] for row in rows if row["contender"] not in ONCE}

@@ -71,6 +71,7 @@ def ratios_by_setting(groups: Sequence[configurations.Group], setting: str) -> I
     """Yield dense / sparse ratios at each requested density, for groups equal in all but `setting`.
 
     Each holds {value of the setting: ratio}, ascending in ratio; densities with fewer than two values are left out.
+    `groups` hold pooled records of comparable configurations.
     """
     alike: dict[tuple, dict[Any, configurations.Group]] = {}
     for group in groups:
@@ -99,7 +100,10 @@ def _ratios(group: configurations.Group) -> dict[float, Ratio]:
 
 
 def _several_data_sets_sentence(groups: Sequence[configurations.Group]) -> str:
-    """Return sentences on the spread of dense / sparse between data sets, breakeven and rows; "" without several."""
+    """Return sentences on the spread of dense / sparse between data sets, breakeven and rows; "" without several.
+
+    `groups` hold pooled records of comparable configurations.
+    """
     most = max(ratios_by_setting(groups, "dataset"), key=lambda one: one.factor, default=None)
     if most is None:
         return ""
@@ -120,7 +124,8 @@ def _several_data_sets_sentence(groups: Sequence[configurations.Group]) -> str:
 def _breakevens(groups: Sequence[configurations.Group]) -> str:
     """Return a clause on the lowest and the highest break-even in time among the data sets.
 
-    "" if fewer than two have one. Only groups with the most rows count.
+    "" if fewer than two have one. Only groups with the most rows count. `groups` hold pooled records of comparable
+    configurations.
     """
     sizes = [group.settings["rows_total"] or 0 for group in groups]
     found = []
@@ -141,7 +146,10 @@ def _breakevens(groups: Sequence[configurations.Group]) -> str:
 
 
 def _size_sentence(groups: Sequence[configurations.Group]) -> str:
-    """Return a sentence on how the ratio changes with fewer rows of data; "" if one number of rows was measured."""
+    """Return a sentence on how the ratio changes with fewer rows of data; "" if one number of rows was measured.
+
+    `groups` hold pooled records of comparable configurations.
+    """
     by_rows = max(ratios_by_setting(groups, "rows_total"), key=lambda one: one.factor, default=None)
     if by_rows is None:
         return ""

@@ -122,7 +122,10 @@ def _compare_memory_and_time(row: Record, array: Record) -> str:
 
 
 def best_of_all_sentences(groups: Sequence[configurations.Group]) -> Iterator[str]:
-    """Yield a sentence per density range in which dense batches of compact data are the best choice of all."""
+    """Yield a sentence per density range in which dense batches of compact data are the best choice of all.
+
+    `groups` hold pooled records of comparable configurations.
+    """
     for group in groups:
         head = f"{group.label[:1].upper()}{group.label[1:]}: " if len(groups) > 1 else ""
         for best, stretch in groupby(_best_by_density(group), key=lambda one: _name(one[1])):
@@ -395,7 +398,10 @@ def _count_of_rounds(time: Contest) -> str:
 
 
 def _compact_storage_comparison(best: Record, rows: Sequence[Record]) -> Iterable[Statement]:
-    """Yield statements that compare a dense array with compact data in dense batches, if `best` is either of them."""
+    """Yield statements that compare a dense array with compact data in dense batches, if `best` is either of them.
+
+    `rows` are those of the same density.
+    """
     if compared := compare_with_dense_array(best, rows):
         yield Statement(f"With {formatting.name_configuration(best)} {compared}.", keys_of(best))
     if (apart := fastest_smaller_than_array(best, rows)) is not None:

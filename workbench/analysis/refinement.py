@@ -45,7 +45,7 @@ def densities_to_add(frame: pd.DataFrame, until: float) -> list[DensityToAdd]:
     """Return the densities to measure next to narrow break-evens in time and memory that are too wide.
 
     `until` is the wanted width as a fraction: upper <= (1 + until) * lower. Per group and measure the best sparse
-    configuration comes first; single configurations follow only if that is narrow enough.
+    configuration comes first; single configurations follow only if that is narrow enough. `frame` holds trial records.
     """
     found: list[DensityToAdd] = []
     for group in configurations.groups(frame):
@@ -124,7 +124,10 @@ def _near_existing(opening: DensityToAdd, found: Sequence[DensityToAdd], until: 
 
 
 def breakeven_width_sentences(frame: pd.DataFrame, until: float) -> list[str]:
-    """Return a sentence per break-even on the width of its interval, compared with the fraction `until`."""
+    """Return a sentence per break-even on the width of its interval, compared with the fraction `until`.
+
+    `frame` holds trial records.
+    """
     several = len(groups := configurations.groups(frame)) > 1
     return [
         (f"{group.label}: " if several else "") + _breakeven_width_sentence(even, met, until)

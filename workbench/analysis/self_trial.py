@@ -35,19 +35,28 @@ def newest_outcomes(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def criteria(frame: pd.DataFrame) -> list[Criterion]:
-    """Return the newest outcomes that have a target or failed, in the order written."""
+    """Return the newest outcomes that have a target or failed, in the order written.
+
+    `frame` holds outcome records (`store.SELF`), in the order written.
+    """
     return [
         _criterion(row) for row in records(newest_outcomes(frame)) if row["met"] is not None or row["status"] != "ok"
     ]
 
 
 def other_outcomes(frame: pd.DataFrame) -> list[Criterion]:
-    """Return the newest outcomes without a target that did not fail, in the order written."""
+    """Return the newest outcomes without a target that did not fail, in the order written.
+
+    `frame` holds outcome records (`store.SELF`), in the order written.
+    """
     return [_criterion(row) for row in records(newest_outcomes(frame)) if row["met"] is None and row["status"] == "ok"]
 
 
 def meaning(frame: pd.DataFrame) -> str:
-    """Return what the outcomes mean for a reader of answers, in one sentence; "" before any was simulated."""
+    """Return what the outcomes mean for a reader of answers, in one sentence; "" before any was simulated.
+
+    `frame` holds outcome records (`store.SELF`), in the order written.
+    """
     rows = [row for row in records(newest_outcomes(frame)) if row["share"] is not None]
     sure = [row for row in rows if row["what"] == SURE_IS_RIGHT]
     held = [100 * row["share"] for row in rows if row["part"] == "coverage" and row["what"].startswith(HELD)]

@@ -141,9 +141,9 @@ def _make_standing(rows: Sequence[Record], contest: Contest, measure: str) -> St
 
 
 def _mark(row: Record, contest: Contest, is_named: bool, is_alike: bool) -> str:
-    """Return the mark of a cell, a key of MARKS; `is_named`: the record is in the contest, `is_alike`.
+    """Return the mark of a table cell, a key of MARKS, from the contest of its density.
 
-    It is equivalent.
+    `is_named` says that the record is one of the contest's two, `is_alike` that it is equivalent to the winner.
     """
     if not is_named:
         return "alike" if is_alike and contest.verdict == "sparse" else ""

@@ -34,7 +34,7 @@ class AtSize(NamedTuple):
 def groups(frame: pd.DataFrame) -> list[configurations.Group]:
     """Return groups of configurations that differ in table size and configuration only, largest first.
 
-    Their records have the added column `table_rows`, the features of the data.
+    Their records have the added column `table_rows`, the features of the data. `frame` holds trial records.
     """
     pooled = configurations.pool_rounds(frame).copy()
     pooled[ROWS] = pooled["features"]
@@ -92,7 +92,10 @@ def _by_size(group: configurations.Group) -> Iterator[tuple[int, list[Record]]]:
 
 
 def _contest_at(rows: Sequence[Record], measure: str) -> Contest:
-    """Return the contest of active-row updates (as "sparse") with all-row updates (as "dense") at one table size."""
+    """Return the contest of active-row updates (as "sparse") with all-row updates (as "dense") at one table size.
+
+    `rows` are the records of that size, `measure` is a key of MEASURES.
+    """
     worse = {id(row) for row, _ in trained_worse(rows)}
     touched = [row for row in rows if not takes_all(row) and id(row) not in worse]
     whole = [row for row in rows if takes_all(row)]
@@ -100,14 +103,20 @@ def _contest_at(rows: Sequence[Record], measure: str) -> Contest:
 
 
 def table_size_sentences(frame: pd.DataFrame) -> list[str]:
-    """Return a sentence per measure and group with several table sizes: from which size on active rows win."""
+    """Return a sentence per measure and group with several table sizes: from which size on active rows win.
+
+    `frame` holds trial records.
+    """
     found = [group for group in groups(frame) if len(list(_by_size(group))) > 1]
     heads = {group.label: f"{group.label}: " if len(found) > 1 else "" for group in found}
     return [heads[group.label] + headline(group, measure)[1] for group in found for measure in MEASURES]
 
 
 def headline(group: configurations.Group, measure: str) -> tuple[str, str]:
-    """Return (title, sentence) on from which table size on active rows win in a measure; says so if undecided."""
+    """Return (title, sentence) on from which table size on active rows win in a measure; says so if undecided.
+
+    `group` is one of `groups`; `measure` is a key of MEASURES.
+    """
     name, verb, better = MEASURES[measure]
     found = contests(group, measure)
     if not any(one.contest.ratio for one in found):
@@ -145,7 +154,10 @@ def _without_win(found: Sequence[AtSize], lost: Sequence[AtSize], rest: str, mea
 
 
 def _open_sizes_clause(found: Sequence[AtSize]) -> str:
-    """Return "; ..." on sizes that are equivalent, inconclusive (with remedy) or ran on one side only; "" if none."""
+    """Return "; ..." on sizes that are equivalent, inconclusive (with remedy) or ran on one side only; "" if none.
+
+    `found` are the contests at all sizes.
+    """
     parts = []
     if level := [one for one in found if one.contest.verdict == "level"]:
         parts.append(f"level, within 10 %, at {_sizes(level)}")

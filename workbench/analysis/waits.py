@@ -41,7 +41,10 @@ class Waited(NamedTuple):
 
 
 def compare_all(records: Iterable[Record]) -> list[Waited]:
-    """Return every case with a time of the project, from the newest "ok" record of each side, in the order written."""
+    """Return every case with a time of the project, from the newest "ok" record of each side, in the order written.
+
+    `records` are those of `bench waits`, in the order written.
+    """
     newest: dict[tuple[str, str], dict[str, Record]] = {}
     for record in records:
         if record["status"] == "ok":
@@ -59,7 +62,10 @@ def _compared(part: str, case: str, sides: Mapping[str, Record]) -> Waited:
 
 
 def failures(records: Iterable[Record]) -> list[Record]:
-    """Return the newest record of each (part, case, candidate) whose status is not "ok"."""
+    """Return the newest record of each (part, case, candidate) whose status is not "ok".
+
+    `records` are those of `bench waits`, in the order written.
+    """
     newest = {(record["part"], record["case"], record["candidate"]): record for record in records}
     return [record for record in newest.values() if record["status"] != "ok"]
 
@@ -123,12 +129,18 @@ TARGETS = (
 
 
 def list_targets(found: Sequence[Waited]) -> list[Goal]:
-    """Return one goal per target, with the worst (largest) case; "not measured" if no case has a value."""
+    """Return one goal per target, with the worst (largest) case; "not measured" if no case has a value.
+
+    `found` are the cases of `compare_all`.
+    """
     return [_goal(target, found) for target in TARGETS]
 
 
 def _goal(target: Target, found: Sequence[Waited]) -> Goal:
-    """Return the goal of a target with its largest value, and how many of its cases exceed the limit."""
+    """Return the goal of a target with its largest value, and how many of its cases exceed the limit.
+
+    `found` are the cases of `compare_all`, of which those of the target's part count.
+    """
     wanted = f"≤ {_text(target.most, target.unit)}"
     own = [one for one in found if one.part == target.part and target.matches(one.case)]
     known = {one.case: value for one in own if (value := target.value(one)) is not None}
@@ -146,6 +158,9 @@ def _text(value: float, unit: str) -> str:
 
 
 def summary(found: Sequence[Waited]) -> str:
-    """Return how many of the measured targets are met, as a sentence."""
+    """Return how many of the measured targets are met, as a sentence.
+
+    `found` are the cases of `compare_all`.
+    """
     known = [goal.met for goal in list_targets(found) if goal.met is not None]
     return f"{sum(known)} of {len(known)} measured targets are met." if known else "Nothing was measured."

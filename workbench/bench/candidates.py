@@ -246,7 +246,10 @@ def _judge_update(kernel: Kernel, named: dict[str, Any], touched: str) -> Judge:
 
 
 def _pick_rows(named: dict[str, Any]) -> np.ndarray:
-    """Return sorted positions of up to 48 random active rows, and of the two longest if `segments` is known."""
+    """Return sorted positions of up to 48 random active rows, and of the two longest if `segments` is known.
+
+    `named` has the kernel's arguments by name, `columns` or `rows` the active rows; the draw is the same every time.
+    """
     count = len(named["columns"] if "columns" in named else named["rows"])
     picked = np.random.default_rng(0).choice(count, min(SAMPLED, count), replace=False)
     longest = np.argsort(-np.diff(named["segments"]), kind="stable")[:2] if "segments" in named else picked[:0]

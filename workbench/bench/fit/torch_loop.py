@@ -134,7 +134,8 @@ tensor if the rows are dense."""
 def optimizers_of(module: Any, value: Value, sparse: bool) -> list[Any]:
     """Return the optimizers of a module for a setting: one, or for Adam with sparse tables SparseAdam and Adam.
 
-    SparseAdam takes the tables alone, and Adam all other parameters.
+    SparseAdam takes the tables alone, and Adam all other parameters. `value` has `optimizer`, `rate`, `batch_rows` and
+    possibly `decay`.
     """
     torch = pytorch()
     if value["optimizer"] != "adam" or not sparse:
@@ -161,7 +162,7 @@ def train(rows: Rows, value: Value, net: Net, loss: str, sparse: bool) -> Iterat
     """Train a net on CSR or dense rows without end; yield a scorer after every `rows_point` rows.
 
     `loss` is a key of LOSSES; `sparse` makes table gradients sparse. Rows are shuffled each epoch; preparing them is
-    part of the timed training.
+    part of the timed training. `value` has `optimizer`, `rate`, `batch_rows` and possibly `decay`.
     """
     torch = pytorch()
     torch.manual_seed(rows.seed)

@@ -167,7 +167,10 @@ def _answered(path: Path, condition: str, printed: Mapping[str, Any], seconds: f
 
 
 def outcomes(found: Sequence[Answered]) -> Iterator[dict[str, Any]]:
-    """Yield the outcome of each answer, then per load how many were right, in time, and near the sweep's factor."""
+    """Yield the outcome of each answer, then per load how many were right, in time, and near the sweep's factor.
+
+    `found` are the answers of sweeps and advice.
+    """
     judges = {one.file: one for one in found if one.condition == SWEEP}
     for one in found:
         yield _row_of(one)
@@ -286,7 +289,10 @@ def load_of(row: Mapping[str, Any]) -> str:
 
 
 def demo_outcomes(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield outcomes: whether runs agree on winners, how often one is named, and whether intervals hold."""
+    """Yield outcomes: whether runs agree on winners, how often one is named, and whether intervals hold.
+
+    `rows` are the decision records of all runs.
+    """
     names = list(dict.fromkeys(row["what"] for row in rows))
     of_load: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:

@@ -96,6 +96,7 @@ def _decision(rows: list[Mapping[str, Any]], usual: Scatter) -> Decision | None:
     """Return the decision of one comparison, None if it was cut off before its end.
 
     `usual` is the scatter of its run's rounds. A comparison is also finished if its last rounds were all disturbed.
+    `rows` are its trial records.
     """
     decision, trials_done = _decided(rows, NAMES, usual), Counter(row["round"] for row in rows)
     measured = [number for number, count in sorted(trials_done.items()) if count == len(NAMES)]
@@ -105,7 +106,10 @@ def _decision(rows: list[Mapping[str, Any]], usual: Scatter) -> Decision | None:
 
 
 def _decided(rows: Iterable[Mapping[str, Any]], names: Sequence[str], usual: Scatter | None = None) -> Decision:
-    """Return the decision between two names; the second is the baseline. `usual` is the prior of the scatter."""
+    """Return the decision between two names; the second is the baseline. `usual` is the prior of the scatter.
+
+    `rows` are its trial records.
+    """
     own = _trials(rows)
     return decide_comparison(own, {names[1]}, scatter=(usual or Scatter()).shrunk(*residuals(own)))
 
@@ -151,7 +155,10 @@ def _played(rounds: Sequence[list[Mapping[str, Any]]]) -> Decision:
 
 
 def outcomes(found: Mapping[str, list[Decision]]) -> Iterator[dict[str, Any]]:
-    """Yield outcomes: how many comparisons of equals named a winner, in total and per load."""
+    """Yield outcomes: how many comparisons of equals named a winner, in total and per load.
+
+    `found` is {condition: decisions}.
+    """
     every = [decision for decisions in found.values() for decision in decisions]
     what = "a candidate against itself gets a winner"
     for condition, chosen in ({"all": every} | {load: own for load, own in found.items() if own}).items():

@@ -98,7 +98,10 @@ def slow(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[-1]) 
 
 
 def outcomes(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the ratio slowed / plain per configuration with what its phases predict, then how many are right."""
+    """Yield the ratio slowed / plain per configuration with what its phases predict, then how many are right.
+
+    `rows` are the trial records.
+    """
     right = wrong = 0
     names = {grid.configuration_key(cell): name for name, cell in cells().items()}
     by_cell: dict[str, list[Mapping[str, Any]]] = {}
@@ -115,7 +118,10 @@ def outcomes(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _ratio(rows: list[Mapping[str, Any]]) -> Ratio | None:
-    """Return the time ratio slowed / plain over common rounds; None if there is none."""
+    """Return the time ratio slowed / plain over common rounds; None if there is none.
+
+    `rows` are the trial records of one configuration, plain and slowed.
+    """
     plain, changed = (_seconds(rows, name) for name in NAMES)
     return ratio_of(changed, plain)
 
@@ -128,7 +134,10 @@ def _is_right(ratio: Ratio, expected: float) -> bool:
 
 
 def _expected(rows: list[Mapping[str, Any]]) -> float:
-    """Return the predicted ratio slowed / plain at most, from the phase's share of the step; 1.0 for non-users."""
+    """Return the predicted ratio slowed / plain at most, from the phase's share of the step; 1.0 for non-users.
+
+    `rows` are the trial records of one configuration, plain and slowed.
+    """
     if contender_of(rows[0]) not in USERS:
         return 1.0
     plain = [row for row in rows if split_key(row["key"])[1] == NAMES[0] and row["status"] == "ok"]

@@ -67,7 +67,10 @@ def comparison_of(cell: Cell) -> Comparison:
 
 
 def outcomes(found: Mapping[str, Decision]) -> Iterator[dict[str, Any]]:
-    """Yield the ratio one thread / all threads per configuration, then in how many one thread wins."""
+    """Yield the ratio one thread / all threads per configuration, then in how many one thread wins.
+
+    `found` is {configuration: decision}.
+    """
     for name, decision in found.items():
         yield compared("threads", f"{name}: one thread / all", "quiet", decision.ratio)
     lost = sum(decision.verdict == "dense" for decision in found.values())  # the baseline is one thread

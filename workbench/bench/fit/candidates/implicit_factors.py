@@ -18,7 +18,10 @@ INSTALL = "pip install 'sparse-workbench[competitors]'"
 
 
 def taken(rows: Rows) -> scipy.sparse.csr_matrix:
-    """Return the matrix of ones of the items that users have, csr float32 [users, items]."""
+    """Return the matrix of ones of the items that users have, csr float32 [users, items].
+
+    `rows` holds pairs of user and item.
+    """
     users, items = rows.facts["fields"]
     user, item = rows.x.indices[::2], rows.x.indices[1::2] - users
     return scipy.sparse.csr_matrix((np.ones(len(user), np.float32), (user, item)), shape=(users, items))
@@ -27,7 +30,7 @@ def taken(rows: Rows) -> scipy.sparse.csr_matrix:
 def _course(rows: Rows, make: Callable[..., Any], **settings: float) -> Iterator[Scorer]:
     """Train a model of implicit, one iteration at a time, without end; yield a scorer after each.
 
-    `make` is the model class, `settings` its arguments.
+    `make` is the model class, `settings` its arguments. `rows` holds pairs of user and item.
     """
     matrix = taken(rows)
     with threadpoolctl.threadpool_limits(limits=1, user_api="blas"):

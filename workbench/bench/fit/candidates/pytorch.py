@@ -20,7 +20,7 @@ Made = tuple[Any, Callable[[Any], Any]]
 def product(rows: Rows, sparse: bool) -> Made:
     """Return (module, function from a `Batch` to scores [R, N]): X @ W, plus b if the case has an intercept.
 
-    `sparse` makes the gradient of the table sparse.
+    `sparse` makes the gradient of the table sparse. `rows` has the training rows and the sizes of the model.
     """
     torch = pytorch()
     table, width = bag(rows, rows.width, sparse), rows.width
@@ -34,7 +34,7 @@ def product(rows: Rows, sparse: bool) -> Made:
 def linear(rows: Rows, sparse: bool) -> Made:
     """Return (module, function from a dense tensor [R, D] to scores [R, N]): X @ W, plus b with an intercept.
 
-    `sparse` is not used.
+    `sparse` is not used. `rows` has the training rows and the sizes of the model.
     """
     torch = pytorch()
     columns, width = rows.x.shape[1], rows.width
@@ -49,7 +49,7 @@ def machine(rows: Rows, sparse: bool) -> Made:
     """Return a factorization machine as (module, function from a `Batch` to scores [R, 1]).
 
     Scores are X @ w plus half of (square of sums - sum of squares) of the factors; `sparse` makes table gradients
-    sparse.
+    sparse. `rows` has the training rows and the sizes of the model.
     """
     torch = pytorch()
     w, v = bag(rows, 1, sparse), torch.nn.Embedding(rows.x.shape[1], rows.width, sparse=sparse)
@@ -70,7 +70,8 @@ def machine(rows: Rows, sparse: bool) -> Made:
 def factors(rows: Rows, sparse: bool) -> Made:
     """Return matrix factorization as (module, function from a `Batch` to scores [R, 1]).
 
-    A row has two entries, user and item; scores are biases plus the product of their factors.
+    A row has two entries, user and item; scores are biases plus the product of their factors. `rows` has the training
+    rows and the sizes of the model.
     """
     torch = pytorch()
     features, width = rows.x.shape[1], rows.width
@@ -177,6 +178,7 @@ def masked(rows: Rows, sparse: bool) -> tuple[Any, Any]:
     """Return a perceptron with masked dense weights as (parameters, function from a `Batch` to scores [R, N]).
 
     Masks and initial values are drawn as the project's model draws them. Gradients are dense; `sparse` is not used.
+    `rows` has the training rows and the sizes of the model.
     """
     torch = pytorch()
     model = models.get(rows.model)
@@ -291,7 +293,10 @@ def features(rows: Rows) -> Any:
 
 
 def network(rows: Rows) -> tuple[Any, Callable[[bool], Any]]:
-    """Return graph convolution as (parameters, function from `is_training` to scores [nodes, N])."""
+    """Return graph convolution as (parameters, function from `is_training` to scores [nodes, N]).
+
+    `rows` has the training rows and the sizes of the model.
+    """
     torch = pytorch()
     hidden, rate = rows.options["hidden"], rows.options["dropout"]
     product, x = product_class().apply, both_ways(features(rows))

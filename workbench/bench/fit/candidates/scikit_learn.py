@@ -100,7 +100,10 @@ def log_probabilities(model, width: int, x) -> np.ndarray:
 
 
 def steps(rows: Rows, value: Value) -> Iterator[Scorer]:
-    """Train an SGDClassifier by `partial_fit` without end; yield a scorer after each part of the rows."""
+    """Train an SGDClassifier by `partial_fit` without end; yield a scorer after each part of the rows.
+
+    `value` is the setting, by which the estimator is made.
+    """
     model, classes = _classifier(rows, value), np.arange(max(rows.width, 2))
     y = rows.y.reshape(-1).astype(np.int64)
     cut = [(rows.x[part], y[part]) for part in parts(rows)]
@@ -116,7 +119,10 @@ def steps(rows: Rows, value: Value) -> Iterator[Scorer]:
 
 
 def steps_of_each_class(rows: Rows, value: Value) -> Iterator[Scorer]:
-    """Train one SGDClassifier per label without end; yield a scorer [R, labels] after each part of the rows."""
+    """Train one SGDClassifier per label without end; yield a scorer [R, labels] after each part of the rows.
+
+    `value` is the setting, by which the estimator is made.
+    """
     from sklearn.multioutput import MultiOutputClassifier
 
     model = MultiOutputClassifier(_classifier(rows, value), n_jobs=rows.threads)
@@ -129,7 +135,10 @@ def steps_of_each_class(rows: Rows, value: Value) -> Iterator[Scorer]:
 
 
 def steps_of_numbers(rows: Rows, value: Value) -> Iterator[Scorer]:
-    """Train an SGDRegressor by `partial_fit` without end; yield a scorer after each part of the rows."""
+    """Train an SGDRegressor by `partial_fit` without end; yield a scorer after each part of the rows.
+
+    `value` is the setting, by which the estimator is made.
+    """
     from sklearn.linear_model import SGDRegressor
 
     average, seed = value["average"], rows.seed

@@ -94,7 +94,10 @@ made = functools.cache(Lookup)
 
 
 def steps(rows: Rows, value: Value) -> Iterator[Scorer]:
-    """Train on shuffled batches without end; yield a scorer after every `rows_point` rows."""
+    """Train on shuffled batches without end; yield a scorer after every `rows_point` rows.
+
+    `value` has `optimizer` ("sgd" or "adagrad"), `rate` and `batch_rows`.
+    """
     shape, loss = (rows.x.shape[1], rows.width), LOSSES.get(rows.model, "logistic")
     lookup = made(shape, loss, value["optimizer"], rows.has_intercept)
     lookup.start()
