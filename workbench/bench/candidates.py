@@ -105,13 +105,20 @@ def _sorted_by(numbers, count, *others):
 
 
 def _csr_to_csc(indptr, indices, data, n_columns):
-    """Return (indptr, row indices, data) in CSC form of a CSR matrix, by NumPy's stable sort."""
+    """Return (indptr, row indices, data) in CSC form of a CSR matrix, by NumPy's stable sort.
+
+    indptr is [rows + 1], indices and data are [nnz]; the matrix has `n_columns` columns, so the new indptr is
+    [n_columns + 1].
+    """
     rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     return _sorted_by(indices, n_columns, rows, data)
 
 
 def _slice_rows(indptr, indices, data, rows):
-    """Return (indptr, indices, data) of the rows with the indices `rows` of a CSR matrix, by SciPy."""
+    """Return (indptr, indices, data) of the rows with the indices `rows` of a CSR matrix, by SciPy.
+
+    indptr is [rows + 1], indices and data are [nnz]; rows may repeat and come in any order.
+    """
     shape = len(indptr) - 1, int(indices.max(initial=0)) + 1
     part = scipy.sparse.csr_array((data, indices, indptr), shape=shape)[rows]
     return part.indptr, part.indices, part.data
@@ -143,7 +150,10 @@ def _add_rows(left_indices, left_values, right_indices, right_values):
 
 
 def _retain_rows(indices, values, chosen):
-    """Return (indices, rows) of the stored rows whose index is in `chosen`, in stored order, by NumPy."""
+    """Return (indices, rows) of the stored rows whose index is in `chosen`, in stored order, by NumPy.
+
+    `indices` is [n], `values` [n, ...], `chosen` an array of row indices.
+    """
     kept = np.isin(indices, chosen)
     return indices[kept], values[kept]
 

@@ -39,13 +39,19 @@ AHEAD = 8
 
 @part
 def step_sgd(arrays, at, gradient, rate):
-    """Update element `at` of the weights `arrays[0]` by gradient descent: w -= rate * gradient."""
+    """Update element `at` of the weights `arrays[0]` by gradient descent: w -= rate * gradient.
+
+    arrays[0] is float32 [D * N]; `gradient` and `rate` are float32 scalars.
+    """
     arrays[0][at] -= rate * gradient
 
 
 @part
 def step_adagrad(arrays, at, gradient, rate):
-    """Update element `at` of weights `arrays[0]` and sum of squares `arrays[1]` in place by AdaGrad."""
+    """Update element `at` of weights `arrays[0]` and sum of squares `arrays[1]` in place by AdaGrad.
+
+    Both are float32 [D * N]; `gradient` and `rate` are float32 scalars.
+    """
     history = arrays[1][at] + gradient * gradient
     arrays[1][at] = history
     arrays[0][at] -= rate * gradient / np.sqrt(history + EPSILON_ADAGRAD)
@@ -55,7 +61,8 @@ def step_adagrad(arrays, at, gradient, rate):
 def step_adam(arrays, at, gradient, rate):
     """Update element `at` of weights, mean and variance (`arrays[0]` to `arrays[2]`) in place by Adam.
 
-    `rate` is the learning rate already corrected for bias (`corrected_rate`).
+    `rate` is the learning rate already corrected for bias (`corrected_rate`). All three are float32 [D * N]; `gradient`
+    is a float32 scalar.
     """
     mean = BETA1 * arrays[1][at] + (ONE - BETA1) * gradient
     variance = BETA2 * arrays[2][at] + (ONE - BETA2) * gradient * gradient
@@ -65,7 +72,10 @@ def step_adam(arrays, at, gradient, rate):
 
 @part
 def step_ftrl(arrays, at, gradient, rate):
-    """Update element `at` of weights, linear terms and squares (`arrays[0]` to `[2]`) in place by FTRL-Proximal."""
+    """Update element `at` of weights, linear terms and squares (`arrays[0]` to `[2]`) in place by FTRL-Proximal.
+
+    All three are float32 [D * N]; `gradient` and `rate` are float32 scalars.
+    """
     before = arrays[2][at]
     squares = before + gradient * gradient
     root = np.sqrt(squares)
@@ -121,7 +131,8 @@ FETCHES: dict[int, Any] = {1: fetch_one, 2: fetch_two, 3: fetch_three}
 def fetch_row(fetch, arrays, indptr, indices, row, outputs):
     """Prefetch weights and states of all columns of a CSR row, `outputs` values each, a cache line at a time.
 
-    `fetch` is the prefetch function for the number of arrays.
+    `fetch` is the prefetch function for the number of arrays. `arrays` are float32 [D * outputs] each; `row` is the
+    index of the row in `indptr`.
     """
     for e in range(indptr[row], indptr[row + 1]):
         at = np.uint64(indices[e]) * np.uint64(outputs)
@@ -135,7 +146,7 @@ def score_batch(indptr, indices, data, labels, order, first, stop, arrays, inter
 
     Logistic loss of one output, labels 0 or 1; `slopes` are those of the batch's mean loss. With `is_far` the weights
     of the next row are prefetched by `fetch`. X csr: indptr, indices, data float32; `arrays[0]` are the weights,
-    `intercept[0]` is float32 [1].
+    `intercept[0]` is float32 [1]. `labels` are float32 [R], `order` int64 row indices.
     """
     w, share, total = arrays[0], ONE / np.float32(stop - first), 0.0
     for p in range(first, stop):
@@ -203,14 +214,20 @@ def _narrow(step: Any, rate_of: Any, fetch: Any, is_direct: bool, is_far: bool) 
 
 @part
 def step_columns(step, arrays, at, gradient, start, outputs, rate):
-    """Update `outputs` weights from element `at` on by `step`; their gradients begin at `gradient[start]`."""
+    """Update `outputs` weights from element `at` on by `step`; their gradients begin at `gradient[start]`.
+
+    `arrays` are weights and states, float32 [D * N]; `gradient` is a flat float32 array, `rate` the learning rate.
+    """
     for n in range(outputs):
         step(arrays, at + np.uint64(n), gradient[start + np.uint64(n)], rate)
 
 
 @part
 def step_intercept(step, intercept, scores, rows, rate):
-    """Update each intercept by `step` with the sum of its column of `scores[:rows]`, gradients [rows, N]."""
+    """Update each intercept by `step` with the sum of its column of `scores[:rows]`, gradients [rows, N].
+
+    `intercept` holds weights and states, float32 [N] each; `rows` is the number of rows, `rate` the learning rate.
+    """
     for n in range(scores.shape[1]):
         total = ZERO
         for i in range(rows):
@@ -224,6 +241,7 @@ def score_wide(indptr, indices, data, labels, rows, arrays, weights, intercept, 
 
     `weights` [D, N] is a view of `arrays[0]`; with `is_far` the weights of the next row are prefetched by `fetch`. X
     csr: indptr, indices, data float32; labels int64 [R] are class indices, `rows` int64 the batch's row indices.
+    `intercept[0]` is float32 [N].
     """
     outputs = weights.shape[1]
     if is_far:
@@ -242,7 +260,7 @@ def accumulate(indptr, indices, data, rows, scores, slots, active, sums):
 
     Writes `active[:count]` (columns), `slots[column]` (position + 1, 0 before) and `sums`, flat [count * N]. `scores`
     [batch, N] are the gradients of the scores. X csr: indptr, indices, data float32; `rows` int64 are the batch's row
-    indices.
+    indices. `slots` is int32 [D], `active` int64, `sums` float32.
     """
     outputs, slopes, count = scores.shape[1], scores.reshape(-1), 0
     for i in range(rows.size):

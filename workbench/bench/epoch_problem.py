@@ -110,7 +110,7 @@ class Configuration:
 
 @cache
 def all_configurations() -> tuple[Configuration, ...]:
-    """Return all configurations, cached: first those in which each pair of values occurs twice, then up to 80."""
+    """Return all configurations, at most 80, cached; the first ones have every pair of values once, then twice, ..."""
 
     def is_possible(values: Mapping[str, Any]) -> bool:
         """Return whether the configuration with these values fits the limits of `Configuration.is_possible`."""

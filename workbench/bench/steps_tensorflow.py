@@ -64,11 +64,17 @@ class TensorFlow:
         self.run(*prepared)
 
     def _slope(self, scores, targets):
-        """Return the gradient of mean squared loss by the scores, (scores - targets) / rows."""
+        """Return the gradient of mean squared loss by the scores, (scores - targets) / rows.
+
+        Both are tensors [R, N].
+        """
         return (scores - targets) / self.tf.cast(self.tf.shape(targets)[0], scores.dtype)
 
     def _lookup(self, ids, values, targets):
-        """Do one step by `embedding_lookup_sparse`, in place; ids and values are ragged tensors."""
+        """Do one step by `embedding_lookup_sparse`, in place; ids and values are ragged tensors.
+
+        `targets` is a tensor [R, N].
+        """
         tf = self.tf
         with tf.GradientTape() as tape:
             scores = tf.nn.embedding_lookup_sparse(self.tables[0], ids, values, combiner="sum")

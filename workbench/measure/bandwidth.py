@@ -47,7 +47,10 @@ CALL = "call"
 
 @compiled
 def _nothing(places, starts, x, y):
-    """Do nothing with the arrays of a timed loop: measures the overhead of calling a compiled function."""
+    """Do nothing with the arrays of a timed loop: measures the overhead of calling a compiled function.
+
+    They are two int32 and two float32 arrays.
+    """
 
 
 @compiled
@@ -82,7 +85,10 @@ def _pass(places, starts, x, y):
 
 @compiled_sums
 def _sum_of_entries(places, x):
-    """Return the float32 sum of x[k] * x[places[k]]; the work of a stored entry."""
+    """Return the float32 sum of x[k] * x[places[k]]; the work of a stored entry.
+
+    `places` is int32 [n], x float32 [n].
+    """
     total = np.float32(0)
     for k in range(places.size):
         total += x[k] * x[np.uint64(places[k])]
@@ -149,7 +155,10 @@ def _repeated(loop: Callable) -> Callable:
     """Return a compiled function of (places, starts, x, y) that runs a compiled loop `REPEATS` times."""
 
     def repeated(places, starts, x, y):
-        """Run the loop `REPEATS` times on the same arrays; the loop may overwrite the float32 array `y`."""
+        """Run the loop `REPEATS` times on the same arrays; the loop may overwrite the float32 array `y`.
+
+        `places` and `starts` are int32, x float32; some loops change `starts`.
+        """
         for _ in range(REPEATS):
             loop(places, starts, x, y)
 
@@ -225,7 +234,10 @@ class Bandwidth:
 
 @compiled
 def _sum(a, first, last):
-    """Return the sum of a[first:last], uint32, modulo 2**32."""
+    """Return the sum of a[first:last], uint32, modulo 2**32.
+
+    `a` is uint32, `first` and `last` are indices.
+    """
     part = a[first:last]
     total = np.uint32(0)  # whole numbers may be added in any order, so this becomes vector code
     for k in range(part.size):
@@ -235,7 +247,10 @@ def _sum(a, first, last):
 
 @compiled_parallel
 def _read(a, b, c, bounds, repeats, sums):
-    """Read uint32 array `a` `repeats` times, a[bounds[p]:bounds[p + 1]] on thread p; adds to sums[16 * p]."""
+    """Read uint32 array `a` `repeats` times, a[bounds[p]:bounds[p + 1]] on thread p; adds to sums[16 * p].
+
+    `bounds` is int64 [threads + 1], `sums` uint32 [16 * threads]; `b` and `c` are not used.
+    """
     for p in prange(bounds.size - 1):
         for turn in range(repeats):
             sums[16 * p] += _sum(a, bounds[p], bounds[p + 1]) ^ np.uint32(turn)
@@ -243,7 +258,10 @@ def _read(a, b, c, bounds, repeats, sums):
 
 @compiled_parallel
 def _copy(a, b, c, bounds, repeats, sums):
-    """Copy `a` to `b` `repeats` times, a[bounds[p]:bounds[p + 1]] on thread p; `c` and `sums` are not used."""
+    """Copy `a` to `b` `repeats` times, a[bounds[p]:bounds[p + 1]] on thread p; `c` and `sums` are not used.
+
+    Both are uint32 of equal length; `bounds` is int64 [threads + 1].
+    """
     for p in prange(bounds.size - 1):
         for _ in range(repeats):
             b[bounds[p] : bounds[p + 1]] = a[bounds[p] : bounds[p + 1]]
@@ -258,7 +276,10 @@ def _triad_part(a, b, c):
 
 @compiled_parallel
 def _triad(a, b, c, bounds, repeats, sums):
-    """Write a + 3 * b to c `repeats` times, chunk [bounds[p], bounds[p + 1]) on thread p; `sums` is not used."""
+    """Write a + 3 * b to c `repeats` times, chunk [bounds[p], bounds[p + 1]) on thread p; `sums` is not used.
+
+    All three are uint32 of equal length; `bounds` is int64 [threads + 1].
+    """
     for p in prange(bounds.size - 1):
         part = slice(bounds[p], bounds[p + 1])
         for _ in range(repeats):
@@ -269,7 +290,8 @@ def _triad(a, b, c, bounds, repeats, sums):
 def _gather_lines(table, places, lines):
     """Return the uint32 sum of one element per cache line of the rows of `table` that start at `places`.
 
-    Loads alone, `lines` lines per row, nothing that a product could do without.
+    Loads alone, `lines` lines per row, nothing that a product could do without. `table` is uint32, `places` int32
+    element indices.
     """
     total = np.uint32(0)
     if lines < 4:
@@ -288,7 +310,8 @@ def _gather_lines(table, places, lines):
 def _gather(table, places, lines, bounds, repeats, sums):
     """Read `lines` cache lines at each of `places` in `table`, `repeats` times; adds to sums[16 * p].
 
-    Thread p reads places[bounds[p]:bounds[p + 1]].
+    Thread p reads places[bounds[p]:bounds[p + 1]]. `table` is uint32, `places` int32 element indices, `sums` uint32 [16
+    * threads].
     """
     for p in prange(bounds.size - 1):
         part = places[bounds[p] : bounds[p + 1]]

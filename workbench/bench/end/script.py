@@ -15,7 +15,10 @@ BATCH_ROWS = 256
 
 
 def read_svmlight(train, held_out):
-    """Return (X csr, y, held-out X csr) of two svmlight files, with the same columns and 32-bit indices."""
+    """Return (X csr, y, held-out X csr) of two svmlight files, with the same columns and 32-bit indices.
+
+    `train` and `held_out` are file paths; X is float64 [rows, columns], y float64 [rows].
+    """
     import numpy as np
     from sklearn.datasets import load_svmlight_file
 
@@ -27,7 +30,11 @@ def read_svmlight(train, held_out):
 
 
 def read_clicks(train, held_out):
-    """Return (X csr, y, held-out X csr) of two CSV files: first column label, "I..." numbers, "C..." categories."""
+    """Return (X csr, y, held-out X csr) of two CSV files: first column label, "I..." numbers, "C..." categories.
+
+    `train` and `held_out` are file paths; categories are one-hot encoded by the training file, unknown ones are left
+    out.
+    """
     import numpy as np
     import pandas as pd
     from scipy import sparse
@@ -50,7 +57,7 @@ def read_clicks(train, held_out):
 def train_sklearn(library, x, y, value):
     """Train a linear model ("liblinear" or "sgd"); return a function from X to probabilities of 1 [rows].
 
-    `value` is LIBLINEAR's C or SGDClassifier's alpha.
+    `value` is LIBLINEAR's C or SGDClassifier's alpha. X is csr [rows, columns], y [rows] has labels 0 and 1.
     """
     from sklearn.linear_model import LogisticRegression, SGDClassifier
 
@@ -63,7 +70,10 @@ def train_sklearn(library, x, y, value):
 
 
 def train_embedding_bag(x, y, passes):
-    """Train a linear model by AdaGrad in PyTorch for `passes` epochs; return a function from X csr to probabilities."""
+    """Train a linear model by AdaGrad in PyTorch for `passes` epochs; return a function from X csr to probabilities.
+
+    y [rows] has labels 0 and 1; batches are consecutive rows.
+    """
     import torch
 
     bag = torch.nn.EmbeddingBag(x.shape[1], 1, mode="sum", sparse=True)
@@ -90,7 +100,11 @@ def train_embedding_bag(x, y, passes):
 
 
 def main(library, format, train, held_out, predictions, stages, value):
-    """Train on one file, write the probabilities for another to `predictions` and the seconds by stage as JSON."""
+    """Train on one file, write the probabilities for another to `predictions` and the seconds by stage as JSON.
+
+    `library` is "liblinear", "sgd" or "embedding_bag", `format` "svmlight" or "clicks", the other arguments but `value`
+    are paths; `value` (text) is C, alpha or the number of passes.
+    """
     times = [time.perf_counter()]
     import numpy as np
     import sklearn.linear_model  # noqa: F401

@@ -40,7 +40,8 @@ def exponential(x):
 def binary(scores, labels, rows, first, stop, share):
     """Replace scores [rows, 1] by score gradients of logistic loss, times `share`, in place; return the sum of losses.
 
-    For rows `first` to `stop` of the batch; their labels (0 or 1) are `labels[rows[i]]`.
+    For rows `first` to `stop` of the batch; their labels (0 or 1) are `labels[rows[i]]`. `scores` is float32, `labels`
+    int64 [R], `rows` int64 the batch's row indices.
     """
     total = 0.0
     for i in range(first, stop):
@@ -56,7 +57,8 @@ def softmax(scores, labels, rows, first, stop, outputs, share):
     """Replace scores [rows, padded] by score gradients of softmax loss, times `share`, in place.
 
     Returns the sum of the losses. For rows `first` to `stop` of the batch, whose labels are `labels[rows[i]]`; padding
-    columns from `outputs` on become 0.
+    columns from `outputs` on become 0. `scores` is float32, `labels` int64 [R] class indices, `rows` int64 the batch's
+    row indices.
     """
     total = 0.0
     for i in range(first, stop):
@@ -82,7 +84,8 @@ def softmax(scores, labels, rows, first, stop, outputs, share):
 def slopes(scores, labels, rows, first, stop, outputs, share):
     """Replace scores by score gradients times `share`, in place, for one or several outputs; return the sum of losses.
 
-    For rows `first` to `stop` of the batch `rows`.
+    For rows `first` to `stop` of the batch `rows`. `scores` is float32 [rows, padded], `labels` int64 [R], `outputs` N
+    without padding.
     """
     if outputs == 1:
         return binary(scores, labels, rows, first, stop, share)
@@ -167,7 +170,8 @@ def score_rows(x, rows, first, stop, w, b, scores):
 def add_products(x, rows, begin, end, grads, first, stop, scale, w):
     """Add scale * grads.T @ x of the batch's rows `begin` to `end` to w[:, first:stop], in place.
 
-    `w` [padded, D], `grads` [rows, padded], `x` [R, D]; four rows and two outputs at a time.
+    `w` [padded, D], `grads` [rows, padded], `x` [R, D]; four rows and two outputs at a time. All are float32 but
+    `rows`, int64 row indices of x.
     """
     for left in range(first, stop, TILE):
         right = min(left + TILE, stop)
@@ -202,7 +206,10 @@ def take(one, buffer, rate):
 
 @loop
 def subtract(w, gradient, rate):
-    """Subtract rate * gradient from `w` in place, both [rows, outputs]."""
+    """Subtract rate * gradient from `w` in place, both [rows, outputs].
+
+    `rate` is the learning rate; all are float32.
+    """
     for i in range(w.shape[0]):
         for n in range(w.shape[1]):
             w[i, n] -= rate * gradient[i, n]
@@ -210,7 +217,10 @@ def subtract(w, gradient, rate):
 
 @loop
 def subtract_rows(b, grads, count, rate):
-    """Subtract rate * the sum of the first `count` rows of `grads` [rows, outputs] from `b` [outputs], in place."""
+    """Subtract rate * the sum of the first `count` rows of `grads` [rows, outputs] from `b` [outputs], in place.
+
+    `rate` is the learning rate; all are float32.
+    """
     for i in range(count):
         for n in range(b.size):
             b[n] -= rate * grads[i, n]
@@ -218,7 +228,10 @@ def subtract_rows(b, grads, count, rate):
 
 @loop
 def add_to_rows(scores, b):
-    """Add `b` [outputs] to each row of `scores` [rows, outputs], in place."""
+    """Add `b` [outputs] to each row of `scores` [rows, outputs], in place.
+
+    Both are float32.
+    """
     for i in range(scores.shape[0]):
         for n in range(b.size):
             scores[i, n] += b[n]
@@ -327,7 +340,8 @@ copied, copied_threaded = loop(_copied), threaded(_copied)
 def score_entries(indptr, indices, data, rows, first, stop, w, b, scores):
     """Write X @ w + b of the batch's rows `first` to `stop` to `scores` [rows, N]; X csr, `w` [D, N].
 
-    Four entries at a time unless there is one output. `indptr`, `indices` and `data` are those of X, `b` is [N].
+    Four entries at a time unless there is one output. `indptr`, `indices` and `data` are those of X, `b` is [N]. All
+    are float32 but the indices; `rows` int64 are row indices of X.
     """
     for i in range(first, stop):
         row = rows[i]
@@ -359,7 +373,8 @@ def add_entries(indptr, indices, data, rows, begin, end, grads, first, stop, sca
     """Add scale * X.T @ grads of the batch's rows `begin` to `end` to w[first:stop], in place; X csr.
 
     Only entries in the columns `first` to `stop` count; for a part of the columns the indices must be sorted. `grads`
-    is [rows of the batch, N], `w` [D, N]; `rows` are row indices of X.
+    is [rows of the batch, N], `w` [D, N]; `rows` are row indices of X. `indptr`, `indices` and `data` are those of X;
+    all values are float32.
     """
     whole = first == 0 and stop == w.shape[0]
     for i in range(begin, end):
@@ -458,7 +473,10 @@ def reference(indptr, indices, data, labels, order, batch_rows, rate, rate_inter
 
 @loop
 def slope_of_definition(z, label, rows):
-    """Replace the scores `z` [N] of one row by the gradient of the mean loss over `rows`; return the row's loss."""
+    """Replace the scores `z` [N] of one row by the gradient of the mean loss over `rows`; return the row's loss.
+
+    `label` is 0 or 1 for one output, else the class index.
+    """
     if z.size == 1:
         score = z[0]
         z[0] = (1 / (1 + np.exp(-score)) - label) / rows
