@@ -471,7 +471,10 @@ def _sensitivities(
     accept: Callable[[Record], bool],
     time: Contest,
 ) -> Iterable[Statement]:
-    """Yield statements on what would change the answer: excluded faster records, densities, break-even, remedy."""
+    """Yield statements on what would change the answer: excluded faster records, densities, break-even, remedy.
+
+    `rows` are those that `best` was chosen from, `time` is its contest; `accept` excludes lazy updates.
+    """
     against = [(row, ratio_between(best, row, TIME)) for row in rows if not accept(row)]
     faster = [(row, ratio) for row, ratio in against if ratio and ratio.low > 1]
     for row, ratio in sorted(faster, key=lambda one: -one[1].value)[:1]:

@@ -64,7 +64,10 @@ def return_memory() -> None:
 
 
 def reset_peak() -> bool:
-    """Return free memory, then reset the peak of resident memory to the current value; False if unsupported."""
+    """Give unused memory back to the system and reset the peak of resident memory to the current value.
+
+    Returns False if the system has no such reset, else True.
+    """
     return_memory()
     try:
         CLEAR_REFS.write_text("5")
