@@ -84,7 +84,7 @@ class Kind:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Names of the options of `sums`."""
+        """Return the names of the options of `sums`: its parameters behind scores and targets."""
         return tuple(inspect.signature(self.sums).parameters)[2:]
 
 
@@ -112,28 +112,34 @@ class Accumulator(ABC):
 
     @abstractmethod
     def update(self, scores: Any, targets: Any) -> None:
-        """Add a batch of scores and targets; a batch without rows changes nothing."""
+        """Add a batch of scores and targets in place; a batch without rows changes nothing.
+
+        Raises MetricError if scores and targets do not fit each other or the metric.
+        """
 
     @property
     @abstractmethod
     def value(self) -> float | dict[str, float]:
-        """The metric of all batches so far; NaN before the first."""
+        """Return the metric of all batches so far, or a dict of them by name; NaN before the first batch."""
 
     @abstractmethod
     def reset(self) -> None:
-        """Discard what was gathered of all batches, so that the metric begins anew."""
+        """Discard in place what was gathered of all batches, so that the metric begins anew."""
 
     @abstractmethod
     def fresh(self) -> "Accumulator":
-        """Return an accumulator of the same kind without batches."""
+        """Return an accumulator of the same kind and options without batches; this one stays as it is."""
 
     @abstractmethod
     def state_dict(self) -> dict[str, np.ndarray]:
-        """Return the accumulated sums as arrays by name."""
+        """Return copies of the accumulated sums, float64 vectors by name; empty ones before the first batch."""
 
     @abstractmethod
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
-        """Continue from the sums of `state_dict`. Raises MetricError for names that do not fit."""
+        """Replace the accumulated sums by copies of those of `state_dict`.
+
+        Raises MetricError for names or arrays that do not fit this accumulator.
+        """
 
 
 @final
@@ -163,6 +169,7 @@ class Metric(Accumulator):
     """
 
     def __init__(self, name: str, average: str = "samples", **options: float) -> None:
+        """Look the metric up and begin without batches. Raises MetricError for an unknown name, average or option."""
         if name not in KINDS:
             raise measures.MetricError(unknown_name("metric", name, KINDS))
         if average not in AVERAGES:
@@ -173,7 +180,11 @@ class Metric(Accumulator):
         self.gathered: list[np.ndarray] = []
 
     def update(self, scores: Any, targets: Any) -> None:
-        """Add a batch; shapes of scores and targets are in the table of `workbench.metrics`."""
+        """Add a batch in place; shapes of scores and targets are in the table of `workbench.metrics`.
+
+        A batch without rows changes nothing. Raises MetricError if shapes or values do not fit, or if the batch has
+        another number of columns or classes than those before it.
+        """
         sums = self.kind.sums(scores, targets, **self.options)
         if len(scores) == 0:
             return
@@ -188,47 +199,57 @@ class Metric(Accumulator):
         self.gathered = [self.merged(self.gathered[0], sums) if self.gathered else sums]
 
     def merged(self, one: np.ndarray, two: np.ndarray) -> np.ndarray:
-        """Return the sums of two parts together."""
+        """Return the sums of two parts together, float64 of their shape; neither part is changed."""
         return one + two if self.average == "batches" else self.kind.merge(one, two)
 
     @property
     def sums(self) -> np.ndarray | None:
-        """Accumulated sums; None before the first batch."""
+        """Return the accumulated sums, a float64 vector, not a copy; None before the first batch.
+
+        Parts that a metric of all scores has kept apart are joined into one array, which is kept.
+        """
         if len(self.gathered) > 1:
             self.gathered = [np.concatenate(self.gathered)]
         return self.gathered[0] if self.gathered else None
 
     @property
     def value(self) -> float:
-        """The metric of all samples, or the mean over batches."""
+        """Return the metric of all samples, or the mean over batches; NaN before the first batch."""
         sums = self.sums
         if sums is None:
             return measures.NAN
         return measures.mean(sums) if self.average == "batches" else self.kind.value(sums)
 
     def reset(self) -> None:
-        """Discard what was gathered of all batches, so that the metric begins anew."""
+        """Discard in place what was gathered of all batches, so that the metric begins anew."""
         self.gathered = []
 
     def fresh(self) -> "Metric":
-        """Return a metric of the same kind without batches."""
+        """Return a metric of the same name, average and options without batches."""
         return Metric(self.name, self.average, **self.options)
 
     def state_dict(self) -> dict[str, np.ndarray]:
-        """Return the accumulated sums under a name that states the metric and its average."""
+        """Return a copy of the accumulated sums, float64, under the one name "NAME over AVERAGE".
+
+        The vector is empty before the first batch.
+        """
         sums = self.sums
         return {f"{self.name} over {self.average}": np.zeros(0) if sums is None else sums.copy()}
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
-        """Continue from the sums of `state_dict`. Raises MetricError for arrays that do not fit."""
+        """Replace the accumulated sums by a copy of those of `state_dict`.
+
+        Raises MetricError if the name is of another metric or average, or the array does not fit.
+        """
         (name,) = self.state_dict()
         if set(state) != {name}:
             raise measures.MetricError(f"The state is of {sorted(state)}; this metric is {name!r}.")
         self.gathered = self._checked(state[name])
 
     def _checked(self, sums: Any) -> list[np.ndarray]:
-        """Return a copy of saved sums as a list, empty for those before the first batch. Raises MetricError for
-        other arrays.
+        """Return saved sums as a list of one copy, or [] if they are empty, as before the first batch.
+
+        Raises MetricError unless they are a float64 vector of even length, of 2 for metrics that are not wide.
         """
         is_wide = self.average == "samples" and self.kind.is_wide
         fits = isinstance(sums, np.ndarray) and sums.dtype == np.float64 and sums.ndim == 1
@@ -238,6 +259,7 @@ class Metric(Accumulator):
         return [sums.copy()] if sums.size else []
 
     def __repr__(self) -> str:
+        """Return name, average and present value, with six digits."""
         return f"{self.name} over {self.average}: {self.value:.6g}"
 
 
@@ -257,23 +279,24 @@ class Composite(Accumulator):
     """
 
     def __init__(self, metrics: Iterable[Metric]) -> None:
+        """Keep the metrics. Raises MetricError if there is none, or a name comes twice."""
         self.metrics = tuple(metrics)
         names = [metric.name for metric in self.metrics]
         if not names or len(set(names)) < len(names):
             raise measures.MetricError(f"A composite has one or more metrics, each once; these came: {names}.")
 
     def update(self, scores: Any, targets: Any) -> None:
-        """Add a batch to each metric."""
+        """Add a batch to each metric in place. Raises MetricError where one refuses it; those before it keep it."""
         for metric in self.metrics:
             metric.update(scores, targets)
 
     @property
     def value(self) -> dict[str, float]:
-        """Values of the metrics by name."""
+        """Return the values of the metrics by name; NaN before the first batch."""
         return {metric.name: metric.value for metric in self.metrics}
 
     def reset(self) -> None:
-        """Discard all batches of each metric."""
+        """Discard all batches of each metric, in place."""
         for metric in self.metrics:
             metric.reset()
 
@@ -282,11 +305,14 @@ class Composite(Accumulator):
         return Composite(metric.fresh() for metric in self.metrics)
 
     def state_dict(self) -> dict[str, np.ndarray]:
-        """Return the sums of each metric as arrays by name."""
+        """Return copies of the sums of each metric, float64 vectors by "NAME over AVERAGE"."""
         return {name: sums for metric in self.metrics for name, sums in metric.state_dict().items()}
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
-        """Continue from the sums of `state_dict`."""
+        """Replace the sums of each metric by copies of those of `state_dict`.
+
+        Raises MetricError if the names are not exactly those of `state_dict`, or an array does not fit.
+        """
         if set(state) != set(known := self.state_dict()):
             raise measures.MetricError(f"The state is of {sorted(state)}; these metrics are {sorted(known)}.")
         for metric in self.metrics:

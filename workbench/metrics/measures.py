@@ -274,31 +274,37 @@ def logit_loss(scores: np.ndarray, targets: np.ndarray) -> float:
 
 
 def of_accuracy(scores: Any, labels: Any) -> np.ndarray:
-    """Return [number of correct rows, rows], float64."""
+    """Return [number of correct rows, rows], float64, of scores [R, N] and labels [R].
+
+    Of equal scores the first counts as the answer. Raises MetricError as `as_classes` does.
+    """
     scores, labels = as_classes(scores, labels)
     return np.array([np.count_nonzero(scores.argmax(axis=1) == labels) if len(labels) else 0, len(labels)], np.float64)
 
 
 def of_binary_accuracy(scores: Any, targets: Any, threshold: float = 0.0) -> np.ndarray:
-    """Return [number of correct elements, elements], float64."""
+    """Return [correct elements, elements], float64; a target above 0.5 counts as 1. MetricError as of `as_pair`."""
     scores, targets = as_pair(scores, targets)
     return np.array([np.count_nonzero((scores > threshold) == (targets > 0.5)), targets.size], np.float64)
 
 
 def of_mse(scores: Any, targets: Any) -> np.ndarray:
-    """Return [sum of squared errors, elements], float64. O(elements)."""
+    """Return [sum of squared errors, elements], float64. Raises MetricError as `as_pair` does. O(elements)."""
     error = _error(*as_pair(scores, targets))
     return np.array([np.dot(error, error), error.size], np.float64)
 
 
 def of_mae(scores: Any, targets: Any) -> np.ndarray:
-    """Return [sum of absolute errors, elements], float64. O(elements)."""
+    """Return [sum of absolute errors, elements], float64. Raises MetricError as `as_pair` does. O(elements)."""
     error = _error(*as_pair(scores, targets))
     return np.array([np.abs(error).sum(), error.size], np.float64)
 
 
 def of_r2(scores: Any, targets: Any) -> np.ndarray:
-    """Return [rows, squared error, mean per output ..., squared deviation per output ...], float64 [2 + 2 N]."""
+    """Return [rows, squared error, mean per output ..., squared deviation per output ...], float64 [2 + 2 N].
+
+    Without elements they are two zeros. Raises MetricError if shapes differ or values are no numbers.
+    """
     scores, targets = as_pair(scores, targets)
     if not targets.size:
         return np.zeros(2)
@@ -309,43 +315,55 @@ def of_r2(scores: Any, targets: Any) -> np.ndarray:
 
 
 def of_cross_entropy(scores: Any, labels: Any, epsilon: float = 1e-12) -> np.ndarray:
-    """Return [sum of -log(probability of the label), rows], float64."""
+    """Return [sum of -log(probability of the label), rows], float64, of probabilities [R, N] and labels [R].
+
+    Probabilities count as `epsilon` at least. Raises MetricError as `as_classes` does.
+    """
     scores, labels = as_classes(scores, labels)
     chosen = scores[np.arange(len(labels)), labels]
     return np.array([-np.log(np.maximum(chosen, epsilon)).sum(), len(labels)], np.float64)
 
 
 def of_log_loss(scores: Any, targets: Any, epsilon: float = 1e-12) -> np.ndarray:
-    """Return [sum of -log(probability of the target), elements], float64."""
+    """Return [sum of -log(probability of the target), elements], float64; a target above 0.5 counts as 1.
+
+    Probabilities count as `epsilon` at least. Raises MetricError if shapes differ or values are no numbers.
+    """
     scores, targets = as_pair(scores, targets)
     probabilities = np.where(targets > 0.5, scores, 1 - scores)
     return np.array([-np.log(np.maximum(probabilities, epsilon)).sum(), targets.size], np.float64)
 
 
 def of_logit_loss(scores: Any, targets: Any) -> np.ndarray:
-    """Return [sum of -log(probability of the target), elements] from log odds, float64."""
+    """Return [sum of -log(probability of the target), elements], float64, from log odds, without overflow.
+
+    Raises MetricError if shapes differ or values are no numbers.
+    """
     scores, targets = as_pair(scores, targets)
     return np.array([np.logaddexp(0.0, np.where(targets > 0.5, -scores, scores)).sum(), targets.size], np.float64)
 
 
 def mean(sums: np.ndarray) -> float:
-    """Return the first sum divided by the second; NaN if that is 0."""
+    """Return the first sum divided by the second; NaN if the second is 0."""
     return float(sums[0] / sums[1]) if sums[1] else NAN
 
 
 def root(sums: np.ndarray) -> float:
-    """Return the root of the first sum divided by the second."""
+    """Return the square root of the first sum divided by the second; NaN if the second is 0."""
     return float(np.sqrt(mean(sums)))
 
 
 def one_minus_ratio(sums: np.ndarray) -> float:
-    """Return R^2 from the sums of `of_r2`."""
+    """Return R^2 from the sums of `of_r2`; NaN if the targets do not deviate from their means."""
     total = sums[2 + (len(sums) - 2) // 2 :].sum()
     return float(1.0 - sums[1] / total) if total else NAN
 
 
 def add_deviations(one: np.ndarray, two: np.ndarray) -> np.ndarray:
-    """Merge the sums of `of_r2` of two sets of rows by the pairwise update of Chan, Golub and LeVeque 1983."""
+    """Return the sums of `of_r2` of two sets of rows together; a set without rows adds nothing.
+
+    By the pairwise update of Chan, Golub and LeVeque 1983.
+    """
     if not one[0] or not two[0]:
         return one if one[0] else two
     width, rows = (len(one) - 2) // 2, one[0] + two[0]
@@ -356,13 +374,16 @@ def add_deviations(one: np.ndarray, two: np.ndarray) -> np.ndarray:
 
 
 def _error(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Return scores - targets, flattened; infinite values give infinities and NaN without a warning."""
+    """Return scores - targets as a vector; infinite values give infinities and NaN without a warning."""
     with np.errstate(invalid="ignore", over="ignore"):
         return (scores - targets).reshape(-1)
 
 
 def dense_scores(array: Any) -> np.ndarray:
-    """Return an array of any format as dense float64. Raises MetricError if it is not numeric."""
+    """Return an array of any format as dense float64; no copy if it is that already.
+
+    Raises MetricError if its dtype is not boolean, whole or real.
+    """
     array = array if isinstance(array, np.ndarray) else formats.to_format(array, "dense")
     if array.dtype.kind not in "biuf":
         raise MetricError(f"Scores and targets are numbers; {array.dtype} came.")
@@ -370,7 +391,10 @@ def dense_scores(array: Any) -> np.ndarray:
 
 
 def as_pair(scores: Any, targets: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return scores and targets of equal shape, targets [R] reshaped to [R, 1]. Raises MetricError if shapes differ."""
+    """Return scores and targets of equal shape, float64; targets [R] take the shape [R, 1] of scores.
+
+    Raises MetricError if shapes differ otherwise, or values are no numbers.
+    """
     scores, targets = dense_scores(scores), dense_scores(targets)
     if scores.shape != targets.shape:
         if scores.size != targets.size or len(scores) != len(targets) or 1 not in (scores.ndim, targets.ndim):
@@ -380,7 +404,10 @@ def as_pair(scores: Any, targets: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def as_classes(scores: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return scores [R, N] and labels int64 [R]. Raises MetricError unless labels are in 0 to N - 1."""
+    """Return scores, float64 [R, N], and labels, int64 [R], given as [R] or [R, 1].
+
+    Raises MetricError for other shapes, values that are no numbers, and labels that are not whole or not in 0 to N - 1.
+    """
     scores, labels = dense_scores(scores), dense_scores(labels)
     if scores.ndim != 2 or not scores.shape[1] or labels.shape not in ((len(scores),), (len(scores), 1)):
         raise MetricError(f"Scores [R, N] need labels [R]; scores {scores.shape} and labels {labels.shape} came.")
@@ -456,7 +483,11 @@ def f1_macro(scores: np.ndarray, targets: np.ndarray, threshold: float = 0.0) ->
 
 
 def of_f1(scores: Any, targets: Any, threshold: float = 0.0) -> np.ndarray:
-    """Return true positives per class, then predicted plus actual positives per class, float64 [2 N]."""
+    """Return true positives per class, then predicted plus actual positives per class, float64 [2 N].
+
+    Labels [R] with scores [R, N] are predicted by the largest score, targets of the scores' shape by scores above
+    `threshold`. Raises MetricError if shapes differ or values are no numbers.
+    """
     scores = dense_scores(scores)
     if scores.ndim == 2 and scores.shape[1] > 1 and tuple(targets.shape) in ((len(scores),), (len(scores), 1)):
         scores, labels = as_classes(scores, targets)
@@ -472,15 +503,13 @@ def of_f1(scores: Any, targets: Any, threshold: float = 0.0) -> np.ndarray:
 
 
 def of_all(sums: np.ndarray) -> float:
-    """Return F1 over all classes together from the sums of `of_f1`."""
+    """Return F1 over all classes together from the sums of `of_f1`; NaN without any positive."""
     right, answers = sums.reshape(2, -1).sum(axis=1)
     return float(2 * right / answers) if answers else NAN
 
 
 def of_each(sums: np.ndarray) -> float:
-    """Return the mean F1 of the classes that occur, from the sums of `of_f1` (twice the number of classes); NaN if none
-    occurs.
-    """
+    """Return the mean F1 of the classes that occur, from the sums of `of_f1` [2 N]; NaN if none occurs."""
     right, answers = sums.reshape(2, -1)
     occurs = answers > 0
     return float((2 * right[occurs] / answers[occurs]).mean()) if occurs.any() else NAN

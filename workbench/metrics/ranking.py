@@ -138,13 +138,19 @@ def ndcg_at(scores: np.ndarray, targets: np.ndarray, k: int = 10) -> float:
 
 
 def of_auc(scores: Any, targets: Any) -> np.ndarray:
-    """Return scores and targets as pairs [n, 2], float64: the area needs all of them."""
+    """Return scores and targets by turns, float64 [2 n]: the area needs all of them.
+
+    Raises MetricError if shapes differ or values are no numbers.
+    """
     scores, targets = as_pair(scores, targets)
     return np.column_stack([scores.reshape(-1), targets.reshape(-1)]).reshape(-1)
 
 
 def area(pairs: np.ndarray) -> float:
-    """Return the area under the ROC curve of pairs (score, target)."""
+    """Return the area under the ROC curve of the scores and targets of `of_auc` [2 n]; O(n log n).
+
+    A target above 0.5 counts as 1. It is NaN if all targets are equal or a score is NaN.
+    """
     scores, positive = pairs[::2], pairs[1::2] > 0.5
     ones, zeros = np.count_nonzero(positive), np.count_nonzero(~positive)
     if not ones or not zeros or np.isnan(scores).any():
@@ -156,20 +162,29 @@ def area(pairs: np.ndarray) -> float:
 
 
 def of_precision_at(scores: Any, targets: Any, k: int = 10) -> np.ndarray:
-    """Return [sum of the precisions of rows with a relevant item, number of these rows]."""
+    """Return [sum of the precisions of rows with a relevant item, number of these rows], float64.
+
+    Raises MetricError for shapes other than [R, N] twice and for k below 1.
+    """
     hits, relevant = _hits(scores, targets, k)
     return np.array([(hits[relevant > 0] / k).sum(), np.count_nonzero(relevant)], np.float64)
 
 
 def of_recall_at(scores: Any, targets: Any, k: int = 10) -> np.ndarray:
-    """Return [sum of the recalls of rows with a relevant item, number of these rows]."""
+    """Return [sum of the recalls of rows with a relevant item, number of these rows], float64.
+
+    Raises MetricError for shapes other than [R, N] twice and for k below 1.
+    """
     hits, relevant = _hits(scores, targets, k)
     has_any = relevant > 0
     return np.array([(hits[has_any] / relevant[has_any]).sum(), np.count_nonzero(has_any)], np.float64)
 
 
 def of_ndcg_at(scores: Any, targets: Any, k: int = 10) -> np.ndarray:
-    """Return [sum of the relative gains of rows with a gain above 0, number of these rows]."""
+    """Return [sum of the relative gains of rows with a gain above 0, number of these rows], float64.
+
+    Raises MetricError for a negative gain, shapes other than [R, N] twice and k below 1.
+    """
     scores, gains = _ranked(scores, targets, k)
     if gains.size and gains.min() < 0:
         raise MetricError(f"A target is {gains.min():g}; gains are 0 or more.")
@@ -182,14 +197,15 @@ def of_ndcg_at(scores: Any, targets: Any, k: int = 10) -> np.ndarray:
 
 
 def _largest(values: np.ndarray, last: int) -> np.ndarray:
-    """Return the `last` largest values of each row, in any order."""
+    """Return the `last` largest values of each row of [R, N], in any order, as [R, last]."""
     return np.partition(values, values.shape[1] - last, axis=1)[:, values.shape[1] - last :]
 
 
 def _gains(scores: np.ndarray, gains: np.ndarray, last: int) -> np.ndarray:
-    """Return the discounted gain [R] of the `last` highest-scored items of each row; ties share their mean weight.
+    """Return the discounted gain, float64 [R], of the `last` highest-scored items of each row of [R, N].
 
-    Items tied for the last rank count with the mean of their gains.
+    Tied items share their mean weight; those tied for the last rank count with the mean of their gains. A row with a
+    NaN score has NaN.
     """
     first = np.argpartition(scores, scores.shape[1] - last, axis=1)[:, scores.shape[1] - last :]
     order = np.take_along_axis(first, np.argsort(-np.take_along_axis(scores, first, axis=1), axis=1), axis=1)
@@ -207,15 +223,14 @@ def _gains(scores: np.ndarray, gains: np.ndarray, last: int) -> np.ndarray:
 
 
 def _discounts(k: int) -> np.ndarray:
-    """Return the weights 1 / log2(rank + 1) of the ranks 1 to k."""
+    """Return the weights 1 / log2(rank + 1) of the ranks 1 to k, float64 [k]."""
     return 1 / np.log2(np.arange(2, k + 2))
 
 
 def _hits(scores: Any, targets: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return (expected relevant items among the first k, relevant items) of each row, [R] each; ties count by
-    expectation.
+    """Return (expected relevant items among the first k, relevant items) of each row, [R] each.
 
-    Scores of rows without relevant items are ignored.
+    Ties count by expectation, and a row with a NaN score has NaN hits. Raises MetricError as `_ranked` does.
     """
     scores, targets = _ranked(scores, targets, k)
     relevant = targets > 0.5
@@ -232,7 +247,10 @@ def _hits(scores: Any, targets: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _ranked(scores: Any, targets: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return scores and targets of equal shape [R, N]. Raises MetricError for other shapes or k < 1."""
+    """Return scores and targets of equal shape [R, N], dense, in their own dtype if that is real or boolean.
+
+    Raises MetricError for other shapes, and unless k is a whole number from 1.
+    """
     if isinstance(k, bool) or k != int(k) or k < 1:
         raise MetricError(f"k is {k}; it is how many items come first, a whole number from 1.")
     scores, targets = _as_they_are(scores), _as_they_are(targets)
@@ -242,6 +260,9 @@ def _ranked(scores: Any, targets: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _as_they_are(values: Any) -> np.ndarray:
-    """Return an array of any format as dense, without conversion to float64 if it is numeric already."""
+    """Return an array of any format as dense: unchanged if it is a real or boolean NumPy array, else float64.
+
+    Raises MetricError if its values are no numbers.
+    """
     is_dense = isinstance(values, np.ndarray) and values.dtype.kind in "bf"
     return values if is_dense else dense_scores(values)
