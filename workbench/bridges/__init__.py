@@ -35,5 +35,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Return what an old name stands for (`workbench.aliases`)."""
+    """Return what an old name of this module stands for, with a FutureWarning (`workbench.aliases`).
+
+    Raises AttributeError for a name that was never one of this module.
+    """
     return aliases.find(__name__, name)

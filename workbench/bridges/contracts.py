@@ -62,11 +62,11 @@ COMPRESSED = (scipy.sparse.csr_array, scipy.sparse.csr_matrix, scipy.sparse.csc_
 
 
 def feed_of(source: Source, taker: str, *, rows: int, shuffle: bool, seed: int, last: str) -> Feed:
-    """Return a `Feed` unchanged; for a data set, a file or a folder a feed with batches of `rows` rows.
+    """Return a `Feed` unchanged; of a data set, a file or a folder a feed with batches of `rows` rows.
 
     A path is read by the data set that `data.guess` names. A folder of shards, `X.sparse`, is read as it is trained on
-    and may be larger than memory, as may the rows of a data set that are stored. `DataError` for anything else; `taker`
-    names who asks in its message.
+    and may be larger than memory, as may the rows of a data set that are stored. Raises DataError for anything else;
+    `taker` names who asks in its message.
     """
     if isinstance(source, str | os.PathLike):
         reader, options, _ = data.guess(source)
@@ -85,10 +85,10 @@ def feed_of(source: Source, taker: str, *, rows: int, shuffle: bool, seed: int, 
 
 
 def densify(x: Any, budget_bytes: int, why: str) -> np.ndarray:
-    """Return x as a dense array [rows, columns]; a copy unless it is dense already. O(size).
+    """Return x as a dense array [rows, columns]: itself if it is dense, else a copy. O(size).
 
-    Explicit, so `ops.settings(strict=True)` does not refuse it; `ops.recording` records it with `why`. Above
-    `budget_bytes` it is refused (`DensifyError`) before any memory is taken; invalid arrays are, too (`FormatError`).
+    Explicit, so `ops.settings(strict=True)` does not refuse it; `ops.recording` records it with `why`. Raises
+    DensifyError above `budget_bytes`, before any memory is taken, and FormatError for invalid arrays.
     """
     held, x = formats.get(formats.format_of(x)), formats.check(x, canonical=False)
     if held.name == "dense":
@@ -98,7 +98,11 @@ def densify(x: Any, budget_bytes: int, why: str) -> np.ndarray:
 
 
 def densify_with_warning(x: Any, op: str) -> np.ndarray:
-    """Return the dense array of x for `op`, which takes no other; it is recorded and warned of once per source line."""
+    """Return the dense array [rows, columns] of x for `op`, which takes no other; a dense x itself.
+
+    It is recorded, and warned of once per source line. Raises DensifyError if the settings are strict or their budget
+    is too small.
+    """
     name = formats.format_of(x)
     if name != "dense":
         fallback.report(op, [name], [x])
@@ -112,6 +116,7 @@ class ContractError(ValueError):
     """
 
     def __init__(self, breaches: Sequence["Violation"] | str) -> None:
+        """Make the message of the violations, a line each, and keep them; of a text keep none."""
         is_text = isinstance(breaches, str)
         super().__init__(breaches if is_text else "\n".join(map(str, breaches)))
         self.violations = () if is_text else tuple(breaches)
@@ -130,12 +135,13 @@ class Violation:
     effect: str = ""
 
     def __str__(self) -> str:
+        """Return the violation as one line: severity, boundary, contract, what came, what to do and the effect."""
         effect = f" Otherwise {self.effect}." if self.effect else ""
         text = f"{self.came}. Expected: {self.expected}. {self.advice}.{effect}"
         return f"{self.severity}, {self.boundary}, {self.contract}: {text}"
 
     def as_row(self) -> dict[str, str]:
-        """Return the fields by name, for JSON."""
+        """Return the fields, all str, by name, for JSON."""
         return asdict(self)
 
 
@@ -152,7 +158,12 @@ def check(
     labels: str | None = None,
     classes: int | None = None,
 ) -> list[Violation]:
-    """Return the violations of passing x [rows, columns] and labels y [rows] to the framework `for_`. O(nnz)."""
+    """Return the violations, errors and warnings, of passing x [rows, columns] and labels y [rows] to a framework.
+
+    `width`, `dtype`, `index_dtype` and `classes` are what is required, None for any; `labels` names their kind, None
+    for the framework's usual one. An x that is no matrix is one violation. Raises ValueError for an unknown framework
+    or kind of labels. O(nnz).
+    """
     framework = _known(for_, FRAMEWORKS, "framework")
     labels = labels or framework.labels
     if labels is not None:
@@ -167,8 +178,11 @@ def check(
 
 
 def require_sound(x: Any, boundary: str) -> None:
-    """`ContractError` if the arrays of x are invalid, so that who follows its indices leaves them, or where its
-    values are no real numbers. O(nnz)."""
+    """Raise ContractError if the arrays of x are invalid, or its values are no real numbers. O(nnz).
+
+    Whoever follows its indices afterwards stays within its arrays. `boundary` says in the message where x was handed
+    over.
+    """
     if type(x) in COMPRESSED and is_sound_compressed(x):
         return
     asked = Requirements("", (), labels=None)
@@ -186,11 +200,10 @@ def check_saved(
     saved: Mapping[str, Any], shapes: Mapping[str, tuple[int, int]], boundary: str = "model -> file"
 ) -> list[Violation]:
     """Return the violations of saving weights whose pattern is part of the model: topology goes with values.
-    O(entries).
 
-    `saved` is what goes to a file by name, `shapes` the sizes of the matrices that have a pattern. Each must be a csr,
-    csc or coo matrix of that size, every place once: of values alone nobody knows the places, and of a dense matrix
-    those whose weight is zero are lost, which are trained too.
+    O(entries). `saved` is what goes to a file by name, `shapes` the sizes of the matrices that have a pattern. Each
+    must be a csr, csc or coo matrix of that size, every place once: of values alone nobody knows the places, and of a
+    dense matrix those whose weight is zero are lost, which are trained too.
 
     >>> check_saved({"w": np.float32([1, 2])}, {"w": (4, 3)})[0].came
     'w is dense (2,)'
@@ -201,7 +214,10 @@ def check_saved(
 
 
 def _topology_error(x: Any, name: str, shape: tuple[int, int]) -> FormatError | None:
-    """Return the error unless x is a csr, csc or coo matrix of `shape`, else None."""
+    """Return the error unless x is a csr, csc or coo matrix of `shape` with each place once, else None.
+
+    None as x is an error, too: the matrix called `name` is missing.
+    """
     expected, advice = f"a csr, csc or coo matrix {shape}", "Save the matrix itself, and check what is read back"
     if x is None:
         return refuse(f"{name} is not there", expected, advice)
@@ -218,7 +234,7 @@ def _topology_error(x: Any, name: str, shape: tuple[int, int]) -> FormatError | 
 
 
 def require(x: Any, y: Any = None, **asked: Any) -> list[Violation]:
-    """Check as `check` does and give its warnings; `ContractError` at an error."""
+    """Check as `check` does and return its warnings. Raises ContractError, with all violations, if one is an error."""
     breaches = check(x, y, **asked)
     if any(breach.severity == ERROR for breach in breaches):
         raise ContractError(breaches)
@@ -226,8 +242,9 @@ def require(x: Any, y: Any = None, **asked: Any) -> list[Violation]:
 
 
 def _find_violations(parts: Parts, asked: Requirements, boundary: str) -> Iterator[Violation]:
-    """Yield the violations of all contracts that apply at a boundary; a contract that rests on a broken one is
-    skipped.
+    """Yield the violations of all contracts that apply at a boundary, errors and warnings in the order of the table.
+
+    A contract that rests on a broken one is skipped.
     """
     broken: set[str] = set()
     for contract in CONTRACTS:
@@ -243,7 +260,10 @@ def _find_violations(parts: Parts, asked: Requirements, boundary: str) -> Iterat
 def _error_of_parts(
     contract: ValidationRule, parts: Parts, asked: Requirements, broken: set[str]
 ) -> FormatError | None:
-    """Fault of the parts; None if there is none, or where it cannot be asked."""
+    """Return the error of the parts by one contract; None if there is none, or if it does not apply.
+
+    It does not apply to other formats, without labels if it is of labels, or after a broken contract that it rests on.
+    """
     if contract.formats is not None and parts.format not in contract.formats:
         return None
     if broken & set(contract.after) or (contract.of_labels and asked.y is None):
@@ -258,12 +278,12 @@ def _error_of_parts(
 
 
 def _violation_of(error: FormatError) -> tuple[str, str, str]:
-    """Return (what came, what is expected, what to do) of an error."""
+    """Return (what came, what is expected, what to do) of an error; common words where it does not say them."""
     return error.sentences or (str(error), "a matrix", "Build it again from its parts")
 
 
 def _known(name: str, table: Mapping[str, Any], kind: str) -> Any:
-    """Return table[name]; raise ValueError, with the known names, for an unknown one."""
+    """Return table[name]. Raises ValueError, with the known names, for an unknown one; `kind` is what a name is of."""
     if name not in table:
         raise ValueError(unknown_name(kind, name, table))
     return table[name]
@@ -281,13 +301,12 @@ UNIFY = "Feed values, not codes; or table.unify_dictionaries(), and the dictiona
 
 
 def check_codes(table: Any, like: Any = None, *, severity: str = ERROR) -> list[Violation]:
-    """Return whether codes mean the same in all blocks of a table, and as in the table `like` that a model was trained
-    on.
+    """Return the violations of codes that mean other values in blocks of a table, or than in the table `like`.
 
-    A table is a pyarrow Table or RecordBatch, a pandas DataFrame, or the path of a Parquet file, of which only columns
-    of codes are read. A violation, of that `severity`, for each column whose codes mean other values, or that has none
-    in the later table; a warning for values that `like` does not have. O(values) for each block. `DataError` for no
-    table.
+    `like` is the training data, None for no comparison. A table is a pyarrow Table or RecordBatch, a pandas DataFrame,
+    or the path of a Parquet file, of which only columns of codes are read. A violation, of that `severity`, is for each
+    column whose codes mean other values, or that has none in the later table; a warning for values that `like` does not
+    have. Raises DataError for no table. O(values) for each block.
 
     >>> import pyarrow
     >>> sites = [pyarrow.table({"site": pyarrow.array(names).dictionary_encode()}) for names in (["a", "b"], ["b"])]
@@ -302,7 +321,10 @@ def check_codes(table: Any, like: Any = None, *, severity: str = ERROR) -> list[
 
 
 def _columns(table: Any) -> dict[str, list[Any]]:
-    """Return the dictionaries of each column of codes, one a block, as pyarrow arrays."""
+    """Return the dictionaries of each column of codes by name, those of its blocks that differ, as pyarrow arrays.
+
+    Raises DataError for no table.
+    """
     table, dictionary = _of_arrow(table), arrow().types.is_dictionary
     names = [field.name for field in table.schema if dictionary(field.type)]
     columns = {name: table.column(name) for name in names}
@@ -310,7 +332,10 @@ def _columns(table: Any) -> dict[str, list[Any]]:
 
 
 def _of_arrow(table: Any) -> Any:
-    """Return a pyarrow table, read from a Parquet file if a path is given, with its dictionary columns."""
+    """Return a pyarrow table or record batch; of a Parquet file or a DataFrame its columns of codes alone.
+
+    Raises DataError for no table.
+    """
     pa = arrow()
     if isinstance(table, pa.Table | pa.RecordBatch):
         return table
@@ -325,18 +350,21 @@ def _of_arrow(table: Any) -> Any:
 
 
 def _blocks(column: Any) -> list[Any]:
-    """Return the chunks of a column as a list of dictionary arrays."""
+    """Return the blocks of a pyarrow column as a list of dictionary arrays."""
     return column.chunks if isinstance(column, arrow().ChunkedArray) else [column]
 
 
 def _distinct(dictionaries: list[Any]) -> list[Any]:
-    """Return the distinct dictionaries of a column's blocks, the first one included; [] without blocks."""
+    """Return the first dictionary of a column's blocks and those that differ from it.
+
+    One empty array without blocks.
+    """
     first = dictionaries[:1] or [arrow().array([])]
     return first + [other for other in dictionaries[1:] if not other.equals(first[0])]
 
 
 def _within(name: str, blocks: list[Any], severity: str) -> Iterator[Violation]:
-    """Yield a violation if blocks of one column have different dictionaries."""
+    """Yield at most one violation: the first code that means something else in a later block of the column."""
     for block in blocks[1:]:
         if (place := _apart(block, blocks[0])) is not None:
             values = f"{block[place].as_py()!r} in a later block, and {blocks[0][place].as_py()!r} in the first"
@@ -346,7 +374,11 @@ def _within(name: str, blocks: list[Any], severity: str) -> Iterator[Violation]:
 
 
 def _between(name: str, blocks: list[Any] | None, trained: Any, severity: str) -> Iterator[Violation]:
-    """Yield a violation if a column's dictionary differs from that of the training data."""
+    """Yield at most one violation: a column's codes mean something else than in the `trained` dictionary.
+
+    `blocks` are the dictionaries of the column, None if it has no codes, which is a violation of `severity`, too.
+    Values that `trained` does not have are a warning.
+    """
     expected = "the dictionary of the data it is like"
     if blocks is None:
         came = f"Column {name} has codes in the data it is like, and none here"
@@ -363,7 +395,10 @@ def _between(name: str, blocks: list[Any] | None, trained: Any, severity: str) -
 
 
 def _apart(one: Any, other: Any) -> int | None:
-    """Return the first code that means something else in the two dictionaries; None if none does."""
+    """Return the first code that means something else in two dictionaries, pyarrow arrays; None if none does.
+
+    Codes that only the longer one has are not compared.
+    """
     count = min(len(one), len(other))
     if one.type == other.type and one[:count].equals(other[:count]):
         return None
@@ -393,7 +428,8 @@ def require_row_gradients(
 ) -> None:
     """Raise ContractError for gradients that are dense, repeat a row or have an index out of range. O(U log U).
 
-    `rows_of` returns the row indices int [U] of a gradient and the rows of its weight, None if unknown; None if dense.
+    `rows_of` returns the row indices, int [U], of a gradient and the count of rows of its weight, None if that is
+    unknown; it returns None for a dense gradient. `names` are as many as gradients, else ValueError.
     """
     found: list[Violation] = []
     for gradient, name in zip(gradients, names, strict=True):
@@ -404,16 +440,16 @@ def require_row_gradients(
 
 
 def _dense_gradient(name: str, framework: Framework) -> Violation:
-    """Return the violation of a gradient that holds every row."""
+    """Return the violation, an error, of the gradient of the weight `name` that holds every row."""
     came, advice = f"The gradient of {name} is dense", "Take regularizers and dense terms off this weight"
     effect = "every row is stepped, or the optimizer is not lazy, without a word"
     return Violation("sparse", GRADIENT_BOUNDARY, ERROR, came, f"{framework.kind}, the touched rows", advice, effect)
 
 
 def _find_row_violations(name: str, rows: np.ndarray, count: int | None, framework: Framework) -> list[Violation]:
-    """Violations of a gradient [count, ...] that holds `rows`, int [U]: rows twice, outside, or no count.
+    """Return the violations of a gradient [count, ...] that holds `rows`, int [U]: rows twice, outside, or no count.
 
-    O(U log U).
+    A count of None is a violation itself. O(U log U).
     """
     found = []
     repeated = rows.size - np.unique(rows).size
@@ -440,7 +476,7 @@ SPELLED = {"sgd": "SGD", "adamw": "AdamW", "rmsprop": "RMSprop", "centered_rmspr
 
 
 def class_name(rule: str) -> str:
-    """Return the class of a rule.
+    """Return the name of the class that a bridge makes of a rule of `workbench.optimizers`.
 
     >>> class_name("centered_rmsprop")
     'LazyCenteredRMSprop'
@@ -449,12 +485,15 @@ def class_name(rule: str) -> str:
 
 
 def class_names() -> list[str]:
-    """Return the names of all classes."""
+    """Return the names of all such classes, one for each registered optimizer, in the registry's order."""
     return [class_name(rule) for rule in optimizers.names()]
 
 
 def rule_of(name: str) -> str:
-    """Return the rule of a class; `AttributeError` lists the classes that there are."""
+    """Return the rule of a class by the class's name.
+
+    Raises AttributeError, with the known classes, for another name.
+    """
     rules = {class_name(rule): rule for rule in optimizers.names()}
     if name not in rules:
         raise AttributeError(unknown_name("name", name, rules))
@@ -462,5 +501,5 @@ def rule_of(name: str) -> str:
 
 
 def described(rule: str) -> str:
-    """Return the docstring of a class: the rule's formulas, dense and lazy."""
+    """Return the docstring of a class: the rule's name and its formulas, dense and lazy."""
     return f"{rule}, lazily.\n\n{optimizers.get(rule).formulas}"

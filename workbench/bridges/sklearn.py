@@ -64,14 +64,17 @@ from workbench.models import Model
 
 
 def linear(target: str) -> Model:
-    """Return the first registered model with that kind of target whose scores are X @ W."""
+    """Return the first registered model with that kind of target whose scores are X @ W.
+
+    `target` is "classes", "binary" or "numbers".
+    """
     return next(model for model in map(models.get, models.names()) if model.target == target and model.is_product)
 
 
 def named(name: str, targets: tuple[str, ...]) -> Model:
     """Return the registered model of that name.
 
-    Raises ValueError if its kind of target differs, listing suitable ones.
+    Raises ValueError, with the names that suit, if its kind of target is not in `targets`.
     """
     model = models.get(name)
     if model.target not in targets:
@@ -84,22 +87,30 @@ class _Regressor(RegressorMixin, Estimator):
     """Regressors: targets are numbers, a column for each output."""
 
     def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags; targets of several columns are allowed where the model takes them."""
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = self._model().outputs is None
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any | None = None) -> Self:
-        """Train anew on X [rows, D] and numbers y [rows] or [rows, N]; `sample_weight` [rows] multiplies the loss."""
+        """Train anew on X [rows, D] and numbers y [rows] or [rows, N]; return the estimator.
+
+        `sample_weight` [rows] multiplies each row's loss, None for ones. Raises ValueError for invalid data or
+        parameters, ContractError for broken sparse arrays.
+        """
         return self._fit(X, y, sample_weight, first=True, epochs=None)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any | None = None) -> Self:
-        """Train one epoch more, on these rows."""
+        """Train one epoch more on X [rows, D] and y, anew if it is the first call; return the estimator.
+
+        Raises ValueError for invalid data, and for other columns of X or y than in the first call.
+        """
         return self._fit(X, y, sample_weight, first=not hasattr(self, "_learner"), epochs=1)
 
     def _fit(self, x: Any, y: Any, sample_weight: Any, first: bool, epochs: int | None) -> Self:
-        """Train for `epochs` on x, y, None for those of `fit`; `first` starts anew.
+        """Train `epochs` epochs on x and y, None for as many as `fit` has; `first` starts anew. Return the estimator.
 
-        Returns self; ValueError if y changed its form.
+        Raises ValueError for invalid data, or if y changed its form.
         """
         several = self._model().outputs is None
         x, y = self._checked(x, y, first, y_numeric=True, multi_output=several)
@@ -114,7 +125,7 @@ class _Regressor(RegressorMixin, Estimator):
         return self
 
     def _width(self, model: Model) -> int:
-        """Return the count of outputs for a model."""
+        """Return the columns of the weights, or the factors of a model whose outputs are fixed."""
         return self._columns if model.outputs is None else self._chosen_width() or model.width or 1
 
     @abstractmethod
@@ -122,11 +133,14 @@ class _Regressor(RegressorMixin, Estimator):
         """Return the width of a model whose labels do not ask for one; None for its natural one."""
 
     def _shaped(self, weights: np.ndarray) -> np.ndarray:
-        """Return weights [features, outputs] as [features] for 1-d targets, else transposed."""
+        """Return weights [D, outputs] as [D] for targets [rows], else transposed; a view."""
         return weights[:, 0] if self._one_number else weights.T
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return numbers [rows], or [rows, N] as y had."""
+        """Return numbers, in the dtype of the training, [rows], or [rows, N] as y had.
+
+        Raises NotFittedError before `fit`, ValueError for invalid X or another number of columns.
+        """
         scores = self._scores(X)
         return scores[:, 0] if self._one_number else scores
 
@@ -135,6 +149,7 @@ class _Classifier(ClassifierMixin, Estimator):
     """Classifiers: `classes_` are the labels, sorted."""
 
     def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags; more than two classes are allowed where the model takes them."""
         tags = super().__sklearn_tags__()
         named = self._named_model()
         tags.classifier_tags.multi_class = named is None or named.target == "classes"
@@ -142,15 +157,26 @@ class _Classifier(ClassifierMixin, Estimator):
 
     @abstractmethod
     def _named_model(self) -> Model | None:
-        """Return the model that the parameters name, None if the labels decide."""
+        """Return the model that the parameters name, None if the labels decide.
+
+        Raises ValueError if that model does not answer with classes.
+        """
 
     def fit(self, X: Any, y: Any, sample_weight: Any | None = None) -> Self:
-        """Train anew on X [rows, D] and labels y [rows]; `sample_weight` [rows] multiplies the loss."""
+        """Train anew on X [rows, D] and labels y [rows]; return the estimator.
+
+        `sample_weight` [rows] multiplies each row's loss, None for ones. Raises ValueError for invalid data or
+        parameters and for one class, ContractError for broken sparse arrays.
+        """
         X, y = self._checked(X, y, True)
         return self._fit(X, y, _classes_of(y), sample_weight, None)
 
     def partial_fit(self, X: Any, y: Any, classes: Any | None = None, sample_weight: Any | None = None) -> Self:
-        """Train one epoch more, on these rows; the first call needs `classes`, all that there will be."""
+        """Train one epoch more on these rows; return the estimator.
+
+        The first call needs `classes`, all that there will be. Raises ValueError without them, for other ones later,
+        for a label that is none of them, and if class_weight is "balanced".
+        """
         first = not hasattr(self, "_learner")
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
@@ -164,7 +190,11 @@ class _Classifier(ClassifierMixin, Estimator):
         return self._fit(X, y, known if first else None, sample_weight, 1)
 
     def _fit(self, x: Any, y: np.ndarray, classes: np.ndarray | None, sample_weight: Any, epochs: int | None) -> Self:
-        """Train; `classes` are those of a first call, None if there was one; `epochs` None for those of `fit`."""
+        """Train `epochs` epochs, None for as many as `fit` has, and return the estimator.
+
+        `classes`, sorted, are those of a first call, which starts anew; None goes on. Raises ValueError for fewer than
+        two classes, or a label that is none of them.
+        """
         if classes is not None:
             if len(classes) < 2:
                 raise ValueError(f"y has one class, {classes[0]!r}; a classifier needs samples of 2 classes or more.")
@@ -181,7 +211,10 @@ class _Classifier(ClassifierMixin, Estimator):
         return self
 
     def _weights(self, x: Any, y: np.ndarray, numbers: np.ndarray, sample_weight: Any) -> np.ndarray | None:
-        """Return the weights of samples times those of their classes; None if all are one."""
+        """Return the weights of samples times those of their classes, [rows]; None if all are one.
+
+        `numbers` [rows] are the places of the labels y in `classes_`. Raises ValueError for invalid weights.
+        """
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, x, dtype=x.dtype)
         if self.class_weight is None:
             return weights
@@ -189,7 +222,10 @@ class _Classifier(ClassifierMixin, Estimator):
         return own if weights is None else own * weights
 
     def _model(self) -> Model:
-        """Return the model named; else the linear one, of yes or no for two classes."""
+        """Return the model that is named; else the linear one, of yes or no for two classes.
+
+        Raises ValueError if the named one answers yes or no and there are more classes.
+        """
         named, count = self._named_model(), len(self.classes_)
         model = named or linear("binary" if count == 2 else "classes")
         if model.target == "binary" and count > 2:
@@ -198,7 +234,7 @@ class _Classifier(ClassifierMixin, Estimator):
         return model
 
     def _width(self, model: Model) -> int:
-        """Return the count of outputs for a model: 1 for two classes, else the classes."""
+        """Return the columns of the weights: 1 for yes or no, else the count of classes; or the factors of a model."""
         if model.outputs is not None:
             return self._chosen_width() or model.width or 1
         return 1 if model.target == "binary" else len(self.classes_)
@@ -208,21 +244,30 @@ class _Classifier(ClassifierMixin, Estimator):
         """Return the width of a model whose labels do not ask for one; None for its natural one."""
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return scores: of two classes [rows], positive for the second, of more [rows, classes]."""
+        """Return scores: of two classes [rows], positive for the second, of more [rows, classes].
+
+        Raises NotFittedError before `fit`, ValueError for invalid X or another number of columns.
+        """
         scores = self._scores(X)
         if scores.shape[1] == 1:
             return scores[:, 0]
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the class of each row."""
+        """Return the class of each row, [rows], in the dtype of `classes_`.
+
+        Raises NotFittedError before `fit`, ValueError for invalid X or another number of columns.
+        """
         scores = self.decision_function(X)
         if scores.ndim == 1:
             return np.where(scores > 0, self.classes_[1:], self.classes_[:1])
         return self.classes_[scores.argmax(axis=1)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class [rows, classes]: the sigmoid or softmax of the scores."""
+        """Return the probability of each class [rows, classes]: the sigmoid or softmax of the scores, in their dtype.
+
+        Raises NotFittedError before `fit`, ValueError for invalid X or another number of columns.
+        """
         scores = self._scores(X)
         if scores.shape[1] > 1:
             return ops.softmax(scores)
@@ -236,9 +281,9 @@ class _Classifier(ClassifierMixin, Estimator):
 
 
 def _classes_of(y: np.ndarray) -> np.ndarray:
-    """Return the classes in labels y [rows], sorted; ValueError, or a warning, for what look like numbers instead.
+    """Return the classes in labels y [rows], sorted; few whole numbers or texts pass without scikit-learn's check.
 
-    Few classes of whole numbers or text are what scikit-learn's check takes as they are.
+    That check raises ValueError, or warns, for what look like numbers instead of classes.
     """
     if y.dtype.kind in "biuU" and len(classes := np.unique(y)) <= max(2, len(y) // 4):
         return classes
@@ -258,11 +303,14 @@ class SparseRegressor(_Regressor):
     """
 
     def _model(self) -> Model:
-        """Return the registered model to train: by `model`, else the linear one."""
+        """Return the registered model of the parameter `model`, the linear one if that is None.
+
+        Raises ValueError if it does not answer with numbers.
+        """
         return linear("numbers") if self.model is None else named(self.model, ("numbers",))
 
     def _chosen_width(self) -> int | None:
-        """Return the parameter `width`."""
+        """Return the parameter `width`; None for the natural width of the model."""
         return self.width
 
 
@@ -278,11 +326,14 @@ class SparseClassifier(_Classifier):
     """
 
     def _named_model(self) -> Model | None:
-        """Return the registered model of the parameter `model`, or None to choose by the labels."""
+        """Return the registered model of the parameter `model`, or None to choose by the labels.
+
+        Raises ValueError if it does not answer with classes.
+        """
         return None if self.model is None else named(self.model, ("binary", "classes"))
 
     def _chosen_width(self) -> int | None:
-        """Return the parameter `width`."""
+        """Return the parameter `width`; None for the natural width of the model."""
         return self.width
 
 
@@ -302,15 +353,18 @@ class SparseClassifierCV(_Classifier):
     """
 
     def _named_model(self) -> Model | None:
-        """Return the registered model of the parameter `model`, or None to choose by the labels."""
+        """Return the registered model of the parameter `model`, or None to choose by the labels.
+
+        Raises ValueError if it does not answer with classes.
+        """
         return None if self.model is None else named(self.model, ("binary", "classes"))
 
     def _chosen_width(self) -> int | None:
-        """Return the parameter `width`."""
+        """Return the parameter `width`; None for the natural width of the model."""
         return self.width
 
     def _folds(self) -> int | None:
-        """Return the parameter `cv`."""
+        """Return the parameter `cv`, the count of folds that are held out in turn."""
         return self.cv
 
 
@@ -326,16 +380,19 @@ class FactorizationMachineRegressor(_Regressor):
     """
 
     def _model(self) -> Model:
-        """Return the factorization machine for regression."""
+        """Return the factorization machine for regression, whatever the parameters are."""
         return models.get("factorization_machine")
 
     def _chosen_width(self) -> int | None:
-        """Return the parameter `factors`."""
+        """Return the parameter `factors`, the count of factors of each feature."""
         return self.factors
 
     @property
     def factors_(self) -> np.ndarray:
-        """The factors of the features [D, factors]."""
+        """Return the factors of the features [D, factors], the model's own memory.
+
+        Raises NotFittedError before `fit`.
+        """
         return self._fitted_array("v")
 
 
@@ -351,14 +408,17 @@ class FactorizationMachineClassifier(_Classifier):
     """
 
     def _named_model(self) -> Model | None:
-        """Return the factorization machine for binary classification."""
+        """Return the factorization machine for yes or no, whatever the parameters are."""
         return models.get("factorization_machine_logistic")
 
     def _chosen_width(self) -> int | None:
-        """Return the parameter `factors`."""
+        """Return the parameter `factors`, the count of factors of each feature."""
         return self.factors
 
     @property
     def factors_(self) -> np.ndarray:
-        """The factors of the features [D, factors]."""
+        """Return the factors of the features [D, factors], the model's own memory.
+
+        Raises NotFittedError before `fit`.
+        """
         return self._fitted_array("v")

@@ -45,6 +45,7 @@ class Learner:
     """
 
     def __init__(self, setup: Setup, features: int, width: int) -> None:
+        """Begin with new parameters and no epochs. Raises SetupError if the model cannot be trained as `setup` says."""
         self.setup, self.features, self.width = setup, features, width
         self.epoch = 0
         self.run = self._new_run()
@@ -56,7 +57,7 @@ class Learner:
         return run
 
     def _stand_in(self) -> tuple[Any, np.ndarray]:
-        """Return a stand-in for rows between calls: one row without entries, and its target."""
+        """Return a stand-in for rows between calls: one csr row [1, D] without entries, and its target of zeros."""
         dtype = index_dtype(self.features)
         x = assemble("csr", np.zeros(2, dtype), np.zeros(0, dtype), np.zeros(0, self.dtype), (1, self.features))
         if self.model.target == "classes":
@@ -65,25 +66,25 @@ class Learner:
 
     @property
     def model(self) -> Model:
-        """The registered model that the settings name."""
+        """Return the registered model that the settings name."""
         return models.get(self.setup.model)
 
     @property
     def dtype(self) -> np.dtype:
-        """dtype of the trained parameters."""
+        """Return the dtype of the trained parameters."""
         return np.dtype(self.setup.dtype)
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
-        """The parameters by name, up to date: the arrays themselves."""
+        """Return the parameters by name, the arrays themselves, after lazily updated rows have caught up."""
         self.run.catch_up()
         return self.run.arrays
 
     def epochs(self, x: Any, y: np.ndarray, weights: np.ndarray | None, most: int, at_once: int = 0) -> Iterator[float]:
-        """Train on csr x [R, D], targets y and weights [R], for `most` epochs; gives the loss of each.
+        """Train on csr x [R, D], targets y, weights [R] or None, for `most` epochs; yield the mean loss of each.
 
         `at_once` above 0 says that all rows are one batch: an epoch then has `LEAST_STEPS` steps, and up to `at_once`
-        epochs are trained before their losses are given.
+        epochs are trained before their losses are given. ValueError for dual ascent a second time.
         """
         if self.setup.launch == "dual" and self.epoch:
             raise ValueError("Dual ascent trains on all rows at once: call fit with them, or leave launch out.")
@@ -107,12 +108,14 @@ class Learner:
         return self.run.predict(x)
 
     def __getstate__(self) -> dict[str, Any]:
+        """Return setup, epoch, sizes and the state of the training, for pickle, after all rows have caught up."""
         self.run.catch_up()
         known = {"setup": replace(self.setup, options=dict(self.setup.options)), "epoch": self.epoch}
         sizes = {"features": self.features, "width": self.width}
         return known | sizes | {"run": self.run.state_dict()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        """Make the training anew from what `__getstate__` returned; its next steps are the same as without."""
         self.setup, self.epoch = state["setup"], state["epoch"]
         self.features, self.width = state["features"], state["width"]
         self.run = self._new_run()
@@ -120,7 +123,7 @@ class Learner:
 
 
 def as_csr(x: Any, dtype: np.dtype) -> scipy.sparse.csr_array:
-    """x as csr of that type with indices of one width; dense arrays lose their zeros. Shares memory where it can."""
+    """Return x as csr of that dtype, indices of one width, memory shared where it can be; dense zeros are dropped."""
     if isinstance(x, np.ndarray):
         return formats.to_format(np.ascontiguousarray(x, dtype), "csr")
     if x.indptr.dtype != x.indices.dtype:
@@ -247,7 +250,7 @@ MEANINGS: dict[str, str] = {
 
 
 def _documented(text: str, defaults: Mapping[str, Any]) -> str:
-    """Return a docstring with the section Parameters in front of its examples."""
+    """Return a docstring with the section Parameters, made of `defaults` and `MEANINGS`, in front of its examples."""
     lines = ["Parameters", "----------"]
     for name, default in defaults.items():
         lines += [f"{name} : default {default!r}", textwrap.indent(textwrap.fill(MEANINGS[name], 100), "    ")]
@@ -256,15 +259,14 @@ def _documented(text: str, defaults: Mapping[str, Any]) -> str:
 
 
 def with_parameters(**own: Any) -> Callable[[type], type]:
-    """Give a class an `__init__` of its own parameters and the shared ones, which does no more than to keep them, and
-    describe them in its docstring."""
+    """Return a decorator that gives a class an `__init__` of its own and the shared parameters, documented."""
     defaults = own | SHARED
 
     def decorate(cls: type) -> type:
-        """Add `__init__`, its signature, constraints and the docstring's parameters to the class; return it."""
+        """Add `__init__`, its signature, constraints and documented parameters to the class; return it."""
 
         def __init__(self: Any, **given: Any) -> None:  # noqa: N807 - it becomes the method of that name
-            """Keep the parameters as they are given. TypeError if one is unknown."""
+            """Keep the parameters as they are given, unchecked. Raises TypeError if one is unknown."""
             if unknown := sorted(set(given) - set(defaults)):
                 known = ", ".join(defaults)
                 near = nearest(unknown[0], defaults)
@@ -300,28 +302,33 @@ class Estimator(BaseEstimator, ABC):
 
     @abstractmethod
     def _model(self) -> Model:
-        """Return the model to train, for the labels that are known."""
+        """Return the model to train, for the labels that are known. Raises ValueError if it does not suit them."""
 
     @abstractmethod
     def _width(self, model: Model) -> int:
-        """N, columns of the weights, or the factors of a model that has such."""
+        """Return N, columns of the weights, or the factors of a model that has such."""
 
     def __sklearn_is_fitted__(self) -> bool:
+        """Return whether `fit` or `partial_fit` has begun a training."""
         return hasattr(self, "_learner")
 
     def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags; sparse input is allowed."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
     @property
     def coef_(self) -> np.ndarray:
-        """Weights of the features: [outputs, D], of a regressor of one number [D]; the model's own memory."""
+        """Return the weights [outputs, D], of a regressor of one number [D]; the model's own memory.
+
+        Raises NotFittedError before `fit`, AttributeError of a model without such weights.
+        """
         return self._shaped(self._fitted_array("w"))
 
     @property
     def intercept_(self) -> np.ndarray:
-        """Intercepts, added to the scores [outputs]; zeros without an intercept."""
+        """Return the intercepts [outputs]; zeros if there are none. NotFittedError before `fit`."""
         check_is_fitted(self)
         arrays = self._learner.arrays
         return arrays["b"] if "b" in arrays else np.zeros(self._outputs, self._learner.dtype)
@@ -335,18 +342,18 @@ class Estimator(BaseEstimator, ABC):
         return self._learner.arrays[name]
 
     def _shaped(self, weights: np.ndarray) -> np.ndarray:
-        """Return weights [features, outputs] in scikit-learn's orientation [outputs, features]."""
+        """Return weights [features, outputs] in scikit-learn's orientation [outputs, features], a view."""
         return weights.T
 
     @property
     def _outputs(self) -> int:
-        """Return the count of outputs of the trained model."""
+        """Return the count of outputs of the trained model, columns of its scores."""
         return self._learner.model.outputs or self._learner.width
 
     # Training
 
     def _setting(self, name: str) -> Any:
-        """Value of a parameter, which may be given by its former name."""
+        """Return a parameter's value, its usual one for None; warn of its former name, ValueError for both."""
         former = next((former for former, present in FORMER.items() if present == name), "")
         old = getattr(self, former, "deprecated")
         if isinstance(old, str):
@@ -359,7 +366,7 @@ class Estimator(BaseEstimator, ABC):
         return old
 
     def _refuse_wrong(self) -> None:
-        """Refuse parameters as scikit-learn does (`InvalidParameterError`, a ValueError), and a value given twice."""
+        """Raise InvalidParameterError, a ValueError, for wrong parameters, ValueError for a value given twice."""
         given = {name: getattr(self, name) for name in self._defaults}
         given = {name: value for name, value in given.items() if value is not self._defaults[name]}
         for name, value in given.items():
@@ -370,9 +377,7 @@ class Estimator(BaseEstimator, ABC):
             raise ValueError(f"{twice[0]} is a parameter and in options, too; keep one of the two.")
 
     def _checked(self, x: Any, y: Any, first: bool, **checks: Any) -> tuple[Any, np.ndarray]:
-        """Return x (CSR or dense, float) and y after scikit-learn's and this project's validation; ValueError if
-        invalid.
-        """
+        """Return validated x (csr or dense, float) and y; `first` notes the columns. ValueError if invalid."""
         self._refuse_wrong()
         _require_sound(x, "data -> fit")
         kinds = "f" if "y_numeric" in checks else "biuU"
@@ -388,14 +393,14 @@ class Estimator(BaseEstimator, ABC):
         return self.__dict__.get("n_features_in_") == x.shape[1] and "feature_names_in_" not in self.__dict__
 
     def _start(self, x: Any) -> None:
-        """A learner of these parameters, at its starting values."""
+        """Set `_learner` to a new one of these parameters, at its starting values, for data like x [R, D]."""
         model = self._model()
         usual = min(MOST_ROWS, max(1, x.shape[0] // LEAST_STEPS)) if x.shape[0] > MOST_ROWS else MOST_ROWS
         rows = usual if self.batch_rows is None else self.batch_rows
         self._learner = Learner(self._setup(model, x.dtype, rows), x.shape[1], self._width(model))
 
     def _setup(self, model: Model, dtype: np.dtype, batch_rows: int) -> Setup:
-        """Return the training setup of the estimator's parameters; ValueError for a parameter that is not allowed."""
+        """Return the training setup of the parameters, batches of `batch_rows`; ValueError for one not allowed."""
         if self.lazy not in UPDATES:
             raise ValueError(f"lazy is {self.lazy!r}; it is one of {', '.join(UPDATES)}.")
         if self.shuffle not in (True, False, "once"):
@@ -415,9 +420,9 @@ class Estimator(BaseEstimator, ABC):
         return with_epoch_calls(Setup(**chosen, optimizer=optimizer, options={**options, **(self.options or {})}))
 
     def _train(self, x: Any, targets: np.ndarray, weights: np.ndarray | None, epochs: int | None) -> None:
-        """Train the epochs of one call, fewer with early stopping; sets `n_iter_`.
+        """Train the epochs of one call in place, fewer with early stopping; sets `n_iter_`.
 
-        None is for those of `fit`, which may search; it sets `search_` and `alpha_`, too.
+        `epochs` of None are those of `fit`, which may search; it sets `search_` and `alpha_`, too.
         """
         learner = self._learner
         x = as_csr(x, learner.dtype)
@@ -455,7 +460,7 @@ class Estimator(BaseEstimator, ABC):
     def _settings_to_search(self, x: Any) -> int:
         """Return the count of settings to choose from for csr x, 0 to train as the parameters say.
 
-        ValueError if a search is asked for of a model or with parameters that it is not for.
+        Raises ValueError if a search is asked for of a model or with parameters that it is not for.
         """
         if not self.search:
             return 0
@@ -483,7 +488,7 @@ class Estimator(BaseEstimator, ABC):
         return [name for name in NO_SEARCH if getattr(self, name) != SHARED[name]]
 
     def _train_by_search(self, x: Any, targets: np.ndarray, weights: np.ndarray | None, count: int) -> None:
-        """Write the weights that a search of `count` settings comes to; sets `search_`, `alpha_` and `n_iter_`."""
+        """Write the weights that a search of `count` settings finds; sets `search_`, `alpha_`, `n_iter_`."""
         learner, epochs = self._learner, self.max_iter if isinstance(self.epochs, str) else self._setting("max_iter")
         given: dict[str, Any] = {"outputs": self._outputs, "has_intercept": learner.setup.has_intercept, "count": count}
         given |= {"seed": learner.setup.seed, "epochs": epochs, "folds": self._folds()}
@@ -504,7 +509,7 @@ class Estimator(BaseEstimator, ABC):
         return self.batch_rows is None and self.launch is None and x.shape[0] <= MOST_ROWS
 
     def _split(self, x: Any, targets: np.ndarray, weights: np.ndarray | None) -> tuple:
-        """Return the rows to train on, and (x, targets) of `validation_fraction` of them, drawn by the seed."""
+        """Return the rows to train on, and (x, targets) of `validation_fraction` of them. ValueError if none remain."""
         if not 0 < self.validation_fraction < 1:
             raise ValueError(f"validation_fraction is {self.validation_fraction}; it is between 0 and 1.")
         count = max(1, round(self.validation_fraction * x.shape[0]))
@@ -515,7 +520,7 @@ class Estimator(BaseEstimator, ABC):
         return x[kept], targets[kept], None if weights is None else weights[kept], (x[out], targets[out])
 
     def _scores(self, x: Any) -> np.ndarray:
-        """Validate x [R, features] and return its scores [R, outputs]; raises NotFittedError before `fit`."""
+        """Return the scores [R, outputs] of x [R, D]; NotFittedError before `fit`, ValueError if invalid."""
         if "_learner" not in self.__dict__:
             check_is_fitted(self)
         if (scores := self._scores_of_csr(x)) is not None:
@@ -531,8 +536,7 @@ class Estimator(BaseEstimator, ABC):
         """Return the scores [R, outputs] of a csr array in the model's dtype, whose product is all that takes time.
 
         None for other data, and if x is invalid or has a value that is not finite, which the longer way refuses: each
-        stored value takes part in a score, which it makes infinite or NaN. To look at the scores is cheaper than to
-        look at the values.
+        stored value takes part in a score, which it makes infinite or NaN; to look at scores is cheaper.
         """
         run = self._learner.run
         if type(x) not in PLAIN[1:] or len(x.shape) != 2 or 0 in x.shape or getattr(x, "dtype", None) != run.dtype:
@@ -549,7 +553,7 @@ class Estimator(BaseEstimator, ABC):
 def _with_mean_one(
     x: Any, targets: np.ndarray, weights: np.ndarray, dtype: np.dtype
 ) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Return the rows whose weight is above 0, their targets, and their weights scaled to the mean 1.
+    """Return the rows whose weight is above 0, their targets, and weights of the mean 1. ValueError for one below 0.
 
     The loss is then the mean over the sum of the weights: a weight of 2 is the row twice, and one of 0 its absence.
     """
@@ -574,8 +578,7 @@ def _is_plain(x: Any) -> bool:
 
 
 def _is_plain_target(y: Any, rows: int, kinds: str) -> bool:
-    """Return whether y is an array [rows] of one of these kinds of dtype, finite, which `validate_data` returns as it
-    is."""
+    """Return whether y is a finite array [rows] of these dtype kinds, which `validate_data` returns as it is."""
     is_vector = type(y) is np.ndarray and y.shape == (rows,) and y.dtype.kind in kinds
     return is_vector and (y.dtype.kind != "f" or _are_finite(y))
 
@@ -586,7 +589,7 @@ def _are_finite(values: np.ndarray) -> bool:
 
 
 def _seed_of(state: Any) -> int:
-    """Return a seed drawn from a random state as scikit-learn takes them: None, a number, or a generator."""
+    """Return an int seed drawn from a random state as scikit-learn takes them: None, a number, or a generator."""
     return int(check_random_state(state).randint(2**31 - 1))
 
 
@@ -595,6 +598,6 @@ _seed_of_number = lru_cache(_seed_of)
 
 
 def _require_sound(x: Any, boundary: str) -> None:
-    """Refuse invalid sparse arrays (`ContractError`): SciPy's conversions follow indices wherever they lead."""
+    """Raise ContractError for invalid sparse arrays: SciPy's conversions follow indices wherever they lead."""
     if scipy.sparse.issparse(x):
         require_sound(x, boundary)

@@ -43,33 +43,33 @@ class Requirements:
 
 
 def sparse(parts: Parts, asked: Requirements) -> None:
-    """Refuse a dense array where a sparse one is asked for."""
+    """Raise FormatError, with the bytes that came, for a dense array where a sparse one is asked for."""
     if asked.sparse and parts.format == "dense":
         came = f"A dense array {parts.shape} of {parts.values.nbytes:,} bytes came"
         raise refuse(came, "a sparse array", "Find what made it dense, or call densify with a budget where it is meant")
 
 
 def held(parts: Parts, asked: Requirements) -> None:
-    """Refuse formats that the framework does not take."""
+    """Raise FormatError for a format that the framework does not take."""
     if parts.format not in asked.formats:
         advice = "Call x.tocsr()" if parts.format != "row_sparse" else 'Call formats.to_format(x, "csr")'
         raise refuse(f"A {parts.format} matrix came", ", ".join(asked.formats), advice)
 
 
 def shape(parts: Parts, asked: Requirements) -> None:
-    """Refuse other than [rows, columns]; a row_sparse gradient may have one dimension or more."""
+    """Raise FormatError for other than [rows, columns]; a row_sparse gradient may have one dimension or more."""
     if parts.format != "row_sparse":
         contract.check_two_dimensions(parts.shape, parts.format)
 
 
 def rows(parts: Parts, asked: Requirements) -> None:
-    """Raise the refusal of a matrix without rows."""
+    """Raise FormatError for a matrix without rows."""
     if parts.shape[0] == 0:
         raise refuse(f"The matrix has shape {parts.shape}", "one row or more", "Leave empty batches out")
 
 
 def width(parts: Parts, asked: Requirements) -> None:
-    """Refuse another number of columns than the model has."""
+    """Raise FormatError for another number of columns, or rows of a gradient, than `asked.width`; None allows any."""
     columns = parts.shape[-1] if parts.format != "row_sparse" else parts.shape[0]
     if asked.width is not None and columns != asked.width:
         what = "columns" if parts.format != "row_sparse" else "rows in all"
@@ -78,18 +78,18 @@ def width(parts: Parts, asked: Requirements) -> None:
 
 
 def index_types(parts: Parts, asked: Requirements) -> None:
-    """Refuse indices that are not vectors of int32 or int64."""
+    """Raise FormatError for an index array that is not a vector of int32 or int64."""
     for name, array in parts.indices.items():
         contract.check_index_types(**{name: array})
 
 
 def index_widths(parts: Parts, asked: Requirements) -> None:
-    """Raise the refusal of index arrays of which some are int32 and some int64."""
+    """Raise FormatError if some index arrays are int32 and some int64."""
     contract.check_index_types(**parts.indices)
 
 
 def index_dtype(parts: Parts, asked: Requirements) -> None:
-    """Refuse indices of another type than is asked for."""
+    """Raise FormatError for indices of another type than `asked.index_dtype`; None allows any."""
     for name, array in parts.indices.items():
         if asked.index_dtype is not None and array.dtype != asked.index_dtype:
             wanted = np.dtype(asked.index_dtype)
@@ -97,7 +97,7 @@ def index_dtype(parts: Parts, asked: Requirements) -> None:
 
 
 def narrow_indices(parts: Parts, asked: Requirements) -> None:
-    """Raise the refusal of int64 indices, with the cast to type if the matrix is small enough for int32."""
+    """Raise FormatError for int64 indices, with the cast to type if the matrix is small enough for int32."""
     for name, array in parts.indices.items():
         if array.dtype == np.int64:
             fits = max((*parts.shape, len(parts.values))) <= np.iinfo(np.int32).max
@@ -106,7 +106,10 @@ def narrow_indices(parts: Parts, asked: Requirements) -> None:
 
 
 def lengths(parts: Parts, asked: Requirements) -> None:
-    """Refuse values and indices of different number, and values that are not one after the other."""
+    """Raise FormatError if values and indices differ in number, or values are no vector where the format has one.
+
+    The values [U, ...] of a gradient must have rows of its shape.
+    """
     names = tuple(name for name in parts.indices if name != "indptr")
     if parts.format == "row_sparse" and parts.values.shape[1:] != parts.shape[1:]:
         fault = f"The values have shape {parts.values.shape} in a gradient of shape {parts.shape}"
@@ -118,7 +121,7 @@ def lengths(parts: Parts, asked: Requirements) -> None:
 
 
 def pointers(parts: Parts, asked: Requirements) -> None:
-    """Refuse starts of rows that do not rise from 0 to the number of entries."""
+    """Raise FormatError for starts of rows that do not rise from 0 to the number of entries. O(rows)."""
     entries, count = len(parts.values), parts.lengths[0]
     if len(parts.starts) == count + 1 and structure.rises(parts.starts, entries):
         return
@@ -126,7 +129,7 @@ def pointers(parts: Parts, asked: Requirements) -> None:
 
 
 def ranges(parts: Parts, asked: Requirements) -> None:
-    """Refuse indices outside of the shape."""
+    """Raise FormatError for an index outside of the shape. O(nnz)."""
     if parts.format in COMPRESSED:
         limits = {"indices": (parts.lengths[1], "rows" if parts.format == "csc" else "columns")}
     else:
@@ -137,34 +140,34 @@ def ranges(parts: Parts, asked: Requirements) -> None:
 
 
 def numbers(parts: Parts, asked: Requirements) -> None:
-    """Refuse values that are no real numbers, and those in the byte order of other machines."""
+    """Raise FormatError for values that are no real numbers, or in the byte order of other machines."""
     kind = parts.values.dtype
     if kind.kind not in "biuf" or not kind.isnative:
         raise refuse(f"The values are {kind}", "real numbers, best float32", "Call x.astype(np.float32)")
 
 
 def floats(parts: Parts, asked: Requirements) -> None:
-    """Refuse whole numbers and truth values."""
+    """Raise FormatError for values that are whole numbers or truth values."""
     kind = parts.values.dtype
     if kind.kind in "biu":
         raise refuse(f"The values are {kind}", "float32", "Call x.astype(np.float32)")
 
 
 def single(parts: Parts, asked: Requirements) -> None:
-    """Refuse float64, unless it is what is asked for."""
+    """Raise FormatError for float64, unless `asked.dtype` is given."""
     if parts.values.dtype == np.float64 and asked.dtype is None:
         raise refuse("The values are float64", "float32, of half the bytes", "Call x.astype(np.float32)")
 
 
 def dtype(parts: Parts, asked: Requirements) -> None:
-    """Refuse values of another type than is asked for."""
+    """Raise FormatError for values of another type than `asked.dtype`; None allows any."""
     if asked.dtype is not None and parts.values.dtype != asked.dtype:
         wanted = np.dtype(asked.dtype)
         raise refuse(f"The values are {parts.values.dtype}", str(wanted), f"Call x.astype(np.{wanted})")
 
 
 def finite(parts: Parts, asked: Requirements) -> None:
-    """Refuse NaN and infinite values; says how many."""
+    """Raise FormatError for NaN and infinite values, with their count and the first one's place. O(nnz)."""
     if parts.values.dtype.kind != "f":
         return
     wrong = parts.values.size - int(np.count_nonzero(np.isfinite(parts.values)))
@@ -176,7 +179,7 @@ def finite(parts: Parts, asked: Requirements) -> None:
 
 
 def row_order(parts: Parts, asked: Requirements) -> None:
-    """Refuse coordinates whose rows do not come in order."""
+    """Raise FormatError for coo entries whose rows are not in ascending order; equal ones may follow. O(nnz)."""
     row = parts.arrays["row"]
     falls = row[1:] < row[:-1]
     if falls.any():
@@ -186,14 +189,14 @@ def row_order(parts: Parts, asked: Requirements) -> None:
 
 
 def column_order(parts: Parts, asked: Requirements) -> None:
-    """Refuse rows whose columns do not come in order."""
+    """Raise FormatError, with their count, for entries after a larger index of their row, or of their column in csc."""
     if parts.order.falls:
         fault = f"{parts.order.falls:,} entries stand after a larger index of their {_line(parts)}"
         raise refuse(fault, "ascending order", "Call x.sort_indices(); a coo matrix x.tocsr() first")
 
 
 def duplicates(parts: Parts, asked: Requirements) -> None:
-    """Raise a violation if two entries (or blocks) have the same row and column, with the count and the first one."""
+    """Raise FormatError if two entries, or blocks, have the same row and column, with the count and the first one."""
     if parts.order.first is not None:
         one, more = ("block", "blocks") if parts.format == "bsr" else ("entry", "entries")
         row, column = parts.order.first
@@ -203,7 +206,7 @@ def duplicates(parts: Parts, asked: Requirements) -> None:
 
 
 def unique_rows(parts: Parts, asked: Requirements) -> None:
-    """Refuse a gradient that names a row twice."""
+    """Raise FormatError for a gradient that names a row twice. O(U), O(U log U) where rows are unsorted."""
     indices = parts.arrays["indices"]
     if structure.is_rising(indices, parts.shape[0]):
         return
@@ -214,14 +217,17 @@ def unique_rows(parts: Parts, asked: Requirements) -> None:
 
 
 def label_count(parts: Parts, asked: Requirements) -> None:
-    """Refuse another number of labels than of rows."""
+    """Raise FormatError for another number of labels than of rows; a label without dimensions counts as none."""
     count = asked.y.shape[0] if asked.y.ndim else 0
     if count != parts.shape[0]:
         raise refuse(f"There are {count} labels for {parts.shape[0]} rows", "one for each row", "Cut both alike")
 
 
 def label_values(parts: Parts, asked: Requirements) -> None:
-    """Refuse labels that are not finite, or not of the kind asked for."""
+    """Raise FormatError for labels that are not finite, or not of the kind `asked.labels`; None allows any kind.
+
+    Of sparse labels only stored values are looked at. Classes must be below `asked.classes`, None for no limit.
+    """
     y = asked.y.data if scipy.sparse.issparse(asked.y) else asked.y
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise refuse(f"A label is {y[~np.isfinite(y)].flat[0]}", "finite numbers", "Leave these rows out")
@@ -235,12 +241,12 @@ def label_values(parts: Parts, asked: Requirements) -> None:
 
 
 def _line(parts: Parts) -> str:
-    """Return "row" or "column", whichever the compressed format is stored by."""
+    """Return "column" for csc, which is stored by columns, else "row"."""
     return "column" if parts.format == "csc" else "row"
 
 
 def _is_class(y: np.ndarray, classes: int | None) -> np.ndarray:
-    """Return which labels are class indices: whole, from 0, and below `classes`; bool [rows]."""
+    """Return bool [rows]: which labels are whole, from 0, and below `classes`, None for no limit."""
     return (y >= 0) & (y == np.floor(y)) & (y < (np.inf if classes is None else classes))
 
 
@@ -296,7 +302,10 @@ class ValidationRule:
     effects: Mapping[str, str] = field(default_factory=dict)
 
     def severity(self, framework: str) -> str | None:
-        """Severity of a violation for the framework; None if the contract does not count for it."""
+        """Return "error" or "warning", what a violation is for the framework.
+
+        None if the rule does not count for it.
+        """
         return ERROR if framework in self.errors else WARNING if framework in self.warnings else None
 
 

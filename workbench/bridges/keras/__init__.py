@@ -60,7 +60,7 @@ DENSIFYING = ("SparseToDense", "SparseTensorDenseAdd")
 
 
 def check_model(model: Any, features: int, *, batch_rows: int = 256) -> list[Violation]:
-    """Check where a model, given a SparseTensor [R, features], makes it dense: a violation for each place.
+    """Return a violation for each place where a model, given a SparseTensor [R, features], makes it dense; [] for none.
 
     The model is traced once, not run: its graph names the layer, also within nested models. Keras says nothing of it: a
     dense Input, a Sequential without one, or a model nested as such make a copy of R x features numbers. `batch_rows`
@@ -79,7 +79,10 @@ def check_model(model: Any, features: int, *, batch_rows: int = 256) -> list[Vio
 
 
 def _densifying(definition: Any) -> Iterator[str]:
-    """Yield the names of the operations that make sparse rows dense, in a graph and in the functions that it calls."""
+    """Yield the names of the operations that make sparse rows dense, in a graph and in the functions that it calls.
+
+    `definition` is the graph as a GraphDef.
+    """
     inner = (node for function in definition.library.function for node in function.node_def)
     for node in (*definition.node, *inner):
         if node.op in DENSIFYING:
@@ -87,7 +90,7 @@ def _densifying(definition: Any) -> Iterator[str]:
 
 
 def _breach(operation: str, features: int, batch_rows: int) -> Violation:
-    """Return the violation that a layer makes sparse rows dense, with the bytes of a batch."""
+    """Return the violation, an error, that an operation makes sparse rows dense, with the bytes of a float32 batch."""
     layer = operation.rpartition("/")[0] or "its input"
     bytes_needed = batch_rows * features * 4
     came = f"The rows are made dense at {layer}, {bytes_needed:,} bytes for each batch of {batch_rows}"
@@ -97,7 +100,10 @@ def _breach(operation: str, features: int, batch_rows: int) -> Violation:
 
 
 def _of_first_layers(model: Any) -> Iterator[Violation]:
-    """Yield a kernel regularizer on a layer that takes the rows makes its gradient dense."""
+    """Yield a warning for each layer that takes the sparse rows and has a kernel regularizer: its gradient is dense.
+
+    A model that is no keras.Model yields none.
+    """
     for layer in model.layers if isinstance(model, keras.Model) else ():
         if getattr(layer, "kernel_regularizer", None) is not None and _is_sparse(layer):
             came = f"The layer {layer.name} has a regularizer of its kernel"
@@ -107,13 +113,13 @@ def _of_first_layers(model: Any) -> Iterator[Violation]:
 
 
 def _is_sparse(layer: Any) -> bool:
-    """Return whether the layer of a functional model takes sparse rows."""
+    """Return whether the layer takes sparse rows in a functional model; False for a layer that is in none."""
     taken = keras.tree.flatten(layer.input) if layer._inbound_nodes else []
     return any(getattr(tensor, "sparse", False) for tensor in taken)
 
 
 def _named(model: Any) -> str:
-    """Return "The model NAME", for messages."""
+    """Return "The model NAME", for messages; of a model without a name its class."""
     return f"The model {getattr(model, 'name', type(model).__name__)}"
 
 
@@ -140,6 +146,11 @@ class SparseDense(keras.layers.Layer):
         buckets: int | None = None,
         **options: Any,
     ) -> None:
+        """Keep sizes and functions; `buckets` of None makes a row of the kernel for each column.
+
+        `options` are those of keras.layers.Layer. Raises ValueError unless `units` and `buckets` are whole numbers from
+        1 on.
+        """
         super().__init__(**options)
         for name, count in (("units", units), ("buckets", buckets)):
             if count is not None and (not isinstance(count, int) or count < 1):
@@ -150,7 +161,7 @@ class SparseDense(keras.layers.Layer):
         self.bias_initializer = keras.initializers.get(bias_initializer)
 
     def build(self, input_shape: Any) -> None:
-        """Make the weights for batches of that shape; the number of columns must be known."""
+        """Make the weights for batches of that shape, (rows, columns). Raises ValueError unless columns are known."""
         if len(input_shape) != 2 or input_shape[1] is None:
             raise ValueError(f"A batch of shape {input_shape} came; SparseDense takes [rows, columns], columns known.")
         self.features = int(input_shape[1])
@@ -164,7 +175,10 @@ class SparseDense(keras.layers.Layer):
         self.built = True
 
     def call(self, inputs: Any) -> Any:
-        """Return the layer's output [R, units], dense."""
+        """Return the layer's output for a SparseTensor [R, D]: a dense tensor [R, units] of the layer's compute type.
+
+        Raises TypeError for a dense batch, and InvalidArgumentError of TensorFlow for another number of columns.
+        """
         if not isinstance(inputs, tf.SparseTensor):
             raise TypeError(
                 f"A dense batch came to SparseDense {self.name!r}: begin the model with Input((D,), sparse=True), and "
@@ -181,11 +195,11 @@ class SparseDense(keras.layers.Layer):
         return self.activation(scores)
 
     def compute_output_spec(self, inputs: Any) -> Any:
-        """Return shape and type of the output, without computing it."""
+        """Return shape [R, units] and type of the output, without computing it."""
         return keras.KerasTensor((inputs.shape[0], self.units), dtype=self.compute_dtype)
 
     def get_config(self) -> dict[str, Any]:
-        """Return the settings of the layer in a saved model."""
+        """Return the settings of the layer by name, as a saved model keeps them; weights are not among them."""
         own = {
             "units": self.units,
             "activation": keras.activations.serialize(self.activation),
@@ -205,6 +219,7 @@ class Tensors(Backend):
     """Operations of TensorFlow; the values of numbers are tensors of the type `dtype`."""
 
     def __init__(self, dtype: Any) -> None:
+        """Keep the type of the constants that formulas hold, a dtype of TensorFlow."""
         self.dtype = dtype
 
     def number(self, value: Any) -> Float:
@@ -212,23 +227,26 @@ class Tensors(Backend):
         return Float(self, value)
 
     def _raw(self, number: Float | float) -> Any:
-        """Return a number of a formula as a tensor of the backend's dtype."""
+        """Return a number of a formula as a tensor; a plain float becomes a constant of the backend's dtype."""
         return number.value if isinstance(number, Float) else tf.constant(number, self.dtype)
 
     def arithmetic(self, sign: str, one: Float | float, other: Float | float) -> Float:
-        """Return one operation, element by element."""
+        """Return `one` sign `other`, element by element; sign is one of + - * /."""
         return self.number(OPERATIONS[sign](self._raw(one), self._raw(other)))
 
     def compared(self, sign: str, one: Float | float, other: Float | float) -> Truth:
-        """Return one comparison, element by element."""
+        """Return the comparison `one` sign `other`, element by element.
+
+        Sign is one of < <= >, false if either is NaN.
+        """
         return Truth(self, COMPARISONS[sign](self._raw(one), self._raw(other)))
 
     def chosen(self, condition: Truth, one: Float | float, other: Float | float) -> Float:
-        """Return the one element or the other."""
+        """Return `one` where the condition holds, else `other`, element by element."""
         return self.number(tf.where(condition.value, self._raw(one), self._raw(other)))
 
     def called(self, function: str, *arguments: Float | float) -> Float:
-        """Return a function, element by element."""
+        """Return sqrt, fabs, copysign or fma of the arguments, element by element; fma may round twice."""
         return self.number(FUNCTIONS[function](*map(self._raw, arguments)))
 
 
@@ -248,10 +266,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def stepped(rule: Rule, held: Sequence[Any], gradient: Any, settings: Any) -> list[Any]:
-    """Return the new weights and states [U, ...], of the `held` ones and their gradient; `settings` is a vector of
-    numbers.
+    """Return the new weights and states [U, ...] of the `held` ones and their gradient; nothing is changed in place.
 
-    States of a rule with an average over the row have length one in every axis but the first.
+    `settings` is a vector of the formula's numbers. States of a rule with an average over the row have length one in
+    every axis but the first.
     """
     backend = Tensors(gradient.dtype)
     weights, *states = map(backend.number, held)
@@ -288,6 +306,11 @@ class LazyOptimizer(keras.optimizers.Optimizer):
         name: str | None = None,
         **options: Any,
     ) -> None:
+        """Keep the options of the rule; a `learning_rate` of None is the rule's own, `name` of None the class's.
+
+        `global_clipnorm` limits the joint norm of all gradients, None for no limit. Raises OptimizerError for an
+        unknown option, and on this class itself, which has no rule.
+        """
         if not self.rule:
             raise optimizers.OptimizerError(f"LazyOptimizer has no rule; take one of {', '.join(class_names())}.")
         ours = {spelling: name for name, spelling in SPELLED.items()}
@@ -297,7 +320,7 @@ class LazyOptimizer(keras.optimizers.Optimizer):
         self.options = known
 
     def build(self, variables: Sequence[Any]) -> None:
-        """Make the states of the rule for each variable, zeros of its shape; done once."""
+        """Make the states of the rule for each variable, zeros of its type; done once, later calls do nothing."""
         if self.built:
             return
         super().build(variables)
@@ -308,12 +331,15 @@ class LazyOptimizer(keras.optimizers.Optimizer):
         ]
 
     def _shape(self, variable: Any) -> tuple[int, ...]:
-        """Return the shape of a state of a variable: one value a row, or as the variable."""
+        """Return the shape of a state of a variable: [rows, 1, ...] for one value a row, or as the variable."""
         is_row = optimizers.get(self.rule).states_by_row
         return (variable.shape[0], *(1 for _ in variable.shape[1:])) if is_row else tuple(variable.shape)
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        """Update the variable and its states in place: rows in the gradient if it is IndexedSlices, else all rows."""
+        """Update the variable and its states in place: rows in the gradient if it is IndexedSlices, else all rows.
+
+        Rows that the gradient repeats are summed first.
+        """
         arrays = [variable, *(state.value for state in self.states[self._get_variable_index(variable)])]
         rule, settings = optimizers.get(self.rule).rule, self._settings(learning_rate, variable.dtype)
         if not isinstance(gradient, tf.IndexedSlices):
@@ -328,9 +354,9 @@ class LazyOptimizer(keras.optimizers.Optimizer):
             array.scatter_update(tf.IndexedSlices(values, rows))
 
     def _settings(self, learning_rate: Any, dtype: Any) -> Any:
-        """Return the numbers that the formula takes after the gradient, a vector.
+        """Return the numbers that the formula takes after the gradient, a vector of `dtype`.
 
-        Bias corrections depend on the step's number.
+        Bias corrections depend on the step's number, so that a graph calls back to Python for them at each step.
         """
         steps = self.iterations.value
         if tf.executing_eagerly():
@@ -338,19 +364,22 @@ class LazyOptimizer(keras.optimizers.Optimizer):
         return tf.cast(tf.numpy_function(self._numbers, [learning_rate, steps], tf.float64, stateful=False), dtype)
 
     def _numbers(self, learning_rate: Any, steps: Any) -> np.ndarray:
-        """Return the constants of the update formula in a step, float64."""
+        """Return the constants of the update formula for the step after `steps` others, a float64 vector."""
         rule, options = optimizers.get(self.rule).rule, {**self.options, "learning_rate": float(learning_rate)}
         return np.array(rule.settings(*numbers_of(rule, options, int(steps) + 1)), np.float64)
 
     def get_config(self) -> dict[str, Any]:
-        """Return the settings of the optimizer in a saved model."""
+        """Return the settings of the optimizer by Keras' names, as a saved model keeps them.
+
+        States are not among them.
+        """
         shared = super().get_config()
         kept = {name: shared[name] for name in ("learning_rate", "global_clipnorm", "name")}
         return kept | {SPELLED.get(name, name): value for name, value in self.options.items()}
 
 
 def _made(rule: str) -> type[LazyOptimizer]:
-    """Return the Keras optimizer class of an update rule, registered for saving."""
+    """Return a new Keras optimizer class of an update rule, registered under `PACKAGE` for saved models."""
     name = class_name(rule)
     members = {"rule": rule, "__doc__": described(rule), "__module__": __name__}
     return keras.saving.register_keras_serializable(PACKAGE, name)(type(name, (LazyOptimizer,), members))
@@ -364,7 +393,10 @@ __all__ = ["LazyOptimizer", "SparseDense", "check_model"]
 
 
 def __getattr__(name: str) -> Any:
-    """Return the optimizer class of that name, such as LazyAdam."""
+    """Return the optimizer class of that name, such as LazyAdam.
+
+    Raises AttributeError, with those there are, for another.
+    """
     if name not in CLASSES:
         classes = f"; lazy optimizers are {', '.join(CLASSES)}" if name.startswith("Lazy") else ""
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{classes}")
@@ -372,4 +404,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
+    """Return the names of this module, sorted, with those of the optimizer classes."""
     return sorted([*__all__, *CLASSES])

@@ -70,14 +70,17 @@ BESIDE = ("params", "param_names", "name", "initial_lr")
 
 
 def spelled(options: Mapping[str, float]) -> dict[str, Any]:
-    """Return the options of ours as a parameter group has them."""
+    """Return the options of ours as a parameter group has them: by PyTorch's names, beta1 and beta2 as `betas`."""
     paired = PAIR if "beta2" in options else ()
     betas = {"betas": tuple(options[name] for name in paired)} if paired else {}
     return {SPELLED.get(name, name): value for name, value in options.items() if name not in paired} | betas
 
 
 def ours(group: Mapping[str, Any], rule: str) -> dict[str, Any]:
-    """Return the options of a rule that a parameter group has, by our names (`OptimizerError` if it lacks one)."""
+    """Return the options of a rule that a parameter group has, by our names; the learning rate becomes a float.
+
+    Raises OptimizerError if the group lacks one, or betas are not two numbers.
+    """
     known = optimizers.get(rule).options
     try:
         paired = dict(zip(PAIR, group["betas"], strict=True)) if "beta2" in known else {}
@@ -108,6 +111,11 @@ class LazyOptimizer(torch.optim.Optimizer):
     def __init__(
         self, params: Iterable[Any], lr: float | None = None, *, lazy: str = "on", fused: bool = False, **options: Any
     ) -> None:
+        """Make an updater for each parameter; `lr` of None is the rule's own rate.
+
+        Raises OptimizerError for an unknown option, a parameter that is not dense on the CPU, and on this class itself,
+        which has no rule.
+        """
         if not self.rule:
             raise OptimizerError(f"LazyOptimizer has no rule; take one of {', '.join(class_names())}.")
         self.lazy, self.fused = lazy, fused
@@ -117,12 +125,16 @@ class LazyOptimizer(torch.optim.Optimizer):
         super().__init__(params, defaults | options | ({} if lr is None else {"lr": lr}))
 
     def __getstate__(self) -> dict[str, Any]:
+        """Raise TypeError: an optimizer is neither copied nor pickled, its `state_dict` is what goes on."""
         raise TypeError(
             f"A {type(self).__name__} is not copied or pickled; make a new one and load state_dict() there."
         )
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Take a group of parameters with options of its own; what does not fit is refused (`OptimizerError`)."""
+        """Take a group of parameters with options of its own, in place.
+
+        Raises OptimizerError for an unknown option or a parameter that kernels cannot step; the group is then left out.
+        """
         if isinstance(param_group, dict):
             _check_known(self.rule, param_group, (*self.defaults, *BESIDE))
         super().add_param_group(param_group)
@@ -135,12 +147,19 @@ class LazyOptimizer(torch.optim.Optimizer):
             raise
 
     def _updater(self, group: Mapping[str, Any]) -> Updater:
-        """Return an `Updater` with the options of a parameter group."""
+        """Return a new `Updater` with the options of a parameter group.
+
+        Raises OptimizerError for options that do not fit.
+        """
         return Updater(self.rule, lazy=self.lazy, **ours(group, self.rule))
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Return one step of every parameter that has a gradient; what `closure` gives, which is called first."""
+        """Step every parameter that has a gradient, in place.
+
+        Return what `closure` gives, which is called first, or None. Raises OptimizerError for options or gradients that
+        the rule does not take.
+        """
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -158,7 +177,10 @@ class LazyOptimizer(torch.optim.Optimizer):
         return loss
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Drop gradients, those too that layers left, which a module's `zero_grad(set_to_none=False)` does not see."""
+        """Drop gradients, those too that layers left, which a module's `zero_grad(set_to_none=False)` does not see.
+
+        With `set_to_none` `.grad` becomes None, else zeros in place.
+        """
         super().zero_grad(set_to_none)
         for steps in self._steps.values():
             steps.clear()
@@ -170,9 +192,10 @@ class LazyOptimizer(torch.optim.Optimizer):
 
     @torch.no_grad()
     def clip_grad_norm_(self, max_norm: float) -> torch.Tensor:
-        """Scale all gradients to a joint norm of at most `max_norm`, as torch.nn.utils does; return the norm before.
+        """Scale all gradients in place to a joint norm of at most `max_norm`, as torch.nn.utils does.
 
-        Includes row-sparse gradients, which torch.nn.utils refuses in PyTorch 2.13, and gradients kept by layers.
+        Return the norm before. The norm is a float64 tensor without dimensions. Includes row-sparse gradients, which
+        torch.nn.utils refuses in PyTorch 2.13, and gradients kept by layers. At least one parameter needs a gradient.
         """
         self.settle()
         values = []
@@ -189,14 +212,17 @@ class LazyOptimizer(torch.optim.Optimizer):
 
     @torch.no_grad()
     def catch_up(self) -> None:
-        """Bring all rows to the last step, where lazy is exact, before something else than our modules reads them."""
+        """Bring all rows to the last step in place, where lazy is exact, before others than our modules read them."""
         for parameter, steps in self._steps.items():
             steps.catch_up(parameter)
 
     # Saving
 
     def state_dict(self) -> dict[str, Any]:
-        """Groups and states as PyTorch's: `state` has by number of parameter the arrays of its updater as tensors."""
+        """Return groups and states as PyTorch's: `state` has by number of parameter its updater's arrays as tensors.
+
+        Tensors are over the memory of what the updater gives; a parameter without a step has none.
+        """
         state = {}
         for number, parameter in enumerate(self._parameters()):
             updater = self._steps[parameter].updater
@@ -207,7 +233,7 @@ class LazyOptimizer(torch.optim.Optimizer):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on from a `state_dict` of an optimizer with the same rule, `lazy` and parameters: the same bits follow.
 
-        A state may come from anyone's file: what does not fit is refused (`OptimizerError`), and nothing changes.
+        A state may come from anyone's file. Raises OptimizerError for what does not fit, and then nothing changes.
         """
         saved = [group for group in state_dict["param_groups"] for _ in group["params"]]
         updaters = [self._updater(group) for group in saved]
@@ -222,19 +248,22 @@ class LazyOptimizer(torch.optim.Optimizer):
             self._steps[parameter].clear()
 
     def _parameters(self) -> list[torch.Tensor]:
-        """Return the parameters of all groups."""
+        """Return the parameters of all groups, in the order of the groups, the tensors themselves."""
         return [parameter for group in self.param_groups for parameter in group["params"]]
 
 
 def _array(name: str, tensor: Any) -> Any:
-    """Return a state's tensor as a NumPy array that shares its memory; OptimizerError if it is none."""
+    """Return a state's tensor as a NumPy array over its memory, copied if it has gaps.
+
+    Raises OptimizerError if it is none.
+    """
     if not isinstance(tensor, torch.Tensor):
         raise OptimizerError(f"The state's {name!r} is a {type(tensor).__name__}; it is a tensor.")
     return tensor.detach().contiguous().numpy()
 
 
 def _check_known(rule: str, given: Iterable[str], known: Iterable[str]) -> None:
-    """Raise OptimizerError, with the known options, for an unknown one."""
+    """Raise OptimizerError, with the known options, if a name in `given` is not in `known`."""
     if unknown := sorted(set(given) - set(known)):
         options = ", ".join(sorted(set(known) - set(BESIDE)))
         raise OptimizerError(f"{class_name(rule)} has no option {', '.join(unknown)}; its options are {options}.")
@@ -247,7 +276,10 @@ _made: dict[str, type[LazyOptimizer]] = {}
 
 
 def class_of(name: str) -> type[LazyOptimizer]:
-    """Return the class of that name, one for each optimizer that is registered (`AttributeError` lists them)."""
+    """Return the class of that name, made on the first call, one for each optimizer that is registered.
+
+    Raises AttributeError, with the names there are, for another.
+    """
     if name not in _made:
         rule = rule_of(name)
         members = {"rule": rule, "__doc__": described(rule), "__module__": __name__}
@@ -276,11 +308,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Return the optimizer class of that name, such as LazyAdam."""
+    """Return the optimizer class of that name, such as LazyAdam. Raises AttributeError for any other name."""
     if not name.startswith("Lazy"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return class_of(name)
 
 
 def __dir__() -> list[str]:
+    """Return the names of this module, sorted, with those of the optimizer classes."""
     return sorted([*__all__, *class_names()])

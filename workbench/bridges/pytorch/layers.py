@@ -41,7 +41,7 @@ TWICE = (
 
 
 def multiply(arrays: Arrays, weight: torch.Tensor) -> torch.Tensor:
-    """Return the product, into memory of PyTorch."""
+    """Return the product X @ W [R, N] of checked `arrays` and weight [D, N], a new tensor of the weight's dtype."""
     indptr, indices, data = arrays
     out = torch.empty((indptr.size - 1, weight.shape[1]), dtype=weight.dtype)
     operands = (indptr, indices) if data is None else (indptr, indices, data)
@@ -50,7 +50,10 @@ def multiply(arrays: Arrays, weight: torch.Tensor) -> torch.Tensor:
 
 
 def gradient_of_data(arrays: Arrays, slope: np.ndarray, weight: torch.Tensor) -> torch.Tensor:
-    """Return grad_scores @ weight.T at the stored entries [z]; the range of their indices is checked once more."""
+    """Return grad_scores @ weight.T at the stored entries [z], in the weight's dtype.
+
+    `slope` is grad_scores [R, N]. The range of indices is checked once more.
+    """
     indptr, indices, _ = arrays
     out = torch.empty(indices.size, dtype=weight.dtype)
     _kernel("sddmm", checked=True)(indptr, indices, slope, array_of(weight), out.numpy())
@@ -58,7 +61,10 @@ def gradient_of_data(arrays: Arrays, slope: np.ndarray, weight: torch.Tensor) ->
 
 
 def factors_of(arrays: Arrays, slope: np.ndarray, shape: tuple[int, int]) -> Unsummed:
-    """X.T @ grad_scores [D, N] as its factors, with the batch's plan, O(z); the range of indices is checked again."""
+    """Return X.T @ grad_scores [D, N] as its factors, with the batch's plan; `shape` is (D, N). O(z).
+
+    `slope` is grad_scores [R, N]. The range of indices is checked again.
+    """
     indptr, indices, data = arrays
     plan = build(indptr, indices, shape[0], data)
     values = np.ones(indices.size, slope.dtype) if data is None else data
@@ -68,7 +74,10 @@ def factors_of(arrays: Arrays, slope: np.ndarray, shape: tuple[int, int]) -> Uns
 
 
 def summed(factors: Unsummed, are_ones: bool) -> RowSparse:
-    """Sum a factored gradient over the entries of each active column; return it as row_sparse [D, N]."""
+    """Return a factored gradient summed over the entries of each active column, as row_sparse [D, N].
+
+    `are_ones` says that every value of X is one.
+    """
     plan: BatchPlan = factors.plan
     values = aligned.empty((plan.touched, factors.shape[1]), factors.slope.dtype)
     if are_ones:
@@ -80,7 +89,10 @@ def summed(factors: Unsummed, are_ones: bool) -> RowSparse:
 
 
 def _kernel(name: str, checked: bool = False) -> Callable[..., Any]:
-    """Return the kernel without index checks for checked arrays, else the one with checks."""
+    """Return the kernel of that name without index checks, for checked arrays.
+
+    With `checked` the one that makes them.
+    """
     twin = kernels.get(name).cpu if checked else kernels.get(name).trusted
     assert twin is not None
     return twin
@@ -88,7 +100,10 @@ def _kernel(name: str, checked: bool = False) -> Callable[..., Any]:
 
 @torch.library.custom_op("workbench::sparse_product", mutates_args=())
 def sparse_product_op(indptr: Tensor, indices: Tensor, data: Tensor | None, weight: Tensor) -> Tensor:
-    """X @ W [R, N], as `products.sparse_product`."""
+    """Return X @ W [R, N] as `sparse_product` does, as an operator that compiled code calls.
+
+    Raises TypeError for wrong types, ContractError for indices out of range.
+    """
     follow()
     arrays = arrays_of(SparseRows(indptr, indices, data, weight.shape[0]))
     require_sound(arrays, weight.shape[0], "rows -> product")
@@ -99,7 +114,7 @@ def sparse_product_op(indptr: Tensor, indices: Tensor, data: Tensor | None, weig
 def of_weight(
     indptr: Tensor, indices: Tensor, data: Tensor | None, slope: Tensor, features: int
 ) -> tuple[Tensor, Tensor]:
-    """Return the rows that X touches, int64 [U], and their gradient [U, N]."""
+    """Return the rows that X touches, int64 [U], and their gradient [U, N]; `features` is D, `slope` [R, N]."""
     follow()
     arrays = arrays_of(SparseRows(indptr, indices, data, features))
     factors = factors_of(arrays, slope.contiguous().numpy(), (features, slope.shape[1]))
@@ -109,7 +124,7 @@ def of_weight(
 
 @torch.library.custom_op("workbench::sparse_product_values", mutates_args=())
 def of_data(indptr: Tensor, indices: Tensor, data: Tensor, slope: Tensor, weight: Tensor) -> Tensor:
-    """Return the gradient towards the values of X [z]."""
+    """Return the gradient towards the values of X [z], of the slope [R, N] and the weight [D, N]."""
     follow()
     arrays = arrays_of(SparseRows(indptr, indices, data, weight.shape[0]))
     return gradient_of_data(arrays, slope.contiguous().numpy(), weight)
@@ -130,19 +145,22 @@ def _(indptr: Tensor, indices: Tensor, data: Tensor | None, slope: Tensor, featu
 
 @of_data.register_fake
 def _(indptr: Tensor, indices: Tensor, data: Tensor, slope: Tensor, weight: Tensor) -> Tensor:
-    """Return an empty tensor of the shape of the gradient of `data`, for `torch.compile`."""
+    """Return an empty tensor of the shape of the gradient of `data` [z], for `torch.compile`."""
     return torch.empty_like(data)
 
 
 def _keep(ctx: Any, inputs: tuple, output: Tensor) -> None:
-    """Save what the backward pass of the product needs in `ctx`."""
+    """Save in `ctx` what the backward pass of the product needs; the weight only if values need a gradient."""
     indptr, indices, data, weight = inputs
     ctx.save_for_backward(indptr, indices, data, weight if ctx.needs_input_grad[2] else None)
     ctx.features = weight.shape[0]
 
 
 def _backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
-    """Return the gradients of (indptr, indices, data, weight); the last as a sparse tensor, None if not needed."""
+    """Return the gradients of (indptr, indices, data, weight); None for those that are not needed.
+
+    That of the weight is a coalesced sparse_coo tensor [D, N].
+    """
     indptr, indices, data, weight = ctx.saved_tensors
     towards_data = of_data(indptr, indices, data, slope, weight) if ctx.needs_input_grad[2] else None
     if not ctx.needs_input_grad[3]:
@@ -164,11 +182,11 @@ of_data.register_autograd(_refuse)
 
 
 def sparse_product(rows: SparseRows, weight: torch.Tensor) -> torch.Tensor:
-    """X @ W [R, N], float32 or float64 as W [D, N] is, on the CPU; duplicates are summed, columns may be unsorted.
+    """Return X @ W [R, N] of W [D, N], float32 or float64, in its dtype.
 
-    Kernels run on `torch.get_num_threads()` threads. Values of another type, other lengths and other widths are
-    refused (TypeError, ValueError); indices out of range, and row starts that fall, too (`ContractError`): nothing is
-    read outside of the weight. 2 z N flops, O(R + z) for the checks.
+    Duplicates are summed, columns may be unsorted. Kernels run on `torch.get_num_threads()` threads, on the CPU. Raises
+    TypeError or ValueError for values of another type, other lengths and other widths, ContractError for indices out of
+    range and row starts that fall: nothing is read outside of the weight. 2 z N flops, O(R + z) for the checks.
     """
     _check(rows, weight)
     if torch.compiler.is_compiling():
@@ -177,7 +195,7 @@ def sparse_product(rows: SparseRows, weight: torch.Tensor) -> torch.Tensor:
 
 
 def _check(rows: SparseRows, weight: torch.Tensor) -> None:
-    """Raise ValueError or TypeError unless rows and weight fit in shape, dtype and device."""
+    """Raise ValueError unless rows and weight [features, N] fit in shape, TypeError unless in dtype and device."""
     if weight.ndim != 2 or rows.features != weight.shape[0]:
         raise ValueError(
             f"Sparse rows of {rows.features} columns meet a weight of shape {list(weight.shape)}; it is [features, N]. "
@@ -197,7 +215,10 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, indptr: Any, indices: Any, data: Any, weight: Any) -> torch.Tensor:
-        """X @ W, after the rows that it reads have caught up where they have to."""
+        """Return X @ W [R, N], after the rows that it reads have caught up in place where they have to.
+
+        Raises TypeError for wrong types, ContractError for indices out of range.
+        """
         follow()
         arrays = arrays_of(SparseRows(indptr, indices, data, weight.shape[0]))
         require_sound(arrays, weight.shape[0], "rows -> product")
@@ -210,7 +231,10 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, slope: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        """Return the gradients towards values and weight for autograd; differentiable again only to refuse it."""
+        """Return the gradients towards values and weight for autograd; differentiable again only to refuse it.
+
+        The first two, of indptr and indices, are None.
+        """
         _, _, data, weight = ctx.saved_tensors  # all of them, so that autograd sees what was written to since
         arguments = slope, ctx.arrays, data, weight, ctx.shape, ctx.steps, ctx.needs_input_grad[3]
         both = _Gradients.apply(*arguments) if torch.is_grad_enabled() else gradients(*arguments)
@@ -240,10 +264,10 @@ def gradients(
     steps: Steps | None,
     of_weight: bool,
 ) -> tuple[torch.Tensor | None, torch.Tensor | None]:
-    """Return (towards data [z], where the weight is given; towards the weight of `shape`) from the slope [R, N]; or
-    None.
+    """Return (gradient of data [z], None without the weight; gradient of the weight, None unless `of_weight`).
 
-    `data` is here for autograd, which is to know that gradients depend on it.
+    `slope` is [R, N], `shape` that of the weight, (D, N). With an optimizer's fused `steps` the second is only a mark,
+    its factors are left there. `data` is here for autograd, which is to know that gradients depend on it.
     """
     follow()
     slope_rn = slope.detach().contiguous().numpy()
@@ -260,11 +284,11 @@ def gradients(
 
 
 def to_bags(x: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
-    """`(indices, offsets, per_sample_weights)` of a matrix x [R, D], a CSR tensor or `SparseRows`, over their memory.
+    """Return `(indices, offsets, per_sample_weights)` of a matrix x [R, D], a CSR tensor or `SparseRows`.
 
-    `offsets` has R + 1 entries: the EmbeddingBag needs `include_last_offset=True`. The weights are None if every
-    value is one, which is what a bag of ids is. indices int32 or int64 [z], as x has them; checked (`ContractError`).
-    O(nnz).
+    They are over its memory. `offsets` has R + 1 entries: the EmbeddingBag needs `include_last_offset=True`. The
+    weights are None if every value is one, which is what a bag of ids is. indices are int32 or int64 [z], as x has
+    them. Raises ContractError if they are invalid. O(nnz).
 
     >>> to_bags(scipy.sparse.csr_array(np.float32([[0, 1], [1, 1]])))
     (tensor([1, 0, 1], dtype=torch.int32), tensor([0, 1, 3], dtype=torch.int32), None)
@@ -277,7 +301,7 @@ def to_bags(x: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
 
 
 def _are_ones(values: np.ndarray) -> bool:
-    """Return whether every value is one; most that are not show it at once."""
+    """Return whether every value [z] is one; most arrays that are not show it at once."""
     return not values.size or (values[0] == 1 and bool((values == 1).all()))
 
 
@@ -297,6 +321,7 @@ class SparseLinear(torch.nn.Module):
     def __init__(
         self, in_features: int, out_features: int, bias: bool = True, *, dtype: torch.dtype | None = None
     ) -> None:
+        """Make the layer with weights drawn anew; `dtype` of None is PyTorch's default."""
         super().__init__()
         self.in_features, self.out_features = in_features, out_features
         self.weight = torch.nn.Parameter(torch.empty((in_features, out_features), dtype=dtype))
@@ -308,7 +333,7 @@ class SparseLinear(torch.nn.Module):
 
     @classmethod
     def from_linear(cls, linear: torch.nn.Linear) -> "SparseLinear":
-        """Return a layer with copies of weight and bias of a torch.nn.Linear.
+        """Return a layer with copies of weight, transposed, and bias of a torch.nn.Linear, in its dtype.
 
         >>> linear = torch.nn.Linear(3, 2)
         >>> torch.equal(SparseLinear.from_linear(linear).weight, linear.weight.T)
@@ -322,7 +347,7 @@ class SparseLinear(torch.nn.Module):
         return layer
 
     def to_linear(self) -> torch.nn.Linear:
-        """Return a torch.nn.Linear with copies of weight and bias, for dense rows."""
+        """Return a torch.nn.Linear with copies of weight, transposed, and bias, for dense rows; rows catch up first."""
         _catch_up(self)
         has_bias = self.bias is not None
         linear = torch.nn.Linear(self.in_features, self.out_features, has_bias, dtype=self.weight.dtype)
@@ -333,13 +358,16 @@ class SparseLinear(torch.nn.Module):
         return linear
 
     def reset_parameters(self) -> None:
-        """Draw weight and bias anew, uniform within 1 / sqrt(in_features), as torch.nn.Linear does."""
+        """Draw weight and bias anew in place, uniform within 1 / sqrt(in_features), as torch.nn.Linear does."""
         bound = 1 / math.sqrt(max(self.in_features, 1))
         for parameter in self.parameters():
             torch.nn.init.uniform_(parameter, -bound, bound)
 
     def forward(self, x: Any) -> torch.Tensor:
-        """X @ weight + bias, [R, out_features]."""
+        """Return X @ weight + bias, [R, out_features], of anything that `rows_of` takes.
+
+        Raises ValueError for another number of columns, TypeError for another dtype than the weight's.
+        """
         scores = sparse_product(rows_of(x), self.weight)
         return scores if self.bias is None else scores + self.bias
 
@@ -380,6 +408,11 @@ class SparseEmbeddingBag(torch.nn.Module):
         device: Any = None,
         dtype: torch.dtype | None = None,
     ) -> None:
+        """Make the layer; `_weight` [num_embeddings, embedding_dim] is used as it is, None draws one anew.
+
+        `padding_idx` of None leaves no id out. Raises ValueError for another mode than sum and mean, for options that
+        are not there, and for a `_weight` of another shape.
+        """
         super().__init__()
         if mode not in MODES:
             raise ValueError(f"mode is {mode!r}; it is one of {', '.join(MODES)}.")
@@ -405,14 +438,17 @@ class SparseEmbeddingBag(torch.nn.Module):
 
     @classmethod
     def from_pretrained(cls, embeddings: torch.Tensor, freeze: bool = True, **options: Any) -> "SparseEmbeddingBag":
-        """Make a layer of these rows [num_embeddings, embedding_dim]; with `freeze` they are not trained."""
+        """Return a layer over these rows [num_embeddings, embedding_dim], which share memory.
+
+        `freeze` leaves them untrained. `options` are those of the constructor, whose ValueError it raises.
+        """
         count, dimension = embeddings.shape
         layer = cls(count, dimension, _weight=embeddings, **options)
         layer.weight.requires_grad = not freeze
         return layer
 
     def reset_parameters(self) -> None:
-        """Draw the weight anew, standard normal."""
+        """Draw the weight anew in place, standard normal; the row of `padding_idx` becomes zero."""
         torch.nn.init.normal_(self.weight)
         if self.padding_idx is not None:
             with torch.no_grad():
@@ -421,7 +457,11 @@ class SparseEmbeddingBag(torch.nn.Module):
     def forward(
         self, input: Any, offsets: torch.Tensor | None = None, per_sample_weights: torch.Tensor | None = None
     ) -> torch.Tensor:
-        """Return a row for each bag, [R, embedding_dim]; an empty bag has zeros."""
+        """Return a row for each bag, [R, embedding_dim]; an empty bag has zeros.
+
+        Raises TypeError or ValueError for inputs that do not fit together and for weights with the mode mean,
+        ContractError for ids out of range.
+        """
         if isinstance(input, torch.Tensor) and input.layout is torch.strided:
             rows = self._bags(input, offsets, per_sample_weights)
         elif offsets is None and per_sample_weights is None:
@@ -438,7 +478,11 @@ class SparseEmbeddingBag(torch.nn.Module):
         return sparse_product(rows, self.weight) / lengths
 
     def _bags(self, ids: torch.Tensor, offsets: torch.Tensor | None, weights: torch.Tensor | None) -> SparseRows:
-        """Return ids, offsets and weights as sparse rows, one a bag; TypeError if their types or shapes do not fit."""
+        """Return ids, offsets and weights as sparse rows, one a bag, over their memory where it can be.
+
+        `offsets` of None go with ids [R, L], `weights` of None with ones. Raises TypeError or ValueError if types or
+        shapes do not fit.
+        """
         if ids.dtype not in INDEX_DTYPES or (weights is not None and weights.shape != ids.shape):
             shape = "none" if weights is None else list(weights.shape)
             raise TypeError(
@@ -462,7 +506,7 @@ class SparseEmbeddingBag(torch.nn.Module):
 
 
 def _within(padding_idx: int | None, count: int) -> int | None:
-    """Return the index of the padding row, counted from 0; raises ValueError if it is out of range."""
+    """Return the index of the padding row, counted from 0, None for none. Raises ValueError if it is out of range."""
     if padding_idx is None:
         return None
     if not -count <= padding_idx < count:
@@ -471,7 +515,7 @@ def _within(padding_idx: int | None, count: int) -> int | None:
 
 
 def _without(rows: SparseRows, id_: int) -> SparseRows:
-    """Return the rows without the entries of one id. O(z)."""
+    """Return a copy of the rows without the entries of one id; bags may become empty. O(z)."""
     kept = rows.indices != id_
     before = torch.cat((kept.new_zeros(1, dtype=torch.int64), kept.cumsum(0)))
     starts = before[rows.indptr.clamp(0, len(kept)).long()].to(rows.indptr.dtype)
@@ -479,7 +523,7 @@ def _without(rows: SparseRows, id_: int) -> SparseRows:
 
 
 def _refuse_weights_of_linear(module: Any, state: Any, prefix: str, *_: Any) -> None:
-    """Before a `SparseLinear` is loaded: refuse the transposed weight of a torch.nn.Linear, with what to type."""
+    """Raise ValueError, with what to type, where a `SparseLinear` loads the transposed weight of a Linear."""
     came = state.get(f"{prefix}weight")
     turned = (module.out_features, module.in_features)
     if came is not None and tuple(came.shape) == turned != turned[::-1]:
@@ -490,7 +534,7 @@ def _refuse_weights_of_linear(module: Any, state: Any, prefix: str, *_: Any) -> 
 
 
 def _catch_up(module: Any, *_: Any) -> None:
-    """Before a module is saved or loaded: all rows of a weight that is stepped with lazy="exact" catch up."""
+    """Let all rows of a weight that is stepped with lazy="exact" catch up in place, before it is saved or loaded."""
     steps = steps_of(module.weight)
     if steps is not None and steps.is_exact:
         steps.catch_up(module.weight)

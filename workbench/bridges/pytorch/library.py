@@ -27,7 +27,7 @@ _most = int(vars(numba.config)["NUMBA_NUM_THREADS"])
 
 
 def _after_fork() -> None:
-    """GNU's OpenMP does not survive a fork; `kernels.threads` keeps a forked process on one thread."""
+    """Let `follow` give this forked process one thread: GNU's OpenMP does not survive a fork."""
     global _most
     _most = 1
 

@@ -39,7 +39,7 @@ BOUNDARY = "state_dict -> module"
 def check_saved(
     module: torch.nn.Module, make: Callable[[], torch.nn.Module], *inputs: Any, tolerance: float = 1e-6
 ) -> list[Violation]:
-    """Return whether a module that `make` gives computes the same of `inputs` once it has loaded what this one saves.
+    """Return a violation, or [], whether a module of `make` computes the same of `inputs` with what this one saves.
 
     A layer whose weight is sparse has values and where they stand. If only the values are parameters or buffers, a
     layer of the same sizes and another pattern loads them without a word and computes something else. `make` must draw
@@ -66,7 +66,7 @@ def check_saved(
 
 
 def _through_a_file(state: Any) -> Any:
-    """Return a state dict saved and loaded by torch, as users do."""
+    """Return a state dict saved and loaded by torch, as users do, in memory."""
     file = io.BytesIO()
     torch.save(state, file)
     file.seek(0)
@@ -74,7 +74,7 @@ def _through_a_file(state: Any) -> Any:
 
 
 def _result(module: torch.nn.Module, inputs: tuple) -> torch.Tensor:
-    """Return the module's output in evaluation mode without gradients, dense; the mode is restored."""
+    """Return the module's output of the inputs in evaluation mode without gradients, dense; the mode is restored."""
     was_training = module.training
     module.eval()
     with torch.no_grad():
@@ -84,7 +84,7 @@ def _result(module: torch.nn.Module, inputs: tuple) -> torch.Tensor:
 
 
 def _beside(module: torch.nn.Module) -> Iterator[str]:
-    """Yield the arrays that the module and its parts hold and do not save, with types and shapes."""
+    """Yield the arrays that the module and its parts hold and do not save, as texts of path, type and shape."""
     saved = module.state_dict()
     for place, part in module.named_modules():
         for name, held in {**vars(part), **part._buffers}.items():
@@ -106,7 +106,7 @@ PYTORCH = Framework(
 
 
 def require_row_sparse(gradients: Iterable[torch.Tensor | None], names: Iterable[str]) -> None:
-    """`ContractError` for gradients that are dense, that repeat a row and say they do not, or name one outside.
+    """Raise ContractError for gradients that are dense, that repeat a row and say they do not, or name one outside.
 
     An L2 term in the loss, for one, makes the gradient of a weight strided: optimizers that are lazy then step every
     row, or refuse it. None passes, as do repeated rows of a tensor that is not marked as coalesced. O(U log U).
@@ -123,7 +123,10 @@ every row is stepped, or the optimizer is not lazy, without a word.
 
 
 def _rows_of(gradient: torch.Tensor) -> tuple[np.ndarray, int] | None:
-    """Return the row indices of a COO gradient, summed unless marked as coalesced, and its rows; None if dense."""
+    """Return the row indices, int64 [U], of a COO gradient, and the count of rows of its weight; None if it is dense.
+
+    Repeated rows are summed before, unless the gradient is marked as coalesced.
+    """
     if gradient.layout is not torch.sparse_coo or gradient.sparse_dim() != 1:
         return None
     summed = gradient if gradient.is_coalesced() else gradient.coalesce()
@@ -152,10 +155,10 @@ def to_tensor(x: Any, layout: str = "csr", *, width: int | None = None) -> torch
     """Return a sparse tensor of a matrix x [R, D] in any format, over its memory where PyTorch can have it so.
 
     csr shares indices and values and keeps int32 or int64. coo has int64 coordinates [2, z] of its own and shares the
-    values; it is not marked as coalesced, for nothing here sums duplicates. Arrays that are read-only are copied, since
-    a tensor could be written to. A matrix in another format is converted first. Whatever PyTorch would compute with in
-    silence is refused (`ContractError`): columns out of range, row starts that fall, arrays of different length, NaN,
-    other columns than `width`. O(nnz).
+    values; it is not marked as coalesced, for nothing here sums duplicates. Arrays that are read-only are copied, and a
+    matrix in another format is converted first. Raises ContractError for what PyTorch would compute with in silence:
+    columns out of range, row starts that fall, arrays of different length, NaN, other columns than `width`, of which
+    None allows any; ValueError for another layout. O(nnz).
 
     >>> to_tensor(scipy.sparse.csr_array(np.float32([[0, 2], [0, 0]]))).values()
     tensor([2.])
@@ -176,8 +179,8 @@ def to_tensor(x: Any, layout: str = "csr", *, width: int | None = None) -> torch
 def from_tensor(tensor: torch.Tensor) -> Any:
     """Return the csr_array or coo_array of a sparse tensor in CSR or COO layout, over its memory.
 
-    A coo tensor that holds duplicates keeps them. What is invalid is refused (`ContractError`): PyTorch itself lets
-    columns out of range pass. O(nnz).
+    A coo tensor that holds duplicates keeps them. Raises ContractError for an invalid one: PyTorch itself lets columns
+    out of range pass; TypeError for another layout or device. O(nnz).
     """
     tensor = _on_cpu(tensor)
     shape = tuple(tensor.shape)
@@ -202,7 +205,8 @@ def from_tensor(tensor: torch.Tensor) -> Any:
 def rows_of(x: Any) -> SparseRows:
     """Return the rows of a matrix in any format, of a sparse tensor in CSR or COO layout, or `SparseRows` themselves.
 
-    Over the same memory for csr matrices and tensors. Tensors are not checked, O(1); matrices are, O(nnz).
+    Over the same memory for csr matrices and tensors. CSR tensors are not checked, O(1); matrices are, O(nnz), and
+    raise ContractError. Raises TypeError for a tensor in another layout.
     """
     if isinstance(x, SparseRows):
         return x
@@ -220,7 +224,11 @@ def rows_of(x: Any) -> SparseRows:
 
 
 def checked(x: Any, boundary: str, width: int | None = None) -> Any:
-    """`x` as a csr_array that PyTorch may have; `ContractError` says what is wrong, TypeError of a tensor. O(nnz)."""
+    """Return `x` as a csr_array that PyTorch may have, itself if it is one. O(nnz).
+
+    Raises ContractError for what is wrong, TypeError for a tensor. `width` is the required count of columns, None for
+    any.
+    """
     if isinstance(x, torch.Tensor):
         raise TypeError(
             "A tensor came where a matrix is to be handed to PyTorch. Use it as it is, or call from_tensor."
@@ -231,7 +239,7 @@ def checked(x: Any, boundary: str, width: int | None = None) -> Any:
 
 
 def _is_sound(x: Any, width: int | None) -> bool:
-    """Return whether a csr_array needs no closer look.
+    """Return whether x is a valid csr_array of finite floats with `width` columns, None for any number.
 
     One compiled pass and one for NaN, where `require` takes many.
     """
@@ -240,9 +248,9 @@ def _is_sound(x: Any, width: int | None) -> bool:
 
 
 def arrays_of(rows: SparseRows) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Return (indptr, indices, data) as kernels take them, over the tensors' memory.
+    """Return (indptr, indices, data) as kernels take them, over the tensors' memory; data of None stays None.
 
-    Types and lengths are checked, O(1).
+    Raises TypeError for other types and lengths, O(1); indices are not looked at.
     """
     indptr, indices, data = rows[:3]
     fits = indptr.dtype == indices.dtype and indices.dtype in INDEX_DTYPES and indptr.ndim == indices.ndim == 1
@@ -252,7 +260,7 @@ def arrays_of(rows: SparseRows) -> tuple[np.ndarray, np.ndarray, np.ndarray | No
 
 
 def require_sound(arrays: tuple[np.ndarray, np.ndarray, np.ndarray | None], features: int, boundary: str) -> None:
-    """Refuse indices that kernels could not follow (`ContractError`); one compiled pass, O(R + z)."""
+    """Raise ContractError for indices that kernels could not follow, below 0 or not below `features`; O(R + z)."""
     indptr, indices, data = arrays
     if structure.is_compressed(indptr, indices, features):
         return
@@ -285,7 +293,7 @@ def _shared(array: np.ndarray) -> torch.Tensor:
 
 
 def _on_cpu(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the tensor detached; raise TypeError unless it is a tensor on the CPU."""
+    """Return the tensor detached, over its memory. Raises TypeError unless it is a tensor on the CPU."""
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"A {type(tensor).__name__} came; from_tensor takes a sparse torch.Tensor.")
     if tensor.device.type != "cpu":
@@ -321,17 +329,20 @@ class FeedDataset(torch.utils.data.IterableDataset):
     def __init__(
         self, source: Source, *, rows: int = 256, shuffle: bool = False, seed: int = 0, last: str = "keep"
     ) -> None:
+        """Make or keep the feed of a source, at epoch 0. Raises DataError for a source that is none."""
         self.feed = feed_of(source, "FeedDataset", rows=rows, shuffle=shuffle, seed=seed, last=last)
         self._epoch = torch.zeros((), dtype=torch.int64).share_memory_()  # workers that live on see it change
 
     def set_epoch(self, number: int) -> None:
-        """Let the next pass be epoch `number`, counted from 0."""
+        """Let the next pass be epoch `number`, counted from 0, in workers that are running, too."""
         self._epoch.fill_(number)
 
     def __len__(self) -> int:
+        """Return the count of batches of the epoch that was set, of all workers together."""
         return self.feed.count(int(self._epoch))
 
     def __iter__(self) -> Iterator[Item]:
+        """Yield the batches of the epoch that was set, as (rows, labels); in a worker its consecutive share of them."""
         epoch = int(self._epoch)
         count, worker = self.feed.count(epoch), torch.utils.data.get_worker_info()
         if worker is None:
@@ -343,7 +354,7 @@ class FeedDataset(torch.utils.data.IterableDataset):
 
 
 def _item(batch: data.Batch) -> Item:
-    """Return (sparse rows, labels or None) of a batch, as tensors."""
+    """Return (sparse rows, labels) of a batch, as tensors; labels are None if it has none."""
     return rows_of(batch.x), _labels(batch.y) if batch.labels else None
 
 
@@ -360,19 +371,31 @@ class RowDataset(torch.utils.data.Dataset):
     """
 
     def __init__(self, x: Any, y: Any = None) -> None:
+        """Keep x as csr and y as an array.
+
+        Raises ContractError for an invalid x, DataError for another count of labels.
+        """
         self.x = checked(x, "matrix -> DataLoader")
         self.y = None if y is None else np.asarray(y)
         if self.y is not None and len(self.y) != self.x.shape[0]:
             raise data.DataError(f"y has {len(self.y)} entries for {self.x.shape[0]} rows of x; it needs one for each.")
 
     def __len__(self) -> int:
+        """Return the count of rows R."""
         return self.x.shape[0]
 
     def __getitem__(self, row: int) -> Item:
+        """Return the one row of that number and its label, as a batch of one.
+
+        Raises IndexError if it is out of range.
+        """
         return self.__getitems__([row])
 
     def __getitems__(self, rows: Sequence[int]) -> Item:
-        """Return the rows of these indices, in this order; raises IndexError for an index out of range."""
+        """Return copies of the rows of these numbers, in this order, and their labels, None without any.
+
+        Raises IndexError for a number out of range.
+        """
         numbers = np.asarray(rows, np.int64)
         if numbers.size and not 0 <= numbers.min() <= numbers.max() < len(self):
             raise IndexError(f"Rows {numbers.min()} to {numbers.max()} were asked for; there are 0 to {len(self) - 1}.")
@@ -384,11 +407,10 @@ class RowDataset(torch.utils.data.Dataset):
 
 
 def collate(items: Any) -> Item:
-    """Return the batch of a DataLoader over rows: what `RowDataset` gives; of a list of `(row, label)` one under
-    another.
+    """Return the batch of a DataLoader over rows: what `RowDataset` gives, or a list of `(row, label)` joined.
 
-    A row is anything that `rows_of` takes, of one row or more; labels are joined as PyTorch does. All rows need the
-    same number of columns (`ValueError`).
+    A row is anything that `rows_of` takes, of one row or more; labels are joined as PyTorch does. Raises ValueError if
+    rows have different numbers of columns.
     """
     if isinstance(items, tuple) and isinstance(items[0], SparseRows):
         return items
@@ -397,7 +419,10 @@ def collate(items: Any) -> Item:
 
 
 def joined(parts: Sequence[SparseRows]) -> SparseRows:
-    """Concatenate sparse rows below each other; ValueError if their numbers of features differ."""
+    """Return sparse rows one under another, in new memory, values of ones where only some have them.
+
+    Raises ValueError if their numbers of features differ.
+    """
     if len(widths := {part.features for part in parts}) > 1:
         raise ValueError(f"Rows of {sorted(widths)} columns came for one batch; all have the same number of features.")
     starts, before = [parts[0].indptr], int(parts[0].indptr[-1])
@@ -413,12 +438,12 @@ def joined(parts: Sequence[SparseRows]) -> SparseRows:
 
 
 def _values(rows: SparseRows, dtype: torch.dtype) -> torch.Tensor:
-    """Return the values of sparse rows, ones if they are implied."""
+    """Return the values [z] of sparse rows; new ones of `dtype` if they are implied."""
     return torch.ones(rows.indices.shape, dtype=dtype) if rows.data is None else rows.data
 
 
 def _labels(y: Any) -> Any:
-    """Return labels as a tensor, or as sparse rows if they are sparse."""
+    """Return labels as a tensor over their memory where it can be, or as sparse rows if they are sparse."""
     if isinstance(y, np.ndarray):
         return torch.from_numpy(y if y.flags.carray else np.array(y, order="C"))
     return rows_of(y)
@@ -437,14 +462,13 @@ def init_worker(worker: int) -> None:
 
 
 def check_loader(loader: torch.utils.data.DataLoader) -> list[Violation]:
-    """Check the workers of a DataLoader, a violation for each fault. It takes two epochs of the data.
+    """Return a violation for each fault of the workers of a DataLoader; [] without workers. Takes two epochs.
 
     One is that of the workers, the other the same without any: rows that come more often than there, or never, are an
     error. Warnings are workers whose kernels run on so many threads that all together have more than the machine, and
-    workers forked from a process with threads that do not survive it. Numba's do: `kernels` sees to that.
-
-    A batch is rows, or a tuple that begins with them: `SparseRows`, sparse or dense tensors, SciPy matrices
-    (`ContractError` for another). The data must be the same each time. 8 bytes of memory a row.
+    workers forked from a process with threads that do not survive it; Numba's do. A batch is rows, or a tuple that
+    begins with them: `SparseRows`, sparse or dense tensors, SciPy matrices (ContractError for an invalid one). The data
+    must be the same each time.
     """
     if not loader.num_workers:
         return []
@@ -465,9 +489,11 @@ class _Watched:
     """The collate function of a loader, which also tells of where it ran."""
 
     def __init__(self, collate: Callable[[Any], Any]) -> None:
+        """Keep the collate function of the loader."""
         self.collate = collate
 
     def __call__(self, items: Any) -> _Seen:
+        """Return the row hashes of the batch that the loader's function makes, and how many threads kernels have."""
         batch = self.collate(items)
         count = threads.get_threads()
         x = batch[0] if isinstance(batch, tuple | list) and not isinstance(batch, SparseRows) else batch
@@ -475,7 +501,10 @@ class _Watched:
 
 
 def _matrix(x: Any) -> Any:
-    """Return the rows of a batch as a csr array without duplicates."""
+    """Return the rows of a batch as a new csr array without duplicates.
+
+    Raises ContractError or FormatError for invalid ones, TypeError for what is no rows.
+    """
     if isinstance(x, torch.Tensor) and x.layout is torch.strided and x.ndim == 2:
         return scipy.sparse.csr_array(x.detach().numpy())
     indptr, indices, values = arrays_of(rows := rows_of(x))
@@ -496,7 +525,10 @@ def _epoch(loader: torch.utils.data.DataLoader, workers: int) -> Iterator[_Seen]
 
 
 def _of_rows(given: list[_Seen], alone: list[_Seen], workers: int) -> Iterator[Violation]:
-    """Yield a violation if rows came twice or never from several workers, by their hashes."""
+    """Yield a violation, an error, if rows came too often or never from several workers, by their hashes.
+
+    `given` are the batches of the workers, `alone` those without any.
+    """
     came, there = (np.concatenate([np.empty(0, np.uint64), *(seen.hashes for seen in side)]) for side in (given, alone))
     _, number = np.unique(np.concatenate([came, there]), return_inverse=True)
     count = int(number.max(initial=-1)) + 1
@@ -526,7 +558,7 @@ def _start_method(loader: torch.utils.data.DataLoader) -> str:
 
 
 def _of_start(method: str) -> Iterator[Violation]:
-    """Yield a warning if workers are forked from a process with libraries that do not survive it."""
+    """Yield a warning if workers are forked from a process that has loaded libraries of `UNSAFE`."""
     loaded = [name for name in UNSAFE if name in sys.modules]
     if method == "fork" and loaded:
         came = f"Workers are forked from a process that has loaded {' and '.join(loaded)}"

@@ -31,6 +31,10 @@ class Steps:
     """
 
     def __init__(self, parameter: torch.Tensor, updater: Updater, fused: bool) -> None:
+        """Keep the updater; layers find it by the parameter where it is fused or exact.
+
+        Raises OptimizerError for a parameter that kernels cannot step.
+        """
         check_parameter(parameter)
         self.updater, self.fused = updater, fused and parameter.requires_grad
         self.left: list[Unsummed] = []
@@ -44,20 +48,23 @@ class Steps:
 
     @property
     def is_exact(self) -> bool:
-        """Whether rows have to catch up before they are read."""
+        """Return whether rows have to catch up before they are read."""
         return self.updater.lazy == "exact"
 
     def catch_up(self, weight: torch.Tensor, rows: np.ndarray | None = None) -> None:
-        """Bring `rows` [any] of the weight to the last step, or all of them."""
+        """Bring `rows`, int [any], of the weight to the last step in place; None for all of them."""
         self.updater.catch_up({NAME: array_of(weight)}, None if rows is None else {NAME: rows})
 
     def leave(self, factors: Unsummed) -> torch.Tensor:
-        """Keep a gradient for the next step; what stands for it in `.grad`."""
+        """Keep a gradient for the next step; return the mark that stands for it in `.grad`, of its shape and dtype."""
         self.arriving.append(factors)
         return mark_of(factors.shape, torch.from_numpy(factors.slope).dtype)
 
     def arrive(self, is_first: bool) -> None:
-        """A backward pass is about to reach `.grad`, which was None if it is the first: what was left is old."""
+        """Take what the backward pass left, as it is about to reach `.grad`.
+
+        What was left before is dropped if it is the first. `is_first` says that `.grad` was None.
+        """
         self.left, self.arriving = [*([] if is_first else self.left), *self.arriving], []
 
     # What the optimizer calls
@@ -67,7 +74,11 @@ class Steps:
         self.left, self.arriving = [], []
 
     def gradient(self, parameter: torch.Tensor) -> np.ndarray | RowSparse | Unsummed | None:
-        """Return the gradient of the next step; None if there is none. What layers left is taken."""
+        """Return the gradient of the next step, what layers left included, which is taken; None if there is none.
+
+        Factors stay as they are if they are all there is, else they are summed with `.grad`. Raises OptimizerError for
+        a layout of `.grad` that it cannot read.
+        """
         left, self.left = self.left, []
         if parameter.grad is None:
             return None
@@ -79,20 +90,23 @@ class Steps:
         return gradient
 
     def settle(self, parameter: torch.Tensor) -> None:
-        """Put what layers left into `.grad`, summed."""
+        """Put what layers left into `.grad`, summed with what is there, as a new tensor."""
         if self.left:
             gradient = self.gradient(parameter)
             if gradient is not None:
                 parameter.grad = tensor_of(gradient.compute() if isinstance(gradient, Unsummed) else gradient)
 
     def step(self, parameter: torch.Tensor, gradient: np.ndarray | RowSparse | Unsummed) -> None:
-        """Take one step of the rule on the parameter, in place; autograd sees the change."""
+        """Take one step of the rule on the parameter, in place; autograd sees the change.
+
+        Raises OptimizerError for a gradient of rows that had not caught up, or that does not fit.
+        """
         self._check_caught_up(gradient)
         self.updater.update({NAME: array_of(parameter)}, {NAME: gradient})
         torch.autograd.graph.increment_version(parameter)  # autograd then sees the change, as of any optimizer
 
     def _check_caught_up(self, gradient: np.ndarray | RowSparse | Unsummed) -> None:
-        """Refuse a gradient that was computed from rows that had still to catch up (`OptimizerError`)."""
+        """Raise OptimizerError for a gradient that was computed from rows that had still to catch up."""
         held = self.updater.parameters.get(NAME)
         if held is None or held.missed is None:
             return
@@ -108,10 +122,16 @@ class Steps:
 
 
 def _hook(steps: weakref.ref, parameter: weakref.ref) -> Any:
-    """Hook that autograd calls with a parameter's gradient, before it is added to `.grad`; it holds neither alive."""
+    """Return the hook that autograd calls with a parameter's gradient, before it is added to `.grad`.
+
+    It holds neither alive.
+    """
 
     def hook(_: torch.Tensor) -> None:
-        """Tell the optimizer's steps that a gradient arrives, and whether it is the first; nothing if they are gone."""
+        """Tell the optimizer's steps that a gradient arrives, and whether it is the first.
+
+        Do nothing if they are gone.
+        """
         own, tensor = steps(), parameter()
         if own is not None and tensor is not None:
             own.arrive(tensor.grad is None)
@@ -120,19 +140,19 @@ def _hook(steps: weakref.ref, parameter: weakref.ref) -> Any:
 
 
 def steps_of(parameter: torch.Tensor) -> Steps | None:
-    """Return the steps of the optimizer that is over the parameter, where a layer has to know of it."""
+    """Return the steps of the optimizer over the parameter, where a layer has to know of it; None otherwise."""
     reference = _known.get(parameter) if len(_known) else None
     return reference() if reference is not None else None
 
 
 def mark_of(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-    """Return a sparse COO gradient of that shape and type without rows, which marks that the real one was left here."""
+    """Return a coalesced sparse COO gradient of that shape and type without rows: the real one was left elsewhere."""
     places, values = torch.empty((1, 0), dtype=torch.int64), torch.empty((0, *shape[1:]), dtype=dtype)
     return torch.sparse_coo_tensor(places, values, shape, is_coalesced=True, check_invariants=False)
 
 
 def _is_mark(gradient: torch.Tensor) -> bool:
-    """Return whether a gradient is the empty sparse tensor that stands for one kept elsewhere."""
+    """Return whether a gradient is an empty sparse tensor, which stands for one kept elsewhere."""
     return gradient.layout is torch.sparse_coo and not gradient._nnz()
 
 
@@ -140,7 +160,7 @@ def _is_mark(gradient: torch.Tensor) -> bool:
 
 
 def check_parameter(parameter: torch.Tensor) -> None:
-    """Refuse a parameter whose memory kernels cannot step (`OptimizerError`)."""
+    """Raise OptimizerError unless a parameter is dense, contiguous, float32 or float64 on the CPU."""
     allowed = parameter.layout is torch.strided and parameter.dtype in DTYPES and parameter.device.type == "cpu"
     if not allowed or not parameter.is_contiguous():
         gaps = "" if parameter.is_contiguous() else ", with gaps"
@@ -152,12 +172,15 @@ def check_parameter(parameter: torch.Tensor) -> None:
 
 
 def array_of(parameter: torch.Tensor) -> np.ndarray:
-    """Return the parameter's own memory as an array."""
+    """Return the parameter's own memory as an array of its shape and dtype."""
     return parameter.detach().numpy()
 
 
 def gradient_of(gradient: torch.Tensor) -> np.ndarray | RowSparse:
-    """Return a gradient as arrays over its own memory; repeated rows are summed, other layouts are refused."""
+    """Return a gradient as a dense array or row-sparse, over its own memory where it can be; repeated rows are summed.
+
+    Raises OptimizerError for a layout other than strided and sparse_coo over rows.
+    """
     gradient = gradient.detach()
     if gradient.layout is torch.strided:
         return gradient.contiguous().numpy()
@@ -181,7 +204,10 @@ def tensor_of(gradient: np.ndarray | RowSparse) -> torch.Tensor:
 
 
 def _added(gradient: np.ndarray | RowSparse, more: RowSparse) -> np.ndarray | RowSparse:
-    """Return the sum of a gradient, dense or row-sparse, and a row-sparse one; the inputs are unchanged."""
+    """Return the sum of a gradient, dense or row-sparse, and a row-sparse one, in its form.
+
+    The inputs are unchanged.
+    """
     if isinstance(gradient, np.ndarray):
         gradient = gradient.copy()
         gradient[more.indices] += more.values

@@ -53,7 +53,7 @@ except ImportError as error:
 
 
 def summed(gradient: Any) -> Any:
-    """IndexedSlices with each row once, repeated ones summed; any other gradient as it is. O(rows * N).
+    """Return IndexedSlices with each row once, repeated ones summed; any other gradient as it is. O(rows * N).
 
     Optimizers of Keras step repeated rows wrongly, without a word: they take the sum of squares for the square of the
     sum. `keras.layers.Embedding` has such a gradient wherever an id comes twice in a batch.
@@ -68,13 +68,16 @@ def summed(gradient: Any) -> Any:
 def require_row_sparse(gradients: Iterable[Any], names: Iterable[str]) -> None:
     """Raise ContractError for gradients that are dense, repeat a row or have an index out of range; eager only.
 
-    A regularizer of a layer's weight, for one, makes its gradient dense.
+    A regularizer of a layer's weight, for one, makes its gradient dense. `names` are as many as gradients. O(U log U).
     """
     require_row_gradients(gradients, names, TENSORFLOW, _rows_of)
 
 
 def _rows_of(gradient: Any) -> tuple[np.ndarray, int | None] | None:
-    """Return the row indices of IndexedSlices and the rows of the weight, None if unknown; None if dense."""
+    """Return the row indices, int [U], of IndexedSlices and the count of rows of the weight, None if unknown.
+
+    None in place of both is for a dense gradient.
+    """
     if not isinstance(gradient, tf.IndexedSlices):
         return None
     return gradient.indices.numpy(), None if gradient.dense_shape is None else int(gradient.dense_shape[0])
@@ -95,8 +98,9 @@ MULTIPLIER = np.uint64(0x9E3779B97F4A7C15).astype(np.int64).item()
 def to_sparse_tensor(x: Any, *, width: int | None = None) -> tf.SparseTensor:
     """Return the SparseTensor [R, D] of a matrix in any format: int64 indices in row-major order, duplicates summed.
 
-    Values keep their type, float32 or float64. Whatever TensorFlow or Keras would compute with in silence is refused
-    (`ContractError`): NaN, columns out of range, other columns than `width`. O(nnz), 16 bytes of indices an entry.
+    Values keep their type, float32 or float64. Raises ContractError for what TensorFlow or Keras would compute with in
+    silence: NaN, columns out of range, other columns than `width`, of which None allows any; TypeError for a
+    SparseTensor. O(nnz), 16 bytes of indices an entry.
 
     >>> to_sparse_tensor(scipy.sparse.csr_array(np.float32([[0, 2], [3, 0]]))).indices.numpy().tolist()
     [[0, 1], [1, 0]]
@@ -116,7 +120,10 @@ def to_sparse_tensor(x: Any, *, width: int | None = None) -> tf.SparseTensor:
 
 
 def from_sparse_tensor(tensor: tf.SparseTensor) -> scipy.sparse.csr_array:
-    """Return the csr_array of a SparseTensor of two dimensions, rows in any order; invalid ones are refused. O(nnz)."""
+    """Return the csr_array of a SparseTensor of two dimensions, rows in any order. O(nnz).
+
+    Raises ContractError for an invalid one, TypeError for other dimensions.
+    """
     if len(tensor.shape) != 2:
         raise TypeError(f"A SparseTensor of {len(tensor.shape)} dimensions came; a matrix has two: tf.sparse.reshape.")
     shape = tuple(int(length) for length in tensor.dense_shape.numpy())
@@ -127,11 +134,11 @@ def from_sparse_tensor(tensor: tf.SparseTensor) -> scipy.sparse.csr_array:
 
 
 def hashed(x: tf.SparseTensor, buckets: int) -> tf.SparseTensor:
-    """Return the same rows with D columns folded into so many `buckets`; columns that meet stand twice, and are summed
-    later.
+    """Return the same rows with D columns folded into so many `buckets`, as a new SparseTensor [R, buckets].
 
-    A table of `buckets` rows then serves any number of columns (Weinberger et al. 2009, without the sign). Works in
-    `tf.function`, and is the same in every process.
+    Columns that meet stand twice, and are summed later. A table of `buckets` rows then serves any number of columns
+    (Weinberger et al. 2009, without the sign). Works in `tf.function`, and is the same in every process. Raises
+    ValueError for fewer than one bucket.
     """
     if buckets < 1:
         raise ValueError(f"buckets is {buckets}; it is the number of rows of the table, 1 or more.")
@@ -148,13 +155,12 @@ def hashed(x: tf.SparseTensor, buckets: int) -> tf.SparseTensor:
 
 
 def sparse_product(x: tf.SparseTensor, w: Any, *, values_too: bool = False) -> tf.Tensor:
-    """X @ W [R, N] of x [R, D] and w [D, N]; the gradient of w is IndexedSlices with each active column of x once.
+    """Return X @ W [R, N] of x [R, D] and w [D, N]; w's gradient is IndexedSlices with each active column of x once.
 
-    `tf.sparse.sparse_dense_matmul` reads all of w and has a dense gradient of it, Keras' Dense has a row-sparse
-    gradient, but its forward pass gathers entries times N numbers. Here the U active rows are gathered, and multiplied
-    by the batch with its columns numbered anew: all of a variable would be copied, once an optimizer has written
-    single rows of it. With `values_too` there is a gradient towards the values of x as well, which takes z N numbers
-    of memory; else none. Columns may come in any order, and twice. Works in `tf.function`. O(z N), whatever D is.
+    `tf.sparse.sparse_dense_matmul` reads all of w and has a dense gradient of it; here the U active rows are gathered,
+    and multiplied by the batch with its columns numbered anew. With `values_too` there is a gradient towards the values
+    of x as well, which takes z N numbers of memory; else none. Columns may come in any order, and twice. Works in
+    `tf.function`; raises TypeError unless x is a SparseTensor. O(z N), whatever D is.
     """
     if not isinstance(x, tf.SparseTensor):
         raise TypeError(
@@ -167,11 +173,11 @@ def sparse_product(x: tf.SparseTensor, w: Any, *, values_too: bool = False) -> t
 
     @tf.custom_gradient
     def product(values: tf.Tensor, table: tf.Tensor) -> Any:
-        """Return the product [R, N] with the gathered rows of w, and the function of its gradients."""
+        """Return the product [R, N] of values [z] and gathered rows of w [U, N], and its gradients' function."""
         held = tf.SparseTensor(places, values, shape)
 
         def slopes(slope: tf.Tensor) -> Any:
-            """Return the gradients of the values (None unless asked for) and of the gathered rows."""
+            """Return the gradients of the values [z], None unless asked for, and of the gathered rows [U, N]."""
             of_table = tf.sparse.sparse_dense_matmul(held, slope, adjoint_a=True)
             return _of_values(places, slope, table) if values_too else None, of_table
 
@@ -181,7 +187,10 @@ def sparse_product(x: tf.SparseTensor, w: Any, *, values_too: bool = False) -> t
 
 
 def _of_values(places: tf.Tensor, slope: tf.Tensor, table: tf.Tensor) -> tf.Tensor:
-    """Return the gradient of the values [z]: for each entry its row of `slope` [R, N] times its row of the table."""
+    """Return the gradient of the values [z]: each entry's row of `slope` [R, N] times its row of the table [U, N].
+
+    `places` [z, 2] are the entries' rows in both.
+    """
     return tf.reduce_sum(tf.gather(slope, places[:, 0]) * tf.gather(table, places[:, 1]), axis=1)
 
 
@@ -197,13 +206,13 @@ def batches(
     last: str = "keep",
     first_epoch: int = 0,
 ) -> tf.data.Dataset:
-    """Return the batches of a `data.Feed` as (SparseTensor [R, D], labels); of a `data.Dataset` they are cut here.
+    """Return the batches of a `data.Feed` as (SparseTensor [R, D], labels), for `tf.data`.
 
-    So they are of a path: that of a file, read as `data.guess` says, or of a folder `X.sparse`, which is read as it is
-    trained on and may be larger than memory. Each pass over the result is the next epoch, from `first_epoch` on; what
-    comes follows from the feed and the number of the epoch alone. Width and types are known to the graph, so that Keras
-    builds on them; the number of batches is known where all epochs have as many. Labels are as in the feed, absent
-    where it has none.
+    Of a `data.Dataset` or a path they are cut here: a file, read as `data.guess` says, or a folder `X.sparse`, which
+    may be larger than memory. Each pass over the result is the next epoch, from `first_epoch` on; what comes follows
+    from the feed and the number of the epoch alone. Width and types are known to the graph, so that Keras builds on
+    them; the number of batches is known where the first two epochs have as many. Labels are as in the feed, absent
+    where it has none; raises DataError for sparse ones.
     """
     feed = feed_of(source, "batches", rows=rows, shuffle=shuffle, seed=seed, last=last)
     begun = iter(range(first_epoch, 2**62))
@@ -222,7 +231,7 @@ def batches(
 
 
 def _signature(batch: data.Batch, width: int) -> Any:
-    """Return the types and shapes of a batch, of any number of rows."""
+    """Return the types and shapes of a batch, of any number of rows. Raises DataError for sparse labels."""
     rows = tf.SparseTensorSpec((None, width), batch.x.dtype)
     if not batch.labels:
         return rows
@@ -232,10 +241,10 @@ def _signature(batch: data.Batch, width: int) -> Any:
 
 
 def examples(x: Any, y: Any = None) -> tf.data.Dataset:
-    """Single rows of a matrix as SparseTensors [D], with their labels: what `shuffle` and `batch` of `tf.data` take.
+    """Return single rows of a matrix as SparseTensors [D], with labels: what `shuffle` and `batch` of `tf.data` take.
 
     Batched they are SparseTensors [R, D]; nothing is made dense. All of x is converted at once: for data that is large
-    use `batches`, which is faster too.
+    use `batches`, which is faster too. Raises DataError for another count of labels, ContractError for an invalid x.
     """
     rows = to_sparse_tensor(x)
     if y is not None and len(y) != rows.shape[0]:
