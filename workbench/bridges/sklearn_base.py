@@ -320,10 +320,7 @@ class Estimator(BaseEstimator, ABC):
 
     @property
     def coef_(self) -> np.ndarray:
-        """Return the weights [outputs, D], of a regressor of one number [D]; the model's own memory.
-
-        Raises NotFittedError before `fit`, AttributeError of a model without such weights.
-        """
+        """Return the weights [outputs, D], of a regressor of one number [D]; the model's own memory."""
         return self._shaped(self._fitted_array("w"))
 
     @property
@@ -481,10 +478,7 @@ class Estimator(BaseEstimator, ABC):
         return int(wanted) or (COUNT if is_auto else 0)
 
     def parameters_set(self) -> list[str]:
-        """Return the names of parameters of how to train that are not at their defaults, by which nothing is searched.
-
-        With `search="auto"` nothing is searched either if `max_iter` is set.
-        """
+        """Return the names of parameters of how to train, without `max_iter`, that are not at their defaults."""
         return [name for name in NO_SEARCH if getattr(self, name) != SHARED[name]]
 
     def _train_by_search(self, x: Any, targets: np.ndarray, weights: np.ndarray | None, count: int) -> None:
