@@ -508,7 +508,7 @@ class _Advising:
         self.by_key = {grid.configuration_key(cell, contents): cell for cell in grid.expand_grid(self.spec).cells}
 
     def _spec(self, able: list[dict[str, Any]], seconds: float) -> Spec:
-        """Return the spec of a sweep of the candidates `able`, limited to `seconds`."""
+        """Return the spec of a race between the candidates `able`, with the budget `seconds`, and limits of a trial."""
         seconds_cell = max(self.clock.budget / 3, SECONDS_CELL)
         return validate_spec(
             {

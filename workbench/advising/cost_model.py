@@ -154,7 +154,7 @@ def _fits(rows: Iterable[Record], names: Sequence[str]) -> dict[tuple, CostModel
 
 
 def _matching_records(rows: Iterable[Record], names: Sequence[str] = ALIKE) -> Iterator[list[Record]]:
-    """Yield lists of usable records that agree in the columns `names`."""
+    """Yield lists of usable records that agree in the columns `names`, in order of first occurrence."""
     found: dict[tuple, list[Record]] = {}
     for row in filter(is_usable, rows):
         found.setdefault(tuple(row[name] for name in names), []).append(row)

@@ -57,10 +57,10 @@ class FirstPart(NamedTuple):
 
 
 def first_part(settings: Mapping[str, Any], limit: float) -> FirstPart | None:
-    """Copy the first lines of a large file into the cache; None if the whole file is to be read.
+    """Copy the first lines of a large file into the cache and describe the copy; None if all is to be read.
 
-    None if reading it takes at most `limit` seconds, if it is in the data cache already, if it is small or is not read
-    line by line, and if it cannot be read at all: then the reader reports why.
+    `settings` name reader and file. None if reading the file takes at most `limit` seconds, if it is in the data cache
+    already, if it is small or is not read line by line, and if it cannot be read at all: then the reader reports why.
     """
     path, dataset = settings.get("path"), settings["dataset"]
     if not path or dataset not in READERS or settings.get("labels") or not os.path.isfile(path):

@@ -127,7 +127,7 @@ class ShardPlugin(WorkerPlugin):
         self.worker = worker
 
     def teardown(self, worker: Worker) -> None:
-        """Remove handlers and shards; callers that wait get None at once."""
+        """Remove the worker's handlers and this run's shards; callers that wait for a reply get None at once."""
         worker.handlers.pop(self.run.operation, None)
         worker.handlers.pop(self.run.training, None)
         for served in self.served.values():
@@ -220,7 +220,7 @@ class DaskTransport(Transport):
 
     @property
     def shards(self) -> int:
-        """Number of shards."""
+        """Number of shards of the run."""
         return len(self.run.addresses)
 
     def call(self, messages: Mapping[int, Message], seconds: float) -> dict[int, Message]:

@@ -178,7 +178,7 @@ class Team:
         return []
 
     def _gone(self) -> list[Lost]:
-        """Return the processes found lost now, after ending all of them."""
+        """Return the processes found lost now, with the reason, after ending all of them (`Hosts.end`)."""
         if lost := self.processes.lost():
             self.processes.end([one.address for one in lost])
         return lost

@@ -377,7 +377,7 @@ class LocalTransport(Transport):
 
     @property
     def shards(self) -> int:
-        """Number of shards."""
+        """Number of shards in this process."""
         return len(self.held)
 
     def call(self, messages: Mapping[int, Message], seconds: float) -> dict[int, Message]:

@@ -82,7 +82,7 @@ def follow(heading: str, folder: Path, spent: float, budget: float) -> None:
         task = bar.add_task(heading, total=budget or None, done="", now="")
 
         def show_spent(state: RunProgress, _is_stopping: bool) -> None:
-            """Update the bar to the seconds and trials of the run."""
+            """Set the bar to the seconds and trials of the run's progress `state`."""
             done = f"{state.done} trials" if state.done else "starting"
             now = state.now if state.alive else ""
             bar.update(task, completed=spent + state.seconds, done=done, now=now)

@@ -47,7 +47,7 @@ def make_table(
 
 
 def print_run_lines(folder: Path, lines: Iterable[str]) -> None:
-    """Print the run's folder in bold, and lines about it, indented."""
+    """Print the folder of a run in bold, and below it each of `lines`, indented, without markup."""
     console.print(str(folder), style="bold", markup=False, highlight=False, soft_wrap=True)
     for line in lines:
         console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)

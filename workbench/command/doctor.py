@@ -166,13 +166,13 @@ def examine() -> list[Finding]:
 
 
 def _cpu() -> list[Finding]:
-    """Return the findings on processor and caches."""
+    """Return two findings: the processor's name, and cache sizes by level."""
     levels = ", ".join(f"{name} {size}" for name, size in machine.caches().items())
     return [Finding("processor", machine.cpu_name()), Finding("caches", levels or "not reported by this system")]
 
 
 def _cores() -> list[Finding]:
-    """Return the finding on cores and load, with advice if other programs are busy."""
+    """Return one finding: usable cores and load average; advice if the load is above half of the cores."""
     cores = os.cpu_count() or 1
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores
     load = os.getloadavg()[0]
@@ -184,14 +184,17 @@ def _cores() -> list[Finding]:
 
 
 def _memory() -> list[Finding]:
-    """Return the finding on available memory, with advice if there is little."""
+    """Return one finding: available memory in GiB; advice if it is below 2 GiB."""
     available = memory.available_bytes()
     advice = "Dense baselines will not fit; free some memory." if available < 2 * 2**30 else ""
     return [Finding("memory available", f"{available / 2**30:.1f} GiB", advice)]
 
 
 def _blas() -> list[Finding]:
-    """Return the findings on the BLAS libraries in use, with advice on variables that distort times."""
+    """Return one finding: loaded BLAS libraries with threads; advice if none or environment variables limit them.
+
+    Runs a small product, so that BLAS is loaded.
+    """
     np.ones((2, 2)) @ np.ones((2, 2))
     loaded = loads.loaded_libraries()
     if not loaded:
@@ -205,7 +208,7 @@ def _blas() -> list[Finding]:
 
 
 def _numba() -> list[Finding]:
-    """Return the finding on Numba's threading layer, with advice if a faster one is missing."""
+    """Return one finding: Numba's threading layer and threads; advice if only the slow "workqueue" is available."""
     layers = threads.available_layers()
     chosen = threads.choose_layer()
     advice = ""
@@ -216,7 +219,7 @@ def _numba() -> list[Finding]:
 
 
 def _compiled() -> list[Finding]:
-    """Return the finding on compiled code on disk, with advice if there is none yet."""
+    """Return one finding: whether compiled code is in the cache; advice to run 'workbench warm' if not."""
     if has_compiled_loops():
         return [Finding("compiled code", "in the cache")]
     advice = "The first training of each kind waits until its code is compiled; 'workbench warm' does so now."
@@ -234,7 +237,7 @@ def _gpu() -> list[Finding]:
 
 
 def _cache() -> list[Finding]:
-    """Return the finding on the data cache, with advice if it cannot be written."""
+    """Return one finding: the folder of the data cache; advice if it cannot be written."""
     folder = cache.cache_folder()
     parent = next(path for path in (folder, *folder.parents) if path.exists())
     advice = "" if os.access(parent, os.W_OK) else "It cannot be written; set WORKBENCH_CACHE to a folder that can."
@@ -250,7 +253,7 @@ def _entries() -> list[Finding]:
 
 
 def _versions() -> list[Finding]:
-    """Return the finding on library versions."""
+    """Return one finding: versions of the libraries that trials use."""
     return [Finding("versions", ", ".join(f"{name} {version}" for name, version in machine.versions().items()))]
 
 

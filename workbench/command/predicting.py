@@ -120,7 +120,7 @@ def _crossings(
 
 
 def _is_of(row: configurations.Record, fitted: CostModel) -> bool:
-    """Return whether a record has the settings that a cost model was fitted for."""
+    """Return whether a record has all settings that the cost model was fitted for."""
     return all(row[name] == value for name, value in fitted.settings.items())
 
 

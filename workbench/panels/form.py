@@ -210,7 +210,7 @@ class Field:
             self.inputs[0].value = value
 
     def enable(self, on: bool) -> None:
-        """Enable or disable all widgets of the choice."""
+        """Enable (`on`) or disable all widgets of the choice; disabling closes the file list."""
         for one in self.inputs:
             one.disabled = not on
         if self.chooser is not None:

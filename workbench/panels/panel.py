@@ -413,7 +413,7 @@ class Panel:
             thread.step()
 
     def _look(self) -> None:
-        """Read the run folder and the profile; called repeatedly by a thread."""
+        """Update the state from the run folder and the file's profile; called repeatedly by a thread."""
         self.state.poll()
         self.profiling.poll()
 

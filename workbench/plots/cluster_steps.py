@@ -78,7 +78,7 @@ def table(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _points(rows: list[Record]) -> tuple[list[int], list[float]]:
-    """Return (machines, milliseconds of a step) of the records."""
+    """Return ([number of machines], [milliseconds of a step]) of the records, in their order."""
     return [row["machines"] for row in rows], [1e3 * row["seconds_step"] for row in rows]
 
 

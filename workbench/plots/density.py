@@ -83,7 +83,7 @@ class Shown:
 
     @property
     def dense(self) -> list[configurations.Record]:
-        """Records of all dense candidates."""
+        """Records of all dense candidates, the best one for each of their densities."""
         return [row for rows in self.dense_lines for row in rows]
 
     @property
@@ -405,7 +405,7 @@ def table(rows: Sequence[configurations.Record], measures: Sequence[str]) -> pd.
 
 
 def _described(row: configurations.Record, measures: Sequence[str]) -> dict[str, str]:
-    """Return the table row of a record, {column: text}."""
+    """Return the texts configuration, density, each measure, rounds ("from") and result of a record, by column."""
     known = {"configuration": formatting.name_configuration(row), "density": configurations.density_label(row)}
     known |= {COLUMNS[measure]: _quantity(row, measure) for measure in measures}
     rests = formatting.format_count(row["rounds"], "round") if row["status"] in configurations.NUMBERED else ""

@@ -165,7 +165,7 @@ def _line(each: Sequence[Entry], usual: Entry) -> tuple[str, ...]:
 
 
 def _word(value: Any) -> str:
-    """Return a setting's value as text; numbers to few digits."""
+    """Return a setting's value as text: a number to few digits, text or a bool unchanged."""
     return str(value) if isinstance(value, str | bool) else formatting.format_number(value)
 
 

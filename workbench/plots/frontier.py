@@ -140,7 +140,10 @@ def table(frame: pd.DataFrame, *, group: str | None, density: str | None) -> pd.
 
 
 def _described(one: TrainedRecord | None, has_target: bool) -> dict[str, str]:
-    """Return the cells trained, quality and time to dense's quality, as text; all "" for None."""
+    """Return {"trained", "quality", "to dense's quality"} of a record as texts; all "" for None.
+
+    With `has_target` but a target never reached the last is "never".
+    """
     if one is None:
         return {"trained": "", "quality": "", "to dense's quality": ""}
     reached = "" if not has_target else "never" if one.reached is None else formatting.format_seconds(one.reached, 2)
@@ -149,7 +152,7 @@ def _described(one: TrainedRecord | None, has_target: bool) -> dict[str, str]:
 
 
 def _change(change: UpdateDifference | None) -> dict[str, str]:
-    """Return the cells on how loss and quality differ from the dense update, with signs; "" if unknown."""
+    """Return {"loss moved by", "quality moved by"} against the dense update as texts with signs; "" if unknown."""
     loss, quality = (change.loss, change.quality) if change else (None, None)
     return {"loss moved by": _signed(loss), "quality moved by": _signed(quality)}
 

@@ -215,7 +215,7 @@ def table(frame: pd.DataFrame, *, group: str | None, density: str | None) -> pd.
 
 
 def _described(row: configurations.Record) -> dict[str, str]:
-    """Return the table row of a configuration as text: losses, time and steps of training, quality."""
+    """Return configuration, losses, time and steps of training, quality and result of a record as texts, by column."""
     shown = lambda value: "" if value is None else formatting.format_number(value)  # noqa: E731
     curve = curve_of(row)
     known = {

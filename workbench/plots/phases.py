@@ -148,7 +148,7 @@ def table(frame: pd.DataFrame, *, group: str | None, density: str | None, scale:
 
 
 def _described(row: configurations.Record) -> dict[str, str]:
-    """Return the table row of a record, {column: text}."""
+    """Return the texts configuration, seconds of each phase, total, preparing a batch and result, by column."""
     known = {"configuration": formatting.name_configuration(row)} | {name: _phase(row, name) for name in PHASES}
     known |= {name: formatting.format_measured_quantity(row, column) for name, column in TOTALS.items()}
     return known | {"result": "ok" if row["status"] == "ok" else f"{row['status']}: {row['reason']}"}

@@ -110,7 +110,7 @@ def table(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _described(row: configurations.Record) -> dict[str, str]:
-    """Return the table row of a record, {column: text}."""
+    """Return configuration, data, sizes, measured and predicted time and their ratio as texts, by column."""
     return {
         "configuration": formatting.name_configuration(row),
         "data": row["data"],

@@ -117,7 +117,7 @@ def _gathers(frame: pd.DataFrame) -> list[tuple[str, float, object]]:
 
 
 def _bandwidths(frame: pd.DataFrame) -> list[bench.Record]:
-    """Return the newest records of measured bandwidths."""
+    """Return the newest benchmark records of the task "bandwidth" that have a rate."""
     rows = bench.records(bench.newest_records(frame))
     return [row for row in rows if row["task"] == "bandwidth" and row["bytes_per_second"]]
 
@@ -146,7 +146,7 @@ def table(frame: pd.DataFrame, *, task: str | None, width: str) -> pd.DataFrame:
 
 
 def _described(row: bench.Record) -> dict[str, str]:
-    """Return the table row of a record, {column: text}."""
+    """Return configuration, candidate, time, intensity, speed, rate and share of the bound as texts, by column."""
     share = row["bound_share"]
     return {
         "configuration": bench.describe_configuration(row),

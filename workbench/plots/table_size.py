@@ -101,7 +101,7 @@ def table(frame: pd.DataFrame, *, group: str | None, measure: str) -> pd.DataFra
 
 
 def _described(row: configurations.Record, column: str) -> dict[str, str]:
-    """Return the table row of a record, {column: text}."""
+    """Return configuration, table rows, the measure `column` and the result of a record as texts, by column."""
     measured = formatting.format_measured_quantity(row, column) if row["status"] in configurations.NUMBERED else ""
     result = row["status"] if row["status"] == "ok" else f"{row['status']}: {row['reason']}"
     what = "time a step" if column == "seconds_step" else "peak memory"

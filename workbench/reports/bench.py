@@ -109,7 +109,7 @@ def _content(frame: pd.DataFrame, machine: dict[str, Any], command: str, most: i
 
 
 def _title(suites: set[str]) -> str:
-    """Return the title of a report on the suites of these names."""
+    """Return the title of a report: that of the only suite in `suites`, or one for several."""
     return TITLES.get(" ".join(suites), SEVERAL)
 
 

@@ -353,7 +353,7 @@ def _shown(groups: Sequence[configurations.Group]) -> Sequence[configurations.Gr
 
 
 def _measured(groups: Sequence[configurations.Group]) -> list[configurations.Group]:
-    """Return the groups that have a record with a result."""
+    """Return the groups that have at least one record with a result, in their order."""
     return [group for group in groups if any(row["status"] in configurations.NUMBERED for row in group.rows)]
 
 
@@ -403,7 +403,10 @@ def _svg_chart(place: str, name: str, frame: pd.DataFrame, controls: dict[str, s
 
 
 def _narrow_svg(figure: Figure, place: str, heading: str, sentence: str) -> Markup | str:
-    """Return a narrow chart as SVG; "" if its labels leave no space for the axes."""
+    """Return a narrow chart as SVG with id "PLACE-narrow"; "" if its labels leave no space for the axes.
+
+    `heading` and `sentence` are for screen readers.
+    """
     with warnings.catch_warnings():
         warnings.filterwarnings("error", "constrained_layout not applied", UserWarning)
         try:

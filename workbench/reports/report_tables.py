@@ -204,7 +204,7 @@ def _line(row: configurations.Record, anchor: str, group: int | None, usual: flo
 
 
 def _order(value: Any) -> str:
-    """Return the text that a column is sorted by; "" for None."""
+    """Return a number as text for sorting a column in the page; "" for None."""
     return "" if value is None else f"{value:.6g}"
 
 

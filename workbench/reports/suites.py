@@ -111,7 +111,7 @@ def write_advice(folder: str | Path, command: str = "", predicted: Sequence[str]
 
 
 def _advice_line(row: advice.Record, score: advice.Score) -> list[str]:
-    """Return the table row of an advice case as texts."""
+    """Return the table row of an advice case as texts: sizes, sides, recommendation, ratio, trials and time."""
     share = f"{row['seconds_advice']:.0f} of {row['seconds_sweep']:.0f} s"
     trials = f"{row['trials_advice']} of {row['trials_sweep']}"
     ratio = advice.dense_over_sparse_seconds(row)
@@ -171,7 +171,7 @@ def write_cluster(folder: str | Path, command: str = "") -> Path:
 
 
 def _bytes_line(row: Record) -> list[str]:
-    """Return the table row of a record of bytes as texts."""
+    """Return the table row of a record of bytes as texts: sizes, bytes, ratio to the least, rows made."""
     counts = [f"{row[name]:,.0f}" for name in ("features", "touched", "bytes_moved", "bytes_least")]
     return [*counts, f"{row['ratio']:.3f}", f"{row['rows_made']:,}"]
 
@@ -202,7 +202,7 @@ def _ratio_or_blank(measured: float | None, predicted: float | None) -> str:
 
 
 def _streamed_line(row: Record) -> list[str]:
-    """Return the table row of a training on streamed or held rows, as texts."""
+    """Return the table row of a training on streamed or held rows: memory (MiB), AUC, seconds and reason as texts."""
     sizes = ("bytes_data", "bytes_limit", "bytes_resident", "bytes_asked")
     seconds = ", ".join(formatting.format_seconds(row[name]) for name in ("seconds_made", "seconds_all"))
     quality = "" if row["quality"] is None else f"{row['quality']:.4f}"
@@ -346,7 +346,7 @@ def write_fair(folder: str | Path, command: str = "") -> Path:
 
 
 def _shift_cells(shift: fair.Shift) -> list[str]:
-    """Return the break-even before and after, and how it was found, as texts."""
+    """Return [break-even before, after, how it was found] of a family of configurations as texts."""
     how = "between densities measured" if shift.is_between else "slope of all configurations"
     return [fair.format_breakeven(shift.before), fair.format_breakeven(shift.after), how]
 

@@ -98,7 +98,7 @@ def _step(across: int, down: int) -> str:
 
 
 def _pair(command: str, across: int, down: int) -> str:
-    """Return a path command with two coordinates given in tenths."""
+    """Return a path command with the coordinates `across` and `down`, given in tenths, as short as possible."""
     second = _tenths(down)
     return f"{command}{_tenths(across)}{'' if second.startswith('-') else ' '}{second}"
 

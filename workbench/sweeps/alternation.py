@@ -54,7 +54,10 @@ class _Candidate:
         self.clock.rest()
 
     def begin(self, task: Task) -> None:
-        """Begin another round of the same configuration: the time limit starts anew, paused."""
+        """Take over `task`, the next round of the same configuration, in the living process.
+
+        Restart the clock, paused.
+        """
         self.task = task
         self.clock.begin()
         self.clock.rest()

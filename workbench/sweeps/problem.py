@@ -373,7 +373,7 @@ class Contents:
     """
 
     def __init__(self, is_quick: bool = False) -> None:
-        """Start with no file read."""
+        """Start with no file read; with `is_quick`, `of` will not read large files."""
         self._is_quick = is_quick
         self._seen: dict[tuple, _Seen] = {}
 

@@ -89,7 +89,7 @@ class Curve:
     """Loss against training seconds, of all steps; thinned when it is written."""
 
     def __init__(self) -> None:
-        """Start with no events."""
+        """Start an empty curve; events are kept in `events`, in the order of `add`."""
         self.events: list[StepEvent] = []
 
     def add(self, event: StepEvent) -> StepEvent:

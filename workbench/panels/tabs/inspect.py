@@ -21,10 +21,10 @@ ROWS = 256
 
 
 def inspected(asked: RequestState, rows: int = ROWS) -> Shown:
-    """Return a training step on one batch of `rows` rows, array by array, as a result of a cell.
+    """Return a table of the arrays in one training step on a batch of `rows` rows: format, shape, bytes.
 
-    Trains one step in CSR. The text compares the batch's bytes with dense ones. DataError without such data, ModelError
-    if the model cannot be trained on it.
+    Reads the data, trains one step in CSR and explains it as HTML and text. The text compares the batch's bytes with
+    dense ones. DataError without such data, ModelError if the model cannot be trained on it.
     """
     cell = Cell(batch_rows=rows, shuffle=False, **_settings(asked))  # batches that repeat are held for sizes
     problem = make_problem(cell)
