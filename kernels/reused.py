@@ -147,7 +147,10 @@ def _bytes_parts(source, rows, out, bounds):
 
 @compiled_parallel
 def _halves_parts(source, rows, bits, single, out, bounds):
-    """Run `_halves` on several threads; part p does rows bounds[p] to bounds[p + 1] - 1 of out."""
+    """Run `_halves` on several threads; part p does rows bounds[p] to bounds[p + 1] - 1 of out.
+
+    source, rows, bits and single are as in `_halves`.
+    """
     for part in prange(bounds.size - 1):
         _halves(source, rows, bits, single, out, bounds[part], bounds[part + 1])
 

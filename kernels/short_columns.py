@@ -102,7 +102,10 @@ def _part(part, bounds, segments, rows, values, g, out):
 
 @compiled
 def _parts(bounds, segments, rows, values, g, out):
-    """Run `_part` for all parts between `bounds`, on the layer's threads."""
+    """Run `_part` for all parts between `bounds`, on the layer's threads; overwrites out [U].
+
+    segments [U + 1], rows, values [z] (None: ones) are the entries in column order, g [R].
+    """
     each_part(_part, bounds.size - 1, (bounds, segments, rows, values, g, out))
 
 

@@ -80,7 +80,8 @@ def _row_lengths(starts, entries):
 def _make_words(starts, keys, words, rows):
     """Write the words (column << 12 | position) and the row of each entry; return the largest column as uint64.
 
-    A negative column counts as a huge one.
+    `starts` [R + 1] are the row pointers, `keys` [z] the columns; words [z] and rows [z] are overwritten. A negative
+    column counts as a huge one.
     """
     largest = np.uint64(0)
     for r in range(starts.size - 1):
@@ -140,8 +141,8 @@ def _split(words, of_entry, columns, segments, rows, permutation):
 def _sort(starts, keys, n_keys, words, of_entry, columns, segments, rows, permutation):
     """Sort the entries of a small batch by column; write columns, segments, rows, permutation.
 
-    Return the fields of a `Found`. `words` [2, ENTRIES] and `of_entry` are scratch memory. Invalid batches are reported
-    by the first field.
+    Return the fields of a `Found`. `starts` [R + 1] are the row pointers, `keys` [z] the columns, below `n_keys`;
+    `words` [2, ENTRIES] and `of_entry` are scratch memory. Invalid batches are reported by the first field.
     """
     is_right, shortest, longest = _row_lengths(starts, keys.size)
     if not is_right:
@@ -160,8 +161,9 @@ def _sort(starts, keys, n_keys, words, of_entry, columns, segments, rows, permut
 def _sort_each(starts, keys, n_keys, batch_rows, words, of_entry, columns, segments, rows, permutation, found):
     """Sort the entries of every batch of `batch_rows` rows, as `_sort`; write the results one after another.
 
-    found[b] gets the fields of a `Found`; batch b has one more segment than columns. Returns False for invalid row
-    pointers or a batch of more than `ENTRIES` entries.
+    `starts`, `keys` and `n_keys` are those of all rows; words and of_entry are scratch memory. found[b] gets the fields
+    of a `Found`; batch b has one more of `segments` than of `columns`; rows, permutation [z] count from 0 in each
+    batch. Returns False for invalid row pointers or a batch of more than `ENTRIES` entries.
     """
     for b in range(found.shape[0]):
         part = starts[b * batch_rows : (b + 1) * batch_rows + 1]
@@ -309,7 +311,8 @@ def _add(starts, indices, data, g, first, last, limit, sums, bits):
 def _add_halves(starts, indices, data, g, bounds, limit, sums, bits, is_right):
     """Add the entries of both halves of the rows on two threads, as `_add`, each with its own sums and bits.
 
-    is_right [2] gets the results.
+    starts, indices, data is the batch in CSR form, g [R, N]; half h has rows bounds[h] to bounds[h + 1] - 1. is_right
+    [2] gets the results.
     """
     for half in prange(2):
         is_right[half] = _add(starts, indices, data, g, bounds[half], bounds[half + 1], limit, sums[half], bits[half])
@@ -355,7 +358,10 @@ def _collect(sums, bits, first, last, columns, values):
 
 @compiled_parallel
 def _collect_parts(sums, bits, bounds, ends, columns, values):
-    """Write all active columns and their gradient rows on several threads; range p of words from ends[p] on."""
+    """Write all active columns and their gradient rows on several threads; zero their sums and bits.
+
+    Range p has words bounds[p] to bounds[p + 1] - 1 of `bits` and goes to columns, values from position ends[p] on.
+    """
     for part in prange(ends.size - 1):
         own = slice(ends[part], ends[part + 1])
         _collect(sums, bits, bounds[part], bounds[part + 1], columns[own], values[own])

@@ -47,9 +47,10 @@ class _Product:
     """Descriptors of out = op(A) @ x, and the buffer of each algorithm; freed with the object."""
 
     def __init__(self, indptr, indices, data, x, out, operation: int) -> None:
-        """Create cuSPARSE descriptors of out = op(A) @ x over device arrays, which are kept alive; A in CSR form.
+        """Create cuSPARSE descriptors of out = op(A) @ x over device arrays, which are kept alive.
 
-        `operation` is _NO_TRANSPOSE or _TRANSPOSE. Buffers are allocated on first use of an algorithm.
+        A is in CSR form (indptr, indices, data), x and out are dense; `operation` is _NO_TRANSPOSE or _TRANSPOSE.
+        Buffers are allocated on first use of an algorithm.
         """
         self.matrix, self.dense = None, []
         self.cupy, self.operation, self.kept = devices.cupy(), operation, (indptr, indices, data, x, out)
@@ -100,7 +101,10 @@ def _best(product: _Product) -> int:
 
 
 def _prepared(indptr, indices, data, x, out, operation: int) -> Callable[[], None]:
-    """Return out = op(A) @ x as a call without arguments, by the fastest algorithm; `operation` as of `_Product`."""
+    """Return out = op(A) @ x as a call without arguments, by the fastest algorithm; `operation` as of `_Product`.
+
+    A is in CSR form (indptr, indices, data); each call overwrites out. Runs and times the algorithms.
+    """
     if not (out.size and data.size):
         return lambda: out.fill(0)
     product = _Product(indptr, indices, data, x, out, operation)
@@ -111,7 +115,8 @@ def _prepared(indptr, indices, data, x, out, operation: int) -> Callable[[], Non
 def prepare_csr_dense(indptr, indices, data, x, out):
     """Return a call without arguments that computes out = A @ x by cuSPARSE; descriptors are made here, once.
 
-    A in CSR form, x [D, N]; out [R, N] is overwritten by each call. Runs and times the algorithms.
+    A is in CSR form (indptr, indices, data), x [D, N]; out [R, N] is overwritten by each call. Runs and times the
+    algorithms.
     """
     return _prepared(indptr, indices, data, x, out, _NO_TRANSPOSE)
 
@@ -119,13 +124,17 @@ def prepare_csr_dense(indptr, indices, data, x, out):
 def prepare_csr_t_dense_full(indptr, indices, data, g, out):
     """Return a call without arguments that computes out = A.T @ g by cuSPARSE; descriptors are made here, once.
 
-    A in CSR form, g [R, N]; out [D, N] is overwritten by each call. Runs and times the algorithms.
+    A is in CSR form (indptr, indices, data), g [R, N]; out [D, N] is overwritten by each call. Runs and times the
+    algorithms.
     """
     return _prepared(indptr, indices, data, g, out, _TRANSPOSE)
 
 
 def _anew(indptr, indices, data, x, out, operation: int) -> None:
-    """Compute out = op(A) @ x with new descriptors, by the algorithm recommended for row-major operands."""
+    """Compute out = op(A) @ x with new descriptors, by the algorithm recommended for row-major operands.
+
+    A is in CSR form (indptr, indices, data); `operation` as of `_Product`. out is overwritten.
+    """
     if out.size and data.size:
         _Product(indptr, indices, data, x, out, operation)(ALGORITHMS["ALG2"])
     else:
@@ -133,27 +142,39 @@ def _anew(indptr, indices, data, x, out, operation: int) -> None:
 
 
 def csr_dense(indptr, indices, data, x, out):
-    """Compute out = A @ x by cuSPARSE with descriptors and buffer made for this call; out [R, N] is overwritten."""
+    """Compute out = A @ x by cuSPARSE with descriptors and buffer made for this call; out [R, N] is overwritten.
+
+    A is in CSR form (indptr, indices, data), x [D, N], on the device.
+    """
     _anew(indptr, indices, data, x, out, _NO_TRANSPOSE)
 
 
 def csr_t_dense_full(indptr, indices, data, g, out):
-    """Compute out = A.T @ g by cuSPARSE with descriptors and buffer made for this call; out [D, N] is overwritten."""
+    """Compute out = A.T @ g by cuSPARSE with descriptors and buffer made for this call; out [D, N] is overwritten.
+
+    A is in CSR form (indptr, indices, data), g [R, N], on the device.
+    """
     _anew(indptr, indices, data, g, out, _TRANSPOSE)
 
 
 def _matrix(indptr, indices, data, shape):
-    """Return a csr_matrix of CuPy of this `shape` over the device arrays."""
+    """Return a csr_matrix of CuPy of this `shape` over the device arrays indptr, indices and data."""
     return importlib.import_module("cupyx.scipy.sparse").csr_matrix((data, indices, indptr), shape=shape)
 
 
 def cupyx_csr_dense(indptr, indices, data, x, out):
-    """Compute out = A @ x by CuPy's csr_matrix on a CUDA device, A in CSR form, x [D, N]; out [R, N] is overwritten."""
+    """Compute out = A @ x by CuPy's csr_matrix on a CUDA device; out [R, N] is overwritten.
+
+    A is in CSR form (indptr, indices, data), x [D, N].
+    """
     out[...] = _matrix(indptr, indices, data, (out.shape[0], x.shape[0])) @ x
 
 
 def cupyx_csr_t_dense_full(indptr, indices, data, g, out):
-    """Compute out = A.T @ g by CuPy's csr_matrix on a CUDA device, A in CSR form; out [D, N] is overwritten."""
+    """Compute out = A.T @ g by CuPy's csr_matrix on a CUDA device; out [D, N] is overwritten.
+
+    A is in CSR form (indptr, indices, data), g [R, N].
+    """
     out[...] = _matrix(indptr, indices, data, (g.shape[0], out.shape[0])).T @ g
 
 

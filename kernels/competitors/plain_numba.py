@@ -54,9 +54,9 @@ def _sum(indices, data, x, first, last, total):
 
 @compiled_parallel
 def _products(indptr, indices, data, x, out, bounds):
-    """Overwrite out [R, N] by A @ x, A in CSR form, on several threads.
+    """Overwrite out [R, N] by A @ x on several threads; part p does rows bounds[p] to bounds[p + 1] - 1.
 
-    Part p does rows bounds[p] to bounds[p + 1] - 1.
+    A is in CSR form (indptr, indices, data), x [D, N].
     """
     for part in prange(bounds.size - 1):
         for r in range(bounds[part], bounds[part + 1]):
@@ -64,14 +64,21 @@ def _products(indptr, indices, data, x, out, bounds):
 
 
 def csr_dense(indptr, indices, data, x, out):
-    """Compute out = A @ x by plain loops of Numba on all threads, A in CSR form; out [R, N] is overwritten."""
+    """Compute out = A @ x by plain loops of Numba on all threads; out [R, N] is overwritten.
+
+    A is in CSR form (indptr, indices, data), x [D, N].
+    """
     work = work_of(data.size, x.shape[1], out.shape[0])
     call_parallel(_products, work, indptr, indices, data, x, out, equal_cost(indptr, parts()))
 
 
 @compiled
 def _step(weights, history, g, learning_rate, decay, epsilon, rescale, clip):
-    """Take a step of AdaGrad on one row of weights [N] and history [N] in place, by its gradient g [N]."""
+    """Take a step of AdaGrad on one row of weights [N] and history [N] in place, by its gradient g [N].
+
+    d = clip(rescale * g), limited to [-clip, clip]; history += d * d; weights -= learning_rate * (d / sqrt(history +
+    epsilon) + decay * weights).
+    """
     for n in range(weights.size):
         d = rescale * g[n]
         if clip < d:
@@ -84,9 +91,10 @@ def _step(weights, history, g, learning_rate, decay, epsilon, rescale, clip):
 
 @compiled_parallel
 def _steps(weights, history, columns, segments, rows, values, g, settings, bounds):
-    """Take a step of AdaGrad on the rows `columns` in place by (A.T @ g)[columns], on several threads.
+    """Take a step of AdaGrad on the rows `columns` of weights and history in place by (A.T @ g)[columns], in parallel.
 
-    `settings` are the last five parameters of `_step`; part p does columns bounds[p] to bounds[p + 1] - 1.
+    columns, segments, rows, values are the batch in column order, `settings` the last five parameters of `_step`; part
+    p does columns bounds[p] to bounds[p + 1] - 1.
     """
     for part in prange(bounds.size - 1):
         total = np.empty(g.shape[1], g.dtype)  # [N]
@@ -99,7 +107,7 @@ def _steps(weights, history, columns, segments, rows, values, g, settings, bound
 def adagrad_fused(weights, history, columns, segments, rows, values, g, learning_rate, decay, epsilon, rescale, clip):
     """Take a lazy step of AdaGrad by the gradient (A.T @ g)[columns] in plain Numba; weights and history in place.
 
-    columns, segments, rows, values: the batch in column order; g [R, N].
+    columns, segments, rows, values: the batch in column order; g [R, N]. The scalars are as in `_step`.
     """
     rule, kind = get_rule("adagrad"), weights.dtype.type
     settings = tuple(map(kind, (learning_rate, decay, epsilon, rescale, clip)))

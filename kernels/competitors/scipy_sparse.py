@@ -27,7 +27,10 @@ from kernels.registry import get, register
 
 
 def csr_dense(indptr, indices, data, x, out):
-    """Compute out = A @ x by SciPy on one core, A in CSR form, x [D, N]; out [R, N] is overwritten."""
+    """Compute out = A @ x by SciPy on one core; out [R, N] is overwritten.
+
+    A is in CSR form (indptr, indices, data), x [D, N].
+    """
     out[...] = 0
     shape, matrix, flat = (out.shape[0], x.shape[0]), (indptr, indices, data), (x.reshape(-1), out.reshape(-1))
     if x.shape[1] == 1:
@@ -37,7 +40,10 @@ def csr_dense(indptr, indices, data, x, out):
 
 
 def csc_dense(indptr, indices, data, x, out):
-    """Compute out = A @ x by SciPy on one core, A in CSC form, x [D, N]; out [R, N] is overwritten."""
+    """Compute out = A @ x by SciPy on one core; out [R, N] is overwritten.
+
+    A is in CSC form (indptr, indices, data), x [D, N].
+    """
     out[...] = 0
     shape, matrix, flat = (out.shape[0], x.shape[0]), (indptr, indices, data), (x.reshape(-1), out.reshape(-1))
     if x.shape[1] == 1:
@@ -47,7 +53,10 @@ def csc_dense(indptr, indices, data, x, out):
 
 
 def coo_dense(row, col, data, x, out):
-    """Compute out = A @ x by SciPy on one core, A in COO form, x [D, N]; out [R, N] is overwritten."""
+    """Compute out = A @ x by SciPy on one core; out [R, N] is overwritten.
+
+    A is in COO form (row, col, data), x [D, N].
+    """
     out[...] = 0
     if x.shape[1] == 1:
         sparsetools.coo_matvec(data.size, row, col, data, x.reshape(-1), out.reshape(-1))
@@ -56,14 +65,18 @@ def coo_dense(row, col, data, x, out):
 
 
 def csr_t_dense_full(indptr, indices, data, g, out):
-    """Compute out = A.T @ g by SciPy on one core, A in CSR form, g [R, N]; out [D, N] is overwritten."""
+    """Compute out = A.T @ g by SciPy on one core; out [D, N] is overwritten.
+
+    A is in CSR form (indptr, indices, data), g [R, N].
+    """
     csc_dense(indptr, indices, data, g, out)
 
 
 def csr_csr(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data):
     """Compute A @ B by SciPy on one core, all in CSR form; return (indptr, indices, data), columns sorted.
 
-    Stored zeros that SciPy omits are restored. Allocates an element per column of B.
+    A is (a_indptr, a_indices, a_data), B (b_indptr, b_indices, b_data). Stored zeros that SciPy omits are restored.
+    Allocates an element per column of B.
     """
     a, b = (a_indptr, a_indices), (b_indptr, b_indices)
     rows, columns = a_indptr.size - 1, int(b_indices.max(initial=-1)) + 1

@@ -41,7 +41,10 @@ def tensorflow():
 
 
 def matrix_of(indptr, indices, data, shape):
-    """Return A [shape], in CSR form, as TensorFlow's CSRSparseMatrix, a copy; entries keep their order."""
+    """Return A [shape] as TensorFlow's CSRSparseMatrix, a copy; entries keep their order.
+
+    A is in CSR form (indptr, indices, data).
+    """
     tf = tensorflow()
     rows = np.repeat(np.arange(shape[0]), np.diff(indptr))
     places = np.stack([rows, indices], axis=1).astype(np.int64)  # [z, 2]
@@ -51,7 +54,7 @@ def matrix_of(indptr, indices, data, shape):
 def prepare_csr_dense(indptr, indices, data, x, out):
     """Return a call without arguments that returns A @ x as a tensor [R, N]; A and x are converted here, once.
 
-    `out` gives the result's shape only.
+    A is in CSR form (indptr, indices, data); `out` gives the result's shape only.
     """
     tf = tensorflow()
     if not out.size or not data.size or not x.size:
@@ -61,7 +64,10 @@ def prepare_csr_dense(indptr, indices, data, x, out):
 
 
 def csr_dense(indptr, indices, data, x, out):
-    """Compute out = A @ x by TensorFlow on the CPU, A in CSR form, x [D, N]; out [R, N] is overwritten."""
+    """Compute out = A @ x by TensorFlow on the CPU; out [R, N] is overwritten.
+
+    A is in CSR form (indptr, indices, data), x [D, N].
+    """
     out[...] = np.asarray(prepare_csr_dense(indptr, indices, data, x, out)())
 
 

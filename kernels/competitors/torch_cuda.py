@@ -34,7 +34,7 @@ def tensors(*arrays):
 
 
 def _csr(indptr, indices, data, shape):
-    """Return a sparse CSR tensor of this `shape` over the memory of CuPy arrays."""
+    """Return a sparse CSR tensor of this `shape` over the memory of the CuPy arrays indptr, indices and data."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that its CSR tensors are in beta
         return pytorch().sparse_csr_tensor(*tensors(indptr, indices, data), size=shape)
@@ -78,7 +78,7 @@ def _multiply(matrix, dense, out) -> Callable[[], None]:
 def prepare_csr_dense(indptr, indices, data, x, out):
     """Return a call without arguments that computes out = A @ x by PyTorch; the tensors are made here, once.
 
-    A in CSR form, x [D, N]; out [R, N] is overwritten by each call.
+    A is in CSR form (indptr, indices, data), x [D, N]; out [R, N] is overwritten by each call.
     """
     return _multiply(_csr(indptr, indices, data, (out.shape[0], x.shape[0])), *tensors(x, out))
 
@@ -86,7 +86,7 @@ def prepare_csr_dense(indptr, indices, data, x, out):
 def prepare_csr_t_dense_full(indptr, indices, data, g, out):
     """Return a call without arguments that computes out = A.T @ g by PyTorch; A.T is converted to CSR form here, once.
 
-    A in CSR form, g [R, N]; out [D, N] is overwritten by each call.
+    A is in CSR form (indptr, indices, data), g [R, N]; out [D, N] is overwritten by each call.
     """
     matrix = _csr(indptr, indices, data, (g.shape[0], out.shape[0]))
     return _multiply(matrix.t().to_sparse_csr(), *tensors(g, out))
@@ -107,12 +107,18 @@ def prepare_csr_dense_ones(indptr, indices, x, out):
 
 
 def csr_dense(indptr, indices, data, x, out):
-    """Compute out = A @ x by PyTorch on a CUDA device, A in CSR form, x [D, N]; out [R, N] is overwritten."""
+    """Compute out = A @ x by PyTorch on a CUDA device; out [R, N] is overwritten.
+
+    A is in CSR form (indptr, indices, data), x [D, N].
+    """
     prepare_csr_dense(indptr, indices, data, x, out)()
 
 
 def csr_t_dense_full(indptr, indices, data, g, out):
-    """Compute out = A.T @ g by PyTorch on a CUDA device, A in CSR form, g [R, N]; out [D, N] is overwritten."""
+    """Compute out = A.T @ g by PyTorch on a CUDA device; out [D, N] is overwritten.
+
+    A is in CSR form (indptr, indices, data), g [R, N].
+    """
     prepare_csr_t_dense_full(indptr, indices, data, g, out)()
 
 

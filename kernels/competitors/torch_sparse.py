@@ -44,7 +44,7 @@ def pytorch():
 
 
 def csr_tensor(indptr, indices, data, shape):
-    """Return a sparse CSR tensor of this `shape` over the memory of NumPy arrays."""
+    """Return a sparse CSR tensor of this `shape` over the memory of the NumPy arrays indptr, indices and data."""
     torch = pytorch()
     parts = map(torch.from_numpy, (indptr, indices, data))
     with warnings.catch_warnings():
@@ -64,7 +64,7 @@ def _multiply(matrix, dense, out) -> Callable[[], None]:
 def prepare_csr_dense(indptr, indices, data, x, out):
     """Return a call without arguments that computes out = A @ x by PyTorch; the tensors are made here, once.
 
-    A in CSR form, x [D, N]; out [R, N] is overwritten by each call.
+    A is in CSR form (indptr, indices, data), x [D, N]; out [R, N] is overwritten by each call.
     """
     return _multiply(csr_tensor(indptr, indices, data, (out.shape[0], x.shape[0])), x, out)
 
@@ -72,7 +72,7 @@ def prepare_csr_dense(indptr, indices, data, x, out):
 def prepare_csr_t_dense_full(indptr, indices, data, g, out):
     """Return a call without arguments that computes out = A.T @ g by PyTorch; A.T is converted to CSR form here, once.
 
-    A in CSR form, g [R, N]; out [D, N] is overwritten by each call.
+    A is in CSR form (indptr, indices, data), g [R, N]; out [D, N] is overwritten by each call.
     """
     matrix = csr_tensor(indptr, indices, data, (g.shape[0], out.shape[0]))
     return _multiply(matrix.t().to_sparse_csr(), g, out)
@@ -92,12 +92,18 @@ def prepare_sddmm(indptr, indices, a, b, out):
 
 
 def csr_dense(indptr, indices, data, x, out):
-    """Compute out = A @ x by PyTorch (MKL) on the CPU, A in CSR form, x [D, N]; out [R, N] is overwritten."""
+    """Compute out = A @ x by PyTorch (MKL) on the CPU; out [R, N] is overwritten.
+
+    A is in CSR form (indptr, indices, data), x [D, N].
+    """
     prepare_csr_dense(indptr, indices, data, x, out)()
 
 
 def csr_t_dense_full(indptr, indices, data, g, out):
-    """Compute out = A.T @ g by PyTorch (MKL) on the CPU, A in CSR form, g [R, N]; out [D, N] is overwritten."""
+    """Compute out = A.T @ g by PyTorch (MKL) on the CPU; out [D, N] is overwritten.
+
+    A is in CSR form (indptr, indices, data), g [R, N].
+    """
     prepare_csr_t_dense_full(indptr, indices, data, g, out)()
 
 

@@ -106,7 +106,8 @@ def _count_parts(key, counts, bounds):
 def _place_parts(key, other, data, starts, other_out, data_out, bounds):
     """Scatter the entries of each part as `_place`, with the part's own cursors starts[part], in parallel.
 
-    Part p has entries bounds[p] to bounds[p + 1] - 1.
+    Part p has the entries bounds[p] to bounds[p + 1] - 1 of key, other and data [z]; results go to other_out, data_out
+    [z].
     """
     for part in prange(bounds.size - 1):
         own = slice(bounds[part], bounds[part + 1])

@@ -33,7 +33,10 @@ def reference(indptr, indices, data, out):
 
 @compiled
 def _rows(indptr, indices, data, out, first, last):
-    """Overwrite rows first to last - 1 of out [R, D] by those of A in CSR form; duplicates are summed."""
+    """Overwrite rows first to last - 1 of out [R, D] by those of A; duplicates are summed.
+
+    A is in CSR form (indptr, indices, data).
+    """
     for r in range(first, last):
         row = out[r]
         row[:] = 0
@@ -43,7 +46,10 @@ def _rows(indptr, indices, data, out, first, last):
 
 @compiled_parallel
 def _parallel(indptr, indices, data, out, bounds):
-    """Overwrite out [R, D] by A in CSR form on several threads; part p does rows bounds[p] to bounds[p + 1] - 1."""
+    """Overwrite out [R, D] by A on several threads; part p does rows bounds[p] to bounds[p + 1] - 1.
+
+    A is in CSR form (indptr, indices, data).
+    """
     for part in prange(bounds.size - 1):
         _rows(indptr, indices, data, out, bounds[part], bounds[part + 1])
 

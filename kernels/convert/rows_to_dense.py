@@ -67,7 +67,7 @@ def _clear(indptr, indices, was, row):
 def _fill(indptr, indices, data, rows, held, out, first, last):
     """Write A[rows[i]] to out[i] and rows[i] to held[i] for first <= i < last; duplicates are summed, rows in range.
 
-    Clears what out[i] had first, by held[i]; prefetches later rows.
+    A is in CSR form (indptr, indices, data). Clears what out[i] had first, by held[i]; prefetches later rows.
     """
     final, one, line = np.uint64(rows.size - 1), np.uint64(1), np.uint64(16)
     for i in range(np.uint64(first), np.uint64(last)):
@@ -89,7 +89,10 @@ def _fill(indptr, indices, data, rows, held, out, first, last):
 
 @compiled_parallel
 def _parallel(indptr, indices, data, rows, held, out, bounds):
-    """Write all rows of out on several threads, as `_fill`; part p does i from bounds[p] to bounds[p + 1] - 1."""
+    """Write all rows of out on several threads, as `_fill`; part p does i from bounds[p] to bounds[p + 1] - 1.
+
+    A is in CSR form (indptr, indices, data); out [R, D] and held [R] are changed.
+    """
     for part in prange(bounds.size - 1):
         _fill(indptr, indices, data, rows, held, out, bounds[part], bounds[part + 1])
 
@@ -121,8 +124,8 @@ _CUDA = source(__file__, [f"rows_to_dense<{value}>" for value in FLOATS])
 def gpu(indptr, indices, data, rows, held, out):
     """Write rows of A in dense form, out[i] = A[rows[i]], on a CUDA device; waits for it.
 
-    Operands as `cpu`, on the device; rows of out [R, D] are cleared whole, and held becomes rows. Raises KernelError
-    for a row out of range.
+    A is in CSR form (indptr, indices, data), rows int64 [R], all on the device; rows of out [R, D] are cleared whole,
+    and held [R] becomes rows. Raises KernelError for a row out of range.
     """
     device, (count, columns) = devices.device_of(out), out.shape
     name, wrong = f"rows_to_dense<{c_name(out.dtype)}>", device.zeros(1, np.int64)

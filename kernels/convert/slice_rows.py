@@ -67,7 +67,7 @@ def row_starts(indptr, rows, entries, starts):
 def _copy(indptr, indices, data, rows, starts, out_indices, out_data, first, last):
     """Copy the entries of A[rows[i]] to out_indices and out_data from starts[i] on, for first <= i < last.
 
-    Rows in range. Prefetches later rows, which is 1.4 times as fast.
+    Rows in range. A is in CSR form (indptr, indices, data). Prefetches later rows, which is 1.4 times as fast.
     """
     final, one, line = np.uint64(rows.size - 1), np.uint64(1), np.uint64(16)
     for i in range(np.uint64(first), np.uint64(last)):
@@ -88,7 +88,10 @@ def _copy(indptr, indices, data, rows, starts, out_indices, out_data, first, las
 
 @compiled_parallel
 def _parallel(indptr, indices, data, rows, starts, out_indices, out_data, bounds):
-    """Copy the entries of A[rows] on several threads, as `_copy`; part p does i from bounds[p] to bounds[p + 1] - 1."""
+    """Copy the entries of A[rows] on several threads, as `_copy`; part p does i from bounds[p] to bounds[p + 1] - 1.
+
+    A is in CSR form (indptr, indices, data); starts [R + 1] are the row pointers of the results out_indices, out_data.
+    """
     for part in prange(bounds.size - 1):
         _copy(indptr, indices, data, rows, starts, out_indices, out_data, bounds[part], bounds[part + 1])
 

@@ -110,7 +110,7 @@ def make_pass(programs: Programs, forward: Callable) -> Callable:
 
         Return (sum of losses, invalid target). The latter is a position in `order`, or -1. The hash table and the list
         by owner in `store`, a `Listed`, are rebuilt in place; nothing is summed after an invalid target or unless
-        `is_summed`.
+        `is_summed`. Others as in `loops.make_forward`.
         """
         touched, most, counts = touched_of(part, store.stacked), store.owned.shape[1], store.counts
         forget(touched, counts[part])
@@ -144,10 +144,10 @@ def make_part(one_pass: Callable) -> Callable:
     """Return a compiled function that runs `one_pass` on one thread's share of a batch."""
 
     def do_part(part, rows, order, first, last, arrays, added, is_far, scratch, store, part_losses, wrong):
-        """Process share `part` of order[first:last]; write its loss to part_losses[part] and to wrong[part] -1.
+        """Process share `part` of order[first:last] by `one_pass`; write its sum of losses to part_losses[part].
 
-        Or there the position in `order` of an invalid target. Shares have equal counts of rows; `scratch` and `store`
-        are overwritten.
+        wrong[part] becomes -1, or the position in `order` of an invalid target. `rows`, `arrays`, `added` and `is_far`
+        are as in `loops.make_forward`; `scratch` and `store` are overwritten.
         """
         parts, count = wrong.size, last - first
         begin, end = first + count * part // parts, first + count * (part + 1) // parts
@@ -220,6 +220,8 @@ def make_parallel(programs: Programs, loss: str, sums: str) -> Callable:
         """Train on batches span[0] to span[1] - 1 in place; return the position in `order` of an invalid target or -1.
 
         Adds the mean loss of each batch to `losses` [batches], 0 before. Batches before an invalid target are applied.
+        bare_rows and bare_trained are a `Rows` and a `Trained` as tuples, `memory` (scratch, store), `intercept`
+        (arange(N), sums [N, 1]).
         """
         rows, trained = Rows(*bare_rows), Trained(*bare_trained)
         scratch, store = Scratch(*memory[0]), store_of(memory[1])

@@ -330,7 +330,9 @@ def make_loop(of_rows: OfRows, loss: str, width: int) -> Callable:
         """Do one step of each row of `order`; return the position in `order` of an invalid target or -1.
 
         Updates dual [T, N], weights, intercept and unknown (negative) `squares` in place; writes the loss of each row
-        to `losses` [M]. `added` [N] is the intercept in the scores, zeros without one.
+        to `losses` [M]. `added` [N] is the intercept in the scores, zeros without one. `parts` are the operands of
+        `rows_of`, bare_numbers and bare_scratch a `Numbers` and a `Scratch` as tuples, `is_far` (prefetch entries,
+        prefetch weights).
         """
         rows, numbers, scratch = rows_of(parts), Numbers(*bare_numbers), Scratch(*bare_scratch)
         width, change = 1 if is_one else dual.shape[1], scratch.change

@@ -149,7 +149,9 @@ def _prepare(lane, row, square, curvature, scales, counts, factors, rates, chang
 def _step(lane, row, dual, counts, rates, factors, scores, change, slope):
     """Emit code for one dual step of row `row` by the gradient `slope` of its scores; adds to `change` and `scores`.
 
-    slope[0] is then the number of scores that moved far, NaN if one is NaN. `dual` [T, K*N] is only read.
+    slope[0] is then the number of scores that moved far, NaN if one is NaN. `dual` [T, K*N] is only read, as are
+    counts, rates and factors [K*N]: a step is -(slope * counts + dual + change) * rates and moves a score by that times
+    factors.
     """
     nought = lane.integer(0)
 
@@ -209,8 +211,10 @@ def make_loop(of_rows: OfRows, columns: OfColumns, loss: str, is_one: bool) -> C
         """Do the steps of the rows of `order` for all decays.
 
         Return the position in `order` of an invalid target or -1. Updates weights [D, K*N], dual [T, K*N], intercept
-        and unknown (negative) `squares` in place. `numbers` is (1, square of the intercept's value, curvature); `bare`
-        are the fields of a `Scratch`.
+        and unknown (negative) `squares` in place. `parts` are the operands of `rows_of`, counts [T, K] or [0, K],
+        `added` the intercept in the scores, `scales` [K*N] the factors from dual variables to weights, `numbers` (1,
+        square of the intercept's value, curvature), `is_far` (prefetch entries, prefetch weights), `bare` the fields of
+        a `Scratch`.
         """
         rows, scratch = rows_of(parts), Scratch(*bare)
         one, own, curvature = numbers

@@ -95,9 +95,10 @@ def make_pass(forward: Callable) -> Callable:
     """
 
     def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store, is_summed):
-        """Run `forward` on order[first:last], writing `scratch`.
+        """Run `forward` on order[first:last], writing `scratch`; return (sum of losses, invalid target or -1).
 
-        Return (sum of losses, position of an invalid target or -1). `part`, `store` and `is_summed` are unused.
+        rows, share, arrays, added and is_far are passed on (see `make_forward`); `part`, `store` and `is_summed` are
+        unused.
         """
         return forward(rows, order, first, last, share, arrays, added, is_far, scratch)
 
@@ -272,9 +273,10 @@ def make_forward(programs: Programs, loss: str) -> Callable:
     def forward(rows, order, first, last, share, arrays, added, is_far, scratch):
         """Write scores and gradients of rows order[first:last] to `scratch`.
 
-        Return (sum of losses, invalid target or -1). The gradient, scratch.slope [last - first, N], is multiplied by
-        `share` (1 / rows of the batch) and by `rows.counts`. `added` [N] is the intercept. An invalid target is given
-        as its position in `order`; the pass ends there.
+        Return (sum of losses, invalid target or -1). `rows` is a `Rows`, `arrays` weights and states, `added` [N] the
+        intercept, `is_far` (prefetch entries, prefetch weights). The gradient, scratch.slope [last - first, N], is
+        multiplied by `share` (1 / rows of the batch) and by `rows.counts`. An invalid target is given as its position
+        in `order`; the pass ends there.
         """
         (scores, targets, slopes), weights, total = scratch, arrays[0], 0.0
         for begin in range(first, last, scores.shape[0]):
@@ -436,8 +438,9 @@ def make_whole(programs: Programs, loss: str, sums: str) -> tuple[Callable, Call
     def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store, is_summed):
         """Fill scores, gradients and, if `is_summed`, column sums of a batch.
 
-        Return (sum of losses, invalid target or -1). `store` is an `Alone`, changed in place; the invalid target is a
-        position in `order`; `part` is unused.
+        Return (sum of losses, invalid target or -1). The batch is order[first:last]; rows, share, arrays, added, is_far
+        and scratch are as in `make_forward`. `store` is an `Alone`, changed in place; the invalid target is a position
+        in `order`; `part` is unused.
         """
         total, wrong = forward(rows, order, first, last, share, arrays, added, is_far, scratch)
         if wrong < 0 and is_summed:
@@ -473,8 +476,10 @@ def make_serial(programs: Programs, loss: str, sums: str) -> Callable:
     def serial(bare_rows, order, batch_rows, bare_trained, is_far, scratch, bare_store, intercept, losses):
         """Train on all batches of `order` in place; return the position in `order` of an invalid target or -1.
 
-        Writes the mean loss of each batch to `losses` [batches]; batches before an invalid target have been applied.
-        `intercept` is (arange(N), its gradient [N, 1]), the latter [0, 1] without an intercept.
+        Batches have `batch_rows` rows. bare_rows, bare_trained and bare_store are a `Rows`, a `Trained` and the memory
+        of the method of summing, as tuples; `scratch` is (scores, targets, slopes), `is_far` (prefetch entries,
+        prefetch weights). Writes the mean loss of each batch to `losses` [batches]; batches before an invalid target
+        have been applied. `intercept` is (arange(N), its gradient [N, 1]), the latter [0, 1] without an intercept.
         """
         rows, trained, store = Rows(*bare_rows), Trained(*bare_trained), store_of(bare_store)
         (numbers, sums_intercept), (scores, targets, slopes) = intercept, scratch

@@ -112,8 +112,9 @@ def make_pass(programs: Programs, forward: Callable) -> Callable:
     def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store, is_summed):
         """Process rows order[first:last] block by block; return (sum of losses, position of an invalid target or -1).
 
-        Writes the gradient of the scores to scratch.slope [last - first, N] and, if `is_summed`, adds to the sums of
-        part `part` in `store`. Stops at an invalid target.
+        rows, share, arrays, added and is_far are as in `loops.make_forward`. Writes the gradient of the scores to
+        scratch.slope [last - first, N] and, if `is_summed`, adds to the sums of part `part` in `store`. Stops at an
+        invalid target.
         """
         total, end = 0.0, first
         while end < last:

@@ -129,7 +129,10 @@ def put_grouped(rule: Rule, count: int) -> Callable:
     """Return a code generator that stores the sum of each column's entries as a row of the dense gradient."""
 
     def work(lane, first, last, gradient, columns, starts, rows, values, slope, settings, at):
-        """Emit code: gradient[columns[u]] = sum of the entries of column u (see `sum_of_column`), first <= u < last."""
+        """Emit code: gradient[columns[u]] = sum of the entries of column u (see `sum_of_column`), first <= u < last.
+
+        `settings` and `at` are unused.
+        """
 
         def one(u, _):
             """Emit the sum of the entries of column position u and its store."""
@@ -255,7 +258,7 @@ AHEAD_ROWS = 2
 
 
 def _score(lane, q, row, indptr, indices, data, weights, intercept, scores):
-    """Emit code: scores[q] = X[row] @ weights + intercept, for X in CSR form and weights [D, N]."""
+    """Emit code: scores[q] = X[row] @ weights + intercept, X in CSR form (indptr, indices, data), weights [D, N]."""
     nought = lane.integer(0)
 
     def block(j, _):

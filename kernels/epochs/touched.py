@@ -239,9 +239,10 @@ def make_pass(forward: Callable) -> Callable:
     """
 
     def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store, is_summed):
-        """Run `forward` on order[first:last], writing `scratch`.
+        """Run `forward` on order[first:last], writing `scratch`; return (sum of losses, invalid target or -1).
 
-        Return (sum of losses, position of an invalid target or -1). `part`, `store` and `is_summed` are unused.
+        rows, share, arrays, added and is_far are passed on (see `loops.make_forward`); `part`, `store` and `is_summed`
+        are unused.
         """
         return forward(rows, order, first, last, share, arrays, added, is_far, scratch)
 

@@ -123,7 +123,8 @@ register_block("softmax", block, curvature=0.5)
 def _blocks(scores, labels, gradient, scale, length, sums, wrong):
     """Run `block` for blocks of `length` rows in parallel: overwrites gradient, sums [blocks] and wrong [blocks].
 
-    wrong is the first row with an invalid label in a block, or -1.
+    scores, labels, gradient and scale are as in `block`; wrong is the first row with an invalid label in a block, or
+    -1.
     """
     for number in prange(sums.size):
         first, last = number * length, min((number + 1) * length, labels.size)

@@ -160,9 +160,10 @@ def _by_range(indptr, indices, data, count: int, is_wide: bool) -> tuple | None:
 
 
 def _add_by_range(edges, places, indices, data, x, out) -> None:
-    """Overwrite out by A @ x with one range of rows of the result for each thread.
+    """Overwrite out [R, N] by A @ x with one range of rows of the result for each thread.
 
-    places [ranges + 1, columns] has the first entry of each range in each column; see `split`.
+    A is in CSC form with indices, data [z]; `edges` are the first rows of the ranges but the first, places [ranges + 1,
+    columns] the first entry of each range in each column; see `split`.
     """
     (rows, width), (more, count) = out.shape, places.shape
     # what the caches hold stays in that of the thread that adds to it; else equal parts are cleared sooner

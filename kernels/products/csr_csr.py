@@ -35,9 +35,9 @@ WORDS = 16
 def reference(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data):
     """Compute A @ B in CSR form in plain loops.
 
-    A [R, D] and B in CSR form: indptr, indices int32|int64, data float32|float64, one dtype each. Returns new arrays
-    (indptr [R+1], indices, data); columns ascend, terms that cancel stay as stored zeros. Indices have A's dtype, or
-    int64 if the result needs it.
+    A [R, D] is (a_indptr, a_indices, a_data), B (b_indptr, b_indices, b_data): indices int32|int64, data
+    float32|float64. Returns new arrays (indptr [R+1], indices, data); columns ascend, terms that cancel stay as stored
+    zeros. Indices have A's dtype, or int64 if the result needs it.
     """
     rows = []
     for r in range(a_indptr.size - 1):
@@ -57,7 +57,10 @@ def reference(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data):
 
 @compiled
 def count_terms(a_indptr, a_indices, b_indptr, starts):
-    """Write to starts [R + 1] the cumulated numbers of multiplications of the rows of A @ B."""
+    """Write to starts [R + 1] the cumulated numbers of multiplications of the rows of A @ B.
+
+    a_indptr, a_indices are the pattern of A, b_indptr [D + 1] the row pointers of B.
+    """
     starts[0] = 0
     for r in range(a_indptr.size - 1):
         count = 0
@@ -82,7 +85,8 @@ def _number_columns(segments, permutation, numbers):
 def _count(a_indptr, a_indices, b_indptr, b_indices, marks, counts, first, last):
     """Write the number of distinct columns of row r of A @ B to counts[r + 1], for first <= r < last.
 
-    `marks` [columns] is scratch memory, -1 before.
+    The patterns are in CSR form: a_indptr, a_indices and b_indptr, b_indices. `marks` [columns] is scratch memory, -1
+    before.
     """
     for r in range(first, last):
         count = 0
@@ -99,7 +103,8 @@ def _count(a_indptr, a_indices, b_indptr, b_indices, marks, counts, first, last)
 def _fill_row(r, a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, marks, sums, columns):
     """Write the sums of row r of A @ B to sums [columns], and its distinct columns, unsorted, to `columns`.
 
-    `marks` [columns] is scratch memory that has no r before; other elements of sums are left as they are.
+    A and B are in CSR form: a_indptr, a_indices, a_data and b_indptr, b_indices, b_data. `marks` [columns] is scratch
+    memory that has no r before; other elements of sums are left as they are.
     """
     count = 0
     for k in range(a_indptr[r], a_indptr[r + 1]):
@@ -160,7 +165,8 @@ def _sort(columns, bits):
 def _fill(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, marks, sums, indptr, indices, data, first, last):
     """Write indices (sorted) and data of rows first to last - 1 of A @ B, from the row pointers `indptr` of the result.
 
-    `marks` [columns], -1 before, and `sums` [columns] are scratch memory.
+    A and B are in CSR form: a_indptr, a_indices, a_data and b_indptr, b_indices, b_data. `marks` [columns], -1 before,
+    and `sums` [columns] are scratch memory.
     """
     bits = np.zeros(marks.size // 64 + 1, np.uint64)
     for r in range(first, last):
@@ -175,7 +181,8 @@ def _fill(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, marks, sums,
 def _count_parts(a_indptr, a_indices, b_indptr, b_indices, width, counts, bounds):
     """Write the number of stored entries of row r of A @ B to counts[r + 1], on several threads.
 
-    `width` is the number of columns; part p does rows bounds[p] to bounds[p + 1] - 1.
+    The patterns are in CSR form: a_indptr, a_indices and b_indptr, b_indices; `width` is the number of columns; part p
+    does rows bounds[p] to bounds[p + 1] - 1.
     """
     for part in prange(bounds.size - 1):
         marks = np.full(width, -1, np.int64)
@@ -184,9 +191,10 @@ def _count_parts(a_indptr, a_indices, b_indptr, b_indices, width, counts, bounds
 
 @compiled_parallel
 def _fill_parts(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, width, indptr, indices, data, bounds):
-    """Write indices and data of A @ B on several threads, as `_fill`.
+    """Write indices and data of A @ B on several threads, as `_fill`; part p does rows bounds[p] to bounds[p + 1] - 1.
 
-    Part p does rows bounds[p] to bounds[p + 1] - 1.
+    A and B are in CSR form: a_indptr, a_indices, a_data and b_indptr, b_indices, b_data; `width` is the number of
+    columns of B, indptr [R + 1] the row pointers of the result.
     """
     for part in prange(bounds.size - 1):
         marks, sums = np.full(width, -1, np.int64), np.empty(width, data.dtype)
@@ -214,9 +222,9 @@ def _numbered(indices: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, int]:
 def cpu(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data):
     """Compute A @ B in CSR form on the CPU.
 
-    A [R, D] and B in CSR form: indptr, indices int32|int64, data float32|float64, one dtype each. Returns new arrays
-    (indptr [R+1], indices, data); columns ascend, terms that cancel stay as stored zeros. Indices have A's dtype, or
-    int64 if the result needs it.
+    A [R, D] is (a_indptr, a_indices, a_data), B (b_indptr, b_indices, b_data): indices int32|int64, data
+    float32|float64. Returns new arrays (indptr [R+1], indices, data); columns ascend, terms that cancel stay as stored
+    zeros. Indices have A's dtype, or int64 if the result needs it.
     """
     rows = a_indptr.size - 1
     columns, names, width = _numbered(b_indices)
@@ -249,8 +257,8 @@ _CUDA = source(__file__, ["count_terms", "mark_elements", *_KERNELS])
 def gpu(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data):
     """Compute A @ B in CSR form on a CUDA device; waits for it.
 
-    Operands and results as `cpu`, on the device. Memory grows with the products of two entries, about 50 bytes for
-    each.
+    A is (a_indptr, a_indices, a_data), B (b_indptr, b_indices, b_data), on the device; results as of `cpu`. Memory
+    grows with the products of two entries, about 50 bytes for each.
     """
     device, entries, wide, rows = (
         devices.device_of(a_data),

@@ -25,10 +25,10 @@ TERM_COST = 4
 
 
 def reference(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, out):
-    """Compute out = A @ B, dense, in plain loops.
+    """Compute out = A @ B, A and B in CSR form, out dense, in plain loops.
 
-    A [R, D] and B [D, M] in CSR form: indptr, indices int32|int64, data float32|float64, one dtype each. out [R, M] is
-    overwritten. Duplicates are summed.
+    A [R, D] is (a_indptr, a_indices, a_data), B [D, M] (b_indptr, b_indices, b_data): indices int32|int64, data
+    float32|float64. out [R, M] is overwritten. Duplicates are summed.
     """
     out[...] = 0
     for r in range(out.shape[0]):
@@ -39,7 +39,10 @@ def reference(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, out):
 
 @compiled
 def _rows(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, out, first, last):
-    """Overwrite rows first to last - 1 of out [R, M] by those of A @ B, A and B in CSR form."""
+    """Overwrite rows first to last - 1 of out [R, M] by those of A @ B.
+
+    A and B are in CSR form: a_indptr, a_indices, a_data and b_indptr, b_indices, b_data.
+    """
     for r in range(first, last):
         row = out[r]
         row[:] = 0
@@ -51,16 +54,19 @@ def _rows(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, out, first, 
 
 @compiled_parallel
 def _parallel(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, out, bounds):
-    """Overwrite out [R, M] by A @ B on several threads; part p does rows bounds[p] to bounds[p + 1] - 1."""
+    """Overwrite out [R, M] by A @ B on several threads; part p does rows bounds[p] to bounds[p + 1] - 1.
+
+    A and B are in CSR form: a_indptr, a_indices, a_data and b_indptr, b_indices, b_data.
+    """
     for part in prange(bounds.size - 1):
         _rows(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, out, bounds[part], bounds[part + 1])
 
 
 def cpu(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, out):
-    """Compute out = A @ B, dense, on the CPU.
+    """Compute out = A @ B, A and B in CSR form, out dense, on the CPU.
 
-    A [R, D] and B [D, M] in CSR form: indptr, indices int32|int64, data float32|float64, one dtype each. out [R, M] is
-    overwritten. Duplicates are summed.
+    A [R, D] is (a_indptr, a_indices, a_data), B [D, M] (b_indptr, b_indices, b_data): indices int32|int64, data
+    float32|float64. out [R, M] is overwritten. Duplicates are summed.
     """
     rows, width = out.shape
     terms = np.empty(rows + 1, np.int64)
@@ -73,10 +79,10 @@ def cpu(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, out):
 
 
 def gpu(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, out):
-    """Compute out = A @ B, dense, on a CUDA device.
+    """Compute out = A @ B, A and B in CSR form, out dense, on a CUDA device.
 
-    A [R, D] and B [D, M] in CSR form: indptr, indices int32|int64, data float32|float64, one dtype each. out [R, M] is
-    overwritten. Duplicates are summed.
+    A [R, D] is (a_indptr, a_indices, a_data), B [D, M] (b_indptr, b_indices, b_data): indices int32|int64, data
+    float32|float64. out [R, M] is overwritten. Duplicates are summed.
     """
     csr_to_dense.gpu(*csr_csr.gpu(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data), out)
 

@@ -69,7 +69,11 @@ def gpu(indptr, indices, data, x, out):
 
 
 def on_device(indptr, indices, data, x, out, lengths=UNKNOWN):
-    """Queue out = A @ x on the device, as `gpu`; `lengths` is what is known of the row lengths of A."""
+    """Queue out = A @ x on the device, as `gpu`; `lengths` is what is known of the row lengths of A.
+
+    A is in CSR form (indptr, indices, data), x [D, N] of the dtype of out or two bytes per value; out [R, N] is
+    overwritten.
+    """
     row_sums(CUDA, "csr_dense", indptr, (indices, data), x, out, lengths=lengths)
 
 

@@ -39,7 +39,10 @@ def reference(indptr, indices, a_indptr, a_indices, a_data, b, out):
 
 @compiled
 def _count_terms(indptr, a_indptr, starts):
-    """Write to starts [R + 1] the cumulated numbers of multiplications of the rows, by which threads share the work."""
+    """Write to starts [R + 1] the cumulated numbers of multiplications of the rows, by which threads share the work.
+
+    indptr are the row pointers of the pattern, a_indptr those of a.
+    """
     starts[0] = 0
     for r in range(indptr.size - 1):
         starts[r + 1] = starts[r] + (indptr[r + 1] - indptr[r]) * (a_indptr[r + 1] - a_indptr[r] + 1)
@@ -47,7 +50,10 @@ def _count_terms(indptr, a_indptr, starts):
 
 @compiled
 def _rows(indptr, indices, a_indptr, a_indices, a_data, b, out, first, last):
-    """Write out[k] = a[r] . b[indices[k]] for the entries k of rows first to last - 1; a in CSR form, b [D, M]."""
+    """Write out[k] = a[r] . b[indices[k]] for the entries k of rows first to last - 1 of the pattern.
+
+    B [D, M] is dense. The pattern is in CSR form (indptr, indices), and so is a (a_indptr, a_indices, a_data).
+    """
     for r in range(first, last):
         start, end = np.uint64(a_indptr[r]), np.uint64(a_indptr[r + 1])
         for k in range(np.uint64(indptr[r]), np.uint64(indptr[r + 1])):
@@ -59,7 +65,10 @@ def _rows(indptr, indices, a_indptr, a_indices, a_data, b, out, first, last):
 
 @compiled_parallel
 def _parallel(indptr, indices, a_indptr, a_indices, a_data, b, out, bounds):
-    """Write out [z] on several threads, as `_rows`; part p does rows bounds[p] to bounds[p + 1] - 1."""
+    """Write out [z] on several threads, as `_rows`; part p does rows bounds[p] to bounds[p + 1] - 1.
+
+    The pattern is in CSR form (indptr, indices), and so is a (a_indptr, a_indices, a_data); b [D, M] is dense.
+    """
     for part in prange(bounds.size - 1):
         _rows(indptr, indices, a_indptr, a_indices, a_data, b, out, bounds[part], bounds[part + 1])
 

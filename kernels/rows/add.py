@@ -82,7 +82,11 @@ def _add(left, right, from_left, from_right, sums, first, last):
 
 @compiled_parallel
 def _add_parts(left, right, from_left, from_right, sums, bounds):
-    """Write all rows of sums [W, N] on several threads, as `_add`; part p does rows bounds[p] to bounds[p + 1] - 1."""
+    """Write all rows of sums [W, N] on several threads, as `_add`; part p does rows bounds[p] to bounds[p + 1] - 1.
+
+    left [U, N] and right [V, N] are the values, from_left and from_right [W] the positions in them, -1 for an absent
+    row.
+    """
     for part in prange(bounds.size - 1):
         _add(left, right, from_left, from_right, sums, bounds[part], bounds[part + 1])
 

@@ -24,7 +24,8 @@ from kernels.rules.rule import Rule, register_kernels
 def formula(w, h, g, learning_rate, decay, epsilon, rescale, clip):
     """Return (w, h): new weight and history of one element after a step by its gradient g.
 
-    The other parameters are the settings of the step. Works on floats and on `Float`s of generated code.
+    d = clip(rescale * g); h += d * d; w -= learning_rate * (d / sqrt(h + epsilon) + decay * w); clip limits to [-clip,
+    clip]. Works on floats and on `Float`s of generated code.
     """
     d = clipped(rescale * g, clip)
     h = h + d * d
@@ -32,7 +33,10 @@ def formula(w, h, g, learning_rate, decay, epsilon, rescale, clip):
 
 
 def coast(learning_rate, decay, epsilon, rescale, clip):
-    """Return (a,): a zero-gradient step multiplies the weights by a; the history does not change."""
+    """Return (1 - learning_rate * decay,): the factor of the weights in a zero-gradient step.
+
+    The history does not change.
+    """
     return (1 - learning_rate * decay,)
 
 

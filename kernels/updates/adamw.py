@@ -25,10 +25,10 @@ from kernels.updates.adam import corrected
 
 
 def settings(learning_rate, decay, beta1, beta2, epsilon, rescale, clip, step):
-    """Return the settings of `formula` for one step from the scalars of a call; rate_t is bias-corrected.
+    """Return (rate_t, shrink, beta1, rest1, beta2, rest2, epsilon, rescale, clip), the settings of one step.
 
-    rest = 1 - beta, shrink = learning_rate * decay. `step` counts from 1 (KernelError below); with an array of steps
-    rate_t is an array.
+    rate_t is the bias-corrected learning_rate, shrink = learning_rate * decay, rest = 1 - beta. `step` counts from 1
+    (KernelError below); with an array of steps rate_t is an array.
     """
     rate_t = corrected(learning_rate, beta1, beta2, step)
     return rate_t, learning_rate * decay, beta1, 1 - beta1, beta2, 1 - beta2, epsilon, rescale, clip
@@ -37,7 +37,8 @@ def settings(learning_rate, decay, beta1, beta2, epsilon, rescale, clip, step):
 def formula(w, m, v, g, rate_t, shrink, beta1, rest1, beta2, rest2, epsilon, rescale, clip):
     """Return (w, m, v): new weight, mean and variance of one element after a step by its gradient g.
 
-    The other parameters are the settings of the step. Works on floats and on `Float`s of generated code.
+    d = clip(rescale * g); m = beta1 * m + rest1 * d; v = beta2 * v + rest2 * d * d; w -= rate_t * m / (sqrt(v) +
+    epsilon) + shrink * w; clip limits to [-clip, clip]. Works on floats and on `Float`s of generated code.
     """
     d = clipped(rescale * g, clip)
     m = beta1 * m + rest1 * d

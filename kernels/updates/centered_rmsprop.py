@@ -28,14 +28,16 @@ from kernels.rules.rule import Rule, register_kernels
 
 
 def settings(learning_rate, decay, gamma, beta, epsilon, clip_weights, rescale, clip):
-    """Return the settings of `formula` for one step from the scalars of a call; rest = 1 - gamma."""
+    """Return the parameters in order with rest = 1 - gamma after gamma: the settings of `formula` for one step."""
     return learning_rate, decay, gamma, 1 - gamma, beta, epsilon, clip_weights, rescale, clip
 
 
 def formula(w, n, q, v, g, learning_rate, decay, gamma, rest, beta, epsilon, clip_weights, rescale, clip):
     """Return (w, n, q, v): new weight and states of one element after a step by its gradient g.
 
-    The other parameters are the settings of the step. Works on floats and on `Float`s of generated code.
+    d = clip(rescale * g + decay * w); n = gamma * n + rest * d * d; q = gamma * q + rest * d; v = beta * v -
+    learning_rate * d / sqrt(n - q * q + epsilon); w + v is limited to [-clip_weights, clip_weights]; clip limits to
+    [-clip, clip]. Works on floats and on `Float`s of generated code.
     """
     d = clipped(rescale * g + decay * w, clip)
     n = gamma * n + rest * (d * d)

@@ -24,9 +24,11 @@ from kernels.rules.rule import Rule, register_kernels
 
 
 def formula(w, z, n, g, learning_rate, decay, beta, l1, rescale, clip):
-    """Return (w, z, n): new weight, linear term and sum of squares of one element after a step by its gradient g.
+    """Return (w, z, n): new weight and states of one element after a step by its gradient g.
 
-    The other parameters are the settings of the step. Works on floats and on `Float`s of generated code.
+    d = clip(rescale * g); n' = n + d * d; z += d - (sqrt(n') - sqrt(n)) / learning_rate * w; w = 0 if |z| <= l1, else
+    (sign(z) * l1 - z) / ((beta + sqrt(n')) / learning_rate + decay); clip limits to [-clip, clip]. Works on floats and
+    on `Float`s of generated code.
     """
     d = clipped(rescale * g, clip)
     root = sqrt(n)

@@ -23,9 +23,9 @@ from kernels.rules.rule import Rule, register_kernels
 
 
 def square(w, g, learning_rate, decay, epsilon, rescale, clip):
-    """Return the squared clipped gradient of one element, which is averaged over the row for its history.
+    """Return clip(rescale * g) ** 2 of one element, limited to [-clip, clip] first, to be averaged over the row.
 
-    W is unused.
+    w, learning_rate, decay and epsilon are unused.
     """
     d = clipped(rescale * g, clip)
     return d * d
@@ -34,15 +34,18 @@ def square(w, g, learning_rate, decay, epsilon, rescale, clip):
 def formula(w, h, g, mean, learning_rate, decay, epsilon, rescale, clip):
     """Return (w, h): new weight and the row's new history, after a step of one element by gradient g.
 
-    `mean` is the mean of `square` over the row. The other parameters are the settings of the step. Works on floats and
-    on `Float`s of generated code.
+    `mean` is the mean of `square` over the row. h += mean; w -= learning_rate * (clip(rescale * g) / sqrt(h + epsilon)
+    + decay * w); clip limits to [-clip, clip]. Works on floats and on `Float`s of generated code.
     """
     h = h + mean
     return w - learning_rate * (clipped(rescale * g, clip) / sqrt(h + epsilon) + decay * w), h
 
 
 def coast(learning_rate, decay, epsilon, rescale, clip):
-    """Return (a,): a zero-gradient step multiplies the weights by a; the history does not change."""
+    """Return (1 - learning_rate * decay,): the factor of the weights in a zero-gradient step.
+
+    The history does not change.
+    """
     return (1 - learning_rate * decay,)
 
 

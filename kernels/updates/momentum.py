@@ -24,14 +24,18 @@ from kernels.rules.rule import Rule, register_kernels
 def formula(w, v, g, learning_rate, decay, beta, rescale, clip):
     """Return (w, v): new weight and velocity of one element after a step by its gradient g.
 
-    The other parameters are the settings of the step. Works on floats and on `Float`s of generated code.
+    v = beta * v - learning_rate * (clip(rescale * g) + decay * w); w += v; clip limits to [-clip, clip]. Works on
+    floats and on `Float`s of generated code.
     """
     v = beta * v - learning_rate * (clipped(rescale * g, clip) + decay * w)
     return w + v, v
 
 
 def coast(learning_rate, decay, beta, rescale, clip):
-    """Return (a, b, c, d): a zero-gradient step makes (w, v) = (a * w + b * v, c * w + d * v)."""
+    """Return (a, b, c, d): a zero-gradient step makes (w, v) = (a * w + b * v, c * w + d * v).
+
+    They depend on learning_rate, decay and beta; rescale and clip are unused.
+    """
     return 1 - learning_rate * decay, beta, -learning_rate * decay, beta
 
 

@@ -28,14 +28,16 @@ from kernels.rules.rule import Rule, register_kernels
 
 
 def settings(learning_rate, decay, gamma, epsilon, clip_weights, rescale, clip):
-    """Return the settings of `formula` for one step from the scalars of a call; rest = 1 - gamma."""
+    """Return the parameters in order with rest = 1 - gamma after gamma: the settings of `formula` for one step."""
     return learning_rate, decay, gamma, 1 - gamma, epsilon, clip_weights, rescale, clip
 
 
 def formula(w, n, g, learning_rate, decay, gamma, rest, epsilon, clip_weights, rescale, clip):
     """Return (w, n): new weight and mean square of one element after a step by its gradient g.
 
-    The other parameters are the settings of the step. Works on floats and on `Float`s of generated code.
+    d = clip(rescale * g + decay * w); n = gamma * n + rest * d * d; w - learning_rate * d / sqrt(n + epsilon) is
+    limited to [-clip_weights, clip_weights]; clip limits to [-clip, clip]. Works on floats and on `Float`s of generated
+    code.
     """
     d = clipped(rescale * g + decay * w, clip)
     n = gamma * n + rest * (d * d)
@@ -43,9 +45,9 @@ def formula(w, n, g, learning_rate, decay, gamma, rest, epsilon, clip_weights, r
 
 
 def coast(learning_rate, decay, gamma, rest, epsilon, clip_weights, rescale, clip):
-    """Return (a, b, c, d) of a zero-gradient step, (w, n) = (a * w + b * n, c * w + d * n).
+    """Return (1, 0, 0, gamma) of a zero-gradient step: (w, n) = (w, gamma * n).
 
-    None with decay or limited weights, for which it is not linear.
+    None if decay is not 0 or clip_weights is finite: the step is then not linear. Other parameters are unused.
     """
     return (1.0, 0.0, 0.0, gamma) if decay == 0 and math.isinf(clip_weights) else None
 

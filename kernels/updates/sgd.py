@@ -23,13 +23,14 @@ from kernels.rules.rule import Rule, register_kernels
 def formula(w, g, learning_rate, decay, rescale, clip):
     """Return (w,): the new weight of one element after a step by its gradient g.
 
-    The other parameters are the settings of the step. Works on floats and on `Float`s of generated code.
+    w -= learning_rate * (clip(rescale * g) + decay * w); clip limits to [-clip, clip]. Works on floats and on `Float`s
+    of generated code.
     """
     return (w - learning_rate * (clipped(rescale * g, clip) + decay * w),)
 
 
 def coast(learning_rate, decay, rescale, clip):
-    """Return (a,): a zero-gradient step multiplies the weights by a."""
+    """Return (1 - learning_rate * decay,): the factor of the weights in a zero-gradient step."""
     return (1 - learning_rate * decay,)
 
 

@@ -25,9 +25,9 @@ from kernels.rules.rule import Rule, register_kernels
 
 
 def settings(learning_rate, decay, decoupled, beta, rescale, clip):
-    """Return the settings of `formula` for one step from the scalars of a call; rest = 1 - beta.
+    """Return (learning_rate, decay, kept, beta, rest, rescale, clip): the settings of `formula` for one step.
 
-    kept = 1 - learning_rate * decoupled, the factor of the decoupled weight decay.
+    rest = 1 - beta, kept = 1 - learning_rate * decoupled, the factor of the decoupled weight decay.
     """
     return learning_rate, decay, 1 - learning_rate * decoupled, beta, 1 - beta, rescale, clip
 
@@ -35,7 +35,8 @@ def settings(learning_rate, decay, decoupled, beta, rescale, clip):
 def formula(w, m, g, learning_rate, decay, kept, beta, rest, rescale, clip):
     """Return (w, m): new weight and momentum of one element after a step by its gradient g.
 
-    The other parameters are the settings of the step. Works on floats and on `Float`s of generated code.
+    m = beta * m - rest * (clip(rescale * g) + decay * w); w = kept * w + learning_rate * sign(m); clip limits to
+    [-clip, clip]. Works on floats and on `Float`s of generated code.
     """
     m = beta * m - rest * (clipped(rescale * g, clip) + decay * w)
     return kept * w + learning_rate * sign(m), m

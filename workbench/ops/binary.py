@@ -123,7 +123,10 @@ def _register(
     """
 
     def gradients(head, output, inputs, params):
-        """Return the gradients of both inputs (x, y), summed to their shapes if these were broadcast."""
+        """Return the gradients of both `inputs` (x, y) for the gradient `head` of `output`, summed to their shapes.
+
+        `params` is unused.
+        """
         sides = gradient(head, *inputs, output)
         return tuple(ops.sum_to_shape_of(side, like) for side, like in zip(sides, inputs, strict=True))
 

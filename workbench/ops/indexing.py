@@ -152,7 +152,10 @@ def _is_list_of_rows(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool
 
 
 def _take_matrix(x, indices, out=None, axis=0, mode="raise"):
-    """Return the rows `indices` of a csr, csc or coo matrix as csr; `out` is unused."""
+    """Return the rows `indices` of the csr, csc or coo matrix x as csr; `mode` as in `row_numbers`.
+
+    `axis` is 0, `out` unused.
+    """
     return select_rows(as_csr(x), row_numbers(indices, x.shape[0], mode))
 
 
@@ -163,9 +166,9 @@ def _take_rows(x, indices, out=None, axis=0, mode="raise"):
 
 
 def _take_gradient(head, indices, like, out=None, axis=0, mode="raise"):
-    """Return the gradient of rows taken from `like`, row_sparse: rows of `head` summed by index.
+    """Return the gradient of rows taken from `like`, row_sparse: rows of `head`, of any format, summed by `indices`.
 
-    `head` has any format.
+    `mode` as in `row_numbers`; `axis` selects 0, `out` is unused.
     """
     rows = row_numbers(indices, like.shape[0], mode).ravel()
     if isinstance(head, formats.RowSparse):

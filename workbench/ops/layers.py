@@ -165,7 +165,10 @@ def _sparse_layer(x, weight, *bias, out=None):
 
 
 def _layer_gradient(head, output, inputs, params):
-    """Return the gradients of x (at its stored positions), weight and, if there is one, bias."""
+    """Return the gradients of x (at its stored positions), weight and, if there is one, bias: the `inputs`.
+
+    `head` [R, N] is the gradient of the result; `output` and `params` are unused.
+    """
     x, weight, *bias = inputs
     towards = ops.sampled_dot(wanted_places(x), head, weight), ops.dot(head, x, transpose_a=True, result="dense")
     return (*towards, ops.sum(head, axis=0)) if bias else towards

@@ -184,7 +184,10 @@ def _turned_rows(x, out=None, axes=None):
 
 
 def _transpose_gradient(head, output, inputs, params):
-    """Return the gradient of transpose as a tuple: the head with its axes in the order of the input."""
+    """Return the gradient of transpose as a tuple: `head` with its axes in the order of the input, by params["axes"].
+
+    `output` and `inputs` are unused.
+    """
     axes = params["axes"]
     inverse = None if axes is None else tuple(int(axis) for axis in np.argsort([axis % len(axes) for axis in axes]))
     return (transpose(head, axes=inverse),)

@@ -134,7 +134,10 @@ def _register_loss(name: str, kernel: str, check: Callable, doc: str, towards_la
     loss, joint, bind_joint = _loss(kernel, check is check_classes)
 
     def gradient(head, output, inputs, params):
-        """Return the gradients (of scores, of labels), both times `head`, the gradient of the loss."""
+        """Return the gradients (of scores, of labels), the `inputs`, both times `head`, the gradient of the loss.
+
+        `output` and `params` are unused.
+        """
         slope = ops.multiply(ops.slope_of_loss(*inputs, loss=name), head)
         return slope, towards_labels(slope, inputs[1])
 
@@ -401,7 +404,10 @@ LINEAR_IN_LABELS = ("squared_loss", "logistic_loss")
 
 
 def _gradient(head, output, inputs, params):
-    """Return the gradients (of scores, of labels) of `slope_of_loss`; labels that are class indices have None."""
+    """Return the gradients (of scores, of labels), the `inputs` of `slope_of_loss`.
+
+    Labels that are class indices have None. `head` is the gradient of its output, params["loss"] the name of the loss.
+    """
     scores, labels = inputs
     towards_scores = over_rows(CURVATURES[params["loss"]](head, scores))
     if params["loss"] not in LINEAR_IN_LABELS:

@@ -75,9 +75,10 @@ at_places_of: Op = register(
 
 
 def _spread_at(head, whole, like, out=None, axis=None, keepdims=False, mean=False):
-    """Return head broadcast over the reduced axes of `whole`, at the stored positions of the sparse `like`.
+    """Return head broadcast over the reduced `axis` of `whole`, at the stored positions of the sparse `like`.
 
-    If `like` has another shape than `whole`, it is summed back first, which is reported as densification.
+    `mean` divides by the count of elements. If `like` has another shape than `whole`, it is summed back first, which is
+    reported as densification. `keepdims` and `out` are unused.
     """
     view = spread_view(head, whole, axis, mean)
     if view.shape != tuple(like.shape):
@@ -87,7 +88,10 @@ def _spread_at(head, whole, like, out=None, axis=None, keepdims=False, mean=Fals
 
 
 def _spread_at_dense(head, whole, like, out=None, axis=None, keepdims=False, mean=False):
-    """Return head broadcast over the reduced axes and summed to the shape of `like`, dense, in `out` if given."""
+    """Return head broadcast over the reduced `axis` of `whole` and summed to the shape of `like`, dense.
+
+    `mean` divides by the count of elements; written to `out` if given. `keepdims` is unused.
+    """
     return put(out, ops.sum_to_shape_of(spread_view(head, whole, axis, mean).copy(), like))
 
 

@@ -79,7 +79,10 @@ def _register(
     """
 
     def gradients(head, output, inputs, params):
-        """Return the gradient of x as a one-element tuple."""
+        """Return the gradient of x, inputs[0], as a one-element tuple, for the gradient `head` of `output`.
+
+        params["scalar"] is the number.
+        """
         return (gradient(head, inputs[0], output, params["scalar"]),)
 
     kept = [] if keeps is NEVER else _keeping_rules(dense, keeps)

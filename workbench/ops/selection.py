@@ -57,7 +57,10 @@ def _equal_shapes(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
 
 
 def _where_gradient(head, output, inputs, params):
-    """Return the gradients (zero of the condition, of x, of y), summed to their shapes."""
+    """Return the gradients (zero of the condition, of x, of y) of the `inputs`, summed to their shapes.
+
+    `head` is the gradient of the result; `output` and `params` are unused.
+    """
     condition, x, y = inputs
     head = _dense_head(head)
     none = ops.zeros_like(head)
@@ -139,7 +142,10 @@ def _concat_rows(*arrays, out=None, axis=0):
 
 
 def _concat_gradient(head, output, inputs, params):
-    """Return the part of head that belongs to each input, as a tuple."""
+    """Return the part of `head` that belongs to each of the `inputs` joined along params["axis"], as a tuple.
+
+    `output` is unused.
+    """
     axis = params["axis"]
     return tuple(ops.part_of_concat(head, *inputs, axis=axis, place=place) for place in range(len(inputs)))
 
@@ -166,7 +172,10 @@ def _part(head, *arrays, out=None, axis=0, place=0):
 
 
 def _part_gradient(head, output, inputs, params):
-    """Return (gradient of head, None for each array): the head at its place, zeros where the other parts are."""
+    """Return (gradient of inputs[0], None for each array): the head at params["place"], zeros at other parts.
+
+    `output` is unused.
+    """
     parts = [_dense_head(ops.zeros_like(x)) for x in inputs[1:]]
     parts[params["place"]] = head
     return ops.concat(*parts, axis=params["axis"]), *(None for _ in parts)

@@ -80,13 +80,20 @@ spread = register(
 
 
 def _spread_times(head, factor, like, out=None, axis=None, keepdims=False, mean=False):
-    """Return broadcast head * dense factor, dense, in `out` if given."""
+    """Return head, broadcast over the reduced `axis` to the shape of `like`, times a dense factor.
+
+    Dense, in `out` if given. `mean` divides by the count of elements; `keepdims` is unused.
+    """
     out = np.empty(like.shape, head.dtype) if out is None else out
     return np.multiply(_kept_head(head, like, axis, mean), factor, out=out)
 
 
 def _at_stored(head, factor, like, out=None, axis=None, keepdims=False, mean=False):
-    """Return broadcast head * factor at the stored positions of a sparse factor, in its format; `out` is unused."""
+    """Return broadcast head * factor at the stored positions of a sparse factor, in its format; `out` is unused.
+
+    `head` is broadcast over the reduced `axis` to the shape of `like`; `mean` divides by the count; `keepdims` is
+    unused.
+    """
     return stored.with_dense(factor, _kept_head(head, like, axis, mean), np.multiply)
 
 
@@ -96,7 +103,10 @@ def _whole(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
 
 
 def _times_gradient(head, output, inputs, params):
-    """Return the gradients (of head, of factor, None) of spread_times."""
+    """Return the gradients (of head, of factor, None) of the `inputs` (head, factor, like) of spread_times.
+
+    `head` is the gradient of `output`, `params` are those of spread_times.
+    """
     sums, factor, like = inputs
     return (
         reduced(ops.multiply(head, factor), params),

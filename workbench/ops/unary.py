@@ -50,7 +50,10 @@ def _register(name: str, f: Callable, gradient: Callable, doc: str, rules: tuple
     """
 
     def gradients(head, output, inputs, params):
-        """Return the gradient of x as a one-element tuple."""
+        """Return the gradient of x, inputs[0], as a one-element tuple, for the gradient `head` of `output`.
+
+        `params` are those of the operator.
+        """
         return (gradient(head, inputs[0], output, **params),)
 
     shape = _along_an_axis if "axis" in more.get("params", {}) else same_shape

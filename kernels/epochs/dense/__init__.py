@@ -132,9 +132,10 @@ def make_stripes(programs: Programs, loss: str, held: str) -> Callable:
     def do_stripes(part, parts, source, order, span, block_rows, bare_labels, share, bare_trained, memory, store):
         """Fill losses, wrong, gradients and intercept sums of `store` for the stripes of thread `part` of `parts`.
 
-        `span` is (first, last) of the batch in `order`; `source` is what `Source.prepare` returns. Gradients are added
-        to, and must be zero before; wrong[stripe] is the position of an invalid target in `order`, or -1. Scratch
-        `memory` is overwritten.
+        `source` is what `Source.prepare` returns; the batch is order[span[0]:span[1]], done `block_rows` rows at a
+        time; bare_labels and bare_trained are a `Labels` and a `Trained` as tuples, `share` is 1 / rows of the batch.
+        Gradients are added to, and must be zero before; wrong[stripe] is the position of an invalid target in `order`,
+        or -1. Scratch `memory` is overwritten.
         """
         trained, scratch, labels = Trained(*bare_trained), Scratch(*memory), Labels(*bare_labels)
         gradients, losses, wrong, sums = store
@@ -170,10 +171,11 @@ def make_columns(programs: Programs, held: str) -> Callable:
     _, table_at, index_at, _ = SOURCES[held].loop
 
     def do_columns(part, parts, source, bare_trained, slopes, gradients, stripes, at):
-        """Sum `gradients` over the stripes for the columns of thread `part`; update weights and states in place.
+        """Sum `gradients` over the stripes for the columns of thread `part` of `parts`.
 
-        Zero them. `gradients` [stripes * rows, ...] has the layout of the weights; `stripes` is their number; settings
-        are those of step `at`.
+        Update weights and states in place. `gradients` [stripes * rows, ...] has the layout of the weights, `stripes`
+        is their number; it is zeroed. `source` is what `Source.prepare` returns, bare_trained a `Trained` as a tuple,
+        `slopes` only a placeholder; settings are those of step `at`.
         """
         trained, x, index = Trained(*bare_trained), source[table_at], source[index_at]
         columns, width, rows_each = x.shape[1], trained.arrays[0].shape[1], gradients.shape[0] // stripes
@@ -217,8 +219,10 @@ def make_striped_loop(programs: Programs, loss: str, held: str, is_parallel: boo
     def striped(source, order, batch_rows, block_rows, parts, labels, bare_trained, memory, losses, store, span):
         """Train on batches span[0] to span[1] - 1 in place; return the position in `order` of an invalid target or -1.
 
-        Adds the mean loss of each batch to `losses`, which must be 0 before. Batches before an invalid target are
-        applied.
+        Batches have `batch_rows` rows, done `block_rows` at a time by `parts` threads. `source` is what
+        `Source.prepare` returns; labels, bare_trained, memory and store are a `Labels`, `Trained`, `Scratch` and
+        `Store` as tuples. Adds the mean loss of each batch to `losses`, which must be 0 before. Batches before an
+        invalid target are applied.
         """
         trained, scratch = Trained(*bare_trained), Scratch(*memory)
         (gradients, losses_each, wrong, sums_each), sums, stripes = store, scratch.sums, store[1].size

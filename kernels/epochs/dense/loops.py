@@ -398,8 +398,8 @@ def make_scores(programs: Programs, loss: str, held: str) -> Callable:
         """Write scores and gradients of rows begin to end - 1 of a block; return (sum of losses, invalid target or -1).
 
         Row q of the block is row order[start + q] of X; rows that are not read in place are first filled into the
-        block's table. `memory` is (scores, targets, slopes), overwritten; gradients are times `share` and the row's
-        count. The invalid target is its position in `order`.
+        block's table in `source`. `memory` is (scores, targets, slopes), overwritten; gradients are times `share` and
+        the row's count. `labels` is a `Labels`, `trained` a `Trained`. The invalid target is its position in `order`.
         """
         (scores, targets, slopes), weights, total = memory, trained.arrays[0], 0.0
         fill(source, order, start, begin, end)
@@ -435,7 +435,8 @@ def make_rows(programs: Programs, loss: str, held: str) -> Callable:
         """Fill the gradients of the scores of share `part` of `parts` of the block of `count` rows from order[start].
 
         Writes losses[part] (sum) and wrong[part] (position of an invalid target in `order`, or -1) of the scratch
-        memory.
+        memory. `source` is what `Source.prepare` returns; bare_labels, bare_trained, bare_scratch are `Labels`,
+        `Trained`, `Scratch` as tuples, `share` is 1 / rows of the batch.
         """
         scratch = Scratch(*bare_scratch)
         begin, end = bounds_of(part, parts, 0, count, unit)
@@ -455,8 +456,10 @@ def make_columns(programs: Programs, held: str) -> Callable:
     def do_columns(part, parts, source, order, start, count, bare_trained, slopes, at, is_first, is_last):
         """Add X.T @ slopes of one block for share `part` of `parts` of the columns; update these after the last block.
 
-        `is_first`, `is_last` state the position of the block in its batch. Sums go to the gradient in between; weights
-        and states are updated in place with the settings of step `at`, and the gradient is then zero.
+        The block has `count` rows, from order[start] on; `source` is what `Source.prepare` returns, bare_trained a
+        `Trained` as a tuple. `is_first`, `is_last` state the position of the block in its batch. Sums go to the
+        gradient in between; weights and states are updated in place with the settings of step `at`, and the gradient is
+        then zero.
         """
         trained, x, index = Trained(*bare_trained), source[table_at], source[index_at]
         columns, width, offset = x.shape[1], trained.arrays[0].shape[1], start if is_in_order else 0
@@ -510,8 +513,10 @@ def make_loop(programs: Programs, loss: str, held: str, is_parallel: bool) -> Ca
     def loop(source, order, batch_rows, block_rows, parts, labels, bare_trained, bare_scratch, losses, span):
         """Train on batches span[0] to span[1] - 1 in place; return the position in `order` of an invalid target or -1.
 
-        Batches of `batch_rows` rows are done in blocks of `block_rows` on `parts` threads. Adds the mean loss of each
-        batch to `losses`, which must be 0 before. Batches before an invalid target are applied.
+        Batches of `batch_rows` rows are done in blocks of `block_rows` on `parts` threads. `source` is what
+        `Source.prepare` returns; labels, bare_trained and bare_scratch are a `Labels`, `Trained` and `Scratch` as
+        tuples. Adds the mean loss of each batch to `losses`, which must be 0 before. Batches before an invalid target
+        are applied.
         """
         trained, scratch = Trained(*bare_trained), Scratch(*bare_scratch)
         wrong, sums, numbers = scratch.wrong, scratch.sums, scratch.numbers

@@ -194,9 +194,10 @@ def factors(head, x, y, transpose_a: bool, transpose_b: bool) -> tuple[tuple, tu
 
 
 def _gradient(head, output, inputs, params):
-    """Return the gradients (of x, of y) of `dot` for the gradient `head` of its result.
+    """Return the gradients (of x, of y), the `inputs` of `dot`, for the gradient `head` of its result.
 
-    Those of sparse matrices are computed at their stored positions only.
+    `params` are those of the product, `output` is unused. Gradients of sparse matrices are computed at their stored
+    positions only.
     """
     x, y = inputs
     of_x, of_y = factors(head, x, y, bool(params["transpose_a"]), bool(params["transpose_b"]))
@@ -374,7 +375,10 @@ def _sampled_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _sampled_gradient(head, output, inputs, params):
-    """Return the gradients (None, of a, of b) of sampled_dot, from `head` at the positions of the pattern."""
+    """Return the gradients (None, of a, of b) of the `inputs` (pattern, a, b), from `head` at the pattern's positions.
+
+    `params` has transpose_a and transpose_b; `output` is unused.
+    """
     pattern, a, b = inputs
     of_a, of_b = factors(
         ops.at_places_of(head, pattern), a, b, bool(params["transpose_a"]), bool(params["transpose_b"])
