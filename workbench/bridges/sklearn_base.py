@@ -289,7 +289,7 @@ def with_parameters(**own: Any) -> Callable[[type], type]:
 
 @lru_cache(typed=True)
 def _require_allowed(cls: "type[Estimator]", name: str, value: Any) -> None:
-    """Refuse a value of a parameter as scikit-learn does, which takes it 40 us."""
+    """Raise InvalidParameterError for a value that the class does not allow; scikit-learn's check takes 40 us."""
     validate_parameter_constraints(cls._parameter_constraints, {name: value}, caller_name=cls.__name__)
 
 
