@@ -104,7 +104,10 @@ def have_same_bits(shape: tuple[int, int], width: int, in_c_order: bool, dtype: 
 
 
 def _alone(openblas: Any, left: np.ndarray, right: np.ndarray, out: np.ndarray | None) -> np.ndarray:
-    """Compute the product on one BLAS thread and restore the count of threads; the caller must hold the lock."""
+    """Compute left @ right on one BLAS thread, in `out` if given, and restore the count of threads.
+
+    `openblas` is the controller of the library; the caller must hold the lock.
+    """
     count = openblas.get_num_threads()
     openblas.set_num_threads(1)
     try:

@@ -292,7 +292,8 @@ class Team:
     def asks(self, now: float, gained: float, costs: Costs) -> bool:
         """Return whether a parallel call should first test if threads have cores of their own.
 
-        That is so if it may lose more than it gains, and the last test was long ago or failed.
+        The call is at time `now` (s) and gains `gained` seconds on awake threads: it may lose more than that by
+        `costs`, and the last test was long ago or failed.
         """
         return (now - self.asked > SECONDS_ASK or self.debt > 1) and gained < LARGE * costs.seconds_asleep
 

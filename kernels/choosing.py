@@ -197,9 +197,9 @@ class Choices:
         return False
 
     def _shares(self, pace: Pace, now: float, count: int, costs: Costs) -> bool:
-        """Return whether a call of that pace that gains enough is parallel; its threads are then awake.
+        """Return whether a call of that pace at time `now` is parallel on `count` threads, which are then awake.
 
-        A trial pays for waking; it is cancelled if threads have no cores of their own.
+        It must gain enough by `costs`. A trial pays for waking; it is cancelled if threads have no cores of their own.
         """
         team = self.team
         if pace.is_paid and team.saved < 0:
@@ -263,7 +263,10 @@ class Choices:
         return pace
 
     def _wake(self, now: float, gained: float, count: int, costs: Costs) -> None:
-        """Wake the threads if they sleep; occasionally test whether they have cores of their own."""
+        """Wake `count` threads if they sleep, for a call at time `now` that gains `gained` seconds.
+
+        Occasionally tests, by `costs`, whether they have cores of their own, and records the result in the team.
+        """
         team = self.team
         if team.asks(now, gained, costs):
             are_free = choice.seconds_awake(count) < BUSY * costs.seconds_awake

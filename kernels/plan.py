@@ -532,10 +532,7 @@ def build(indptr: np.ndarray, indices: np.ndarray, n_columns: int, values: np.nd
 
 
 def _build_small(starts: np.ndarray, indices: np.ndarray, n_columns: int) -> BatchPlan:
-    """Compute the plan of a batch of up to 4096 entries in one compiled call.
-
-    KernelError for invalid rows or columns.
-    """
+    """Compute the plan of up to 4096 entries in one compiled call; KernelError if they are invalid."""
     kind = index_type(max(indices.size, starts.size))
     found, *arrays = sorting.sort(starts, indices, n_columns, kind)
     if found.fault == sorting.WRONG_COLUMN:
@@ -546,7 +543,7 @@ def _build_small(starts: np.ndarray, indices: np.ndarray, n_columns: int) -> Bat
 
 
 def _small(shape: tuple[int, int], found: sorting.Found, columns, segments, rows, permutation) -> BatchPlan:
-    """Build a plan from the result of `sorting.sort`; `shape` is (rows, columns) of the batch."""
+    """Build a plan of a batch of `shape` from the result of `sorting.sort`: `found` and its arrays."""
     length = row_length(shape[0], rows.size, found.longest_row)
     return BatchPlan(shape, columns, segments, rows, permutation, found.longest_run, length, found.longest_row)
 

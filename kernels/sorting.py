@@ -207,7 +207,8 @@ def sort_each(
 ) -> list[tuple[Found, np.ndarray, np.ndarray, np.ndarray, np.ndarray]] | None:
     """Sort the entries of every `batch_rows` rows in one compiled call: return the result of `sort` for each, in int32.
 
-    Returns None if a batch has more than `ENTRIES` entries or is invalid.
+    `starts` [R + 1] are the row pointers of all rows, `keys` [z] the columns, below `n_keys`. Returns None if a batch
+    has more than `ENTRIES` entries or is invalid.
     """
     count, kind = -(-(starts.size - 1) // batch_rows), np.int32
     columns, segments = np.empty(keys.size, np.int64), np.empty(keys.size + count, kind)

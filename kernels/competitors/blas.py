@@ -47,17 +47,17 @@ def cpu_dense_t_dense(x, g, out):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost of either product: each of the operands [R, D], [D, N], [R, N] moves once."""
+    """Return flops and bytes of either product: each of the operands [R, D], [D, N], [R, N] moves once."""
     return Cost(2 * s.R * s.D * s.N, (s.R * s.D + s.D * s.N + s.R * s.N) * s.value)
 
 
 def arguments_dense_dense(case: Case) -> tuple:
-    """Build test operands: A in dense form, a dense w, and a result to overwrite."""
+    """Build operands of a call from `case`: A in dense form, a dense w, and a result to overwrite."""
     return _dense(case), case.dense(case.D, case.N), case.garbage(case.R, case.N)
 
 
 def arguments_dense_t_dense(case: Case) -> tuple:
-    """Build test operands: A in dense form, a dense g, and a result to overwrite."""
+    """Build operands of a call from `case`: A in dense form, a dense g, and a result to overwrite."""
     return _dense(case), case.dense(case.R, case.N), case.garbage(case.D, case.N)
 
 

@@ -107,7 +107,8 @@ def _steps(weights, history, columns, segments, rows, values, g, settings, bound
 def adagrad_fused(weights, history, columns, segments, rows, values, g, learning_rate, decay, epsilon, rescale, clip):
     """Take a lazy step of AdaGrad by the gradient (A.T @ g)[columns] in plain Numba; weights and history in place.
 
-    columns, segments, rows, values: the batch in column order; g [R, N]. The scalars are as in `_step`.
+    columns, segments, rows, values: the batch in column order; g [R, N]. learning_rate, decay, epsilon, rescale, clip
+    are as in `_step`.
     """
     rule, kind = get_rule("adagrad"), weights.dtype.type
     settings = tuple(map(kind, (learning_rate, decay, epsilon, rescale, clip)))

@@ -107,7 +107,10 @@ def _product(rows: int, columns: int, stored: int, a: tuple, b: tuple) -> tuple[
 
 
 def _keys(indptr: np.ndarray, indices: np.ndarray, columns: int) -> np.ndarray:
-    """Return an int64 key for each stored entry of a CSR matrix, ascending with row and column."""
+    """Return row * columns + column of each stored entry of a CSR matrix (indptr, indices), int64.
+
+    `columns` is its width.
+    """
     return np.arange(indptr.size - 1).repeat(np.diff(indptr)) * columns + indices[: indptr[-1]]
 
 

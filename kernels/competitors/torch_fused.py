@@ -65,7 +65,10 @@ def _optimizer(rule: Rule, weights: Any, states: list, named: dict[str, float]) 
 
 
 def _by_row(columns: Any, segments: Any, rows: Any, values: Any, count: int) -> tuple[Any, Any, Any]:
-    """Return (column of each entry, row starts [count + 1], values): a batch sorted by row, as tensors."""
+    """Return (column of each entry, row starts [count + 1], values): a batch sorted by row, as tensors.
+
+    It is given in column order: columns, segments, rows, values; `count` is the number of rows.
+    """
     torch = pytorch()
     order = torch.argsort(rows, stable=True)
     starts = torch.zeros(count + 1, dtype=torch.int64, device=rows.device)

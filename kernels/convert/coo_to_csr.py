@@ -171,12 +171,12 @@ def gpu(row, col, data, n_rows):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: the rows are read twice, to count and to place."""
+    """Return flops and bytes of a call with sizes `s`: the rows are read twice, to count and to place."""
     return Cost(0, s.z * (4 * s.index + 2 * s.value) + (s.R + 1) * s.index, work=(("place", 2 * s.z), ("scan", s.R)))
 
 
 def arguments(case: Case) -> tuple:
-    """Build test operands: the entries of A in random order, and its number of rows."""
+    """Build operands of a call from `case`: the entries of A in random order, and its number of rows."""
     row = np.repeat(np.arange(case.R, dtype=case.indices.dtype), np.diff(case.indptr))
     order = np.random.default_rng(case.seed).permutation(row.size)
     return row[order], case.indices[order], case.data[order], case.R

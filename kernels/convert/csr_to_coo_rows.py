@@ -65,12 +65,12 @@ def gpu(indptr):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: row pointers are read, rows are written."""
+    """Return flops and bytes of a call with sizes `s`: row pointers are read, rows are written."""
     return Cost(0, (s.R + 1 + s.z) * s.index, work=(("row", s.R), ("pass", s.z)))
 
 
 def arguments(case: Case) -> tuple:
-    """Build test operands: the row pointers of A."""
+    """Build operands of a call from `case`: the row pointers of A."""
     return (case.indptr,)
 
 

@@ -64,13 +64,16 @@ def gpu(indptr, indices, data, n_columns):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: row indices are written and read back; columns are read twice, to count and to place."""
+    """Return flops and bytes of a call with sizes `s`: row indices are written and read back.
+
+    Columns are read twice, to count and to place.
+    """
     work = ("row", s.R), ("pass", s.z), ("place", 2 * s.z), ("scan", s.D)
     return Cost(0, s.z * (6 * s.index + 2 * s.value) + (s.R + s.D + 2) * s.index, work=work)
 
 
 def arguments(case: Case) -> tuple:
-    """Build test operands: A and its number of columns."""
+    """Build operands of a call from `case`: A and its number of columns."""
     return case.indptr, case.indices, case.data, case.D
 
 

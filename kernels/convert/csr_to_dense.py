@@ -81,12 +81,12 @@ def gpu(indptr, indices, data, out):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: the result is filled once and added to in the cache."""
+    """Return flops and bytes of a call with sizes `s`: the result is filled once and added to in the cache."""
     return Cost(s.z, s.z * (s.index + s.value) + (s.R + 1) * s.index + s.R * s.D * s.value)
 
 
 def arguments(case: Case) -> tuple:
-    """Build test operands: A and a result to overwrite."""
+    """Build operands of a call from `case`: A and a result to overwrite."""
     return case.indptr, case.indices, case.data, case.garbage(case.R, case.D)
 
 

@@ -152,12 +152,12 @@ def gpu(dense):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: the dense matrix is read twice."""
+    """Return flops and bytes of a call with sizes `s`: the dense matrix is read twice."""
     return Cost(0, 2 * s.R * s.D * s.value + s.z * (s.index + s.value) + (s.R + 1) * s.index)
 
 
 def arguments(case: Case) -> tuple:
-    """Build test operands: A in dense form, with negative zeros where it has no entry."""
+    """Build operands of a call from `case`: A in dense form, with negative zeros where it has no entry."""
     dense = np.zeros((case.R, case.D), case.dtype)
     dense[...] = -0.0
     row = np.repeat(np.arange(case.R), np.diff(case.indptr))

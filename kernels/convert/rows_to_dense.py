@@ -137,13 +137,13 @@ def gpu(indptr, indices, data, rows, held, out):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost of s.R rows taken, each zeroed and filled."""
+    """Return flops and bytes of s.R rows taken, each zeroed and filled."""
     filled = s.R * s.D * s.value
     return Cost(s.z, s.z * (s.index + s.value) + s.R * (2 * s.index + 16) + filled, work=(("row", s.R), ("pass", s.z)))
 
 
 def arguments(case: Case) -> tuple:
-    """Build test operands: A, rows of it in random order, some twice, and a result that has none of them."""
+    """Build operands from `case`: A, rows of it in random order, some twice, and a result that has none of them."""
     rows = np.random.default_rng(case.seed).integers(0, max(case.R, 1), case.R)
     return case.indptr, case.indices, case.data, rows, np.full(case.R, -1), case.garbage(case.R, case.D)
 

@@ -163,13 +163,13 @@ def gpu(indptr, indices, data, rows):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost of s.R rows taken with s.z entries."""
+    """Return flops and bytes of s.R rows taken with s.z entries."""
     work = ("row", s.R), ("pass", 2 * s.z)
     return Cost(0, 2 * s.z * (s.index + s.value) + s.R * (3 * s.index + 8), work=work)
 
 
 def arguments(case: Case) -> tuple:
-    """Build test operands: A and rows of it in random order, some of them twice."""
+    """Build operands of a call from `case`: A and rows of it in random order, some of them twice."""
     rows = np.random.default_rng(case.seed).integers(0, max(case.R, 1), case.R)
     return case.indptr, case.indices, case.data, rows
 

@@ -407,16 +407,16 @@ def cpu(loss: str, *args) -> np.ndarray:
 
 
 def cost(loss: str, s: Sizes) -> Cost:
-    """Return the cost of one pass over s.R rows."""
+    """Return flops and bytes of one pass over s.R rows."""
     flops = 4 * s.z * s.N + TURNS * (get_kernel(loss).cost(s).flops + 6 * s.R * s.N)
     moved = s.z * (s.index + s.value) + (s.R + 1) * s.index + 3 * s.R * s.N * s.value + 2 * s.U * s.N * s.value
     return Cost(flops, moved, 2 * s.z * s.N * s.value)
 
 
 def arguments(loss: str, case: Case) -> tuple:
-    """Build test operands: A of the case as X, each row about twice in `order`; weights, dual variables, an intercept.
+    """Build operands of a call from `case`: A of the case as X, each row about twice in `order`.
 
-    Every second squared norm is unknown (-1).
+    Weights, dual variables, an intercept. Every second squared norm is unknown (-1).
     """
     order = np.random.default_rng(case.seed).integers(0, case.R, 2 * case.R + 1 if case.R else 0)
     _, targets, _ = get_kernel(loss).arguments(case)

@@ -283,7 +283,7 @@ def cpu(loss: str, *args: Any) -> None:
 
 
 def cost(loss: str, s: Sizes) -> Cost:
-    """Return the cost of one pass over s.R rows, with s.N = K * N columns."""
+    """Return flops and bytes of one pass over s.R rows, with s.N = K * N columns."""
     flops = 4 * s.z * s.N + TURNS * (get_kernel(loss).cost(s).flops + 8 * s.R * s.N)
     moved = s.z * (s.index + s.value) + (s.R + 1) * s.index + 3 * s.R * s.N * s.value + 2 * s.U * s.N * s.value
     return Cost(flops, moved, 2 * s.z * s.N * s.value)
@@ -294,9 +294,9 @@ DECAYS = 0.25, 2.0, 0.5
 
 
 def arguments(loss: str, case: Case) -> tuple:
-    """Build test operands: A of the case as X, each row about twice in `order`; arrays for three decays.
+    """Build operands of a call from `case`: A of the case as X, each row about twice in `order`.
 
-    Every second squared norm is unknown (-1).
+    Arrays for three decays. Every second squared norm is unknown (-1).
     """
     order = np.random.default_rng(case.seed).integers(0, case.R, 2 * case.R + 1 if case.R else 0)
     _, targets, _ = get_kernel(loss).arguments(case)

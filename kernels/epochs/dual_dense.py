@@ -187,14 +187,14 @@ def cpu(loss: str, *args) -> np.ndarray:
 
 
 def cost(loss: str, s: Sizes) -> Cost:
-    """Return the cost of one pass over s.R dense rows."""
+    """Return flops and bytes of one pass over s.R dense rows."""
     flops = 4 * s.R * s.D * s.N + TURNS * (get_kernel(loss).cost(s).flops + 6 * s.R * s.N)
     moved = s.R * s.D * s.value + 3 * s.R * s.N * s.value + 2 * s.D * s.N * s.value
     return Cost(flops, moved, 2 * s.R * s.D * s.N * s.value)
 
 
 def arguments(loss: str, case: Case) -> tuple:
-    """Build test operands: A of the case as dense rows, each about twice in `order`.
+    """Build operands of a call from `case`: A of the case as dense rows, each about twice in `order`.
 
     Weights, dual variables, intercept.
     """

@@ -125,7 +125,7 @@ def cpu(loss: str, rule: Rule, way: str, *args) -> np.ndarray:
 
 
 def cost(loss: str, rule: Rule, way: str, s: Sizes) -> Cost:
-    """Return the cost of one batch of s.R rows: each entry and each updated row of weights and states moves once."""
+    """Return flops and bytes of a batch of s.R rows: entries, updated weights and states move once each."""
     of_loss, stepped = get_kernel(loss).cost(s), s.D if touched.is_dense(way) else s.U
     flops = 4 * s.z * s.N + of_loss.flops + rule.flops * stepped * s.N
     moved = s.z * (s.index + s.value) + (s.R + 1) * s.index + s.R * s.N * s.value + stepped * rule.bytes_row(s)
@@ -133,7 +133,7 @@ def cost(loss: str, rule: Rule, way: str, s: Sizes) -> Cost:
 
 
 def arguments(loss: str, rule: Rule, way: str, case: Case) -> tuple:
-    """Build test operands: A of the case as X, rows in random order, each about twice, in batches of three.
+    """Build operands from `case`: A as X, rows in random order, each about twice, in batches of three.
 
     Further: targets, weights, states, an intercept, settings of two steps, and what strategy `way` takes.
     """

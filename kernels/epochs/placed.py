@@ -168,7 +168,7 @@ def list_marked(start, owner, placed):
 
 @inlined
 def _nothing_to_add(start, parts, placed):
-    """Do nothing: with one thread part 0 already has all sums."""
+    """Do nothing, all parameters being unused: with one thread part 0 already has all sums."""
 
 
 def make_step(programs: Programs, is_parallel: bool) -> Callable:

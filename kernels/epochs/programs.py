@@ -129,9 +129,10 @@ def put_grouped(rule: Rule, count: int) -> Callable:
     """Return a code generator that stores the sum of each column's entries as a row of the dense gradient."""
 
     def work(lane, first, last, gradient, columns, starts, rows, values, slope, settings, at):
-        """Emit code: gradient[columns[u]] = sum of the entries of column u (see `sum_of_column`), first <= u < last.
+        """Emit code: gradient[columns[u]] = sum of the entries of column u, for u = first..last - 1.
 
-        `settings` and `at` are unused.
+        The entries are k = starts[u]..starts[u + 1] - 1, as in `sum_of_column`: values[k] * slope[rows[k]]; settings
+        and at are unused.
         """
 
         def one(u, _):

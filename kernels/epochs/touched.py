@@ -310,12 +310,12 @@ def is_dense(way: str) -> bool:
 
 @inlined
 def _nothing_before(owner, parts, group, rows, order, arrays, lag, step):
-    """Do nothing before a batch, for "lazy" and "standard": no row has missed an update."""
+    """Do nothing before a batch: under "lazy" and "standard" no row has missed an update."""
 
 
 @inlined
 def _nothing_after(part, parts, whole, units, width, settings, at):
-    """Do nothing after a batch, for strategies that leave inactive rows unchanged."""
+    """Do nothing after a batch, all parameters being unused: inactive rows are left unchanged."""
 
 
 def make_before(programs: Programs) -> Callable:

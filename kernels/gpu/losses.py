@@ -68,7 +68,10 @@ def each_element(
 
 
 def mean_loss(code: Source, kernel: str, scores: Any, targets: Any, gradient: Any) -> float:
-    """Overwrite `gradient` [R, N] and return the mean loss over the rows, 0.0 without any; waits for the device."""
+    """Overwrite `gradient` [R, N] and return the mean loss over the rows, 0.0 without any; waits for the device.
+
+    scores, targets [R, N]; `kernel` is the name of an elementwise loss in the source `code`.
+    """
     if not scores.size:
         return 0.0
     sums = devices.device_of(gradient).empty(-(-scores.size // ELEMENTS), np.float64)  # [blocks]

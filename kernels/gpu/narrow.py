@@ -137,7 +137,10 @@ def csr_dense(indptr: Any, indices: Any, data: Any, x: Any, out: Any, lengths: L
 
 @checked(f"{_CSR} x:h[D,N] out:f[R,N]")
 def csr_dense_ones(indptr: Any, indices: Any, x: Any, out: Any, lengths: Lengths = UNKNOWN) -> None:
-    """Compute out [R, N] float32 = A @ x, A in CSR form with every stored value 1, x [D, N] a narrow table."""
+    """Compute out [R, N] float32 = A @ x, A in CSR form with every stored value 1, x [D, N] a narrow table.
+
+    A is given by indptr [R+1] and indices [z]; `lengths` is what is known of its row lengths.
+    """
     csr_dense_ones_of.on_device(indptr, indices, x, out, lengths)
 
 
@@ -164,7 +167,10 @@ def csr_t_dense(segments: Any, rows: Any, values: Any, g: Any, out: Any, lengths
 
 @checked("segments:i[U+1] rows:i[z] g:h[R,N] out:f[U,N]")
 def csr_t_dense_ones(segments: Any, rows: Any, g: Any, out: Any, lengths: Lengths = UNKNOWN) -> None:
-    """Compute out [U, N] float32 = (A.T @ g)[columns], every stored value of A being 1, g [R, N] a table."""
+    """Compute out [U, N] float32 = (A.T @ g)[columns], every stored value of A being 1, g [R, N] a table.
+
+    segments [U+1] and rows [z] are those of the batch plan; `lengths` is what is known of the column lengths.
+    """
     csr_dense_ones_of.on_device(segments, rows, g, out, lengths)
 
 
@@ -218,7 +224,7 @@ def dense(rule: str, *args: Any, rounding: Rounding = NEAREST) -> None:
     """
 
     def step(update_rule: Rule, arrays: tuple, gradient: tuple, settings: tuple) -> None:
-        """Launch the update of all rows."""
+        """Launch the update of all rows of `arrays` (weights, states) by the one array of `gradient`."""
         (gradients,) = gradient
         updates.lazy(update_rule, arrays, None, gradients, settings, rounding)
 
@@ -232,7 +238,7 @@ def lazy(rule: str, *args: Any, rounding: Rounding = NEAREST) -> None:
     """
 
     def step(update_rule: Rule, arrays: tuple, gradient: tuple, settings: tuple) -> None:
-        """Launch the update of the given rows."""
+        """Launch the update of rows of `arrays` (weights, states); `gradient` is (rows, their gradients)."""
         rows, gradients = gradient
         updates.lazy(update_rule, arrays, rows, gradients, settings, rounding)
 
@@ -247,7 +253,7 @@ def fused(rule: str, *args: Any, rounding: Rounding = NEAREST, lengths: Lengths 
     """
 
     def step(update_rule: Rule, arrays: tuple, batch: tuple, settings: tuple) -> None:
-        """Launch the update of the active rows."""
+        """Launch the update of the active rows of `arrays` (weights, states) by `batch`, in column order."""
         updates.fused(update_rule, arrays, batch, settings, lengths, rounding=rounding)
 
     _call("fused", rule, BATCH, args, step)
@@ -261,7 +267,7 @@ def replay(rule: str, *args: Any, rounding: Rounding = NEAREST) -> None:
     """
 
     def step(update_rule: Rule, arrays: tuple, missed: tuple, _: tuple) -> None:
-        """Launch the missed steps of the given rows."""
+        """Launch the zero-gradient steps `missed` (rows, since, table) of `arrays` (weights, states)."""
         updates.replay(update_rule, arrays, missed, rounding)
 
     if not get_rule(rule).replays:

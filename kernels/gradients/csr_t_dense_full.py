@@ -48,13 +48,16 @@ def gpu(indptr, indices, data, g, out):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: each row of g moves once; out is zeroed, and its active rows are read and written again."""
+    """Return flops and bytes of a call with sizes `s`: each row of g moves once.
+
+    Out is zeroed, and its active rows are read and written again.
+    """
     fixed = s.z * (s.index + s.value) + (s.R + 1) * s.index + s.R * s.N * s.value
     return Cost(2 * s.z * s.N, fixed + (s.D + 2 * s.U) * s.N * s.value, s.z * s.N * s.value)
 
 
 def arguments(case: Case) -> tuple:
-    """Build test operands: A, a dense g, and a result to overwrite."""
+    """Build operands of a call from `case`: A, a dense g, and a result to overwrite."""
     return case.indptr, case.indices, case.data, case.dense(case.R, case.N), case.garbage(case.D, case.N)
 
 

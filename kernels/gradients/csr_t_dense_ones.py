@@ -67,14 +67,14 @@ def gpu(segments, rows, g, out):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: each row of g moves once."""
+    """Return flops and bytes of a call with sizes `s`: each row of g moves once."""
     fixed = s.z * s.index + (s.U + 1) * s.index + s.U * s.N * s.value
     work = ("entry", s.z * s.lines), ("row", s.U * s.lines)
     return Cost(s.z * s.N, fixed + s.R * s.N * s.value, s.z * s.N * s.value, work)
 
 
 def arguments(case: Case) -> tuple:
-    """Build test operands: the plan of A, a dense g, and a result to overwrite."""
+    """Build operands of a call from `case`: the plan of A, a dense g, and a result to overwrite."""
     batch = plan.build(case.indptr, case.indices, case.D)
     return batch.segments, batch.rows, case.dense(case.R, case.N), case.garbage(batch.touched, case.N)
 

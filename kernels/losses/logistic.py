@@ -128,12 +128,12 @@ def gpu(scores, targets, gradient):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost of a call: scores and targets are read, the gradient is written."""
+    """Return flops and bytes of a call: scores and targets are read, the gradient is written."""
     return Cost(30 * s.R * s.N, 3 * s.R * s.N * s.value, work=(("exp", s.R * s.N), ("log", s.R * s.N)))
 
 
 def arguments(case: Case) -> tuple:
-    """Build test operands: scores large enough to saturate, targets 0, 1 or between, and a gradient to overwrite."""
+    """Build operands from `case`: scores that also saturate, targets 0, 1 or between, and a gradient to fill."""
     targets = case.dense(case.R, case.N, salt=1).clip(0, 1)
     return 20 * case.dense(case.R, case.N), targets, case.garbage(case.R, case.N)
 

@@ -191,13 +191,13 @@ def on_device(scores, labels, gradient, losses, wrong, counted=None):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost of a call: scores and labels are read, the gradient is written."""
+    """Return flops and bytes of a call: scores and labels are read, the gradient is written."""
     work = ("exp", s.R * s.N), ("pass", 3 * s.R * s.N)
     return Cost(18 * s.R * s.N, 2 * s.R * s.N * s.value + 8 * s.R, work=work)
 
 
 def arguments(case: Case) -> tuple:
-    """Build test operands: scores of which some underflow, labels, and a gradient to overwrite."""
+    """Build operands of a call from `case`: scores of which some underflow, labels, and a gradient to overwrite."""
     labels = np.random.default_rng(case.seed).integers(0, case.N, case.R)
     return 20 * case.dense(case.R, case.N), labels, case.garbage(case.R, case.N)
 

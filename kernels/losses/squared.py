@@ -115,12 +115,12 @@ def gpu(scores, targets, gradient):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost of a call: scores and targets are read, the gradient is written."""
+    """Return flops and bytes of a call: scores and targets are read, the gradient is written."""
     return Cost(4 * s.R * s.N, 3 * s.R * s.N * s.value, work=(("pass", 2 * s.R * s.N),))
 
 
 def arguments(case: Case) -> tuple:
-    """Build test operands: scores, targets, and a gradient to overwrite."""
+    """Build operands of a call from `case`: scores, targets, and a gradient to overwrite."""
     return case.dense(case.R, case.N), case.dense(case.R, case.N, salt=1), case.garbage(case.R, case.N)
 
 

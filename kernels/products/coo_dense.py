@@ -97,13 +97,16 @@ def gpu(row, col, data, x, out):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: each distinct row of x moves once; the result stays in the cache until it is written."""
+    """Return flops and bytes of a call with sizes `s`: each distinct row of x moves once.
+
+    The result stays in the cache until it is written.
+    """
     fixed = s.z * (2 * s.index + s.value) + s.R * s.N * s.value
     return Cost(2 * s.z * s.N, fixed + s.U * s.N * s.value, s.z * s.N * s.value)
 
 
 def arguments(case: Case) -> tuple:
-    """Build test operands: the entries of A, shuffled if the seed is odd, a dense x, and a result to overwrite."""
+    """Build operands from `case`: the entries of A, shuffled if the seed is odd, a dense x, and a result."""
     row = np.repeat(np.arange(case.R, dtype=case.indices.dtype), np.diff(case.indptr))
     order = np.random.default_rng(case.seed).permutation(row.size) if case.seed % 2 else slice(None)
     x, out = case.dense(case.D, case.N), case.garbage(case.R, case.N)

@@ -206,16 +206,20 @@ def gpu(indptr, indices, data, x, out):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: each row of x moves once; out is zeroed, and its active rows are read and written again.
+    """Return flops and bytes of a call with sizes `s`: each row of x moves once.
 
-    `arguments` takes A.T: the sizes are those of its transpose, so that R and D have changed places.
+    Out is zeroed, and its active rows are read and written again. `arguments` takes A.T: the sizes are those of its
+    transpose, so that R and D have changed places.
     """
     fixed = s.z * (s.index + s.value) + (s.R + 1) * s.index + s.R * s.N * s.value
     return Cost(2 * s.z * s.N, fixed + (s.D + 2 * s.U) * s.N * s.value, s.z * s.N * s.value)
 
 
 def arguments(case: Case) -> tuple:
-    """Build test operands: the arrays of the case, A in CSR form, taken for A.T [D, R] in CSC form; x and a result."""
+    """Build operands of a call from `case`: the arrays of the case, A in CSR form, taken for A.T [D, R] in CSC form.
+
+    X and a result.
+    """
     return case.indptr, case.indices, case.data, case.dense(case.R, case.N), case.garbage(case.D, case.N)
 
 

@@ -288,14 +288,17 @@ def gpu(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: rows of B have N entries each; each distinct one moves once, and no two products meet."""
+    """Return flops and bytes of a call with sizes `s`: rows of B have N entries each.
+
+    Each distinct one moves once, and no two products meet.
+    """
     entry = s.index + s.value
     fixed = s.z * (1 + s.N) * entry + 2 * (s.R + 1) * s.index
     return Cost(2 * s.z * s.N, fixed + s.U * (2 * s.index + s.N * entry), s.z * s.N * entry)
 
 
 def arguments(case: Case) -> tuple:
-    """Build test operands: A, and a B [D, 2*N+3] with N unsorted entries a row, some twice.
+    """Build operands of a call from `case`: A, and a B [D, 2*N+3] with N unsorted entries a row, some twice.
 
     If the seed is odd, the columns of B are far apart.
     """

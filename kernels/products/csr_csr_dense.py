@@ -88,14 +88,17 @@ def gpu(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, out):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: rows of B have N entries each, in 2*N+3 columns; each distinct one moves once."""
+    """Return flops and bytes of a call with sizes `s`: rows of B have N entries each, in 2*N+3 columns.
+
+    Each distinct one moves once.
+    """
     entry = s.index + s.value
     fixed = s.z * entry + (s.R + 1) * s.index + s.R * (2 * s.N + 3) * s.value
     return Cost(2 * s.z * s.N, fixed + s.U * (2 * s.index + s.N * entry), s.z * s.N * entry)
 
 
 def arguments(case: Case) -> tuple:
-    """Build test operands: A, a B [D, 2*N+3] with N unsorted entries a row, some twice, and a result to overwrite."""
+    """Build operands from `case`: A, a B [D, 2*N+3] with N unsorted entries a row, some twice, and a result."""
     random, width = np.random.default_rng((case.seed, case.D)), 2 * case.N + 3
     indices, index = random.integers(0, width, case.D * case.N), case.indices.dtype
     b = (np.arange(case.D + 1) * case.N).astype(index), indices.astype(index), case.dense(case.D * case.N)

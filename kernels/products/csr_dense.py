@@ -78,14 +78,14 @@ def on_device(indptr, indices, data, x, out, lengths=UNKNOWN):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: each distinct row of x moves once."""
+    """Return flops and bytes of a call with sizes `s`: each distinct row of x moves once."""
     fixed = s.z * (s.index + s.value) + (s.R + 1) * s.index + s.R * s.N * s.value
     work = ("entry", s.z * s.lines), ("row", s.R * s.lines)
     return Cost(2 * s.z * s.N, fixed + s.U * s.N * s.value, s.z * s.N * s.value, work)
 
 
 def arguments(case: Case) -> tuple:
-    """Build test operands: A, a dense x, and a result to overwrite."""
+    """Build operands of a call from `case`: A, a dense x, and a result to overwrite."""
     return case.indptr, case.indices, case.data, case.dense(case.D, case.N), case.garbage(case.R, case.N)
 
 

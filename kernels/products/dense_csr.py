@@ -72,7 +72,7 @@ def gpu(x, indptr, indices, data, out):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: x is read, its transpose written and read.
+    """Return flops and bytes of a call with sizes `s`: x is read, its transpose written and read.
 
     The result is written, its transpose written and read.
     """
@@ -81,7 +81,7 @@ def cost(s: Sizes) -> Cost:
 
 
 def arguments(case: Case) -> tuple:
-    """Build test operands: a dense x, A, and a result to overwrite."""
+    """Build operands of a call from `case`: a dense x, A, and a result to overwrite."""
     return case.dense(case.N, case.R), case.indptr, case.indices, case.data, case.garbage(case.N, case.D)
 
 

@@ -54,7 +54,7 @@ def gpu(x, indptr, indices, data, out):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: x is read, its transpose written, its distinct rows read.
+    """Return flops and bytes of a call with sizes `s`: x is read, its transpose written, its distinct rows read.
 
     The result's transpose is written and read.
     """
@@ -63,7 +63,7 @@ def cost(s: Sizes) -> Cost:
 
 
 def arguments(case: Case) -> tuple:
-    """Build test operands: a dense x, A, and a result to overwrite."""
+    """Build operands of a call from `case`: a dense x, A, and a result to overwrite."""
     return case.dense(case.N, case.D), case.indptr, case.indices, case.data, case.garbage(case.N, case.R)
 
 

@@ -103,14 +103,17 @@ def gpu(indptr, indices, a_indptr, a_indices, a_data, b, out):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: rows of a have N entries each, in 2*N+3 columns; each distinct row of b moves once."""
+    """Return flops and bytes of a call with sizes `s`: rows of a have N entries each, in 2*N+3 columns.
+
+    Each distinct row of b moves once.
+    """
     entry = s.index + s.value
     fixed = s.z * (s.index + s.value) + 2 * (s.R + 1) * s.index + s.R * s.N * entry
     return Cost(2 * s.z * s.N, fixed + s.U * (2 * s.N + 3) * s.value, s.z * s.N * entry)
 
 
 def arguments(case: Case) -> tuple:
-    """Build test operands: the pattern of A, an a [R, 2*N+3] with N entries a row, some twice, a dense b, a result."""
+    """Build operands from `case`: A's pattern, an a [R, 2*N+3] with N entries a row, a dense b, and a result."""
     random, width = np.random.default_rng((case.seed, case.R)), 2 * case.N + 3
     indices, index = random.integers(0, width, case.R * case.N), case.indices.dtype
     a = (np.arange(case.R + 1) * case.N).astype(index), indices.astype(index), case.dense(case.R * case.N)

@@ -97,13 +97,13 @@ def gpu(indptr, indices, a, b, out):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: each distinct row of b moves once."""
+    """Return flops and bytes of a call with sizes `s`: each distinct row of b moves once."""
     fixed = s.z * (s.index + s.value) + (s.R + 1) * s.index + s.R * s.N * s.value
     return Cost(2 * s.z * s.N, fixed + s.U * s.N * s.value, s.z * s.N * s.value)
 
 
 def arguments(case: Case) -> tuple:
-    """Build test operands: the pattern of A, two dense matrices, and a result to overwrite."""
+    """Build operands of a call from `case`: the pattern of A, two dense matrices, and a result to overwrite."""
     a, b = case.dense(case.R, case.N), case.dense(case.D, case.N, salt=1)
     return case.indptr, case.indices, a, b, case.garbage(case.indices.size)
 

@@ -142,7 +142,7 @@ def cost(s: Sizes) -> Cost:
 
 
 def arguments(case: Case) -> tuple:
-    """Build test operands: the distinct columns of A, those halved, and random values of both."""
+    """Build operands of a call from `case`: the distinct columns of A, those halved, and random values of both."""
     left, right = np.unique(case.indices), np.unique(case.indices // 2)
     return left, case.dense(left.size, case.N), right, case.dense(right.size, case.N, salt=1)
 

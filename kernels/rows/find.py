@@ -89,12 +89,15 @@ def gpu(indices, stored, out):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: stored rows are read once; the cache serves one of them for every step of every search."""
+    """Return flops and bytes of a call with sizes `s`: stored rows are read once.
+
+    The cache serves one of them for every step of every search.
+    """
     return Cost(0, s.z * (s.index + 8) + 8 * s.U, 8 * s.z * max(s.U, 1).bit_length())
 
 
 def arguments(case: Case) -> tuple:
-    """Build test operands: the columns of A, sought among every other one of them and three that no entry has."""
+    """Build operands from `case`: A's columns, sought among every other one of them and three not in A."""
     stored = np.union1d(np.unique(case.indices)[::2], case.D + np.arange(3)).astype(np.int64)
     return case.indices, stored, np.full(case.indices.size, 7, np.int64)
 

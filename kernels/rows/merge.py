@@ -76,7 +76,7 @@ def cost(s: Sizes) -> Cost:
 
 
 def arguments(case: Case) -> tuple:
-    """Build test operands: the columns of A with a random row of values for each, as gradients of embeddings."""
+    """Build operands from `case`: A's columns with a random row of values for each, as embedding gradients."""
     return case.indices, case.dense(case.indices.size, case.N)
 
 

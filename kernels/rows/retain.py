@@ -112,7 +112,10 @@ def cost(s: Sizes) -> Cost:
 
 
 def arguments(case: Case) -> tuple:
-    """Build test operands: rows stored for the columns of A; wanted are even row numbers, backwards, some twice."""
+    """Build operands of a call from `case`: rows stored for the columns of A.
+
+    Wanted are even row numbers, backwards, some twice.
+    """
     indices = np.unique(case.indices)
     wanted = (2 * np.arange(case.R) % max(case.D, 1))[::-1].astype(indices.dtype)
     return indices, case.dense(indices.size, case.N), wanted

@@ -67,12 +67,12 @@ def gpu(values, index, out):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: each row is read and written once."""
+    """Return flops and bytes of a call with sizes `s`: each row is read and written once."""
     return Cost(0, s.U * s.index + 2 * s.U * s.N * s.value, s.U * s.N * s.value)
 
 
 def arguments(case: Case) -> tuple:
-    """Build test operands: values for the columns of A, in random order, and a table that they go into."""
+    """Build operands from `case`: values for the columns of A, in random order, and a table they go into."""
     index = np.random.default_rng(case.seed).permutation(np.unique(case.indices))
     return case.dense(index.size, case.N), index, case.garbage(case.D, case.N)
 

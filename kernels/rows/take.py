@@ -124,12 +124,12 @@ def gpu(source, index, out):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: each distinct row is read once, all rows of the result are written."""
+    """Return flops and bytes of a call with sizes `s`: distinct rows are read once, all results written."""
     return Cost(0, s.z * s.index + (s.U + s.z) * s.N * s.value, s.z * s.N * s.value)
 
 
 def arguments(case: Case) -> tuple:
-    """Build test operands: a table, an index with a row for every entry of A, and a result to overwrite."""
+    """Build operands from `case`: a table, an index with a row for every entry of A, and a result."""
     return case.dense(case.D, case.N), case.indices, case.garbage(case.indices.size, case.N)
 
 

@@ -182,22 +182,22 @@ def cpu_replay(rule: "Rule", loop: RowLoop, *args) -> None:
 
 
 def cost_dense(rule: "Rule", s: Sizes) -> Cost:
-    """Return the cost of a dense update: every row of weights, states and gradient moves once."""
+    """Return flops and bytes of a dense update: every row of weights, states and gradient moves once."""
     return Cost(rule.flops * s.D * s.N, s.D * (rule.bytes_row(s) + s.N * s.value))
 
 
 def cost_lazy(rule: "Rule", s: Sizes) -> Cost:
-    """Return the cost of a lazy update of s.U rows: every active row moves once."""
+    """Return flops and bytes of a lazy update of s.U rows: every active row moves once."""
     return Cost(rule.flops * s.U * s.N, s.U * (8 + rule.bytes_row(s) + s.N * s.value))
 
 
 def cost_replay(rule: "Rule", s: Sizes) -> Cost:
-    """Return the cost of one missed step of s.U rows; more steps add flops only."""
+    """Return flops and bytes of one missed step of s.U rows; more steps add flops only."""
     return Cost(rule.flops * s.U * s.N, s.U * (16 + rule.bytes_row(s)))
 
 
 def cost_fused(rule: "Rule", s: Sizes) -> Cost:
-    """Return the cost of a fused update: active rows and rows of g move once; the gradient is never stored."""
+    """Return flops and bytes of a fused update: active rows and rows of g move once; the gradient is never stored."""
     entries = s.z * (s.index + s.value) + (s.U + 1) * s.index + s.R * s.N * s.value
     flops = 2 * s.z * s.N + rule.flops * s.U * s.N
     work = ("entry", s.z * s.lines), ("row", s.U * s.lines)
@@ -216,25 +216,25 @@ def _arrays(rule: "Rule", case: Case) -> list[np.ndarray]:
 
 
 def arguments_dense(rule: "Rule", case: Case) -> tuple:
-    """Build test operands: weights, states, a gradient [D, N] and the rule's example scalars."""
+    """Build operands of a call from `case`: weights, states, a gradient [D, N] and the rule's example scalars."""
     return *_arrays(rule, case), case.dense(case.D, case.N, salt=1), *rule.example
 
 
 def arguments_lazy(rule: "Rule", case: Case) -> tuple:
-    """Build test operands: weights, states, the columns of A's entries as rows, their gradient, and example scalars."""
+    """Build operands from `case`: weights, states, A's columns as rows, their gradient, and scalars."""
     rows = np.unique(case.indices).astype(np.int64)
     return *_arrays(rule, case), rows, case.dense(rows.size, case.N, salt=1), *rule.example
 
 
 def arguments_fused(rule: "Rule", case: Case) -> tuple:
-    """Build test operands: weights, states, the plan of A, its values in column order, a dense g, and scalars."""
+    """Build operands from `case`: weights, states, A's plan and values in column order, a dense g, scalars."""
     p = plan.build(case.indptr, case.indices, case.D)
     g = case.dense(case.R, case.N, salt=1)
     return *_arrays(rule, case), p.columns, p.segments, p.rows, p.in_order(case.data), g, *rule.example
 
 
 def arguments_replay(rule: "Rule", case: Case) -> tuple:
-    """Build test operands: weights, states, columns of A's entries, their first missed steps, a table of 5 steps."""
+    """Build operands from `case`: weights, states, A's columns, their first missed steps, 5 steps' table."""
     rows = np.unique(case.indices).astype(np.int64)
     since = np.random.default_rng(case.seed).integers(0, 6, rows.size)
     table = np.tile(rule.settings(*rule.example), (5, 1)) * np.linspace(1, 0.5, 5)[:, None]  # [S, numbers]

@@ -51,7 +51,7 @@ def whole(rule, settings: tuple) -> tuple:
 def _step_by_row(rule, lane, row, arrays: tuple, gradient: Callable, settings: tuple, ahead) -> None:
     """Emit `step` for a rule with one state per row: one pass for the mean over the row, and one for the step.
 
-    A row of one tile is loaded only once.
+    arrays, gradient, settings and ahead are as of `step`. A row of one tile is loaded only once.
     """
     weights, *states = arrays
     kept: list = []

@@ -86,12 +86,12 @@ def on_rows(kernel, rows, weights, *others):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: each row is read and written once."""
+    """Return flops and bytes of a call with sizes `s`: each row is read and written once."""
     return Cost(s.U * s.N, s.U * (8 + s.value + 2 * s.N * s.value))
 
 
 def arguments(case: Case) -> tuple:
-    """Build test operands: weights, and a factor for each active column of A."""
+    """Build operands of a call from `case`: weights, and a factor for each active column of A."""
     rows = np.unique(case.indices).astype(np.int64)
     return case.dense(case.D, case.N), rows, case.dense(rows.size, salt=1)
 

@@ -84,12 +84,12 @@ def gpu(weights, state, rows, matrix):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: each row of both arrays is read and written once."""
+    """Return flops and bytes of a call with sizes `s`: each row of both arrays is read and written once."""
     return Cost(6 * s.U * s.N, s.U * (8 + 4 * s.value + 4 * s.N * s.value))
 
 
 def arguments(case: Case) -> tuple:
-    """Build test operands: weights and state, and a matrix for each active column of A."""
+    """Build operands of a call from `case`: weights and state, and a matrix for each active column of A."""
     rows = np.unique(case.indices).astype(np.int64)
     tables = [case.dense(case.D, case.N, salt=number) for number in (0, 1)]
     return *tables, rows, case.dense(rows.size, 4, salt=2)

@@ -44,7 +44,7 @@ def formula(w, h, g, mean, learning_rate, decay, epsilon, rescale, clip):
 def coast(learning_rate, decay, epsilon, rescale, clip):
     """Return (1 - learning_rate * decay,): the factor of the weights in a zero-gradient step.
 
-    The history does not change.
+    The history does not change. epsilon, rescale and clip are unused.
     """
     return (1 - learning_rate * decay,)
 

@@ -79,12 +79,12 @@ def gpu(values):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: each element is read once."""
+    """Return flops and bytes of a call with sizes `s`: each element is read once."""
     return Cost(2 * s.U * s.N, s.U * s.N * s.value)
 
 
 def arguments(case: Case) -> tuple:
-    """Build test operands: a gradient for the active columns of A."""
+    """Build operands of a call from `case`: a gradient for the active columns of A."""
     return (case.dense(np.unique(case.indices).size, case.N),)
 
 

@@ -269,10 +269,10 @@ class Lane:
         return self.loop(start, stop, 1, [total], entry)[0]
 
     def _head(self, start: Int, stop: Int, term: Callable) -> tuple[list[Float], Int]:
-        """Emit the sum of the first `cut.head` entries without a branch.
+        """Emit the sum of the first `cut.head` entries, from `start` on, without a branch; return (sums, next entry).
 
-        Return (sums, first entry that is not included). For short rows of unpredictable length. There must be at least
-        one entry; missing ones count as zero times zero. With head 0 nothing is emitted.
+        `term(k)` returns (scale, row). For short rows of unpredictable length, with at least one entry before `stop`;
+        missing ones count as zero times zero. With head 0 nothing is emitted and the next entry is `start`.
         """
         zeros = [self.float(self.zeros())] * self.tile.vectors
         if not self.cut.head:

@@ -211,8 +211,9 @@ def differentiate(
 ) -> tuple[Training, dict[str, Symbol]]:
     """Return (the graph with its gradients, {name of a leaf that the executor fills: node whose shape it has}).
 
-    Gradients are in the formats `grad_formats`; leaves are head gradients and gradients of scores of losses. Raises
-    BindError or AutodiffError.
+    `grad_req` says for which arguments, as in `bind`; gradients are in the formats `grad_formats`; leaves are head
+    gradients and gradients of scores of losses. `inference` are the facts of the graph, `known` its declarations.
+    Raises BindError or AutodiffError.
     """
     requests, named = requests_of(grad_req, inference)
     heads = heads_of(graph)
@@ -243,7 +244,11 @@ def _training(
     slopes: Mapping[Symbol, Symbol],
     fused: frozenset[Symbol],
 ) -> Training:
-    """Return the record of outputs, gradients and slots by node, ("plan", node) and ("gradient", name)."""
+    """Return the record of outputs, gradients and slots by node, ("plan", node) and ("gradient", name).
+
+    `gradients` are {argument: node}, `requests` "write" or "add" by argument, `slopes` as of `slopes_of`, `fused` the
+    gradients that stay factored.
+    """
     whole = Group([*graph.heads, *gradients.values()])
     nodes, names = whole.nodes(), whole.names()
     keys = [*nodes, *(("plan", node) for node in nodes), *(("gradient", name) for name in gradients)]

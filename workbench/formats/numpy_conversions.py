@@ -40,7 +40,10 @@ def csr_to_csc(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, column
 
 
 def csr_to_dense(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, out: np.ndarray) -> None:
-    """Overwrite the dense array `out` [rows, columns] by a CSR matrix; duplicates are summed."""
+    """Overwrite the dense array `out` [rows, columns] by the CSR matrix (indptr, indices, data).
+
+    Duplicates are summed.
+    """
     out[...] = 0
     np.add.at(out, (_row_of_each(indptr), indices), data)
 

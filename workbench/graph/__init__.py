@@ -215,7 +215,10 @@ def _given(entry: dict) -> str | None:
 
 
 def _variable(entry: dict, what: str, nodes: dict[str, Symbol]) -> Symbol:
-    """Return the variable of a JSON node. Raises GraphError for invalid attributes."""
+    """Return the variable of the JSON node `entry`. Raises GraphError, beginning with `what`, for invalid attributes.
+
+    `nodes` is unused.
+    """
     attributes = _object(entry.get("attributes", {}), f"{what}: attributes")
     known = ("format", "shape", "dtype", "init", "rate_multiplier", "decay_multiplier")
     _check_keys(f"{what}: attributes", attributes, known, known)
@@ -260,7 +263,10 @@ def decoded(value: Any, what: str) -> Any:
 
 
 def _constant(entry: dict, what: str, nodes: dict[str, Symbol]) -> Symbol:
-    """Return the constant of a JSON node. Raises GraphError if its array is invalid."""
+    """Return the constant of the JSON node `entry`. Raises GraphError, beginning with `what`, for an invalid array.
+
+    `nodes` is unused.
+    """
     value = _object(entry["value"], f"{what}: value")
     format = value.get("format")
     if not isinstance(format, str) or format not in PARTS:

@@ -269,7 +269,8 @@ def _mean(values: Sequence[float], otherwise: float) -> float:
 def _positions(rows, sizes: Mapping[Place, float], above: Mapping, below: Mapping, gap: float) -> dict[Place, float]:
     """Return the centre x coordinate of every position, near the mean of its neighbours, without overlaps.
 
-    `rows` are the layers, `sizes` the widths.
+    `rows` are the layers, `sizes` the widths, `above` and `below` the neighbours, `gap` the least distance, all in
+    pixels.
     """
     middles: dict[Place, float] = {}
     for row in rows:

@@ -412,7 +412,10 @@ def _refuse_missing(variables: list[Facts]) -> None:
 
 
 def _leaf(node: "Symbol", name: str, declared: Mapping[str, Mapping[str, Any]]) -> Facts:
-    """Return the facts of a variable or constant. Raises GraphError if declarations contradict each other."""
+    """Return the facts of the variable or constant `node`, called `name`, from its attributes and `declared`.
+
+    `declared` is {"shapes", "dtypes", "formats", "densities"} by name. Raises GraphError if they contradict each other.
+    """
     density = declared["densities"].get(name) if node.kind == "variable" else None
     if node.kind == "constant":
         kind, value = known_formats.coerce(node.value)

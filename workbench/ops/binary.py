@@ -118,8 +118,9 @@ def _register(
 ) -> None:
     """Register the elementwise operator `name`, `f` on dense arrays, of two inputs that are broadcast.
 
-    `gradient(head, x, y, output)` returns the gradients before they are summed to the inputs' shapes. `with_number`
-    names the operators for a number on the right and on the left.
+    `gradient(head, x, y, output)` returns the gradients before they are summed to the inputs' shapes. `doc` describes
+    it, `rules` are those of sparse formats, `dtype` its function of the dtypes, `with_number` names the operators for a
+    number on the right and on the left.
     """
 
     def gradients(head, output, inputs, params):
@@ -152,7 +153,7 @@ def _dense(*gradients: Any) -> tuple:
 
 
 def _multiply_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
-    """Return the gradients of x * y for the gradient h of the result z."""
+    """Return the gradients of z = x * y for the gradient h of z."""
     return dense_unless_alike(times(h, y), x), dense_unless_alike(times(h, x), y)
 
 
@@ -162,12 +163,12 @@ def _divide_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
 
 
 def _larger_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
-    """Return the gradients of maximum(x, y) for its gradient h, both dense; x gets it for ties."""
+    """Return the gradients of z = maximum(x, y) for the gradient h of z, both dense; x gets it for ties."""
     return _dense(ops.multiply(h, ops.greater_equal(x, y)), ops.multiply(h, ops.less(x, y)))
 
 
 def _smaller_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
-    """Return the gradients of minimum(x, y) for its gradient h, both dense; x gets it for ties."""
+    """Return the gradients of z = minimum(x, y) for the gradient h of z, both dense; x gets it for ties."""
     return _dense(ops.multiply(h, ops.less_equal(x, y)), ops.multiply(h, ops.greater(x, y)))
 
 
@@ -191,7 +192,7 @@ def _power_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
 
 
 def _mod_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
-    """Return the gradients of x mod y for its gradient h, both dense."""
+    """Return the gradients of z = x mod y for the gradient h of z, both dense."""
     return _dense(h, ops.negative(ops.multiply(h, ops.floor(ops.divide(x, y)))))
 
 
@@ -264,7 +265,7 @@ def _truth(ufunc: np.ufunc) -> Callable:
 
 
 def _no_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
-    """Return gradients of zero for both inputs of a comparison, in their formats."""
+    """Return gradients of zero for both inputs (x, y) of a comparison, in their formats; h and z are unused."""
     return ops.zeros_like(x), ops.zeros_like(y)
 
 
@@ -419,7 +420,10 @@ def _quotient_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape
 
 
 def _quotient_gradient(head: Any, output: Any, inputs: Sequence[Any], params: Mapping[str, Any]) -> tuple:
-    """Return the gradients (of x, of y) of `stored_divide`; that of x at its stored positions, that of y dense."""
+    """Return the gradients of the `inputs` (x, y) of `stored_divide` for the gradient `head` of `output`.
+
+    That of x has its stored positions, that of y is dense; `params` is unused.
+    """
     x, y = inputs
     head = ops.at_places_of(head, x, rows=True)
     towards_y = ops.negative(ops.stored_divide(ops.multiply(head, output), y))

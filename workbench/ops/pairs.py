@@ -104,12 +104,12 @@ def _gradient(head: Any, output: Any, inputs: Sequence[Any], params: Mapping[str
 
 
 def _towards(x: Any, head: Any, v: Any, w: Any) -> Any:
-    """Return head_r <v_i, (x @ w)_r> at the stored positions (r, i) of x."""
+    """Return head_r <v_i, (x @ w)_r> at the stored positions (r, i) of x [R, D]; `head` is [R, 1], v and w [D, K]."""
     return ops.sampled_dot(wanted_places(x), head * ops.dot(x, w, result="dense"), v, transpose_b=True)
 
 
 def _own(x: Any, head: Any, v: Any, w: Any) -> Any:
-    """Return head_r x_ri <v_i, w_i> at the stored positions (r, i) of x."""
+    """Return head_r x_ri <v_i, w_i> at the stored positions (r, i) of x [R, D]; `head` is [R, 1], v and w [D, K]."""
     products = ops.sum(ops.to_format(v * w, format="dense"), axis=1, keepdims=True)
     return ops.multiply(x, ops.sampled_dot(wanted_places(x), head, products, transpose_b=True))
 

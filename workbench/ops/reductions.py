@@ -69,7 +69,10 @@ def _square_rows_stay(shapes: Sequence[Shape], params: Mapping[str, Any]) -> boo
 
 
 def _gradient(head, output, inputs, params):
-    """Return the gradients (of head, of x) of `slope_of_square_sum` for the gradient `head` of its output."""
+    """Return the gradients of the `inputs` (head, x) of `slope_of_square_sum` for the gradient `head` of `output`.
+
+    `params` are axis and keepdims.
+    """
     slope, x = inputs
     double = ops.multiply_scalar(head, scalar=2.0)
     back = ops.sum(ops.multiply(double, x), **params)
@@ -259,10 +262,10 @@ def _register(
     rules: tuple[Rule, ...] = (),
     **params: Any,
 ) -> None:
-    """Register the reduction operator `name` for all formats.
+    """Register the reduction operator `name` for all formats; `doc` describes it.
 
-    `chosen(params)` selects the `Reduction`, `gradient(head, output, x, params)` returns the gradient of x, `params`
-    are {name: default} besides axis and keepdims.
+    `chosen(params)` selects the `Reduction`, `gradient(head, output, x, params)` returns the gradient of x; shape,
+    dtype and additional rules are as of `Op`; `params` are {name: default} besides axis and keepdims.
     """
     calls = _calls(chosen)
     matrices = (Rule((form,), "dense", calls["matrix"], KERNEL) for form in MATRICES)
@@ -288,24 +291,27 @@ def _along(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _sum_gradient(head, output, x, params):
-    """Return the gradient of x for a sum: head broadcast over the reduced axes."""
+    """Return the gradient of x for a sum: the gradient `head` of the result broadcast over the reduced axes."""
     return spread(head, x, **_along(params))
 
 
 def _mean_gradient(head, output, x, params):
-    """Return the gradient of x for a mean: head / count broadcast over the reduced axes."""
+    """Return the gradient of x for a mean: `head`, of the result, / count, broadcast over the reduced axes."""
     return spread(head, x, mean=True, **_along(params))
 
 
 def _squares_gradient(head, output, x, params):
-    """Return the gradient of x for a sum of squares, 2 * head * x."""
+    """Return the gradient of x for a sum of squares, 2 * head * x; `head` is the gradient of the result."""
     if params["keepdims"] and (kept := narrow(head)) is not head:
         return ops.multiply(kept, ops.multiply_scalar(x, scalar=2.0))
     return slope_of_square_sum(head, x, **_along(params))
 
 
 def _norm_gradient(head, output, x, params):
-    """Return the gradient of x for a norm: head * x / norm (ord 2, 0 for norm 0) or head * sign(x) (ord 1)."""
+    """Return the gradient of x for a norm: head * x / norm (ord 2, 0 for norm 0) or head * sign(x) (ord 1).
+
+    `head` is the gradient of `output`, the norm.
+    """
     if params["ord"] == 1:
         return ops.multiply(ops.sign(x), keep_axes(head, x, **_along(params)))
     above = ops.add(output, ops.equal_scalar(output, scalar=0.0))
@@ -313,14 +319,14 @@ def _norm_gradient(head, output, x, params):
 
 
 def _extreme_gradient(head, output, x, params):
-    """Return the gradient of x for max or min: head divided equally among the elements that equal the extreme."""
+    """Return the gradient of x for max or min: `head` divided equally among the elements equal to `output`."""
     chosen = ops.equal(x, keep_axes(output, x, **_along(params)))
     share = ops.divide(head, ops.sum(chosen, **_along(params)))
     return ops.multiply(chosen, keep_axes(share, x, **_along(params)))
 
 
 def _prod_gradient(head, output, x, params):
-    """Return the gradient of x for a product: head times the product of the other elements."""
+    """Return the gradient of x for a product: `head`, of the result, times the product of the other elements."""
     return ops.multiply(ops.product_of_others(x, axis=params["axis"]), keep_axes(head, x, **_along(params)))
 
 

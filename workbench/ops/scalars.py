@@ -73,9 +73,10 @@ def _register(
     keeps: Condition = NEVER,
     rules: Sequence[Rule] = (),
 ) -> None:
-    """Register an operator of one array and a number `scalar`; `dense` computes it on dense arrays.
+    """Register the operator `name` of one array and a number `scalar`; `dense` computes it on dense arrays.
 
-    `gradient(head, x, output, scalar)` returns that of x; `keeps` is the condition under which sparse formats are kept.
+    `gradient(head, x, output, scalar)` returns that of x; `doc` describes it; `keeps` is the condition under which
+    sparse formats are kept, `rules` are further ones.
     """
 
     def gradients(head, output, inputs, params):
@@ -118,12 +119,12 @@ def _scaled(x: Any, scalar: float) -> Any:
 
 
 def _power_gradient(h: Any, x: Any, y: Any, s: float) -> Any:
-    """Return the gradient of x for x ** s and the head h; zero if s is 0."""
+    """Return the gradient of x for y = x ** s and the gradient h of y; zero if s is 0."""
     return times(h, _scaled(ops.power_scalar(x, scalar=s - 1), s)) if s else ops.zeros_like(x)
 
 
 def _maximum_gradient(h: Any, x: Any, y: Any, s: float) -> Any:
-    """Return the gradient of x for maximum(x, s): h where x >= s.
+    """Return the gradient of x for y = maximum(x, s) and the gradient h of y: h where x >= s.
 
     By a comparison that is false at zero, so that sparse formats are kept.
     """
@@ -133,19 +134,22 @@ def _maximum_gradient(h: Any, x: Any, y: Any, s: float) -> Any:
 
 
 def _minimum_gradient(h: Any, x: Any, y: Any, s: float) -> Any:
-    """Return the gradient of x for minimum(x, s): h where x <= s, by a comparison that keeps sparse formats."""
+    """Return the gradient of x for y = minimum(x, s) and the gradient h of y: h where x <= s.
+
+    By a comparison that is false at zero, so that sparse formats are kept.
+    """
     if s >= 0:
         return ops.subtract(h, ops.multiply(h, ops.greater_scalar(x, scalar=s)))
     return times(h, ops.less_equal_scalar(x, scalar=s))
 
 
 def _hypot_gradient(h: Any, x: Any, y: Any, s: float) -> Any:
-    """Return the gradient of x for y = sqrt(x**2 + s**2): h * x / y."""
+    """Return the gradient of x for y = sqrt(x**2 + s**2) and the gradient h of y: h * x / y."""
     return times(h, ops.sign(x)) if s == 0 else ops.divide(ops.multiply(h, x), y)
 
 
 def _no_gradient(h: Any, x: Any, y: Any, s: float) -> Any:
-    """Return a gradient of zero in the format of x, as of a comparison with a number."""
+    """Return a gradient of zero in the format of x, as of a comparison with a number; h, y and s are unused."""
     return ops.zeros_like(x)
 
 

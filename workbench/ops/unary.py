@@ -22,7 +22,7 @@ def _rule(format: str, f: Callable) -> Rule:
 
 
 def _keeping(name: str, f: Callable, gradient: Callable, doc: str, dtype: Callable = one_type) -> None:
-    """Register an elementwise operator with f(0) = 0, which keeps sparse formats.
+    """Register the elementwise operator `name` with f(0) = 0, which keeps sparse formats; `doc` describes it.
 
     `gradient(head, x, output)` returns that of x, `dtype` the result's dtype.
     """
@@ -31,7 +31,10 @@ def _keeping(name: str, f: Callable, gradient: Callable, doc: str, dtype: Callab
 
 
 def _filling(name: str, f: Callable, gradient: Callable, doc: str, **more: Any) -> None:
-    """Register an operator with f(0) != 0, or one that is not elementwise: its result is dense."""
+    """Register the operator `name` with f(0) != 0, or not elementwise: its result is dense; `doc` describes it.
+
+    `gradient(head, x, output, **params)` returns that of x; `more` are further fields of `Op`.
+    """
     _register(name, f, gradient, doc, (), real, **more)
 
 
@@ -44,9 +47,10 @@ def _along_an_axis(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _register(name: str, f: Callable, gradient: Callable, doc: str, rules: tuple, dtype: Callable, **more: Any) -> None:
-    """Register an operator of one array, `f` on dense ones.
+    """Register the operator `name` of one array, `f` on dense ones; `doc` describes it.
 
-    `gradient(head, x, output, **params)` returns that of x; `more` are further fields of `Op`.
+    `gradient(head, x, output, **params)` returns that of x; rules and dtype are as of `Op`, `more` further fields of
+    it.
     """
 
     def gradients(head, output, inputs, params):

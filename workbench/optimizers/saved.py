@@ -189,7 +189,10 @@ def _check(key: str, array: Any, dtype: np.dtype, shape: tuple[int | None, ...])
 
 
 def _parameter(updater: "Updater", name: str, about: About, arrays: Mapping[str, np.ndarray]) -> Parameter:
-    """Build a `Parameter` from copies of its saved arrays. Raises OptimizerError if their contents are inconsistent."""
+    """Build the `Parameter` called `name` from copies of its saved arrays, which fit `about` by `_check`.
+
+    Raises OptimizerError if their contents are inconsistent.
+    """
     own = {key: aligned.copy(arrays[f"{name}/{key}"]) for key in _wanted(updater.optimizer, about)}
     states = _states(updater.optimizer, name, about, own)
     way = about.way
@@ -233,7 +236,10 @@ def _rows(key: str, values: np.ndarray, indices: np.ndarray, shape: tuple[int, .
 
 
 def _check_last(name: str, about: About, own: Mapping[str, np.ndarray], states: list) -> None:
-    """Raise OptimizerError for last steps outside base to step, or a "settle" record of several steps."""
+    """Raise OptimizerError for last steps, own["last"], outside base to step, or a "settle" record of several steps.
+
+    `about` are the facts of the parameter `name`, `own` its arrays, `states` its states, which give the stored rows.
+    """
     last = own["last"]
     if last.size and not 0 <= last.min() <= last.max() <= about.step:
         raise OptimizerError(

@@ -208,9 +208,9 @@ def add_row(one, other):
 
 @functools.cache
 def make_striped_loop(programs: Programs, loss: str, held: str, is_parallel: bool) -> Callable:
-    """Return the compiled training loop over batches in stripes; parameters as `loops.make_loop`. Cached.
+    """Return the compiled training loop over batches in stripes, for a loss and the storage `held` of X; cached.
 
-    The loop takes the fields of a `Store` as a further operand.
+    `is_parallel`: on all threads. The loop takes the fields of a `Store` as a further operand.
     """
     each_stripes = make_each(is_parallel, make_stripes(programs, loss, held))
     each_columns = make_each(is_parallel, make_columns(programs, held))
@@ -444,7 +444,7 @@ def cpu(loss: str, rule: Rule, held: str, *args) -> np.ndarray:
 
 
 def cost(loss: str, rule: Rule, held: str, s: Sizes) -> Cost:
-    """Return the cost of one batch of s.R rows: each value of X, each row of weights and states moves once."""
+    """Return flops and bytes of one batch of s.R rows: each value of X, each row of weights and states moves once."""
     of_loss = get_kernel(loss).cost(s)
     flops = 4 * s.R * s.D * s.N + of_loss.flops + rule.flops * s.D * s.N
     of_csr = s.z * (s.index + s.value) + (s.R + 1) * s.index
@@ -453,7 +453,7 @@ def cost(loss: str, rule: Rule, held: str, s: Sizes) -> Cost:
 
 
 def arguments(loss: str, rule: Rule, held: str, case: Case) -> tuple:
-    """Build test operands: those of the sparse epoch of a case with dense updates, X in the storage `held`."""
+    """Build operands from `case`: those of its sparse epoch with dense updates, X in the storage `held`."""
     _, _, _, *rest, _ = sparse_epoch.arguments(loss, rule, "standard", case)
     return *SOURCES[held].arguments(case), *rest
 

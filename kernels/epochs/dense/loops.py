@@ -190,7 +190,10 @@ def wide_scores(rows: int, width: int, is_far: bool) -> Callable:
 
 
 def wide_steps(rule: Rule, count: int, width: int, reads: bool, is_last: bool) -> Callable:
-    """Return a code generator of the update of rows of weights [D, N]; parameters as `narrow_steps`, `width` unused."""
+    """Return a code generator of the update of rows of weights [D, N] by sums over the rows of a block.
+
+    rule, count, reads and is_last as of `narrow_steps`; `width` is unused.
+    """
     written = len(rule.written)
 
     def work(lane, first, last, rows, offset, index, x, slope, gradient, *args):

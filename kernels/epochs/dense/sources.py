@@ -50,7 +50,7 @@ class Source:
 
 @inlined
 def _fill_nothing(source, order, start, begin, end):
-    """Do nothing: dense rows are read in place, so no table is filled."""
+    """Do nothing, all parameters being unused: dense rows are read in place, so no table is filled."""
 
 
 def _densified(case: Case) -> np.ndarray:

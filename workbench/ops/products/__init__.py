@@ -99,10 +99,10 @@ def multiply(
     plan: BatchPlan | None = None,
     engine: str | None = None,
 ) -> Any:
-    """Compute X @ Y, or X.T @ Y if `transposed`, for a dense Y, by `rule`; return it in the format `result`.
+    """Compute x @ y, or x.T @ y if `transposed`, for a dense y; return it in the format `result`.
 
-    Written to `out` if given, for dense results; `plan` is the batch plan of X, computed if None and needed. Shapes and
-    dtypes must fit. Raises NoRuleError or FormatError.
+    Written to `out` if given, for dense results; `plan` is the batch plan of x, computed if None and needed; `engine`
+    None is that of the format's own kernels. Shapes and dtypes must fit. Raises NoRuleError or FormatError.
     """
     format, x = formats.validate(x)
     kind = format.name
@@ -280,9 +280,9 @@ def _at_blocks(indptr, indices, left: Block, right: Block) -> np.ndarray:
 
 
 def _look_up(indptr, indices, product: Any) -> np.ndarray:
-    """Return the values [z] of a sorted csr matrix at the entries of a CSR pattern, 0 if not stored.
+    """Return the values [z] of a sorted csr matrix `product` at the entries of a CSR pattern (indptr, indices).
 
-    Raises OpError for a matrix with too many elements to number.
+    0 if an entry is not stored. Raises OpError for a matrix with too many elements to number.
     """
     check_countable(product.shape)
     width = product.shape[1]

@@ -134,9 +134,10 @@ def _new(x: Any, transposed: bool, y: np.ndarray) -> np.ndarray:
 
 
 def compressed(kernel: Kernel, x: Any, y: np.ndarray, transpose_a: bool, result: str, out: Out, plan: Plan) -> Any:
-    """Return a csr or csc matrix times a dense y by `kernel`, which takes its arrays; dense, in `out` if given.
+    """Return a csr or csc matrix x, or x.T, times a dense y by `kernel`, on the matrix's own arrays.
 
-    Other parameters as of `ProductCall`; the kernel implies the transpose.
+    Dense, in `out` if given. The kernel implies the transpose; transpose_a gives the result's shape, result and plan
+    are unused.
     """
     if out is None:
         out = _new(x, transpose_a, y)
@@ -145,7 +146,10 @@ def compressed(kernel: Kernel, x: Any, y: np.ndarray, transpose_a: bool, result:
 
 
 def coordinates(kernel: Kernel, x: Any, y: np.ndarray, transpose_a: bool, result: str, out: Out, plan: Plan) -> Any:
-    """Return a coo matrix, or its transpose, times a dense y; dense, in `out` if given."""
+    """Return a coo matrix x, or x.T if transpose_a, times a dense y by `kernel`; dense, in `out` if given.
+
+    result and plan are unused.
+    """
     if out is None:
         out = _new(x, transpose_a, y)
     row, col = reversed(x.coords) if transpose_a else x.coords
@@ -154,9 +158,10 @@ def coordinates(kernel: Kernel, x: Any, y: np.ndarray, transpose_a: bool, result
 
 
 def planned(kernel: Kernel, x: Any, y: np.ndarray, transpose_a: bool, result: str, out: Out, plan: Plan) -> Any:
-    """Return the transpose of a csr or coo matrix times a dense y [R, N], on active columns.
+    """Return x.T @ y of a csr or coo matrix x and a dense y [R, N] by `kernel`, on active columns.
 
-    `result` is row_sparse or csr. Uses the batch plan if given, else a new one.
+    `result` is "row_sparse" or "csr". Uses the batch plan of x if given, else a new one; transpose_a and out are
+    unused.
     """
     if plan is None and result == "row_sparse":
         plan = plan_for(x, y.shape[1])
@@ -173,9 +178,9 @@ def planned(kernel: Kernel, x: Any, y: np.ndarray, transpose_a: bool, result: st
 
 
 def filled(kernel: Kernel, x: Any, y: np.ndarray, transpose_a: bool, result: str, out: Out, plan: Plan) -> Any:
-    """Return a csr or coo matrix, or a transposed csc one, times a dense y, computed on nonempty rows.
+    """Return x (csr or coo), or x.T (csc), times a dense y by `kernel` on nonempty rows, in format `result`.
 
-    Format `result`.
+    out and plan are unused.
     """
     matrix, rows = filled_rows(as_csr(x, transpose_a))
     values = np.empty((rows.size, y.shape[1]), y.dtype)  # [filled, N]
@@ -184,9 +189,9 @@ def filled(kernel: Kernel, x: Any, y: np.ndarray, transpose_a: bool, result: str
 
 
 def blocks(kernel: Kernel, x: Any, y: Block, transpose_a: bool, result: str, out: Out, plan: Plan) -> Any:
-    """Return a dense or row_sparse matrix, or its transpose, times the `Block` y by BLAS.
+    """Return a dense or row_sparse x, or x.T if transpose_a, times the `Block` y by BLAS, in the format `result`.
 
-    Format `result`, in `out` if dense. No transpose is copied; `kernel` and `plan` are unused.
+    Written to `out` if given and dense. No transpose is copied; `kernel` and `plan` are unused.
     """
     return finish(multiply(block_of(x, transpose_a), y, out), result, out)
 
@@ -197,9 +202,9 @@ def transposed(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
 
 
 def sparse_block(kernel: Kernel, x: Any, y: Block, transpose_a: bool, result: str, out: Out, plan: Plan) -> Any:
-    """Return a csr, csc or coo matrix, or its transpose, times the `Block` y; format `result`, in `out` if dense.
+    """Return a sparse x, or x.T if transpose_a, times the `Block` y by `kernel`, in format `result`.
 
-    Rows that the block lacks are skipped.
+    Written to `out` if given and dense. Rows that the block lacks are skipped; plan is unused.
     """
     values = np.ascontiguousarray(y.values)
     if y.rows is None:
@@ -218,9 +223,10 @@ def sparse_block(kernel: Kernel, x: Any, y: Block, transpose_a: bool, result: st
 def block_sparse(
     kernel: Kernel, x: Any, y: tuple[Any, bool], transpose_a: bool, result: str, out: Out, plan: Plan
 ) -> Any:
-    """Return a dense or row_sparse matrix times a sparse one; y is (matrix, whether it is transposed).
+    """Return a dense or row_sparse x, or x.T if transpose_a, times a sparse matrix, in the format `result`.
 
-    Format `result`, in `out` if dense. A csr result stores, in every row that x has, all the columns that y has.
+    y is (matrix, whether it is transposed). Written to `out` if given and dense. A csr result stores, in every row that
+    x has, all the columns that y has, and uses csr_t_dense instead of `kernel`; plan is unused.
     """
     matrix, transposed = y
     shape = x.shape[transpose_a], matrix.shape[not transposed]
@@ -242,9 +248,9 @@ def block_sparse(
 def sparse_sparse(
     kernel: Kernel, x: Any, y: tuple[Any, bool], transpose_a: bool, result: str, out: Out, plan: Plan
 ) -> Any:
-    """Return the product of two csr, csc or coo matrices in the format `result`.
+    """Return a sparse x, or x.T if transpose_a, times a sparse y by `kernel`, in format `result`.
 
-    Y is (matrix, whether it is transposed). In `out` if given and dense.
+    y is (matrix, whether it is transposed). Written to `out` if given and dense; plan is unused.
     """
     left, right = as_csr(x, transpose_a), as_csr(*y)
     if left.indptr.dtype != right.indptr.dtype:
@@ -341,9 +347,10 @@ class Method:
         result: str | None = None,
         engine: str = "",
     ) -> Any:
-        """Return the product in the method's result format; in `out` if given, for dense results.
+        """Return x @ y, transposed as the method and transpose_b say, in the method's result format.
 
-        `plan` is the batch plan of X for methods that read one. transpose_a, result and engine are those of the method.
+        Written to `out` if given, for dense results. `plan` is the batch plan of x for methods that read one.
+        transpose_a, result and engine are those of the method.
         """
         if self.direct and out is not None and y.ndim == 2 and not transpose_b:
             return self.direct(x, y, out)
@@ -367,9 +374,9 @@ class Method:
     def bind(
         self, x: np.ndarray, y: np.ndarray, *, out: np.ndarray, transpose_b: bool = False, **params: Any
     ) -> Callable[[], Any] | None:
-        """Return a call without arguments that writes X @ Y of these dense arrays to `out`.
+        """Return a call without arguments that writes x @ y of these dense arrays to `out`.
 
-        None without a direct function.
+        None without a direct function. Also None for a vector y or transpose_b; other params are unused.
         """
         if self.direct is None or y.ndim != 2 or transpose_b:
             return None
