@@ -78,7 +78,10 @@ def matmul(left: np.ndarray, right: np.ndarray, out: np.ndarray | None = None) -
 
 
 def _work(left: np.ndarray, right: np.ndarray) -> int:
-    """Return the work of a product in multiply-adds, as `threads.is_serial` counts it; 0 if it is left to NumPy."""
+    """Return the work of left [R, D] @ right [D, N] in multiply-adds, as `threads.is_serial` counts it; 0 for NumPy.
+
+    0 means that NumPy shall compute it: too small or too large, no plain float product, or no BLAS library or threads.
+    """
     if threads.this_thread.is_serial is not None or left.ndim != 2 or right.ndim != 2 or left.size > MOST_ELEMENTS:
         return 0
     work = left.size * right.shape[1] // WORK

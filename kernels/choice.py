@@ -228,7 +228,7 @@ class Pace:
         self.rests = UNTIMED if is_idle and (self._left > 0 or not self._may_gain()) else 0
 
     def _faster(self) -> int:
-        """Return the side, ALONE or SHARED, that takes less time; the current side has a margin in its favour."""
+        """Return the faster of ALONE (one thread) and SHARED (all threads); the current one is favoured by a margin."""
         margin = MARGIN * self.seconds[ALONE]
         return SHARED if self.gained > SECONDS_CHOICE + (margin if self.side == ALONE else -margin) else ALONE
 
@@ -238,7 +238,7 @@ class Pace:
         return self.side == SHARED or most > SECONDS_CHOICE + self._costs.seconds_awake
 
     def _settle(self, patience: int) -> None:
-        """Keep the current side for `patience` times the duration of a trial of the other side."""
+        """Keep the current side for `patience` trial durations, and remember its seconds per call for comparison."""
         self._patience, self._settled = patience, self.seconds[self.side]
         self._wait()
 
@@ -357,7 +357,10 @@ def _region(begun, turns):
 
 @njit(nogil=True, error_model="numpy")
 def _entries(indices, data, x, out):
-    """Write data[k] * x[indices[k]] to out [z]: a loop whose time per entry is measured."""
+    """Write data[k] * x[indices[k]] to out [z] for all k: a loop whose time per entry is measured.
+
+    data, out [z] and x [D] are floats, indices int [z] in [0, D).
+    """
     for k in range(indices.size):
         out[k] = data[k] * x[np.uint64(indices[k])]
 
@@ -428,7 +431,10 @@ def _seconds_stay(threads: int, most: float) -> float:
 
 
 def is_undisturbed(found: Costs) -> bool:
-    """Return whether costs are worth storing: next to a busy program threads seem never awake, or asleep at once."""
+    """Return whether measured costs are worth storing, i.e. no busy program seems to have disturbed the measurement.
+
+    Next to one, threads seem never awake, or asleep at once.
+    """
     return found.seconds_awake < DISTURBED * found.seconds_asleep and found.seconds_stay >= GAPS[0]
 
 

@@ -56,7 +56,7 @@ class Yielding:
     __slots__ = ("_seconds", "_until", "lost")
 
     def __init__(self) -> None:
-        """Start without a gain or a loss."""
+        """Start with a balance of 0 s and without yielding to other programs."""
         self.lost, self._seconds, self._until = 0.0, SECONDS_YIELD, float("-inf")
 
     def may_share(self, now: float) -> bool:
@@ -189,7 +189,10 @@ class Choices:
         return count if side == SHARED else 1
 
     def _may_share(self, pace: Pace, now: float) -> bool:
-        """Return whether a call of that pace need not yield to other programs; if it must, its trial is cancelled."""
+        """Return whether a call of `pace` at time `now` (s) need not yield to other programs.
+
+        If it must yield, a trial of `pace` that is under way is cancelled.
+        """
         if self.yielding.may_share(now):
             return True
         if pace.is_paid:

@@ -109,7 +109,10 @@ def njit(**options: Any) -> Callable[[Function], Function]:
     """
 
     def decorate(function: Function) -> Function:
-        """Return the dispatcher of `function`, whose compiled code is cached on disk."""
+        """Return the Numba dispatcher of `function` with the `options` of `njit`.
+
+        Its compiled code is cached on disk.
+        """
         own: dict[str, Any] = {"no_cfunc_wrapper": True} | options
         compiler = Compiler if options.get("parallel") else WholeCompiler
         dispatcher = numba.njit(pipeline_class=compiler, **own)(function)
@@ -131,7 +134,7 @@ def njit_part(**options: Any) -> Callable[[Function], Function]:
     """
 
     def decorate(function: Function) -> Function:
-        """Return the dispatcher of `function`, which has no machine code of its own."""
+        """Return the Numba dispatcher of `function`, for inlining: no machine code of its own, not cached."""
         own = _PART | options
         dispatcher = numba.njit(pipeline_class=PartCompiler, **own)(function)
         bounds.register_checked(dispatcher, own)

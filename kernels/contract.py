@@ -153,7 +153,7 @@ def order_fault(name: str, indices: np.ndarray) -> str:
 
 
 def repeated_fault(name: str, indices: np.ndarray) -> str:
-    """Return the message for an index that occurs twice; "" if there is none."""
+    """Return the error for an index that occurs twice in `indices` [z] of operand `name`; "" if there is none."""
     unique, counts = np.unique(indices, return_counts=True)
     if unique.size == indices.size:
         return ""
@@ -537,7 +537,7 @@ def _checked_before(kernel: Kernel, fault: Callable[[tuple], str]) -> Callable:
 
     @functools.wraps(raw)
     def call(*args: Any) -> Any:
-        """Validate operands that are NumPy arrays and run the preparation; KernelError if they are invalid."""
+        """Validate operands if all arrays are NumPy arrays, KernelError if invalid; run the preparation."""
         arrays = [arg for arg, (_, kind, _) in zip(args, kernel.parsed, strict=True) if kind != "s"]
         if all(type(array) is np.ndarray for array in arrays):
             check_operands(kernel, args)

@@ -159,11 +159,11 @@ class Session(ABC):
 
     @abstractmethod
     def mark(self) -> Mark:
-        """Return a mark at the current position of the current stream."""
+        """Return a mark, a CUDA event for example, at the current position of the current stream."""
 
     @abstractmethod
     def seconds(self, start: Mark, end: Mark) -> float:
-        """Return the seconds between two marks, both passed."""
+        """Return the seconds of device time between two marks, both of which must have been passed."""
 
     @abstractmethod
     def finish(self) -> None:
@@ -171,9 +171,9 @@ class Session(ABC):
 
     @abstractmethod
     def matmul(self, x: Any, y: Any, out: Any, transposed: bool = False) -> None:
-        """Compute out = x @ y or x.T @ y with the device's BLAS, in full float32 precision (no TF32).
+        """Overwrite out [R, N] with x @ y, or x.T @ y if `transposed`, by the device's BLAS in full float32 (no TF32).
 
-        All arrays are in C order. A CUDA graph may include it if it ran with the same shapes before.
+        All arrays are device arrays in C order. A CUDA graph may include it if it ran with the same shapes before.
         """
 
     @abstractmethod

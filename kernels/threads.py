@@ -428,7 +428,7 @@ def equal_cost(starts: np.ndarray, count: int, per_row: int = ROW_COST) -> np.nd
 
 @compiled
 def _equal_count(size, bounds):
-    """Write to bounds [parts + 1] the positions that divide `size` items into parts of equal count."""
+    """Overwrite bounds int64 [parts + 1] with the positions that divide `size` items into parts of equal count."""
     for part in range(bounds.size):
         bounds[part] = size * part // (bounds.size - 1)
 

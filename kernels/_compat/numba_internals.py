@@ -106,7 +106,7 @@ class _WithoutEnvironments:
 
     @staticmethod
     def set_env(name: str, environment: Any) -> None:
-        """Ignore the environment: this code calls no Python object, so it needs none."""
+        """Do nothing; both parameters are unused, since the code calls no Python object and needs no environment."""
 
 
 class PartLibrary(JITCodeLibrary):
@@ -360,7 +360,10 @@ def flat(typing_context, array):
     result = types.Array(array.dtype, 1, "C", readonly=not array.mutable)
 
     def generate(context, builder, signature, values):
-        """Emit a 1-d array structure over the memory of values[0] and return its LLVM value."""
+        """Emit a 1-d array structure over the memory of values[0], which it keeps alive; return its LLVM value.
+
+        `context` and `builder` are Numba's code generator, `signature` is unused.
+        """
         populate = part("numba.np.arrayobj.populate_array")  # code that is loaded from disk does without the module
         given = context.make_array(array)(context, builder, values[0])
         made = context.make_array(result)(context, builder)

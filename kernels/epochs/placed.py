@@ -179,9 +179,10 @@ def make_step(programs: Programs, is_parallel: bool) -> Callable:
     steps, marked, add = programs.steps_placed, programs.marked, add_up if is_parallel else _nothing_to_add
 
     def step_vectors(owner, parts, stepped, settings, at, placed, batch):
-        """Update the marked weights [D, 1] and states of chunks owner, owner + parts, ... in place by their sums.
+        """Update the marked weights [D, 1] and states `stepped` of chunks owner, owner + parts, ...
 
-        Sums and marks in `placed` are zeroed; `settings` [steps, K] is read at row `at`; `batch` is unused.
+        In place by their sums. `owner` is the thread of `parts`. Sums and marks in `placed` are zeroed; `settings`
+        [steps, K] is read at row `at`; `batch` is unused.
         """
         marks = placed.marks[0]
         for start in range(owner * STRETCH, marks.size, parts * STRETCH):
@@ -189,9 +190,10 @@ def make_step(programs: Programs, is_parallel: bool) -> Callable:
             emit_row(marked, start, 1, (start + STRETCH, *stepped, marks, placed.sums, settings, at))
 
     def step_rows(owner, parts, stepped, settings, at, placed, batch):
-        """Update the marked rows of weights and states of chunks owner, owner + parts, ... in place by their sums.
+        """Update the marked rows of weights and states `stepped` of chunks owner, owner + parts, ...
 
-        Sums and marks in `placed` are zeroed; `settings` [steps, K] is read at row `at`; `batch` is unused.
+        In place by their sums. `owner` is the thread of `parts`. Sums and marks in `placed` are zeroed; `settings`
+        [steps, K] is read at row `at`; `batch` is unused.
         """
         columns, width = placed.columns[owner], placed.sums.shape[1]
         for start in range(owner * STRETCH, placed.marks.shape[1], parts * STRETCH):

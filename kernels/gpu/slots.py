@@ -198,10 +198,11 @@ class CsrSlot(Slot):
     def load(
         self, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, targets: np.ndarray, plan: BatchPlan
     ) -> Beside:
-        """Queue the copies of a CSR batch of the host and of its plan, as `Slot.copy`.
+        """Queue the copies of a CSR batch of the host and of its plan to the device.
 
-        `indptr` may start above zero, as in a slice of rows; indices are converted to the dtypes of the slot. Raises
-        KernelError for a batch that is too large and for labels out of range, TypeError for values of another dtype.
+        Return the queued work, as `Slot.copy`. `indptr` [R + 1] may start above zero, as in a slice of rows; indices
+        [z] are converted to the dtypes of the slot; data [z]; targets has R rows. Raises KernelError for a batch that
+        is too large and for labels out of range, TypeError for values of another dtype.
         """
         count = indptr.size - 1
         self.layout.refuse((count, indices.size, plan.touched), targets)

@@ -44,7 +44,7 @@ class Lines(Backend):
         return Truth(self, self._keep("bool", f"{word(one)} {sign} {word(other)}"))
 
     def chosen(self, condition: Truth, one: Float | float, other: Float | float) -> Float:
-        """Write `condition ? one : other` as a line of C; return the variable that holds the result."""
+        """Add a line of C for `condition ? one : other` to the source; return the variable that holds the result."""
         return Float(self, self._keep("T", f"{condition.value} ? {word(one)} : {word(other)}"))
 
     def called(self, function: str, *arguments: Float | float) -> Float:

@@ -33,7 +33,10 @@ def reference(segments, rows, values, g, out):
 
 
 def _row(lane, u, segments, rows, values, g, out):
-    """Emit vector code for one row: out[u] = sum of values[k] * g[rows[k]] over the entries k of active column u."""
+    """Emit vector code for row u: out[u] = sum of values[k] * g[rows[k]] over the entries k of active column u.
+
+    segments [U + 1] bounds the entries of each column; rows, values [z]; g [R, N]; out [U, N] is overwritten.
+    """
 
     def block(j, _):
         """Emit the outputs of one tile of row u, from output j on."""

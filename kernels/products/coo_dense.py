@@ -54,7 +54,10 @@ def _starts(row, starts):
 
 
 def _entry(lane, u, row, col, data, x, out):
-    """Emit vector code for one entry: out[row[u]] += data[u] * x[col[u]]."""
+    """Emit vector code for entry u: out[row[u]] += data[u] * x[col[u]].
+
+    row, col, data [z]; x [D, N]; out [R, N] is updated.
+    """
     scale = lane.numbers.spread(data[u])
 
     def block(j, _):

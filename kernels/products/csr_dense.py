@@ -32,7 +32,10 @@ def reference(indptr, indices, data, x, out):
 
 
 def _row(lane, u, indptr, indices, data, x, out):
-    """Emit vector code for one row: out[u] = sum of data[k] * x[indices[k]] over the entries k of row u."""
+    """Emit vector code for row u: out[u] = sum of data[k] * x[indices[k]] over the entries k of row u.
+
+    indptr [R + 1], indices and data [z]; x [D, N]; out [R, N] is overwritten.
+    """
 
     def block(j, _):
         """Emit the outputs of one tile of row u, from output j on."""

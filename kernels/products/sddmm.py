@@ -35,7 +35,10 @@ def reference(indptr, indices, a, b, out):
 
 
 def _row(lane, u, indptr, indices, a, b, out):
-    """Emit vector code for one row: out[k] = a[u] . b[indices[k]] for the entries k of row u."""
+    """Emit vector code for row u: out[k] = a[u] . b[indices[k]] for the entries k of row u.
+
+    indptr [R + 1], indices [z]; a [R, N], b [D, N]; out [z] is overwritten.
+    """
 
     def entry(k, _):
         """Emit the product at stored entry k."""

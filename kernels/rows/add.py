@@ -137,7 +137,7 @@ def gpu(left_indices, left_values, right_indices, right_values):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost if both sides have the same U rows."""
+    """Return flops and bytes of a call with sizes `s`, as if both operands had the same U rows of N values."""
     return Cost(s.U * s.N, 3 * s.U * (s.index + s.N * s.value))
 
 

@@ -70,7 +70,7 @@ def gpu(indices, values):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost without the sort, whose passes depend on the largest index."""
+    """Return flops and bytes of a call with sizes `s` without the sort, whose passes depend on the largest index."""
     moved = s.z * (s.index + s.N * s.value) + s.U * (8 + s.N * s.value)
     return Cost(s.z * s.N, moved, s.z * s.N * s.value)
 

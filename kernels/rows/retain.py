@@ -37,7 +37,7 @@ def reference(indices, values, wanted):
 
 @compiled
 def _ascends(wanted):
-    """Return whether the indices `wanted` are strictly ascending."""
+    """Return whether the indices `wanted`, int32 or int64 [V], are strictly ascending. Compiled; O(W)."""
     ascends = True
     for v in range(wanted.size - 1):
         ascends &= wanted[v] < wanted[v + 1]
@@ -107,7 +107,7 @@ def gpu(indices, values, wanted):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost if every stored row is kept and as many are wanted."""
+    """Return flops and bytes of a call with sizes `s`, as if all U stored rows were kept and as many wanted."""
     return Cost(0, 3 * s.U * s.index + 2 * s.U * s.N * s.value, s.U * s.N * s.value)
 
 

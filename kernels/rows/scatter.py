@@ -32,7 +32,10 @@ def reference(values, index, out):
 
 
 def _row(lane, u, values, index, out):
-    """Emit vector code for one row: out[index[u]] = values[u]."""
+    """Emit vector code for row u: out[index[u]] = values[u].
+
+    values [U, N], index [U]; out [D, N] is written.
+    """
 
     def block(j, _):
         """Emit the copy of the columns of one tile, from column j on."""

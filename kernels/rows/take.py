@@ -68,7 +68,10 @@ def reference(source, index, out):
 
 
 def _row(lane, u, source, index, out):
-    """Emit vector code for one row: out[u] = source[index[u]]."""
+    """Emit vector code for row u: out[u] = source[index[u]].
+
+    source [D, N], index [z]; out [z, N] is overwritten.
+    """
 
     def block(j, _):
         """Emit the copy of the columns of one tile, from column j on."""

@@ -290,8 +290,7 @@ class Rule:
         return 4 + 4 * len(self.states)
 
     def work(self, rows: int, width: int) -> int:
-        """Return the work of the steps of `rows` rows of `width` elements, in multiply-adds as `threads.is_serial`
-        counts them.
+        """Return the work of the steps of `rows` rows of `width` elements, in the multiply-adds of `threads.is_serial`.
 
         Measured as in `kernels.vector.gather.work_of`, 7,000 rows with AdaGrad: 19 and 36 us with N = 1 and 16.
         """
@@ -317,7 +316,7 @@ class Rule:
         return " ".join(["weights:f[D,N]", *arrays, gradient, *numbers])
 
     def split(self, args: tuple) -> tuple[tuple, tuple, tuple]:
-        """Split the operands of a call into (weights and states), (arrays of the gradient), (settings)."""
+        """Split the operands of a call into (weights and states), (gradient's arrays), (settings, by `set`)."""
         first, last = self._places
         return args[:first], args[first:last], self.set(args[last:])
 

@@ -44,7 +44,7 @@ def step_elements(rule, places: list, gradient, settings: tuple) -> None:
 
 
 def whole(rule, settings: tuple) -> tuple:
-    """Return all settings of the rule: the given ones, with `UNCHANGED` appended if the last two were omitted."""
+    """Return all settings of the rule: `settings`, with `UNCHANGED` appended if the last two were omitted."""
     return settings if len(settings) == len(rule.settings(*rule.example)) else (*settings, *UNCHANGED)
 
 

@@ -88,7 +88,7 @@ class Vectors(Backend):
         return Float(self, getattr(self.lane.builder, INSTRUCTIONS[sign])(*self._alike(one, other)))
 
     def compared(self, sign: str, one: Float | float, other: Float | float) -> Truth:
-        """Emit one ordered comparison, sign one of < <= >; false if either is NaN."""
+        """Emit the comparison `one sign other`, sign one of < <= >, in each lane; false if either is NaN."""
         return Truth(self, self.lane.builder.fcmp_ordered(sign, *self._alike(one, other)))
 
     def chosen(self, condition: Truth, one: Float | float, other: Float | float) -> Float:
@@ -302,7 +302,7 @@ class Array:
         return lane.float(lane.builder.call(function, [pointers, I32(lane.bits // 8), mask, lane.zeros()]))
 
     def _check_gathered(self, indices: ir.Value) -> None:
-        """Emit the bounds check of each of a vector of indices."""
+        """Emit the bounds check of each element of `indices`, an LLVM vector of int32 or int64."""
         lane = self.lane
         for number in range(lane.tile.lanes):
             index = lane.builder.extract_element(indices, I32(number))
@@ -310,7 +310,7 @@ class Array:
             self._check_element("load", Int(lane, place))
 
     def prefetch(self, k: Int) -> None:
-        """Emit a prefetch of the cache line of element `k`, which is not read."""
+        """Emit a prefetch of the cache line of element `k`; no value is loaded and no bounds are checked."""
         self.lane.prefetch(self._pointer(k))
 
 

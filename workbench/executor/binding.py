@@ -68,7 +68,10 @@ def in_format(name: str, gradient: Symbol, format: str, known: Declared) -> Symb
 
 
 def _asked(node: Symbol, format: str) -> Symbol | None:
-    """Return a copy of the node with its result format set to `format`; None if its operator has no such parameter."""
+    """Return a copy of the node that gives its result in `format`; None if its operator has no such parameter.
+
+    That parameter is `result`, or `sparse_grad`, which is set to whether `format` is "row_sparse".
+    """
     choice: dict[str, Any]
     if "result" in node.params:
         choice = {"result": format}
@@ -157,7 +160,7 @@ def coerce_argument(facts: Facts, value: Any, convert: bool, resizable: bool = F
 
 
 def resizable_of(named: Collection[str], inference: Inference) -> frozenset[str]:
-    """Return the names as a frozenset. Raises BindError for an unknown argument."""
+    """Return the argument names `named` as a frozenset. Raises BindError for a name that is no argument."""
     if unknown := sorted(set(named) - set(inference.arguments)):
         raise BindError(f"resizable has {', '.join(unknown)}; the arguments are {', '.join(inference.arguments)}.")
     return frozenset(named)
@@ -258,7 +261,7 @@ def _training(
 
 
 def require_no_densifying(inference: Inference) -> None:
-    """Raise DensifyError if the graph makes arrays dense that `ops.settings` forbids."""
+    """Raise DensifyError if the graph densifies arrays that `ops.settings` forbids, by `strict` or by budget."""
     with ops.settings() as chosen:
         most = 0 if chosen.strict else chosen.fallback_budget_bytes
     for facts in inference.densified:

@@ -117,7 +117,7 @@ def identity(value: Any, *others: Any, out: None) -> Any:
 
 
 def copy_value(value: Any, out: np.ndarray | None) -> Any:
-    """Return a copy of the value, in `out` if that is given."""
+    """Return a copy of a value of any format; a dense one is written to `out` if that is given, and `out` returned."""
     if out is None:
         return formats.copy(value)
     out[...] = value
@@ -270,7 +270,7 @@ class Training:
         return [node for node in self.nodes if node.op is not None and node not in before]
 
     def scales(self, node: Symbol) -> bool:
-        """Return whether the node multiplies the gradient of a loss by its head, which is done in place."""
+        """Return whether the node multiplies a loss's gradient by the head; such a product is computed in place."""
         return node.kind == "multiply" and any(node.inputs[0] is slope for slope in self.slopes.values())
 
 
@@ -430,7 +430,10 @@ class Writer:
         return alone and not self._shares(node) and self.training.requests[name] == "write"
 
     def _passes(self, node: Symbol) -> bool:
-        """Return whether the node does nothing for these shapes and formats, so that its input is passed on."""
+        """Return whether the node changes neither shape, dtype nor format, so that its input is passed on uncomputed.
+
+        False for outputs of the graph and for operators not in `PASSING`.
+        """
         if node.kind not in PASSING or any(node is output for output in self.training.outputs):
             return False
         mine, its = self.facts[node], self.facts[node.inputs[0]]

@@ -79,7 +79,7 @@ class InputChecker:
         return checked
 
     def _is_settled(self, slot: int, value: Any) -> bool:
-        """Return whether the array of the slot has the same read-only indices as when it was validated."""
+        """Return whether `value` has the same read-only index arrays as when its slot was validated, and fits them."""
         before, now = self.checked.get(slot), _fixed_places(value)
         if before is None or now is None or before[0] != now[0]:
             return False
@@ -106,7 +106,7 @@ class Released:
         self.without_rows[slot] = formats.zeros((0, *known.shape[1:]), known.format, known.dtype)
 
     def require(self, arrays: Container[int]) -> None:
-        """Raise BindError unless all released arguments are in `arrays`; then forget them."""
+        """Raise BindError unless all released arguments are among the slots `arrays`; then mark none as released."""
         if not all(map(arrays.__contains__, self.names)):
             missing = [name for slot, name in self.names.items() if slot not in arrays]
             raise BindError(
@@ -169,11 +169,11 @@ class ReentrancyGuard:
         self.trained_by = 0
 
     def refuse(self) -> NoReturn:
-        """Raise BindError, because another call has the lock."""
+        """Raise BindError, which says that another call or thread is using the executor."""
         raise BindError(f"This executor is at work already, in another call or thread. {ADVICE}")
 
     def require_trained(self) -> None:
-        """Raise BindError if there is no training pass, or another thread did it."""
+        """Raise BindError unless this thread did the last forward pass for training and its values are not used up."""
         if not self.trained_by:
             raise BindError(
                 "backward needs the values of a forward pass, and uses them up. Call forward(training=True) first."

@@ -286,7 +286,7 @@ def check_range(indices: np.ndarray, limit: int, name: str, axis: str) -> None:
 
 
 def check_same_length(values: np.ndarray, indices: np.ndarray, names: tuple[str, str]) -> None:
-    """Raise FormatError if the arrays called `names` differ in length."""
+    """Raise FormatError if `values` and `indices` differ in length; `names` are theirs in the message."""
     if len(values) != len(indices):
         fault = f"{names[0]} has {len(values)} entries and {names[1]} has {len(indices)}"
         raise refuse(fault, "the same number in both", "Build the matrix again from its parts")
@@ -304,7 +304,7 @@ def as_shape(shape: Any) -> tuple[int, ...]:
 
 
 def check_one_dimension(values: np.ndarray, name: str) -> None:
-    """Raise FormatError unless the stored values are a one-dimensional array."""
+    """Raise FormatError unless the stored `values` are a one-dimensional array; `name` is theirs in the message."""
     if values.ndim != 1:
         raise refuse(f"{name} has {values.ndim} dimensions", "1 dimension", f"Call {name}.ravel()")
 

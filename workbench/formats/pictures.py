@@ -189,7 +189,7 @@ def _or_none(show: Callable[[Any], str]) -> Callable[[Any], str | None]:
     """Return `show` as a function that returns None instead of raising ValueError; the notebook then displays text."""
 
     def show_or_not(x: Any) -> str | None:
-        """Return the picture of x, None if x cannot be shown."""
+        """Return the HTML text show(x), None if it raises ValueError."""
         try:
             return show(x)
         except ValueError:

@@ -75,7 +75,10 @@ def is_sound(values: np.ndarray, indices: np.ndarray, shape: tuple[int, ...]) ->
 
 
 def check_parts(values: np.ndarray, indices: np.ndarray, shape: tuple[int, ...]) -> None:
-    """Raise FormatError for values or indices of the wrong dtype, shape or length."""
+    """Raise FormatError unless values [stored, *shape[1:]] and indices int64 [stored] fit each other and `shape`.
+
+    Also for masked arrays and dtypes that are not supported; the range and order of indices are not checked.
+    """
     _refuse_masked(values, "values")
     _refuse_masked(indices, "indices")
     check_values(values, "values")

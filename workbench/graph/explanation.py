@@ -89,7 +89,10 @@ class Explanation:
         return [line for line in self.lines if line.densifies]
 
     def text(self) -> str:
-        """Return the table as plain text; remarks of nodes that densify start with `!!`."""
+        """Return the table as plain text, a line for each node, and the verdict.
+
+        Remarks of nodes that densify start with `!!`.
+        """
         rows = [COLUMNS, *(line.cells for line in self.lines)]
         widths = [max(len(row[place]) for row in rows) for place in range(len(COLUMNS))]
         table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
@@ -262,7 +265,7 @@ def _order(rows: list[list[Place]], above: Mapping, below: Mapping) -> None:
 
 
 def _mean(values: Sequence[float], otherwise: float) -> float:
-    """Return the mean of the values; `otherwise` if there are none."""
+    """Return the arithmetic mean of the values; `otherwise` if there are none."""
     return sum(values) / len(values) if values else otherwise
 
 

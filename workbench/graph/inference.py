@@ -402,7 +402,7 @@ def _refuse_unknown(declared: Mapping[str, Mapping[str, Any]], known: list[str])
 
 
 def _refuse_missing(variables: list[Facts]) -> None:
-    """Raise GraphError if a variable is not known completely."""
+    """Raise GraphError, with the names, if shape, dtype or format of a variable are not known completely."""
     if missing := [facts for facts in variables if not facts.known]:
         said = ", ".join(f"{facts.name} (known is {facts.shape})" if facts.shape else facts.name for facts in missing)
         raise GraphError(

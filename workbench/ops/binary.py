@@ -36,7 +36,7 @@ def right_is_whole(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
 
 
 def left_is_larger(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-    """Return whether the right input, and it alone, is broadcast."""
+    """Return whether the left input has the shape of the result and the right one another, so that it is broadcast."""
     return not equal(shapes, params) and left_is_whole(shapes, params)
 
 

@@ -27,7 +27,7 @@ MATRICES = ("csr", "csc", "coo")
 
 
 def _same(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the shape of the first input."""
+    """Return the shape of the first input as a tuple; `params` is unused."""
     return tuple(shapes[0])
 
 
@@ -237,7 +237,7 @@ def _reshape(x, out=None, shape=None):
 
 
 def _is_matrix(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-    """Return whether the new shape has two dimensions."""
+    """Return whether the shape that `params` asks for has two dimensions."""
     return len(_new_shape(shapes, params)) == 2
 
 
@@ -255,7 +255,7 @@ def _reshaped_matrix(x, out=None, shape=None):
 
 
 def _keeps_rows(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-    """Return whether the length of the first axis stays the same."""
+    """Return whether the shape that `params` asks for has the same length of the first axis as the input."""
     return _new_shape(shapes, params)[:1] == tuple(shapes[0][:1])
 
 

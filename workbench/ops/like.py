@@ -20,12 +20,12 @@ def put(out: np.ndarray | None, result: np.ndarray) -> np.ndarray:
 
 
 def shape_of_last(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the shape of the last input."""
+    """Return the shape of the last input as a tuple; `params` is unused."""
     return tuple(shapes[-1])
 
 
 def type_of_first(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
-    """Return the dtype of the first input."""
+    """Return the dtype of the first input; `params` is unused."""
     return dtypes[0]
 
 
@@ -77,7 +77,7 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
 
 
 def with_ones(shape: Shape, axes: Sequence[int]) -> Shape:
-    """Return `shape` with length one along `axes`."""
+    """Return `shape` with the lengths of `axes`, non-negative, replaced by one."""
     return tuple(1 if place in axes else length for place, length in enumerate(shape))
 
 
@@ -87,7 +87,7 @@ def _reshape_like(x, like, out=None):
 
 
 def _check_size(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the shape of `like`; OpError if x has another count of elements."""
+    """Return the shape of `like`, the second input; OpError if x, the first, has another count of elements."""
     x, like = shapes
     if math.prod(x) != math.prod(like):
         raise OpError(f"An array of shape {tuple(x)} cannot be given the shape {tuple(like)}: the sizes differ.")

@@ -69,7 +69,10 @@ def _classes(labels: np.ndarray) -> np.ndarray:
 
 
 def _ready(scores: np.ndarray, labels: np.ndarray, classes: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return (scores [R, N], labels [R, N] of their dtype, or int64 [R] if `classes`), views where possible."""
+    """Return scores as [R, N], and labels as [R, N] of the scores' dtype, or as int64 [R] if `classes`.
+
+    Views where possible, else copies.
+    """
     rows = scores.shape[0]
     flat = scores if scores.ndim == 2 else scores.reshape(rows, math.prod(scores.shape[1:]))
     if classes:
@@ -159,7 +162,7 @@ def _register_loss(name: str, kernel: str, check: Callable, doc: str, towards_la
 
 
 def kernel_float(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
-    """Return the dtype of the scores. Raises OpError unless it is float32 or float64."""
+    """Return the dtype of the first input, the scores. Raises OpError unless it is float32 or float64."""
     if dtypes[0] not in (np.float32, np.float64):
         raise OpError(f"Scores are float32 or float64; {dtypes[0]} came. Convert with cast.")
     return dtypes[0]
@@ -416,7 +419,7 @@ def _gradient(head, output, inputs, params):
 
 
 def _shape(shapes, params):
-    """Return the shape of the scores; OpError for an unknown loss."""
+    """Return the shape of the first input, the scores; OpError if params["loss"] is unknown."""
     if params["loss"] not in CURVATURES:
         raise OpError(f"There is no loss {params['loss']!r}; the losses are {', '.join(sorted(CURVATURES))}.")
     return tuple(shapes[0])

@@ -37,7 +37,7 @@ def _meaning(f: Callable) -> Callable:
 
 
 def _direct(ufunc: np.ufunc) -> Callable:
-    """Return a function (x, out, scalar) that applies a binary NumPy ufunc to a dense array and a number."""
+    """Return a function (x, out=None, scalar=0.0) that computes ufunc(x, scalar) for a dense array and a number."""
 
     def dense(x: np.ndarray, out: np.ndarray | None = None, scalar: float = 0.0) -> np.ndarray:
         """Return ufunc(x, scalar), in `out` if given."""
@@ -54,7 +54,7 @@ def _keeping_rules(dense: Callable, condition: Condition) -> list[Rule]:
     words, holds = condition
 
     def when(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-        """Return whether zeros stay zeros with this scalar."""
+        """Return whether zeros stay zeros with the number params["scalar"]; `shapes` is unused."""
         return bool(holds(params["scalar"]))
 
     def call(x: Any, out: np.ndarray | None = None, scalar: float = 0.0) -> Any:
@@ -114,7 +114,7 @@ def _filled(sign: int) -> list[Rule]:
 
 
 def _scaled(x: Any, scalar: float) -> Any:
-    """Return x * scalar in the format of x."""
+    """Return x * scalar in the format of x, by `ops.multiply_scalar`."""
     return ops.multiply_scalar(x, scalar=scalar)
 
 

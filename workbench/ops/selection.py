@@ -26,7 +26,7 @@ COPIES = "numpy: what is stored is copied"
 
 
 def _dense_head(head: Any) -> Any:
-    """Return the gradient of the output as a dense array."""
+    """Return `head`, the gradient of the result, as a dense array, by `ops.to_format`."""
     return ops.to_format(head, format="dense")
 
 
@@ -161,7 +161,10 @@ def _part_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _part(head, *arrays, out=None, axis=0, place=0):
-    """Return the part of head that belongs to the array at `place`."""
+    """Return the part of head, the gradient of a concatenation along `axis`, that belongs to arrays[place].
+
+    A dense copy, in `out` if given; making a sparse head dense is reported as a densification.
+    """
     axis = axis % len(head.shape)
     start = sum(x.shape[axis] for x in arrays[:place])
     window = [slice(None)] * len(head.shape)
@@ -223,7 +226,10 @@ def _clip(x, out=None, low=0.0, high=0.0):
 
 
 def _clip_type(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
-    """Return the dtype of x. Raises OpError for fractional bounds of integers, or none within their range."""
+    """Return the dtype of x, to which bounds must fit: OpError for fractional bounds of integers, or none in range.
+
+    None in range means that params["low"] is above the largest value of the dtype or params["high"] below the least.
+    """
     dtype = one_type(dtypes, params)
     if dtype.kind == "f":
         return dtype

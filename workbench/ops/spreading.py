@@ -46,7 +46,10 @@ def _spread_sparse(head, like, out=None, **params):
 
 
 def spread_view(head: Any, like: Any, axis: Any, mean: bool) -> np.ndarray:
-    """Return head broadcast to the shape of `like` as a read-only view; divided by the count if `mean`."""
+    """Return head broadcast to the shape of `like` as a read-only view: the gradient of a sum over `axis`.
+
+    If `mean`, head is first divided by the number of elements that one mean is of.
+    """
     return np.broadcast_to(_kept_head(head, like, axis, mean), like.shape)
 
 

@@ -37,7 +37,7 @@ def canonical(x: Any) -> Any:
 
 
 def same_places(x: Any, y: Any) -> bool:
-    """Return whether two arrays of one sparse format store the same positions in the same order."""
+    """Return whether two arrays of one sparse format store the same positions in the same order. O(stored)."""
     ours, theirs = (list(formats.get(each.format).parts(each).values())[1:] for each in (x, y))
     return all(one is two or np.array_equal(one, two) for one, two in zip(ours, theirs, strict=True))
 
@@ -49,7 +49,7 @@ def _rises(x: Any) -> bool:
 
 
 def mapped(x: Any, f: Function) -> Any:
-    """Return `f` of the stored values, at the positions of `x`; duplicates are summed first.
+    """Return an array with values f(stored values of x), at the positions of `x`; duplicates are summed first.
 
     That is needed even for linear `f`: 2 and -1 times infinity sum to NaN.
     """
@@ -80,7 +80,10 @@ def values(x: Any) -> np.ndarray:
 
 
 def with_dense(x: Any, dense: np.ndarray, f: Function) -> Any:
-    """Return `f(stored value, value of dense)` at the positions of `x`; `dense` is broadcast to the shape of `x`."""
+    """Return x with the stored values replaced by f(them, values of `dense` at their positions); duplicates are summed.
+
+    `dense` is broadcast to the shape of `x`.
+    """
     x = canonical(x)
     there = np.broadcast_to(dense, x.shape)[places(x)]
     return with_values(x, lambda stored: f(stored, there))
@@ -195,5 +198,5 @@ def _kept(x: Any, kept: np.ndarray | None, data: np.ndarray) -> Any:
 
 
 def _taken(data: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """Return data[numbers - 1], zero where the number is 0."""
+    """Return data[numbers - 1] of `data` [z] for 1-based `numbers`, zero where the number is 0."""
     return np.concatenate([np.zeros(1, data.dtype), data])[numbers]

@@ -65,7 +65,7 @@ def _register(name: str, f: Callable, gradient: Callable, doc: str, rules: tuple
 
 
 def _dense(x: Any) -> Any:
-    """Return a gradient of any format as a dense array."""
+    """Return a gradient of any format as a dense array, by `ops.to_format`."""
     return ops.to_format(x, format="dense")
 
 
@@ -85,7 +85,7 @@ def _one_minus_square(x: Any) -> Any:
 
 
 def _scaled(x: Any, scalar: float) -> Any:
-    """Return x * scalar in the format of x."""
+    """Return x * scalar in the format of x, by `ops.multiply_scalar`."""
     return ops.multiply_scalar(x, scalar=scalar)
 
 

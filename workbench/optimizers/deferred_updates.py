@@ -29,7 +29,7 @@ def catch_up_strategy(rule: Rule, options: Mapping[str, float]) -> str:
 
 
 def catch_up_strategies(rule: Rule) -> list[str]:
-    """Return all catch-up strategies that the rule uses under any options."""
+    """Return those of the catch-up strategies "settle", "coast", "replay" that the rule may use."""
     could = {"settle": rule.settles, "coast": rule.coast is not None, "replay": rule.replays}
     return [name for name, can in could.items() if can]
 
@@ -106,7 +106,7 @@ class Missed:
         return self.last.nbytes + self.table.nbytes
 
     def add(self, numbers: list[float]) -> None:
-        """Record a step done with `numbers`, the scalars that its kernels took."""
+        """Record a step that inactive rows miss, done with `numbers`, the scalars that its kernels took."""
         if self.way == "coast":
             self.spans.append(matrix_of(self.rule, numbers))
         elif self.way == "replay":
@@ -152,7 +152,7 @@ class Missed:
             self.numbers = tuple(numbers)
 
     def pass_by(self, steps: int) -> None:
-        """Count `steps` steps that updated every row; nothing is missed afterwards."""
+        """Count `steps` steps that updated every row; all rows are marked as up to date and records are cleared."""
         self.count += steps
         self.clear()
         self.last[:] = self.base

@@ -65,7 +65,7 @@ def _fixed(rows: np.ndarray) -> np.ndarray:
 
 
 def _is_same_memory(one: np.ndarray, other: np.ndarray) -> bool:
-    """Return whether two arrays have the same address, strides and shape."""
+    """Return whether two arrays have the same address, strides and shape; dtypes are not compared."""
     if one is other:
         return True
     start, there = (array.__array_interface__["data"][0] for array in (one, other))
@@ -131,7 +131,10 @@ class Parameter:
     # Weights as they come
 
     def is_settled(self, weights: object) -> bool:
-        """Return whether `weights` are dense, contiguous, of known shape and dtype, and no rows can be behind."""
+        """Return whether `weights` need no checks: dense, contiguous, writable, of the known shape and dtype.
+
+        False for parameters whose rows may have missed steps.
+        """
         return (
             type(weights) is np.ndarray
             and self.missed is None

@@ -48,7 +48,10 @@ class About:
 
 
 def state_dict(updater: "Updater") -> dict[str, np.ndarray]:
-    """Return the state of an updater as copied arrays by name; see `Updater.state_dict`."""
+    """Return the state of an updater as copied arrays: "about" (JSON text, uint8) and "<parameter>/<part>".
+
+    See `Updater.state_dict`.
+    """
     parameters = updater.parameters
     about = {
         "optimizer": updater.optimizer.name,
@@ -179,7 +182,10 @@ def _wanted(optimizer: Optimizer, about: About) -> dict[str, tuple[np.dtype, tup
 
 
 def _check(key: str, array: Any, dtype: np.dtype, shape: tuple[int | None, ...]) -> None:
-    """Raise OptimizerError unless `array` is an ndarray of this dtype and shape (None: any length)."""
+    """Raise OptimizerError unless `array` is an ndarray of this dtype and shape (None: any length).
+
+    `key` is its name in the message.
+    """
     if not isinstance(array, np.ndarray):
         raise OptimizerError(f"{key} is a {type(array).__name__}; it should be a dense array, {dtype} {shape}.")
     fits = len(array.shape) == len(shape) and all(n in (None, m) for n, m in zip(shape, array.shape, strict=True))
@@ -263,7 +269,10 @@ def written(state: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def read(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the inverse of `written`. Raises OptimizerError for arrays that it did not write."""
+    """Return the state from the arrays of `written`: JSON texts become 0-d string arrays again.
+
+    Raises OptimizerError for a text that is not the JSON of a string.
+    """
     texts = {name.removesuffix(TEXT): _text(name, array) for name, array in state.items() if name.endswith(TEXT)}
     return {name: array for name, array in state.items() if not name.endswith(TEXT)} | texts
 

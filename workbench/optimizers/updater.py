@@ -81,7 +81,10 @@ def settings_from_json(settings: Any) -> dict[str, Any]:
 
 
 def _multiplier(name: str, values: Any) -> Multiplier:
-    """Return the Multiplier of the parameter `name` from plain values. Raises OptimizerError."""
+    """Return the `Multiplier` of the parameter `name` from a mapping of its fields, as read from JSON.
+
+    Raises OptimizerError if it is no mapping or has unknown fields.
+    """
     if not isinstance(values, Mapping):
         raise OptimizerError(f"The multiplier of {name} is {values!r:.80}; it has a learning_rate and a decay.")
     known(f"field of the multiplier of {name}", list(values), [field.name for field in dataclasses.fields(Multiplier)])
@@ -141,7 +144,10 @@ def format_of(weights: np.ndarray | RowSparse) -> str:
 
 
 def check_held(name: str, parameter: Parameter, weights: np.ndarray | RowSparse) -> None:
-    """Raise OptimizerError for weights of another shape, dtype or format than in previous steps."""
+    """Raise OptimizerError if `weights` differ in shape, dtype or format from those of the parameter's previous steps.
+
+    `name` is the parameter's in the message.
+    """
     expected = parameter.shape, parameter.dtype, parameter.format
     actual = tuple(weights.shape), weights.dtype, format_of(weights)
     if actual != expected:
@@ -449,7 +455,10 @@ class Updater:
         return Parameter(self.optimizer, self.lazy, self.way_of(name), tuple(shape), dtype, format)
 
     def way_of(self, name: str) -> str:
-        """Return the catch-up strategy of a parameter under the current options; "" if its rows miss nothing."""
+        """Return the catch-up strategy ("settle", "coast", "replay") of parameter `name` under the current options.
+
+        "" if its rows miss nothing.
+        """
         return self._way(self._decayed(name))
 
     def _way(self, options: Mapping[str, float]) -> str:
@@ -581,7 +590,7 @@ class Updater:
         return saved.read_state(self, arrays)
 
     def check_fit(self, parameters: Mapping[str, Parameter], weights: Mapping[str, np.ndarray | RowSparse]) -> None:
-        """Raise OptimizerError if a state read by `read_state` does not belong to these weights."""
+        """Raise OptimizerError if a parameter from `read_state` has no weights, or others in shape, dtype or format."""
         known("weights of the state's steps", list(parameters), list(weights))
         for name, parameter in parameters.items():
             check_held(name, parameter, weights[name])

@@ -366,7 +366,10 @@ def _loop(loss: str, rule: Rule, held: str, call: DenseCall, losses: np.ndarray)
 
 
 def _in_layout(programs: Programs, arrays: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-    """Return weights and states in the programs' layout: narrow ones transposed to [N, D], a copy unless N is 1."""
+    """Return weights and states [D, N] in the programs' layout: `arrays` themselves, or for narrow programs as [N, D].
+
+    [N, D] are aligned copies, but views if N is 1.
+    """
     if not programs.is_narrow:
         return arrays
     is_one = arrays[0].shape[1] == 1

@@ -108,7 +108,10 @@ def narrow_steps(rule: Rule, count: int, width: int, reads: bool, is_last: bool)
             known = [gradient.row(lane.integer(n), j).load() if reads else nothing(lane) for n in range(width)]
 
             def one(i, sums):
-                """Return the sums plus row i of the block times the gradients of its scores."""
+                """Emit sums[n] + slope[i * width + n] * row i of the block, for each output n.
+
+                Return the new list of sums.
+                """
                 sums, values = list(sums), x.row(index[offset + i], j).load()
                 for n in range(width):
                     factor = lane.numbers.spread(slope[i * width + n])
@@ -289,7 +292,7 @@ def programs_for(rule_name: str, width: int, itemsize: int, count: int, is_far: 
     layout = f"dense_epoch_{'narrow' if is_narrow else 'wide'}_{width if is_narrow else 0}"
 
     def scores(rows: int) -> str:
-        """Return the name of the compiled code for the scores of `rows` rows at once."""
+        """Return the name of the compiled code that computes the scores of `rows` rows of X at once."""
         return RowLoop(make_scores(rows, width, is_far), name=f"{layout}_scores_{rows}_{is_far}").code(cut)
 
     def steps_of(reads: bool, is_last: bool) -> str:

@@ -106,7 +106,10 @@ def _spread(indptr: np.ndarray, rows: Index, count: int) -> np.ndarray:
 
 
 def full_block_csr(block: Block) -> Any:
-    """Return the block as a csr matrix that stores all of its values, zeros included."""
+    """Return the block as a csr matrix [block.shape] that stores all its values, zeros included.
+
+    Shared if contiguous.
+    """
     height, width = block.values.shape
     columns = np.arange(block.shape[1]) if block.columns is None else block.columns
     kind = index_dtype(*block.shape, block.values.size)
