@@ -13,7 +13,6 @@ import json
 import os
 import platform
 import re
-import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -424,7 +423,7 @@ def _seconds_stay(threads: int, most: float) -> float:
             wake(threads)
             _wait(gap)
             taken.append(_seconds(enter))
-        if statistics.median(taken) > most:
+        if sorted(taken)[len(taken) // 2] > most:
             break
         stay = gap
     return stay

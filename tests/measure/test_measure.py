@@ -5,6 +5,7 @@ import sys
 from types import SimpleNamespace
 
 import numpy as np
+import psutil
 import pytest
 
 from kernels import threads
@@ -40,7 +41,7 @@ def test_available_memory_is_positive_and_below_all():
 def test_files_that_a_control_group_has_read_leave_its_memory_available(tmp_path, monkeypatch, limit, available, total):
     """They fill up any limit in time; a process was then taken for one that had no memory left."""
     machine_has = SimpleNamespace(available=2**40, total=2**41)
-    monkeypatch.setattr(memory.psutil, "virtual_memory", lambda: machine_has)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: machine_has)
     monkeypatch.setattr(memory, "GROUP", tmp_path)
     assert (memory.available_bytes(), memory.total_bytes()) == (2**40, 2**41), "there is none"
     (tmp_path / "memory.max").write_text(f"{limit}\n")

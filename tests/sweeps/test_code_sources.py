@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.edits import Copy
+from workbench.measure import machine
 from workbench.sweeps import grid, spec
 from workbench.sweeps.spec import Cell
 
@@ -122,7 +123,7 @@ def test_the_search_can_fail(copy):
 def test_a_key_is_of_what_the_code_runs_on(monkeypatch):
     before = grid.configuration_key(Cell())
     assert grid.configuration_key(Cell()) == before
-    monkeypatch.setattr(grid.machine, "describe_stack", lambda: {"numpy": "0"})
+    monkeypatch.setattr(machine, "describe_stack", lambda: {"numpy": "0"})
     assert grid.configuration_key(Cell()) != before
 
 

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-import threadpoolctl
 from rich.live import Live
 from rich.table import Table
 
@@ -25,14 +24,10 @@ from kernels.vector.gather import has_compiled_loops
 from workbench import data, formats, models, optimizers
 from workbench.command.console import console
 from workbench.command.data_source import show_reading
-from workbench.measure import loads, memory
-from workbench.sweeps import agent_commands
-from workbench.sweeps.agent_commands import parse_agents
-from workbench.sweeps.budget import no_device
+from workbench.measure import memory
 from workbench.sweeps.grid import list_unread_settings, setup_of, why_dropped
 from workbench.sweeps.problem import HELD_OUT, Problem, make_problem, parameters_of_file
 from workbench.sweeps.spec import Cell, SpecError, validate_spec
-from workbench.sweeps.trial import warm_kernels
 from workbench.training import PHASES, StepEvent, Training, impossible_reason, make_run
 from workbench.training.search import COUNT, LEAST_FINAL, is_small, search_decay, why_no_search
 from workbench.training.setup import complete_settings
@@ -87,6 +82,8 @@ def train(
             raise SpecError(reason)
     gpu = devices.probe() if cell.device == "cuda" else None
     if gpu is not None and not gpu.present:
+        from workbench.sweeps.budget import no_device
+
         raise SpecError(f"{no_device(gpu)} Take --device cpu.")
     with on_threads(cell.threads):
         run, dataset = _train(cell, gpu, settings, search, held_out)
@@ -111,6 +108,8 @@ def on_threads(count: int | None) -> Iterator[None]:
     except ValueError as error:
         raise SpecError(f"--threads: {error}") from None
     try:
+        import threadpoolctl
+
         with threadpoolctl.threadpool_limits(limits=count):
             yield
     finally:
@@ -139,6 +138,8 @@ def _train(
         )
     with console.status("loading kernels, or compiling them the first time"):
         if cell.launch not in ("epoch", "dual"):  # whose first event compiles all, for the sizes at hand
+            from workbench.sweeps.trial import warm_kernels
+
             warm_kernels(cell)
         next(run.events())  # some code is made for the sizes at hand
         run.reset()
@@ -311,6 +312,8 @@ def train_on_several(
     `folder` has checkpoints and logs. Other machines reach this one at `address`, "" for one on the route to them.
     `dry_run` only prints the commands. TrainingFailedError if it fails.
     """
+    from workbench.measure import loads
+
     cell = cell_of({**settings, "launch": "kernels"}, several=True)
     if dry_run:
         tell_plan(where, address)
@@ -356,11 +359,13 @@ def _end(process: subprocess.Popen) -> None:
 
 def tell_plan(where: str, address: str = "") -> None:
     """Print the command that starts each process of `where`, with SCHEDULER in place of the scheduler's address."""
+    from workbench.sweeps import agent_commands
+
     if "://" in where:
         console.print(f"Trainers and shards go to the workers of the scheduler {where}.", markup=False)
         return
     program = (sys.executable, "-m", "workbench.cluster.worker", "SCHEDULER")
-    for place in parse_agents(where, program):
+    for place in agent_commands.parse_agents(where, program):
         console.print(f"{place.name}: {shlex.join(place.command)}", markup=False, highlight=False, soft_wrap=True)
     reached = (
         f"They reach this machine at {agent_commands.local_address(where, address)}; it has "
@@ -434,5 +439,7 @@ def where_of(cluster: str | None, trainers: int) -> tuple[str, int]:
     if cluster is None:
         return f"local:{trainers}", trainers
     if trainers == 1 and "://" not in cluster:
+        from workbench.sweeps.agent_commands import parse_agents
+
         return cluster, len(parse_agents(cluster))
     return cluster, trainers

@@ -19,6 +19,9 @@ from typing import final
 
 import numpy as np
 
+MOST_ROUNDS = 12
+"""Rounds of a comparison, unless others are asked for."""
+
 # Statistics of samples: a quantile and the interval between ranks that holds it; a share and its interval.
 #
 # Distributions are those of `scipy.special`, imported by the functions: a command that measures nothing starts without

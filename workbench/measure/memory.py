@@ -14,8 +14,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import psutil
-
 from workbench import formats
 
 STATUS = Path("/proc/self/status")
@@ -36,6 +34,8 @@ def _status_bytes(pid: int | None = None) -> dict[str, int]:
 
 def resident_bytes() -> int:
     """Return the resident bytes of this process now, pages of mapped files included."""
+    import psutil
+
     return psutil.Process().memory_info().rss
 
 
@@ -53,7 +53,11 @@ def owned_bytes(pid: int | None = None) -> int:
         status = _status_bytes(pid)
     except (FileNotFoundError, ProcessLookupError):
         status = {}
-    return status["RssAnon"] if "RssAnon" in status else psutil.Process(pid).memory_info().rss
+    if "RssAnon" in status:
+        return status["RssAnon"]
+    import psutil
+
+    return psutil.Process(pid).memory_info().rss
 
 
 def return_memory() -> None:
@@ -123,6 +127,8 @@ def limit_memory(bytes_most: int | None) -> Iterator[None]:
 
 def total_bytes() -> int:
     """Return the memory of the machine in bytes, or the limit of this process's control group if that is smaller."""
+    import psutil
+
     total, most = psutil.virtual_memory().total, _group_limit()
     return total if most is None else min(total, most)
 
@@ -132,6 +138,8 @@ def available_bytes() -> int:
 
     Cached files count as free.
     """
+    import psutil
+
     available = psutil.virtual_memory().available
     if (most := _group_limit()) is None:
         return available

@@ -22,6 +22,7 @@ from typing import Any, final
 
 import numpy as np
 
+from workbench.measure.clock import MOST_ROUNDS
 from workbench.measure.posterior import (
     DEVIATION,
     MIN_LOG_SD,
@@ -34,7 +35,7 @@ from workbench.measure.posterior import (
     posterior,
 )
 
-MOST = 12
+MOST = MOST_ROUNDS
 """Rounds of a comparison, unless others are asked for."""
 INTERIM_ANALYSES = (4, 6, 9, 12)
 """Rounds after which two versions of the same code are compared; below the first nothing is decided."""

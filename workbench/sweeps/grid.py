@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from kernels.vector.tiles import cache_bytes
 from workbench import data, formats, models, optimizers, settings
-from workbench.measure import closure, machine, memory
+from workbench.measure import closure, memory
 from workbench.sweeps.problem import (
     OF_FILE,
     Contents,
@@ -201,6 +201,8 @@ def configuration_key(cell: Cell, contents: Contents | None = None) -> str:
 
     Records with the same key are interchangeable. `contents` reads the files, by default anew.
     """
+    from workbench.measure import machine
+
     content = (contents or Contents()).of(cell)
     parts = [SCHEMA, cell.model_dump(mode="json"), source_hash(cell), machine.describe_stack(), content]
     return closure.result_key(parts)
@@ -335,6 +337,8 @@ def planned_row(cell: Cell, problem: Problem, bytes_limit: float = math.inf) -> 
     `problem` is its data, of which one batch is made. The status is "memory" if its arrays need more than `bytes_limit`
     bytes, else "skipped".
     """
+    from workbench.measure import machine
+
     sizes = columns_of_data(problem, cell, setup_of(cell))
     row = sizes | {"machine": machine.machine_id(), "seconds_predicted": seconds_of(cell, sizes)}
     stored = isinstance(problem.x, data.StoredRows)

@@ -28,8 +28,7 @@ from kernels.registry import unknown_name
 from workbench import aliases, data, formats, models, ops, optimizers, settings
 from workbench.json_text import parsed
 from workbench.measure import closure
-from workbench.measure.clock import Policy
-from workbench.measure.rounds import MOST
+from workbench.measure.clock import MOST_ROUNDS, Policy
 from workbench.ops.products import ENGINES
 from workbench.ops.products.methods import METHODS
 from workbench.settings import Setting
@@ -158,7 +157,7 @@ class Measure(pydantic.BaseModel):
     seconds_total: Annotated[float, pydantic.Field(ge=0)] = Policy.seconds_total
     samples_least: Positive = Policy.samples_least
     samples_most: Positive = Policy.samples_most
-    rounds: Annotated[int, pydantic.Field(ge=1, le=MOST)] = MOST
+    rounds: Annotated[int, pydantic.Field(ge=1, le=MOST_ROUNDS)] = MOST_ROUNDS
     seconds_quiet: Annotated[float, pydantic.Field(ge=0)] = 2.0
     busy_most: Annotated[float, pydantic.Field(gt=0, le=1)] | None = None
     race: bool = False
