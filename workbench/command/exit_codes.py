@@ -4,6 +4,7 @@ Errors a user can fix are one message; what is interrupted says how to go on. Ot
 """
 
 import atexit
+import copy
 import gc
 import os
 import re
@@ -11,6 +12,9 @@ import shlex
 import sys
 import time
 from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import LazyLoader
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +30,9 @@ WRONG_FILE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, Permissi
 _ARGUMENTS = "workbench arguments"
 OBJECTS_COLLECTED = 250_000
 """Objects that are made between two searches for garbage: imports alone make 130,000, none of which ever is."""
+AT_FIRST_USE = ("numpy.f2py", "numpy.testing", "yaml")
+"""Modules that libraries import without using them: SciPy copies all names of NumPy, and Numba looks whether it could
+read a file of settings in YAML. They take 0.05 s."""
 
 
 class Group(TyperGroup):
@@ -142,6 +149,29 @@ def seconds_spent() -> float:
     return max(time.time() - float(psutil.Process().create_time()), 0.0)
 
 
+class _AtFirstUse(MetaPathFinder):
+    """Finder of the modules `AT_FIRST_USE`, which are executed when one of their names is first read."""
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:
+        """Return the spec of such a module with a loader that waits, None for any other module."""
+        spec = PathFinder.find_spec(fullname, path, target) if fullname in AT_FIRST_USE else None
+        if spec is not None and spec.loader is not None:
+            spec.loader = LazyLoader(spec.loader)
+        return spec
+
+
+def _with_one_command(app: typer.Typer, name: str) -> typer.Typer:
+    """Return `app` with its command `name` alone, so that no options of others are made; `app` itself if it has none
+    of that name.
+    """
+    named = [one for one in app.registered_commands if (one.name or getattr(one.callback, "__name__", "")) == name]
+    if not named:
+        return app
+    alone = copy.copy(app)
+    alone.registered_commands, alone.registered_groups = named, []
+    return alone
+
+
 def run(app: typer.Typer) -> None:
     """Run the command line and exit the process with its status; defects are raised with their traceback.
 
@@ -149,11 +179,12 @@ def run(app: typer.Typer) -> None:
     """
     global _is_own_process
     _is_own_process = True
-    thresholds = gc.get_threshold()
+    thresholds, finder = gc.get_threshold(), _AtFirstUse()
+    sys.meta_path.insert(0, finder)
     gc.set_threshold(OBJECTS_COLLECTED)
     atexit.register(gc.freeze)  # the process ends: a last search for garbage takes 0.15 s and frees nothing of use
     try:
-        app()
+        _with_one_command(app, *sys.argv[1:2] or [""])()
     except Exception as error:
         status = status_of(error)
         if status is None:
@@ -162,4 +193,5 @@ def run(app: typer.Typer) -> None:
         sys.exit(status)
     finally:
         _is_own_process = False
+        sys.meta_path.remove(finder)
         gc.set_threshold(*thresholds)
