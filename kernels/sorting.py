@@ -434,8 +434,9 @@ def permutation(random: np.random.Generator, total: int) -> np.ndarray:
 
     `random` must have drawn nothing yet, and is afterwards not in the state that its own `permutation` would leave.
 
-    >>> one, other = (np.random.default_rng(5) for _ in range(2)) >>> bool((permutation(one, 1000) ==
-    other.permutation(1000)).all()) True
+    >>> one, other = (np.random.default_rng(5) for _ in range(2))
+    >>> bool((permutation(one, 1000) == other.permutation(1000)).all())
+    True
     """
     raw = random.bit_generator
     if not FEW <= total < MOST or type(raw) is not np.random.PCG64 or sys.byteorder != "little":

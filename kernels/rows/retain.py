@@ -37,7 +37,7 @@ def reference(indices, values, wanted):
 
 @compiled
 def _ascends(wanted):
-    """Return whether the indices `wanted`, int32 or int64 [V], are strictly ascending. Compiled; O(W)."""
+    """Return whether the indices `wanted`, int32 or int64 [V], are strictly ascending. Compiled; O(V)."""
     ascends = True
     for v in range(wanted.size - 1):
         ascends &= wanted[v] < wanted[v + 1]
