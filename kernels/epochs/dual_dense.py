@@ -100,7 +100,10 @@ def _rows_of(parts):
 
 
 def _look_ahead(rows, order, place, weights, is_far):
-    """Prefetch the row that comes `rows.ahead` places after `place` in `order`, if is_far[0] and there is one."""
+    """Prefetch the row that comes `rows.ahead` places after `place` in `order`, if is_far[0] and there is one.
+
+    `weights` is unused.
+    """
     if is_far[0] and place + rows.ahead < order.size:
         first = np.uint64(order[place + rows.ahead]) * np.uint64(rows.x.shape[1])
         step = np.uint64(LINE // rows.x.itemsize)

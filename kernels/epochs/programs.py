@@ -59,7 +59,10 @@ def put_steps(rule: Rule, count: int, is_listed: bool = False) -> Callable:
     """
 
     def work(lane, first, last, gradient, columns, listed, sums, settings, at):
-        """Emit code: gradient[columns[u]] = sums[u] for u = first..last - 1, or for u in listed[first:last]."""
+        """Emit code: gradient[columns[u]] = sums[u] for u = first..last - 1, or for u in listed[first:last].
+
+        `settings` and `at` are unused.
+        """
 
         def one(place, _):
             """Emit the copy of one row, u = `place` or listed[place]."""
@@ -83,7 +86,10 @@ def put_steps_placed(rule: Rule, count: int) -> Callable:
     """
 
     def work(lane, first, last, gradient, columns, sums, settings, at):
-        """Emit code: gradient[c] = sums[c], then sums[c] = 0, for c = columns[u], first <= u < last."""
+        """Emit code: gradient[c] = sums[c], then sums[c] = 0, for c = columns[u], first <= u < last.
+
+        `settings` and `at` are unused.
+        """
 
         def one(u, _):
             """Emit the move of row columns[u]."""
@@ -110,7 +116,7 @@ def put_marked(rule: Rule, count: int) -> Callable:
     def work(lane, first, last, gradient, marks, sums, settings, at):
         """Emit code for each first <= i < last with marks[i] != 0: gradient[i] = sums[i].
 
-        Then sums[i] = marks[i] = 0.
+        Then sums[i] = marks[i] = 0. `settings` and `at` are unused.
         """
 
         def put(place):
@@ -126,7 +132,10 @@ def put_marked(rule: Rule, count: int) -> Callable:
 
 
 def put_grouped(rule: Rule, count: int) -> Callable:
-    """Return a code generator that stores the sum of each column's entries as a row of the dense gradient."""
+    """Return a code generator that stores the sum of each column's entries as a row of the dense gradient.
+
+    `rule` and `count` are unused.
+    """
 
     def work(lane, first, last, gradient, columns, starts, rows, values, slope, settings, at):
         """Emit code: gradient[columns[u]] = sum of the entries of column u, for u = first..last - 1.
@@ -146,10 +155,16 @@ def put_grouped(rule: Rule, count: int) -> Callable:
 
 
 def put_entries(rule: Rule, count: int) -> Callable:
-    """Return a code generator that stores one row's entries times its gradient of the scores as gradient rows."""
+    """Return a code generator that stores one row's entries times its gradient of the scores as gradient rows.
+
+    `rule` and `count` are unused.
+    """
 
     def work(lane, first, last, gradient, indices, data, slope, settings, at):
-        """Emit code: gradient[indices[k]] = data[k] * slope[0], k = first..last - 1; columns must not repeat."""
+        """Emit code: gradient[indices[k]] = data[k] * slope[0], k = first..last - 1; columns must not repeat.
+
+        `settings` and `at` are unused.
+        """
         nought = lane.integer(0)
 
         def one(k, _):
@@ -465,12 +480,18 @@ def _grouped(rule: Rule, count: int) -> Callable:
 
 
 def _ask(rule: Rule, count: int) -> Callable:
-    """Return a code generator that prefetches weights and states of rows indices[k], first <= k < last."""
+    """Return a code generator that prefetches weights and states of rows indices[k], first <= k < last.
+
+    `count` is unused.
+    """
     return _asking(with_states=not rule.average, by_row=rule.average is not None)
 
 
 def _ask_weights(rule: Rule, count: int) -> Callable:
-    """Return a code generator that prefetches weights only; wide states would leave the cache before their use."""
+    """Return a code generator that prefetches weights only; wide states would leave the cache before their use.
+
+    `rule` and `count` are unused.
+    """
     return _asking(with_states=False, by_row=False)
 
 

@@ -71,7 +71,10 @@ def scattered_for(most: int, weights: np.ndarray, marks_itself: bool) -> Scatter
 
 
 def make_gather_one(programs: Programs) -> Callable:
-    """Return `make_gather` for one output, where a nonzero sum (or negative zero) marks an active column."""
+    """Return `make_gather` for one output, where a nonzero sum (or negative zero) marks an active column.
+
+    `programs` is unused.
+    """
 
     def gather(rows, order, first, last, slope, is_far, scattered):
         """Add X[order[first:last]].T @ slope to the sums [D, 1]; return the count of active columns.

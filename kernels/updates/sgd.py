@@ -30,7 +30,10 @@ def formula(w, g, learning_rate, decay, rescale, clip):
 
 
 def coast(learning_rate, decay, rescale, clip):
-    """Return (1 - learning_rate * decay,): the factor of the weights in a zero-gradient step."""
+    """Return (1 - learning_rate * decay,): the factor of the weights in a zero-gradient step.
+
+    `rescale` and `clip` are unused.
+    """
     return (1 - learning_rate * decay,)
 
 

@@ -201,7 +201,10 @@ class Saver:
 
 
 def refuse_to_save_pipeline(folder: str | Path, force: bool = False) -> None:
-    """Raise DataError: the encoder of a Pipeline cannot be written without pickle; the message says what to do."""
+    """Raise DataError: the encoder of a Pipeline cannot be written without pickle; the message says what to do.
+
+    `folder` and `force` are unused.
+    """
     raise DataError(
         "A Pipeline encodes the frame by scikit-learn, which a model folder cannot hold without pickle.\n"
         'Type frame.to_csv("train.csv", index=False), then wb.train("train.csv", label="NAME").save(folder), which '

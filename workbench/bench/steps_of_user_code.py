@@ -117,7 +117,7 @@ class Fitted:
         self.coming = endless_batches(self.batches, self.once)
 
     def prepare(self, number: int) -> Any:
-        """Return the next batch of the epochs; its preparation time goes to the phase "convert"."""
+        """Return the next batch of the epochs; its preparation time goes to the phase "convert". `number` is unused."""
         ready = next(self.coming)
         self.phases.add("convert", ready.seconds_prepare)
         return ready.value

@@ -57,13 +57,16 @@ def held(parts: Parts, asked: Requirements) -> None:
 
 
 def shape(parts: Parts, asked: Requirements) -> None:
-    """Raise FormatError for other than [rows, columns]; a row_sparse gradient may have one dimension or more."""
+    """Raise FormatError for other than [rows, columns]; a row_sparse gradient may have one dimension or more.
+
+    `asked` is unused.
+    """
     if parts.format != "row_sparse":
         contract.check_two_dimensions(parts.shape, parts.format)
 
 
 def rows(parts: Parts, asked: Requirements) -> None:
-    """Raise FormatError for a matrix without rows."""
+    """Raise FormatError for a matrix without rows; `asked` is unused."""
     if parts.shape[0] == 0:
         raise refuse(f"The matrix has shape {parts.shape}", "one row or more", "Leave empty batches out")
 
@@ -78,13 +81,13 @@ def width(parts: Parts, asked: Requirements) -> None:
 
 
 def index_types(parts: Parts, asked: Requirements) -> None:
-    """Raise FormatError for an index array that is not a vector of int32 or int64."""
+    """Raise FormatError for an index array that is not a vector of int32 or int64; `asked` is unused."""
     for name, array in parts.indices.items():
         contract.check_index_types(**{name: array})
 
 
 def index_widths(parts: Parts, asked: Requirements) -> None:
-    """Raise FormatError if some index arrays are int32 and some int64."""
+    """Raise FormatError if some index arrays are int32 and some int64; `asked` is unused."""
     contract.check_index_types(**parts.indices)
 
 
@@ -97,7 +100,10 @@ def index_dtype(parts: Parts, asked: Requirements) -> None:
 
 
 def narrow_indices(parts: Parts, asked: Requirements) -> None:
-    """Raise FormatError for int64 indices, with the cast to type if the matrix is small enough for int32."""
+    """Raise FormatError for int64 indices, with the cast to type if the matrix is small enough for int32.
+
+    `asked` is unused.
+    """
     for name, array in parts.indices.items():
         if array.dtype == np.int64:
             fits = max((*parts.shape, len(parts.values))) <= np.iinfo(np.int32).max
@@ -108,7 +114,7 @@ def narrow_indices(parts: Parts, asked: Requirements) -> None:
 def lengths(parts: Parts, asked: Requirements) -> None:
     """Raise FormatError if values and indices differ in number, or values are no vector where the format has one.
 
-    The values [U, ...] of a gradient must have rows of its shape.
+    The values [U, ...] of a gradient must have rows of its shape. `asked` is unused.
     """
     names = tuple(name for name in parts.indices if name != "indptr")
     if parts.format == "row_sparse" and parts.values.shape[1:] != parts.shape[1:]:
@@ -121,7 +127,10 @@ def lengths(parts: Parts, asked: Requirements) -> None:
 
 
 def pointers(parts: Parts, asked: Requirements) -> None:
-    """Raise FormatError for starts of rows that do not rise from 0 to the number of entries. O(rows)."""
+    """Raise FormatError for starts of rows that do not rise from 0 to the number of entries. O(rows).
+
+    `asked` is unused.
+    """
     entries, count = len(parts.values), parts.lengths[0]
     if len(parts.starts) == count + 1 and structure.rises(parts.starts, entries):
         return
@@ -129,7 +138,7 @@ def pointers(parts: Parts, asked: Requirements) -> None:
 
 
 def ranges(parts: Parts, asked: Requirements) -> None:
-    """Raise FormatError for an index outside of the shape. O(nnz)."""
+    """Raise FormatError for an index outside of the shape. O(nnz). `asked` is unused."""
     if parts.format in COMPRESSED:
         limits = {"indices": (parts.lengths[1], "rows" if parts.format == "csc" else "columns")}
     else:
@@ -140,14 +149,17 @@ def ranges(parts: Parts, asked: Requirements) -> None:
 
 
 def numbers(parts: Parts, asked: Requirements) -> None:
-    """Raise FormatError for values that are no real numbers, or in the byte order of other machines."""
+    """Raise FormatError for values that are no real numbers, or in the byte order of other machines.
+
+    `asked` is unused.
+    """
     kind = parts.values.dtype
     if kind.kind not in "biuf" or not kind.isnative:
         raise refuse(f"The values are {kind}", "real numbers, best float32", "Call x.astype(np.float32)")
 
 
 def floats(parts: Parts, asked: Requirements) -> None:
-    """Raise FormatError for values that are whole numbers or truth values."""
+    """Raise FormatError for values that are whole numbers or truth values; `asked` is unused."""
     kind = parts.values.dtype
     if kind.kind in "biu":
         raise refuse(f"The values are {kind}", "float32", "Call x.astype(np.float32)")
@@ -167,7 +179,10 @@ def dtype(parts: Parts, asked: Requirements) -> None:
 
 
 def finite(parts: Parts, asked: Requirements) -> None:
-    """Raise FormatError for NaN and infinite values, with their count and the first one's place. O(nnz)."""
+    """Raise FormatError for NaN and infinite values, with their count and the first one's place. O(nnz).
+
+    `asked` is unused.
+    """
     if parts.values.dtype.kind != "f":
         return
     wrong = parts.values.size - int(np.count_nonzero(np.isfinite(parts.values)))
@@ -179,7 +194,10 @@ def finite(parts: Parts, asked: Requirements) -> None:
 
 
 def row_order(parts: Parts, asked: Requirements) -> None:
-    """Raise FormatError for coo entries whose rows are not in ascending order; equal ones may follow. O(nnz)."""
+    """Raise FormatError for coo entries whose rows are not in ascending order; equal ones may follow. O(nnz).
+
+    `asked` is unused.
+    """
     row = parts.arrays["row"]
     falls = row[1:] < row[:-1]
     if falls.any():
@@ -189,14 +207,20 @@ def row_order(parts: Parts, asked: Requirements) -> None:
 
 
 def column_order(parts: Parts, asked: Requirements) -> None:
-    """Raise FormatError, with their count, for entries after a larger index of their row, or of their column in csc."""
+    """Raise FormatError, with their count, for entries after a larger index of their row, or of their column in csc.
+
+    `asked` is unused.
+    """
     if parts.order.falls:
         fault = f"{parts.order.falls:,} entries stand after a larger index of their {_line(parts)}"
         raise refuse(fault, "ascending order", "Call x.sort_indices(); a coo matrix x.tocsr() first")
 
 
 def duplicates(parts: Parts, asked: Requirements) -> None:
-    """Raise FormatError if two entries, or blocks, have the same row and column, with the count and the first one."""
+    """Raise FormatError if two entries, or blocks, have the same row and column, with the count and the first one.
+
+    `asked` is unused.
+    """
     if parts.order.first is not None:
         one, more = ("block", "blocks") if parts.format == "bsr" else ("entry", "entries")
         row, column = parts.order.first
@@ -206,7 +230,10 @@ def duplicates(parts: Parts, asked: Requirements) -> None:
 
 
 def unique_rows(parts: Parts, asked: Requirements) -> None:
-    """Raise FormatError for a gradient that names a row twice. O(U), O(U log U) where rows are unsorted."""
+    """Raise FormatError for a gradient that names a row twice. O(U), O(U log U) where rows are unsorted.
+
+    `asked` is unused.
+    """
     indices = parts.arrays["indices"]
     if structure.is_rising(indices, parts.shape[0]):
         return
@@ -226,7 +253,8 @@ def label_count(parts: Parts, asked: Requirements) -> None:
 def label_values(parts: Parts, asked: Requirements) -> None:
     """Raise FormatError for labels that are not finite, or not of the kind `asked.labels`; None allows any kind.
 
-    Of sparse labels only stored values are looked at. Classes must be below `asked.classes`, None for no limit.
+    Of sparse labels only stored values are looked at. Classes must be below `asked.classes`, None for no limit. `parts`
+    is unused.
     """
     y = asked.y.data if scipy.sparse.issparse(asked.y) else asked.y
     if y.dtype.kind == "f" and not np.isfinite(y).all():

@@ -336,7 +336,7 @@ def time_steps(cell: Cell, store: ShardedStore | None) -> list[float]:
     module, times = trainer.module_of(setup, problem, store, feed), [time.perf_counter()]
 
     def keep(event: BatchEnd) -> None:
-        """Record the time after a batch; raise StopTraining after STEPS batches."""
+        """Record the time after a batch; raise StopTraining after STEPS batches. `event` is unused."""
         times.append(time.perf_counter())
         if len(times) > STEPS:
             raise StopTraining

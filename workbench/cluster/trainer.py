@@ -295,7 +295,7 @@ class _StepReport:
     def batch_end(self, event: BatchEnd) -> None:
         """Keep the loss and seconds of a step; save a checkpoint and send a message if they are due.
 
-        Called by the module after each batch.
+        Called by the module after each batch. `event` is unused.
         """
         now = time.perf_counter()
         self.step += 1

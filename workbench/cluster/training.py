@@ -300,7 +300,7 @@ def _checked(cell: Cell, trainers: int, losses: Sequence[float]) -> dict[str, An
     module = trainer.module_of(setup, problem, None, feed, workers=trainers)
 
     def keep(event: BatchEnd) -> None:
-        """Append the loss of a batch to `known`; raises StopTraining after CHECKED_STEPS batches."""
+        """Append the loss of a batch to `known`; raises StopTraining after CHECKED_STEPS batches. `event` is unused."""
         known.append(float(module.outputs[0]))
         if len(known) == CHECKED_STEPS:
             raise StopTraining

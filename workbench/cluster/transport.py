@@ -154,7 +154,7 @@ class Shard:
             self.drawn[key].draw(self.store.values[key], rows[key])
 
     def _optimizer(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> None:
-        """Set a new optimizer from the message's `settings`; changes the store."""
+        """Set a new optimizer from the message's `settings`; changes the store. `arrays` is unused."""
         self.store.set_optimizer(Updater.from_settings(about["settings"]))
 
     def _catch_up(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> None:
@@ -166,7 +166,10 @@ class Shard:
         self.store.catch_up(self._rows(about, arrays))
 
     def _save(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> None:
-        """Write this shard's state to its file at `about["path"]`, after all pushes so far; OSError if that fails."""
+        """Write this shard's state to its file at `about["path"]`, after all pushes so far; OSError if that fails.
+
+        `arrays` is unused.
+        """
         self._reach(about, lag=0)
         formats.save(checkpoints.file_of(about["path"], self.number), self.store.state_dict())
 
@@ -251,7 +254,7 @@ class Shard:
     def _squares(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> Message:
         """Reply with {parameter: sum of squares} of this shard's part of a step's summed gradients.
 
-        Raises _Wait until all trainers have pushed it; cached for repeated messages.
+        Raises _Wait until all trainers have pushed it; cached for repeated messages. `arrays` is unused.
         """
         step = _whole(about, "step", 1)
         if step not in self.squares:
@@ -290,7 +293,10 @@ class Shard:
         return Message("done", {"names": names, "step": self.step}, values)
 
     def _state(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> Message:
-        """Reply with this shard's whole state (`LocalStore.state_dict`) after all pushes so far; _Wait before that."""
+        """Reply with this shard's whole state (`LocalStore.state_dict`) after all pushes so far; _Wait before that.
+
+        `arrays` is unused.
+        """
         self._reach(about, lag=0)
         self._draw(dict.fromkeys(self.drawn))
         state = self.store.state_dict()

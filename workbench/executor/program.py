@@ -107,7 +107,10 @@ def _put(out: np.ndarray, call: Callable[[], Any]) -> None:
 
 
 def scale_in_place(slope: np.ndarray, head: np.ndarray, out: None) -> np.ndarray:
-    """Multiply `slope`, the gradient of the scores, by `head` in place and return it; a head of 1 costs nothing."""
+    """Multiply `slope`, the gradient of the scores, by `head` in place and return it; a head of 1 costs nothing.
+
+    `out` is unused.
+    """
     return slope if head.size == 1 and head.item() == 1 else np.multiply(slope, head, out=slope)
 
 
@@ -127,7 +130,7 @@ def copy_value(value: Any, out: np.ndarray | None) -> Any:
 def add_values(value: Any, before: Any, out: None) -> Any:
     """Return `before` + `value` in the format of `before`, in place if that is dense.
 
-    Raises BindError if shapes differ.
+    Raises BindError if shapes differ. `out` is unused.
     """
     if value.shape != before.shape:
         raise BindError(

@@ -10,7 +10,10 @@ from workbench.models import Given, Model, Parameter, register
 
 
 def scores(x: Symbol, engine: str, given: Given) -> Symbol:
-    """Return the symbol of the scores [R, 1]: linear terms and interactions, O(z K) for z entries, K factors."""
+    """Return the symbol of the scores [R, 1]: linear terms and interactions, O(z K) for z entries, K factors.
+
+    `given` is unused.
+    """
     linear = ops.get("dot")(x, variable("w"), engine=engine)
     return ops.get("add")(linear, ops.get("interactions")(x, variable("v")))
 

@@ -342,7 +342,10 @@ register(
 
 
 def _like_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the shape of `like`; OpError if it does not broadcast to that of x. `shapes` are those of (x, like)."""
+    """Return the shape of `like`; OpError if it does not broadcast to that of x. `shapes` are those of (x, like).
+
+    `params` is unused.
+    """
     x, like = shapes
     tail = x[len(x) - len(like) :]
     if len(like) > len(x) or any(small not in (1, large) for small, large in zip(like, tail, strict=True)):

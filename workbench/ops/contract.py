@@ -153,7 +153,7 @@ class Symbolic(ABC):
 
 
 def _refused(*arrays: Any, out: Any = None, **params: Any) -> Any:
-    """Raise OpError: the call of a rule that states a refusal and computes nothing."""
+    """Raise OpError: the call of a rule that states a refusal and computes nothing; `out` is unused."""
     raise OpError("This rule refuses its inputs; it has no call.")
 
 

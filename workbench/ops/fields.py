@@ -112,13 +112,19 @@ def _towards(x: Any, head: Any, v: Any, fields: Sequence[int]) -> Any:
 
 
 def _gradient(head: Any, output: Any, inputs: Sequence[Any], params: Mapping[str, Any]) -> tuple:
-    """Return the gradients (of x, of v) of field_sums for the gradient `head` [R, F K] of its result."""
+    """Return the gradients (of x, of v) of field_sums for the gradient `head` [R, F K] of its result.
+
+    `output` is unused.
+    """
     x, v = inputs
     return _towards(x, head, v, params["fields"]), ops.field_sums_gradient(x, v, head, **params)
 
 
 def _second(head: Any, output: Any, inputs: Sequence[Any], params: Mapping[str, Any]) -> tuple:
-    """Return the gradients (of x, None, of the inner head) of `field_sums_gradient`, which is linear in both."""
+    """Return the gradients (of x, None, of the inner head) of `field_sums_gradient`, which is linear in both.
+
+    `output` is unused.
+    """
     x, _, inner = inputs
     head = ops.to_format(head, format="dense")
     return _towards(x, inner, head, params["fields"]), None, ops.field_sums(x, head, **params)

@@ -16,13 +16,16 @@ SHAPED: Mapping[str, Any] = {"shape": REQUIRED, "format": "dense", "dtype": "flo
 
 
 def _shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the parameter `shape` as a tuple of int; FormatError for an unknown format."""
+    """Return the parameter `shape` as a tuple of int; FormatError for an unknown format. `shapes` is unused."""
     formats.get(params["format"])
     return tuple(int(length) for length in params["shape"])
 
 
 def _dtype(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
-    """Return the parameter `dtype`; OpError for random numbers, those with a seed, unless it is a float dtype."""
+    """Return the parameter `dtype`; OpError for random numbers, those with a seed, unless it is a float dtype.
+
+    `dtypes` is unused.
+    """
     dtype = np.dtype(params["dtype"])
     return real([dtype], params) if "seed" in params else dtype
 
@@ -34,7 +37,7 @@ def _rules(call: Callable) -> tuple[Rule, ...]:
         """Return the rule whose result has the format `form`."""
 
         def when(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-            """Return whether the parameter `format` is `form`."""
+            """Return whether the parameter `format` is `form`; `shapes` is unused."""
             return params["format"] == form
 
         return Rule((), form, call, when=when, condition=f"format == {form!r}")

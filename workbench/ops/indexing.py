@@ -160,7 +160,10 @@ def _take_matrix(x, indices, out=None, axis=0, mode="raise"):
 
 
 def _take_rows(x, indices, out=None, axis=0, mode="raise"):
-    """Return the rows `indices` of a row_sparse array as row_sparse; row i is stored if x stores its row."""
+    """Return the rows `indices` of a row_sparse array as row_sparse; row i is stored if x stores its row.
+
+    `out` and `axis` are unused.
+    """
     place, hits = places(row_numbers(indices, x.shape[0], mode), x.indices)
     return formats.RowSparse.assemble(x.values[place[hits]], np.flatnonzero(hits), (indices.size, *x.shape[1:]))
 

@@ -24,7 +24,10 @@ from workbench.ops.products.blocks import places
 
 
 def _embedding_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the result shape (*ids, *weight[1:]) for shapes (ids, weight); OpError for a weight without dimensions."""
+    """Return the result shape (*ids, *weight[1:]) for shapes (ids, weight); OpError for a weight without dimensions.
+
+    `params` is unused.
+    """
     ids, weight = shapes
     if not weight:
         raise OpError("The weight of an embedding has a row for each id; one without dimensions came.")
@@ -42,13 +45,19 @@ def _rows(source: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def _embedding(ids, weight, out=None, sparse_grad=False):
-    """Return the rows of a dense weight at `ids` in any shape, in `out` if given. OpError for an id out of range."""
+    """Return the rows of a dense weight at `ids` in any shape, in `out` if given. OpError for an id out of range.
+
+    `sparse_grad` is unused.
+    """
     rows = row_numbers(ids, weight.shape[0]).ravel()
     return put(out, _rows(weight, rows).reshape(*ids.shape, *weight.shape[1:]))
 
 
 def _embedding_of_rows(ids, weight, out=None, sparse_grad=False):
-    """Return the rows of a row_sparse weight at `ids`, dense, in `out` if given; rows that are not stored are zero."""
+    """Return the rows of a row_sparse weight at `ids`, dense, in `out` if given; rows that are not stored are zero.
+
+    `sparse_grad` is unused.
+    """
     rows = row_numbers(ids, weight.shape[0]).ravel()
     place, hits = places(rows, weight.indices)
     out = np.zeros((*ids.shape, *weight.shape[1:]), weight.dtype) if out is None else out
@@ -141,7 +150,10 @@ register(
 
 
 def _layer_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the result shape [R, N] for x [R, D], weight [N, D] and bias [N]; OpError if they do not fit."""
+    """Return the result shape [R, N] for x [R, D], weight [N, D] and bias [N]; OpError if they do not fit.
+
+    `params` is unused.
+    """
     if len(shapes) > 3:
         raise OpError(f"fully_connected takes x, weight and bias; {len(shapes)} arrays came.")
     x, weight, *bias = map(tuple, shapes)

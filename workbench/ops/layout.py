@@ -39,7 +39,10 @@ def _cast(x, out=None, dtype=None):
 
 
 def _cast_type(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
-    """Return the parameter `dtype` as np.dtype; OpError if it names no dtype that arrays can have."""
+    """Return the parameter `dtype` as np.dtype; OpError if it names no dtype that arrays can have.
+
+    `dtypes` is unused.
+    """
     try:
         dtype = np.dtype(params["dtype"])
     except TypeError:
@@ -74,7 +77,7 @@ def _to_format(x, out=None, format=None):
 
 
 def _asks_for(format: str, shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-    """Return whether the parameter `format` is `format`."""
+    """Return whether the parameter `format` is `format`; `shapes` is unused."""
     return params["format"] == format
 
 
@@ -162,7 +165,7 @@ def _is_turned(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
 def _turned_matrix(x, out=None, axes=None):
     """Return the transpose of a csr, csc or coo matrix as csc, csr or coo, over copies of its arrays.
 
-    `out` is unused.
+    `out` is unused. `axes` is unused.
     """
     format = formats.get({"csr": "csc", "csc": "csr", "coo": "coo"}[x.format])
     if x.format == "coo":

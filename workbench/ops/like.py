@@ -134,7 +134,10 @@ cast_like: Op = register(
 
 
 def _keep_axes(head, like, out=None, axis=None, keepdims=False):
-    """Return a reduction's result `head` in the shape of `like` with length one along `axis` (None: all); dense."""
+    """Return a reduction's result `head` in the shape of `like` with length one along `axis` (None: all); dense.
+
+    `keepdims` is unused.
+    """
     shape = with_ones(like.shape, axes_of(axis, len(like.shape)))
     return put(out, np.array(as_dense(head)).reshape(shape))
 
@@ -169,7 +172,7 @@ def _unless_alike(x, like, out=None):
 
 
 def _made_dense(x, like, out=None):
-    """Return x as a dense array, in `out` if given."""
+    """Return x as a dense array, in `out` if given; `like` is unused."""
     return put(out, as_dense(x))
 
 

@@ -41,7 +41,7 @@ def _float(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
 def check_labels(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
     """Return the shape of the scores, shapes[0]; OpError unless the labels, shapes[1], have a value for each score.
 
-    Labels have the same shape, or lack a last axis of length one.
+    Labels have the same shape, or lack a last axis of length one. `params` is unused.
     """
     scores, labels = map(tuple, shapes)
     if labels != scores and not (scores[-1:] == (1,) and labels == scores[:-1]):
@@ -52,7 +52,7 @@ def check_labels(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 def check_classes(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
     """Return the shape of the scores [.., N].
 
-    Raises OpError unless labels lack the last axis or have length one there.
+    Raises OpError unless labels lack the last axis or have length one there. `params` is unused.
     """
     scores, labels = map(tuple, shapes)
     if not scores or labels not in (scores[:-1], (*scores[:-1], 1)):
@@ -385,7 +385,7 @@ def _slope_of_loss(scores, labels, out=None, loss=None):
 
 
 def _squared(head: Any, scores: Any) -> Any:
-    """Return the Hessian of R times the mean squared loss, applied to `head`: head itself."""
+    """Return the Hessian of R times the mean squared loss, applied to `head`: head itself; `scores` is unused."""
     return head
 
 

@@ -28,7 +28,10 @@ SPARSE = ("csr", "csc", "coo", "row_sparse")
 
 
 def _shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the result shape [R, 1] of interactions; OpError if x [R, D] and v [D, K] do not fit."""
+    """Return the result shape [R, 1] of interactions; OpError if x [R, D] and v [D, K] do not fit.
+
+    `params` is unused.
+    """
     x, v = shapes[:2]
     if len(x) != 2 or len(v) != 2 or x[1] != v[0]:
         raise OpError(f"interactions takes x [R, D] and v [D, K]; the shapes {tuple(x)} and {tuple(v)} came.")
@@ -97,7 +100,10 @@ def _whole_gradient(x: Any, v: np.ndarray, head: np.ndarray, out: np.ndarray | N
 
 
 def _gradient(head: Any, output: Any, inputs: Sequence[Any], params: Mapping[str, Any]) -> tuple:
-    """Return the gradients (of x at its stored positions, of v) for the gradient `head` [R, 1] of the interactions."""
+    """Return the gradients (of x at its stored positions, of v) for the gradient `head` [R, 1] of the interactions.
+
+    `output` is unused.
+    """
     x, v = inputs
     towards_x = ops.subtract(_towards(x, head, v, v), _own(x, head, v, v))
     return towards_x, ops.interactions_gradient(x, v, head, sparse_grad=params["sparse_grad"])
@@ -115,7 +121,10 @@ def _own(x: Any, head: Any, v: Any, w: Any) -> Any:
 
 
 def _second(head: Any, output: Any, inputs: Sequence[Any], params: Mapping[str, Any]) -> tuple:
-    """Return the gradients (of x, v and the inner head) of `interactions_gradient`, linear in v and its head."""
+    """Return the gradients (of x, v and the inner head) of `interactions_gradient`, linear in v and its head.
+
+    `output` is unused.
+    """
     x, v, inner = inputs
     head = ops.to_format(head, format="dense")
     both = ops.add(_towards(x, inner, v, head), _towards(x, inner, head, v))

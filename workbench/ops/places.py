@@ -23,7 +23,7 @@ ON_STORED = "numpy on the stored values"
 
 
 def _shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the common shape of (x, like); OpError if they differ."""
+    """Return the common shape of (x, like); OpError if they differ. `params` is unused."""
     if tuple(shapes[0]) != tuple(shapes[1]):
         raise OpError(
             f"An array of shape {tuple(shapes[0])} cannot be read at the places of one of {tuple(shapes[1])}."
@@ -32,12 +32,12 @@ def _shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _itself(x, like, out=None, rows=False):
-    """Return a copy of x: all its positions are kept; in `out` if given and dense."""
+    """Return a copy of x: all its positions are kept; in `out` if given and dense. `like` and `rows` are unused."""
     return put(out, formats.copy(x) if out is None else x)
 
 
 def _at_places(x, like, out=None, rows=False):
-    """Return x at the stored positions of `like`, in the format of `like`; `out` is unused."""
+    """Return x at the stored positions of `like`, in the format of `like`; `out` is unused. `rows` is unused."""
     like = stored.canonical(like)
     if not isinstance(x, np.ndarray) and x.format == like.format and stored.same_places(x, like):
         return formats.copy(x)
@@ -48,7 +48,7 @@ Node = TypeVar("Node", bound=Symbolic)
 
 
 def _by_rows(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-    """Return the parameter `rows`: whether whole rows are kept."""
+    """Return the parameter `rows`: whether whole rows are kept; `shapes` is unused."""
     return bool(params["rows"])
 
 
@@ -139,7 +139,10 @@ def _given_places(output, held, source, out=None):
 
 
 def _every_place(output, held, source, out=None):
-    """Return zeros of the shape of `output` that take no memory and of which only the shape is read."""
+    """Return zeros of the shape of `output` that take no memory and of which only the shape is read.
+
+    `held` and `source` are unused.
+    """
     return np.broadcast_to(np.zeros((), output.dtype), output.shape) if out is None else put(out, np.zeros(()))
 
 

@@ -34,13 +34,16 @@ def _kept(head: np.ndarray, x: np.ndarray, axis: Any) -> np.ndarray:
 def _slope(head, x, out=None, axis=None, keepdims=False):
     """Return 2 * head * x, the gradient of `square_sum` for dense x, in `out` if that is given.
 
-    `head` has the shape of the reduced result.
+    `head` has the shape of the reduced result. `keepdims` is unused.
     """
     return put(out, 2 * x * _kept(head, x, axis))
 
 
 def _of_rows(head, x, out=None, axis=None, keepdims=True):
-    """Return 2 * head * x at the rows that a row_sparse head stores, as row_sparse; x is row_sparse or dense."""
+    """Return 2 * head * x at the rows that a row_sparse head stores, as row_sparse; x is row_sparse or dense.
+
+    `out`, `axis` and `keepdims` are unused.
+    """
     if isinstance(x, RowSparse):
         places = np.searchsorted(x.indices, head.indices)
         hits = np.flatnonzero(np.append(x.indices, -1)[places] == head.indices)
@@ -52,14 +55,20 @@ def _of_rows(head, x, out=None, axis=None, keepdims=True):
 
 
 def _of_stored(head, x, out=None, axis=None, keepdims=True):
-    """Return 2 * head * x at the rows that a row_sparse x stores, as row_sparse; head is dense."""
+    """Return 2 * head * x at the rows that a row_sparse x stores, as row_sparse; head is dense.
+
+    `out` and `keepdims` are unused.
+    """
     kept = _kept(head, x, axis)
     values = 2 * x.values * (kept if len(kept) == 1 else kept[x.indices])
     return RowSparse.assemble(values, x.indices.copy(), x.shape)
 
 
 def _of_entries(head, x, out=None, axis=None, keepdims=True):
-    """Return 2 * head * x at the entries of a csr, csc or coo x, in its format; head is dense."""
+    """Return 2 * head * x at the entries of a csr, csc or coo x, in its format; head is dense.
+
+    `out` and `keepdims` are unused.
+    """
     return ops.multiply(ops.multiply_scalar(x, scalar=2.0), _kept(head, x, axis))
 
 
@@ -291,17 +300,26 @@ def _along(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _sum_gradient(head, output, x, params):
-    """Return the gradient of x for a sum: the gradient `head` of the result broadcast over the reduced axes."""
+    """Return the gradient of x for a sum: the gradient `head` of the result broadcast over the reduced axes.
+
+    `output` is unused.
+    """
     return spread(head, x, **_along(params))
 
 
 def _mean_gradient(head, output, x, params):
-    """Return the gradient of x for a mean: `head`, of the result, / count, broadcast over the reduced axes."""
+    """Return the gradient of x for a mean: `head`, of the result, / count, broadcast over the reduced axes.
+
+    `output` is unused.
+    """
     return spread(head, x, mean=True, **_along(params))
 
 
 def _squares_gradient(head, output, x, params):
-    """Return the gradient of x for a sum of squares, 2 * head * x; `head` is the gradient of the result."""
+    """Return the gradient of x for a sum of squares, 2 * head * x; `head` is the gradient of the result.
+
+    `output` is unused.
+    """
     if params["keepdims"] and (kept := narrow(head)) is not head:
         return ops.multiply(kept, ops.multiply_scalar(x, scalar=2.0))
     return slope_of_square_sum(head, x, **_along(params))
@@ -326,7 +344,10 @@ def _extreme_gradient(head, output, x, params):
 
 
 def _prod_gradient(head, output, x, params):
-    """Return the gradient of x for a product: `head`, of the result, times the product of the other elements."""
+    """Return the gradient of x for a product: `head`, of the result, times the product of the other elements.
+
+    `output` is unused.
+    """
     return ops.multiply(ops.product_of_others(x, axis=params["axis"]), keep_axes(head, x, **_along(params)))
 
 
@@ -355,7 +376,10 @@ def _rows_stay(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
 
 
 def _squares_of_rows(x, out=None, axis=None, keepdims=True):
-    """Return the sums of squares of row_sparse x over `axis`, without 0, as row_sparse with axes of length 1."""
+    """Return the sums of squares of row_sparse x over `axis`, without 0, as row_sparse with axes of length 1.
+
+    `out` and `keepdims` are unused.
+    """
     values = np.add.reduce(SQUARES.before(x.values), axis=axes_of(axis, x.ndim), keepdims=True)
     shape = with_ones(x.shape, axes_of(axis, x.ndim))
     return formats.RowSparse.assemble(values, x.indices.copy(), shape)

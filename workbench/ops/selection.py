@@ -52,7 +52,7 @@ def _where_stored(condition, x, y, out=None):
 
 
 def _equal_shapes(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-    """Return whether all shapes are equal, as the condition of a rule."""
+    """Return whether all shapes are equal, as the condition of a rule; `params` is unused."""
     return len(set(map(tuple, shapes))) == 1
 
 
@@ -126,7 +126,10 @@ def _concat_matrices(*arrays, out=None, axis=0):
 
 
 def _concat_rows(*arrays, out=None, axis=0):
-    """Return row_sparse arrays joined along `axis`, as row_sparse; other axes than 0 store the union of the rows."""
+    """Return row_sparse arrays joined along `axis`, as row_sparse; other axes than 0 store the union of the rows.
+
+    `out` is unused.
+    """
     shape = _concat_shape([x.shape for x in arrays], {"axis": axis})
     if axis % len(shape) == 0:
         starts = np.cumsum([0, *(x.shape[0] for x in arrays)])
@@ -252,7 +255,7 @@ def _clip_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _keeps_zero(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-    """Return whether zero is within the bounds, so that sparse formats are kept."""
+    """Return whether zero is within the bounds, so that sparse formats are kept; `shapes` is unused."""
     return params["low"] <= 0 <= params["high"]
 
 

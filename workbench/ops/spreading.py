@@ -33,7 +33,7 @@ def _kept_head(head: Any, like: Any, axis: Any, mean: bool) -> np.ndarray:
 def _spread(head, like, out=None, axis=None, keepdims=False, mean=False):
     """Return head broadcast to the shape of `like` over the reduced `axis`, dense, in `out` if given.
 
-    `mean` divides it.
+    `mean` divides it. `keepdims` is unused.
     """
     whole = spread_view(head, like, axis, mean)
     return put(out, whole.copy() if out is None else whole)
@@ -101,7 +101,7 @@ def _at_stored(head, factor, like, out=None, axis=None, keepdims=False, mean=Fal
 
 
 def _whole(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-    """Return whether the factor, shapes[1], has the shape of `like`, shapes[2]."""
+    """Return whether the factor, shapes[1], has the shape of `like`, shapes[2]; `params` is unused."""
     return tuple(shapes[1]) == tuple(shapes[2])
 
 

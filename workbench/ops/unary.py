@@ -183,7 +183,10 @@ def _sum_along(x: Any, axis: int) -> Any:
 
 
 def _nothing(head: Any, x: Any, output: Any, **params: Any) -> Any:
-    """Return the zero gradient of a piecewise constant function, in the format of x: sparse formats store nothing."""
+    """Return the zero gradient of a piecewise constant function, in the format of x: sparse formats store nothing.
+
+    `head` and `output` are unused.
+    """
     return ops.zeros_like(x)
 
 

@@ -142,7 +142,10 @@ def _finding(rows: Sequence[configurations.Record], density: str | None) -> str:
 
 
 def table(frame: pd.DataFrame, *, group: str | None, density: str | None, scale: str) -> pd.DataFrame:
-    """Return the seconds of each phase and of preparing a batch as text, a row for each configuration."""
+    """Return the seconds of each phase and of preparing a batch as text, a row for each configuration.
+
+    `scale` is unused.
+    """
     rows = style.at_density(style.pick(frame, group), density)
     return pd.DataFrame([_described(row) for row in rows])
 

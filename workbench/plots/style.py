@@ -261,7 +261,7 @@ def at(rows: Sequence[configurations.Record], label: str | None) -> str:
 
 
 def nothing(rows: Sequence[configurations.Record], what: str) -> str:
-    """Return the sentence that no configuration of the group `what`, such as "has a time"."""
+    """Return the sentence that no configuration of the group `what`, such as "has a time"; `rows` is unused."""
     return f"No configuration of this group {what}."
 
 

@@ -215,7 +215,10 @@ class ByKernel(DeviceExecution[DeviceBatch]):
         return self.scores.nbytes + self.slopes.nbytes
 
     def prepare(self, x: Any, y: np.ndarray, laps: PhaseTimer) -> DeviceBatch:
-        """Queue copies of a batch to new device arrays, with its column index if the gradient needs one."""
+        """Queue copies of a batch to new device arrays, with its column index if the gradient needs one.
+
+        `laps` is unused.
+        """
         with self.session.beside() as work:
             arrays = tuple(self.session.copy(array, work) for array in arrays_of(x))
             y = self.session.copy(y, work)
@@ -550,12 +553,12 @@ class DeviceRun(Training):
         return self.session.watching()
 
     def write_rows(self, rows: np.ndarray, values: np.ndarray, name: str = "w") -> None:
-        """Overwrite the rows (indices) of the weights by the host array `values` [rows, N]."""
+        """Overwrite the rows (indices) of the weights by the host array `values` [rows, N]; `name` is unused."""
         places = self.device.put(np.asarray(rows, np.int64))
         kernels.get("scatter_rows").cuda(self.device.put(values), places, self.weights)
 
     def read_rows(self, rows: np.ndarray, name: str = "w") -> np.ndarray:
-        """Return the rows (indices) of the weights as a host array [rows, N]."""
+        """Return the rows (indices) of the weights as a host array [rows, N]; `name` is unused."""
         return self._rows_of(self.weights, rows)
 
     def _rows_of(self, table: Any, rows: np.ndarray) -> np.ndarray:
@@ -569,7 +572,7 @@ class DeviceRun(Training):
         return self.device.read(self.launching.slope(self.rows))  # synchronize!
 
     def gradient_rows(self, gradient: Any, rows: np.ndarray, name: str = "w") -> np.ndarray | None:
-        """Return rows (indices) of a gradient of `backward` as a host array; None for None."""
+        """Return rows (indices) of a gradient of `backward` as a host array; None for None. `name` is unused."""
         if not isinstance(gradient, RowSparse):
             return None if gradient is None else self._rows_of(gradient, rows)
         places = np.searchsorted(self.device.read(gradient.indices), rows)  # synchronize!

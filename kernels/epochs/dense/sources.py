@@ -107,7 +107,7 @@ def _fill_from_csr(source, order, start, begin, end):
 def _prepare_csr(operands: tuple, order: np.ndarray, columns: int, block_rows: int, dtype: np.dtype) -> tuple:
     """Return the CSR operands with a zeroed table [block_rows, columns], arange(block_rows), and -1 for each row.
 
-    The last array names the row that each row of the table has.
+    The last array names the row that each row of the table has. `order` is unused.
     """
     table = aligned.zeros((block_rows, columns), dtype)
     return *operands, table, np.arange(block_rows), np.full(block_rows, -1)
@@ -197,6 +197,7 @@ def _prepare_halves(operands: tuple, order: np.ndarray, columns: int, block_rows
     """Return the float16 operand with scratch bits uint32, the same as float32, the table, and arange(block_rows).
 
     Arrays have shape [block_rows, columns]; the table has `dtype` and is the float32 scratch itself if that is float32.
+    `order` is unused.
     """
     single = aligned.empty((block_rows, columns), np.float32)
     table = single if dtype == np.float32 else aligned.empty((block_rows, columns), dtype)

@@ -187,7 +187,7 @@ def time_run(trainer: Trainer, batches: int, clock: Clock) -> tuple[float, int]:
 def time_rounds(able: Mapping[str, ReadyCandidate], problem: Problem, policy: Policy, clock: Clock) -> None:
     """Time the candidates in rounds of counterbalanced order; fills their `seconds` per batch by round.
 
-    Slow candidates take part in the first rounds only.
+    Slow candidates take part in the first rounds only. `problem` is unused.
     """
     fastest: dict[tuple[str, str], float] = {}
     for one in able.values():

@@ -150,7 +150,10 @@ def _(indptr: Tensor, indices: Tensor, data: Tensor, slope: Tensor, weight: Tens
 
 
 def _keep(ctx: Any, inputs: tuple, output: Tensor) -> None:
-    """Save in `ctx` what the backward pass of the product needs; the weight only if values need a gradient."""
+    """Save in `ctx` what the backward pass of the product needs; the weight only if values need a gradient.
+
+    `output` is unused.
+    """
     indptr, indices, data, weight = inputs
     ctx.save_for_backward(indptr, indices, data, weight if ctx.needs_input_grad[2] else None)
     ctx.features = weight.shape[0]

@@ -231,12 +231,18 @@ def _of_numbers(dataset: Dataset, y: np.ndarray) -> tuple[str, str]:
 
 
 def _of_pairs(dataset: Dataset, y: np.ndarray) -> tuple[str, str]:
-    """Return ("what was seen, N rows", "the most frequent items") for implicit targets y [rows, 1]."""
+    """Return ("what was seen, N rows", "the most frequent items") for implicit targets y [rows, 1].
+
+    `dataset` is unused.
+    """
     return f"what was seen, {len(y):,} rows", "the most frequent items"
 
 
 def _of_columns(dataset: Dataset, y: np.ndarray) -> tuple[str, str]:
-    """Return (columns and ones per row, accuracy of the more frequent answer) as text for 0/1 y [rows, N]."""
+    """Return (columns and ones per row, accuracy of the more frequent answer) as text for 0/1 y [rows, N].
+
+    `dataset` is unused.
+    """
     return f"{y.shape[1]:,} columns of 0 and 1, {y.sum(axis=1).mean():.3g} ones a row", _commoner(y)
 
 

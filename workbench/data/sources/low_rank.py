@@ -65,7 +65,10 @@ def _check(users: int, items: int, rows: int, rank: int) -> None:
 
 
 def _users(users: int, items: int, rows: int, generator: np.random.Generator) -> np.ndarray:
-    """Return the user of each rating, int64 [rows]: all users equally often, and a random few once more."""
+    """Return the user of each rating, int64 [rows]: all users equally often, and a random few once more.
+
+    `items` is unused.
+    """
     whole = np.repeat(np.arange(users), rows // users)
     return np.concatenate([whole, generator.permutation(users)[: rows % users]])
 

@@ -470,7 +470,8 @@ def blocks(
     """Return the documents in blocks of some thousand rows, after one pass for words and the type of their labels.
 
     Parameters are those of `make`. Memory holds the words with two counts each (none if hashed), the distinct labels,
-    and a file of labels. Raises DataError if numbers of labels and documents differ.
+    and a file of labels. Raises DataError if numbers of labels and documents differ. `positive`, `classes` and `unseen`
+    are unused.
     """
     words = Words(**of_words)
     distinct: set[str] = set()

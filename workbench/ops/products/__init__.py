@@ -170,7 +170,7 @@ def _check_params(params: Mapping[str, Any]) -> None:
 
 
 def float_dtype(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
-    """Return the dtype of all inputs. Raises OpError unless it is one of float32 and float64."""
+    """Return the dtype of all inputs. Raises OpError unless it is one of float32 and float64. `params` is unused."""
     if len(set(dtypes)) > 1 or dtypes[0] not in (np.float32, np.float64):
         types = " and ".join(map(str, dtypes))
         raise OpError(f"Products take float32 or float64, the same for all; {types} came. Convert with cast.")

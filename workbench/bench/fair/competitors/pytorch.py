@@ -76,7 +76,7 @@ def compiled(torch: Any) -> Any:
 
 
 def why_not_compiled(problem: Problem) -> str:
-    """Return why PyTorch cannot compile here (no C++ compiler on the path), or "" if it can."""
+    """Return why PyTorch cannot compile here (no C++ compiler on the path), or "" if it can; `problem` is unused."""
     compiler = os.environ.get("CXX", "g++")
     if shutil.which(compiler) or shutil.which("clang++"):
         return ""

@@ -69,7 +69,7 @@ def scorer_of(run: Training) -> Scorer:
 def epoch_call_settings(model: str) -> list[dict[str, Any]]:
     """Return the ten settings of epochs in one call: rates as in `settings_by_decay`, half with 32 rows a batch.
 
-    Chosen by their held-out loss on several binary data sets.
+    Chosen by their held-out loss on several binary data sets. `model` is unused.
     """
     few, usual = (32,), BATCHES[:1]
     return [
@@ -82,7 +82,10 @@ def epoch_call_settings(model: str) -> list[dict[str, Any]]:
 
 
 def dual_settings(model: str) -> list[dict[str, Any]]:
-    """Return the ten settings of dual ascent: scikit-learn's C, which is a weight decay of 1 / (C rows)."""
+    """Return the ten settings of dual ascent: scikit-learn's C, which is a weight decay of 1 / (C rows).
+
+    `model` is unused.
+    """
     return list(STRENGTHS)
 
 

@@ -28,7 +28,7 @@ FRAMEWORKS = {
 
 
 def _no_lines(problem: Problem) -> str:
-    """Return "": a way without code to paste."""
+    """Return "": a way without code to paste; `problem` is unused."""
     return ""
 
 
