@@ -102,7 +102,7 @@ def divide(columns, count, starts, owned, group):
 
 
 def make_pass(programs: Programs, forward: Callable) -> Callable:
-    """Return a compiled function: scores, gradients and column sums of one thread's rows of a batch."""
+    """Return compiled one_pass(part, rows, ..): scores, gradients and column sums of one thread's rows of a batch."""
     gather = make_gather(programs)
 
     def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store, is_summed):
@@ -141,7 +141,7 @@ def make_two(programs: Programs, loss: str, sums: str) -> tuple[Callable, Callab
 
 
 def make_part(one_pass: Callable) -> Callable:
-    """Return a compiled function that runs `one_pass` on one thread's share of a batch."""
+    """Return compiled do_part(part, rows, ..) -> None: `one_pass` on one thread's share `part` of a batch."""
 
     def do_part(part, rows, order, first, last, arrays, added, is_far, scratch, store, part_losses, wrong):
         """Process share `part` of order[first:last] by `one_pass`; write its sum of losses to part_losses[part].
@@ -174,7 +174,7 @@ def holder_of(column, part, hashing, stacked, most):
 
 
 def make_merge(programs: Programs) -> Callable:
-    """Return a compiled function that updates one owner's columns by the sums of all parts."""
+    """Return compiled merge(owner, parts, ..) -> None: add all parts' sums for one thread's columns, step these."""
     add, listed = programs.add, programs.listed
 
     def merge(owner, parts, stepped, settings, at, store, batch):

@@ -63,9 +63,10 @@ class Scratch(NamedTuple):
 
 
 def make_turns(loss: str, width: int) -> Callable:
-    """Return a compiled function that computes the dual steps of one row from its scores, for `width` outputs.
+    """Return compiled turns(dual, row, count, factor, numbers, scratch): dual steps of one row from its scores.
 
-    It writes `scratch.change` and returns (loss before the step, invalid target: 0, or -1).
+    It writes `scratch.change` [1, N] and returns (loss before the step, invalid target: 0, or -1). `loss` is the name
+    of a loss kernel, `width` N.
     """
     element = element_of(loss)
     return make_turns_of_one(element) if width == 1 and element else make_turns_of_block(block_of(loss))
@@ -322,7 +323,12 @@ def of_csr(programs: Programs) -> OfRows:
 
 @functools.cache
 def make_loop(of_rows: OfRows, loss: str, width: int) -> Callable:
-    """Return the compiled loop of dual ascent over rows, for `width` outputs; cached."""
+    """Return the compiled loop of dual ascent over rows, for `width` outputs; cached.
+
+    It does one step of each row of its operand `order`, updating dual variables, weights and intercept in place, writes
+    the loss of each row, and returns the position of an invalid target or -1. `of_rows` are the functions that read
+    rows of X.
+    """
     rows_of, look_ahead, score, square_of_row, add, text = of_rows
     turns, is_one = make_turns(loss, width), width == 1
 

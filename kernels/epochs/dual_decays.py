@@ -89,7 +89,11 @@ class Scratch(NamedTuple):
 
 
 def make_slopes(loss: str, outputs: int) -> Callable:
-    """Return a compiled function: gradients of one row's scores for all decays, `outputs` scores each."""
+    """Return a compiled function (scratch, one): gradients of one row's scores for all decays, `outputs` scores each.
+
+    It overwrites the gradients in `scratch` and returns whether the target is invalid. `loss` is the name of a loss
+    kernel.
+    """
     element, block = element_of(loss), block_of(loss)
 
     def slopes_of_elements(scratch, one):
@@ -202,7 +206,11 @@ def of_columns(width: int, itemsize: int) -> OfColumns:
 
 @functools.cache
 def make_loop(of_rows: OfRows, columns: OfColumns, loss: str, is_one: bool) -> Callable:
-    """Return the compiled loop over rows for all decays; cached. `is_one`: one output for each decay."""
+    """Return the compiled loop of dual ascent over rows for all decays; cached. `is_one`: one output for each decay.
+
+    It updates dual variables, weights and intercepts in place and returns the position of an invalid target in its
+    operand `order`, or -1. `of_rows` and `columns` are the functions that read X and step its rows.
+    """
     rows_of, look_ahead, score, square_of_row, add, text = of_rows
     prepare, step, finish, add_intercept = columns
     slopes = make_slopes(loss, 1 if is_one else 2)

@@ -89,8 +89,9 @@ def own_entries(indices, start, stop, low, high):
 
 
 def make_pass(forward: Callable) -> Callable:
-    """Return a compiled function: scores of rows order[first:last] and their gradient; column sums are not needed.
+    """Return compiled one_pass(part, rows, order, first, last, ..): scores and gradients of rows order[first:last].
 
+    It writes the operand `scratch` and returns (sum of losses, invalid target or -1); column sums are not needed.
     `forward` is the result of `make_forward`.
     """
 
@@ -106,9 +107,9 @@ def make_pass(forward: Callable) -> Callable:
 
 
 def make_step(programs: Programs, is_parallel: bool) -> Callable:
-    """Return a compiled function that updates weights by the entries of a batch, without summing them first.
+    """Return compiled step(owner, parts, ..) -> None: update weights by the entries of a batch, in place, unsummed.
 
-    `is_parallel`: each thread processes only the columns it owns.
+    `is_parallel`: only weight rows of thread `owner`; else all, and `owner` is unused.
     """
     entries = programs.entries_at
 
@@ -245,7 +246,10 @@ def ask_for_entries(rows, order, place):
 
 
 def make_look_ahead(programs: Programs) -> Callable:
-    """Return a compiled function that prefetches entries and weights of later rows of the order."""
+    """Return compiled look_ahead(rows, order, place, arrays, is_far) -> None: prefetch later rows of the order.
+
+    Fetched are their entries, weights and states; no value changes.
+    """
     ask = programs.ask
 
     def look_ahead(rows, order, place, arrays, is_far):
@@ -264,9 +268,10 @@ def make_look_ahead(programs: Programs) -> Callable:
 
 
 def make_forward(programs: Programs, loss: str) -> Callable:
-    """Return a compiled function: scores, losses and gradients of the scores of the rows order[first:last].
+    """Return compiled forward(rows, order, first, last, ..): scores, losses and gradients of rows order[first:last].
 
-    `loss` is the name of a loss kernel.
+    It writes scores and their gradient to the operand `scratch` and returns (sum of losses, position of an invalid
+    target in `order` or -1). `loss` is the name of a loss kernel.
     """
     score, losses, look_ahead = programs.score, make_losses(loss), make_look_ahead(programs)
 
@@ -347,7 +352,10 @@ def weigh(slope, counts, order):
 
 
 def make_gather(programs: Programs) -> Callable:
-    """Return a compiled function that sums the weight gradient of a batch for each active column (hash table)."""
+    """Return compiled gather(rows, order, first, last, slope, ..): sum a batch's weight gradient by active column.
+
+    It fills the operand `sums` [U, N] and the hash table of columns, and returns their count U.
+    """
     begin, add = programs.begin, programs.add
 
     def gather(rows, order, first, last, slope, hashing, touched, sums):
@@ -392,7 +400,10 @@ def sum_columns(slope, out):
 
 
 def make_step_one(programs: Programs) -> Callable:
-    """Return a compiled function: the update by one row of X with strictly ascending columns, without storing sums."""
+    """Return compiled step_one(rows, row, slope, trained, at) -> None: update by one row of X, sums not stored.
+
+    Weights and states change in place; the row's columns must be strictly ascending.
+    """
     entries = programs.entries
 
     def step_one(rows, row, slope, trained, at):
@@ -405,7 +416,10 @@ def make_step_one(programs: Programs) -> Callable:
 
 
 def make_step_intercept(steps: str) -> Callable:
-    """Return a compiled function that updates the intercept; `steps` is the name of its vector code."""
+    """Return compiled step_intercept(trained, numbers, sums, step) -> None: update the intercept in place.
+
+    `steps` is the name of its vector code; `sums` [N, 1] is its gradient.
+    """
 
     def step_intercept(trained, numbers, sums, step):
         """Update intercept and its states in place by the gradient `sums` [N, 1], with the settings of step `step`.
@@ -422,7 +436,9 @@ def make_step_intercept(steps: str) -> Callable:
 def make_whole(programs: Programs, loss: str, sums: str) -> tuple[Callable, Callable, Callable]:
     """Return compiled functions for one thread: (pass over a batch, update of its columns, constructor of the memory).
 
-    `sums` names the method of summing the gradient: "placed", "grouped", "direct", "scattered", else a hash table.
+    The pass returns (sum of losses, invalid target or -1), the update steps weights and states in place, the
+    constructor turns a tuple into the memory that both share. `sums` names the method of summing the gradient:
+    "placed", "grouped", "direct", "scattered", else a hash table.
     """
     forward, gather, steps = make_forward(programs, loss), make_gather(programs), programs.steps
     if sums == "placed":

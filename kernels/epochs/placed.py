@@ -72,7 +72,10 @@ def placed_for(parts: int, weights: np.ndarray) -> Placed:
 
 
 def make_gather(programs: Programs) -> Callable:
-    """Return a compiled function that adds the gradient of some rows of a batch to the sums of one thread."""
+    """Return compiled gather(part, rows, order, first, last, slope, placed) -> None for sums of one thread.
+
+    It adds X[order[first:last]].T @ slope to the sums of thread `part` in `placed` and marks the active columns.
+    """
     add = programs.add_entries
 
     def gather(part, rows, order, first, last, slope, placed):
@@ -106,7 +109,11 @@ def end_of_block(rows, order, begin, last):
 
 
 def make_pass(programs: Programs, forward: Callable) -> Callable:
-    """Return a compiled function: scores, gradients and column sums of rows order[first:last], block by block."""
+    """Return compiled one_pass(part, rows, order, first, last, ..): scores, gradients, sums, block by block.
+
+    It writes the gradient of the scores of rows order[first:last] to `scratch`, adds column sums to `store`, and
+    returns (sum of losses, position of an invalid target or -1). `forward` is the result of `loops.make_forward`.
+    """
     gather = make_gather(programs)
 
     def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store, is_summed):
@@ -172,9 +179,10 @@ def _nothing_to_add(start, parts, placed):
 
 
 def make_step(programs: Programs, is_parallel: bool) -> Callable:
-    """Return a compiled function that updates one thread's columns, chunk by chunk, by the sums of all threads.
+    """Return compiled step(owner, parts, ..) -> None: update one thread's columns, in chunks, by all threads' sums.
 
-    `is_parallel` is False for one thread, which has nothing to add up.
+    Weights and states change in place; sums and marks are zeroed. `is_parallel` is False for one thread, which has
+    nothing to add up.
     """
     steps, marked, add = programs.steps_placed, programs.marked, add_up if is_parallel else _nothing_to_add
 

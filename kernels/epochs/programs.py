@@ -55,14 +55,11 @@ def sum_of_column(lane, u, starts, rows, values, slope) -> Callable:
 def put_steps(rule: Rule, count: int, is_listed: bool = False) -> Callable:
     """Return a code generator that stores sums[u] as row columns[u] of the dense gradient [D, N].
 
-    Used for `_steps` in the strategy "standard"; `rule` and `count` are unused.
+    Used for `_steps` in the strategy "standard"; `rule` and `count` are unused. `is_listed`: u runs through `listed`.
     """
 
     def work(lane, first, last, gradient, columns, listed, sums, settings, at):
-        """Emit code: gradient[columns[u]] = sums[u] for u = first..last - 1, or for u in listed[first:last].
-
-        `settings` and `at` are unused.
-        """
+        """Emit code: gradient[columns[u]] = sums[u], u = first..last - 1 or listed[first:last]; settings unread."""
 
         def one(place, _):
             """Emit the copy of one row, u = `place` or listed[place]."""
@@ -86,10 +83,7 @@ def put_steps_placed(rule: Rule, count: int) -> Callable:
     """
 
     def work(lane, first, last, gradient, columns, sums, settings, at):
-        """Emit code: gradient[c] = sums[c], then sums[c] = 0, for c = columns[u], first <= u < last.
-
-        `settings` and `at` are unused.
-        """
+        """Emit code: gradient[c] = sums[c]; sums[c] = 0, for c = columns[u], first <= u < last; no settings read."""
 
         def one(u, _):
             """Emit the move of row columns[u]."""
@@ -132,10 +126,7 @@ def put_marked(rule: Rule, count: int) -> Callable:
 
 
 def put_grouped(rule: Rule, count: int) -> Callable:
-    """Return a code generator that stores the sum of each column's entries as a row of the dense gradient.
-
-    `rule` and `count` are unused.
-    """
+    """Return a code generator: gradient[columns[u]] = sum of the entries of column u; `rule`, `count` are unused."""
 
     def work(lane, first, last, gradient, columns, starts, rows, values, slope, settings, at):
         """Emit code: gradient[columns[u]] = sum of the entries of column u, for u = first..last - 1.
@@ -155,16 +146,10 @@ def put_grouped(rule: Rule, count: int) -> Callable:
 
 
 def put_entries(rule: Rule, count: int) -> Callable:
-    """Return a code generator that stores one row's entries times its gradient of the scores as gradient rows.
-
-    `rule` and `count` are unused.
-    """
+    """Return a code generator: gradient[indices[k]] = data[k] * slope[0] for one row of X; `rule`, `count` unused."""
 
     def work(lane, first, last, gradient, indices, data, slope, settings, at):
-        """Emit code: gradient[indices[k]] = data[k] * slope[0], k = first..last - 1; columns must not repeat.
-
-        `settings` and `at` are unused.
-        """
+        """Emit code: gradient[indices[k]] = data[k] * slope[0], first <= k < last; columns differ; no settings read."""
         nought = lane.integer(0)
 
         def one(k, _):
@@ -211,7 +196,7 @@ def nothing(lane) -> list:
 
 
 def coast(rule: Rule, count: int) -> Callable:
-    """Return a code generator that multiplies a row of the weights by a scalar; `rule` and `count` are unused."""
+    """Return a code generator (lane, row, factor, weights, *states): weights[row] *= factor; `rule`, `count` unused."""
 
     def work(lane, row, factor, weights, *states):
         """Emit code: weights[row] *= factor, in place; the states do not change."""
@@ -227,7 +212,7 @@ def coast(rule: Rule, count: int) -> Callable:
 
 
 def coast_pair(rule: Rule, count: int) -> Callable:
-    """Return a code generator that applies a 2 x 2 matrix to a row of (weights, state); `rule`, `count` are unused."""
+    """Return a code generator: row `row` of (weights, state) times [[a, b], [c, d]]; `rule` and `count` are unused."""
 
     def work(lane, row, a, b, c, d, weights, state):
         """Emit code, in place: weights[row], state[row] = a * w + b * s, c * w + d * s, of their old values w and s."""
@@ -245,7 +230,7 @@ def coast_pair(rule: Rule, count: int) -> Callable:
 
 
 def settle(rule: Rule, count: int) -> Callable:
-    """Return a code generator of one zero-gradient step of a row of weights and states; `count` is unused."""
+    """Return a code generator (lane, row, k, table, *arrays): one zero-gradient step of a row; `count` is unused."""
     numbers = len(rule.settings(*rule.example))
 
     def work(lane, row, k, table, *arrays):
@@ -480,18 +465,12 @@ def _grouped(rule: Rule, count: int) -> Callable:
 
 
 def _ask(rule: Rule, count: int) -> Callable:
-    """Return a code generator that prefetches weights and states of rows indices[k], first <= k < last.
-
-    `count` is unused.
-    """
+    """Return a code generator that prefetches weights and states of rows indices[first:last]; `count` is unused."""
     return _asking(with_states=not rule.average, by_row=rule.average is not None)
 
 
 def _ask_weights(rule: Rule, count: int) -> Callable:
-    """Return a code generator that prefetches weights only; wide states would leave the cache before their use.
-
-    `rule` and `count` are unused.
-    """
+    """Return a code generator that prefetches weights only: wide states would leave the cache before their use."""
     return _asking(with_states=False, by_row=False)
 
 

@@ -104,7 +104,11 @@ def make_gather_one(programs: Programs) -> Callable:
 
 
 def make_gather(programs: Programs) -> Callable:
-    """Return a compiled function that adds the gradient of some rows to a table and lists the active columns."""
+    """Return compiled gather(rows, order, first, last, slope, is_far, scattered) that adds a batch's gradient up.
+
+    It adds X[order[first:last]].T @ slope to the sums [D, N] of `scattered`, lists the active columns, and returns
+    their count.
+    """
     if programs.marked:
         return make_gather_one(programs)
     add = programs.add
@@ -136,9 +140,10 @@ def make_gather(programs: Programs) -> Callable:
 
 
 def make_pass(programs: Programs, forward: Callable) -> Callable:
-    """Return a compiled function: scores, gradients and, if requested, column sums of rows order[first:last].
+    """Return compiled one_pass(part, rows, order, first, last, ..): scores, gradients and, on request, column sums.
 
-    `forward` is the result of `loops.make_forward`.
+    It writes the operands `scratch` and `store` and returns (sum of losses, invalid target or -1). `forward` is the
+    result of `loops.make_forward`.
     """
     gather = make_gather(programs)
 
@@ -158,7 +163,10 @@ def make_pass(programs: Programs, forward: Callable) -> Callable:
 
 
 def make_step(programs: Programs) -> Callable:
-    """Return a compiled function that updates the listed active columns by their sums and zeroes these."""
+    """Return compiled step(owner, parts, ..) -> None: update the listed active columns by their sums, in place.
+
+    The sums and marks are then zeroed.
+    """
     steps, marks_itself = programs.steps_placed, bool(programs.marked)
 
     def step(owner, parts, stepped, settings, at, scattered, batch):

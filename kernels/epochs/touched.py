@@ -233,9 +233,10 @@ def put_in_order(owner, count, listed, grouped):
 
 
 def make_pass(forward: Callable) -> Callable:
-    """Return a compiled function: scores and gradients of rows order[first:last].
+    """Return compiled one_pass(part, rows, order, first, last, ..): scores and gradients of rows order[first:last].
 
-    Column sums are left to the update.
+    It writes the operand `scratch` and returns (sum of losses, invalid target or -1); column sums are left to the
+    update. `forward` is the result of `loops.make_forward`.
     """
 
     def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store, is_summed):
@@ -250,7 +251,10 @@ def make_pass(forward: Callable) -> Callable:
 
 
 def make_step(programs: Programs) -> Callable:
-    """Return a compiled function that updates the columns of one owner by the sums of their entries."""
+    """Return compiled step(owner, parts, ..) -> None: update the columns of thread `owner` by sums of their entries.
+
+    Weights and states change in place; the entries are grouped by column in the operand `grouped`.
+    """
     steps = programs.grouped
 
     def step(owner, parts, stepped, settings, at, grouped, batch):
@@ -319,9 +323,10 @@ def _nothing_after(part, parts, whole, units, width, settings, at):
 
 
 def make_before(programs: Programs) -> Callable:
-    """Return a compiled function that applies missed updates to the columns of a batch before it is scored.
+    """Return compiled before(owner, parts, ..) -> None: apply missed updates to a batch's columns before scoring.
 
-    A function without effect for strategies that do not defer updates.
+    Rows of weights and states of thread `owner` change in place. A function without effect for strategies that do not
+    defer updates.
     """
     if not catches_up(programs.way):
         return _nothing_before
@@ -349,9 +354,10 @@ def make_before(programs: Programs) -> Callable:
 
 
 def _make_coast(program: str) -> Callable:
-    """Return a compiled function that applies missed zero-gradient steps of one row as one scalar factor.
+    """Return compiled coast(column, start, stop, missed, arrays) -> None: zero-gradient steps as one scalar factor.
 
-    `program` is the name of vector code of `programs.coast`.
+    It multiplies weights[column] in place by the product of the factors of steps start to stop - 1. `program` is the
+    name of vector code of `programs.coast`.
     """
 
     def coast(column, start, stop, missed, arrays):
@@ -365,9 +371,10 @@ def _make_coast(program: str) -> Callable:
 
 
 def _make_coast_pair(program: str) -> Callable:
-    """Return a compiled function that applies missed zero-gradient steps of one row as one 2 x 2 matrix.
+    """Return compiled coast_pair(column, start, stop, missed, arrays) -> None: zero-gradient steps as one matrix.
 
-    `program` is the name of vector code of `programs.coast_pair`.
+    It multiplies row `column` of (weights, state) in place by the product of the 2 x 2 matrices of steps start to stop
+    - 1. `program` is the name of vector code of `programs.coast_pair`.
     """
 
     def coast_pair(column, start, stop, missed, arrays):
@@ -381,9 +388,10 @@ def _make_coast_pair(program: str) -> Callable:
 
 
 def _make_settle(program: str) -> Callable:
-    """Return a compiled function that applies only the last missed step of one row, which has the effect of all.
+    """Return compiled settle(column, start, stop, missed, arrays) -> None: only the last of several missed steps.
 
-    `program` is the name of vector code of `programs.settle`.
+    For rules where it has the effect of all: row `column` is stepped in place by gradient 0 with settings missed[stop -
+    1]. `program` is the name of vector code of `programs.settle`.
     """
 
     def settle(column, start, stop, missed, arrays):
@@ -394,9 +402,10 @@ def _make_settle(program: str) -> Callable:
 
 
 def _make_replay(program: str) -> Callable:
-    """Return a compiled function that repeats the missed zero-gradient steps of one row, one by one.
+    """Return compiled replay(column, start, stop, missed, arrays) -> None: repeat missed zero-gradient steps.
 
-    `program` is the name of vector code of `programs.replay`.
+    Row `column` of `arrays` is stepped in place, once for each of missed[start:stop]. `program` is the name of vector
+    code of `programs.replay`.
     """
 
     def replay(column, start, stop, missed, arrays):
@@ -410,9 +419,10 @@ _CATCH_UP = {"coast": _make_coast, "coast_pair": _make_coast_pair, "settle": _ma
 
 
 def make_after(programs: Programs) -> Callable:
-    """Return a compiled function: one thread's share of the dense update of all rows, for the strategy "standard".
+    """Return compiled after(part, parts, ..) -> None: one thread's share of the dense update of all rows.
 
-    A function without effect for other strategies.
+    Weights and states change in place, the gradient is zeroed. A function without effect unless the strategy is
+    "standard".
     """
     if not is_dense(programs.way):
         return _nothing_after

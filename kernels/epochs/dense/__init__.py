@@ -122,9 +122,10 @@ def store_for(shape: tuple[int, int], width: int, dtype: np.dtype, has_intercept
 
 
 def make_stripes(programs: Programs, loss: str, held: str) -> Callable:
-    """Return a compiled function that computes losses and gradients of one thread's stripes of a batch.
+    """Return compiled do_stripes(part, parts, ..) -> None: losses and gradients of one thread's stripes of a batch.
 
-    `held` is the storage of X, a key of `SOURCES`.
+    It writes them, and positions of invalid targets, to the operand `store`. `held` is the storage of X, a key of
+    `SOURCES`.
     """
     scores_of, adds, unit = make_scores(programs, loss, held), programs.adds, programs.rows
     is_narrow, (_, table_at, index_at, is_in_order) = programs.is_narrow, SOURCES[held].loop
@@ -166,7 +167,11 @@ def make_stripes(programs: Programs, loss: str, held: str) -> Callable:
 
 
 def make_columns(programs: Programs, held: str) -> Callable:
-    """Return a compiled function that adds up all stripes' gradients for one thread's columns and steps the weights."""
+    """Return compiled do_columns(part, parts, ..) -> None: add all stripes' gradients for one thread's columns.
+
+    It then steps weights and states of these columns in place and zeroes the gradients. `held` is the storage of X, a
+    key of `SOURCES`.
+    """
     added, by_row, is_narrow = programs.steps_added, programs.by_row, programs.is_narrow
     _, table_at, index_at, _ = SOURCES[held].loop
 

@@ -51,6 +51,7 @@ def _rows_at(index, first, count: int) -> list:
 def narrow_scores(rows: int, width: int, is_far: bool) -> Callable:
     """Return a code generator of the scores of `rows` rows of X at once, for weights [N, D] with `width` = N outputs.
 
+    The generator has operands (lane, q, first, index, x, weights, added, scores) and overwrites scores[q:q + rows].
     `is_far`: prefetch the rows that follow.
     """
     side = _power(max(most_vectors() // (rows * width), 1))
@@ -158,7 +159,7 @@ def _sums_of_lines(lane, x, start: list, later: list, callable: Callable) -> lis
 def wide_scores(rows: int, width: int, is_far: bool) -> Callable:
     """Return a code generator of the scores of `rows` rows of X at once, for weights [D, N].
 
-    `is_far`: prefetch the rows that follow; `width` is unused.
+    Operands and result as of `narrow_scores`. `is_far`: prefetch the rows that follow; `width` is unused.
     """
 
     def work(lane, q, first, index, x, weights, added, scores):
@@ -392,9 +393,10 @@ def make_slope(loss: str) -> Callable:
 
 
 def make_scores(programs: Programs, loss: str, held: str) -> Callable:
-    """Return a compiled function: scores, losses and gradients of the scores of some rows of a block.
+    """Return compiled scores_of(source, order, start, begin, end, ..): scores and gradients of rows of a block.
 
-    `held` is the storage of X, a key of `SOURCES`.
+    It overwrites the operand `memory` and returns (sum of losses, position of an invalid target in `order` or -1).
+    `loss` is the name of a loss kernel, `held` the storage of X, a key of `SOURCES`.
     """
     several, single, rows_at_once = programs.scores, programs.scores_of_one, programs.rows
     is_narrow, (fill, table_at, index_at, is_in_order) = programs.is_narrow, SOURCES[held].loop
@@ -434,7 +436,10 @@ def make_scores(programs: Programs, loss: str, held: str) -> Callable:
 
 
 def make_rows(programs: Programs, loss: str, held: str) -> Callable:
-    """Return a compiled function that computes scores and gradients of one thread's share of a block's rows."""
+    """Return compiled do_rows(part, parts, ..) -> None: scores and gradients of one thread's share of a block's rows.
+
+    It writes them, losses and positions of invalid targets to the scratch memory. Parameters as of `make_scores`.
+    """
     scores_of, unit = make_scores(programs, loss, held), programs.rows
 
     def do_rows(part, parts, source, order, start, count, bare_labels, share, bare_trained, bare_scratch):
@@ -455,7 +460,11 @@ def make_rows(programs: Programs, loss: str, held: str) -> Callable:
 
 
 def make_columns(programs: Programs, held: str) -> Callable:
-    """Return a compiled function that sums the gradient of a block for one thread's columns and updates the weights."""
+    """Return compiled do_columns(part, parts, ..) -> None: X.T @ gradient of a block for one thread's columns.
+
+    Sums are kept in the gradient between the blocks of a batch; after the last block weights and states are stepped in
+    place. `held` is the storage of X, a key of `SOURCES`.
+    """
     direct, adds, added, by_row = programs.steps, programs.adds, programs.steps_added, programs.by_row
     is_narrow, (_, table_at, index_at, is_in_order) = programs.is_narrow, SOURCES[held].loop
 
@@ -511,7 +520,11 @@ def make_each(is_parallel: bool, function: Callable) -> Callable:
 
 @functools.cache
 def make_loop(programs: Programs, loss: str, held: str, is_parallel: bool) -> Callable:
-    """Return the compiled training loop over batches, for a loss and the storage `held` of X; cached."""
+    """Return the compiled training loop over batches, for a loss and the storage `held` of X; cached.
+
+    loop(source, order, batch_rows, ..) updates weights and states in place, adds the mean loss of each batch to its
+    operand `losses` and returns the position in `order` of an invalid target or -1. `is_parallel`: on all threads.
+    """
     each_rows = make_each(is_parallel, make_rows(programs, loss, held))
     each_columns = make_each(is_parallel, make_columns(programs, held))
     step_intercept = make_step_intercept(programs.steps_intercept)
