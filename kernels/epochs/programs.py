@@ -241,7 +241,7 @@ def settle(rule: Rule, count: int) -> Callable:
 
 
 def replay(rule: Rule, count: int) -> Callable:
-    """Return a code generator of several zero-gradient steps of a row of weights and states; `count` is unused."""
+    """Return a code generator (lane, row, start, stop, table, *arrays): zero-gradient steps of one row."""
 
     def work(lane, row, start, stop, table, *arrays):
         """Emit code that steps `row` of `arrays` in place by gradient 0 with settings table[start] to [stop - 1]."""
