@@ -59,7 +59,10 @@ def put_steps(rule: Rule, count: int, is_listed: bool = False) -> Callable:
     """
 
     def work(lane, first, last, gradient, columns, listed, sums, settings, at):
-        """Emit code: gradient[columns[u]] = sums[u], u = first..last - 1 or listed[first:last]; settings unread."""
+        """Emit code: gradient[columns[u]] = sums[u], u = first..last - 1 or listed[first:last]; settings unread.
+
+        `at` is unused.
+        """
 
         def one(place, _):
             """Emit the copy of one row, u = `place` or listed[place]."""
@@ -83,7 +86,10 @@ def put_steps_placed(rule: Rule, count: int) -> Callable:
     """
 
     def work(lane, first, last, gradient, columns, sums, settings, at):
-        """Emit code: gradient[c] = sums[c]; sums[c] = 0, for c = columns[u], first <= u < last; no settings read."""
+        """Emit code: gradient[c] = sums[c]; sums[c] = 0, for c = columns[u], first <= u < last; no settings read.
+
+        `at` is unused.
+        """
 
         def one(u, _):
             """Emit the move of row columns[u]."""
@@ -149,7 +155,10 @@ def put_entries(rule: Rule, count: int) -> Callable:
     """Return a code generator: gradient[indices[k]] = data[k] * slope[0] for one row of X; `rule`, `count` unused."""
 
     def work(lane, first, last, gradient, indices, data, slope, settings, at):
-        """Emit code: gradient[indices[k]] = data[k] * slope[0], first <= k < last; columns differ; no settings read."""
+        """Emit code: gradient[indices[k]] = data[k] * slope[0], first <= k < last; columns differ; no settings read.
+
+        `at` is unused.
+        """
         nought = lane.integer(0)
 
         def one(k, _):
@@ -241,7 +250,10 @@ def settle(rule: Rule, count: int) -> Callable:
 
 
 def replay(rule: Rule, count: int) -> Callable:
-    """Return a code generator (lane, row, start, stop, table, *arrays): zero-gradient steps of one row."""
+    """Return a code generator (lane, row, start, stop, table, *arrays): zero-gradient steps of one row.
+
+    `count` is unused.
+    """
 
     def work(lane, row, start, stop, table, *arrays):
         """Emit code that steps `row` of `arrays` in place by gradient 0 with settings table[start] to [stop - 1]."""
@@ -470,7 +482,10 @@ def _ask(rule: Rule, count: int) -> Callable:
 
 
 def _ask_weights(rule: Rule, count: int) -> Callable:
-    """Return a code generator that prefetches weights only: wide states would leave the cache before their use."""
+    """Return a code generator that prefetches weights only: wide states would leave the cache before their use.
+
+    `rule` and `count` are unused.
+    """
     return _asking(with_states=False, by_row=False)
 
 

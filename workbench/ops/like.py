@@ -87,7 +87,10 @@ def _reshape_like(x, like, out=None):
 
 
 def _check_size(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the shape of `like`, the second input; OpError if x, the first, has another count of elements."""
+    """Return the shape of `like`, the second input; OpError if x, the first, has another count of elements.
+
+    `params` is unused.
+    """
     x, like = shapes
     if math.prod(x) != math.prod(like):
         raise OpError(f"An array of shape {tuple(x)} cannot be given the shape {tuple(like)}: the sizes differ.")

@@ -162,7 +162,10 @@ def _register_loss(name: str, kernel: str, check: Callable, doc: str, towards_la
 
 
 def kernel_float(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
-    """Return the dtype of the first input, the scores. Raises OpError unless it is float32 or float64."""
+    """Return the dtype of the first input, the scores. Raises OpError unless it is float32 or float64.
+
+    `params` is unused.
+    """
     if dtypes[0] not in (np.float32, np.float64):
         raise OpError(f"Scores are float32 or float64; {dtypes[0]} came. Convert with cast.")
     return dtypes[0]
