@@ -126,7 +126,7 @@ def _column(lane, u, starts, stops, columns, indices, data, x, out):
     """Emit vector code for one column: out[indices[k]] += data[k] * x[columns[u]], starts[u] <= k < stops[u]."""
 
     def block(j, _):
-        """Emit the loop over all entries for the outputs of one tile, from output j on."""
+        """Emit the loop over all entries of column u for the outputs of one tile, from output j on."""
         vectors = x.row(columns[u], j).load()
 
         def entry(k, _):

@@ -172,7 +172,10 @@ def _compare_locations(one: _Location, other: _Location) -> Iterator[str]:
 
 
 def _sentence(density: float | None, one: _Location, other: _Location, found: Contest) -> str:
-    """Return the sentence on contest `found`, in which location `one` took the part of sparse, `other` of dense."""
+    """Return the sentence on contest `found`, in which location `one` took the part of sparse, `other` of dense.
+
+    It begins with `density`, a fraction; None is the data's own density.
+    """
     where = f"At {formatting.format_density(density) if density is not None else configurations.NATURAL} density"
     both = f"the fastest {one.there} and the fastest {other.there}"
     if found.verdict == "level":

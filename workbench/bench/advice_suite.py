@@ -281,7 +281,7 @@ def place_of(case: Case, runs: Path) -> Path:
 
 
 def remaining_cases(cases: Iterable[Case], results: Path) -> list[Case]:
-    """Return the cases that have no successful record in `results` yet."""
+    """Return the cases that have no record in `results` of the present code, or only failed ones."""
     file = results / store.ADVICE.file
     done = store.ADVICE.done_keys(file, again=("failed",)) if store.is_stored(file) else set()
     return [case for case in cases if _keys(case)[1] not in done]

@@ -250,7 +250,10 @@ def _on_host(on: Device, returned: Any) -> Any:
 
 
 def _ready(kernel: Kernel, on: Device | None, setting: Setting) -> Ready:
-    """Return a kernel prepared on the device: timed call, error function that compares on the host, and cost."""
+    """Return a kernel prepared on the device: timed call, error function that compares on the host, and cost.
+
+    Copies the setting's arrays there. Raises BenchError if `on` is None.
+    """
     on, args = require_device(on), setting.arguments(kernel)
     judged, there = make_judge(kernel, args), _copy_to_device(on, args)
     start = perf_counter()
@@ -271,7 +274,10 @@ def _traffic(setting: Setting) -> Traffic:
 
 
 def _plan(on: Device | None, setting: Setting) -> Ready:
-    """Return the call that builds the batch plan on the device, checked against NumPy's unique columns."""
+    """Return the call that builds the batch plan on the device, checked against NumPy's unique columns.
+
+    Copies the batch there. Raises BenchError if `on` is None.
+    """
     on, batch = require_device(on), setting.batch
     indptr, indices = _copy_to_device(on, (batch.indptr, batch.indices))
     call = functools.partial(plan_on_device.build, indptr, indices, batch.D)
@@ -368,7 +374,10 @@ def list_variants(on: Device | None) -> list[Candidate]:
 
 
 def _lengths_known(on: Device | None, setting: Setting) -> Ready:
-    """Return CSR @ dense whose row lengths are found once before; rows are ordered by length if these differ much."""
+    """Return CSR @ dense whose row lengths are found once before; rows are ordered by length if these differ much.
+
+    Copies the setting's arrays to the device. Raises BenchError if `on` is None.
+    """
     on, args = require_device(on), setting.arguments(_PRODUCT)
     judged, there = make_judge(_PRODUCT, args), [on.put(arg) for arg in args]
     start = perf_counter()

@@ -242,9 +242,10 @@ def require(x: Any, y: Any = None, **asked: Any) -> list[Violation]:
 
 
 def _find_violations(parts: Parts, asked: Requirements, boundary: str) -> Iterator[Violation]:
-    """Yield the violations of all contracts that apply at a boundary, errors and warnings in the order of the table.
+    """Yield the violations of all contracts by the arrays `parts`, errors and warnings in the order of the table.
 
-    A contract that rests on a broken one is skipped.
+    `asked` has the requirements of the framework; `boundary` names the call in each violation. A contract that rests on
+    a broken one is skipped.
     """
     broken: set[str] = set()
     for contract in CONTRACTS:

@@ -480,9 +480,9 @@ def _step(sizes: Sizes, machines: int, is_measured: bool, cores: int | None) -> 
 
 
 def _predicted_here(sizes: Sizes, folder: Path) -> Iterator[Columns]:
-    """Return an iterator of records of predicted step times, from speeds measured on this machine now.
+    """Return an iterator of records (dicts of columns) of predicted step times for data and batches of `sizes`.
 
-    Processes are started for it; their logs go to `folder`.
+    Speeds are measured on this machine now, in processes that are started for it; their logs go to `folder`.
     """
     cell = sizes.cell
     with Hosts(f"local:{max(threads_of(cell), 2)}", folder / "hosts") as hosts:

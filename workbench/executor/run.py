@@ -454,7 +454,10 @@ class Executor:
         return binding.explain(self)
 
     def _run(self, steps: Sequence[Step], lap: Lap | None) -> None:
-        """Run the steps in order, storing outputs, and call `lap` after each (errors get a note with the step)."""
+        """Run the steps in order, storing outputs in `values`; call `lap(step)` after each, unless None.
+
+        An exception of a step is raised on with a note that names the step.
+        """
         values = self.values
         step = None
         try:

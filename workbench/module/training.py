@@ -72,7 +72,10 @@ def find(graph: Graph, facts: Mapping[Symbol, Facts], data: Sequence[str]) -> di
 
 
 def rows(reads: Reads, arrays: Mapping[str, Any], plans: Mapping[str, BatchPlan] | None = None) -> np.ndarray:
-    """Return the row indices that a batch reads of a parameter, sorted and unique, int64."""
+    """Return the row indices that a batch reads of a parameter, sorted and unique, int64.
+
+    `reads` are the sources of the rows, `arrays` the batch's inputs by name, `plans` their column indexes, if known.
+    """
     parts = [source.rows(arrays, plans or {}) for source in sorted(reads)]
     return parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts)) if parts else np.empty(0, np.int64)
 

@@ -162,7 +162,10 @@ class Reduction:
             return np.asarray(self.after(np.asarray(total), count)).astype(self.dtype_of(dtype), copy=False)
 
     def with_zeros(self, total: np.ndarray) -> np.ndarray:
-        """Return `ufunc(total, 0)`, elementwise: the reduction including a zero that is not stored."""
+        """Return `ufunc(total, 0)`, elementwise: the reduction including a zero that is not stored.
+
+        A new array, or `total` itself for sums.
+        """
         with np.errstate(all="ignore"):
             return total if self.ufunc is np.add else self.ufunc(total, np.zeros_like(total))
 
@@ -485,7 +488,10 @@ register(
 
 
 def _along_last(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    """Return a copy of x with `axes` merged into one axis, the last one; the other axes keep their order."""
+    """Return x with `axes` merged into one axis, the last one; the other axes keep their order.
+
+    C-contiguous; a view if x has that layout already, else a copy.
+    """
     kept = [place for place in range(x.ndim) if place not in axes]
     moved = np.ascontiguousarray(np.transpose(x, (*kept, *axes)))
     return moved.reshape(*(x.shape[place] for place in kept), -1)

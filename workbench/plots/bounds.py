@@ -53,7 +53,7 @@ class Reached(NamedTuple):
 
 
 def reached(row: configurations.Record) -> list[Reached]:
-    """Return the phases of a successful record that have a time and a bound, in the order of the step."""
+    """Return the phases of a record with a time and a bound, in the order of the step; [] unless its status is "ok"."""
     if row["status"] != "ok":
         return []
     times = phases_of(row)
@@ -69,8 +69,8 @@ def _reached(bound: Mapping[str, Any], seconds: float) -> Reached:
 def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str | None) -> str:
     """Draw the share of the bound reached by each phase at one density; return the sentence below the chart.
 
-    `group` and `density` are labels. Dense first, then by time; a line marks the bound. A message if no bounds are
-    known.
+    `group` and `density` are labels, such as "5 %"; `group` None is the largest. Dense first, then by time; a line
+    marks the bound. Draws and returns a message if no bounds are known.
     """
     shown = style.pick(frame, group)
     rows = [row for row in style.at_density(shown, density) if reached(row)]
@@ -119,7 +119,11 @@ def _mean(row: configurations.Record) -> float:
 
 
 def _finding(rows: Sequence[configurations.Record], density: str | None) -> tuple[str, str]:
-    """Return (title, sentence) on what the fastest sparse and dense step reach and what is furthest from its bound."""
+    """Return (title, sentence) on what the fastest sparse and dense step reach and what is furthest from its bound.
+
+    `rows` (at least one) have known bounds; `density` is the label that the sentence names. The title is on sparse if
+    there is any.
+    """
     sides = [[row for row in rows if configurations.is_dense(row) == is_dense] for is_dense in (False, True)]
     best = [min(side, key=lambda row: row["seconds_step"]) for side in sides if side]
     said = [f"{formatting.name_configuration(row)} reaches {_percent(_mean(row))}" for row in best]
@@ -140,7 +144,11 @@ def _finding(rows: Sequence[configurations.Record], density: str | None) -> tupl
 
 
 def table(frame: pd.DataFrame, *, group: str | None, density: str | None) -> pd.DataFrame:
-    """Return each phase as text: kernel, time, bound, share, what limits it, bytes and operations a second."""
+    """Return each phase as text: kernel, time, bound, share, what limits it, bytes and operations a second.
+
+    `group` and `density` are labels, such as "5 %"; `group` None is the largest. A record without bounds has a row with
+    the reason.
+    """
     rows = style.at_density(style.pick(frame, group), density)
     return pd.DataFrame([line for row in rows for line in _described(row)])
 

@@ -24,7 +24,8 @@ STAGES = {
 def draw(frame: pd.DataFrame, figure: Figure, *, case: str | None) -> str:
     """Draw bars of seconds by stage from a file to predictions, soonest candidate first; return a sentence.
 
-    Each candidate has a bar with a warm and one with a cold start. A message if none reached the loss.
+    `case` is the name of a case. Each candidate has a bar with a warm and one with a cold start. Draws and returns a
+    message if no candidate of the case reached the loss.
     """
     bars = _bars(frame, case)
     if not bars:
@@ -53,7 +54,10 @@ def draw(frame: pd.DataFrame, figure: Figure, *, case: str | None) -> str:
 
 
 def table(frame: pd.DataFrame, *, case: str | None) -> pd.DataFrame:
-    """Return candidate, start, seconds, peak memory, loss, setting and stages of each bar as text."""
+    """Return candidate, start, seconds, peak memory, loss, setting and stages of each bar as text.
+
+    `case` is the name of a case; empty if no candidate of it reached the loss.
+    """
     return pd.DataFrame(
         [
             {
@@ -75,7 +79,10 @@ def table(frame: pd.DataFrame, *, case: str | None) -> pd.DataFrame:
 
 
 def _bars(frame: pd.DataFrame, case: str | None) -> list[Record]:
-    """Return the records of a case to draw: soonest candidate first, its warm start before its cold one."""
+    """Return the records of the case named `case` to draw: soonest candidate first, its warm start before its cold one.
+
+    [] if no candidate of it reached the loss, or for None.
+    """
     own = [record for record in records(frame) if record["case"] == case]
     each = {start: end.taken(own, start) for start in end.STARTS}
     order = list(each["warm"]) or list(each["cold"])

@@ -26,7 +26,8 @@ ROOM = 1.15
 def draw(frame: pd.DataFrame, figure: Figure, *, case: str | None) -> str:
     """Draw the held-out measure against seconds for the candidates of a case; return the sentence below.
 
-    Time is logarithmic, a dotted line marks the target within 1 %. A message if no candidate has a point.
+    `case` is a name; the first case if it is unknown or None. Time is logarithmic, a dotted line marks the target
+    within 1 %. A message if no candidate has a point.
     """
     every = _of(frame, case)
     found = _usual(every)
@@ -138,7 +139,8 @@ def _finding(found: CaseResult) -> tuple[str, str]:
 def table(frame: pd.DataFrame, *, case: str | None) -> pd.DataFrame:
     """Return the candidates of a case as text: seconds to each target, best value and setting.
 
-    The last column says whether that setting has the smallest or largest value tried.
+    `case` is a name; the first case if it is unknown or None. The last column says whether that setting has the
+    smallest or largest value tried.
     """
     every = _of(frame, case)
     seconds = [f"seconds to {format_tolerance(tolerance)}" for tolerance in every]

@@ -21,7 +21,8 @@ from workbench.plots.chart import Chart, message, register
 def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str | None) -> str:
     """Draw held-out quality against logarithmic training time at one density; return the sentence below.
 
-    `group` and `density` are labels. A line joins the Pareto-optimal points. A message if nothing trained epochs there.
+    `group` and `density` are labels, such as "5 %"; `group` None is the largest. A line joins the Pareto-optimal
+    points. A message if nothing trained epochs there.
     """
     shown = style.pick(frame, group)
     rows = style.at_density(shown, density)
@@ -57,7 +58,11 @@ def _finding(
     rows: Sequence[configurations.Record],
     density: str | None,
 ) -> tuple[str, str]:
-    """Return (title, sentence) on the fastest, the best, and who reaches the quality of dense."""
+    """Return (title, sentence) on the fastest, the best, and who reaches the quality of dense.
+
+    `found` are all trainings, `best` the Pareto-optimal ones by rising time, `rows` their records, `density` the label
+    that the sentence names.
+    """
     where, first, last = style.where(density), best[0], best[-1]
     name = _measure(found)
     each = (
@@ -119,7 +124,10 @@ def _signed(value: float | None) -> str:
 
 
 def table(frame: pd.DataFrame, *, group: str | None, density: str | None) -> pd.DataFrame:
-    """Return time, quality, time to dense's quality, and change by the update as text, a row for each record."""
+    """Return time, quality, time to dense's quality, and change by the update as text, a row for each record.
+
+    `group` and `density` are labels, such as "5 %"; `group` None is the largest.
+    """
     rows = style.at_density(style.pick(frame, group), density)
     found = trained_records(rows)
     best, changes = (

@@ -128,9 +128,9 @@ class Goal:
         return goal if goal.drop > 0 else None
 
     def starts_lower(self, row: configurations.Record) -> bool:
-        """Return whether the record's first loss is below dense's by more than 1 % of the drop.
+        """Return whether the record's first loss is more than 1 % of `drop` below dense's first loss.
 
-        It is not compared then, since it has less far to go.
+        Such a record is not compared with dense, since its loss has less far to fall.
         """
         return bool(curve_of(row)[0, 1] < self.first - NEAR * self.drop)
 
@@ -146,7 +146,10 @@ class Goal:
 
 
 def _finding(rows: Sequence[configurations.Record], density: str | None) -> tuple[str, str]:
-    """Return (title, sentence) on whether sparse or dense training reaches dense's loss sooner."""
+    """Return (title, sentence) on whether sparse or dense training reaches dense's loss sooner.
+
+    `rows` are the records at the density with the label `density`. If dense has no falling loss, the sentence says so.
+    """
     at, goals = style.where(density), [(row, Goal.of(row)) for row in configurations.dense_rows(rows)]
     known = [(goal.steps(row), row, goal) for row, goal in goals if goal]
     timed = [(steps * row["seconds_step"], steps, row, goal) for steps, row, goal in known if steps]
@@ -209,7 +212,10 @@ def _sooner(each: Contest, share: float) -> str:
 
 
 def table(frame: pd.DataFrame, *, group: str | None, density: str | None) -> pd.DataFrame:
-    """Return first and last loss, time and steps trained, and quality of each record as text."""
+    """Return first and last loss, time and steps trained, and quality of each record as text.
+
+    `group` and `density` are labels, such as "5 %"; `group` None is the largest.
+    """
     rows = style.at_density(style.pick(frame, group), density)
     return pd.DataFrame([_described(row) for row in rows])
 

@@ -102,7 +102,8 @@ def _attempted(axes: Axes, rows: list[configurations.Record]) -> None:
 def table(frame: pd.DataFrame, *, group: str | None, update: str, crossings: str) -> pd.DataFrame:
     """Return peak, predicted, held and needed bytes as text, a row for each record of the group.
 
-    `crossings` is unused.
+    `group` is a label, None for the largest; `update` is "all" or the only update of the sparse lines; `crossings` is
+    unused.
     """
     shown = density.Shown.of(frame, MEASURE, group, update)
     return density.table(shown.rows, [MEASURE, PREDICTED, "bytes_held", "bytes_needed"])

@@ -40,8 +40,8 @@ ROOM = 0.016  # share of the longest bar that a segment needs for each letter of
 def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str | None, scale: str) -> str:
     """Draw a stacked bar of the phases for each configuration at one density; return the sentence below the chart.
 
-    `group` and `density` are labels, `scale` is "time" or "share". Dense first, then by time; disturbed records are
-    pale, failed ones have a note.
+    `group` and `density` are labels, such as "5 %"; `group` None is the largest. `scale` is "time" or "share". Dense
+    first, then by time; disturbed records are pale, failed ones have a note. A message if nothing was timed.
     """
     shown = style.pick(frame, group)
     rows = style.at_density(shown, density)
@@ -131,7 +131,10 @@ def _rank(row: configurations.Record) -> tuple[bool, bool, float]:
 
 
 def _finding(rows: Sequence[configurations.Record], density: str | None) -> str:
-    """Return a clause on which phase takes most of the fastest step, preferring sparse and undisturbed ones."""
+    """Return a clause on which phase takes most of the fastest step, preferring sparse and undisturbed ones.
+
+    `density` is the label that it names. At least one of `rows` must be timed.
+    """
     row = min(filter(style.is_timed, rows), key=_rank)
     phases, total = phases_of(row), row["seconds_step"]
     if not any(phases.values()):
@@ -144,7 +147,7 @@ def _finding(rows: Sequence[configurations.Record], density: str | None) -> str:
 def table(frame: pd.DataFrame, *, group: str | None, density: str | None, scale: str) -> pd.DataFrame:
     """Return the seconds of each phase and of preparing a batch as text, a row for each configuration.
 
-    `scale` is unused.
+    `group` and `density` are labels, such as "5 %"; `group` None is the largest. `scale` is unused.
     """
     rows = style.at_density(style.pick(frame, group), density)
     return pd.DataFrame([_described(row) for row in rows])

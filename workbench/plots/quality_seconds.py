@@ -86,7 +86,10 @@ def _scale(axes: Axes, seconds_end: Sequence[float]) -> None:
 
 
 def table(frame: pd.DataFrame, *, measure: str | None) -> pd.DataFrame:
-    """Return the last point of each training as text: who, repeat, seconds and the measure."""
+    """Return the last point of each training as text: who, repeat, seconds and the measure.
+
+    `measure` is a value of the column `measure`, such as "AUC".
+    """
     found = curves.final_values(frame, measure or "")
     return pd.DataFrame(
         [

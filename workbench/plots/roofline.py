@@ -123,7 +123,11 @@ def _bandwidths(frame: pd.DataFrame) -> list[bench.Record]:
 
 
 def _finding(rows: Sequence[bench.Record], task: str | None) -> tuple[str, str]:
-    """Return (title, sentence) on the share of the bound reached and the fastest record."""
+    """Return (title, sentence) on the share of the bound reached and the fastest record.
+
+    `rows` are those of the benchmark task `task`, at least one; the share is the geometric mean of this project's
+    records.
+    """
     shares = [row["bound_share"] for row in rows if row["side"] == "ours" and row["bound_share"]]
     best = max(rows, key=_speed)
     fastest = f"the fastest mark is {best['contender']} with {formatting.format_number(_speed(best) / 1e9)} Gflop/s"
@@ -141,7 +145,10 @@ def _finding(rows: Sequence[bench.Record], task: str | None) -> tuple[str, str]:
 
 
 def table(frame: pd.DataFrame, *, task: str | None, width: str) -> pd.DataFrame:
-    """Return every mark as text: configuration, time, intensity, speed, rate and share of the bound."""
+    """Return every mark as text: configuration, time, intensity, speed, rate and share of the bound.
+
+    `task` is the name of a benchmark task, None for all; `width` is "all" or a number as text.
+    """
     return pd.DataFrame([_described(row) for row in _rows(frame, task, width)])
 
 

@@ -135,12 +135,15 @@ def density_control() -> Control:
 
 
 def where(label: str | None) -> str:
-    """Return the start of a sentence about one density, "At 5 % density"."""
+    """Return the start of a sentence about one density, as "At 5 % density"; `label` is that density's label."""
     return f"At {label} density"
 
 
 def at_density(group: configurations.Group, label: str | None) -> list[configurations.Record]:
-    """Return the records of a group at the density of this label: dense first, then by time, failed ones last."""
+    """Return the records of a group at the density with this label: dense first, then by time, failed ones last.
+
+    Labels are those of `configurations.density_label`, such as "5 %"; [] for another one or None.
+    """
     rows = [row for row in group.rows if configurations.density_label(row) == label]
     return sorted(
         rows, key=lambda row: (not configurations.is_dense(row), row["seconds_step"] is None, row["seconds_step"] or 0)
@@ -254,7 +257,10 @@ def name(row: configurations.Record, among: Iterable[configurations.Record]) -> 
 
 
 def at(rows: Sequence[configurations.Record], label: str | None) -> str:
-    """Return "density LABEL" for a subtitle; for the data's own density with its measured value."""
+    """Return "density LABEL" for a subtitle; for the data's own density with its measured value.
+
+    `label` is the label of the density of `rows`.
+    """
     measured = next((density for density in map(configurations.density_of, rows) if density), None)
     own = f", {formatting.format_density(measured)}" if label == configurations.NATURAL and measured else ""
     return f"density {label}{own}"

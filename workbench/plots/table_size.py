@@ -20,7 +20,8 @@ EXACT = "#009E73"
 def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, measure: str) -> str:
     """Draw time of an epoch or memory against the rows of the tables, both logarithmic; return the sentence below.
 
-    `measure` is "time" or "memory". Error bars are intervals; configurations that change all rows are black.
+    `group` is a label, the first group if None or unknown; `measure` is "time" or "memory". Error bars are intervals;
+    configurations that change all rows are black.
     """
     shown = _pick(frame, group)
     column, label = MEASURES[measure]
@@ -94,7 +95,10 @@ def _look(row: configurations.Record) -> dict[str, Any]:
 
 
 def table(frame: pd.DataFrame, *, group: str | None, measure: str) -> pd.DataFrame:
-    """Return configuration, rows of its tables, the measure and the result as text, a row for each record."""
+    """Return configuration, rows of its tables, the measure and the result as text, a row for each record.
+
+    `group` is a label, the first group if None or unknown; `measure` is "time" or "memory".
+    """
     column = MEASURES[measure][0]
     rows = [row for rows in table_size.records_by_size(_pick(frame, group)) for row in rows]
     return pd.DataFrame([_described(row, column) for row in rows])

@@ -44,7 +44,8 @@ def _curves(figure: Figure, shown: density.Shown, crossings: str) -> Axes:
 def table(frame: pd.DataFrame, *, group: str | None, update: str, crossings: str) -> pd.DataFrame:
     """Return time a step, rounds and result as text, a row for each record of the group, failed ones too.
 
-    `crossings` is unused.
+    `group` is a label, None for the largest; `update` is "all" or the only update of the sparse lines; `crossings` is
+    unused.
     """
     shown = density.Shown.of(frame, MEASURE, group, update)
     return density.table(shown.rows, [MEASURE])

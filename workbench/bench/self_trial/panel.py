@@ -156,7 +156,7 @@ def outcomes(rows: Sequence[Record]) -> Iterator[dict[str, Any]]:
 
 
 def _outcome(name: str, ratio: Ratio | None) -> dict[str, Any]:
-    """Return the outcome record of a ratio, met if its interval contains 1."""
+    """Return the outcome record called `name` of a ratio, met if its interval contains 1; not met for None."""
     is_met = ratio is not None and ratio.low <= 1.0 <= ratio.high
     return compared("panel", f"{name}: seen / alone", "quiet", ratio, truth=1.0, met=is_met)
 

@@ -380,7 +380,10 @@ def _share(
     wanted: tuple[float | None, float | None],
     **known: Any,
 ) -> dict[str, Any]:
-    """Return the outcome record of the share of true `hits`, with the bounds `wanted`."""
+    """Return the outcome record of the share of true `hits`; `wanted` is (least, most) of it, None for no bound.
+
+    `part`, `what` and `condition` name the outcome; `known` are further columns.
+    """
     return counted(part, what, condition, sum(hits), len(hits), wanted, **known)
 
 

@@ -260,7 +260,11 @@ def arrays_of(rows: SparseRows) -> tuple[np.ndarray, np.ndarray, np.ndarray | No
 
 
 def require_sound(arrays: tuple[np.ndarray, np.ndarray, np.ndarray | None], features: int, boundary: str) -> None:
-    """Raise ContractError for indices that kernels could not follow, below 0 or not below `features`; O(R + z)."""
+    """Raise ContractError for indices that kernels could not follow, below 0 or not below `features`; O(R + z).
+
+    `arrays` is (indptr, indices, data or None) in CSR form; `boundary` names the call in the message. Row pointers that
+    do not ascend are refused too.
+    """
     indptr, indices, data = arrays
     if structure.is_compressed(indptr, indices, features):
         return

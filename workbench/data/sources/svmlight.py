@@ -250,7 +250,7 @@ def _holds_column_zero(path: str | os.PathLike) -> bool:
 
 
 def _check(features: int | None, zero_based: bool | str) -> None:
-    """Raise DataError if `features` or `zero_based` is invalid."""
+    """Raise DataError unless `features` is None or a count of columns, and `zero_based` True, False or "auto"."""
     check_features(features)
     if zero_based not in (True, False, "auto"):
         raise DataError(f"zero_based is {zero_based!r}; it is True, False or 'auto'.")

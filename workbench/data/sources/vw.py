@@ -108,7 +108,10 @@ def _reread(bits: int, numbered: bool) -> dict[str, Any]:
 
 
 def _check(bits: int, columns: str, importance: str, features: int | None) -> None:
-    """Raise DataError if a parameter has a value that is not allowed."""
+    """Raise DataError unless `features` is None or a count, and bits, columns and importance have an allowed value.
+
+    `bits` is from 1 to `MOST_BITS`, the others are in `COLUMNS` and `IMPORTANCE`.
+    """
     check_features(features)
     if not isinstance(bits, int) or not 1 <= bits <= MOST_BITS:
         raise DataError(f"bits is {bits!r}; names are hashed to 2**bits columns, of 1 to {MOST_BITS} bits.")

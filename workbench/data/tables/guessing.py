@@ -572,7 +572,7 @@ def _as_asked(column: Column, is_guess: bool, hashed: int | None) -> Column:
 
 
 def _with_values(column: Column, seen: Seen | None) -> Column:
-    """Return a one-hot column with its distinct values from `seen`; the column unchanged if these are not held."""
+    """Return a one-hot column with its distinct values from `seen`; others, and any if `seen` is None, unchanged."""
     values = None if seen is None or column.encoding != "one-hot" else seen.values()
     return column if values is None else column.with_values(values)
 
