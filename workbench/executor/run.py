@@ -454,10 +454,7 @@ class Executor:
         return binding.explain(self)
 
     def _run(self, steps: Sequence[Step], lap: Lap | None) -> None:
-        """Run the steps in order, storing outputs in `values`; call `lap(step)` after each, unless None.
-
-        An exception of a step is raised on with a note that names the step.
-        """
+        """Run the steps in order, storing outputs; call `lap(step)`, unless None, after each. Errors get a note."""
         values = self.values
         step = None
         try:
