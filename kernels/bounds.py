@@ -74,7 +74,7 @@ def _note(place: int, length: int, what: bytes) -> None:
 
 
 def _readable(what: str) -> str:
-    """Return text with mangled names demangled: "_ZN3one3two" as "one.two" within it."""
+    """Return the text `what` with mangled names in it demangled: "in _ZN3one3two" gives "in one.two"."""
     return re.sub(r"_ZN\w+", lambda match: ".".join(_names(match.group()[3:])), what)
 
 

@@ -161,7 +161,7 @@ def repeated_fault(name: str, indices: np.ndarray) -> str:
 
 
 def starts_fault(name: str, starts: np.ndarray, entries: int) -> str:
-    """Return the message for row pointers that decrease or do not go from 0 to `entries`."""
+    """Return the error for row pointers `starts` of operand `name` that fall or do not go from 0 to `entries`."""
     advice = "Build the matrix again from its parts"
     if not starts.size or starts[0] != 0 or starts[-1] != entries:
         ends = f"goes from {starts[0]} to {starts[-1]}" if starts.size else "is empty"
@@ -228,7 +228,7 @@ def _source(parsed: tuple, kinds: dict[str, tuple[np.dtype, ...]]) -> str:
 
 
 def _length(place: int, axis: int) -> str:
-    """Return the variable name of the length of an axis in generated source, such as "length_2_0"."""
+    """Return the variable name of the length of `axis` of operand `place` in generated source, such as "length_2_0"."""
     return f"length_{place}_{axis}"
 
 

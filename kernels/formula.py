@@ -55,41 +55,41 @@ class Float:
     value: Any
 
     def __add__(self, other: "Float | float") -> "Float":
-        """Emit the sum."""
+        """Emit self + other; return the sum."""
         return self.backend.arithmetic("+", self, other)
 
     def __sub__(self, other: "Float | float") -> "Float":
-        """Emit the difference."""
+        """Emit self - other; return the difference."""
         return self.backend.arithmetic("-", self, other)
 
     def __mul__(self, other: "Float | float") -> "Float":
-        """Emit the product."""
+        """Emit self * other; return the product."""
         return self.backend.arithmetic("*", self, other)
 
     def __truediv__(self, other: "Float | float") -> "Float":
-        """Emit the quotient."""
+        """Emit self / other; return the quotient."""
         return self.backend.arithmetic("/", self, other)
 
     def __rsub__(self, other: float) -> "Float":
-        """Emit `other` minus this number."""
+        """Emit other - self; return the difference."""
         return self.backend.arithmetic("-", other, self)
 
     def __rtruediv__(self, other: float) -> "Float":
-        """Emit `other` divided by this number."""
+        """Emit other / self; return the quotient."""
         return self.backend.arithmetic("/", other, self)
 
     __radd__, __rmul__ = __add__, __mul__
 
     def __le__(self, other: "Float | float") -> Truth:
-        """Emit the comparison <=."""
+        """Emit the comparison self <= other; return its result, false if either is NaN."""
         return self.backend.compared("<=", self, other)
 
     def __lt__(self, other: "Float | float") -> Truth:
-        """Emit the comparison <."""
+        """Emit the comparison self < other; return its result, false if either is NaN."""
         return self.backend.compared("<", self, other)
 
     def __gt__(self, other: "Float | float") -> Truth:
-        """Emit the comparison >."""
+        """Emit the comparison self > other; return its result, false if either is NaN."""
         return self.backend.compared(">", self, other)
 
     def times_plus(self, factor: "Float", term: "Float") -> "Float":
@@ -98,7 +98,7 @@ class Float:
 
 
 def sqrt(x):
-    """Return the square root of a float or array, NaN for a negative number; emit it for a `Float`."""
+    """Return the square root of `x`, a float or array, NaN for a negative number; emit it for a `Float`."""
     return x.backend.called("sqrt", x) if isinstance(x, Float) else np.sqrt(x)
 
 

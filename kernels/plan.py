@@ -119,7 +119,7 @@ def _scratch(size: int) -> np.ndarray:
 
 @compiled
 def largest(keys):
-    """Return the largest key as uint64, 0 for none; a negative one counts as huge."""
+    """Return the largest of `keys`, int [z], as uint64, 0 for none; a negative one counts as huge. Compiled; O(z)."""
     most = np.uint64(0)
     for k in range(keys.size):
         most = max(most, np.uint64(keys[k]))

@@ -33,7 +33,7 @@ WORK = 5
 
 @compiled
 def _longer(segments, head):
-    """Return how many of 256 columns, sampled at equal distances, have more than `head` entries."""
+    """Return how many of 256 columns, sampled at equal distances, have more than `head` entries; segments [U + 1]."""
     columns, longer = segments.size - 1, 0
     for number in range(SAMPLE):
         u = np.uint64(columns * number // SAMPLE)

@@ -53,7 +53,10 @@ def csr_tensor(indptr, indices, data, shape):
 
 
 def _multiply(matrix, dense, out) -> Callable[[], None]:
-    """Return a call without arguments that writes matrix @ dense to `out`; the latter are NumPy arrays."""
+    """Return a call without arguments that writes matrix @ dense to `out` by PyTorch.
+
+    `matrix` [R, D] is a sparse tensor of PyTorch; dense [D, N] and out [R, N] are NumPy arrays, not copied.
+    """
     torch = pytorch()
     dense, out = torch.from_numpy(dense), torch.from_numpy(out)
     if not out.numel() or not matrix._nnz():  # MKL is not asked for nothing

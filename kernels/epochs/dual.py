@@ -101,7 +101,7 @@ def make_turns_of_one(element: Callable) -> Callable:
 
 
 def make_turns_of_block(block: Callable) -> Callable:
-    """Return `make_turns` for several outputs, or losses that couple them.
+    """Return a compiled function that computes a row's dual steps for several outputs or a loss coupling them.
 
     `block` is the loss function of a block of rows.
     """
@@ -297,7 +297,7 @@ def of_csr(programs: Programs) -> OfRows:
     score_row, add_entry, ask = programs.score, programs.add, make_look_ahead(programs)
 
     def rows_of(parts):
-        """Return the tuple of X's arrays, targets and counts as a `Rows`."""
+        """Return `parts`, the tuple of X's CSR arrays, targets and counts, as a `Rows`."""
         return Rows(*parts)
 
     def look_ahead(rows, order, place, weights, is_far):
@@ -413,7 +413,7 @@ def cpu(loss: str, *args) -> np.ndarray:
 
 
 def cost(loss: str, s: Sizes) -> Cost:
-    """Return flops and bytes of one pass over s.R rows."""
+    """Return flops and bytes of one pass over s.R rows with the kernel `loss`, such as "logistic"."""
     flops = 4 * s.z * s.N + TURNS * (get_kernel(loss).cost(s).flops + 6 * s.R * s.N)
     moved = s.z * (s.index + s.value) + (s.R + 1) * s.index + 3 * s.R * s.N * s.value + 2 * s.U * s.N * s.value
     return Cost(flops, moved, 2 * s.z * s.N * s.value)

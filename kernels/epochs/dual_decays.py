@@ -139,7 +139,7 @@ def _prepare(lane, row, square, curvature, scales, counts, factors, rates, chang
     nought = lane.integer(0)
 
     def block(j, _):
-        """Emit the columns of one tile, from column j on."""
+        """Emit the columns of one tile, from column j on; `_` is unused."""
         one = lane.numbers.spread(lane.number(1))
         made = [square * scale for scale in scales.row(nought, j).load()]
         pairs = zip(made, counts.row(nought, j).load(), strict=True)
@@ -184,7 +184,7 @@ def _finish(lane, row, dual, change, scales):
     nought = lane.integer(0)
 
     def block(j, _):
-        """Emit the columns of one tile, from column j on."""
+        """Emit the columns of one tile, from column j on; `_` is unused."""
         own, moved = dual.row(row, j), change.row(nought, j)
         changes = moved.load()
         own.store([one + more for one, more in zip(own.load(), changes, strict=True)])
@@ -291,7 +291,7 @@ def cpu(loss: str, *args: Any) -> None:
 
 
 def cost(loss: str, s: Sizes) -> Cost:
-    """Return flops and bytes of one pass over s.R rows, with s.N = K * N columns."""
+    """Return flops and bytes of one pass over s.R rows with the kernel `loss`; s.N = K * N columns."""
     flops = 4 * s.z * s.N + TURNS * (get_kernel(loss).cost(s).flops + 8 * s.R * s.N)
     moved = s.z * (s.index + s.value) + (s.R + 1) * s.index + 3 * s.R * s.N * s.value + 2 * s.U * s.N * s.value
     return Cost(flops, moved, 2 * s.z * s.N * s.value)

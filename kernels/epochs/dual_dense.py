@@ -82,7 +82,7 @@ def _score(lane, q, row, x, weights, intercept, scores):
     start = row * x.columns
 
     def block(j, _):
-        """Emit the scores of the outputs of one tile, from output j on."""
+        """Emit the scores of the outputs of one tile, from output j on; `_` is unused."""
         term = lambda k: (x[start + k], weights.row(k, j))  # noqa: E731
         total = lane.sum(lane.integer(0), x.columns, term, x.columns - 1)
         added = intercept.row(lane.integer(0), j).load()
@@ -190,7 +190,7 @@ def cpu(loss: str, *args) -> np.ndarray:
 
 
 def cost(loss: str, s: Sizes) -> Cost:
-    """Return flops and bytes of one pass over s.R dense rows."""
+    """Return flops and bytes of one pass over s.R dense rows with the kernel `loss`, such as "logistic"."""
     flops = 4 * s.R * s.D * s.N + TURNS * (get_kernel(loss).cost(s).flops + 6 * s.R * s.N)
     moved = s.R * s.D * s.value + 3 * s.R * s.N * s.value + 2 * s.D * s.N * s.value
     return Cost(flops, moved, 2 * s.R * s.D * s.N * s.value)

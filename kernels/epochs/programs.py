@@ -65,7 +65,7 @@ def put_steps(rule: Rule, count: int, is_listed: bool = False) -> Callable:
         """
 
         def one(place, _):
-            """Emit the copy of one row, u = `place` or listed[place]."""
+            """Emit the copy of one row, u = `place` or listed[place]; `_` is unused."""
             u = listed[place] if is_listed else place
             lane.blocks(lambda j, _: gradient.row(columns[u], j).store(sums.row(u, j).load()))
 
@@ -75,7 +75,7 @@ def put_steps(rule: Rule, count: int, is_listed: bool = False) -> Callable:
 
 
 def put_listed(rule: Rule, count: int) -> Callable:
-    """Return `put_steps` for the positions u in the operand `listed`."""
+    """Return `put_steps(rule, count)` for the positions u in the operand `listed`."""
     return put_steps(rule, count, is_listed=True)
 
 
@@ -92,10 +92,10 @@ def put_steps_placed(rule: Rule, count: int) -> Callable:
         """
 
         def one(u, _):
-            """Emit the move of row columns[u]."""
+            """Emit the move of row columns[u]; `_` is unused."""
 
             def block(j, _):
-                """Emit the move of the outputs of one tile, from output j on; the sum becomes 0."""
+                """Emit the move of the outputs of one tile, from output j on; the sum becomes 0; `_` is unused."""
                 total = sums.row(columns[u], j)
                 gradient.row(columns[u], j).store(total.load())
                 total.store(nothing(lane))
@@ -142,7 +142,7 @@ def put_grouped(rule: Rule, count: int) -> Callable:
         """
 
         def one(u, _):
-            """Emit the sum of the entries of column position u and its store."""
+            """Emit the sum of the entries of column position u and its store; `_` is unused."""
             total = sum_of_column(lane, u, starts, rows, values, slope)
             lane.blocks(lambda j, _: gradient.row(columns[u], j).store(total(j)))
 
@@ -162,7 +162,7 @@ def put_entries(rule: Rule, count: int) -> Callable:
         nought = lane.integer(0)
 
         def one(k, _):
-            """Emit the store of entry k."""
+            """Emit the store of entry k; `_` is unused."""
             factor = data[k]
             lane.blocks(
                 lambda j, _: gradient.row(indices[k], j).store([factor * g for g in slope.row(nought, j).load()])
@@ -189,7 +189,7 @@ def dense(rule: Rule, count: int) -> Callable:
         numbers = numbers_at(settings, at, count)
 
         def one(u, _):
-            """Emit the update of row or chunk u and the zeros in its gradient."""
+            """Emit the update of row or chunk u and the zeros in its gradient; `_` is unused."""
             step(lane, u, *arrays, gradient, *numbers)
             part, row = (gradient, u) if rule.average else (gradient.moved(u * steps.CHUNK), lane.integer(0))
             lane.blocks(lambda j, _: part.row(row, j).store(nothing(lane)))
@@ -211,7 +211,7 @@ def coast(rule: Rule, count: int) -> Callable:
         """Emit code: weights[row] *= factor, in place; the states do not change."""
 
         def block(j, _):
-            """Emit the product for the outputs of one tile, from output j on."""
+            """Emit the product for the outputs of one tile, from output j on; `_` is unused."""
             place = weights.row(row, j)
             place.store([factor * value for value in place.load()])
 
@@ -227,7 +227,7 @@ def coast_pair(rule: Rule, count: int) -> Callable:
         """Emit code, in place: weights[row], state[row] = a * w + b * s, c * w + d * s, of their old values w and s."""
 
         def block(j, _):
-            """Emit the products for the outputs of one tile, from output j on."""
+            """Emit the products for the outputs of one tile, from output j on; `_` is unused."""
             places = [array.row(row, j) for array in (weights, state)]
             pairs = list(zip(*[place.load() for place in places], strict=True))
             places[0].store([a * w + b * s for w, s in pairs])
@@ -275,7 +275,7 @@ def _score(lane, q, row, indptr, indices, data, weights, intercept, scores):
     nought = lane.integer(0)
 
     def block(j, _):
-        """Emit the scores of the outputs of one tile, from output j on."""
+        """Emit the scores of the outputs of one tile, from output j on; `_` is unused."""
         total = lane.sum_of_rows(indptr[row], indptr[row + 1], data, indices, weights, j)
         added = intercept.row(nought, j).load()
         scores.row(q, j).store([one + other for one, other in zip(total, added, strict=True)])
@@ -287,7 +287,7 @@ def _begin(lane, u, factor, vectors, r, sums):
     """Emit code: sums[u] = factor * vectors[r], both [rows, N]; sums[u] is overwritten."""
 
     def block(j, _):
-        """Emit the outputs of one tile, from output j on."""
+        """Emit the outputs of one tile, from output j on; `_` is unused."""
         sums.row(u, j).store([factor * value for value in vectors.row(r, j).load()])
 
     lane.blocks(block)
@@ -297,7 +297,7 @@ def _add(lane, u, factor, vectors, r, sums):
     """Emit code: sums[u] += factor * vectors[r], both [rows, N], in place."""
 
     def block(j, _):
-        """Emit the outputs of one tile, from output j on."""
+        """Emit the outputs of one tile, from output j on; `_` is unused."""
         place, factors = sums.row(u, j), lane.numbers.spread(factor)
         pairs = zip(vectors.row(r, j).load(), place.load(), strict=True)
         place.store([factors.times_plus(value, total) for value, total in pairs])
@@ -309,7 +309,7 @@ def _add_entries(lane, first, stop, indices, data, slope, q, sums, base, marks):
     """Emit code: sums[base + indices[k]] += data[k] * slope[q] and marks[indices[k]] = 1, for k = first..stop - 1."""
 
     def block(j, _):
-        """Emit the loop over all entries for the outputs of one tile, from output j on."""
+        """Emit the loop over all entries for the outputs of one tile, from output j on; `_` is unused."""
         moved = slope.row(q, j).load()
 
         def entry(k, _):
@@ -338,7 +338,7 @@ def _steps(rule: Rule, count: int, is_listed: bool = False) -> Callable:
         numbers = numbers_at(settings, at, count)
 
         def one(place, _):
-            """Emit the step of one row, u = `place` or listed[place]."""
+            """Emit the step of one row, u = `place` or listed[place]; `_` is unused."""
             u = listed[place] if is_listed else place
             steps.step(rule, lane, columns[u], arrays, lambda j: sums.row(u, j).load(), numbers)
 
@@ -348,7 +348,7 @@ def _steps(rule: Rule, count: int, is_listed: bool = False) -> Callable:
 
 
 def _listed(rule: Rule, count: int) -> Callable:
-    """Return `_steps` for the positions u in the operand `listed`."""
+    """Return `_steps(rule, count)` for the positions u in the operand `listed`."""
     return _steps(rule, count, is_listed=True)
 
 
@@ -365,7 +365,7 @@ def _entries(rule: Rule, count: int) -> Callable:
         numbers, nought = numbers_at(settings, at, count), lane.integer(0)
 
         def one(k, _):
-            """Emit the step of row indices[k]."""
+            """Emit the step of row indices[k]; `_` is unused."""
             factor = data[k]
             gradient = lambda j: [factor * g for g in slope.row(nought, j).load()]  # noqa: E731
             steps.step(rule, lane, indices[k], arrays, gradient, numbers)
@@ -387,11 +387,11 @@ def _entries_at(rule: Rule, count: int) -> Callable:
         (rate,) = rule.formula(nought, one, *steps.whole(rule, tuple(numbers)))
 
         def block(j, _):
-            """Emit the loop over all entries for the outputs of one tile, from output j on."""
+            """Emit the loop over all entries for the outputs of one tile, from output j on; `_` is unused."""
             moved = [lane.numbers.spread(rate) * g for g in slope.row(q, j).load()]
 
             def entry(k, _):
-                """Emit the change of the weights of entry k."""
+                """Emit the change of the weights of entry k; `_` is unused."""
                 place, factor = weights.row(indices[k], j), lane.numbers.spread(data[k])
                 pairs = zip(moved, place.load(), strict=True)
                 place.store([factor.times_plus(change, old) for change, old in pairs])
@@ -416,7 +416,7 @@ def _steps_placed(rule: Rule, count: int) -> Callable:
         numbers = numbers_at(settings, at, count)
 
         def one(u, _):
-            """Emit the step of row columns[u] and the zeros in its sum."""
+            """Emit the step of row columns[u] and the zeros in its sum; `_` is unused."""
             column = columns[u]
             steps.step(rule, lane, column, arrays, lambda j: sums.row(column, j).load(), numbers)
             lane.blocks(lambda j, _: sums.row(column, j).store(nothing(lane)))
@@ -500,10 +500,10 @@ def _asking(with_states: bool, by_row: bool) -> Callable:
         tables = (weights, *states) if with_states else (weights,)
 
         def one(k, _):
-            """Emit the prefetches for entry k."""
+            """Emit the prefetches for entry k; `_` is unused."""
 
             def block(j, _):
-                """Emit the prefetches of the outputs of one tile, from output j on."""
+                """Emit the prefetches of the outputs of one tile, from output j on; `_` is unused."""
                 for array in tables:
                     array.row(indices[k], j).prefetch()
 

@@ -39,7 +39,7 @@ def _row(lane, u, segments, rows, values, g, out):
     """
 
     def block(j, _):
-        """Emit the outputs of one tile of row u, from output j on."""
+        """Emit the outputs of one tile of row u, from output j on; `_` is unused."""
         out.row(u, j).store(lane.sum_of_rows(segments[u], segments[u + 1], values, rows, g, j))
 
     lane.blocks(block)

@@ -37,7 +37,7 @@ def _row(lane, u, segments, rows, g, out):
     """
 
     def block(j, _):
-        """Emit the outputs of one tile of row u, from output j on."""
+        """Emit the outputs of one tile of row u, from output j on; `_` is unused."""
         out.row(u, j).store(lane.sum_of_rows(segments[u], segments[u + 1], None, rows, g, j))
 
     lane.blocks(block)

@@ -61,7 +61,7 @@ def _entry(lane, u, row, col, data, x, out):
     scale = lane.numbers.spread(data[u])
 
     def block(j, _):
-        """Emit the outputs of one tile, from output j on."""
+        """Emit the outputs of one tile, from output j on; `_` is unused."""
         place = out.row(row[u], j)
         pairs = zip(x.row(col[u], j).load(), place.load(), strict=True)
         place.store([scale.times_plus(vec, total) for vec, total in pairs])

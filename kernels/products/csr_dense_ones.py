@@ -38,7 +38,7 @@ def _row(lane, u, indptr, indices, x, out):
     """
 
     def block(j, _):
-        """Emit the outputs of one tile of row u, from output j on."""
+        """Emit the outputs of one tile of row u, from output j on; `_` is unused."""
         out.row(u, j).store(lane.sum_of_rows(indptr[u], indptr[u + 1], None, indices, x, j))
 
     lane.blocks(block)

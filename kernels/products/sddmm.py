@@ -41,7 +41,7 @@ def _row(lane, u, indptr, indices, a, b, out):
     """
 
     def entry(k, _):
-        """Emit the product at stored entry k."""
+        """Emit the product at stored entry k; `_` is unused."""
         column = indices[k]
         if lane.cut.far_rows:
             b.row(indices[(k + AHEAD).least(indices.last)], lane.integer(0)).prefetch()

@@ -38,7 +38,7 @@ def _row(lane, u, values, index, out):
     """
 
     def block(j, _):
-        """Emit the copy of the columns of one tile, from column j on."""
+        """Emit the copy of the columns of one tile, from column j on; `_` is unused."""
         if lane.cut.far_rows:
             out.row(index[(u + AHEAD).least(index.last)], j).prefetch()
         out.row(index[u], j).store(values.row(u, j).load())

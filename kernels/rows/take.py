@@ -74,7 +74,7 @@ def _row(lane, u, source, index, out):
     """
 
     def block(j, _):
-        """Emit the copy of the columns of one tile, from column j on."""
+        """Emit the copy of the columns of one tile, from column j on; `_` is unused."""
         if lane.cut.far_rows:
             source.row(index[(u + AHEAD).least(index.last)], j).prefetch()
         out.row(u, j).store(source.row(index[u], j).load())

@@ -131,7 +131,7 @@ def bound_dense(rule: "Rule", loop: RowLoop, *arrays: np.ndarray) -> Callable[..
 
 
 def _bytes_state(rule: "Rule", arrays: tuple) -> int:
-    """Return the bytes of weights and states, the `arrays` of a call."""
+    """Return the bytes of weights and states, the `arrays` of a call of `rule`."""
     return sum([array.nbytes for array in arrays]) if rule.average else len(arrays) * arrays[0].nbytes
 
 
@@ -187,12 +187,12 @@ def cost_dense(rule: "Rule", s: Sizes) -> Cost:
 
 
 def cost_lazy(rule: "Rule", s: Sizes) -> Cost:
-    """Return flops and bytes of a lazy update of s.U rows: every active row moves once."""
+    """Return flops and bytes of a lazy update by `rule` of s.U rows of s.N values: every active row moves once."""
     return Cost(rule.flops * s.U * s.N, s.U * (8 + rule.bytes_row(s) + s.N * s.value))
 
 
 def cost_replay(rule: "Rule", s: Sizes) -> Cost:
-    """Return flops and bytes of one missed step of s.U rows; more steps add flops only."""
+    """Return flops and bytes of one missed step of s.U rows by `rule`; more steps add flops only."""
     return Cost(rule.flops * s.U * s.N, s.U * (16 + rule.bytes_row(s)))
 
 

@@ -149,7 +149,7 @@ def repeat(rule, lane, row, arrays: tuple, start, stop, table) -> None:
         return [lane.numbers.spread(value) for values in zip(*new, strict=True) for value in values]
 
     def block(j, _):
-        """Emit all steps of the columns of one tile, from column j on."""
+        """Emit all steps of the columns of one tile, from column j on; `_` is unused."""
         places = [array.row(row, j) for array in arrays]
         old = [value for place in places for value in place.load()]
         new = lane.loop(start, stop, 1, old, again)

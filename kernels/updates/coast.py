@@ -35,7 +35,7 @@ def _row(lane, u, weights, rows, factor):
     """Emit vector code for one row: weights[rows[u]] *= factor[u], in place."""
 
     def block(j, _):
-        """Emit the columns of one tile, from column j on, and the prefetch of a later row."""
+        """Emit the columns of one tile, from column j on, and the prefetch of a later row; `_` is unused."""
         if lane.cut.far_state:
             weights.row(rows[(u + AHEAD).least(rows.last)], j).prefetch()
         place = weights.row(rows[u], j)

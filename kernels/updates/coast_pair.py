@@ -39,7 +39,7 @@ def _row(lane, u, weights, state, rows, matrix):
     a, b, c, d = [matrix[u * 4 + number] for number in range(4)]
 
     def block(j, _):
-        """Emit the columns of one tile, from column j on, and the prefetch of a later row."""
+        """Emit the columns of one tile, from column j on, and the prefetch of a later row; `_` is unused."""
         if lane.cut.far_state:
             ahead = rows[(u + AHEAD).least(rows.last)]
             for array in (weights, state):

@@ -39,19 +39,19 @@ class Int:
         return Int(self.lane, getattr(self.lane.builder, operation)(self.value, other))
 
     def __add__(self, other: "Int | int") -> "Int":
-        """Emit the sum of two integers."""
+        """Emit self + other, int64 that wraps around; return the sum."""
         return self._binary("add", other)
 
     def __sub__(self, other: "Int | int") -> "Int":
-        """Emit the difference of two integers."""
+        """Emit self - other, int64 that wraps around; return the difference."""
         return self._binary("sub", other)
 
     def __mul__(self, other: "Int | int") -> "Int":
-        """Emit the product of two integers."""
+        """Emit self * other, int64 that wraps around; return the product."""
         return self._binary("mul", other)
 
     def over(self, other: "Int") -> "Int":
-        """Emit the quotient, rounded down; both integers must be non-negative."""
+        """Emit the quotient self / other, rounded down; both must be non-negative and `other` not zero."""
         return self._binary("sdiv", other)
 
     def rounded_down(self, step: int) -> "Int":
@@ -204,7 +204,10 @@ class Array:
         bounds.require(lane.context, lane.builder, place.value, count.value, length.value, what)
 
     def _check_element(self, verb: str, k: Int) -> None:
-        """Emit the bounds check of element `k`; nothing unless bounds checks are on."""
+        """Emit the bounds check of element `k`; nothing unless bounds checks are on.
+
+        `verb` ("load") goes into the message.
+        """
         if bounds.is_on():
             self._check(verb, k, self.lane.integer(1), self.rows * self.columns)
 

@@ -83,7 +83,7 @@ def _asked(node: Symbol, format: str) -> Symbol | None:
 
 
 def _facts(node: Symbol, known: Declared) -> Facts:
-    """Return the inferred facts of a node from the declarations of its variables. Raises GraphError."""
+    """Return the inferred facts of a node from `known`, the declarations of variables. Raises GraphError."""
     here = set(node.arguments())
     declared: Declared = {
         "shapes": {name: shape for name, shape in known["shapes"].items() if name in here},

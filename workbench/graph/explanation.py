@@ -348,12 +348,15 @@ def _numbered(edges: Sequence[tuple[str, str]]) -> list[tuple[str, str, float]]:
 
 
 def _top(layout: Layout, place) -> float:
-    """Return the y coordinate, in pixels, of the top of a position's layer."""
+    """Return the y coordinate, in pixels, of the top of the layer that `place`, a key of `layout.layers`, is in."""
     return MARGIN + LEGEND + layout.layers[place] * (HEIGHT + BETWEEN)
 
 
 def _edge(layout: Layout, edge: tuple[str, str, float], lines: Mapping[str, "Line"]) -> str:
-    """Return the SVG of an edge (source, target, fraction), in the colour of the source's format."""
+    """Return the SVG of an edge (source, target, fraction of the target's width), coloured by the source's format.
+
+    Dashed if the target in `lines`, {name: line}, is of the backward pass.
+    """
     source, target, part = edge
     route = layout.routes[source, target]
     colour = COLOURS.get(lines[source].format, PLAIN)
@@ -375,7 +378,7 @@ def _edge(layout: Layout, edge: tuple[str, str, float], lines: Mapping[str, "Lin
 
 
 def _box(line: "Line", layout: Layout) -> str:
-    """Return the SVG of a node: a box with four lines of text."""
+    """Return the SVG, "<g>...</g>", of a node at its place in `layout`: a box with four lines of text and a tooltip."""
     x, y = layout.middles[line.name] + MARGIN - BOX / 2, _top(layout, line.name)
     edge = ALARM if line.densifies else COLOURS.get(line.format, PLAIN)
     dash = " stroke-dasharray='7 4'" if line.backward else ""

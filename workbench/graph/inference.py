@@ -193,7 +193,7 @@ def dense_bytes(shape: Sequence[int], dtype: np.dtype) -> int:
 
 
 def of_value(value: Any) -> Size:
-    """Return the exact size and the density of an existing array."""
+    """Return the exact bytes and the density (stored / all elements) of an existing array, as a `Size`."""
     stored = getattr(value, "nnz", value.size if isinstance(value, np.ndarray) else 0)
     return Size(formats.nbytes(value), "exact", stored / max(math.prod(value.shape), 1))
 

@@ -107,7 +107,7 @@ def _spread(v: Any, fields: Sequence[int]) -> Any:
 
 
 def _towards(x: Any, head: Any, v: Any, fields: Sequence[int]) -> Any:
-    """Return the gradient of x at its stored positions: head @ V.T for the table V of `_spread`."""
+    """Return the gradient of x [R, D] at its stored positions: head @ V.T for the table V of `_spread(v, fields)`."""
     return ops.sampled_dot(wanted_places(x), head, _spread(v, fields), transpose_b=True)
 
 

@@ -147,7 +147,7 @@ def _take(x, indices, out=None, axis=0, mode="raise"):
 
 
 def _is_list_of_rows(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-    """Return whether rows (axis 0) are taken by a one-dimensional index."""
+    """Return whether rows are taken by a list: params["axis"] is 0 and the indices, shapes[1], have one dimension."""
     return params["axis"] % len(shapes[0]) == 0 and len(shapes[1]) == 1
 
 
@@ -272,7 +272,7 @@ def ranges(shape: Shape, params: Mapping[str, Any]) -> tuple[range, ...]:
 
 
 def _slices(x: Any, params: Mapping[str, Any]) -> tuple[slice, ...]:
-    """Return the slice of each axis of x by begin, end and step as a non-negative Python slice."""
+    """Return a Python slice for each axis of x from begin, end and step in `params`, without negative bounds."""
     return tuple(
         slice(r.start, None if r.stop < 0 else r.stop, r.step) if len(r) else slice(0, 0)
         for r in ranges(x.shape, params)
@@ -313,7 +313,7 @@ def _slice_matrix(x, out=None, **params):
 
 
 def _run_of_rows(x: Any, rows: range) -> Any:
-    """Return consecutive rows of a csr matrix, as csr over its memory."""
+    """Return the consecutive rows `rows` of a csr matrix, as csr over its memory; row pointers are new."""
     indptr = x.indptr[rows.start : rows.start + len(rows) + 1]
     if not len(rows):
         indptr = x.indptr[:1]

@@ -147,7 +147,7 @@ def _axes(shape: Shape, params: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def _transpose_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the shape with its axes permuted; OpError for invalid axes."""
+    """Return shapes[0] permuted by params["axes"] (None: reversed); OpError for invalid axes."""
     return tuple(shapes[0][axis] for axis in _axes(shapes[0], params))
 
 
@@ -158,7 +158,7 @@ def _transpose(x, out=None, axes=None):
 
 
 def _is_turned(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-    """Return whether the two axes of a matrix are exchanged."""
+    """Return whether the permutation params["axes"] exchanges the two axes of a matrix."""
     return _axes(shapes[0], params) == (1, 0)
 
 
@@ -175,7 +175,7 @@ def _turned_matrix(x, out=None, axes=None):
 
 
 def _rows_stay(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-    """Return whether axis 0 stays first."""
+    """Return whether axis 0 stays first under the permutation params["axes"] (None: reversed)."""
     return _axes(shapes[0], params)[0] == 0
 
 

@@ -110,12 +110,18 @@ def _gradient(head: Any, output: Any, inputs: Sequence[Any], params: Mapping[str
 
 
 def _towards(x: Any, head: Any, v: Any, w: Any) -> Any:
-    """Return head_r <v_i, (x @ w)_r> at the stored positions (r, i) of x [R, D]; `head` is [R, 1], v and w [D, K]."""
+    """Return head_r <v_i, (x @ w)_r> at the stored positions (r, i) of x [R, D], as a matrix like `wanted_places(x)`.
+
+    `head` is [R, 1], v and w [D, K]; arrays or nodes of a graph.
+    """
     return ops.sampled_dot(wanted_places(x), head * ops.dot(x, w, result="dense"), v, transpose_b=True)
 
 
 def _own(x: Any, head: Any, v: Any, w: Any) -> Any:
-    """Return head_r x_ri <v_i, w_i> at the stored positions (r, i) of x [R, D]; `head` is [R, 1], v and w [D, K]."""
+    """Return head_r x_ri <v_i, w_i> at the stored positions (r, i) of x [R, D], in the format of `wanted_places(x)`.
+
+    `head` is [R, 1], v and w [D, K]; arrays or nodes of a graph.
+    """
     products = ops.sum(ops.to_format(v * w, format="dense"), axis=1, keepdims=True)
     return ops.multiply(x, ops.sampled_dot(wanted_places(x), head, products, transpose_b=True))
 

@@ -298,7 +298,7 @@ def _register(
 
 
 def _along(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return {"axis", "keepdims"} of the parameters of a reduction, to pass on to another operator."""
+    """Return {"axis": ..., "keepdims": ...} of `params`, those of a reduction, to pass on to another operator."""
     return {"axis": params["axis"], "keepdims": params["keepdims"]}
 
 

@@ -39,7 +39,7 @@ def _filling(name: str, f: Callable, gradient: Callable, doc: str, **more: Any) 
 
 
 def _along_an_axis(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the shape of x; OpError if it has no axis or not the parameter `axis`."""
+    """Return the shape of x; OpError if x is 0-d or has no axis params["axis"]."""
     if not shapes[0]:
         raise OpError("A single number has no axis; give an array of one dimension or more.")
     axes_of((params["axis"],), len(shapes[0]))
@@ -178,7 +178,7 @@ def _ones(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
 
 
 def _sum_along(x: Any, axis: int) -> Any:
-    """Return the sum along `axis`, kept with length one."""
+    """Return the sum of x along `axis`, which is kept with length one."""
     return ops.sum(x, axis=axis, keepdims=True)
 
 

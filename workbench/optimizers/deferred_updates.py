@@ -39,7 +39,7 @@ COASTING = {"decay": 0.0, "clip_weights": math.inf}
 
 
 def numbers_kept(rule: Rule, way: str) -> int:
-    """Return how many values are recorded per step under the catch-up strategy `way`."""
+    """Return how many floats of `rule` are recorded per step under the catch-up strategy `way`, such as "replay"."""
     if way == "settle":
         return len(rule.numbers)
     example = dict(zip(rule.numbers, rule.example, strict=True))

@@ -115,7 +115,7 @@ def shrink(largest: float, rescale: float, squares: Mapping[str, float]) -> floa
 
 
 def _square_norm(gradient: np.ndarray | RowSparse) -> float:
-    """Return the sum of squares of the values of a gradient."""
+    """Return the sum of squares of the values of a gradient of any shape, as float64."""
     values = gradient.values if isinstance(gradient, RowSparse) else gradient
     return kernels.get("square_norm").trusted(values.reshape(-1, 1))
 

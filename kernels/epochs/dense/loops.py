@@ -176,7 +176,7 @@ def wide_scores(rows: int, width: int, is_far: bool) -> Callable:
             return _outer_sum(lane, factors, weights.row(d, j).load(), sums)
 
         def block(j, _):
-            """Emit the sums over all columns for the outputs of one tile from j on, and their store."""
+            """Emit the sums over all columns for the outputs of one tile from j on, and their store; `_` is unused."""
             vectors, row = lane.tile.vectors, numbers[0]
             if rows == 1:
                 term = lambda d: (x[row * x.columns + d], weights.row(d, j))  # noqa: E731

@@ -260,7 +260,7 @@ def _at_csr_of_csr(indptr, indices, a: Any, b: np.ndarray) -> np.ndarray:
 
 
 def _rows_of(x: Any, transposed: bool) -> Block:
-    """Return the nonempty rows of a sparse matrix, or of its transpose, as a dense `Block`."""
+    """Return the nonempty rows of a sparse x, or of x.T if `transposed`, as a dense `Block`."""
     return block_of(formats.to_format(as_csr(x, transposed), "row_sparse"), False)
 
 
@@ -321,7 +321,10 @@ def _csc(pattern, a, b, transpose_a, transpose_b):
 
 
 def _coo(pattern, a, b, transpose_a, transpose_b):
-    """Return op(a) @ op(b) at the entries of a coo pattern, as coo sorted by rows."""
+    """Return op(a) @ op(b) at the entries of a coo pattern [R, C], as coo sorted by rows; duplicates are merged.
+
+    op transposes a if transpose_a, and b if transpose_b.
+    """
     pattern = stored.canonical(pattern)
     row, col = pattern.coords
     indptr = np.searchsorted(row, np.arange(pattern.shape[0] + 1)).astype(col.dtype)

@@ -129,7 +129,7 @@ def turned(y: Any, transposed: bool) -> np.ndarray:
 
 
 def _new(x: Any, transposed: bool, y: np.ndarray) -> np.ndarray:
-    """Return an uninitialised array for the dense product of x, or its transpose, and y."""
+    """Return an uninitialised array for x @ y, or x.T @ y if `transposed`, of the dtype of the dense y."""
     return np.empty((x.shape[transposed], y.shape[1]), y.dtype)
 
 
@@ -270,7 +270,7 @@ def _arrays(x: Any) -> tuple[np.ndarray, ...]:
 
 
 def _wide(x: Any) -> Any:
-    """Return a csr matrix with int64 indices over the same values."""
+    """Return a csr matrix x with int64 copies of its indices over the same values."""
     return formats.compressed.assemble("csr", x.indptr.astype(np.int64), x.indices.astype(np.int64), x.data, x.shape)
 
 
