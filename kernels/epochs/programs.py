@@ -59,10 +59,7 @@ def put_steps(rule: Rule, count: int, is_listed: bool = False) -> Callable:
     """
 
     def work(lane, first, last, gradient, columns, listed, sums, settings, at):
-        """Emit code: gradient[columns[u]] = sums[u], u = first..last - 1 or listed[first:last]; settings unread.
-
-        `at` is unused.
-        """
+        """Emit code: gradient[columns[u]] = sums[u], u = first..last - 1 or listed[first:last]; no settings or `at`."""
 
         def one(place, _):
             """Emit the copy of one row, u = `place` or listed[place]; `_` is unused."""
@@ -86,10 +83,7 @@ def put_steps_placed(rule: Rule, count: int) -> Callable:
     """
 
     def work(lane, first, last, gradient, columns, sums, settings, at):
-        """Emit code: gradient[c] = sums[c]; sums[c] = 0, for c = columns[u], first <= u < last; no settings read.
-
-        `at` is unused.
-        """
+        """Emit code: gradient[c] = sums[c]; sums[c] = 0, c = columns[u], first <= u < last; no settings, `at`."""
 
         def one(u, _):
             """Emit the move of row columns[u]; `_` is unused."""

@@ -39,9 +39,9 @@ def reference(indptr, indices, a_indptr, a_indices, a_data, b, out):
 
 @compiled
 def _count_terms(indptr, a_indptr, starts):
-    """Write to starts [R + 1] the cumulated numbers of multiplications of the rows, by which threads share the work.
+    """Write to starts [R + 1] the cumulated work of the rows: entries of the pattern times (entries of a + 1).
 
-    indptr are the row pointers of the pattern, a_indptr those of a.
+    Threads share the work by it. indptr are the row pointers of the pattern, a_indptr those of a.
     """
     starts[0] = 0
     for r in range(indptr.size - 1):

@@ -256,10 +256,10 @@ MOST_DISTURBED = 0.25
 
 
 def run(cases: Iterable[Case], results: Path, runs: Path, follow: Follow = wait_silently) -> bool:
-    """Measure the cases that have no successful record in `results`; False if the user stopped it.
+    """Measure the cases without a record in `results`, or with failed ones only; False if the user stopped it.
 
     Trials are in run folders below `runs`. A case whose sweep or advice fails gets a record with the reason, and is
-    tried again by the next start.
+    tried again by the next start. `follow` shows the progress.
     """
     found = Results(store.ADVICE, results)
     found.open()

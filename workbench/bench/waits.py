@@ -545,7 +545,10 @@ class Runner:
         self.is_quick, self.threads, self.seed = is_quick, resolve_threads(threads), seed
 
     def run(self, parts: Sequence[str] = ()) -> bool:
-        """Measure the parts that have no records yet; False if Ctrl-C stopped it, which loses no finished part."""
+        """Measure `parts`, by default all, that have no record with status "ok"; False if Ctrl-C stopped it, else True.
+
+        No finished part is lost.
+        """
         chosen = [get(name).name for name in parts or names()]
         done = {record["part"] for record in self.results.open() if record["status"] == "ok"}
         return self.results.collect(lambda: self._measure([name for name in chosen if name not in done]))

@@ -28,7 +28,7 @@ GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 class Cut(NamedTuple):
-    """The rows of a list that one shard holds: `at`, where they stand in the list, and `rows`, their places there."""
+    """The rows of a list that one shard holds: `at`, their positions in the list; `rows`, their local indices there."""
 
     at: slice | np.ndarray
     rows: np.ndarray
@@ -61,12 +61,18 @@ class Partition:
 
     @functools.cached_property
     def borders(self) -> np.ndarray:
-        """First place of each shard, then the number of rows: int64 `[shards + 1]`; computed once."""
+        """First position of each shard, then the number of rows: int64 `[shards + 1]`; computed once.
+
+        Positions are row indices, permuted by `multiplier` if hashed.
+        """
         return np.array([shard * self.rows // self.shards for shard in range(self.shards + 1)], np.int64)
 
     @functools.cached_property
     def multiplier(self) -> int:
-        """Factor that maps row indices to places, coprime to the number of rows; 1 if rows stay in order."""
+        """Factor that maps row indices to positions (times it, modulo the rows), coprime to the number of rows.
+
+        1 if rows stay in order.
+        """
         if self.spread == "contiguous" or self.rows < 3:
             return 1
         near = round(self.rows * GOLDEN)
@@ -95,18 +101,18 @@ class Partition:
         return list(self._hashed(numbers) if self.multiplier > 1 else self._contiguous(numbers))
 
     def _contiguous(self, numbers: np.ndarray) -> Iterator[Cut]:
-        """Yield a `Cut` for each shard of sorted row indices; shards have contiguous ranges."""
+        """Yield a `Cut` for each shard of sorted row indices; shards have contiguous ranges, `at` are slices."""
         ends = np.searchsorted(numbers, self.borders)
         for shard, border in enumerate(self.borders[:-1]):
             at = slice(int(ends[shard]), int(ends[shard + 1]))
             yield Cut(at, numbers[at] - border)
 
     def places(self, numbers: np.ndarray) -> np.ndarray:
-        """Return the places (int64, from 0 to rows - 1) of global row indices; each shard has a range of places."""
+        """Return the positions (int64, from 0 to rows - 1) of global row indices; a shard has a range of positions."""
         return numbers * self.multiplier % self.rows if self.multiplier > 1 else numbers
 
     def _hashed(self, numbers: np.ndarray) -> Iterator[Cut]:
-        """Yield a `Cut` for each shard of row indices whose places are multiplied; `at` are index arrays then."""
+        """Yield a `Cut` for each shard of row indices whose positions are permuted; `at` are then index arrays."""
         places = self.places(numbers)
         order = np.argsort(places)
         places = places[order]

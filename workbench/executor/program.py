@@ -115,7 +115,7 @@ def scale_in_place(slope: np.ndarray, head: np.ndarray, out: None) -> np.ndarray
 
 
 def identity(value: Any, *others: Any, out: None) -> Any:
-    """Return `value` itself; other arguments are unused."""
+    """Return `value` itself; `out` and other arguments are unused."""
     return value
 
 

@@ -165,7 +165,7 @@ def _is_turned(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
 def _turned_matrix(x, out=None, axes=None):
     """Return the transpose of a csr, csc or coo matrix as csc, csr or coo, over copies of its arrays.
 
-    `out` is unused. `axes` is unused.
+    `out` and `axes` are unused.
     """
     format = formats.get({"csr": "csc", "csc": "csr", "coo": "coo"}[x.format])
     if x.format == "coo":

@@ -37,7 +37,7 @@ def _itself(x, like, out=None, rows=False):
 
 
 def _at_places(x, like, out=None, rows=False):
-    """Return x at the stored positions of `like`, in the format of `like`; `out` is unused. `rows` is unused."""
+    """Return x at the stored positions of `like`, in the format of `like`; `out` and `rows` are unused."""
     like = stored.canonical(like)
     if not isinstance(x, np.ndarray) and x.format == like.format and stored.same_places(x, like):
         return formats.copy(x)

@@ -312,7 +312,7 @@ class Parameter:
     ) -> None:
         """Do a lazy step on the rows at positions `places` int64 [U]; weights and states change in place.
 
-        By a row_sparse gradient, or fused by a factored one.
+        By a row_sparse gradient, or fused by a factored one. `numbers` are the scalars of the optimizer's kernel.
         """
         if isinstance(gradient, RowSparse):
             values = gradient.values.reshape(places.size, self.width)

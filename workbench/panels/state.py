@@ -503,7 +503,10 @@ class LabState(traitlets.HasTraits):
         self.stopping = self.alive
 
     def export(self) -> None:
-        """Write report.html and rows.csv into the run folder and set `exported` to their paths."""
+        """Write report.html and rows.csv into the run folder and set `exported` to their paths.
+
+        If the folder is gone, only `trouble` is set, to a sentence that says so.
+        """
         if self._is_gone():
             return
         from workbench.reports import export  # loads Matplotlib

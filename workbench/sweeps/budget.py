@@ -121,8 +121,8 @@ class Budget:
     def is_too_little_for(self, *keys: str) -> bool:
         """Return whether trials of these configurations, one after the other, would end after the budget.
 
-        Estimated from their latest trials, else the mean of all. Always False outside races and before `LEAST_OF_RACE`
-        trials.
+        Estimated from their latest trials, else the mean of all others but the first (which waits for libraries).
+        Always False outside races and before `LEAST_OF_RACE` trials.
         """
         if self.most is None or not self.is_race or len(self._lasted) < LEAST_OF_RACE:
             return False

@@ -337,16 +337,16 @@ class Runner:
         self.results, self.progress = Results(store.END, folder), progress
 
     def run(self, cases: Sequence[Case], only: Sequence[str] = ()) -> bool:
-        """Measure the cases and candidates (`only`, or all) without records; False if Ctrl-C stopped it.
+        """Measure the cases and candidates (`only`, or all) that are not complete; False if Ctrl-C stopped it.
 
-        What was finished is kept.
+        Complete are candidates with a record of every setting, and unsupported ones. What was finished is kept.
         """
         candidates = [get(name) for name in only or names()]
         known = self.results.open()
         return self.results.collect(lambda: self._measure_missing(cases, candidates, known))
 
     def _measure_missing(self, cases: Sequence[Case], candidates: Sequence[Candidate], known: Sequence[Record]) -> None:
-        """Append the records of each case and candidate for which `known` has none."""
+        """Append the records of each case and candidate that is not complete in `known` (see `_is_done`)."""
         for place, case in enumerate(cases):
             rest = [one for one in candidates if not self._is_done(case, one, known)]
             for record in self._measured(case, rest, known, place / len(cases)) if rest else ():

@@ -40,7 +40,10 @@ class Runner:
         self.worker = Worker(WORK, folder, [PRELOAD])
 
     def run(self, configurations: Sequence[Configuration]) -> bool:
-        """Measure the configurations without records; False if Ctrl-C stopped it, which loses nothing finished."""
+        """Measure the configurations without final records; False if Ctrl-C stopped it, which loses nothing finished.
+
+        Not final are "failed" and "timeout", which are measured again.
+        """
         done = done_keys(self.results.open())
         return self.results.collect(lambda: self._measure_missing(configurations, done))
 

@@ -405,9 +405,10 @@ class Runner:
         self.over, self.total = 0, 1
 
     def run(self, cases: Sequence[Case], only: tuple[str, ...] = ()) -> bool:
-        """Measure what the folder has no records of, for candidates `only` or all; False if Ctrl-C stopped it.
+        """Measure what the folder has no final records of, for candidates `only` or all; False if Ctrl-C stopped it.
 
-        What was finished is kept.
+        Final are the statuses "ok", "unsupported", "memory" and "timeout"; others are measured again. What was finished
+        is kept. Returns True at the end.
         """
         each = [(case, list_candidates(case.model, only)) for case in cases]
         self.records.open()

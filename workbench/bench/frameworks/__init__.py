@@ -204,9 +204,10 @@ def answer_for(
 def _measured(
     request: dict[str, Any], ways: Sequence[Way], folder: Path, budget: float, began: float, progress: Progress
 ) -> dict[str, dict[str, Any]]:
-    """Return {way: record}, timed in one worker process; a way that ends it is left out and the others timed again.
+    """Return {way's name: record} of the `ways` (candidates of a framework), timed in one worker process.
 
-    `began` (`time.monotonic`) and `budget` (s) limit the whole; `progress` is called with the way's name.
+    A way that ends the process is left out and the others are timed again. `began` (`time.monotonic`) and `budget` (s)
+    limit the whole; `progress` is called with the way's name.
     """
     worker = Worker(WORK, folder, share_memory=0.9)
 
@@ -227,9 +228,9 @@ def _concluded(
     problem: Problem,
     seconds: float,
 ) -> FrameworkAnswer:
-    """Return the answer of a framework from {way: record}; BenchError if no way could be timed.
+    """Return the answer of a framework from {way's name: record}; BenchError if no way could be timed.
 
-    `seconds` is what the whole took.
+    `ways` are the candidates of the framework. `seconds` is what the whole took.
     """
     timed = [_timed(way, records.get(way.name, {}), problem) for way in ways]
     able = [way for way in timed if math.isfinite(way.seconds)]
@@ -248,7 +249,10 @@ def _concluded(
 
 
 def _timed(way: Way, record: Mapping[str, Any], problem: Problem) -> Timed:
-    """Return the result of a way from its record; its seconds are NaN, with a reason, if it was not timed."""
+    """Return the result of a `Way` (a candidate of the framework) from its record; seconds are NaN if it was not timed.
+
+    `reason` then says why. An empty record means that the budget was over before.
+    """
     is_ok = record.get("status") == "ok" and record.get("seconds") is not None
     seconds = float(record["seconds"]) if is_ok else math.nan
     reason = record.get("reason") or ("" if is_ok else "It was not reached within the budget.")

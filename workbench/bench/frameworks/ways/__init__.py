@@ -28,7 +28,7 @@ FRAMEWORKS = {
 
 
 def _no_lines(problem: Problem) -> str:
-    """Return "": a way without code to paste; `problem` is unused."""
+    """Return "": a candidate without code to paste; `problem` is unused."""
     return ""
 
 
@@ -74,7 +74,7 @@ def register_way(
 
 
 def ways_of(framework: str) -> list[Way]:
-    """Return the ways of a framework: its own first, dense before sparse; BenchError for an unknown framework."""
+    """Return the candidates (`Way`) of a framework: its own first, dense before sparse; BenchError if it is unknown."""
     if framework not in FRAMEWORKS:
         raise BenchError(unknown_name("framework", framework, FRAMEWORKS))
     found = [way for way in map(get, names()) if way.framework == framework]
