@@ -13,7 +13,7 @@ Cost       a row: 4*z*K*N flops and up to `TURNS` times the loss and 8*K*N; read
            dual variables and weights, and writes the last two
 Parallel   not: each row reads what the one before it wrote; same bits on every run
 Limits     z < 2**63, D*K*N < 2**63, T*K*N < 2**63; memory besides the arguments is 8 rows of K*N numbers
-Source     as `kernels.epochs.dual`; differs: all decays of a row repeat their step if the score of one moved far
+Source     as `kernels.epochs.dual`; differs: all decays of a row repeat their step, once, if the score of one moved far
 """
 
 import functools
@@ -25,7 +25,7 @@ import numpy as np
 
 from kernels.code_cache import inlined, njit
 from kernels.contract import Case, Cost, Kernel, Sizes
-from kernels.epochs.dual import MOVED, TURNS, DualCall, OfRows, bind_loss, of_csr, reference_square
+from kernels.epochs.dual import MOVED, DualCall, OfRows, bind_loss, of_csr, reference_square
 from kernels.epochs.loops import ENTRIES_AHEAD, named, take_target
 from kernels.epochs.programs import adding, programs_for
 from kernels.formula import choose, magnitude
@@ -34,6 +34,10 @@ from kernels.registry import get as get_kernel
 from kernels.vector.gather import RowLoop
 from kernels.vector.lanes import emit_row, prefetch
 from kernels.vector.tiles import cache_bytes, cut_elements
+
+TURNS = 2
+"""How often a row has its steps at most: with a third time only decays far too weak for the rows come closer to their
+minimum in an epoch, and the row takes a fourth longer."""
 
 
 def reference(loss: str, *args: Any) -> None:
@@ -88,18 +92,18 @@ class Scratch(NamedTuple):
     rates: np.ndarray
 
 
-def make_slopes(loss: str, outputs: int) -> Callable:
+def make_slopes(loss: str, outputs: int, width: int) -> Callable:
     """Return a compiled function (scratch, one): gradients of one row's scores for all decays, `outputs` scores each.
 
     It overwrites the gradients in `scratch` and returns whether the target is invalid. `loss` is the name of a loss
-    kernel.
+    kernel. The `width` K*N is fixed, so that a loop over few scores is vector code from its first element.
     """
     element, block = element_of(loss), block_of(loss)
 
     def slopes_of_elements(scratch, one):
         """Overwrite scratch.slope [1, K] by the gradient of each score; return False: every target is valid."""
         target, scores, slope = scratch.target[0], scratch.scores, scratch.slope
-        for k in range(scores.shape[1]):
+        for k in range(width):
             _, slope[0, k] = element(scores[0, k], target, one)
         return False
 
@@ -205,15 +209,15 @@ def of_columns(width: int, itemsize: int) -> OfColumns:
 
 
 @functools.cache
-def make_loop(of_rows: OfRows, columns: OfColumns, loss: str, is_one: bool) -> Callable:
-    """Return the compiled loop of dual ascent over rows for all decays; cached. `is_one`: one output for each decay.
+def make_loop(of_rows: OfRows, columns: OfColumns, loss: str, outputs: int, width: int) -> Callable:
+    """Return the compiled loop of dual ascent over rows for all decays; cached. `outputs`: 1, or 2 for any more.
 
     It updates dual variables, weights and intercepts in place and returns the position of an invalid target in its
-    operand `order`, or -1. `of_rows` and `columns` are the functions that read X and step its rows.
+    operand `order`, or -1. `of_rows` and `columns` are the functions that read X and step its rows, of `width` columns.
     """
     rows_of, look_ahead, score, square_of_row, add, text = of_rows
     prepare, step, finish, add_intercept = columns
-    slopes = make_slopes(loss, 1 if is_one else 2)
+    slopes = make_slopes(loss, outputs, width)
 
     def dual_decays(parts, counts, squares, order, weights, dual, intercept, added, scales, numbers, is_far, bare):
         """Do the steps of the rows of `order` for all decays.
@@ -258,7 +262,7 @@ def make_loop(of_rows: OfRows, columns: OfColumns, loss: str, is_one: bool) -> C
         return -1
 
     return njit(nogil=True, error_model="numpy", fastmath={"contract", "nsz"}, _nrt=False)(
-        named(dual_decays, text, columns, loss, is_one)
+        named(dual_decays, text, columns, loss, width if outputs == 1 else 0)
     )
 
 
@@ -284,7 +288,8 @@ def cpu(loss: str, *args: Any) -> None:
     operands = call.counts, call.squares, call.order, weights, call.dual, call.intercept, added, call.scales
     parts = *x, targets, call.counts.reshape(-1)
     columns = of_columns(width, weights.itemsize)
-    wrong = make_loop(of_rows, columns, loss, outputs == 1)(parts, *operands, numbers, is_far, scratch)
+    loop = make_loop(of_rows, columns, loss, min(outputs, 2), width)
+    wrong = loop(parts, *operands, numbers, is_far, scratch)
     if wrong >= 0:
         row = call.order[wrong]
         raise wrong_label(row, call.targets[row], outputs)
