@@ -53,10 +53,10 @@ def library() -> Any:
 
 
 def matmul(left: np.ndarray, right: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """Compute `numpy.matmul` of two matrices on one or all BLAS threads, whichever was faster lately.
+    """Compute left [R, D] @ right [D, N] as `numpy.matmul`, on one or all BLAS threads, whichever was faster lately.
 
-    The bits are those of all threads. `out`, if given, is overwritten and returned. Products of several Python threads
-    run one after the other (one lock).
+    The bits are those of all threads. `out` [R, N], if given, is overwritten and returned. Products of several Python
+    threads run one after the other (one lock).
     """
     with _turn:
         if not (work := _work(left, right)):
@@ -107,7 +107,7 @@ def have_same_bits(shape: tuple[int, int], width: int, in_c_order: bool, dtype: 
 
 
 def _alone(openblas: Any, left: np.ndarray, right: np.ndarray, out: np.ndarray | None) -> np.ndarray:
-    """Compute left @ right on one BLAS thread, in `out` if given, and restore the count of threads.
+    """Compute left [R, D] @ right [D, N] on one BLAS thread, in `out` if given, and restore the count of threads.
 
     `openblas` is the controller of the library; the caller must hold the lock.
     """

@@ -66,7 +66,7 @@ _scratch = _Scratch()
 
 @compiled
 def _row_lengths(starts, entries):
-    """Return (whether starts rise and span `entries` entries, fewest or 0, most entries of a row).
+    """Return (whether starts rise and span `entries` entries, fewest or 0, most entries of a row); `starts` is [R + 1].
 
     The second value is negative if the row pointers decrease.
     """
@@ -114,9 +114,10 @@ def _pass(source, shift, counts, out):
 
 @compiled
 def _split(words, of_entry, columns, segments, rows, permutation):
-    """Write columns, segments, rows and permutation of sorted words.
+    """Write columns, segments, rows and permutation of sorted words, the last pass of `sort`.
 
-    Return (active columns, entries of the fullest one). `of_entry` is the row of each entry by its position.
+    Return (active columns, entries of the fullest one). words [z]; `of_entry` [z] is the row of each entry by its
+    position; columns, segments, rows and permutation are overwritten.
     """
     touched, longest, place_bits = np.uint64(0), 0, np.uint64(PLACE_BITS)
     places = (np.uint64(1) << place_bits) - np.uint64(1)

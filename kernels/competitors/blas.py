@@ -37,7 +37,7 @@ def reference_dense_t_dense(x, g, out):
 
 
 def cpu_dense_dense(x, w, out):
-    """Compute out = x @ w by NumPy's BLAS; x [R, D], w [D, N]; out [R, N] is overwritten."""
+    """Compute out = x @ w by NumPy's BLAS; x [R, D], w [D, N], float32|float64; out [R, N] is overwritten."""
     np.matmul(x, w, out=out)
 
 

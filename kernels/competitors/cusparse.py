@@ -103,7 +103,8 @@ def _best(product: _Product) -> int:
 def _prepared(indptr, indices, data, x, out, operation: int) -> Callable[[], None]:
     """Return out = op(A) @ x as a call without arguments, by the fastest algorithm; `operation` as of `_Product`.
 
-    A is in CSR form (indptr, indices, data); each call overwrites out. Runs and times the algorithms.
+    A is in CSR form: indptr [R+1], indices and data [z], on the device; each call overwrites out. Runs and times the
+    algorithms.
     """
     if not (out.size and data.size):
         return lambda: out.fill(0)
@@ -133,7 +134,8 @@ def prepare_csr_t_dense_full(indptr, indices, data, g, out):
 def _anew(indptr, indices, data, x, out, operation: int) -> None:
     """Compute out = op(A) @ x with new descriptors, by the algorithm recommended for row-major operands.
 
-    A is in CSR form (indptr, indices, data); `operation` as of `_Product`. out is overwritten.
+    A is in CSR form: indptr [R+1], indices and data [z]; x and out are dense; all on the device; `operation` as of
+    `_Product`. out is overwritten.
     """
     if out.size and data.size:
         _Product(indptr, indices, data, x, out, operation)(ALGORITHMS["ALG2"])
@@ -158,7 +160,7 @@ def csr_t_dense_full(indptr, indices, data, g, out):
 
 
 def _matrix(indptr, indices, data, shape):
-    """Return a csr_matrix of CuPy of this `shape` over the device arrays indptr, indices and data."""
+    """Return a csr_matrix of CuPy of this `shape` over the device arrays indptr [R+1], indices [z] and data [z]."""
     return importlib.import_module("cupyx.scipy.sparse").csr_matrix((data, indices, indptr), shape=shape)
 
 

@@ -75,8 +75,8 @@ def csr_t_dense_full(indptr, indices, data, g, out):
 def csr_csr(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data):
     """Compute A @ B by SciPy on one core, all in CSR form; return (indptr, indices, data), columns sorted.
 
-    A is (a_indptr, a_indices, a_data), B (b_indptr, b_indices, b_data). Stored zeros that SciPy omits are restored.
-    Allocates an element per column of B.
+    A [R, D] is (a_indptr, a_indices, a_data), B [D, C] (b_indptr, b_indices, b_data). Stored zeros that SciPy omits are
+    restored. Allocates an element per column of B.
     """
     a, b = (a_indptr, a_indices), (b_indptr, b_indices)
     rows, columns = a_indptr.size - 1, int(b_indices.max(initial=-1)) + 1
@@ -107,7 +107,7 @@ def _product(rows: int, columns: int, stored: int, a: tuple, b: tuple) -> tuple[
 
 
 def _keys(indptr: np.ndarray, indices: np.ndarray, columns: int) -> np.ndarray:
-    """Return row * columns + column of each stored entry of a CSR matrix (indptr, indices), int64.
+    """Return row * columns + column, int64 [z], of each stored entry of a CSR matrix: indptr [R+1], indices [z].
 
     `columns` is its width.
     """

@@ -34,7 +34,7 @@ def tensors(*arrays):
 
 
 def _csr(indptr, indices, data, shape):
-    """Return a sparse CSR tensor of this `shape` over the memory of the CuPy arrays indptr, indices and data."""
+    """Return a sparse CSR tensor of this `shape` over the memory of CuPy arrays: indptr [R+1], indices and data [z]."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that its CSR tensors are in beta
         return pytorch().sparse_csr_tensor(*tensors(indptr, indices, data), size=shape)
@@ -68,7 +68,10 @@ def in_stream(work: Callable[[], object]) -> Callable[[], None]:
 
 
 def _multiply(matrix, dense, out) -> Callable[[], None]:
-    """Return a call without arguments that writes matrix @ dense to `out`, tensors on the device."""
+    """Return a call without arguments that writes matrix @ dense to `out`.
+
+    All are PyTorch tensors on the device: `matrix` [R, D] sparse, dense [D, N], out [R, N].
+    """
     torch = pytorch()
     if not out.numel() or not matrix._nnz():
         return in_stream(functools.partial(out.fill_, 0))

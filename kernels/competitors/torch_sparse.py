@@ -44,7 +44,7 @@ def pytorch():
 
 
 def csr_tensor(indptr, indices, data, shape):
-    """Return a sparse CSR tensor of this `shape` over the memory of the NumPy arrays indptr, indices and data."""
+    """Return a sparse CSR tensor of this `shape` over NumPy arrays: indptr [R+1], indices and data [z]."""
     torch = pytorch()
     parts = map(torch.from_numpy, (indptr, indices, data))
     with warnings.catch_warnings():

@@ -162,9 +162,10 @@ def make_part(one_pass: Callable) -> Callable:
 
 @inlined
 def holder_of(column, part, hashing, stacked, most):
-    """Return the row of the sums in which a part before `part` has a column, or -1 if none of these has it.
+    """Return the row of the sums in which a part before `part` has `column`, or -1 if none of these has it.
 
-    `most` is the number of rows of the sums of each part.
+    `hashing` and `stacked`, a `Touched` of arrays [P, ...], are the parts' hash tables; `most` is the number of rows of
+    the sums of each part.
     """
     for earlier in range(part):
         number, _ = find(touched_of(earlier, stacked), hashing, column)
@@ -379,7 +380,7 @@ class Call:
 
 @compiled
 def _largest_batch(indptr, order, batch_rows):
-    """Return the largest count of stored entries in any batch of `batch_rows` rows taken in `order`; 0 without rows."""
+    """Return the most entries of a batch of `batch_rows` rows in `order` [T], 0 without rows; indptr is [R+1]."""
     most = entries = 0
     for place in range(order.size):
         if place % batch_rows == 0:

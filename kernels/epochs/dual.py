@@ -181,9 +181,9 @@ def _of_repeated(indices, data):
 
 @inlined
 def square_of(indices, data, start, stop):
-    """Return the squared 2-norm, float64, of entries start to stop - 1 of a row, duplicates summed first.
+    """Return the squared 2-norm, float64, of entries start to stop - 1 of a row, duplicates summed first. O(entries).
 
-    O(entries).
+    `indices` and `data` [z] are those of a CSR matrix.
     """
     if not rises(indices, start, stop):
         return _of_repeated(indices[start:stop], data[start:stop])
@@ -301,7 +301,10 @@ def of_csr(programs: Programs) -> OfRows:
         return Rows(*parts)
 
     def look_ahead(rows, order, place, weights, is_far):
-        """Prefetch entries (is_far[0]) and weights (is_far[1]) of rows that follow `place` in `order`."""
+        """Prefetch entries (is_far[0]) and weights (is_far[1]) of rows that follow `place` in `order`.
+
+        `rows` is a `Rows`. Near the end of `order` nothing happens.
+        """
         ask(rows, order, place, (weights,), is_far)
 
     def score(rows, row, weights, added, scores):
@@ -309,7 +312,7 @@ def of_csr(programs: Programs) -> OfRows:
         emit_row(score_row, 0, weights.shape[1], (row, rows.indptr, rows.indices, rows.data, weights, added, scores))
 
     def square(rows, row):
-        """Return the squared 2-norm of `row`, float64, duplicates summed first."""
+        """Return the squared 2-norm of row `row` of X in `rows`, a `Rows`, as float64; duplicates are summed first."""
         return square_of(rows.indices, rows.data, rows.indptr[row], rows.indptr[row + np.uint64(1)])
 
     def add(rows, row, change, weights):

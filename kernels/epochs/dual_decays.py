@@ -138,7 +138,8 @@ class OfColumns(NamedTuple):
 def _prepare(lane, row, square, curvature, scales, counts, factors, rates, change):
     """Emit code for all columns: factors = square * scales, rates = 1 / (1 + factors * counts * curvature), change = 0.
 
-    The arrays have one row of K*N elements; `row` is unused.
+    The arrays are [1, K*N]; factors, rates and change are overwritten; `square` and `curvature` are scalars, `row` is
+    unused.
     """
     nought = lane.integer(0)
 

@@ -75,7 +75,8 @@ def direct_for(parts: int, indices: np.ndarray, weights: np.ndarray) -> Direct:
 def own_entries(indices, start, stop, low, high):
     """Return (first, last) of the entries start..stop - 1 with low <= column < high, or (-1, -1) if unsorted.
 
-    last is exclusive. (-1, -1) means that columns do not strictly ascend. Vectorised single pass over `indices`.
+    last is exclusive. (-1, -1) means that columns do not strictly ascend. Vectorised single pass over `indices` [z],
+    the columns of all entries.
     """
     below = within = falls = np.int64(0)
     for k in range(start, stop):
@@ -407,7 +408,10 @@ def make_step_one(programs: Programs) -> Callable:
     entries = programs.entries
 
     def step_one(rows, row, slope, trained, at):
-        """Update weights and states in place by the entries of `row` times slope[0], with the settings of step `at`."""
+        """Update weights and states in place by the entries of `row` times slope[0], with the settings of step `at`.
+
+        `slope` [1, N] is the gradient of the row's scores, `trained` a `Trained`.
+        """
         start, stop = rows.indptr[row], rows.indptr[row + 1]
         operands = (rows.indices, rows.data, slope, trained.settings, at)
         emit_row(entries, start, slope.shape[1], (stop, *trained.stepped, *operands))

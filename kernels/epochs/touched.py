@@ -83,7 +83,10 @@ def touched_of(part, stacked):
 
 @inlined
 def find(touched, hashing, column):
-    """Return (index of a column in the table, its slot), or (-1, free slot where it would go); changes nothing."""
+    """Return (index of `column` in the table, its slot), or (-1, free slot where it would go); changes nothing.
+
+    `touched` is a `Touched`, the hash table, `hashing` its constants.
+    """
     place = (np.uint64(column) * hashing.factor) >> hashing.shift
     number = touched.slots[place]
     while number >= 0 and touched.columns[np.uint64(number)] != column:
@@ -94,7 +97,7 @@ def find(touched, hashing, column):
 
 @inlined
 def put(touched, column, place, number):
-    """Insert `column` with index `number` into the free slot `place` of the hash table, in place."""
+    """Insert `column` with index `number` into the free slot `place` of the hash table `touched`, in place."""
     touched.slots[place] = number
     touched.columns[number] = column
     touched.places[number] = place
@@ -102,7 +105,7 @@ def put(touched, column, place, number):
 
 @inlined
 def forget(touched, count):
-    """Empty the slots of the first `count` columns of the hash table, in place; O(count)."""
+    """Empty the slots of the first `count` columns of the hash table `touched`, in place; O(count)."""
     for number in range(count):
         touched.slots[touched.places[number]] = -1
 
@@ -177,9 +180,11 @@ def grouped_of(parts):
 
 @inlined
 def one_entry(touched, hashing, starts, column, count):
-    """Count one entry of `column` in `starts`; return (index of the column, number of active columns after it).
+    """Count one entry of `column` in starts[index + 2].
 
-    A new column is inserted in `touched` in place. `count` is the number of active columns before.
+    Return (index of the column, number of active columns after it). A new column is inserted in the hash table
+    `touched`, with constants `hashing`, in place; its count starts at 0. `count` is the number of active columns
+    before.
     """
     number, place = find(touched, hashing, column)
     if number < 0:
@@ -193,10 +198,10 @@ def one_entry(touched, hashing, starts, column, count):
 
 @inlined
 def take_up(owner, parts, rows, order, grouped, touched):
-    """List the entries of the columns that `owner` owns, in batch order; return (active columns, listed entries).
+    """List the entries of the columns that `owner` of `parts` owns; return (active columns, listed entries).
 
-    `order` are the rows of the batch. Fills `numbers`, `rows`, `values` and entry counts `starts` of `grouped` and the
-    hash table `touched`, in place.
+    In batch order; `order` are the rows of the batch in X, `rows`. Fills `numbers`, `rows`, `values` and entry counts
+    `starts` of `grouped` and the hash table `touched`, in place.
     """
     starts, numbers, group = grouped.starts[owner], grouped.numbers[owner], grouped.group[0]
     rows_own, values = grouped.rows[owner], grouped.values[owner]

@@ -71,9 +71,9 @@ def _sum(losses):
 
 @compiled_with_arrays
 def _block(scores, targets, gradient, scale):
-    """Overwrite gradient by (sigmoid(s) - t) * scale and return the sum of the losses.
+    """Overwrite gradient by (sigmoid(s) - t) * scale for scores s, targets t, and return the sum of the losses.
 
-    All arrays are 1-d of equal length.
+    All arrays are 1-d of equal length and dtype.
     """
     losses, one = np.empty(scores.size, scores.dtype), scores.dtype.type(1)
     for k in range(scores.size):

@@ -96,9 +96,10 @@ def _group(places, indices, values, edges, indices_out, values_out, bounds):
 def group(
     places: np.ndarray, indices: np.ndarray, values: np.ndarray, edges: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return (indices, values) as new arrays in which the entries of each row are grouped by range, at `places`.
+    """Return (indices, values) [z] as new arrays in which the entries of each row are grouped by range. Stable.
 
-    Stable.
+    `places` [ranges + 1, n], as `split` returns them, say where each group goes; `edges` are the first indices of all
+    ranges but the first.
     """
     grouped = np.empty_like(indices), np.empty_like(values)
     _group(places, indices, values, edges, *grouped, equal_count(places.shape[1], parts()))

@@ -40,7 +40,7 @@ def reference(left_indices, left_values, right_indices, right_values):
 def _merge(left, right, union, from_left, from_right):
     """Write the union of two ascending index lists, and the position of each in either list (-1: absent).
 
-    Return its size. `union`, from_left and from_right have room for all indices of both lists.
+    Return its size. left [U], right [V]; `union`, from_left and from_right [U + V] are overwritten up to that size.
     """
     u, v, count, one = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(1)
     while u < np.uint64(left.size) and v < np.uint64(right.size):

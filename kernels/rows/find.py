@@ -56,7 +56,7 @@ def _search(indices, stored, out):
 
 @compiled_parallel
 def _blocks(indices, stored, out, count):
-    """Write the position of each index in `stored`, or -1, to out, in `count` blocks of 256 indices in parallel."""
+    """Write the position in `stored` [U] of each of `indices` [z], or -1, to out [z], by `count` parallel blocks."""
     for block in prange(count):
         part = slice(block * BLOCK, min((block + 1) * BLOCK, indices.size))
         _search(indices[part], stored, out[part])

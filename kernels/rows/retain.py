@@ -46,9 +46,9 @@ def _ascends(wanted):
 
 @compiled
 def _intersect(indices, wanted, places):
-    """Write the positions in `indices` of those that are in `wanted`, both ascending; return their count.
+    """Write the positions in `indices` [U] of those in `wanted` [V], both ascending, to `places`; return their count.
 
-    `places` has room for one more than the shorter list.
+    `places` int64 has room for one more than the shorter list.
     """
     u = v = count = np.uint64(0)
     while u < np.uint64(indices.size) and v < np.uint64(wanted.size):

@@ -86,7 +86,10 @@ _rows = RowLoop(_row)
 
 
 def bound(source, index, out):
-    """Return a call without arguments that copies the rows which `index` names at the time of the call; see `cpu`."""
+    """Return a call without arguments that copies source[index] to out, with the values of `index` at its time.
+
+    Operands as of `cpu`.
+    """
     rows, width = out.shape
     shape = width, out.itemsize, is_far(source.nbytes)
     return functools.partial(_rows.bind(shape, rows, work_of(rows, width)), source, index, out)

@@ -75,7 +75,7 @@ def gpu(weights, rows, factor):
 
 
 def on_rows(kernel, rows, weights, *others):
-    """Queue `kernel` of `coast.cu`, which changes the rows `rows` of `weights` on the device, in place.
+    """Queue `kernel` of `coast.cu`, which changes the rows `rows` [U] of `weights` [D, N] on the device, in place.
 
     `others` are its further operands in order, a state among them being changed as well.
     """

@@ -31,7 +31,7 @@ def kept_or_widened(dtype: np.dtype, *largest: int) -> np.dtype:
 def assemble(
     format: str, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, shape: tuple[int, ...]
 ) -> scipy.sparse.csr_array | scipy.sparse.csc_array:
-    """Build a csr or csc array over the given components, which are neither copied nor checked.
+    """Build a csr or csc array of `shape` over indptr, indices and data, which are neither copied nor checked.
 
     SciPy's constructor copies `indices` and `data` if they are views of less than half of a larger array, as in a
     mini-batch, and takes 39 us, as long as a small training step. Here the attributes of an empty array are copied and

@@ -373,7 +373,7 @@ def check_pointers(indptr: np.ndarray, count: int, stored: int, major: str) -> N
 
 
 def _check_order(indptr: np.ndarray, indices: np.ndarray, major: str, minor: str) -> None:
-    """Raise FormatError unless indices rise strictly within each row (or column).
+    """Raise FormatError unless `indices` [nnz] rise strictly within each row (or column) that `indptr` bounds.
 
     The message names the first violation. `major` and `minor` are "row" and "column", or the reverse.
     """

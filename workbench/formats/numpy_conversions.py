@@ -83,7 +83,7 @@ def merge_rows(indices: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.
 
 
 def retain_rows(indices: np.ndarray, values: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (indices, values) of the stored rows whose index is in `wanted`, in the order of `indices`."""
+    """Return (indices [K], values [K, N]) of the stored rows whose index is in `wanted`, in the order of `indices`."""
     kept = np.isin(indices, wanted)
     return indices[kept], values[kept]
 

@@ -150,7 +150,8 @@ def row_number(key: Any, rows: int) -> int:
 def slice_rows(values: np.ndarray, indices: np.ndarray, named: range) -> tuple[np.ndarray, np.ndarray]:
     """Return (values, indices) of the stored rows that a slice selects; indices are those in the result.
 
-    `named` is the range of rows. values are a view unless the step exceeds one.
+    values [stored, ...] and indices int64 [stored] are the components of a RowSparse, `named` is the range of rows. The
+    values returned are a view unless the step exceeds one.
     """
     if not named:
         return values[:0], indices[:0]

@@ -45,18 +45,18 @@ def _rows(source: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def _embedding(ids, weight, out=None, sparse_grad=False):
-    """Return the rows of a dense weight at `ids` in any shape, in `out` if given. OpError for an id out of range.
+    """Return the rows of a dense weight at `ids` of any shape, in `out` if given. OpError for an id out of range.
 
-    `sparse_grad` is unused.
+    The result is [*ids.shape, *weight.shape[1:]]; `sparse_grad` is unused.
     """
     rows = row_numbers(ids, weight.shape[0]).ravel()
     return put(out, _rows(weight, rows).reshape(*ids.shape, *weight.shape[1:]))
 
 
 def _embedding_of_rows(ids, weight, out=None, sparse_grad=False):
-    """Return the rows of a row_sparse weight at `ids`, dense, in `out` if given; rows that are not stored are zero.
+    """Return the rows of a row_sparse weight at `ids`, dense, in `out` if given; rows not stored are zero.
 
-    `sparse_grad` is unused.
+    The result is [*ids.shape, *weight.shape[1:]]; `sparse_grad` is unused.
     """
     rows = row_numbers(ids, weight.shape[0]).ravel()
     place, hits = places(rows, weight.indices)
@@ -74,7 +74,8 @@ def _embedding_of_rows(ids, weight, out=None, sparse_grad=False):
 def _embedding_gradient(head, ids, like, out=None, sparse_grad=False):
     """Return the gradient of the weight: rows of `head` summed by id; row_sparse if `sparse_grad`, else dense.
 
-    The dense one is written to `out` if given. `like` gives the shape of the weight.
+    `head` is [*ids.shape, *like.shape[1:]]; `like` gives the shape of the weight. A dense result is written to `out` if
+    given.
     """
     rows = row_numbers(ids, like.shape[0]).ravel()
     values = as_dense(head).reshape(rows.size, *like.shape[1:])
@@ -165,13 +166,13 @@ def _layer_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _layer(x, weight, *bias, out=None):
-    """Return x @ weight.T (+ bias) for dense inputs, in `out` if given."""
+    """Return x @ weight.T (+ bias) for dense x [R, D], weight [N, D] and bias [N], in `out` if given."""
     out = blas.matmul(x, weight.T, out)
     return np.add(out, bias[0], out=out) if bias else out
 
 
 def _sparse_layer(x, weight, *bias, out=None):
-    """Return x @ weight.T (+ bias), dense, for inputs in any formats, in `out` if given."""
+    """Return dense x @ weight.T (+ bias) for x [R, D], weight [N, D], bias [N] of any format, in `out` if given."""
     out = put(out, ops.dot(x, weight, transpose_b=True, result="dense"))
     return np.add(out, as_dense(bias[0]), out=out) if bias else out
 

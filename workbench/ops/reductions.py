@@ -441,7 +441,10 @@ _register(
 
 
 def _count_dense(x, out=None, axis=None, keepdims=False):
-    """Return the number of elements reduced to each result of a dense x, int64: all of them, zeros included."""
+    """Return the number of elements reduced to each result of a dense x, int64: all of them, zeros included.
+
+    `axis` None: over all axes; in `out` if given.
+    """
     shape = shape_of([x.shape], {"axis": axis, "keepdims": keepdims})
     count = math.prod(x.shape[place] for place in axes_of(axis, x.ndim))
     return put(out, np.full(shape, count, np.int64))
@@ -505,7 +508,10 @@ def _back(flat: np.ndarray, shape: tuple[int, ...], axes: tuple[int, ...]) -> np
 
 
 def _others(x, out=None, axis=None):
-    """Return for each element of a dense x the product of all others along `axis` (None: all), in `out` if given."""
+    """Return for each element of a dense x the product of all others along `axis` (None: all), in `out` if given.
+
+    The result has the shape of x.
+    """
     axes = axes_of(axis, x.ndim)
     if not x.size:
         return put(out, x.copy())

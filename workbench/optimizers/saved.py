@@ -234,7 +234,10 @@ def _states(
 
 
 def _rows(key: str, values: np.ndarray, indices: np.ndarray, shape: tuple[int, ...]) -> RowSparse:
-    """Build a RowSparse state, called `key` in messages. Raises OptimizerError if its components are invalid."""
+    """Return a RowSparse state, called `key` in messages, of values [stored, ...], indices [stored] and shape.
+
+    Raises OptimizerError if its components are invalid.
+    """
     try:
         return RowSparse(values, indices, shape)
     except formats.FormatError as error:

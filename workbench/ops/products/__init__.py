@@ -305,7 +305,10 @@ def _with_matrices(call):
 
 
 def _csr(pattern, a, b, transpose_a, transpose_b):
-    """Return op(a) @ op(b) at the entries of a csr pattern, as csr; duplicates of the pattern are merged."""
+    """Return op(a) @ op(b) at the entries of a csr pattern [R, C], as csr; duplicates of the pattern are merged.
+
+    op transposes a if transpose_a, and b if transpose_b.
+    """
     pattern = stored.canonical(pattern)
     indptr, indices = pattern.indptr, pattern.indices
     data = _at_csr(indptr, indices, pattern.shape, a, b, transpose_a, transpose_b)
@@ -313,7 +316,10 @@ def _csr(pattern, a, b, transpose_a, transpose_b):
 
 
 def _csc(pattern, a, b, transpose_a, transpose_b):
-    """Return op(a) @ op(b) at the entries of a csc pattern, as csc, by the CSR form of the transpose."""
+    """Return op(a) @ op(b) at the entries of a csc pattern [R, C], as csc, by the CSR form of the transpose.
+
+    op transposes a if transpose_a, and b if transpose_b.
+    """
     pattern = stored.canonical(pattern)
     indptr, indices = pattern.indptr, pattern.indices
     data = _at_csr(indptr, indices, pattern.shape[::-1], b, a, not transpose_b, not transpose_a)
