@@ -29,11 +29,12 @@ _blocks: dict[str, _Loss] = {}
 
 
 def register_block(name: str, block: Callable, curvature: float, element: Callable | None = None) -> None:
-    """Register the compiled functions of the loss `name`.
+    """Register the compiled functions of the loss `name`, replacing earlier ones.
 
-    `block` is as in this module's docstring. `curvature` bounds the second derivative of a row's loss with respect to
-    its scores, in any direction. For a loss that is a sum over scores, `element(score, target, one)` returns the term
-    of one score and its derivative; `one` has their dtype.
+    `block` is as in this module's docstring: (scores, targets, gradient, scale) -> (sum of losses, invalid row or -1).
+    `curvature` bounds the second derivative of a row's loss with respect to its scores, in any direction. For a loss
+    that is a sum over scores, `element(score, target, one)` returns the term of one score and its derivative; `one` has
+    their dtype.
     """
     _blocks[name] = _Loss(block, curvature, element)
 
@@ -73,14 +74,19 @@ def _get(name: str) -> _Loss:
 
 
 def block_of(name: str) -> Callable:
-    """Return the compiled block function of the loss `name`. Raises KernelError that lists the known ones."""
+    """Return the compiled function of a block of rows of the loss `name`: (scores, targets, gradient, scale).
+
+    It overwrites gradient [r, N] and returns (sum of the losses, first row with an invalid target or -1). Raises
+    KernelError, which lists the known losses, for an unknown one.
+    """
     return _get(name).block
 
 
 def element_of(name: str) -> Callable | None:
     """Return the compiled function of one score of the loss `name`; None if it couples the scores of a row.
 
-    Raises KernelError for an unknown loss.
+    It maps (score, target, one), `one` being 1 in their dtype, to (loss, its derivative). Raises KernelError for an
+    unknown loss.
     """
     return _get(name).element
 

@@ -71,9 +71,9 @@ def scattered_for(most: int, weights: np.ndarray, marks_itself: bool) -> Scatter
 
 
 def make_gather_one(programs: Programs) -> Callable:
-    """Return `make_gather` for one output, where a nonzero sum (or negative zero) marks an active column.
+    """Return compiled gather(rows, order, first, last, slope, is_far, scattered), as `make_gather`, for one output.
 
-    `programs` is unused.
+    A nonzero sum (or negative zero) marks an active column. `programs` is unused.
     """
 
     def gather(rows, order, first, last, slope, is_far, scattered):

@@ -89,7 +89,11 @@ def _ahead(lane, u, rows):
 
 
 def dense(rule) -> Callable:
-    """Return the row function of the dense update: for chunks of flat arrays, or rows if a state is shared by a row."""
+    """Return the row function of the dense update: for chunks of flat arrays, or rows if a state is shared by a row.
+
+    row(lane, u, weights, *states, gradient, *settings) emits the update of row or chunk u in place, by `rule`'s
+    formula.
+    """
     count = len(rule.written)
 
     def row(lane, u, *args):
@@ -109,7 +113,10 @@ def dense(rule) -> Callable:
 
 
 def lazy(rule) -> Callable:
-    """Return the row function of the lazy update: row rows[u] of weights and states by row u of the gradient."""
+    """Return the row function of the lazy update: row rows[u] of weights and states by row u of the gradient.
+
+    row(lane, u, weights, *states, rows, gradient, *settings) emits it in place, by `rule`'s formula.
+    """
     count = len(rule.written)
 
     def row(lane, u, *args):
@@ -122,7 +129,10 @@ def lazy(rule) -> Callable:
 
 
 def replay(rule) -> Callable:
-    """Return the row function of deferred updates: row rows[u] by zero-gradient steps table[since[u]:]."""
+    """Return the row function of deferred updates: row rows[u] by zero-gradient steps table[since[u]:].
+
+    row(lane, u, weights, *states, rows, since, table) emits them in place, by `rule`'s formula.
+    """
     count = len(rule.written)
 
     def row(lane, u, *args):
@@ -161,7 +171,11 @@ def repeat(rule, lane, row, arrays: tuple, start, stop, table) -> None:
 
 
 def fused(rule) -> Callable:
-    """Return the row function of the fused update: row columns[u] by the sum over the entries of that column."""
+    """Return the row function of the fused update: row columns[u] by the sum over the entries of that column.
+
+    row(lane, u, weights, *states, columns, segments, rows, values, g, *settings) emits it in place, by `rule`'s
+    formula.
+    """
     count = len(rule.written)
 
     def row(lane, u, *args):

@@ -406,7 +406,7 @@ def as_typed(text: str) -> str:
 def _of_memory(source: Any, y: Any, label: str | None, given: dict[str, Any]) -> Loaded:
     """Load arrays, frames or tensors with their labels; random labels without any.
 
-    Raises DataError for reader settings and data that cannot be used.
+    `given` are reader settings, of which "kind" is removed; DataError for others and for data that cannot be used.
     """
     kind = given.pop("kind", None)
     _refuse_settings(given)

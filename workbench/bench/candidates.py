@@ -427,8 +427,8 @@ def operand_bytes(kernel: Kernel, sizes: Sizes) -> int:
 def _ready(kernel: Kernel, setting: Setting) -> Ready:
     """Return the kernel prepared on the setting's arguments: timed call, error function, cost and traffic.
 
-    The error function is shared by candidates with the same reference and arguments. Runs `kernel.prepare` if there is
-    one, and times it.
+    The error function is stored in `setting.judges`, shared by candidates with the same reference and arguments. Runs
+    `kernel.prepare` if there is one, and times it.
     """
     args = setting.arguments(kernel)
     same = kernel.reference, kernel.arguments  # which competitors share, and so what takes long to compute

@@ -155,9 +155,9 @@ class CudaTorch:
 
 
 def list_device_step_candidates(on: Device | None = None) -> list[StepContender]:
-    """Return all step candidates on a CUDA device, this project's first.
+    """Return all step candidates on a CUDA device, this project's first; nothing is allocated.
 
-    `on` None opens the device when one is made.
+    Without `on` a candidate opens the current device when it is made.
     """
     here = lambda: on or devices.CupyDevice()  # noqa: E731
     return [

@@ -132,7 +132,8 @@ class Link:
     def _read(self) -> list[dict[str, Any]]:
         """Return the messages of the complete lines that can be read within `SECONDS_LOOK`; [] if none.
 
-        AgentLostError at the end of the output, for an endless line, or a line that is no message.
+        An incomplete line is kept in `part` for the next call. AgentLostError at the end of the output, for an endless
+        line, or a line that is no message.
         """
         if not _is_ready(self.out, select.POLLIN):
             return []

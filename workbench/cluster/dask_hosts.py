@@ -408,7 +408,10 @@ class Hosts:
         return self._later(lambda: getattr(self.client.rpc(address), run.training)(**asked))
 
     def listen(self, run: Run, hear: Callable[[dict[str, Any]], None]) -> None:
-        """Call `hear(message)` on a separate thread for every message that the trainers of a run send."""
+        """Call `hear(message)` on a separate thread for every message that the trainers of a run send.
+
+        Subscribes the client to the run's topic and returns at once; `remove` ends it.
+        """
         self.topics.add(run.training)
         self.client.subscribe_topic(run.training, lambda event: hear(event[1]))
 

@@ -320,7 +320,7 @@ class ShardedStore(Store):
         """Send a message `kind` that shards answer when step `done` is done; return the replies by shard.
 
         `contents` are the shards' own parts, in order. If the norm of all gradients is clipped, that step needs the
-        sums of squares of all shards, which are sent along.
+        sums of squares of all shards, which are sent along once; `settled` is the largest `done` so far.
         """
         clips = self.updater is not None and self.updater.clip_global_norm is not None
         if clips and done > self.settled:

@@ -126,7 +126,7 @@ def _add_label_parameters(source: Source) -> None:
     make, blocks, files = source.make, source.blocks, source.files
 
     def renamed(given: dict[str, Any]) -> dict[str, Any]:
-        """Return the parameters with `label` under the source's own name for it.
+        """Return the parameters with `label` under the source's own name for it; removes it from `given`.
 
         DataError if both are given and differ.
         """

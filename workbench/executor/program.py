@@ -203,7 +203,7 @@ class Shared:
     count: dict[np.dtype, int] = field(default_factory=dict)
 
     def take(self, size: int, dtype: np.dtype) -> tuple[str, int]:
-        """Return the key (dtype name, id) of a free or new block for `size` elements.
+        """Return the key (dtype name, id) of a free block for `size` elements, now taken, or of a new one.
 
         A block that is too small will grow.
         """

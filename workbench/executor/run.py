@@ -344,7 +344,7 @@ class Executor:
             self.alone.lock.release()
 
     def _forward_steps(self, wanted: Sequence[int] | None) -> list[Step]:
-        """Return the forward steps for the outputs at positions `wanted` (None: all); other outputs become None."""
+        """Return the forward steps for the outputs at positions `wanted` (None: all); sets values of others to None."""
         if wanted is None:
             return self.program.forward
         slots = frozenset(self.output_slots[place] for place in wanted)
@@ -397,7 +397,7 @@ class Executor:
             self.alone.lock.release()
 
     def _steps_with_heads(self) -> list[Step]:
-        """Return the backward steps; multiplications by a head of ones are left out, their result being their input."""
+        """Return the backward steps; heads of ones multiply nothing: the results are set to the inputs."""
         if self.headed is None:
             return self.program.backward
         ones = set(map(id, self.ones.values()))

@@ -142,10 +142,10 @@ class Code:
 
 
 def imports_of(tree: ast.AST, is_late: bool = False) -> Iterator[tuple[str, ast.alias]]:
-    """Yield (module, alias) of each import in a syntax tree; that of `import module` has the module's own name.
+    """Yield (module, alias) of each absolute import in a syntax tree; that of `import module` has the module's name.
 
-    Imports for the type checker only are included with `is_late`, since a package lists there what `__getattr__`
-    imports.
+    Relative imports are left out. Imports for the type checker only are included with `is_late`, since a package lists
+    there what `__getattr__` imports.
     """
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):

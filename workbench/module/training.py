@@ -428,7 +428,7 @@ def _metric(self: "Module", metric: MetricLike, average: str) -> Accumulator | N
 
 
 def _check_feed(self: "Module", train: Feed) -> None:
-    """Raise ModuleError if a restored module is given batches with other settings than it was trained with."""
+    """Set `trained_with` to the batches' settings; ModuleError if they differ from it within a training."""
     settings = train.settings()
     if self.trained_with is not None and self.position != (0, 0) and self.trained_with != settings:
         raise ModuleError(

@@ -396,7 +396,7 @@ class Op:
     def choose(self, held: Sequence[str], shapes: Sequence[Shape], params: Mapping[str, Any]) -> Rule:
         """Return the rule for inputs in the formats `held`, of these shapes, with these parameters; O(rules).
 
-        The densifying fallback if there is none. Raises OpError if the table refuses.
+        The rules for `held` are cached. The densifying fallback if there is none. Raises OpError if the table refuses.
         """
         held = tuple(held)
         rules = self._by_formats.get(held)

@@ -127,8 +127,8 @@ class Missed:
     def foresee(self, matrices: Sequence[tuple[float, ...]], settings: np.ndarray, steps: int) -> tuple[str, tuple]:
         """Return (strategy, (last, missed, first, now)) for `steps` further steps in one call of `kernels.epochs`.
 
-        `settings` [steps or 1, numbers] are those of the formula, `matrices`, as many, the zero-gradient maps. Call
-        `done` afterwards.
+        `settings` [steps or 1, numbers] are those of the formula, `matrices`, as many, the zero-gradient maps. They are
+        written ahead to the tables of this object; call `done` afterwards.
         """
         now = self.base + self.count
         if self.way == "coast":

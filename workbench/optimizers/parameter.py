@@ -335,8 +335,8 @@ class Parameter:
     def _run_again(self, weights: Weights, gradient: np.ndarray, numbers: list[float]) -> bool:
         """Repeat the dense step if weights and gradient are the arrays of the previous one; return whether it was done.
 
-        For few elements: an executor gives the gradient in the same array each time, so nothing is looked up and
-        checked again.
+        Else remember these arrays. For few elements: an executor gives the gradient in the same array each time, so
+        nothing is looked up and checked again. `numbers` are the kernel's scalars.
         """
         bound = self.bound
         if bound is None or bound[0] is not weights or bound[1] is not gradient:

@@ -261,7 +261,10 @@ class Form:
         return box
 
     def _choose(self) -> None:
-        """Write the values of all widgets to the state, unless they are being filled from it."""
+        """Write the values of all widgets to the state, unless they are being filled from it.
+
+        If the file has changed, the choices that follow from it change too (`suited.follow_file`).
+        """
         if not self._showing:
             chosen = {name: field.value for name, field in self.fields.items()}
             self.state.choose(**suited.follow_file(self.state.choices, chosen, self.state.filled))

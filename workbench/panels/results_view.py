@@ -347,7 +347,7 @@ class ResultsView:
         self.chart.image.value = pages.without_repetition(self.chart.image.value, self.told.value)
 
     def turn(self) -> None:
-        """Show the selected table, or the selected widget of `more` in its place."""
+        """Show the selected table, or the selected widget of `more` in its place; hide all without records."""
         state, self._shown = self.state, self.state.rows
         for name, widget in self.more.items():
             widget.layout.display = None if name == self.view.value and state.rows else "none"

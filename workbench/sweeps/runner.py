@@ -421,7 +421,10 @@ class Supervisor:
         return [self.disturbance.judged(task.cell, row | {"tries": tries}) for task, row in done]
 
     def may_try_again(self, tasks: Sequence[Task], rows: Sequence[dict]) -> bool:
-        """Wait until other programs end; return whether to repeat the disturbed trials `rows` of `tasks`."""
+        """Wait until other programs end; return whether to repeat the disturbed trials `rows` of `tasks`.
+
+        False at once if they are not to be waited for; meanwhile the progress file has another stage.
+        """
         cells = [task.cell for task in tasks]
         if not self.disturbance.may_pass(cells, rows) or self.stopping:
             return False

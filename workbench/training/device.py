@@ -356,7 +356,7 @@ class InGraph(DeviceExecution[SlotBatch]):
         return self.made.nbytes
 
     def prepare(self, x: Any, y: np.ndarray, laps: PhaseTimer) -> SlotBatch:
-        """Queue loading a batch into the next slot in turn; a CSR plan is built here, on the host."""
+        """Queue loading a batch into the next slot in turn, and return it; a CSR plan is built here, on the host."""
         slot = self.turn % len(self.made.slots)
         self.turn += 1
         if isinstance(self.made, DenseStep):
@@ -367,7 +367,7 @@ class InGraph(DeviceExecution[SlotBatch]):
         return SlotBatch(x.shape[0], slot, self.made.slots[slot].load(x.indptr, x.indices, x.data, y, built))
 
     def step(self, batch: SlotBatch, numbers: Sequence[float], laps: DevicePhaseTimer) -> float:
-        """Launch the step's graph, and return the loss, read afterwards."""
+        """Launch the step's graph, which updates the tables, and return the loss, read afterwards."""
         self.update(batch, None, numbers)
         laps.split("graph")
         return self.made.loss()
@@ -457,7 +457,7 @@ class DeviceRun(Training):
     # Steps
 
     def forward(self, batch: Batch) -> float:
-        """Return the mean loss of a batch, which the following `slope` and `backward` refer to."""
+        """Return the mean loss of a batch and keep it as the last, to which `slope` and `backward` refer."""
         self._arrive(batch)
         self.last, self.rows = batch, batch.rows
         return self.launching.forward(batch)

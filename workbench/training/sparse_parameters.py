@@ -70,7 +70,10 @@ class PatternUpdater:
             held.move(*pattern.moved(dropped, grown), states)
 
     def _rows(self, run: "Run", batch: "Prepared", gradients: Mapping[str, Any]) -> dict[str, Rows]:
-        """Return {parameter: function (low, high) to rows of its dense gradient}, recomputed if not dense."""
+        """Return {parameter: function (low, high) to rows of its dense gradient}, recomputed if not dense.
+
+        The executor that recomputes them is made at the first call and kept in `dense`.
+        """
         if all(one.format == "dense" for one in run.patterned.values()):
             return {name: partial(_rows_between, gradients[name]) for name in run.patterned}
         if self.dense is None:

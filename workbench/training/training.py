@@ -361,7 +361,10 @@ class Training(ABC):
 
     @final
     def epoch(self, epoch: int) -> Generator[StepEvent, None, None]:
-        """Train epoch `epoch` (from 0) and yield its events: in compiled calls if possible, else batch by batch."""
+        """Train epoch `epoch` (from 0) and yield its events: in compiled calls if possible, else batch by batch.
+
+        Batches that repeat are kept after the first whole epoch.
+        """
         if (calls := self.calls_of(epoch)) is not None:
             yield from calls
             return

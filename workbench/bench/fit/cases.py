@@ -285,7 +285,7 @@ class Case:
 
     @property
     def cell(self) -> Cell:
-        """The sweep configuration of these settings."""
+        """The sweep configuration with the `settings` of this case; a new one at each access."""
         return Cell(**self.settings)
 
     @property

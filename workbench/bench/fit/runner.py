@@ -417,7 +417,11 @@ class Runner:
         return self.records.results.collect(lambda: self._measure(each))
 
     def _measure(self, each: Sequence[tuple[Case, Sequence[Candidate]]]) -> None:
-        """Try the settings of every candidate of each case, then run the rounds of the best ones."""
+        """Try the settings of every candidate of each case, then run the rounds of the best ones.
+
+        `each` has (case, candidates). Records are appended as they come; `over` counts the finished parts for the
+        progress.
+        """
         for case, candidates in each:
             tried = self.climb(case, candidates)
             named = {contender.name: contender for contender in candidates}

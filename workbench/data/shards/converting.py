@@ -128,7 +128,10 @@ class LabelCollector:
         return kept
 
     def _check_kind(self, labels: np.ndarray) -> None:
-        """Raise DataError if labels are neither numbers nor text, or not of the type and columns of earlier blocks."""
+        """Set `kind` to the type and columns of a block's labels; DataError if earlier blocks had another.
+
+        Also for labels that are neither numbers nor text.
+        """
         kind = ("text" if labels.dtype.kind == "U" else labels.dtype.name, *labels.shape[1:])
         if labels.ndim not in (1, 2) or labels.dtype.kind not in "biufU" or (labels.ndim == 2 and kind[0] == "text"):
             raise DataError(f"Labels of {self.what} are {labels.dtype} {list(labels.shape)}; they are numbers or text.")

@@ -59,7 +59,10 @@ class LoopTrainer(Trainer):
         """Train on the rows of `order` in place; write the mean loss of each batch to `losses` (float64)."""
 
     def run(self, batches: int) -> int:
-        """Draw the next epoch's order and train its first `batches` batches; return `batches`."""
+        """Draw the next epoch's order and train its first `batches` batches; return `batches`.
+
+        Their mean losses are in `losses` then.
+        """
         order = self.problem.order(self.epoch)[: batches * self.problem.batch_rows]
         self.losses = self.problem.new_losses(order)
         self.train(order, self.losses)
