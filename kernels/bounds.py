@@ -56,7 +56,10 @@ def switch_on() -> None:
 
 
 def register_checked(function: Any, options: dict[str, object]) -> None:
-    """Set bounds checks in `options` and a Numba function's options, in place: now or when switched on."""
+    """Set "boundscheck" in `options` and in the target options of the Numba function `function`, both in place.
+
+    At once if bounds checks are on, else when they are switched on.
+    """
     if _is_on:
         options["boundscheck"] = function.targetoptions["boundscheck"] = True
     else:

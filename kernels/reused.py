@@ -140,7 +140,10 @@ def _halves(source, rows, bits, single, out, first, last):
 
 @compiled_parallel
 def _bytes_parts(source, rows, out, bounds):
-    """Run `_bytes` on several threads; part p does rows bounds[p] to bounds[p + 1] - 1 of out."""
+    """Write source[rows[i]], uint8 [M, D], to out[i], float [R, D], on several threads.
+
+    Part p does rows bounds[p] to bounds[p + 1] - 1 of out.
+    """
     for part in prange(bounds.size - 1):
         _bytes(source, rows, out, bounds[part], bounds[part + 1])
 

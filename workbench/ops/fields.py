@@ -44,17 +44,26 @@ def _check(x: Shape, v: Shape, fields: Sequence[int]) -> tuple[int, int]:
 
 
 def _shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the result shape [R, F K] of field_sums; OpError if inputs do not fit."""
+    """Return the result shape [R, F K] of field_sums for shapes of (x [R, D], v [D, K]) and F fields.
+
+    OpError if unfit.
+    """
     return _check(shapes[0], shapes[1], params["fields"])
 
 
 def _dense(x: np.ndarray, v: np.ndarray, out: np.ndarray | None = None, fields: Any = (), **_: Any) -> np.ndarray:
-    """Return the sums [R, F K] for dense x [R, D] and v [D, K], in `out` if given."""
+    """Return the sums [R, F K] of x[:, field] @ v[field] for dense x [R, D] and v [D, K], in `out` if given.
+
+    `fields` are the sizes of the F fields as in `_borders`.
+    """
     return put(out, np.concatenate([x[:, low:high] @ v[low:high] for low, high in _borders(fields)], axis=1))
 
 
 def _sparse(x: Any, v: np.ndarray, out: np.ndarray | None = None, fields: Any = (), **_: Any) -> np.ndarray:
-    """Return the sums [R, F K], dense, for sparse x [R, D] and v [D, K], in `out` if given."""
+    """Return the sums [R, F K] of x[:, field] @ v[field], dense, for sparse x [R, D] and v [D, K], in `out` if given.
+
+    `fields` are the sizes of the F fields as in `_borders`.
+    """
     x = formats.to_format(x, "csr")
     return put(out, np.concatenate([rule("csr", False)(_of_field(x, *pair), v) for pair in _borders(fields)], axis=1))
 

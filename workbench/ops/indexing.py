@@ -53,7 +53,7 @@ def row_numbers(numbers: np.ndarray, rows: int, mode: str = "raise") -> np.ndarr
 
 
 def _retain(x, rows, out=None):
-    """Return the rows `rows` of a row_sparse x that it stores, as row_sparse; `out` is unused."""
+    """Return a row_sparse x that stores exactly `rows`, by `RowSparse.retain`; `out` is unused."""
     return x.retain(rows)
 
 
@@ -141,7 +141,10 @@ def _take_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _take(x, indices, out=None, axis=0, mode="raise"):
-    """Return the elements of a dense x at `indices` along `axis`, a copy, in `out` if given."""
+    """Return the elements of a dense x at `indices` along `axis`, a copy, in `out` if given.
+
+    The axis is replaced by those of `indices`. `mode` and OpError for indices out of range as in `row_numbers`.
+    """
     axis = axis % x.ndim
     return put(out, np.take(x, row_numbers(indices, x.shape[axis], mode), axis=axis))
 
@@ -184,7 +187,7 @@ def _take_gradient(head, indices, like, out=None, axis=0, mode="raise"):
 def _take_gradient_along(head, indices, like, out=None, axis=0, mode="raise"):
     """Return the gradient of elements taken from `like` along `axis`, dense: `head` summed by index.
 
-    In `out` if given.
+    The result has the shape of `like` and is written to `out` if given. `mode` as in `row_numbers`.
     """
     axis = axis % len(like.shape)
     out = np.empty(like.shape, head.dtype) if out is None else out
@@ -285,7 +288,7 @@ def _slice_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _slice(x, out=None, **params):
-    """Return a copy of the slice of a dense array by begin, end and step, in `out` if given."""
+    """Return a copy of the slice of a dense x by begin, end and step in `params`, in `out` if given."""
     return put(out, x[_slices(x, params)].copy())
 
 
@@ -296,7 +299,10 @@ def _at(numbers: np.ndarray, places: range) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _slice_matrix(x, out=None, **params):
-    """Return the slice of a csr, csc or coo matrix by begin, end and step, in its format; `out` is unused."""
+    """Return the slice of a csr, csc or coo matrix by begin, end and step in `params`, in its format.
+
+    `out` is unused.
+    """
     format, (rows, columns) = formats.get(x.format), ranges(x.shape, params)
     if x.format == "csr" and rows.step == 1:
         x, rows = _run_of_rows(x, rows), range(len(rows))
@@ -322,7 +328,7 @@ def _run_of_rows(x: Any, rows: range) -> Any:
 
 
 def _slice_rows(x, out=None, **params):
-    """Return the slice of a row_sparse array by begin, end and step, as row_sparse; a copy. `out` is unused."""
+    """Return the slice of a row_sparse x by begin, end and step in `params`, as row_sparse; a copy. `out` is unused."""
     rows = ranges(x.shape, params)[0]
     place, kept = _at(x.indices, rows)
     values = x.values[kept][(slice(None), *_slices(x, params)[1:])]
@@ -335,7 +341,7 @@ def _slice_rows(x, out=None, **params):
 def _unslice(head, like, out=None, **params):
     """Return the gradient of a slice of `like`, dense: `head` at the selected positions, zeros elsewhere.
 
-    In `out` if given.
+    The positions are those of begin, end and step in `params`. In `out` if given.
     """
     out = np.empty(like.shape, head.dtype) if out is None else out
     out[...] = 0

@@ -95,12 +95,15 @@ def _loss(kernel: str, classes: bool) -> tuple[Callable, Callable, Callable]:
     """
 
     def joint(scores, labels, slope):
-        """Return the mean loss as a 0-d array of the scores' dtype; overwrite `slope` by the gradient of the scores."""
+        """Return the mean loss as a 0-d array of the scores' dtype; overwrite `slope` by the gradient of the scores.
+
+        `slope` has the shape and dtype of `scores`; labels are class indices if `classes`.
+        """
         flat, ready = _ready(scores, labels, classes)
         return np.asarray(_trusted(kernel)(flat, ready, slope.reshape(flat.shape)), scores.dtype)
 
     def loss(scores, labels, out=None):
-        """Return the mean loss as a 0-d array, in `out` if given."""
+        """Return the mean loss as a 0-d array of the scores' dtype, in `out` if given."""
         return put(out, joint(scores, labels, np.empty(scores.shape, scores.dtype)))
 
     def bind_joint(scores, labels, slope):

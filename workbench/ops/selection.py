@@ -38,7 +38,7 @@ def _where(condition, x, y, out=None):
 def _where_stored(condition, x, y, out=None):
     """Return a copy of dense y, overwritten by dense x where the sparse condition stores a nonzero value.
 
-    In `out` if given.
+    All three have one shape. In `out` if given.
     """
     out = put(np.empty(y.shape, y.dtype) if out is None else out, y)
     if isinstance(condition, formats.RowSparse):
@@ -98,7 +98,7 @@ def _axis(shape: Shape, params: Mapping[str, Any]) -> int:
 
 
 def _concat_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the result shape of concat; OpError if shapes differ other than along the axis."""
+    """Return the result shape of concat; OpError if shapes differ other than along the axis params["axis"]."""
     first, axis = list(shapes[0]), _axis(shapes[0], params)
     for shape in shapes:
         others = [list(one[:axis]) + list(one[axis + 1 :]) for one in (shape, first)]
@@ -248,14 +248,14 @@ def _clip_type(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtyp
 
 
 def _clip_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """Return the shape of the input; OpError unless low <= high."""
+    """Return the shape of the input; OpError unless params["low"] <= params["high"]."""
     if not params["low"] <= params["high"]:
         raise OpError(f"low is {params['low']} and high {params['high']}; low must not be above high.")
     return tuple(shapes[0])
 
 
 def _keeps_zero(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-    """Return whether zero is within the bounds, so that sparse formats are kept; `shapes` is unused."""
+    """Return whether params["low"] <= 0 <= params["high"], so that sparse formats are kept; `shapes` is unused."""
     return params["low"] <= 0 <= params["high"]
 
 

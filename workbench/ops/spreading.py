@@ -33,7 +33,7 @@ def _kept_head(head: Any, like: Any, axis: Any, mean: bool) -> np.ndarray:
 def _spread(head, like, out=None, axis=None, keepdims=False, mean=False):
     """Return head broadcast to the shape of `like` over the reduced `axis`, dense, in `out` if given.
 
-    `mean` divides it. `keepdims` is unused.
+    If `mean`, head is divided by the count of reduced elements. `keepdims` is unused.
     """
     whole = spread_view(head, like, axis, mean)
     return put(out, whole.copy() if out is None else whole)
