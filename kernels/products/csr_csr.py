@@ -72,9 +72,9 @@ def count_terms(a_indptr, a_indices, b_indptr, starts):
 
 @compiled
 def _number_columns(segments, permutation, numbers):
-    """Write to numbers[k] the position of entry k's column among the active columns.
+    """Write to numbers [z] the position of each entry's column among the active columns of a plan.
 
-    Segments, permutation of a plan.
+    segments [U + 1] and permutation [z] are those of the plan.
     """
     for u in range(segments.size - 1):
         for k in range(segments[u], segments[u + 1]):
