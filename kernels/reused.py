@@ -57,9 +57,9 @@ UNUSED = _references_unused()
 
 
 def empty(size: int, dtype: DTypeLike) -> np.ndarray:
-    """Return an uninitialised 1-d array of `size` elements over memory that no live array uses.
+    """Return an uninitialised 1-d array [size] of `dtype` over memory that no live array uses.
 
-    Arrays from 64 KiB to 256 MiB reuse blocks of this thread that nothing refers to any more.
+    Arrays from 64 KiB to 256 MiB reuse blocks of this thread that nothing refers to any more; others are new.
     """
     dtype = np.dtype(dtype)
     nbytes = size * dtype.itemsize

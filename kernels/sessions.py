@@ -216,7 +216,10 @@ class CudaSession(Session):
         mark.synchronize()  # synchronize!
 
     def pinned(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
-        """Return an array from CuPy's pool of pinned memory, which takes it back with the array; uninitialised."""
+        """Return an uninitialised host array of this shape and dtype in pinned memory of CuPy's pool.
+
+        The pool takes the memory back when the array is no longer referred to.
+        """
         size, kind = int(np.prod(shape)), np.dtype(dtype)
         if not size:
             return np.empty(shape, kind)

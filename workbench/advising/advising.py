@@ -454,7 +454,10 @@ class _Advising:
 
     @staticmethod
     def _affordable(places: list[_Variation], trials: float) -> list[dict[str, Any]]:
-        """Return candidates that `trials` trials are enough for: of each `what` the first variation that fits."""
+        """Return candidates (settings) that `trials` trials are enough for, in the order of the variations `places`.
+
+        Of each `what`, the property that a variation changes, the first one that fits is taken.
+        """
         found: dict[str, list[dict[str, Any]]] = {}
         for place in places:
             needed = len(place.candidates) + (ALONE - 1) * LEAST_OF_RACE

@@ -151,7 +151,10 @@ def _refuse_no_matrix(x: Any, name: str) -> None:
 
 
 def _dense(x: Any, name: str) -> np.ndarray:
-    """Return x as a NumPy array of numbers; DataError for ragged rows, InputTypeError for objects or text."""
+    """Return x as a NumPy array of numbers, not copied if it is one; errors call it `name`.
+
+    DataError for ragged rows, InputTypeError for objects or text.
+    """
     try:
         array = np.asarray(x)
     except ValueError as error:

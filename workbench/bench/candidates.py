@@ -256,7 +256,7 @@ def _judge_update(kernel: Kernel, named: dict[str, Any], touched: str) -> Judge:
 
 
 def _pick_rows(named: dict[str, Any]) -> np.ndarray:
-    """Return sorted positions of up to 48 random active rows, and of the two longest if `segments` is known.
+    """Return sorted positions int64 [n] of up to 48 random active rows, and of the two longest if `segments` is known.
 
     `named` has the kernel's arguments by name, `columns` or `rows` the active rows; the draw is the same every time.
     """

@@ -341,7 +341,8 @@ class Runner:
     def _answers(self, numbers: list[int]) -> Iterator[dict[str, Any]]:
         """Yield the answers of a child process about these configurations, or on bandwidths if there are none.
 
-        Raises Ended if the child fails or exceeds a limit.
+        `numbers` are positions in `cells`; answers are those of `child.answers`. Raises Ended if the child fails or
+        exceeds a limit.
         """
         request = {
             "cells": [(number, dataclasses.asdict(self.cells[number])) for number in numbers],

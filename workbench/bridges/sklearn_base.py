@@ -331,7 +331,10 @@ class Estimator(BaseEstimator, ABC):
         return arrays["b"] if "b" in arrays else np.zeros(self._outputs, self._learner.dtype)
 
     def _fitted_array(self, name: str) -> np.ndarray:
-        """Return a trained parameter by name; NotFittedError before fit, AttributeError for an unknown name."""
+        """Return the trained parameter `name`, such as "w", not copied; NotFittedError before `fit`.
+
+        AttributeError for an unknown name.
+        """
         check_is_fitted(self)
         if name not in self._learner.arrays:
             known = ", ".join(self._learner.arrays)

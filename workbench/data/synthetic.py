@@ -170,9 +170,10 @@ def distinct_columns(lengths: np.ndarray, popularity: Popularity, rng: np.random
 
 
 def _progress(keys: np.ndarray, lengths: np.ndarray, features: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return, per row, how many columns are missing and how many of the most popular ones it has without a gap.
+    """Return, int64 [rows] each, how many columns a row lacks, and how many popular ones it has without a gap.
 
-    `keys` are the sorted row * features + column so far, `lengths` int64 [rows] the columns wanted.
+    `keys` are the sorted row * features + column so far, `lengths` int64 [rows] the columns wanted. Column 0 is the
+    most popular.
     """
     rows, columns = np.divmod(keys, features)
     starts = np.searchsorted(keys, np.arange(len(lengths) + 1) * features)

@@ -92,7 +92,10 @@ def sampler(given: Given, x: Any) -> Complete:
 
 
 def kept(shape: tuple[int, ...], rate: float, generator: np.random.Generator | None) -> np.ndarray:
-    """Return a dropout mask: 0 with probability `rate`, else 1 / (1 - rate); ones without a generator."""
+    """Return a dropout mask, float64 [shape]: 0 with probability `rate`, else 1 / (1 - rate).
+
+    All ones if `generator` is None.
+    """
     return np.ones(shape) if generator is None else (generator.random(shape) >= rate) / (1 - rate)
 
 

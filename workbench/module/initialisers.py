@@ -31,7 +31,7 @@ class ModuleError(ValueError):
 
 
 def _constant(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype, value: float) -> np.ndarray:
-    """Return a new aligned array filled with `value`; `random` is not used."""
+    """Return a new aligned array of this shape and dtype filled with `value`; `random` is not used."""
     weights = aligned.empty(shape, dtype)
     weights[...] = value
     return weights

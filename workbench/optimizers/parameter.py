@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def united(indices: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the sorted union of two sorted unique index arrays; `indices` itself if it contains `rows`. O(n)."""
+    """Return the sorted union of two sorted unique index arrays [n]; `indices` itself if it contains `rows`. O(n)."""
     if not rows.size or not indices.size:
         return rows.copy() if rows.size else indices
     places = np.searchsorted(indices, rows)

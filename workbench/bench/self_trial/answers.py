@@ -107,7 +107,7 @@ class Answered(NamedTuple):
 
 
 def answers(folder: Path, budget: trials.Budget, names: Sequence[str] = tuple(FILES)) -> list[dict[str, Any]]:
-    """Ask the commands about generated files until the budget is over, at least about one; return the outcomes.
+    """Ask the commands about generated files until the budget is over, at least about one; return outcome records.
 
     Each file is swept once, then advised on quiet and next to a busy core. `names` are keys of FILES; `folder` is not
     used.
@@ -222,7 +222,7 @@ HELD = 0.95
 def demo(folder: Path, budget: trials.Budget, runs: Mapping[str, int] = RUNS) -> list[dict[str, Any]]:
     """Run the demo under each load, `runs` times including earlier calls, until the budget is over.
 
-    Appends the decisions of each run to a file; returns the outcomes of all runs on this machine.
+    Appends the decisions of each run to a file; returns outcome records of all runs on this machine.
     """
     settings, path = spec.load_spec(SPEC), folder / DEMO_FILE
     found = trials.of_this_machine(read_decisions(path))
@@ -289,7 +289,7 @@ def load_of(row: Mapping[str, Any]) -> str:
 
 
 def demo_outcomes(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield outcomes: whether runs agree on winners, how often one is named, and whether intervals hold.
+    """Yield outcome records: whether runs agree on winners, how often one is named, and whether intervals hold.
 
     `rows` are the decision records of all runs.
     """

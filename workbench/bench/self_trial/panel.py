@@ -99,7 +99,7 @@ def kernel(folder: Path) -> Iterator[Callable[[int], None]]:
 
 
 def panel(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[-1]) -> list[dict[str, Any]]:
-    """Measure trials with and without a running panel in up to `most` rounds, at least four; return the outcomes.
+    """Measure trials with and without a running panel in up to `most` rounds, at least four; return outcome records.
 
     A panel that cannot be shown gives one failed outcome. Records are appended to a file in `folder`; `budget` ends it
     early.
@@ -139,7 +139,10 @@ def begun(measured: trials.Trials) -> Path:
 
 
 def outcomes(rows: Sequence[Record]) -> Iterator[dict[str, Any]]:
-    """Yield the ratio seen / alone per configuration and of all, and how many trials a sweep would repeat."""
+    """Yield outcome records: the ratio seen / alone of each configuration and of all, and of trials to be repeated.
+
+    `rows` are the trial records. The last are the shares of trials that a sweep would call disturbed and repeat.
+    """
     by_cell: dict[str, list[Record]] = {}
     for row in rows:
         by_cell.setdefault(split_key(row["key"])[0], []).append(row)

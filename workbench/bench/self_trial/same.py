@@ -155,7 +155,7 @@ def _played(rounds: Sequence[list[Mapping[str, Any]]]) -> Decision:
 
 
 def outcomes(found: Mapping[str, list[Decision]]) -> Iterator[dict[str, Any]]:
-    """Yield outcomes: how many comparisons of equals named a winner, in total and per load.
+    """Yield outcome records: how many comparisons of equals named a winner, in total and per load.
 
     `found` is {condition: decisions}.
     """

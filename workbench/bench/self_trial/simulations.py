@@ -297,7 +297,7 @@ def conditions(noise: Noise) -> list[str]:
 
 
 def coverage(noise: Noise, count: int | None = None) -> Iterator[dict[str, Any]]:
-    """Yield outcomes: how often 95 % intervals contain the true ratio, over all true ratios, then for each.
+    """Yield outcome records: how often 95 % intervals contain the true ratio, over all true ratios, then for each.
 
     `count` is the number of simulated comparisons of each kind.
     """
@@ -332,7 +332,7 @@ def coverage(noise: Noise, count: int | None = None) -> Iterator[dict[str, Any]]
 
 
 def calibration(noise: Noise, count: int | None = None) -> Iterator[dict[str, Any]]:
-    """Yield outcomes: per bin of stated probability the share of right statements, against the mean that was stated.
+    """Yield outcome records: per bin of stated probability the share of right statements, against the mean stated.
 
     `count` is the number of simulated comparisons of each kind.
     """
@@ -358,7 +358,7 @@ def calibration(noise: Noise, count: int | None = None) -> Iterator[dict[str, An
 
 
 def power(noise: Noise, count: int | None = None) -> Iterator[dict[str, Any]]:
-    """Yield outcomes: how often 1.2 x is stated at 90 % with usual noise, and how often equals are called different."""
+    """Yield outcome records: how often 1.2 x is stated at 90 % with usual noise, and equals are called different."""
     random, count = np.random.default_rng(3), count or ANSWERS
     quiet = noise.undisturbed()
     usual = quiet.scaled(ROUND_SD / quiet.pair_sd(CSR, DENSE))

@@ -76,7 +76,7 @@ def cells() -> dict[str, Cell]:
 
 
 def slow(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[-1]) -> list[dict[str, Any]]:
-    """Measure plain and slowed trials in up to `most` rounds, at least four; return the outcomes.
+    """Measure plain and slowed trials in up to `most` rounds, at least four; return outcome records.
 
     Records are appended to a file in `folder`.
     """
@@ -98,9 +98,9 @@ def slow(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[-1]) 
 
 
 def outcomes(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the ratio slowed / plain per configuration with what its phases predict, then how many are right.
+    """Yield an outcome record with the ratio slowed / plain per configuration, then one of how many are right.
 
-    `rows` are the trial records.
+    Right is a ratio as the configuration's phases predict it. `rows` are the trial records.
     """
     right = wrong = 0
     names = {grid.configuration_key(cell): name for name, cell in cells().items()}
@@ -167,7 +167,7 @@ def threshold_cells() -> dict[str, Cell]:
 
 
 def threshold(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[-1]) -> list[dict[str, Any]]:
-    """Measure trials next to each load in up to `most` rounds, at least four; return the outcomes.
+    """Measure trials next to each load in up to `most` rounds, at least four; return outcome records.
 
     Records are appended to a file in `folder`.
     """

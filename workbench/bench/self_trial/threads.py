@@ -46,7 +46,7 @@ def cells() -> dict[str, Cell]:
 
 
 def threads(folder: Path, budget: trials.Budget, most: int = 6) -> list[dict[str, Any]]:
-    """Compare all threads with one in up to `most` rounds, until the budget is over; return the outcomes."""
+    """Compare all threads with one in up to `most` rounds, until the budget is over; return outcome records."""
     courses = {name: ComparisonState(comparison_of(cell), most) for name, cell in cells().items()}
     with trials.Trials(folder / FILE, trials.experiment("threads")) as measured:
         schedule = Schedule(list(courses.values()))
@@ -67,7 +67,7 @@ def comparison_of(cell: Cell) -> Comparison:
 
 
 def outcomes(found: Mapping[str, Decision]) -> Iterator[dict[str, Any]]:
-    """Yield the ratio one thread / all threads per configuration, then in how many one thread wins.
+    """Yield an outcome record with the ratio one thread / all per configuration, then in how many one thread wins.
 
     `found` is {configuration: decision}.
     """
@@ -103,7 +103,7 @@ def busy_cells() -> dict[str, Cell]:
 def busy(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[-1]) -> list[dict[str, Any]]:
     """Compare all threads with one, quiet and next to a busy core, in up to `most` rounds, at least four.
 
-    Records are appended to a file in `folder`; returns the outcomes.
+    Records are appended to a file in `folder`; returns outcome records.
     """
     rows: dict[str, list[Record]] = {load: [] for load in CONDITIONS}
     for number in range(most):

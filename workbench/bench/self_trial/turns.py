@@ -35,7 +35,7 @@ Rounds = Mapping[tuple[str, int], float]
 def turns(folder: Path, budget: trials.Budget, most: int = 10 * INTERIM_ANALYSES[-1]) -> list[dict[str, Any]]:
     """Measure candidates in fresh processes and in turns, in up to `most` rounds per load, at least four.
 
-    Records are appended to a file in `folder`; returns the outcomes.
+    Records are appended to a file in `folder`; returns outcome records.
     """
     rows: dict[str, list[Record]] = {load: [] for load in CONDITIONS}
     for first in range(0, most, ROUNDS_A_SET):
@@ -108,7 +108,7 @@ DUET_NAMES = ("in turns, one thread", "at once, one thread")
 def duets(folder: Path, budget: trials.Budget, most: int = 10 * INTERIM_ANALYSES[-1]) -> list[dict[str, Any]]:
     """Measure candidates on one thread each in turns and simultaneously, in up to `most` rounds per load.
 
-    At least four rounds; records are appended to a file in `folder`; returns the outcomes.
+    At least four rounds; records are appended to a file in `folder`; returns outcome records.
     """
     rows: dict[str, list[Record]] = {load: [] for load in CONDITIONS}
     for first in range(0, most, ROUNDS_A_SET):

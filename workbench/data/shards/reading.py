@@ -95,12 +95,15 @@ class Shards:
             start, number = end, number + 1
 
     def column(self, name: str, start: int, stop: int) -> np.ndarray:
-        """Read `name` ("y" or "groups") of rows `start` to `stop` as one array; DataError if a file is damaged."""
+        """Read `name` ("y" or "groups") of rows `start` to `stop` (exclusive) as a new array [rows] or [rows, outputs].
+
+        DataError if a file is damaged.
+        """
         parts = [self.arrays(number)[name].read(first, last) for number, first, last in self.parts(start, stop)]
         return np.concatenate(parts) if parts else self._empty(name)
 
     def _empty(self, name: str) -> np.ndarray:
-        """Return array `name` ("y" or "groups") of no rows, with its dtype and columns."""
+        """Return array `name` ("y" or "groups") of no rows, [0] or [0, outputs], with its dtype."""
         width = () if self.manifest.y_width is None or name != "y" else (self.manifest.y_width,)
         return np.empty((0, *width), self.manifest.y_dtype if name == "y" else np.int64)
 

@@ -181,7 +181,7 @@ def _labels_of(labels: str | os.PathLike) -> tuple[np.ndarray, Place]:
 
 
 def _labels(labels: str | os.PathLike) -> np.ndarray:
-    """Return the array of labels in a .npy file; DataError if it is not one."""
+    """Return the labels in a .npy file, [rows] or [rows, outputs]; DataError if it is not such a file."""
     with reading(labels, ARRAY):
         _refuse_other(labels, ARRAY, ARRAY_START, ".npy file")
         return read_label_array(labels)

@@ -108,7 +108,11 @@ def _columns_of_header(path: str | os.PathLike, separator: str | None) -> str:
 
 
 def _facts(blocks: list[Block], pairs: Pairs, repeated: int, reread: dict[str, Any]) -> dict[str, Any]:
-    """Return the facts of the data set: counts of users and items, duplicates, and ids to read a later file by."""
+    """Return the facts of the data set: counts of users and items, duplicates, and ids to read a later file by.
+
+    {"users", "items", "fields", "implicit", "duplicates", "reread"}; `reread` are the reader's parameters, `blocks` the
+    two columns, `repeated` the duplicates.
+    """
     (_, users), (_, items) = blocks
     counted = {"users": len(users), "items": len(items), "fields": [len(users), len(items)]}
     implicit = {"implicit": pairs.ratings is None, "duplicates": repeated}

@@ -323,7 +323,7 @@ class Documents:
         return None if self._given is None else self._given[0]
 
     def labels(self, came: list[str]) -> np.ndarray:
-        """Return the labels of all documents: from the file of labels, zeros if read without, else `came`.
+        """Return the labels of all documents [rows]: from the file of labels, zeros if read without, else `came`.
 
         `came` are those that `parts` yielded; labels of lines become numbers if all are numeric.
         """

@@ -67,7 +67,7 @@ def ones_beside(x) -> scipy.sparse.csr_array:
 
 
 def _score_with_ones(scorer: Scorer, x: Any) -> np.ndarray:
-    """Return the scores of X with a column of ones appended, as trained."""
+    """Return the scores, by `scorer`, of X csr with a column of ones appended, as it was trained."""
     return scorer(ones_beside(x))
 
 
