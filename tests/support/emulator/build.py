@@ -13,7 +13,7 @@ from kernels.gpu.source import Source
 
 HERE = Path(__file__).parent
 CACHE = HERE.parents[2] / ".pytest_cache" / "emulator"
-FLAGS = ("-std=c++17", "-O1", "-fPIC", "-fno-strict-aliasing", "-ffp-contract=off", "-Wall", "-Wextra")
+FLAGS = ("-std=c++17", "-Og", "-fPIC", "-fno-strict-aliasing", "-ffp-contract=off", "-Wall", "-Wextra")
 FLAGS += (
     "-Wno-unknown-pragmas",
     "-Wno-maybe-uninitialized",
