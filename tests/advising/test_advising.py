@@ -1,4 +1,4 @@
-"""Advice end to end on a small file, its command run; which contenders; what is refused."""
+"""Advice end to end on a small file, its command run; which candidates; what is refused."""
 
 import json
 import re
@@ -83,9 +83,9 @@ def test_files_of_one_name_in_two_folders_have_a_run_folder_each_with_a_readable
     assert folder_name_of({"dataset": "uniform", "model": "linear"}) == "advise-uniform-linear"
 
 
-def test_exact_contenders_come_where_lazy_ones_train_another_model_which_come_last():
-    adam = [contender["update"] for contender in list_candidates({"dataset": "uniform", "optimizer": "adam"})]
-    sgd = [contender["update"] for contender in list_candidates({"dataset": "uniform", "optimizer": "sgd"})]
+def test_exact_candidates_come_where_lazy_ones_train_another_model_which_come_last():
+    adam = [candidate["update"] for candidate in list_candidates({"dataset": "uniform", "optimizer": "adam"})]
+    sgd = [candidate["update"] for candidate in list_candidates({"dataset": "uniform", "optimizer": "sgd"})]
     assert set(adam) == {"lazy", "exact", "standard"}
     assert adam.index("lazy") > max(place for place, update in enumerate(adam) if update != "lazy")
     assert set(sgd) == {"lazy", "standard"}
@@ -96,7 +96,7 @@ def test_exact_contenders_come_where_lazy_ones_train_another_model_which_come_la
     assert not is_faithful(Cell(optimizer="sgd", decay=0.1))
 
 
-def test_epochs_in_one_call_are_no_contender_of_a_model_that_has_none():
+def test_epochs_in_one_call_are_no_candidate_of_a_model_that_has_none():
     found = list_candidates({"dataset": "low_rank", "model": "matrix_factorization"})
     assert found
     assert not any(one.get("launch") == "epoch" for one in found)
@@ -129,7 +129,7 @@ def test_the_race_takes_part_of_the_budget_and_what_is_around_the_rest(tmp_path,
     assert answer.command.startswith("workbench train --dataset uniform")
 
 
-def test_another_density_is_looked_at_with_all_contenders_where_there_is_time_else_with_the_best_two():
+def test_another_density_is_looked_at_with_all_candidates_where_there_is_time_else_with_the_best_two():
     place = advising._Variation
     places = [place("batch", {"batch_rows": 4}, [{}, {}]), place("density", {"density": 0.5}, [{}] * 8)]
     places.append(place("density", {"density": 0.5}, [{}, {}]))

@@ -220,7 +220,7 @@ def test_a_pair_of_rows_has_the_verdict_of_their_contest():
 
 
 def simulated(ratio, times, rounds=12, sd=0.2):
-    """So many contests of two contenders, of which dense takes `ratio` times as long."""
+    """So many contests of two candidates, of which dense takes `ratio` times as long."""
     rng = np.random.default_rng(1)
     made = (neighbours(ratio, rng, rounds=rounds, sd=sd) for _ in range(times))
     return [
@@ -230,7 +230,7 @@ def simulated(ratio, times, rounds=12, sd=0.2):
 
 
 @pytest.mark.parametrize("rounds", [1, 4, 12])
-def test_of_two_contenders_alike_at_most_one_in_twenty_is_called_a_winner(rounds):
+def test_of_two_candidates_alike_at_most_one_in_twenty_is_called_a_winner(rounds):
     told = [one.verdict for one in simulated(1.0, 300, rounds)]
     assert 1 - (told.count("inconclusive") + told.count("level")) / 300 <= 0.05
 

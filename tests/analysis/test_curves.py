@@ -1,4 +1,4 @@
-"""Curves of quality: points of trials and of others in one frame, ends, and pairs of contenders split by split."""
+"""Curves of quality: points of trials and of others in one frame, ends, and pairs of candidates split by split."""
 
 import re
 
@@ -45,7 +45,7 @@ def test_the_best_is_the_largest_or_of_a_loss_the_smallest():
         curves.best_candidate(two().query("side == 'ours'"), "AUC", side="rival")
 
 
-def test_contenders_are_compared_split_by_split():
+def test_candidates_are_compared_split_by_split():
     told = curves.compare_paired_repeats(two(), "AUC", "ours", "theirs")
     assert "ours ends with the better AUC, by 0.099 to 0.1" in told
     found = re.search(r"ours is ([\d.]+) to ([\d.]+) times faster to within 1 % of the lesser of both ends", told)
@@ -98,7 +98,7 @@ def test_what_cannot_be_told_is_said_so():
     assert "their AUC cannot be told apart" in curves.compare_paired_repeats(curves.frame(level), "AUC", "a", "b")
 
 
-def test_a_reference_is_no_contender():
+def test_a_reference_is_no_candidate():
     both = curves.frame([point(), point("click rate", side="reference", seconds=None, epoch=None)])
     assert list(curves.final_values(both, "AUC")) == ["ours"]
     ended, level, few = curves.sentences(both, "AUC")

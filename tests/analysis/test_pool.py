@@ -62,7 +62,7 @@ def test_seconds_are_those_of_one_run_and_never_a_mixture():
     assert pooled(one_cell(rounds=6) + slow)["run"] == "r1", "more rounds say more"
 
 
-def test_contenders_of_a_comparison_show_seconds_of_the_same_run():
+def test_candidates_of_a_comparison_show_seconds_of_the_same_run():
     first = maker.sweep(densities=(0.01,), rounds=4)
     second = maker.sweep(densities=(0.01,), rounds=6, run="r2", seed=1)
     lost = [row for row in second if row["format"] != "csr" or row["round"] < 3]

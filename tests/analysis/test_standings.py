@@ -67,7 +67,7 @@ def test_what_ran_beside_other_programs_has_a_bound_and_no_factor():
         assert float(re.search(r"at least ([\d.]+)", text).group(1)) == pytest.approx(line.contest.ratio.low, rel=0.05)
 
 
-def test_a_contender_that_did_not_fit_says_what_it_needs():
+def test_a_candidate_that_did_not_fit_says_what_it_needs():
     rows = [maker.unfit(row) if row["format"] == "dense" else row for row in maker.sweep()]
     (group,) = configurations.groups(store.frame(rows))
     first = make_standings(group, "seconds_step").lines[0]

@@ -26,7 +26,7 @@ def test_a_full_sweep_has_dense_and_every_sparse_format_in_rounds_that_decide(ca
 @pytest.mark.parametrize("name", ["thick logistic", "full softmax", "columns linear"])
 def test_a_full_sweep_has_dense_epochs_and_dense_data_held_as_csr(name):
     [case] = runner.choose_cases([name])
-    dense = [one for one in runner.every_contender(case.settings) if one["format"] == "dense"]
+    dense = [one for one in runner.every_candidate(case.settings) if one["format"] == "dense"]
     ways = {(one["hold"], one["launch"]) for one in dense}
     assert ways == {("format", "kernels"), ("format", "epoch"), ("csr", "kernels"), ("csr", "epoch")}
 

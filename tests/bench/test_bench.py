@@ -66,7 +66,7 @@ def test_the_order_is_rotated_each_round():
     assert "".join(work.order[6:]) == "abcbcacab", "after two calls each to calibrate"
 
 
-def test_a_very_slow_contender_has_fewer_rounds():
+def test_a_very_slow_candidate_has_fewer_rounds():
     work = Workload()
     calls = {"ours": work.call("ours", 1e-5), "slow": work.call("slow", 0.1)}
     taken = interleave(calls, Policy(seconds_warmup=0, rounds=9, rounds_slow=3), work.clock)
@@ -141,7 +141,7 @@ def test_a_wrong_kernel_is_refused_a_time(monkeypatch):
 
 
 @pytest.mark.parametrize("task", [name for name in candidates.list_tasks() if name != "csr_to_dense"])
-def test_every_task_measures_and_every_contender_of_ours_is_right(task):
+def test_every_task_measures_and_every_candidate_of_ours_is_right(task):
     rows = measure(configurations.field_of(Cell("kernels", task, TINY, 4)), QUICK, 10**9)
     assert {row["status"] for row in rows if row["side"] == "ours"} == {"ok"}
     assert {row["status"] for row in rows} <= {"ok", "unsupported"}
@@ -222,7 +222,7 @@ def test_suites_hold_what_they_promise():
     assert len(runner.cells_of("step")) == 3 * 3 * 3 * 2 + 2
 
 
-def test_a_run_writes_a_row_for_each_contender_and_resumes(tmp_path, monkeypatch):
+def test_a_run_writes_a_row_for_each_candidate_and_resumes(tmp_path, monkeypatch):
     todo = [Cell("kernels", "csr_dense", TINY, 1), Cell("kernels", "coo_dense", TINY, 4)]
     policy = dataclasses.replace(QUICK, rounds=2)
     run = runner.Runner(tmp_path, policy, threads=1)
@@ -278,7 +278,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path, monkeypatch):
     assert (outcome.stopped, outcome.done, len(store.BENCH.read(tmp_path))) == (True, 1, 1)
 
 
-def test_the_key_depends_on_settings_way_of_measuring_and_contenders(monkeypatch):
+def test_the_key_depends_on_settings_way_of_measuring_and_candidates(monkeypatch):
     cell = Cell("kernels", "csr_dense", TINY, 4)
     keys = {
         configurations.key(cell, QUICK),

@@ -1,4 +1,4 @@
-"""The benchmark on a device: contenders on the host emulator, the clock by events that a fake device's work moves."""
+"""The benchmark on a device: candidates on the host emulator, the clock by events that a fake device's work moves."""
 
 import dataclasses
 
@@ -216,12 +216,12 @@ def test_a_run_on_the_device_asks_its_children_for_it(tmp_path, monkeypatch):
     assert asked == [[0]]
 
 
-def device_row(contender: str, side: str, ratio: float, **known) -> dict:
+def device_row(candidate: str, side: str, ratio: float, **known) -> dict:
     shared = {"key": "a", "suite": "kernels", "task": "csr_dense", "shape": "s", "rows": 65_536, "features": 10**6}
     shared |= {"width": 16, "device": "cuda", "cache": "warm", "status": "ok", "seconds": ratio * 1e-5, "threads": 2}
     shared |= {"flops": 10**6, "bytes_compulsory": 10**6, "bytes_gather": 10**6, "machine": "m", "nnz": 10**5}
     shared |= {"flops_per_second": 1e12 / ratio, "bytes_per_second": 1e12 / ratio, "bound_share": 0.7 / ratio}
-    return store.BENCH.new_row(contender=contender, side=side, ratio=ratio, **shared | known)
+    return store.BENCH.new_row(contender=candidate, side=side, ratio=ratio, **shared | known)
 
 
 def test_goals_of_the_device_are_told_apart_from_those_of_the_cpu():

@@ -1,4 +1,4 @@
-"""Time to a held-out quality: what is timed and judged, what contenders learn, what a run stores and goes on with."""
+"""Time to a held-out quality: what is timed and judged, what candidates learn, what a run stores and goes on with."""
 
 import dataclasses
 import itertools
@@ -168,7 +168,7 @@ def goals_of_learning(case):
 
 @pytest.mark.covering(goals=goals_of_learning)
 @pytest.mark.parametrize(("name", "model"), TRAINED)
-def test_a_contender_learns(name, model):
+def test_a_candidate_learns(name, model):
     candidate, toy = candidates.get(name), fit_rows.judge_for(model)
     if candidate.unavailable:
         pytest.skip(candidate.unavailable)

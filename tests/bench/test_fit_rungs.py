@@ -11,7 +11,7 @@ LAST = 20.0
 
 
 def tried(**values_of):
-    """Rows by contender and number of the setting; each is the values at 0.25 and 0.5 s, and perhaps why it ended."""
+    """Rows by candidate and number of the setting; each is the values at 0.25 and 0.5 s, and perhaps why it ended."""
     found = {}
     for name, every in values_of.items():
         side = "rival" if name.startswith("rival") else "ours"

@@ -1,4 +1,4 @@
-"""Runs of trainings to a held-out quality: what is stored, what is gone on with, what ends a contender."""
+"""Runs of trainings to a held-out quality: what is stored, what is gone on with, what ends a candidate."""
 
 import pytest
 
@@ -11,7 +11,7 @@ POINTS = {"ours, sparse": [[1.0, 0.51, 1], [2.0, 0.5, 2]], "scikit-learn SGDClas
 
 
 class Told(runner.Runner):
-    """A runner whose processes are told: the points of each setting by the name of the contender."""
+    """A runner whose processes are told: the points of each setting by the name of the candidate."""
 
     asked: list
     end = None
@@ -20,12 +20,12 @@ class Told(runner.Runner):
     """How many times as long every third process takes."""
 
     def _answers(self, asked):
-        self.asked.append((asked.contender.name, [number for number, _ in asked.values], asked.target))
+        self.asked.append((asked.candidate.name, [number for number, _ in asked.values], asked.target))
         yield {"facts": {**fit_rows.FACTS, **fit_rows.MEASURED}}
         for number, _ in asked.values:
             yield {"setting": number}
             longer = 1.0 if len(self.asked) % 3 else self.spread
-            yield from ({"point": [longer * point[0], *point[1:]]} for point in POINTS[asked.contender.name])
+            yield from ({"point": [longer * point[0], *point[1:]]} for point in POINTS[asked.candidate.name])
             if number == self.end:
                 raise Ended({"status": "timeout", "reason": "It took longer than 5 s."})
             yield {"done": {"measures": {"accuracy": 0.9}, "busy_others": 0.0, "left": self.left}}
@@ -109,7 +109,7 @@ def test_ctrl_c_stops_a_run_and_what_is_finished_stays(tmp_path, monkeypatch):
     assert not Told(tmp_path, runner.Policy(5.0, 1)).run([case], ("ours, sparse",))
 
 
-def test_a_contender_without_a_point_in_time_is_tried_once(tmp_path, monkeypatch):
+def test_a_candidate_without_a_point_in_time_is_tried_once(tmp_path, monkeypatch):
     monkeypatch.setitem(POINTS, "scikit-learn SGDClassifier", [])
     _, rows = run_of(tmp_path, rounds=1, end=0)
     assert len([row for row in rows if row["contender"] == "scikit-learn SGDClassifier"]) == 1

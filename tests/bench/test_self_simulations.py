@@ -185,7 +185,7 @@ def test_noise_is_read_from_whole_rounds_and_says_which_trials_were_disturbed():
     assert recorded.scaled(2).pair_sd(CSR, DENSE) == pytest.approx(2 * recorded.pair_sd(CSR, DENSE))
 
 
-def test_what_a_load_does_to_all_trials_of_a_contender_is_in_its_noise():
+def test_what_a_load_does_to_all_trials_of_a_candidate_is_in_its_noise():
     quiet = maker.recording(14, sd=0.01)
     loaded = [row | {"experiment": row["experiment"].replace("quiet", "busy core")} for row in quiet]
     loaded = [row | {"seconds_step": 3 * row["seconds_step"], "status": "disturbed"} for row in loaded]

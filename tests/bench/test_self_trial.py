@@ -22,7 +22,7 @@ CELL = trials.groups()[0]["csr"]
 
 
 def meeting(first, second, load="quiet", **more):
-    """Rows of a contender against itself: seconds of both names by round."""
+    """Rows of a candidate against itself: seconds of both names by round."""
     pairs = enumerate(zip(first, second, strict=True))
     return [
         maker.trial(CELL, name, number, seconds, "same", load, **more)
@@ -31,7 +31,7 @@ def meeting(first, second, load="quiet", **more):
     ]
 
 
-def test_a_contender_that_wins_against_itself_is_counted_beside_its_load():
+def test_a_candidate_that_wins_against_itself_is_counted_beside_its_load():
     level = [1.0, 1.01, 0.99, 1.0] * 3
     rows = meeting(level, level[::-1]) + meeting(level, [3.0, 3.1, 2.9, 3.0] * 3, "busy core")
     found = same.decisions(rows)
@@ -66,7 +66,7 @@ def test_a_meeting_whose_rounds_were_all_disturbed_is_decided_only_by_a_large_fa
         assert (one.verdict, one.rounds, one.ratio.disturbed) == (verdict, 12, 12)
 
 
-def test_contenders_meet_themselves_in_each_twelve_rounds_of_a_recording():
+def test_candidates_meet_themselves_in_each_twelve_rounds_of_a_recording():
     rows = maker.recording(25, sd=0.001)
     found = same.in_recording(rows)
     assert len(found) == 2 * 2 * 3
@@ -85,13 +85,13 @@ def measured(monkeypatch):
     return Measured.rows
 
 
-def test_a_recording_has_each_contender_there_and_back_in_turned_order(measured, tmp_path):
+def test_a_recording_has_each_candidate_there_and_back_in_turned_order(measured, tmp_path):
     noise.record(tmp_path, trials.Budget(0.0))
     loads = [trials.load_of(row["experiment"]) for row in measured]
     assert set(loads) == set(noise.CONDITIONS)
     assert all(loads.count(load) == 6 * 6 * ROUNDS_A_SET for load in noise.CONDITIONS)
-    names = [(trials.contender_of(row), trials.split_key(row["key"])[1]) for row in measured[:6]]
-    assert [name for name, _ in names] == [*trials.CONTENDERS, *reversed(trials.CONTENDERS)]
+    names = [(trials.candidate_of(row), trials.split_key(row["key"])[1]) for row in measured[:6]]
+    assert [name for name, _ in names] == [*trials.CANDIDATE_SETTINGS, *reversed(trials.CANDIDATE_SETTINGS)]
     assert [half for _, half in names] == ["there"] * 3 + ["back"] * 3
     order = noise.there_and_back(trials.groups()[0], 1)
     assert [task.cell.format for task in order[:3]] == ["dense", "csr", "csr"]
@@ -177,7 +177,7 @@ def test_only_cells_that_use_the_kernel_call_it(monkeypatch):
             calls.clear()
             *_, row = slow.slowed({"cell": small, "measure": measure, "bytes_limit": 2**32})
             assert row["status"] == "ok"
-            assert bool(calls) == (trials.contender_of(row) in slow.USERS), name
+            assert bool(calls) == (trials.candidate_of(row) in slow.USERS), name
     finally:
         for twin, call in original.items():
             object.__setattr__(kernel, twin, call)

@@ -26,7 +26,7 @@ SPEC = spec_of(density=DENSITIES, batch_rows=BATCHES, measure={**QUICK, "rounds"
 """Three groups, each of two comparisons."""
 COMPARISONS = [(density, rows) for density in DENSITIES for rows in BATCHES]
 TRIALS = 2 * 2
-"""Of a comparison: two contenders in two rounds."""
+"""Of a comparison: two candidates in two rounds."""
 
 
 def agent(machine: str, fault: str = "none", at: int = -1) -> AgentCommand:
@@ -46,7 +46,7 @@ def comparison(row: dict) -> tuple[float, int]:
 
 
 def whole(rows: list[dict], one: tuple[float, int]) -> set[str]:
-    """The machines that have both contenders in as many rounds as are due."""
+    """The machines that have both candidates in as many rounds as are due."""
     rounds = Counter((row["machine"], row["round"]) for row in rows if comparison(row) == one)
     machines = Counter(machine for (machine, _), count in rounds.items() if count == 2)
     return {machine for machine, count in machines.items() if count == 2}

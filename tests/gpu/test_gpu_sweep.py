@@ -21,7 +21,7 @@ def test_a_machine_without_a_gpu_gives_an_unsupported_row(monkeypatch):
 
 def test_a_sweep_over_devices_measures_the_cpu_all_the_same(tmp_path):
     folder = tmp_path / "run"
-    spec = spec_of(contenders=({},), density=0.1, device=["cuda", "cpu"])
+    spec = spec_of(candidates=({},), density=0.1, device=["cuda", "cpu"])
     assert swept(spec, folder).counts == {"ok": 1, "unsupported": 1}
     assert {row["device"]: row["status"] for row in run_folder.read_current_records(folder)} == {
         "cpu": "ok",

@@ -31,7 +31,7 @@ def decided(sparse, dense, **known):
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
-def test_each_contender_is_in_each_place_as_often(count):
+def test_each_candidate_is_in_each_place_as_often(count):
     orders = [counterbalanced_order(range(count), number) for number in range(2 * count)]
     for place in range(count):
         assert sorted(order[place] for order in orders) == sorted(2 * list(range(count)))

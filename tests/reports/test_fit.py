@@ -1,4 +1,4 @@
-"""The page of trainings to a held-out quality: ratios, goals, why a contender has no seconds, the chart."""
+"""The page of trainings to a held-out quality: ratios, goals, why a candidate has no seconds, the chart."""
 
 import json
 import math
@@ -57,7 +57,7 @@ def test_rounds_to_another_target_do_not_count():
     assert case.fastest("sparse").seconds == (7.0, 7.0, 7.0)
 
 
-def test_rows_of_a_contender_s_older_code_do_not_count():
+def test_rows_of_a_candidate_s_older_code_do_not_count():
     before = [changed | {"source": "old", "key": f"old {changed['key']}"} for changed in rounds("ours, sparse", [5.0])]
     after = [changed | {"source": "new"} for changed in rounds("ours, sparse", [1.0])]
     (case,) = found(*before, *after)
@@ -151,7 +151,7 @@ def test_records_of_the_schema_before_are_of_one_percent(tmp_path):
         ({"status": "timeout"}, "not reached in 5 s"),
     ],
 )
-def test_a_contender_without_seconds_says_why(more, told):
+def test_a_candidate_without_seconds_says_why(more, told):
     (case,) = found(*OURS, row("other", curve=(), side="rival", **more))
     assert case.entries[1].state == told
 

@@ -6,10 +6,10 @@ from workbench import store
 
 MIB = 2**20
 SPEEDS = {"csr_dense": 1.0, "scipy.csr_dense": 8.0, "torch.csr_dense": 2.0}
-"""Time of each contender by ours."""
+"""Time of each candidate by ours."""
 
 
-def row(contender: str, width: int = 16, ratio: float = 1.0, **known) -> dict:
+def row(candidate: str, width: int = 16, ratio: float = 1.0, **known) -> dict:
     seconds = 1e-5 * width * ratio
     settled = {"suite": "kernels", "task": "csr_dense", "shape": "uniform", "rows": 4096, "features": 10_000}
     settled |= {
@@ -41,13 +41,13 @@ def row(contender: str, width: int = 16, ratio: float = 1.0, **known) -> dict:
         "error_allowed": 2e-4,
         "source": "5eed",
     }
-    side = "ours" if "." not in contender and " " not in contender else "rival"
+    side = "ours" if "." not in candidate and " " not in candidate else "rival"
     return store.BENCH.new_row(
-        **{"status": "ok", "contender": contender, "side": side, "width": width} | settled | measured | known
+        **{"status": "ok", "contender": candidate, "side": side, "width": width} | settled | measured | known
     )
 
 
-def without(contender: str, status: str, reason: str, width: int = 16, **known) -> dict:
+def without(candidate: str, status: str, reason: str, width: int = 16, **known) -> dict:
     kept = (
         "key",
         "suite",
@@ -62,7 +62,7 @@ def without(contender: str, status: str, reason: str, width: int = 16, **known) 
         "machine",
         "dtype",
     )
-    good = row(contender, width, **known)
+    good = row(candidate, width, **known)
     return store.BENCH.new_row(status=status, reason=reason, **{name: good[name] for name in kept})
 
 
@@ -80,7 +80,7 @@ def bandwidths() -> list[dict]:
 
 
 def suite(widths: Iterable[int] = (1, 16, 64)) -> list[dict]:
-    """Cells with all contenders, a rival that is not installed and one that does not fit."""
+    """Cells with all candidates, a rival that is not installed and one that does not fit."""
     rows = bandwidths()
     for width in widths:
         rows += [row(name, width, ratio) for name, ratio in SPEEDS.items()]

@@ -12,14 +12,14 @@ FACTS = {"rows": 80, "rows_held_out": 20, "features": 50, "nnz": 400, "width": 1
 MEASURED = {"measure": "log loss", "larger_is_better": False}
 
 
-def row(contender, stage="settings", curve=((1.0, 0.7, 1), (2.0, 0.5, 2)), side="ours", **more):
+def row(candidate, stage="settings", curve=((1.0, 0.7, 1), (2.0, 0.5, 2)), side="ours", **more):
     """A row that is ok unless `more` says otherwise."""
     curve = [list(point) for point in curve]
     best = min((point[1] for point in curve), default=None)
     number = more.get("round", 0)
-    known = {"key": f"{contender} {stage} {number} {more.get('setting')}", "run": "one", "status": "ok", "tried": 1}
+    known = {"key": f"{candidate} {stage} {number} {more.get('setting')}", "run": "one", "status": "ok", "tried": 1}
     known |= {
-        "contender": contender,
+        "contender": candidate,
         "side": side,
         "is_dense": False,
         "stage": stage,
@@ -29,13 +29,13 @@ def row(contender, stage="settings", curve=((1.0, 0.7, 1), (2.0, 0.5, 2)), side=
     return store.FIT.new_row(**CASE | FACTS | MEASURED | known | more)
 
 
-def rounds(contender, seconds, side="ours", target=0.505, **more):
+def rounds(candidate, seconds, side="ours", target=0.505, **more):
     """The row of its setting, and one a round with these seconds to the target."""
     each = [
-        row(contender, "rounds", side=side, round=number, seconds=one, target=target, **more)
+        row(candidate, "rounds", side=side, round=number, seconds=one, target=target, **more)
         for number, one in enumerate(seconds)
     ]
-    return [row(contender, side=side, **more), *each]
+    return [row(candidate, side=side, **more), *each]
 
 
 def judge_for(model, rows=160):

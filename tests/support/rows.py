@@ -1,8 +1,8 @@
 """Synthetic result rows that obey a known law, for tests of what reads rows.
 
 A sparse step takes `fixed + slope * density` seconds and `bytes_fixed + bytes_slope * density` bytes, a dense step
-always the same; so the true crossing is known. Rows come in rounds of one run, the contenders of a comparison next to
-each other. Noise is lognormal, drawn from the seed: `noise` is that of a trial, `shared` what the contenders of a
+always the same; so the true crossing is known. Rows come in rounds of one run, the candidates of a comparison next to
+each other. Noise is lognormal, drawn from the seed: `noise` is that of a trial, `shared` what the candidates of a
 comparison have in common in a round; samples of a trial scatter by a third of `noise`.
 
 `workbench.store` is imported late: it loads pandas, and processes of trials import this module.
@@ -136,7 +136,7 @@ def row(
     spell: float = 1.0,
     **known: Any,
 ) -> dict:
-    """One ok row; `spell` is what all contenders take longer in its round, `known` overrides any column."""
+    """One ok row; `spell` is what all candidates take longer in its round, `known` overrides any column."""
     from workbench import store
 
     slower = spell * float(np.exp(noise * rng.standard_normal()))

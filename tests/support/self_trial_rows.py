@@ -1,4 +1,4 @@
-"""Synthetic rows of the self-trial: trials of a recording, of a contender against itself, and outcomes."""
+"""Synthetic rows of the self-trial: trials of a recording, of a candidate against itself, and outcomes."""
 
 import numpy as np
 
@@ -39,7 +39,7 @@ def normal_noise(sd: float = 0.3, rounds: int = 4000, seed: int = 0) -> Noise:
 
 
 def shares() -> list[dict]:
-    """Outcomes of the simulations and of contenders against themselves."""
+    """Outcomes of the simulations and of candidates against themselves."""
     rows = [
         trials.counted("coverage", f"holds, {truth:g} x", "recorded", 95, 100, (None, None), truth=truth, **one)
         for truth in (1.0, 1.5, 2.0)

@@ -17,12 +17,12 @@ OUTSIDE |= {"process", "content"}
 """Columns that the process of a trial leaves to its supervisor."""
 
 
-def spec_of(name: str = "tiny", contenders=({}, DENSE), measure=QUICK, limits=None, **axes) -> Spec:
+def spec_of(name: str = "tiny", candidates=({}, DENSE), measure=QUICK, limits=None, **axes) -> Spec:
     return validate_spec(
         {
             "name": name,
             "axes": {**TINY, **axes},
-            "candidates": list(contenders),
+            "candidates": list(candidates),
             "measure": measure,
             "limits": limits or {},
         }

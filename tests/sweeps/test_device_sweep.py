@@ -85,7 +85,7 @@ def test_a_machine_without_a_gpu_tells_why_in_each_row_and_loads_no_cupy(monkeyp
 
 def test_the_axis_is_validated_and_defaults_to_cpu():
     assert Cell().device == "cpu"
-    both = spec_of(contenders=({},), device=["cpu", "cuda"], density=0.1)
+    both = spec_of(candidates=({},), device=["cpu", "cuda"], density=0.1)
     assert [cell.device for cell in grid.expand_grid(both).cells] == ["cpu", "cuda"]
     with pytest.raises(spec.SpecError, match=r"axis device = 'gpu': Unknown value 'gpu'.*Expected one of: cpu, cuda"):
         spec_of(device="gpu")
@@ -101,7 +101,7 @@ def test_a_key_is_of_its_device_and_of_the_sources_that_run_there():
 
 
 def test_what_does_not_train_on_cuda_is_dropped_with_the_reason_and_stays_on_cpu():
-    found = grid.expand_grid(spec_of(contenders=({"format": "csc"},), device=["cpu", "cuda"], density=0.1))
+    found = grid.expand_grid(spec_of(candidates=({"format": "csc"},), device=["cpu", "cuda"], density=0.1))
     assert [cell.device for cell in found.cells] == ["cpu"]
     assert next(iter(found.dropped)).startswith("On cuda no csc trains by engine ours")
 

@@ -23,7 +23,7 @@ def test_a_trial_of_epochs_in_one_call_fills_its_row():
 
 def test_cells_that_go_into_no_call_are_dropped_with_the_reason():
     ways = ({}, DENSE, {"update": "standard"}, {"gradient": "fused"})
-    found = grid.expand_grid(spec_of(contenders=ways, launch=["kernels", "epoch"], device=["cpu", "cuda"]))
+    found = grid.expand_grid(spec_of(candidates=ways, launch=["kernels", "epoch"], device=["cpu", "cuda"]))
     in_calls = [cell for cell in found.cells if cell.launch == "epoch"]
     assert [(cell.format, cell.update, cell.device) for cell in in_calls] == [
         ("csr", "lazy", "cpu"),

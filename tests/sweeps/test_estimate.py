@@ -42,8 +42,8 @@ VALUES = {
 }
 
 
-def spec_of(axes: dict, contenders: tuple = (), **measure) -> object:
-    return validate_spec({"name": "x", "axes": axes, "candidates": list(contenders), "measure": measure})
+def spec_of(axes: dict, candidates: tuple = (), **measure) -> object:
+    return validate_spec({"name": "x", "axes": axes, "candidates": list(candidates), "measure": measure})
 
 
 @pytest.mark.parametrize("seed", range(8))

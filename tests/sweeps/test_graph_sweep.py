@@ -43,7 +43,7 @@ def test_kernel_by_kernel_no_phase_is_a_graph():
 
 
 def test_a_graph_on_the_cpu_is_a_row_that_says_why_and_the_sweep_goes_on(tmp_path):
-    both = spec_of(contenders=(FUSED,), density=0.1, launch=["graph", "kernels"])
+    both = spec_of(candidates=(FUSED,), density=0.1, launch=["graph", "kernels"])
     folder = tmp_path / "run"
     assert swept(both, folder).counts == {"ok": 1, "unsupported": 1}
     rows = {row["launch"]: row for row in run_folder.read_current_records(folder)}
@@ -54,7 +54,7 @@ def test_a_graph_on_the_cpu_is_a_row_that_says_why_and_the_sweep_goes_on(tmp_pat
 
 def test_what_is_no_graph_anywhere_is_dropped_with_the_reason():
     candidates = FUSED, DENSE, {**FUSED, "format": "coo"}
-    found = grid.expand_grid(spec_of(contenders=candidates, launch=["kernels", "graph"], device=["cpu", "cuda"]))
+    found = grid.expand_grid(spec_of(candidates=candidates, launch=["kernels", "graph"], device=["cpu", "cuda"]))
     assert len(found.cells) == 4 + 4 + 2
     assert {cell.format for cell in found.cells if cell.launch == "graph"} == {"csr", "dense"}
     assert found.dropped == {"A step in one graph has format csr or dense; with format coo launch is kernels.": 2}

@@ -7,11 +7,11 @@ from tests.support.panel_runs import write_run
 from workbench.sweeps import grid, run_folder
 from workbench.sweeps.spec import Spec, dump_spec
 
-CONTENDERS = [{"format": "csr", "engine": "ours", "gradient": "fused", "update": "lazy"}]
+CANDIDATES = [{"format": "csr", "engine": "ours", "gradient": "fused", "update": "lazy"}]
 
 
 def spec_of(*densities: float, name: str = "news") -> Spec:
-    return Spec(name=name, axes={"dataset": "uniform", "density": densities, "threads": 1}, candidates=CONTENDERS)
+    return Spec(name=name, axes={"dataset": "uniform", "density": densities, "threads": 1}, candidates=CANDIDATES)
 
 
 def put(folder, spec, rows=1):

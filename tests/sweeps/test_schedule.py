@@ -9,9 +9,9 @@ MEASURE = {"seconds_total": 0.0}
 VENDOR = {"engine": "vendor", "gradient": "dense", "update": "standard"}
 
 
-def schedule_of(rows=(), contenders=({}, DENSE), rounds=12, race=False, **axes) -> Schedule:
+def schedule_of(rows=(), candidates=({}, DENSE), rounds=12, race=False, **axes) -> Schedule:
     measure = {**MEASURE, "rounds": rounds, "race": race}
-    return Schedule.of(spec_of(contenders=contenders, measure=measure, **axes), rows)
+    return Schedule.of(spec_of(candidates=candidates, measure=measure, **axes), rows)
 
 
 def row_of(task, seconds=1.0, status="ok", run="run") -> dict:
@@ -35,7 +35,7 @@ def unclear(task) -> float:
     return 1.0 + (task.cell.format == "dense") * (0.5 if task.round % 2 else -0.3)
 
 
-def test_a_comparison_is_the_cells_alike_but_for_the_contender():
+def test_a_comparison_is_the_cells_alike_but_for_the_candidate():
     cells = [task.cell for course in schedule_of(density=[0.1, 0.2], width=[2, 3], seed=[0, 1]).courses
              for task in course.round()]  # fmt: skip
     found = comparisons(cells)
@@ -46,9 +46,9 @@ def test_a_comparison_is_the_cells_alike_but_for_the_contender():
         assert {comparison.cells[key].format for key in comparison.baselines} == {"dense"}
 
 
-def test_contenders_of_a_comparison_come_next_to_each_other_and_rounds_of_one_are_apart():
+def test_candidates_of_a_comparison_come_next_to_each_other_and_rounds_of_one_are_apart():
     rounds = []
-    schedule = schedule_of(density=[0.1, 0.2, 0.3], contenders=({}, VENDOR, DENSE), rounds=4)
+    schedule = schedule_of(density=[0.1, 0.2, 0.3], candidates=({}, VENDOR, DENSE), rounds=4)
     for tasks in schedule.rounds():
         rounds.append(tasks)
         for task in tasks:
@@ -75,7 +75,7 @@ def test_a_clear_comparison_is_over_soon_and_an_unclear_one_after_all_rounds():
     assert by_density[0.2] == set(range(12))
 
 
-def test_level_contenders_are_told_so_before_all_rounds():
+def test_level_candidates_are_told_so_before_all_rounds():
     assert len(measured(schedule_of(), lambda task: 1.0)) < 24
 
 
@@ -106,7 +106,7 @@ def test_disturbed_rounds_count():
 
 
 @pytest.mark.parametrize("status", ["memory", "unsupported", "wrong", "timeout", "failed"])
-def test_a_contender_without_a_result_is_measured_once_and_the_others_go_on(status):
+def test_a_candidate_without_a_result_is_measured_once_and_the_others_go_on(status):
     rows = measured(schedule_of(), status=lambda task: status if task.cell.format == "dense" else "ok")
     assert [row["status"] for row in rows].count(status) == 1
     assert [row["status"] for row in rows].count("ok") == 4
@@ -117,7 +117,7 @@ def test_a_comparison_without_any_result_is_over_at_once():
 
 
 def test_a_sweep_without_a_baseline_has_four_rounds():
-    assert len(measured(schedule_of(contenders=({}, VENDOR)))) == 8
+    assert len(measured(schedule_of(candidates=({}, VENDOR)))) == 8
 
 
 def test_a_decided_run_has_nothing_to_do_when_resumed():
@@ -165,9 +165,9 @@ def test_a_stopped_trial_is_no_result():
     assert (again.reused, again.courses[0].next_round, again.trials_due()) == (0, 1, 4)
 
 
-def test_a_contender_added_is_measured_next_to_all_others():
+def test_a_candidate_added_is_measured_next_to_all_others():
     rows = measured(schedule_of())
-    more = schedule_of(rows, contenders=({}, VENDOR, DENSE))
+    more = schedule_of(rows, candidates=({}, VENDOR, DENSE))
     assert (more.reused, more.trials_due()) == (0, 6)
     assert {row["round"] for row in measured(more)} >= {max(row["round"] for row in rows) + 1}
 
@@ -203,7 +203,7 @@ def rounds_of(rows) -> dict:
 
 
 def test_who_is_far_behind_in_a_race_has_one_round_and_the_best_of_each_side_go_on():
-    schedule = schedule_of(contenders=RACERS, race=True)
+    schedule = schedule_of(candidates=RACERS, race=True)
     csr, vendor, coo, dense = schedule.keys
     came = rounds_of(measured(schedule, racing({"csr": 1.0, "coo": 1.1, "vendor": 5.0, "dense": 30.0})))
     assert came[vendor] == 1
@@ -211,8 +211,8 @@ def test_who_is_far_behind_in_a_race_has_one_round_and_the_best_of_each_side_go_
     assert 1 < came[dense] <= came[csr], "it stays until the ratio is known"
 
 
-def test_a_race_whose_other_contenders_are_all_far_behind_is_about_both_sides_at_once():
-    schedule = schedule_of(contenders=RACERS, race=True)
+def test_a_race_whose_other_candidates_are_all_far_behind_is_about_both_sides_at_once():
+    schedule = schedule_of(candidates=RACERS, race=True)
     keys = list(schedule.keys)
     came = rounds_of(measured(schedule, racing({"csr": 1.0, "coo": 9.0, "vendor": 5.0, "dense": 30.0})))
     assert [came[key] for key in keys][1:3] == [1, 1]
@@ -225,7 +225,7 @@ def test_a_race_goes_on_with_those_that_may_be_fastest_when_the_ratio_is_known()
     def wavering(task):
         return noisy(task) * (1.2 if (task.cell.format == "coo") == bool(task.round % 2) else 1.0)
 
-    schedule = schedule_of(contenders=RACERS, race=True)
+    schedule = schedule_of(candidates=RACERS, race=True)
     keys = list(schedule.keys)
     came = rounds_of(measured(schedule, wavering))
     assert (came[keys[0]], came[keys[1]], came[keys[2]]) == (12, 1, 12)
@@ -234,8 +234,8 @@ def test_a_race_goes_on_with_those_that_may_be_fastest_when_the_ratio_is_known()
 
 def test_a_race_that_was_cut_goes_on_with_those_that_are_still_in_it():
     speeds = racing({"csr": 1.0, "coo": 1.1, "vendor": 5.0, "dense": 30.0})
-    rows = measured(schedule_of(contenders=RACERS, race=True), speeds, rounds=2)
-    again = schedule_of(rows, contenders=RACERS, race=True)
+    rows = measured(schedule_of(candidates=RACERS, race=True), speeds, rounds=2)
+    again = schedule_of(rows, candidates=RACERS, race=True)
     assert (again.reused, again.courses[0].measured) == (len(rows), 2)
     rest = measured(again, speeds)
     assert {row["key"] for row in rest} == {again.keys[0], again.keys[2]}, "dense is known to be far behind by then"
@@ -243,13 +243,13 @@ def test_a_race_that_was_cut_goes_on_with_those_that_are_still_in_it():
 
 
 def test_a_race_in_which_dense_does_not_fit_is_over_when_the_fastest_is_known():
-    schedule = schedule_of(contenders=({}, DENSE), race=True)
+    schedule = schedule_of(candidates=({}, DENSE), race=True)
     rows = measured(schedule, status=lambda task: "memory" if task.cell.format == "dense" else "ok")
     assert sorted(rounds_of(rows).values()) == [1, 1]
 
 
-def test_a_contender_that_other_programs_disturbed_is_measured_again_before_the_race_goes_on_without_it():
-    schedule = schedule_of(contenders=RACERS, race=True)
+def test_a_candidate_that_other_programs_disturbed_is_measured_again_before_the_race_goes_on_without_it():
+    schedule = schedule_of(candidates=RACERS, race=True)
     speeds = racing({"csr": 1.0, "coo": 9.0, "vendor": 5.0, "dense": 30.0})
     is_busy = lambda task: task.cell.format == "coo" and task.round == 0  # noqa: E731
     came = rounds_of(measured(schedule, speeds, status=lambda task: "disturbed" if is_busy(task) else "ok"))
@@ -257,7 +257,7 @@ def test_a_contender_that_other_programs_disturbed_is_measured_again_before_the_
 
 
 def test_later_rounds_of_a_race_begin_with_the_two_in_front_in_turns():
-    schedule = schedule_of(contenders=({}, VENDOR, COO, {"format": "csc"}), race=True)
+    schedule = schedule_of(candidates=({}, VENDOR, COO, {"format": "csc"}), race=True)
     speeds = racing({"csr": 1.04, "coo": 1.0, "vendor": 1.06, "csc": 1.02})
     first, *later = [[speeds(task) for task in tasks] for tasks in rounds_in(schedule, speeds, 4)]
     assert first == [1.04, 1.06, 1.0, 1.02]
@@ -280,7 +280,7 @@ def rounds_in(schedule, seconds, count) -> list:
 def test_what_trains_another_model_sets_no_pace_and_is_measured_once():
     lazy = {"gradient": "row_sparse", "update": "lazy"}
     candidates = ({**lazy, "update": "exact"}, lazy, DENSE)
-    schedule = schedule_of(contenders=candidates, race=True, optimizer="adam")
+    schedule = schedule_of(candidates=candidates, race=True, optimizer="adam")
     speeds = {"exact": 3.0, "lazy": 0.1, "standard": 3.1}
     rows = measured(schedule, lambda task: speeds[task.cell.update])
     came = rounds_of(rows)

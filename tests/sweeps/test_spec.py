@@ -1,4 +1,4 @@
-"""Specs and grids: what is refused and how, contenders, keys."""
+"""Specs and grids: what is refused and how, candidates, keys."""
 
 import pytest
 
@@ -63,7 +63,7 @@ def test_settings_of_measuring_are_taken_as_they_are_typed(measure):
     assert error_of(measure=measure).startswith(f"measure.{next(iter(measure))}: ")
 
 
-def test_an_axis_that_is_also_a_contenders_setting_is_refused():
+def test_an_axis_that_is_also_a_candidates_setting_is_refused():
     assert "['format'] is an axis and a setting of a candidate" in error_of(candidates=[{"format": "csr"}])
 
 
@@ -127,7 +127,7 @@ def test_impossible_combinations_are_dropped_with_their_reasons():
     assert any("a dense gradient names none" in reason for reason in made.dropped)
 
 
-def test_contenders_are_run_at_every_combination_of_the_axes():
+def test_candidates_are_run_at_every_combination_of_the_axes():
     candidates = [{"format": "csr"}, {"format": "coo", "optimizer": "adam"}]
     made = grid.expand_grid(validate_spec({"name": "x", "axes": {"density": [0.1, 0.2]}, "candidates": candidates}))
     assert [(c.density, c.format, c.optimizer) for c in made.cells] == [

@@ -88,7 +88,7 @@ def test_stages_are_told_as_they_begin_and_a_trial_that_ends_in_one_has_failed(t
         told.append(run_folder.read_progress(supervisor.folder).now.partition(", ")[0])
 
     monkeypatch.setattr(runner.Supervisor, "enter", heard)
-    state = swept(spec_of(contenders=({},), density=[0.1]), tmp_path / "run")
+    state = swept(spec_of(candidates=({},), density=[0.1]), tmp_path / "run")
     line = "CSR ours · row_sparse gradient · lazy"
     assert told == [
         f"starting: {line}",
@@ -125,9 +125,9 @@ sys.exit(runner.supervise(Path(sys.argv[1])))
 
 def test_a_full_disk_is_named_and_what_was_measured_stays(tmp_path):
     folder = tmp_path / "run"
-    swept(spec_of(contenders=({},), density=[0.1]), folder)
+    swept(spec_of(candidates=({},), density=[0.1]), folder)
     rows = (folder / store.FILE).read_bytes()
-    more = spec_of(contenders=({},), density=[0.1, 0.2])
+    more = spec_of(candidates=({},), density=[0.1, 0.2])
     run_folder.replace_file(folder / run_folder.SPEC, more.model_dump_json())
     size = len(rows) + 100
     assert size > 2000, "which is room for all the other files"

@@ -445,7 +445,7 @@ class _Advising:
         ]
         if not both:
             return
-        named = [_contender(self.by_key[row["key"]]) for row in both if row["key"] in self.by_key]
+        named = [_candidate(self.by_key[row["key"]]) for row in both if row["key"] in self.by_key]
         each = estimate.seconds_a_trial(self.spec, store.read(self.folder))
         seconds = self.clock.left - self.seconds_reserve - SECONDS_START
         around = self._affordable(self._places(known, both, named), seconds / max(each, 0.1))
@@ -463,7 +463,7 @@ class _Advising:
             needed = len(place.candidates) + (ALONE - 1) * LEAST_OF_RACE
             if needed <= trials and place.what not in found:
                 trials -= needed
-                found[place.what] = [{**contender, **place.changed} for contender in place.candidates]
+                found[place.what] = [{**candidate, **place.changed} for candidate in place.candidates]
         return [one for able in found.values() for one in able]
 
     def _places(
@@ -580,7 +580,7 @@ def _completed(row: dict[str, Any], planned: Mapping[str, Any]) -> dict[str, Any
     return row | {name: value for name, value in planned.items() if row[name] is None}
 
 
-def _contender(cell: Cell) -> dict[str, Any]:
+def _candidate(cell: Cell) -> dict[str, Any]:
     """Return the settings of a configuration that distinguish candidates, as a dict."""
     names = ("format", "hold", "engine", "gradient", "update", "launch", "device", "batch_rows", "density")
     return {name: getattr(cell, name) for name in names}

@@ -43,7 +43,7 @@ SAME = 1e-6
 """Differences below it are of rounding."""
 FEW = "fewer than four repeats"
 REPEATED = ("seed",)
-"""Settings that tell repeats from each other, and no contender from another."""
+"""Settings that tell repeats from each other, and no candidate from another."""
 
 
 class End(NamedTuple):
@@ -54,7 +54,7 @@ class End(NamedTuple):
 
 
 Ends = Mapping[int, End]
-"""Ends of the trainings of one contender, by repeat."""
+"""Ends of the trainings of one candidate, by repeat."""
 
 
 def frame(points: Iterable[Mapping[str, Any]]) -> pd.DataFrame:

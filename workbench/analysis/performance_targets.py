@@ -172,7 +172,7 @@ def share_lines(frame: pd.DataFrame) -> list[tuple[str, str, str, str, str]]:
 
 FEW_ROWS = "32 rows of 14"
 USERS = ("ours, training", "ours, module")
-"""The shape and the contenders of steps as users take them."""
+"""The shape and the candidates of steps as users take them."""
 FEATURES_LARGE = 1_000_000
 ONCE = ("import kernels", "start of Numba")
 

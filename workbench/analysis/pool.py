@@ -20,7 +20,7 @@ CELL = (*(name for name in store.SETTINGS if name != "round"), "machine")
 COMPARISON = tuple(
     name for name in CELL if name not in (*settings.columns("line"), *settings.columns("best"), "index_dtype")
 )
-"""Settings in which the contenders of a comparison agree."""
+"""Settings in which the candidates of a comparison agree."""
 _cell_of, _comparison_of = operator.itemgetter(*CELL), operator.itemgetter(*COMPARISON)
 ADDED = ("hold", "device", "launch", "intercept", "serial", "trainers")
 """Settings that older rows do not have: they were measured with what is usual."""

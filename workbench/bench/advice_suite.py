@@ -82,7 +82,7 @@ def _case(row: Mapping[str, Any]) -> RecordedCase:
     """Return a recorded case with its faithful configurations, in the order in which the advisor would try them."""
     able = [cell for cell in row["cells"] if cell["status"] == "ok" and cell["seconds"] and cell["is_faithful"]]
     settings = {name: row[name] for name in ("dataset", "model", "optimizer")}
-    named = [{"launch": "kernels", "hold": "format", **contender} for contender in list_candidates(settings)]
+    named = [{"launch": "kernels", "hold": "format", **candidate} for candidate in list_candidates(settings)]
     ordered = [cell for one in named for cell in able if matches_settings(cell, one)]
     least = min(cell["seconds"] for cell in able)
     each = row["seconds_sweep"] / max(row["trials_sweep"], 1)
@@ -226,7 +226,7 @@ def choose_cases(names: Iterable[str] = (), is_quick: bool = False) -> list[Case
     return [by_name[name] for name in wanted]
 
 
-def every_contender(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+def every_candidate(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return all valid combinations of candidate settings on the CPU for these case settings.
 
     Exact updates are left out if a lazy update trains the same model.
@@ -318,7 +318,7 @@ def full_sweep(case: Case) -> Spec:
         {
             "name": case.name.replace(" ", "-"),
             "axes": dict(case.settings),
-            "candidates": every_contender(case.settings),
+            "candidates": every_candidate(case.settings),
             "measure": {"rounds": ROUNDS, "roofs": False},
             "limits": {"seconds_cell": 30.0},
         }

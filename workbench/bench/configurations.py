@@ -24,7 +24,7 @@ from workbench.bench import device as of_device
 from workbench.bench import steps, steps_pytorch, steps_tensorflow
 from workbench.bench.candidates import ALLOWED, Ready, Setting
 from workbench.bench.shapes import Batch, BenchError, Shape, draw_batch
-from workbench.bench.steps import Learner, Ours, Phases, Problem, StepContender
+from workbench.bench.steps import Learner, Ours, Phases, Problem, StepCandidate
 from workbench.bench.steps_pytorch import bag_of, optimizer_of, take_step
 from workbench.formats import compressed
 from workbench.measure import closure
@@ -154,16 +154,16 @@ class CudaTorch:
         return self.bag.weight.detach()[self._there(self.problem.touched)].cpu().numpy()
 
 
-def list_device_step_candidates(on: Device | None = None) -> list[StepContender]:
+def list_device_step_candidates(on: Device | None = None) -> list[StepCandidate]:
     """Return all step candidates on a CUDA device, this project's first; nothing is allocated.
 
     Without `on` a candidate opens the current device when it is made.
     """
     here = lambda: on or devices.CupyDevice()  # noqa: E731
     return [
-        StepContender("ours, graph", "ours", lambda problem: CudaGraph(problem, CudaSession()), shares=False),
-        StepContender("ours, kernels", "ours", lambda problem: CudaKernels(problem, here()), shares=False),
-        StepContender("torch_cuda EmbeddingBag", "rival", CudaTorch, UNAVAILABLE, shares=False),
+        StepCandidate("ours, graph", "ours", lambda problem: CudaGraph(problem, CudaSession()), shares=False),
+        StepCandidate("ours, kernels", "ours", lambda problem: CudaKernels(problem, here()), shares=False),
+        StepCandidate("torch_cuda EmbeddingBag", "rival", CudaTorch, UNAVAILABLE, shares=False),
     ]
 
 
@@ -248,12 +248,12 @@ def _of_users(name: str, problem: Problem) -> Learner:
     return getattr(importlib.import_module(OF_USERS), USERS[name])(problem)
 
 
-def list_step_candidates(problem_size: int, optimizer: str) -> Sequence[StepContender]:
+def list_step_candidates(problem_size: int, optimizer: str) -> Sequence[StepCandidate]:
     """Return the CPU candidates of a step, own ones first, then PyTorch's and TensorFlow's; `problem_size` is D * N."""
     two = functools.partial(Ours, fused=False)
-    ours = [StepContender("ours", "ours", Ours), StepContender("ours, two kernels", "ours", two)]
-    ours.append(StepContender("ours, graph", "ours", Graph, shares=False))
-    ours += [StepContender(f"ours, {name}", "ours", functools.partial(_of_users, name), shares=False) for name in USERS]
+    ours = [StepCandidate("ours", "ours", Ours), StepCandidate("ours, two kernels", "ours", two)]
+    ours.append(StepCandidate("ours, graph", "ours", Graph, shares=False))
+    ours += [StepCandidate(f"ours, {name}", "ours", functools.partial(_of_users, name), shares=False) for name in USERS]
     return [
         *ours,
         *steps_pytorch.list_torch_candidates(),
@@ -353,19 +353,19 @@ class Field:
 
 def names_of(cell: Cell) -> list[tuple[str, str, str]]:
     """Return (name, side, reason why unavailable or "") of each candidate; nothing is prepared."""
-    candidates = _step_contenders(cell) if cell.is_step else _contenders(cell)
+    candidates = _step_candidates(cell) if cell.is_step else _candidates(cell)
     return [(candidate.name, candidate.side, candidate.unavailable) for candidate in candidates]
 
 
-def _contenders(cell: Cell, on: Device | None = None) -> Sequence[of_kernels.Candidate]:
+def _candidates(cell: Cell, on: Device | None = None) -> Sequence[of_kernels.Candidate]:
     """Return the kernel candidates of a configuration, for its device; `on` is needed only to run those of CUDA."""
     if cell.device == "cpu":
         return of_kernels.list_candidates(cell.task, cell.shape)
     return of_device.list_device_candidates(cell.task, cell.shape, on)
 
 
-def _step_contenders(cell: Cell, on: Device | None = None) -> Sequence[steps.StepContender]:
-    """Return the training-step candidates of a configuration, for its device; `on` as in `_contenders`."""
+def _step_candidates(cell: Cell, on: Device | None = None) -> Sequence[steps.StepCandidate]:
+    """Return the training-step candidates of a configuration, for its device; `on` as in `_candidates`."""
     if cell.task == "pytorch":
         return steps_pytorch.list_pytorch_candidates()
     if cell.device == "cpu":
@@ -396,7 +396,7 @@ def _kernels(cell: Cell, on: Device | None) -> Field:
             bytes_most=each.bytes_most,
             unavailable=each.unavailable,
         )
-        for each in _contenders(cell, on)
+        for each in _candidates(cell, on)
     ]
     return Field(entries, {"nnz": setting.sizes.z, "touched": setting.sizes.U}, ALLOWED["float32"])
 
@@ -421,11 +421,11 @@ def _steps(cell: Cell, on: Device | None) -> Field:
     expected = functools.cache(lambda every: steps.wanted(problem, every))
     needed = sum(table.nbytes for table in problem.tables)
 
-    def make(each: steps.StepContender) -> Ready:
+    def make(each: steps.StepCandidate) -> Ready:
         """Return the steps of a candidate on the configuration's problem, ready to be timed and checked."""
         return steps.ready(each.make(problem), problem, batches, expected(each.every))
 
-    candidates = _step_contenders(cell, on)
+    candidates = _step_candidates(cell, on)
     entries = [
         Entry(
             each.name,

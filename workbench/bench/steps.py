@@ -290,7 +290,7 @@ class Ours:
 
 
 @dataclass(frozen=True)
-class StepContender:
+class StepCandidate:
     """A learner by name, made when its turn comes; or why it cannot take part."""
 
     name: str

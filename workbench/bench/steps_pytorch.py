@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from kernels.competitors.torch_sparse import UNAVAILABLE, pytorch
-from workbench.bench.steps import Problem, StepContender
+from workbench.bench.steps import Problem, StepCandidate
 
 # PyTorch's training step: EmbeddingBag(mode="sum", sparse=True) with its own optimizers for sparse gradients.
 
@@ -78,9 +78,9 @@ class Torch:
         return self.problem.tables[0][self.problem.touched]
 
 
-def list_torch_candidates() -> list[StepContender]:
+def list_torch_candidates() -> list[StepCandidate]:
     """Return the candidates of a CPU step by PyTorch: EmbeddingBag with its sparse optimizers."""
-    return [StepContender("torch EmbeddingBag", "rival", Torch, UNAVAILABLE)]
+    return [StepCandidate("torch EmbeddingBag", "rival", Torch, UNAVAILABLE)]
 
 
 Made = tuple[Any, Any]
@@ -165,16 +165,16 @@ class Loop:
         return self.model.weight.detach().numpy()[self.problem.touched]
 
 
-def list_pytorch_candidates() -> list[StepContender]:
+def list_pytorch_candidates() -> list[StepCandidate]:
     """Return four training loops: with the bridge, unfused and fused, and plain PyTorch, sparse and dense gradients."""
 
-    def contender(name: str, side: str, make: Callable[[Problem], Made], every: bool = False) -> StepContender:
+    def candidate(name: str, side: str, make: Callable[[Problem], Made], every: bool = False) -> StepCandidate:
         """Return a PyTorch loop as a step candidate; `every` says that it updates all rows."""
-        return StepContender(name, side, lambda problem: Loop(problem, make), UNAVAILABLE, shares=False, every=every)
+        return StepCandidate(name, side, lambda problem: Loop(problem, make), UNAVAILABLE, shares=False, every=every)
 
     return [
-        contender("ours", "ours", pytorch_with_bridge(fused=False)),
-        contender("ours, fused", "ours", pytorch_with_bridge(fused=True)),
-        contender("torch, sparse gradient", "rival", plain_pytorch(sparse=True)),
-        contender("torch, dense gradient", "rival", plain_pytorch(sparse=False), every=True),
+        candidate("ours", "ours", pytorch_with_bridge(fused=False)),
+        candidate("ours, fused", "ours", pytorch_with_bridge(fused=True)),
+        candidate("torch, sparse gradient", "rival", plain_pytorch(sparse=True)),
+        candidate("torch, dense gradient", "rival", plain_pytorch(sparse=False), every=True),
     ]

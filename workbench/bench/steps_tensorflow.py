@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from kernels.competitors.tensorflow_sparse import UNAVAILABLE, matrix_of, tensorflow
-from workbench.bench.steps import Problem, StepContender
+from workbench.bench.steps import Problem, StepCandidate
 
 # TensorFlow's updates of active rows: SGD is a scatter, AdaGrad TensorFlow's own sparse update.
 
@@ -144,8 +144,8 @@ class TensorFlow:
         return self.tf.gather(self.tables[0], self.problem.touched).numpy()
 
 
-def list_tensorflow_candidates(size: int, optimizer: str) -> list[StepContender]:
+def list_tensorflow_candidates(size: int, optimizer: str) -> list[StepCandidate]:
     """Return the TensorFlow forms worth timing; "dense" only for `size` (D * N) up to 4e6 and not for Adam."""
     forms = ["lookup", "matmul"] + (["dense"] if size <= DENSE_SIZE and optimizer != "adam" else [])
     makers = ((form, functools.partial(TensorFlow, form=form)) for form in forms)
-    return [StepContender(f"tensorflow {form}", "rival", make, UNAVAILABLE, shares=False) for form, make in makers]
+    return [StepCandidate(f"tensorflow {form}", "rival", make, UNAVAILABLE, shares=False) for form, make in makers]

@@ -19,13 +19,13 @@ from workbench.sweeps.problem import Problem
 from workbench.training import training
 
 
-def unavailable(contender: str) -> str:
+def unavailable(candidate: str) -> str:
     """Return why a candidate of `bench fit` is unavailable here, "" if it is not; BenchError for an unknown name."""
-    return candidates.get(contender).unavailable
+    return candidates.get(candidate).unavailable
 
 
 def trained(
-    contender: str,
+    candidate: str,
     problem: Problem,
     model: str,
     setting: Mapping[str, Any],
@@ -40,12 +40,12 @@ def trained(
     BenchError for an unknown name or a candidate without stepwise training, ModuleNotFoundError if its library is
     missing. `width` is the number of outputs or factors, `seed` that of the initial values and the shuffle.
     """
-    found = candidates.get(contender)
+    found = candidates.get(candidate)
     if found.steps is None or model not in found.models:
         able = [
             name for name in candidates.names() if candidates.get(name).steps and model in candidates.get(name).models
         ]
-        raise candidates.BenchError(f"{contender} does not train {model} epoch by epoch; there is: {'; '.join(able)}.")
+        raise candidates.BenchError(f"{candidate} does not train {model} epoch by epoch; there is: {'; '.join(able)}.")
     if threads:
         set_threads(threads)
     settings = {"model_options": options} if options else {}

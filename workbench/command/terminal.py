@@ -48,7 +48,7 @@ DENSE = "dense"
 UNBOUNDED = 10_000
 """Columns of a terminal on which every table fits."""
 SIDES = ("best sparse", "best dense")
-"""The columns of a table whose contenders have no room next to each other."""
+"""The columns of a table whose candidates have no room next to each other."""
 
 
 @dataclass(frozen=True)

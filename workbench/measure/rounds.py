@@ -95,13 +95,13 @@ class Decision:
         return sure and self.ratio.high < NARROW * self.ratio.low
 
 
-def counterbalanced_order(contenders: Sequence, round: int) -> list:
+def counterbalanced_order(candidates: Sequence, round: int) -> list:
     """Return the candidates as a new list in the order for round `round` (from 0), so that none is always first.
 
     The order is rotated every second round and reversed in between.
     """
-    start = round // 2 % max(len(contenders), 1)
-    order = [*contenders[start:], *contenders[:start]]
+    start = round // 2 % max(len(candidates), 1)
+    order = [*candidates[start:], *candidates[:start]]
     return order[::-1] if round % 2 else order
 
 

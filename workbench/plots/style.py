@@ -25,7 +25,7 @@ from workbench.analysis.intervals import interval_of
 from workbench.plots.chart import Control
 
 DENSE = "#222222"
-CONTENDERS = {
+CANDIDATES = {
     ("ours", "csr"): ("#0072B2", "o"),
     ("ours", "csc"): ("#009E73", "s"),
     ("ours", "coo"): ("#56B4E9", "D"),
@@ -63,7 +63,7 @@ SHORT, SHORTEST = 30, 4
 
 def look(row: configurations.Record) -> dict[str, Any]:
     """Return keyword arguments of `Axes.plot` (colour, marker, line style, ...) for a record's configuration."""
-    base, marker = CONTENDERS.get((row["engine"], row["format"]), OTHER[:2])
+    base, marker = CANDIDATES.get((row["engine"], row["format"]), OTHER[:2])
     if configurations.is_dense(row):
         base = HELD.get(configurations.storage_of(row), base)
         marker = DENSE_MARKERS.get(str(row.get("launch")), marker)
@@ -108,7 +108,7 @@ def _line(row: configurations.Record) -> Any:
 
 def mark(format: str) -> dict[str, str]:
     """Return {"color", "marker"} of a format with the native backend, or of "dense"."""
-    colour, marker = CONTENDERS.get(("dense" if format == "dense" else "ours", format), OTHER[:2])
+    colour, marker = CANDIDATES.get(("dense" if format == "dense" else "ours", format), OTHER[:2])
     return {"color": colour, "marker": marker}
 
 
@@ -302,11 +302,11 @@ def lost(rows: Sequence[configurations.Record], measure: str) -> list[configurat
 
 
 FAMILIES = {
-    "ours": CONTENDERS["ours", "csr"],
-    "scipy": CONTENDERS["vendor", "csr"],
+    "ours": CANDIDATES["ours", "csr"],
+    "scipy": CANDIDATES["vendor", "csr"],
     "torch": ("#CC79A7", "s"),
     "tensorflow": ("#E69F00", "D"),
-    "blas": CONTENDERS["dense", "dense"],
+    "blas": CANDIDATES["dense", "dense"],
     "numpy": ("#009E73", "^"),
     "numba": ("#B22222", "*"),
     "cusparse": ("#8C6D31", "<"),

@@ -6,7 +6,7 @@ from workbench.store.table import Table
 _BENCH_TABLE = {
     "identity": """
         schema integer number of this table of columns
-        key text hash of the case's settings, of its contenders and of the code; resuming skips a key that is done
+        key text hash of the case's settings, of its candidates and of the code; resuming skips a key that is done
         suite text kernels, step or pytorch
         time text when the case ended, ISO 8601
         status text ok, skipped, unsupported, failed, timeout, memory, wrong or stopped
@@ -42,8 +42,8 @@ _BENCH_TABLE = {
         seconds_host number on cuda: seconds a call by the host's clock, launches included
         seconds_low number lower end of the 95 % rank interval of that median, seconds
         seconds_high number upper end of the 95 % rank interval of that median, seconds
-        reference text contender that the ratio is to: the first of ours in the case
-        ratio number median over rounds of this contender's time / the reference's time of the same round
+        reference text candidate that the ratio is to: the first of ours in the case
+        ratio number median over rounds of this candidate's time / the reference's time of the same round
         ratio_low number lower end of the 95 % rank interval of the ratio
         ratio_high number upper end of the 95 % rank interval of the ratio
         seconds_once number what was done once before the timed calls and is in none of them, seconds
@@ -65,7 +65,7 @@ _BENCH_TABLE = {
         bound_share number seconds_bound / seconds
         why_below text what keeps the kernel from that bound, in words, where it is known
         error number largest relative error of the timed call against the float64 reference
-        error_allowed number error above which a contender gets no time
+        error_allowed number error above which a candidate gets no time
         bytes_needed integer bytes it would have needed; null unless it did not fit
         busy_others number share of all cores, 0 to 1, that other programs took while the case was measured
         machine text id of the machine
@@ -290,7 +290,7 @@ EPOCHS = Table.of("epochs", "bench-epochs.jsonl", 1, _EPOCHS_TABLE)
 _FIT_TABLE = {
     "identity": """
         schema integer number of this table of columns
-        key text hash of case, contender, stage, setting and of the code; resuming skips a key that is done
+        key text hash of case, candidate, stage, setting and of the code; resuming skips a key that is done
         time text when it ended, ISO 8601
         run text when the run began that it is of, ISO 8601
         status text ok, unsupported, failed, timeout or memory
@@ -308,7 +308,7 @@ _FIT_TABLE = {
         stage text settings (each is tried) or rounds (the best is run again)
         setting mapping the numbers that this training was run with
         is_at_end flag whether the first of them is the least or the largest that was tried
-        tried integer settings that were tried of this contender
+        tried integer settings that were tried of this candidate
         round integer number of the round, of rounds alone
         seconds_limit number seconds of training after which a setting is left at the latest
         seconds_rung number seconds of training that this one had at most: settings behind others have less
@@ -499,7 +499,7 @@ _SELF_TABLE = {
         what text what was looked at, in a few words
         condition text what ran next to it: quiet, a load, or the noise of a simulation
         truth number true ratio dense / sparse, or slowed / plain; null where it is not known
-        rivals integer sparse contenders that the best was chosen of
+        rivals integer sparse candidates that the best was chosen of
         wanted_low number least share, or ratio, that is wanted; null where there is no lower limit
         wanted_high number most that is wanted; null where there is no upper limit
     """,

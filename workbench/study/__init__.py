@@ -8,7 +8,7 @@ so that an error can be reported with the text and nothing is lost.
 
 >>> made = make_spec(complete_choices({"dataset": "uniform", "updates": "lazy", "densities": "1 %, 0.1",
 ... "widths": 4}), "try")
->>> made.axes["density"], made.axes["width"], sorted({contender["format"] for contender in made.candidates})
+>>> made.axes["density"], made.axes["width"], sorted({candidate["format"] for candidate in made.candidates})
 ((0.01, 0.1), (4,), ['csr', 'dense'])
 """
 
@@ -123,7 +123,7 @@ def sparse_formats() -> tuple[str, ...]:
     formats = [name for name in format_names() if name != BASELINE["format"]]
     return tuple(
         dict.fromkeys(
-            contender["format"] for contender in sparse_configurations(formats, sparse_engines(), list(UPDATES))
+            candidate["format"] for candidate in sparse_configurations(formats, sparse_engines(), list(UPDATES))
         )
     )
 
@@ -327,7 +327,7 @@ def _refuse_empty(spec: Spec, formats: Sequence[str]) -> None:
     says so.
     """
     for format in formats:
-        if not any(contender["format"] == format for contender in spec.candidates):
+        if not any(candidate["format"] == format for candidate in spec.candidates):
             raise ChoiceError(
                 f"Sparse formats: there is no {format} with these kernels and updates; choose more of them."
             )

@@ -209,7 +209,7 @@ def _name_of_folder(name: str) -> str:
 class Spec(pydantic.BaseModel):
     """A sweep: its name, the values of each axis (one value or a list), how to measure, limits.
 
-    `contenders` are settings that go together, such as a format with its engine, gradient and update; each is run at
+    `candidates` are settings that go together, such as a format with its engine, gradient and update; each is run at
     every combination of the axes. Without candidates the axes alone make the configurations.
     """
 
@@ -237,16 +237,16 @@ class Spec(pydantic.BaseModel):
 
     @pydantic.field_validator("candidates", mode="before")
     @classmethod
-    def _together(cls, contenders: Any) -> Any:
+    def _together(cls, candidates: Any) -> Any:
         """Return the candidates as a tuple of dicts {setting: validated value}.
 
         Called by pydantic before validation. ValueError if they are no list of dicts, or a setting or value is invalid.
         """
-        if not isinstance(contenders, list | tuple) or not all(isinstance(entry, dict) for entry in contenders):
+        if not isinstance(candidates, list | tuple) or not all(isinstance(entry, dict) for entry in candidates):
             raise ValueError("candidates must be tables of setting = value: write [[candidates]]")
-        for candidate in contenders:
+        for candidate in candidates:
             _require_known(candidate)
-        return tuple({name: _check_value(name, value) for name, value in entry.items()} for entry in contenders)
+        return tuple({name: _check_value(name, value) for name, value in entry.items()} for entry in candidates)
 
     @pydantic.model_validator(mode="after")
     def _apart(self) -> "Spec":
@@ -366,7 +366,7 @@ def load_spec(path: str | Path) -> Spec:
         raise SpecError(f"{path} is not text in UTF-8 ({error.reason} at byte {error.start}).") from None
     axes = {axis: tuple(_resolve_paths(path, axis, value) for value in values) for axis, values in spec.axes.items()}
     candidates = tuple(
-        {name: _resolve_paths(path, name, contender[name]) for name in contender} for contender in spec.candidates
+        {name: _resolve_paths(path, name, candidate[name]) for name in candidate} for candidate in spec.candidates
     )
     return spec.model_copy(update={"axes": axes, "candidates": candidates})
 

@@ -416,7 +416,7 @@ class TrainingRequest:
     """
 
     case: Case
-    contender: Candidate
+    candidate: Candidate
     values: Sequence[tuple[int, dict[str, float]]]
     seconds: float
     target: float | None = None

@@ -158,7 +158,7 @@ def points_of_refits(
 
 
 def training_points(
-    contender: Candidate,
+    candidate: Candidate,
     rows: Rows,
     value: Value,
     measured: Measured,
@@ -166,15 +166,15 @@ def training_points(
     ladder: Iterable[int] = LADDER,
     before: Sequence[Point] = (),
 ) -> Iterator[Point]:
-    """Return the points of a candidate with one setting, as an iterator; `contender.prepare` is called before, untimed.
+    """Return the points of a candidate with one setting, as an iterator; `candidate.prepare` is called before, untimed.
 
     `before` are known points of a training that is fitted anew, `ladder` its iteration limits. `measured` gives the
     value of a scorer, `leave` says when to stop.
     """
-    contender.prepare(rows)
-    if contender.steps is not None:
-        return points_of_steps(contender.steps(rows, value), measured, leave)
-    refit = contender.refit
+    candidate.prepare(rows)
+    if candidate.steps is not None:
+        return points_of_steps(candidate.steps(rows, value), measured, leave)
+    refit = candidate.refit
     assert refit is not None
     return points_of_refits(
         lambda iterations: refit(rows, value, iterations), measured, leave, ladder=ladder, before=before
@@ -210,7 +210,7 @@ def answers(request: Answer) -> Iterator[Answer]:
 
 
 def train_setting(
-    contender: Candidate, judge: Judge, value: Value, request: Answer, before: Sequence[Point] = ()
+    candidate: Candidate, judge: Judge, value: Value, request: Answer, before: Sequence[Point] = ()
 ) -> Iterator[Answer]:
     """Yield `{"point": ...}` for each point of one setting, then `{"done": ...}` with end reason and measures.
 
@@ -225,7 +225,7 @@ def train_setting(
 
     others = OtherPrograms()
     leave = StopCondition(request["seconds"], request["target"], judge.larger_is_better)
-    for point in training_points(contender, judge.rows, value, measured, leave, request["ladder"] or LADDER, before):
+    for point in training_points(candidate, judge.rows, value, measured, leave, request["ladder"] or LADDER, before):
         yield {"point": list(point)}
     measures = judge.measures(last[0]) if last else None  # without a scorer nothing was left to train
     yield {"done": {"busy_others": others.share(), "left": leave.why, "measures": measures}}
@@ -246,11 +246,11 @@ def facts_of(judge: Judge) -> Answer:
     }
 
 
-def refusal_columns(contender: Candidate, rows: Rows, bytes_limit: int) -> Answer:
+def refusal_columns(candidate: Candidate, rows: Rows, bytes_limit: int) -> Answer:
     """Return status and reason of a candidate that cannot train these rows or exceeds `bytes_limit`; {} if it can."""
-    if reason := contender.why_not(rows):
+    if reason := candidate.why_not(rows):
         return {"status": "unsupported", "reason": reason}
-    if (needed := contender.bytes_needed(rows)) > bytes_limit:
+    if (needed := candidate.bytes_needed(rows)) > bytes_limit:
         reason = f"Needs {needed} bytes; the limit is {bytes_limit}."
         return {"status": "memory", "reason": reason, "bytes_needed": needed, "bytes_limit": bytes_limit}
     return {}
@@ -275,14 +275,14 @@ def kinds_of(values: Iterable[Value]) -> list[Value]:
     return list({kind(value): value for value in values}.values())
 
 
-def warm_up(contender: Candidate, rows: Rows, value: Value, judge: Judge) -> None:
+def warm_up(candidate: Candidate, rows: Rows, value: Value, judge: Judge) -> None:
     """Train and score a few points on a slice of rows, so that imports and compilation are done; nothing is kept.
 
     `value` is a setting; `judge` scores on the held-out rows.
     """
-    if contender.steps is not None:
-        for scorer in islice(contender.steps(rows, value), POINTS_WARM):
+    if candidate.steps is not None:
+        for scorer in islice(candidate.steps(rows, value), POINTS_WARM):
             judge.value(scorer)
         return
-    assert contender.refit is not None
-    judge.value(contender.refit(rows, value, 2)[0])
+    assert candidate.refit is not None
+    judge.value(candidate.refit(rows, value, 2)[0])

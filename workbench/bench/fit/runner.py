@@ -58,14 +58,14 @@ from workbench.sweeps.spec import Cell
 
 
 Tried = Mapping[str, Mapping[int, Row]]
-"""The newest row of each setting by its number, by the name of the contender."""
+"""The newest row of each setting by its number, by the name of the candidate."""
 
 FIRST, SECOND = 0.4, (2.0, 2)
-"""Seconds of the first rung, which all settings have; of the second, and how many settings of a contender have it."""
+"""Seconds of the first rung, which all settings have; of the second, and how many settings of a candidate have it."""
 AFTER = (2, 1)
 """How many the last rung has that is the second, or the third."""
 LEAST = 2.0
-"""Seconds of a contender that does not reach the target, by those of the soonest of its side, at least."""
+"""Seconds of a candidate that does not reach the target, by those of the soonest of its side, at least."""
 LIMIT = "limit"
 """Why a training ended whose seconds were over; it alone may go on."""
 
@@ -95,10 +95,10 @@ def settings_to_continue(tried: Tried, rung: Rung, seconds: float) -> dict[str, 
     `tried` is {candidate: {index: record}}; `seconds` is the limit of the last rung.
     """
     every = [row for rows in tried.values() for row in rows.values() if row["value_best"] is not None]
-    return {name: _of_contender(rows, every, rung, seconds) for name, rows in tried.items()}
+    return {name: _of_candidate(rows, every, rung, seconds) for name, rows in tried.items()}
 
 
-def _of_contender(rows: Mapping[int, Row], every: Sequence[Row], rung: Rung, seconds: float) -> list[int]:
+def _of_candidate(rows: Mapping[int, Row], every: Sequence[Row], rung: Rung, seconds: float) -> list[int]:
     """Return the indices of a candidate's settings for the next rung: its best that may still reach a target.
 
     `every` holds the records of all candidates.
@@ -223,7 +223,7 @@ class Records:
         self.known = {row["key"]: row for row in self.results.open() if row["status"] in FINAL}
 
     def append(
-        self, case: Case, contender: Candidate, stage: str, key: str, value: Row, rung: Rung, columns: Row
+        self, case: Case, candidate: Candidate, stage: str, key: str, value: Row, rung: Rung, columns: Row
     ) -> Row:
         """Append the record of one training with the columns of case, candidate and setting, and return it.
 
@@ -239,41 +239,41 @@ class Records:
             path=cell.path,
             model=cell.model,
             held_out=str(case.held_out),
-            contender=contender.name,
-            side=contender.side,
-            is_dense=contender.is_dense,
+            contender=candidate.name,
+            side=candidate.side,
+            is_dense=candidate.is_dense,
             stage=stage,
             setting=value,
-            tried=len(contender.values(case.model)),
-            is_at_end=contender.is_at_end(case.model, value) if value else None,
+            tried=len(candidate.values(case.model)),
+            is_at_end=candidate.is_at_end(case.model, value) if value else None,
             seconds_limit=self.policy.seconds,
             seconds_rung=rung.seconds,
             threads=self.policy.count,
             seed=cell.seed,
-            source=source_hash(case, contender),
+            source=source_hash(case, candidate),
             **columns,
         )
 
-    def key(self, case: Case, contender: Candidate, *more: Any) -> str:
+    def key(self, case: Case, candidate: Candidate, *more: Any) -> str:
         """Return the hash of case, candidate, policy, code and library versions, and of `more`."""
         policy = {"seconds": self.policy.seconds, "threads": self.policy.count}
-        parts = [asdict(case), contender.name, policy, source_hash(case, contender), describe_stack(*LIBRARIES), *more]
+        parts = [asdict(case), candidate.name, policy, source_hash(case, candidate), describe_stack(*LIBRARIES), *more]
         return closure.result_key(parts)
 
 
 @functools.cache
-def _source(contender: str, dataset: str, model: str) -> str:
+def _source(candidate: str, dataset: str, model: str) -> str:
     """Return the digest of the code that a candidate's result depends on; cached."""
-    roots = {"workbench.bench.fit.child", "workbench.measure.child", origin(get(contender))}
+    roots = {"workbench.bench.fit.child", "workbench.measure.child", origin(get(candidate))}
     roots |= closure.registering_modules("data set", [dataset]) | closure.registering_modules("model", [model])
-    if get(contender).side == "ours":
+    if get(candidate).side == "ours":
         roots |= spec.roots_of(Cell(dataset=dataset, model=model, gradient="fused"))
     return closure.installed_code().digest(roots)
 
 
-def source_hash(case: Case, contender: Candidate) -> str:
+def source_hash(case: Case, candidate: Candidate) -> str:
     """Return the digest of the code that makes a case's data and trains a candidate on it."""
-    return _source(contender.name, case.cell.dataset, case.model)
+    return _source(candidate.name, case.cell.dataset, case.model)
 
 
 # Rounds of a case: the best settings run again, each in turn, to the targets of all tolerances.
@@ -294,7 +294,7 @@ class Rounds:
         self,
         records: Records,
         case: Case,
-        contenders: Mapping[str, Candidate],
+        candidates: Mapping[str, Candidate],
         tried: Mapping[str, Sequence[Row]],
         trainings: Trainings,
         tell: Callable[[str], None],
@@ -303,10 +303,10 @@ class Rounds:
 
         `trainings` runs a request; `tell` reports progress.
         """
-        self.records, self.case, self.candidates, self.trainings, self.tell = records, case, contenders, trainings, tell
+        self.records, self.case, self.candidates, self.trainings, self.tell = records, case, candidates, trainings, tell
         self.targets, self.larger = targets_of_records([row for rows in tried.values() for row in rows])
         self.best = {tolerance: self._best(tried, target) for tolerance, target in self.targets.items()}
-        self.is_ours = {name: one.side == "ours" for name, one in contenders.items()}
+        self.is_ours = {name: one.side == "ours" for name, one in candidates.items()}
         self.jobs = jobs_of(self.best, self.is_ours)
         self.seconds: dict[float, dict[str, dict[int, float]]] = {tolerance: {} for tolerance in self.targets}
 
@@ -424,57 +424,57 @@ class Runner:
         """
         for case, candidates in each:
             tried = self.climb(case, candidates)
-            named = {contender.name: contender for contender in candidates}
+            named = {candidate.name: candidate for candidate in candidates}
             rounds = Rounds(self.records, case, named, tried, self._trainings, self._tell)
             self.over += self.policy.rounds * max(len(candidates) - len(rounds.jobs), 0)
             rounds.run()
 
-    def climb(self, case: Case, contenders: Sequence[Candidate]) -> dict[str, list[Row]]:
+    def climb(self, case: Case, candidates: Sequence[Candidate]) -> dict[str, list[Row]]:
         """Return {candidate: newest record of each setting} after all rungs; appends new records.
 
         A rung is a time limit; which settings have the next one is decided when all candidates had the one before.
         """
-        tried: dict[str, dict[int, Row]] = {contender.name: {} for contender in contenders}
-        numbers = {contender.name: list(range(len(contender.values(case.model)))) for contender in contenders}
+        tried: dict[str, dict[int, Row]] = {candidate.name: {} for candidate in candidates}
+        numbers = {candidate.name: list(range(len(candidate.values(case.model)))) for candidate in candidates}
         for number, rung in enumerate(rungs(self.policy.seconds, self.policy.first)):
             if number:
                 numbers = settings_to_continue(tried, rung, self.policy.seconds)
-            for contender in contenders:
-                self._tell(f"{case.name}: {contender.name}, settings for {rung.seconds:g} s")
-                self.try_settings(case, contender, rung, numbers[contender.name], tried[contender.name])
+            for candidate in candidates:
+                self._tell(f"{case.name}: {candidate.name}, settings for {rung.seconds:g} s")
+                self.try_settings(case, candidate, rung, numbers[candidate.name], tried[candidate.name])
         for name, (number, rung) in settings_left_early(tried, self.policy.seconds).items():
             self.try_settings(case, get(name), rung, [number], tried[name])
         return {name: list(rows.values()) for name, rows in tried.items()}
 
     def try_settings(
-        self, case: Case, contender: Candidate, rung: Rung, numbers: Sequence[int], rows: dict[int, Row]
+        self, case: Case, candidate: Candidate, rung: Rung, numbers: Sequence[int], rows: dict[int, Row]
     ) -> None:
         """Train the settings with indices `numbers` for the seconds of a rung; put their records into `rows` in place.
 
         Settings with a stored record of this or a later rung are not trained. Stops at a record after which nothing
         more is tried (`is_end`).
         """
-        values = contender.values(case.model)
-        keys = {number: self.records.key(case, contender, "settings", values[number]) for number in numbers}
+        values = candidate.values(case.model)
+        keys = {number: self.records.key(case, candidate, "settings", values[number]) for number in numbers}
         found = {number: self.records.known[key] for number, key in keys.items() if key in self.records.known}
         rows |= {number: row for number, row in found.items() if row["seconds_rung"] >= rung.seconds}
         rest = [number for number in numbers if number not in rows or rows[number]["seconds_rung"] < rung.seconds]
         if any(is_end(row) for row in rows.values()):
             return
-        if contender.unavailable and rest:
-            columns = {"status": "unsupported", "reason": contender.unavailable}
-            rows[rest[0]] = self.records.append(case, contender, "settings", keys[rest[0]], {}, rung, columns)
+        if candidate.unavailable and rest:
+            columns = {"status": "unsupported", "reason": candidate.unavailable}
+            rows[rest[0]] = self.records.append(case, candidate, "settings", keys[rest[0]], {}, rung, columns)
             return
         while rest:  # in another process again what is left after a setting that did not end well
-            before = {number: rows[number]["curve"] for number in rest if number in rows and contender.refit}
+            before = {number: rows[number]["curve"] for number in rest if number in rows and candidate.refit}
             asked = TrainingRequest(
-                case, contender, [(number, values[number]) for number in rest], rung.seconds, before=before
+                case, candidate, [(number, values[number]) for number in rest], rung.seconds, before=before
             )
             for training, facts in self._trainings(asked):
                 number = training.number
                 columns = facts | curve_columns(training, facts)
                 rows[number] = self.records.append(
-                    case, contender, "settings", keys[number], values[number], rung, columns
+                    case, candidate, "settings", keys[number], values[number], rung, columns
                 )
                 rest.remove(number)
                 if is_end(rows[number]):
@@ -504,7 +504,7 @@ class Runner:
         """Yield the answers of a new process to a request; Ended if it fails or is silent for too long."""
         request = {
             "case": asdict(asked.case),
-            "contender": asked.contender.name,
+            "contender": asked.candidate.name,
             "values": [(number, value, asked.before.get(number, [])) for number, value in asked.values],
             "target": asked.target,
             "ladder": list(asked.ladder),

@@ -40,15 +40,15 @@ def densified(rows: Rows, dtype: str) -> Rows:
     return replace(rows, x=rows.x.toarray().astype(dtype, copy=False))
 
 
-def register_both(contender: Candidate, dtype: str = "float32") -> None:
+def register_both(candidate: Candidate, dtype: str = "float32") -> None:
     """Register a competitor's training, and the same on dense rows of a data type."""
-    register(contender)
-    register(of_dense_rows(contender, dtype))
+    register(candidate)
+    register(of_dense_rows(candidate, dtype))
 
 
-def of_dense_rows(contender: Candidate, dtype: str = "float32") -> Candidate:
+def of_dense_rows(candidate: Candidate, dtype: str = "float32") -> Candidate:
     """Return a candidate that trains as this one does, on rows made dense with a data type; making them is timed."""
-    steps, refit = contender.steps, contender.refit
+    steps, refit = candidate.steps, candidate.refit
 
     def dense_steps(rows: Rows, value: Value) -> Iterator[Scorer]:
         """Yield the scorers of the candidate's stepwise training on rows made dense."""
@@ -61,14 +61,14 @@ def of_dense_rows(contender: Candidate, dtype: str = "float32") -> Candidate:
         return refit(densified(rows, dtype), value, iterations)
 
     return replace(
-        contender,
-        name=f"{contender.name}, dense rows",
+        candidate,
+        name=f"{candidate.name}, dense rows",
         steps=dense_steps if steps else None,
         refit=dense_refit if refit else None,
         bytes_needed=lambda rows: (
-            rows.bytes_dense * np.dtype(dtype).itemsize // rows.x.dtype.itemsize + contender.bytes_needed(rows)
+            rows.bytes_dense * np.dtype(dtype).itemsize // rows.x.dtype.itemsize + candidate.bytes_needed(rows)
         ),
-        why_not=lambda rows: contender.why_not(rows) or why_too_sparse(rows),
+        why_not=lambda rows: candidate.why_not(rows) or why_too_sparse(rows),
     )
 
 

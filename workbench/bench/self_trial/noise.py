@@ -15,7 +15,14 @@ from typing import Any
 import numpy as np
 
 from workbench.bench.self_trial import trials
-from workbench.bench.self_trial.trials import CONTENDERS, SelfTrialError, contender_of, group_of, groups, split_key
+from workbench.bench.self_trial.trials import (
+    CANDIDATE_SETTINGS,
+    SelfTrialError,
+    candidate_of,
+    group_of,
+    groups,
+    split_key,
+)
 from workbench.measure import loads, machine, rounds
 from workbench.measure.loads import QUIET
 from workbench.measure.posterior import severity_of
@@ -78,7 +85,7 @@ def noise_of(rows: Iterable[Record]) -> Noise:
     found: dict[tuple, dict[tuple, dict[tuple, tuple[float, bool, float]]]] = {}
     for row in rows:
         if row["status"] in ("ok", "disturbed") and row["seconds_step"]:
-            name = contender_of(row), HALVES.index(split_key(row["key"])[1])
+            name = candidate_of(row), HALVES.index(split_key(row["key"])[1])
             which = group_of(row), trials.load_of(row["experiment"])
             place = row["run"], row["round"] if row["process"] is None else row["process"], row["round"]
             of_round = found.setdefault(which, {}).setdefault(place, {})
@@ -124,10 +131,10 @@ def _whole(by_round: Mapping[tuple, Mapping[tuple, tuple[float, bool, float]]]) 
 
     Values are {(candidate, half): (log seconds, is disturbed, severity)}.
     """
-    places = [(name, half) for name in CONTENDERS for half in range(len(HALVES))]
+    places = [(name, half) for name in CANDIDATE_SETTINGS for half in range(len(HALVES))]
     kept = [(place, found) for place, found in sorted(by_round.items()) if len(found) == len(places)]
     every = [[found[place] for place in places] for _, found in kept]
-    values = np.array(every, float).reshape(len(every), len(CONTENDERS), len(HALVES), 3)
+    values = np.array(every, float).reshape(len(every), len(CANDIDATE_SETTINGS), len(HALVES), 3)
     numbers = {place[:2]: number for number, (place, _) in enumerate(kept)}
     sets = np.array([numbers[place[:2]] for place, _ in kept], int)
     return Group(values[..., 0], values[..., 1].astype(bool), sets, values[..., 2])
@@ -165,12 +172,12 @@ def _rounds_recorded(folder: Path) -> dict[str, int]:
     """Return {load: complete rounds of all groups recorded on this machine} in a folder."""
     rows = trials.of_this_machine(trials.read(folder / FILE))
     found = Counter(trials.load_of(row["experiment"]) for row in rows)
-    each = len(groups()) * len(CONTENDERS) * len(HALVES)
+    each = len(groups()) * len(CANDIDATE_SETTINGS) * len(HALVES)
     return {load: found[load] // each for load in CONDITIONS}
 
 
 def there_and_back(group: dict[str, Cell], number: int) -> list[Task]:
     """Return the tasks of a group in a round: all candidates in its order, then all in reverse order."""
-    order = counterbalanced_order(list(CONTENDERS), number)
+    order = counterbalanced_order(list(CANDIDATE_SETTINGS), number)
     there = [trials.task_of(group[name], HALVES[0], number) for name in order]
     return there + [trials.task_of(group[name], HALVES[1], number) for name in reversed(order)]

@@ -19,7 +19,7 @@ import numpy as np
 from workbench import store
 from workbench.bench.self_trial import trials
 from workbench.bench.self_trial.trials import (
-    CONTENDERS,
+    CANDIDATE_SETTINGS,
     DATA,
     SelfTrialError,
     cell_of,
@@ -60,14 +60,14 @@ def cells() -> dict[str, Cell]:
     return {
         f"{name}, {batch_rows} rows a batch": cell_of(name, batch_rows, DENSITY)
         for batch_rows in BATCH_ROWS
-        for name in CONTENDERS
+        for name in CANDIDATE_SETTINGS
     }
 
 
 def spec() -> Spec:
     """Return the spec of the sweep over these configurations, which the panel shows."""
     axes: dict[str, tuple[Any, ...]] = {**DATA, "batch_rows": BATCH_ROWS, "density": (DENSITY,)}
-    return Spec(name="self-panel", axes=axes, candidates=tuple(CONTENDERS.values()))
+    return Spec(name="self-panel", axes=axes, candidates=tuple(CANDIDATE_SETTINGS.values()))
 
 
 @contextlib.contextmanager

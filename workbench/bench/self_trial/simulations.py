@@ -18,14 +18,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from workbench.bench.self_trial.noise import Group, Noise
-from workbench.bench.self_trial.trials import CONTENDERS, counted, outcome
+from workbench.bench.self_trial.trials import CANDIDATE_SETTINGS, counted, outcome
 from workbench.measure.loads import LOADS, QUIET
 from workbench.measure.posterior import NOISE, Scatter, Trial, residuals, usual_scatter
 from workbench.measure.rounds import MOST, Decision, decide_comparison
 
 FITTED, JUDGED = 0, 1
 """First group of those that constants are fitted to, and of those that they are judged on."""
-PAIRS = tuple(combinations(range(len(CONTENDERS)), 2))
+PAIRS = tuple(combinations(range(len(CANDIDATE_SETTINGS)), 2))
 CONSTANTS = ("process", "shared", "wider", "bias", "unrest")
 
 
@@ -137,9 +137,9 @@ def _mean_severity(group: Group) -> float:
 
 
 CSR, VENDOR, DENSE = range(3)
-"""Places of the contenders in a recording."""
+"""Places of the candidates in a recording."""
 SLOTS = ((CSR, 0), (VENDOR, 0), (CSR, 1), (VENDOR, 1))
-"""Noise of sparse candidates as (contender, half); more of them have these again, with `OWN` of their own."""
+"""Noise of sparse candidates as (candidate, half); more of them have these again, with `OWN` of their own."""
 OWN = 0.1
 """Standard deviation of the logarithm that a candidate has for itself which shares a slot with another one."""
 BASELINE = "dense"

@@ -17,7 +17,7 @@ import numpy as np
 
 import kernels
 from workbench.bench.self_trial import trials
-from workbench.bench.self_trial.trials import CONTENDERS, cell_of, compared, contender_of, counted, split_key
+from workbench.bench.self_trial.trials import CANDIDATE_SETTINGS, candidate_of, cell_of, compared, counted, split_key
 from workbench.measure import loads
 from workbench.measure.machine import disturbance_limit
 from workbench.measure.posterior import Ratio
@@ -69,7 +69,7 @@ def cells() -> dict[str, Cell]:
     """Return {name: configuration} of what is measured: each candidate at two batch sizes."""
     found: dict[str, Cell] = {}
     for batch_rows in (64, 512):
-        of_size = {name: cell_of(name, batch_rows, 0.1, shuffle=False) for name in CONTENDERS}
+        of_size = {name: cell_of(name, batch_rows, 0.1, shuffle=False) for name in CANDIDATE_SETTINGS}
         of_size["csr row_sparse"] = of_size["csr"].model_copy(update={"gradient": "row_sparse"})
         found |= {f"{name}, {batch_rows} rows a batch": cell for name, cell in of_size.items()}
     return found
@@ -138,7 +138,7 @@ def _expected(rows: list[Mapping[str, Any]]) -> float:
 
     `rows` are the trial records of one configuration, plain and slowed.
     """
-    if contender_of(rows[0]) not in USERS:
+    if candidate_of(rows[0]) not in USERS:
         return 1.0
     plain = [row for row in rows if split_key(row["key"])[1] == NAMES[0] and row["status"] == "ok"]
     shares = [row[PHASE] / row["seconds_step"] for row in plain]

@@ -12,7 +12,7 @@ from typing import Any
 from workbench.bench.self_trial import trials
 from workbench.bench.self_trial.trials import (
     BATCH_ROWS,
-    CONTENDERS,
+    CANDIDATE_SETTINGS,
     DENSITIES,
     cell_of,
     compared,
@@ -91,7 +91,7 @@ Record = Mapping[str, Any]
 
 def busy_cells() -> dict[str, Cell]:
     """Return {name: configuration} of what is measured: epochs in one call and steps, csr and dense."""
-    csr, dense = CONTENDERS["csr"], CONTENDERS["dense"]
+    csr, dense = CANDIDATE_SETTINGS["csr"], CANDIDATE_SETTINGS["dense"]
     return {
         "csr epoch, logistic": Cell(**LOGISTIC, **BATCHES, **csr, launch="epoch"),
         "dense epoch, logistic": Cell(**LOGISTIC, **BATCHES, **dense, launch="epoch"),

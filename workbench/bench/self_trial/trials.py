@@ -82,29 +82,29 @@ def append(folder: Path, rows: list[dict[str, Any]]) -> None:
 # "there", "first", ...
 
 
-CONTENDERS: dict[str, dict[str, str]] = {
+CANDIDATE_SETTINGS: dict[str, dict[str, str]] = {
     "csr": {"format": "csr", "engine": "ours", "gradient": "fused", "update": "lazy"},
     "vendor": {"format": "csr", "engine": "vendor", "gradient": "dense", "update": "standard"},
     "dense": {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"},
 }
-"""Settings of a line, by the name of the contender."""
+"""Settings of a line, by the name of the candidate."""
 DATA: dict[str, Any] = {"dataset": "uniform", "rows": 2048, "features": 2048, "width": 16, "optimizer": "adagrad"}
 BATCH_ROWS = (64, 512)
 DENSITIES = (0.003, 0.03, 0.1)
 
 
-def cell_of(contender: str, batch_rows: int, density: float, **more: Any) -> Cell:
-    """Return the sweep configuration of a candidate (a key of CONTENDERS) at this batch size and density.
+def cell_of(candidate: str, batch_rows: int, density: float, **more: Any) -> Cell:
+    """Return the sweep configuration of a candidate (a key of CANDIDATE_SETTINGS) at this batch size and density.
 
     `more` overrides other settings.
     """
-    return Cell(**DATA | CONTENDERS[contender] | {"batch_rows": batch_rows, "density": density} | more)
+    return Cell(**DATA | CANDIDATE_SETTINGS[candidate] | {"batch_rows": batch_rows, "density": density} | more)
 
 
 def groups() -> list[dict[str, Cell]]:
     """Return the groups of configurations that are compared, each {candidate: configuration}."""
     return [
-        {name: cell_of(name, batch_rows, density) for name in CONTENDERS}
+        {name: cell_of(name, batch_rows, density) for name in CANDIDATE_SETTINGS}
         for batch_rows in BATCH_ROWS
         for density in DENSITIES
     ]
@@ -125,9 +125,9 @@ def split_key(key: str) -> tuple[str, str]:
     return start, name
 
 
-def contender_of(row: Mapping[str, Any]) -> str:
-    """Return the candidate whose settings a record has (a key of CONTENDERS), "other" if none matches."""
-    for name, line in CONTENDERS.items():
+def candidate_of(row: Mapping[str, Any]) -> str:
+    """Return the candidate whose settings a record has (a key of CANDIDATE_SETTINGS), "other" if none matches."""
+    for name, line in CANDIDATE_SETTINGS.items():
         if all(row[setting] == value for setting, value in line.items()):
             return name
     return "other"

@@ -26,7 +26,7 @@ CONDITIONS = (loads.QUIET, "busy core")
 NAMES = ("fresh", "in turns")
 SIDES = ("dense", "csr")
 SHIFT = (0.97, 1.03)
-"""Ratio in turns against that of contenders that run alone, at least and at most."""
+"""Ratio in turns against that of candidates that run alone, at least and at most."""
 
 Record = Mapping[str, Any]
 Rounds = Mapping[tuple[str, int], float]

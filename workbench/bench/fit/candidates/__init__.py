@@ -13,7 +13,7 @@ from workbench import models
 from workbench.bench.shapes import BenchError
 
 TRIED = 10
-"""Settings that every contender is tried with."""
+"""Settings that every candidate is tried with."""
 BATCHES = (256, 1024)
 """Rows a batch."""
 WHOLE = 1 << 30
@@ -175,8 +175,8 @@ def one_number(rows: Rows) -> str:
     return "" if rows.width == 1 else f"It has one number a row; the case has {rows.width}."
 
 
-_contenders: Registry[Candidate] = Registry("contender", ("workbench.bench.fit.candidates",), BenchError)
-register, names, get = _contenders.register, _contenders.names, _contenders.get
+_candidates: Registry[Candidate] = Registry("candidate", ("workbench.bench.fit.candidates",), BenchError)
+register, names, get = _candidates.register, _candidates.names, _candidates.get
 
 
 def list_candidates(model: str, only: tuple[str, ...] = ()) -> list[Candidate]:
@@ -195,11 +195,11 @@ def list_candidates(model: str, only: tuple[str, ...] = ()) -> list[Candidate]:
     return [one for one in able if not only or one.name in only]
 
 
-def _sort_key(contender: Candidate) -> tuple[bool, bool, str]:
+def _sort_key(candidate: Candidate) -> tuple[bool, bool, str]:
     """Return the sort key of a candidate: this project's first, sparse before dense, then by name."""
-    return contender.side != "ours", contender.is_dense, contender.name
+    return candidate.side != "ours", candidate.is_dense, candidate.name
 
 
-def origin(contender: Candidate) -> str:
+def origin(candidate: Candidate) -> str:
     """Return the name of the module that registered the candidate."""
-    return _contenders.origin(contender.name)
+    return _candidates.origin(candidate.name)
