@@ -9,7 +9,7 @@ cupyx.csr_t_dense_full     A.T @ g as they write it
 Arguments  as those of csr_dense and csr_t_dense_full, CuPy arrays
 Writes     out, overwritten; nothing else changes
 Assumes    indices in range, as ours do; cupyx sorts and adds duplicates on its own
-Cost       2*z*N flops; bytes as of the kernel that each is a rival of
+Cost       2*z*N flops; bytes as of the kernel that each competes with
 Parallel   as cuSPARSE does; some of its algorithms add in any order
 Limits     z < 2**31 with int32 indices
 Source     cusparseSpMM with CUSPARSE_SPMM_CSR_ALG1 to 3, without the preprocessing that CuPy does not offer

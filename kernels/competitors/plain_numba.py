@@ -6,8 +6,8 @@ numba.adagrad_fused  adagrad_fused: the sum over a column's entries in a buffer 
 Arguments  as those of csr_dense, adagrad_fused
 Writes     out, or weights and history; nothing else changes
 Assumes    indices in range, as ours do
-Cost       flops and bytes as of the kernel that each is a rival of
-Parallel   over rows or columns, in the parts of equal cost and on the threads of the kernel that each is a rival of
+Cost       flops and bytes as of the kernel that each competes with
+Parallel   over rows or columns, in the parts of equal cost and on the threads of the kernel that each competes with
 Limits     z < 2**63
 Source     The same loops in Python, compiled: sums of one column in a register, of more in the row of the result
 """

@@ -9,7 +9,7 @@ scipy.csr_csr           (indptr, indices, data) of A @ B, both in CSR form, colu
 Arguments  as those of csr_dense, csc_dense, coo_dense, csr_t_dense_full, csr_csr
 Writes     out, overwritten; nothing else changes
 Assumes    indices in range, as ours do
-Cost       2*z*N flops; bytes as of the kernel that each is a rival of
+Cost       2*z*N flops; bytes as of the kernel that each competes with
 Parallel   never: SciPy's products run on one thread; same bits on every run
 Limits     z < 2**63
 Source     The compiled routines behind `A @ x`, called without what the operator adds: 8 us to make a csr_array of the

@@ -7,7 +7,7 @@ torch_cuda.csr_dense_ones    out = A @ x, every stored value one, by EmbeddingBa
 Arguments  as those of csr_dense, csr_t_dense_full and csr_dense_ones, CuPy arrays
 Writes     out, overwritten; nothing else changes
 Assumes    indices in range, as ours do
-Cost       2*z*N flops; bytes as of the kernel that each is a rival of
+Cost       2*z*N flops; bytes as of the kernel that each competes with
 Parallel   as cuSPARSE and PyTorch's own kernels do, in CuPy's current stream, which is made PyTorch's as well
 Limits     z < 2**31 with int32 indices
 Source     torch.sparse_csr_tensor through DLPack, torch.addmm with out; torch.nn.functional.embedding_bag

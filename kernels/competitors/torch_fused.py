@@ -5,11 +5,11 @@ torch.adagrad_fused       as adagrad_fused, by torch.optim.Adagrad
 torch.adam_fused          as adam_fused, by torch.optim.SparseAdam
 torch_cuda.<rule>_fused   the same three on a CUDA device, over the memory of CuPy's arrays
 
-Arguments  as those of the kernel that each is a rival of, less what the optimizers have not: decay 0, rescale 1, clip
+Arguments  as those of the kernel that each competes with, less what the optimizers have not: decay 0, rescale 1, clip
            infinite
 Writes     weights and states; nothing else changes
 Assumes    indices in range, as ours do; a batch's forward pass is done once, in `prepare`, with its entries by row
-Cost       flops and bytes as of the kernel that each is a rival of; PyTorch sorts the batch's columns anew in each step
+Cost       flops and bytes as of the kernel that each competes with; PyTorch sorts the batch's columns anew in each step
 Parallel   as PyTorch does; on a CUDA device its sums come in any order
 Limits     z < 2**31
 Source     torch.nn.EmbeddingBag(mode="sum", sparse=True), backward from g, and the optimizer's step; differs: epsilon

@@ -7,7 +7,7 @@ torch.sddmm             out[k] = a[row of k] . b[indices[k]]
 Arguments  as those of csr_dense, csr_t_dense_full and sddmm
 Writes     out, overwritten; nothing else changes
 Assumes    indices in range, as ours do
-Cost       2*z*N flops; bytes as of the kernel that each is a rival of
+Cost       2*z*N flops; bytes as of the kernel that each competes with
 Parallel   as MKL does, on `threads` threads, or as many as PyTorch chooses
 Limits     z < 2**31 where MKL has 32-bit indices
 Source     torch.sparse_csr_tensor over the same memory, torch.addmm with out: what `A @ x` does, less a new result;

@@ -75,13 +75,15 @@ def without_dense(name: str) -> dict:
 
 def test_a_case_in_which_the_choice_of_a_rule_did_not_run_is_left_out_and_counted():
     assert by_rule([without_dense("wide")])["wide", "always dense"] == (None, None)
-    goals = {goal.what: goal for goal in advice.list_targets(store.ADVICE.frame([*CASES, without_dense("wide")]))}
-    dense = goals["compared with: always dense"]
+    targets = {
+        target.what: target for target in advice.list_targets(store.ADVICE.frame([*CASES, without_dense("wide")]))
+    }
+    dense = targets["compared with: always dense"]
     assert (
         dense.measured == "side 6.214 x, whole 8.143 x, worst 30.00 x: thinner; 1 case left out, where it did not run"
     )
     alone = advice.list_targets(store.ADVICE.frame([without_dense("wide")]))
-    assert {goal.what: goal for goal in alone}["compared with: always dense"].measured.startswith(
+    assert {target.what: target for target in alone}["compared with: always dense"].measured.startswith(
         "not measured; 1 case left"
     )
 
@@ -107,7 +109,7 @@ def judged(*ratios: float) -> dict:
         case(f"case {place}", 0.1, (1.0, 3.0, ratio, 2 * ratio), FUSED if ratio > 1 else DENSE)
         for place, ratio in enumerate(ratios)
     ]
-    return {goal.what: goal for goal in advice.list_targets(store.ADVICE.frame(rows))}
+    return {target.what: target for target in advice.list_targets(store.ADVICE.frame(rows))}
 
 
 def test_a_suite_whose_cases_have_one_winner_judges_nothing_and_says_so():
@@ -121,23 +123,23 @@ def test_a_suite_whose_cases_have_one_winner_judges_nothing_and_says_so():
     assert fair["compared with: always dense"].met is True
     assert fair["cases that dense wins, by 1.1 x or more"].measured == "4"
     assert fair["cases with the sides within 1.5 x of each other"].measured == "4"
-    assert [goal.met for goal in list(fair.values())[:2]] == [True, True]
+    assert [target.met for target in list(fair.values())[:2]] == [True, True]
 
 
 @pytest.mark.parametrize(("share", "recommended", "met"), [(0.2, FUSED, True), (0.3, FUSED, False)])
-def test_goals_are_met_by_good_choices_in_little_time(share, recommended, met):
-    goals = advice.list_targets(
+def test_targets_are_met_by_good_choices_in_little_time(share, recommended, met):
+    targets = advice.list_targets(
         store.ADVICE.frame([case("thin", 0.001, (1.0, 2.0, 9.0, 8.0), recommended, share=share)])
     )
-    assert [goal.met for goal in goals[:3]] == [True, True, True]
-    assert goals[3].met is met
-    assert len(goals) == 4 + len(advice.RULES) - 1 + 3
+    assert [target.met for target in targets[:3]] == [True, True, True]
+    assert targets[3].met is met
+    assert len(targets) == 4 + len(advice.RULES) - 1 + 3
 
 
-def test_a_bad_choice_misses_the_goals_and_the_worst_case_is_named():
-    goals = advice.list_targets(store.ADVICE.frame([case("thin", 0.001, (1.0, 2.0, 9.0, 8.0), DENSE)]))
-    assert [goal.met for goal in goals[:3]] == [False, False, False]
-    assert "thin" in goals[2].measured
+def test_a_bad_choice_misses_the_targets_and_the_worst_case_is_named():
+    targets = advice.list_targets(store.ADVICE.frame([case("thin", 0.001, (1.0, 2.0, 9.0, 8.0), DENSE)]))
+    assert [target.met for target in targets[:3]] == [False, False, False]
+    assert "thin" in targets[2].measured
 
 
 def test_nothing_measured_is_said_so():

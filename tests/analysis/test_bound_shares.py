@@ -40,12 +40,12 @@ def test_a_kernel_that_is_near_needs_no_reason():
     ]
 
 
-def test_the_goal_names_those_that_are_below():
-    (goal,) = performance_targets._share(
+def test_the_target_names_those_that_are_below():
+    (target,) = performance_targets._share(
         frame(row("csr_dense", bound_share=0.9), row("softmax", task="softmax", bound_share=0.3))
     )
-    assert goal.measured == "lowest: softmax 30 %, csr_dense 90 %; 1 of 2 kernels are below"
-    assert goal.met is False
+    assert target.measured == "lowest: softmax 30 %, csr_dense 90 %; 1 of 2 kernels are below"
+    assert target.met is False
 
 
 def test_what_a_call_takes_beyond_its_work_is_of_batches_of_one_width():
@@ -55,6 +55,6 @@ def test_what_a_call_takes_beyond_its_work_is_of_batches_of_one_width():
         for width, each in ((16, (3e-6, 5e-6)), (256, (12e-6, 16e-6)))
         for rows, seconds in zip((32, 64), each, strict=True)
     ]
-    (goal,) = performance_targets._overhead(frame(*small))
-    assert goal.measured == "1 µs (csr_dense)"
-    assert goal.met is True
+    (target,) = performance_targets._overhead(frame(*small))
+    assert target.measured == "1 µs (csr_dense)"
+    assert target.met is True

@@ -54,13 +54,13 @@ def test_candidates_are_compared_split_by_split():
     assert "theirs ends with the better log loss" in worse
 
 
-@pytest.mark.parametrize(("measure", "goal"), [("AUC", 0.99 * 0.7), ("log loss", 1.01 * 0.8)])
-def test_the_goal_of_a_pair_is_the_worse_of_both_ends_less_one_percent(measure, goal):
+@pytest.mark.parametrize(("measure", "target"), [("AUC", 0.99 * 0.7), ("log loss", 1.01 * 0.8)])
+def test_the_target_of_a_pair_is_the_worse_of_both_ends_less_one_percent(measure, target):
     ends = [{1: curves.End(1.0, 0.8), 2: curves.End(1.0, 0.5)}, {1: curves.End(2.0, 0.7)}]
-    assert curves.goals_by_repeat(*ends, measure) == {1: pytest.approx(goal)}
+    assert curves.targets_by_repeat(*ends, measure) == {1: pytest.approx(target)}
 
 
-def test_the_best_of_ours_is_set_beside_the_best_rival():
+def test_the_best_of_ours_is_set_beside_the_best_competitor():
     title, sentence = curves.headline(two(), "AUC")
     assert title == "ours ends with the best AUC, 0.778 to 0.916"
     assert sentence == curves.compare_paired_repeats(two(), "AUC", "ours", "theirs")
@@ -73,7 +73,7 @@ def test_the_best_of_ours_is_set_beside_the_best_rival():
     assert curves.headline(alone, "AUC")[1] == "ours ends with AUC about 0.5 after about 1 s."
 
 
-def test_a_rival_is_set_beside_ours_of_its_model():
+def test_a_competitor_is_set_beside_ours_of_its_model():
     names = {"a, lazy update": "ours", "a, exact update": "ours", "b": "ours", "a in C": "rival", "D": "rival"}
     ends = [(who, side, repeat) for who, side in names.items() for repeat in range(4)]
     values = [0.9 if who == "b" else 0.5 + 0.01 * len(who) for who, _, _ in ends]

@@ -29,8 +29,8 @@ def rows_of(*laws, **known):
 
 def test_who_never_comes_to_the_quality_of_dense_has_no_time_to_it():
     rows = rows_of(maker.DENSE, maker.SPARSE, LAZY)
-    goal = curves.quality_target(rows)
-    assert (goal.measure, goal.value) == ("accuracy", pytest.approx(0.99 * 0.91))
+    target = curves.quality_target(rows)
+    assert (target.measure, target.value) == ("accuracy", pytest.approx(0.99 * 0.91))
     reached = {one.row["update"] + one.row["format"]: one.reached for one in curves.trained_records(rows)}
     assert reached["lazycsr"] is None
     assert reached["standardcsr"] < reached["standarddense"]

@@ -47,7 +47,7 @@ def entry(name: str, call, side: str = "rival", error: float = 0.0, **known) -> 
     return Entry(name, side, lambda: ready, **known)
 
 
-def test_a_planted_slow_rival_has_its_ratio_whatever_the_machine_does():
+def test_a_planted_slow_competitor_has_its_ratio_whatever_the_machine_does():
     work = Workload()
     calls = {"ours": work.call("ours", 1e-3), "slow": work.call("slow", 3e-3), "fast": work.call("fast", 5e-4)}
     drift = count(1)

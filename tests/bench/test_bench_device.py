@@ -151,7 +151,7 @@ def test_a_wrong_twin_is_judged_wrong(emulator):
     assert ready.judge(None) > 0.5
 
 
-def test_rivals_of_the_device_are_listed_with_why_they_are_missing():
+def test_competitors_of_the_device_are_listed_with_why_they_are_missing():
     names = {name: (side, why) for name, side, why in configurations.names_of(on_cuda("csr_dense", values="ones"))}
     assert list(names)[:2] == ["csr_dense", "csr_dense_ones"]
     assert {names[f"csr_dense, {way}"] for way in ("lengths known", "float16 x", "bfloat16 x")} == {("ours", "")}
@@ -224,13 +224,13 @@ def device_row(candidate: str, side: str, ratio: float, **known) -> dict:
     return store.BENCH.new_row(contender=candidate, side=side, ratio=ratio, **shared | known)
 
 
-def test_goals_of_the_device_are_told_apart_from_those_of_the_cpu():
+def test_targets_of_the_device_are_told_apart_from_those_of_the_cpu():
     rows = [device_row("csr_dense", "ours", 1.0), device_row("cusparse.csr_dense", "rival", 2.5),
             device_row("cusparse_anew.csr_dense", "rival", 9.0), device_row("cupyx.csr_dense", "rival", 5.0),
             device_row("csr_dense", "ours", 1.0, cache="cold")]  # fmt: skip
-    found = {goal.what: goal for goal in performance_targets.list_targets(store.BENCH.frame(rows))}
+    found = {target.what: target for target in performance_targets.list_targets(store.BENCH.frame(rows))}
     assert not any("SciPy" in what or "MKL" in what for what in found)
-    of = lambda words: next(goal for what, goal in found.items() if words in what)  # noqa: E731
+    of = lambda words: next(target for what, target in found.items() if words in what)  # noqa: E731
     assert (of("against cuSPARSE").measured, of("against cuSPARSE").met) == ("2.5 x over 1 configuration", True)
     assert of("at N ≤ 32").met is True
     assert of("against cupyx").met is False
@@ -239,16 +239,20 @@ def test_goals_of_the_device_are_told_apart_from_those_of_the_cpu():
     both = performance_targets.list_targets(
         store.BENCH.frame([*rows, device_row("csr_dense", "ours", 1.0, device="cpu", cache=None)])
     )
-    assert any("SciPy" in goal.what for goal in both)
+    assert any("SciPy" in target.what for target in both)
 
 
-def test_the_goal_of_the_fused_update_is_of_one_size_and_of_warm_caches():
+def test_the_target_of_the_fused_update_is_of_one_size_and_of_warm_caches():
     cell, rows = {"task": "adagrad_fused"} | dict(zip(("rows", "features", "width"), FUSED, strict=True)), []
     for ratio, more in ((7.0, {}), (2.0, {"cache": "cold"}), (2.0, {"width": 16}), (2.0, {"features": 100_000})):
         rows.append(device_row("adagrad_fused", "ours", 1.0, **cell | more))
         rows.append(device_row("torch_cuda.adagrad_fused", "rival", ratio, **cell | more))
-    found = [goal for goal in performance_targets.list_targets(store.BENCH.frame(rows)) if "lazy AdaGrad" in goal.what]
-    assert [(goal.wanted, goal.measured, goal.met) for goal in found] == [("≥ 6 x", "7 x over 1 configuration", True)]
+    found = [
+        target for target in performance_targets.list_targets(store.BENCH.frame(rows)) if "lazy AdaGrad" in target.what
+    ]
+    assert [(target.wanted, target.measured, target.met) for target in found] == [
+        ("≥ 6 x", "7 x over 1 configuration", True)
+    ]
     cells = runner.cells_of("kernels", quick=True, only="adagrad_fused", device="cuda")
     assert FUSED in {(cell.shape.rows, cell.shape.features, cell.width) for cell in cells}
 

@@ -1,4 +1,4 @@
-"""Rows of the benchmark answer a cell as long as its candidates, ours and the rivals, are the same code."""
+"""Rows of the benchmark answer a cell as long as its candidates, ours and the competitors, are the same code."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is read from benchmark rows: charts, goals, reports."""
+"""What is read from benchmark rows: charts, targets, reports."""
 
 import re
 
@@ -49,7 +49,7 @@ def lines_of(figure: Figure) -> dict[str, np.ndarray]:
     return {line.get_label(): line.get_ydata() for line in figure.axes[0].get_lines()}
 
 
-def test_the_ratio_chart_draws_the_rival_asked_for_its_mean_and_the_goal():
+def test_the_ratio_chart_draws_the_competitor_asked_for_its_mean_and_the_target():
     figure, frame = Figure(figsize=(9, 6)), store.BENCH.frame(maker.suite())
     assert "2 times as fast as the fastest competitor" in plots.draw("rival_ratio", frame, figure)
     assert "8 times as fast as SciPy" in plots.draw("rival_ratio", frame, figure, rival="scipy")
@@ -89,7 +89,7 @@ def test_points_of_one_width_are_on_one_line_only_where_nothing_else_sets_them_a
     assert [16] in points
 
 
-def test_the_roofline_draws_measured_roofs_and_hollow_rivals():
+def test_the_roofline_draws_measured_roofs_and_hollow_competitors():
     figure, frame = Figure(figsize=(9, 6)), store.BENCH.frame(maker.suite())
     plots.draw("roofline", frame, figure)
     lines = figure.axes[0].get_lines()
@@ -108,23 +108,23 @@ def test_the_roofline_draws_measured_roofs_and_hollow_rivals():
     assert faces["SciPy"] == faces["PyTorch (MKL)"] == "white"
 
 
-def test_goals_are_met_or_missed_by_how_much():
-    found = {goal.what: goal for goal in list_targets(store.BENCH.frame(maker.suite() + maker.steps()))}
+def test_targets_are_met_or_missed_by_how_much():
+    found = {target.what: target for target in list_targets(store.BENCH.frame(maker.suite() + maker.steps()))}
     assert found["CSR @ dense against MKL (PyTorch), geometric mean"].met
     assert found["CSR @ dense against SciPy, geometric mean"].measured == "8 x over 3 configurations"
     repeat = found["whole step, batches that repeat, against PyTorch, geometric mean"]
     assert (repeat.met, repeat.measured) == (True, "30 x over 4 configurations")
     against_tensorflow = found["whole step, batches that repeat, against TensorFlow, geometric mean"]
     assert against_tensorflow.measured == "12 x over 4 configurations"
-    share = next(goal for what, goal in found.items() if what.startswith("share of the bound"))
+    share = next(target for what, target in found.items() if what.startswith("share of the bound"))
     assert share.met
     slow = [maker.row("csr_dense"), maker.row("torch.csr_dense", ratio=1.5)]
     missed = list_targets(store.BENCH.frame(slow))[0]
     assert (missed.met, missed.measured) == (False, "1.5 x over 1 configuration, 25 % short")
-    assert {goal.met for goal in list_targets(store.BENCH.frame())} == {None}
+    assert {target.met for target in list_targets(store.BENCH.frame())} == {None}
 
 
-def test_goals_of_steps_as_users_take_them_are_of_few_rows_and_of_new_batches_by_those_that_repeat():
+def test_targets_of_steps_as_users_take_them_are_of_few_rows_and_of_new_batches_by_those_that_repeat():
     def rows(shape: str, **seconds: float) -> list[dict]:
         cell = {"task": "step", "suite": "step", "shape": shape, "optimizer": "sgd", "side": "ours"}
         return [
@@ -133,7 +133,7 @@ def test_goals_of_steps_as_users_take_them_are_of_few_rows_and_of_new_batches_by
         ]
 
     made = rows("32 rows of 14", repeat=1e-5, new=7e-5) + rows("power law", repeat=1e-3, new=1.5e-3)
-    found = {goal.what: goal for goal in list_targets(store.BENCH.frame(made))}
+    found = {target.what: target for target in list_targets(store.BENCH.frame(made))}
     few = found["whole step of 32 rows of 14 entries, cut from the rows"]
     assert (few.wanted, few.measured, few.met) == ("≤ 60 µs", "70 µs (ours, training); 1 of 1 are above", False)
     name = "whole step, cut from the rows by one that repeats, {}, geometric mean"
@@ -149,7 +149,7 @@ def test_a_later_row_replaces_an_earlier_one_but_no_failure_a_result():
     assert frame["seconds"].tolist() == [2.0]
 
 
-def test_the_reports_say_goals_charts_and_what_has_no_time(tmp_path):
+def test_the_reports_say_targets_charts_and_what_has_no_time(tmp_path):
     for row in maker.suite() + maker.steps():
         store.BENCH.append(tmp_path / store.BENCH.file, row)
     page = bench_report.write(tmp_path).read_text()
@@ -162,7 +162,7 @@ def test_the_reports_say_goals_charts_and_what_has_no_time(tmp_path):
     assert bench_report.write(tmp_path, tmp_path / "other.html").name == "other.html"
 
 
-def test_a_report_has_the_goals_of_its_suite_alone_and_a_file_of_rows_its_machine(tmp_path):
+def test_a_report_has_the_targets_of_its_suite_alone_and_a_file_of_rows_its_machine(tmp_path):
     (tmp_path / "machine.json").write_text('{"id": "here"}')
     for row in maker.steps():
         store.BENCH.append(tmp_path / "loops.jsonl", row | {"suite": "pytorch"})

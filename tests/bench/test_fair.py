@@ -105,8 +105,8 @@ LOOPS = ("Numba", "project")
 
 
 def goals_of_training(case):
-    """Return the goals of a case: each candidate, with each loss and on batches of one row and of several; of those
-    that compile loops each candidate once, and these goals by all whose names begin with the same two parts together.
+    """Return the targets of a case: each candidate, with each loss and on batches of one row and of several; of those
+    that compile loops each candidate once, and these targets by all whose names begin with the same two parts together.
     """
     name, size = case["name"], case["size"]
     of = tuple(name.split(",")[:2]) if name.startswith(LOOPS) else name

@@ -160,7 +160,7 @@ def test_of_many_users_some_are_looked_at(monkeypatch):
 
 
 def goals_of_learning(case):
-    """Return the goals of a case: what trains in one call, which compiles, has each model by one candidate at least."""
+    """Return the targets of a case: what trains in one call, which compiles, has each model by a candidate."""
     name, model = case["name"], case["model"]
     is_in_one_call = name.startswith("ours") and ("in one call" in name or "dual" in name)
     return {name, ("in one call", model)} if is_in_one_call else {(name, model)}
@@ -192,7 +192,7 @@ def test_a_candidate_learns(name, model):
     assert (trained >= 0 if toy.larger_is_better else trained < 0) or model in ("bpr", "pruned_mlp")
 
 
-def test_ours_and_a_rival_are_tried_with_as_many_settings():
+def test_ours_and_a_competitor_are_tried_with_as_many_settings():
     assert {len(candidates.get(name).values(model)) for name, model in TRAINED} == {candidates.TRIED}
     with pytest.raises(BenchError, match="tries 1 settings"):
         candidates.Candidate("few", "rival", ("logistic",), lambda model: [{"rate": 1.0}], lambda rows, value: iter(()))

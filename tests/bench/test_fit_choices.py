@@ -37,7 +37,7 @@ def test_a_setting_that_is_best_for_several_targets_is_trained_once_a_round():
     assert [job.only([0.01]).numbers for job in jobs] == [{0.01: 6}, {}, {0.01: 4}]
 
 
-def test_rounds_are_of_ours_and_of_the_soonest_rivals():
+def test_rounds_are_of_ours_and_of_the_soonest_competitors():
     best = {
         name: (seconds, {}, 1)
         for name, seconds in {"slow": 9.0, "ours": 99.0, "a": 1.0, "b": 2.0, "c": 3.0, "d": 4.0}.items()

@@ -1,4 +1,4 @@
-"""Which settings go on for longer: the same rule for ours and rivals, and none is left before the fastest is there."""
+"""Which settings go on for longer: one rule for ours and competitors, and none is left before the fastest is there."""
 
 import pytest
 

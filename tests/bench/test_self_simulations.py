@@ -152,7 +152,7 @@ def test_stated_probabilities_are_right_as_often_as_they_say():
 
 
 def test_a_recording_with_a_bias_that_no_round_shows_is_found_out():
-    """Dense slower by half in all of a recording: intervals miss the truth, and the goal is missed."""
+    """Dense slower by half in all of a recording: intervals miss the truth, and the target is missed."""
     logs = 0.02 * np.random.default_rng(0).standard_normal((100, 3, 2))
     logs[:, DENSE] += 0.6
     (row, *_) = simulations.coverage(Noise({QUIET: (group_of(logs),)}), count=40)

@@ -144,7 +144,7 @@ def test_targets_name_the_worst_case_and_a_newer_record_replaces_an_older_one():
         record("compiling", "csr, logistic, SGD", "project", [5.0]),
     ]
     found = analysis.compare_all(records)
-    targets = {goal.what: goal for goal in analysis.list_targets(found)}
+    targets = {target.what: target for target in analysis.list_targets(found)}
     products = targets["scores, probabilities / SciPy's x @ w"]
     assert (products.measured, products.met) == ("1.5 (a); 1 of 2 above", False)
     assert targets["held-out loss, nothing set / best LogisticRegression"].measured == "1.04 (c)"

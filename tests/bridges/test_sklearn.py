@@ -33,7 +33,7 @@ OF_EACH = ("check_estimators_pickle", "check_fit2d_predict1d", "check_sample_wei
 
 
 def goals_of_checks(case):
-    """Return the goals of a case: each check by a classifier and by a regressor, some by every estimator."""
+    """Return the targets of a case: each check by a classifier and by a regressor, some by every estimator."""
     estimator, check = case["estimator"], getattr(case["check"], "func", case["check"]).__name__
     return {(is_classifier(estimator), check), (type(estimator) if check in OF_EACH else None, check)}
 

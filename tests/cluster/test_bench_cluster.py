@@ -70,10 +70,10 @@ def test_of_rows_with_one_name_the_later_counts_and_other_machines_do_not():
 def test_the_page_says_what_was_wanted_and_whether_it_came(tmp_path, rows, met):
     for row in [*rows, *STEPS]:
         store.CLUSTER.append(tmp_path / store.CLUSTER.file, row)
-    assert [goal.met for goal in analysis.list_targets(store.CLUSTER.frame(rows))] == met
+    assert [target.met for target in analysis.list_targets(store.CLUSTER.frame(rows))] == met
     text = reports.write_cluster(tmp_path, "workbench bench cluster").read_text()
-    goals = text.split("##")[0]
-    assert (goals.count("| met |"), goals.count("| missed |")) == (met.count(True), met.count(False))
+    targets = text.split("##")[0]
+    assert (targets.count("| met |"), targets.count("| missed |")) == (met.count(True), met.count(False))
     assert "Checked on one machine: measured / predicted is 1.2 with 2 processes." in text
     assert text.count("10,000,000 rows streamed") == sum(row["what"] == STREAMED["what"] for row in rows)
     assert (tmp_path / reports.CLUSTER_CHART).exists()

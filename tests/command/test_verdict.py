@@ -9,7 +9,7 @@ from tests.support import rows as maker
 from workbench import store
 from workbench.command import terminal
 
-RIVALS = (maker.DENSE, maker.SERIAL, maker.SPARSE)
+COMPETITORS = (maker.DENSE, maker.SERIAL, maker.SPARSE)
 
 
 @pytest.mark.parametrize(("width", "columns"), [(200, ("dense, 1 thread", "CSR ours")), (60, terminal.SIDES)])
@@ -17,7 +17,7 @@ def test_the_verdict_has_numbers_then_a_table_that_fits_then_words(width, column
     console = Console(width=width)
     with console.capture() as printed:
         console.print(
-            terminal.format_verdict(terminal.make_conclusion(store.frame(maker.sweep(RIVALS))), console, width)
+            terminal.format_verdict(terminal.make_conclusion(store.frame(maker.sweep(COMPETITORS))), console, width)
         )
     lines = printed.get().splitlines()
     said = " ".join(" ".join(lines).split())
@@ -45,7 +45,7 @@ def test_what_several_trainers_gain_is_among_the_last_words(monkeypatch):
     said = printed.get()
     assert "one process is" in said.partition("Devices and trainers")[2].partition("Mind")[0]
     with console.capture() as printed:
-        terminal.conclude(terminal.make_conclusion(store.frame(maker.sweep(RIVALS))))
+        terminal.conclude(terminal.make_conclusion(store.frame(maker.sweep(COMPETITORS))))
     assert "Devices and trainers" not in printed.get()
 
 

@@ -16,10 +16,10 @@ from kernels.gpu.source import sources
 from kernels.sessions import CudaSession
 from tests.support.cases import CASES
 from tests.support.gpu_implementations import (
+    COMPETITORS,
     DISTINCT,
     GPU_CASES,
     LONG,
-    RIVALS,
     SOME,
     TILES,
     WITH,
@@ -184,8 +184,8 @@ def test_host_arrays_are_refused(device) -> None:
 
 
 @pytest.mark.parametrize("case_name", ["plain", "no entries", "width 16", "width 33", "many rows", "full column"])
-@pytest.mark.parametrize("name", RIVALS)
-def test_a_rival_computes_what_it_is_compared_for(device, name: str, case_name: str) -> None:
+@pytest.mark.parametrize("name", COMPETITORS)
+def test_a_competitor_computes_what_it_is_compared_for(device, name: str, case_name: str) -> None:
     if name.startswith("torch"):
         pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'sparse-workbench[peers]'")
     competitor, case = kernels.get(name), CASES[case_name]

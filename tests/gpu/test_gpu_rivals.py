@@ -11,7 +11,7 @@ import pytest
 import kernels
 from kernels import devices
 from kernels.competitors import cusparse, torch_cuda
-from tests.support.gpu_implementations import RIVALS
+from tests.support.gpu_implementations import COMPETITORS
 
 ROOT = Path(__file__).parents[2]
 MISSING = {
@@ -20,14 +20,14 @@ MISSING = {
 }
 
 
-def test_the_rivals_of_the_suites_are_there() -> None:
-    assert {name.split(".")[0] for name in RIVALS} == {
+def test_the_competitors_of_the_suites_are_there() -> None:
+    assert {name.split(".")[0] for name in COMPETITORS} == {
         *("cublas", "cublas_tf32", "cupyx", "cusparse", "cusparse_anew", "torch_cuda"),
     }
 
 
-@pytest.mark.parametrize("name", RIVALS)
-def test_a_rival_runs_on_no_cpu_and_says_why(name: str) -> None:
+@pytest.mark.parametrize("name", COMPETITORS)
+def test_a_competitor_runs_on_no_cpu_and_says_why(name: str) -> None:
     competitor = kernels.get(name)
     assert competitor.cpu is None
     assert competitor.unavailable
@@ -35,13 +35,13 @@ def test_a_rival_runs_on_no_cpu_and_says_why(name: str) -> None:
     assert competitor.operands == kernels.get(competitor.rival_of).operands
 
 
-def test_looking_rivals_up_loads_no_library() -> None:
+def test_looking_competitors_up_loads_no_library() -> None:
     code = "import sys, kernels; kernels.names(); print({'torch', 'cupy', 'cupyx'} & set(sys.modules))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout
     assert out.strip() == "set()"
 
 
-def test_without_the_libraries_a_rival_is_listed_and_says_why() -> None:
+def test_without_the_libraries_a_competitor_is_listed_and_says_why() -> None:
     """In an interpreter that cannot find them, whatever is installed here."""
     code = """
 import importlib.util

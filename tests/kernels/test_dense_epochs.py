@@ -64,7 +64,7 @@ STRIPED = (("adagrad", 1), ("adagrad", 3), ("group_adagrad", 3), ("sgd", 20))
 
 
 def goals_of_stripes(case: dict) -> set:
-    """Return the goals of a case: each size of a batch with each loop, which has one way to hold rows; no other case.
+    """Return the targets of a case: each size of a batch with each loop, which has one way to hold rows; no other case.
 
     Every loop compiles anew for each way to hold rows.
     """
@@ -172,7 +172,7 @@ loop for threads. Each kind of blocks is there and each width, not each with eac
 
 
 def goals_of_threads(case: dict) -> set:
-    """Return the goals of a case: itself if it is one of `THREADED`."""
+    """Return the targets of a case: itself if it is one of `THREADED`."""
     return {(case["blocks"], case["width"], case["held"])} & set(THREADED)
 
 

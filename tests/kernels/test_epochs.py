@@ -104,7 +104,7 @@ def test_every_rule_has_its_epoch(rule: str) -> None:
 
 
 def each_of_either(case: dict) -> set:
-    """Return the goals of a case: its rule and its rows. Each pair of them may compile a loop."""
+    """Return the targets of a case: its rule and its rows. Each pair of them may compile a loop."""
     return {case["rule"], case["name"]}
 
 

@@ -60,7 +60,7 @@ def test_step_is_the_formula_of_the_paper(rule: str, width: int, unclipped: bool
 
 
 def each_rule_and_each_kind(case: dict) -> set:
-    """Return the goals of a case: its kind with rules whose states differ in shape, every rule in dense steps."""
+    """Return the targets of a case: its kind with rules whose states differ in shape, every rule in dense steps."""
     return {(case["rule"], case["kind"])} if case["rule"] in DISTINCT or case["kind"] == "dense" else set()
 
 

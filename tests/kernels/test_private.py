@@ -25,7 +25,7 @@ def test_missing_part_is_named_with_the_version_and_what_to_install() -> None:
         _compat.part("numba.core.nothing")
 
 
-def test_rivals_of_a_scipy_without_these_parts_are_unavailable_and_all_else_is_there() -> None:
+def test_competitors_of_a_scipy_without_these_parts_are_unavailable_and_all_else_is_there() -> None:
     code = """
 import scipy.sparse._sparsetools as inside, kernels
 del inside.coo_matvec

@@ -161,7 +161,7 @@ def test_other_types_are_refused():
 
 
 @pytest.mark.parametrize("engine", ["vendor", "dense"])
-def test_a_rival_engine_refuses_rather_than_densifies(engine):
+def test_a_competitor_engine_refuses_rather_than_densifies(engine):
     x, y = (formats.to_format(np.ones((2, 2), np.float32), "csr") for _ in "xy")
     with pytest.raises(ops.OpError, match=r"dot\(csr, csr\): the engines vendor .* make nothing dense for it"):
         ops.dot(x, y, engine=engine)

@@ -22,7 +22,7 @@ ON_CUDA = [name for name in kernels.names() if name.startswith("torch_cuda.")]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_rival_says_how_to_get_it_or_has_a_twin(name):
+def test_a_competitor_says_how_to_get_it_or_has_a_twin(name):
     kernel = kernels.get(name)
     assert kernel.rival_of == name.split(".")[1]
     if kernel.cpu is None:
@@ -47,7 +47,7 @@ def test_what_is_prepared_is_what_the_twin_computes(name):
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 @pytest.mark.parametrize("name", UPDATES)
-def test_an_update_is_what_the_kernel_that_it_rivals_defines(name, case):
+def test_an_update_is_what_the_kernel_that_it_competes_with_defines(name, case):
     kernel = kernels.get(name)
     if kernel.cpu is None:
         pytest.skip(kernel.unavailable)
@@ -96,13 +96,13 @@ def test_what_runs_on_cuda_computes_the_same_with_arrays_of_the_cpu(monkeypatch,
     assert_close(case, list(args), expected)
 
 
-def test_looking_rivals_up_loads_no_library():
+def test_looking_competitors_up_loads_no_library():
     code = "import sys, kernels; kernels.names(); print({'torch', 'tensorflow'} & set(sys.modules))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout
     assert out.strip() == "set()"
 
 
-def test_without_the_library_a_rival_is_listed_and_says_why():
+def test_without_the_library_a_competitor_is_listed_and_says_why():
     """In an interpreter that cannot find them, whatever is installed here."""
     code = """
 import importlib.util

@@ -36,9 +36,9 @@ def curved(row, dense, sparse):
 def steps_to(losses, share=0.99):
     """Steps until the median of seven losses has made that share of the drop, counted without the chart's code."""
     last = np.median(losses[-7:])  # of 60 points
-    goal = losses[0] - share * (losses[0] - last)
+    target = losses[0] - share * (losses[0] - last)
     medians = [np.median(losses[max(0, end - 7) : end]) if end >= 4 else np.inf for end in range(1, len(losses) + 1)]
-    return next(step for step, loss in enumerate(medians, 1) if loss <= goal)
+    return next(step for step, loss in enumerate(medians, 1) if loss <= target)
 
 
 def numbers(seconds):

@@ -33,7 +33,7 @@ FRAMES = {
 
 
 def goals_of_frames(case):
-    """Return the goals of a case: each chart of rows and of none, each frame by one chart."""
+    """Return the targets of a case: each chart of rows and of none, each frame by one chart."""
     return {(case["name"], bool(case["rows"])), id(case["rows"])}
 
 

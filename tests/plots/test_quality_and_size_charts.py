@@ -19,7 +19,7 @@ def drawn(name, frame, **controls):
     return figure, plots.draw(name, frame, figure, **controls)
 
 
-def test_quality_is_drawn_against_seconds_ours_full_and_rivals_dashed():
+def test_quality_is_drawn_against_seconds_ours_full_and_competitors_dashed():
     level = point("click rate alone", side="reference", value=0.5, epoch=None, seconds=None)
     both = curves.frame([*two().to_dict("records"), level])
     figure, sentence = drawn("quality_seconds", both)

@@ -1,4 +1,4 @@
-"""Ratios, goals, the shift of the break-even and the page of `bench fair`, on hand-made records."""
+"""Ratios, targets, the shift of the break-even and the page of `bench fair`, on hand-made records."""
 
 import math
 
@@ -47,10 +47,10 @@ def test_a_candidate_without_a_time_is_no_best_and_is_listed():
     assert fair.list_untimed(found) == [("other", "failed", "It broke.", 1)]
 
 
-def test_goals_are_met_missed_or_not_measured():
-    assert [goal.met for goal in fair.list_targets([])] == [None] * 4
-    assert [goal.met for goal in fair.list_targets(law())] == [True, True, True, False]
-    assert [goal.met for goal in fair.list_targets(law(0.9, 0.5))] == [True] * 4
+def test_targets_are_met_missed_or_not_measured():
+    assert [target.met for target in fair.list_targets([])] == [None] * 4
+    assert [target.met for target in fair.list_targets(law())] == [True, True, True, False]
+    assert [target.met for target in fair.list_targets(law(0.9, 0.5))] == [True] * 4
     each, together, *_ = fair.list_targets(law(1.2))
     assert (each.met, together.met) == (False, False)
     assert each.measured == "at most 1.2 (D256-B32-N4-1%); 3 of 3 above 1.15"
@@ -59,7 +59,7 @@ def test_goals_are_met_missed_or_not_measured():
 def test_many_columns_of_one_output_count_apart():
     wide = fair.compare_all(configuration((1e-3, 9e-3), (1e-3, 1e-3), features=4096, width=1))
     found = law(0.9, 0.5) + wide
-    assert [goal.met for goal in fair.list_targets(found)] == [True] * 4
+    assert [target.met for target in fair.list_targets(found)] == [True] * 4
     assert fair.separate_configurations(found) == wide
     assert not fair.separate_configurations(
         fair.compare_all(configuration((1e-3, 9e-3), (1e-3, 1e-3), features=4096, width=4))
@@ -111,7 +111,7 @@ def test_a_break_even_that_no_density_has_is_no_family_and_one_beyond_is_cut():
     assert (shift.text, shift.factor) == ("above 100 % to 10 %", pytest.approx(0.1))
 
 
-def test_the_page_has_ratios_goals_and_the_shift(tmp_path):
+def test_the_page_has_ratios_targets_and_the_shift(tmp_path):
     named = [record for each in law(2.0) for record in each.records]
     left = record("independent", "dense", None, candidate="other", status="skipped", reason="Far | off.", samples=None)
     for one in [*named, left]:

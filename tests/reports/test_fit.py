@@ -1,4 +1,4 @@
-"""The page of trainings to a held-out quality: ratios, goals, why a candidate has no seconds, the chart."""
+"""The page of trainings to a held-out quality: ratios, targets, why a candidate has no seconds, the chart."""
 
 import json
 import math
@@ -15,7 +15,7 @@ from workbench.reports import suites as reports
 
 OURS = rounds("ours, sparse", [1.0, 1.1, 0.9, 1.0])
 DENSE = row("ours, dense", curve=(), is_dense=True, status="memory", bytes_needed=3 * 10**9, reason="Needs more.")
-RIVALS = [*rounds("slow", [9.0, 9.0, 9.0, 9.0], "rival"), *rounds("fast", [6.0, 6.6, 5.4, 6.0], "rival")]
+COMPETITORS = [*rounds("slow", [9.0, 9.0, 9.0, 9.0], "rival"), *rounds("fast", [6.0, 6.6, 5.4, 6.0], "rival")]
 
 
 def by_tolerance(*rows):
@@ -28,18 +28,18 @@ def found(*rows):
     return cases
 
 
-def at_each(ours, rival, case="toy, logistic"):
-    """Rounds of a case by tolerance, with the seconds of ours and of the rival."""
+def at_each(ours, competitor, case="toy, logistic"):
+    """Rounds of a case by tolerance, with the seconds of ours and of the competitor."""
     targets = {0.003: 0.5015, 0.01: 0.505, 0.03: 0.515}
     made = []
-    for (tolerance, target), first, second in zip(targets.items(), ours, rival, strict=True):
+    for (tolerance, target), first, second in zip(targets.items(), ours, competitor, strict=True):
         more = {"target": target, "tolerance": tolerance, "case": case}
         made += rounds("ours, sparse", [first] * 4, **more) + rounds("other", [second] * 4, "rival", **more)
     return [row | {"key": f"{case} {row['key']} {row['tolerance']}"} for row in made]
 
 
-def test_the_ratio_is_to_the_fastest_rival_of_the_same_rounds():
-    (case,) = found(*OURS, DENSE, *RIVALS)
+def test_the_ratio_is_to_the_fastest_competitor_of_the_same_rounds():
+    (case,) = found(*OURS, DENSE, *COMPETITORS)
     assert case.fastest("rival").name == "fast"
     assert case.ratio[:3] == pytest.approx(known(6.0, 4))
     assert case.quality == "log loss ≤ 0.505"
@@ -76,12 +76,12 @@ def test_before_the_rounds_nothing_is_said_of_the_target():
     assert case.quality == ""
 
 
-def test_goals_are_met_missed_or_not_measured():
-    each, together, softmax = fit.list_targets(by_tolerance(*OURS, *RIVALS))
+def test_targets_are_met_missed_or_not_measured():
+    each, together, softmax = fit.list_targets(by_tolerance(*OURS, *COMPETITORS))
     assert (each.met, together.met, softmax.met) == (True, False, None)
     assert together.measured == "6 x over 1 of 1 set"
     never = row("ours, sparse", curve=((1.0, 0.9, 1),))
-    each, together, _ = fit.list_targets(by_tolerance(never, *RIVALS))
+    each, together, _ = fit.list_targets(by_tolerance(never, *COMPETITORS))
     assert (each.met, together.met) == (False, None)
     assert "sparse does not reach" in each.measured
 
@@ -95,13 +95,13 @@ def test_each_tolerance_has_its_target_and_its_ratio():
     assert [case.quality for (case,) in every.values()] == [f"log loss ≤ {target}" for target in (0.5015, 0.505, 0.515)]
 
 
-def test_a_goal_is_met_only_if_it_is_at_every_tolerance():
+def test_a_target_is_met_only_if_it_is_at_every_tolerance():
     each, together, _ = fit.list_targets(by_tolerance(*at_each((1.0, 1.0, 1.0), (20.0, 30.0, 6.0))))
     assert (each.met, together.met) == (True, False)
     assert "At 0.3 %: 20 x over 1 of 1 set. At 1 %: 30 x over 1 of 1 set. At 3 %: 6 x" in together.measured
 
 
-def test_a_goal_that_is_not_measured_at_a_tolerance_is_not_met():
+def test_a_target_that_is_not_measured_at_a_tolerance_is_not_met():
     rows = [*at_each((1.0, 1.0, 1.0), (20.0, 30.0, 16.0)), *rounds("ours, sparse", [1.0], case="old, logistic")]
     each, together, _ = fit.list_targets(by_tolerance(*rows, *rounds("other", [40.0], "rival", case="old, logistic")))
     assert each.met
@@ -117,7 +117,7 @@ def test_how_far_the_tolerance_moves_the_mean_is_said():
     text = fit.tolerance_sensitivity(every)
     assert "moves the geometric mean by 8 x: it is 8 x at 0.3 %, 16 x at 1 % and 2 x at 3 %" in text
     assert "moves b most: 8 x at 0.3 %, 64 x at 1 % and 2 x at 3 %" in text
-    assert "within 1 % alone" in fit.tolerance_sensitivity(by_tolerance(*OURS, *RIVALS))
+    assert "within 1 % alone" in fit.tolerance_sensitivity(by_tolerance(*OURS, *COMPETITORS))
     columns, lines = fit.table(every)
     assert columns[1:4] == ("0.3 %", "1 %", "3 %")
     assert lines[2][:4] == ["old", "", f"{known(99, 1).value:.2g} x", ""]
@@ -170,7 +170,7 @@ def test_who_did_not_reach_the_target_says_how_it_ended(more, told):
     assert case.entries[1].state == told
 
 
-def test_where_a_rival_had_less_time_than_the_fastest_needed_nobody_is_called_faster():
+def test_where_a_competitor_had_less_time_than_the_fastest_needed_nobody_is_called_faster():
     for seconds, is_decided in ((2.5, False), (7.0, True)):
         slow = row("slow", curve=((seconds, 0.9, 1),), side="rival", left="limit", seconds_rung=2.5, seconds_limit=20.0)
         (case,) = found(*OURS, *rounds("fast", [6.0, 6.6, 5.4], "rival"), slow)
@@ -182,7 +182,7 @@ def test_where_a_rival_had_less_time_than_the_fastest_needed_nobody_is_called_fa
 
 
 def test_the_page_has_the_table_and_a_chart_of_every_case(tmp_path):
-    for one in (*OURS, DENSE, *RIVALS):
+    for one in (*OURS, DENSE, *COMPETITORS):
         store.FIT.append(tmp_path / store.FIT.file, one)
     text = reports.write_fit(tmp_path, "workbench bench fit --quick").read_text(encoding="utf-8")
     line = next(line for line in text.splitlines() if line.startswith("| toy, logistic | 80 x 50"))
@@ -196,13 +196,13 @@ def test_the_page_has_the_table_and_a_chart_of_every_case(tmp_path):
 
 def test_dense_that_is_too_slow_names_the_bytes_of_x():
     slow = row("ours, dense", curve=((5.0, 0.9, 1),), is_dense=True)
-    (case,) = found(*OURS, slow, *RIVALS)
+    (case,) = found(*OURS, slow, *COMPETITORS)
     assert reports.fit_line(case)[4] == "not reached in 5 s; X takes 16 kB"
 
 
-def test_the_chart_tells_ours_from_rivals_by_line_and_marker():
+def test_the_chart_tells_ours_from_competitors_by_line_and_marker():
     figure = Figure()
-    sentence = plots.draw("fit_curves", store.FIT.frame([*OURS, *RIVALS]), figure)
+    sentence = plots.draw("fit_curves", store.FIT.frame([*OURS, *COMPETITORS]), figure)
     low, high = (f"{end:.2g}" for end in known(6.0, 4)[1:])
     assert f"{low} to {high} times sooner" in " ".join(figure.get_suptitle().split())
     assert "fast in 6 s" in sentence
@@ -225,7 +225,7 @@ def test_the_page_has_ratios_and_a_table_of_each_tolerance(tmp_path):
     assert "| contender | seconds to 0.3 % | seconds to 1 % | seconds to 3 % |" in text
 
 
-def test_of_many_rivals_the_soonest_are_drawn():
+def test_of_many_competitors_the_soonest_are_drawn():
     many = [each for number in range(12) for each in rounds(f"competitor {number:02}", [20.0 - number] * 4, "rival")]
     figure = Figure()
     plots.draw("fit_curves", store.FIT.frame([*OURS, *many]), figure)

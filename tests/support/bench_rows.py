@@ -80,7 +80,7 @@ def bandwidths() -> list[dict]:
 
 
 def suite(widths: Iterable[int] = (1, 16, 64)) -> list[dict]:
-    """Cells with all candidates, a rival that is not installed and one that does not fit."""
+    """Cells with all candidates, a competitor that is not installed and one that does not fit."""
     rows = bandwidths()
     for width in widths:
         rows += [row(name, width, ratio) for name, ratio in SPEEDS.items()]

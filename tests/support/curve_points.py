@@ -1,4 +1,4 @@
-"""Points of trainings, of ours and of a rival, whose qualities and seconds are known."""
+"""Points of trainings, of ours and of a competitor, whose qualities and seconds are known."""
 
 from workbench.analysis import curves
 
@@ -8,7 +8,7 @@ def point(who="ours", repeat=0, epoch=1, seconds=1.0, value=0.5, measure="AUC", 
 
 
 def two(gain=0.1, slower=4.0, repeats=4, measure="AUC"):
-    """Ours, and a rival that ends `gain` worse and takes `slower` times as long, in splits unlike each other."""
+    """Ours, and a competitor that ends `gain` worse and takes `slower` times as long, in splits unlike each other."""
     points = []
     for repeat in range(repeats):
         for epoch in (1, 2):

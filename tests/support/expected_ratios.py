@@ -157,9 +157,9 @@ class Cell:
         ]
         if not medians:
             return None
-        goal = medians[-1] + 0.01 * (curve[0][1] - medians[-1])
+        target = medians[-1] + 0.01 * (curve[0][1] - medians[-1])
         points = zip(medians, curve[window // 2 :], strict=True)
-        return next((int(point[2]) for loss, point in points if loss <= goal), None)
+        return next((int(point[2]) for loss, point in points if loss <= target), None)
 
     @property
     def densities(self) -> tuple[float, ...]:

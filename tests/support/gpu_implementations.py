@@ -17,7 +17,7 @@ from tests.support.implementations import assert_close, assert_inputs_unchanged,
 OURS = [name for name in kernels.names() if "." not in name]
 WITHOUT = [name for name in OURS if kernels.get(name).gpu is None]
 WITH = [name for name in OURS if name not in WITHOUT]
-RIVALS = [name for name in kernels.names() if name not in OURS and kernels.get(name).gpu]
+COMPETITORS = [name for name in kernels.names() if name not in OURS and kernels.get(name).gpu]
 
 _wide = {"dtype": np.float64, "index": np.int64}
 

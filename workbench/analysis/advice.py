@@ -18,7 +18,7 @@ import pandas as pd
 
 from workbench import settings
 from workbench.analysis import formatting
-from workbench.analysis.bench import Goal, geometric_mean
+from workbench.analysis.bench import PerformanceTarget, geometric_mean
 from workbench.analysis.configurations import records
 from workbench.measure.posterior import EQUIVALENCE_MARGIN
 
@@ -220,22 +220,24 @@ RULES: dict[str, Rule] = {
 """The rules that are judged; all but advice know nothing of the machine, and the last is fitted on the other cases."""
 
 
-def list_targets(frame: pd.DataFrame) -> list[Goal]:
+def list_targets(frame: pd.DataFrame) -> list[PerformanceTarget]:
     """Return the targets of the advice, what each simpler rule reaches, then whether the cases can judge advice.
 
     `frame` holds advice records (`store.ADVICE`), in the order written.
     """
     rows, found = newest_good_records(frame), score_rules(frame)
     if not rows:
-        return [Goal("advice", "", "not measured", None)]
+        return [PerformanceTarget("advice", "", "not measured", None)]
     by_rule = {name: [score for score in found if score.rule == name] for name in RULES}
     sides, wholes, worst = _reached_by_rule(by_rule[ADVICE])
     share = [row["seconds_advice"] / row["seconds_sweep"] for row in rows]
     return [
-        _mean_goal("advice: sparse or dense, times the least, geometric mean", sides, SIDE),
-        _mean_goal("advice: whole configuration, geometric mean", wholes, WHOLE),
-        Goal("advice: worst case", f"≤ {MOST:g} x", f"{max(wholes):.3f} x: {worst}", max(wholes) <= MOST),
-        Goal("time of the advice, of the sweep's", f"≤ {SHARE:.0%}", _span(share), max(share) <= SHARE + 0.005),
+        _mean_target("advice: sparse or dense, times the least, geometric mean", sides, SIDE),
+        _mean_target("advice: whole configuration, geometric mean", wholes, WHOLE),
+        PerformanceTarget("advice: worst case", f"≤ {MOST:g} x", f"{max(wholes):.3f} x: {worst}", max(wholes) <= MOST),
+        PerformanceTarget(
+            "time of the advice, of the sweep's", f"≤ {SHARE:.0%}", _span(share), max(share) <= SHARE + 0.005
+        ),
         *(_rule_statement(name, by_rule[name]) for name in RULES if name != ADVICE),
         *_case_targets(rows),
     ]
@@ -251,7 +253,7 @@ def _reached_by_rule(own: Sequence[Score]) -> tuple[list[float], list[float], st
     return [side for side, _, _ in ran], [whole for _, whole, _ in ran], worst
 
 
-def _case_targets(rows: Sequence[Record]) -> list[Goal]:
+def _case_targets(rows: Sequence[Record]) -> list[PerformanceTarget]:
     """Return the targets of the suite itself: cases, cases that dense wins by 10 %, cases within a factor of 1.5.
 
     `rows` are the newest good records of the cases.
@@ -259,14 +261,16 @@ def _case_targets(rows: Sequence[Record]) -> list[Goal]:
     ratios = [ratio for row in rows if (ratio := dense_over_sparse_seconds(row)) is not None]
     won, close = (sum(map(test, ratios)) for test in (lambda ratio: ratio < 1 / EQUIVALENCE_MARGIN, _is_close))
     return [
-        Goal("cases", f"≥ {CASES}", str(len(rows)), len(rows) >= CASES),
-        Goal(
+        PerformanceTarget("cases", f"≥ {CASES}", str(len(rows)), len(rows) >= CASES),
+        PerformanceTarget(
             f"cases that dense wins, by {EQUIVALENCE_MARGIN:g} x or more",
             f"≥ {WON_BY_DENSE}",
             str(won),
             won >= WON_BY_DENSE,
         ),
-        Goal(f"cases with the sides within {NEAR:g} x of each other", f"≥ {CLOSE}", str(close), close >= CLOSE),
+        PerformanceTarget(
+            f"cases with the sides within {NEAR:g} x of each other", f"≥ {CLOSE}", str(close), close >= CLOSE
+        ),
     ]
 
 
@@ -275,17 +279,17 @@ def _is_close(ratio: float) -> bool:
     return 1 / NEAR <= ratio <= NEAR
 
 
-def _mean_goal(what: str, values: Sequence[float], wanted: float) -> Goal:
+def _mean_target(what: str, values: Sequence[float], wanted: float) -> PerformanceTarget:
     """Return the target named `what` that the geometric mean of `values` (at least one) is at most `wanted`."""
     mean = geometric_mean(values)
     assert mean is not None, "there is a case"
-    return Goal(
+    return PerformanceTarget(
         what, f"≤ {wanted:g} x", f"{mean:.3f} x over {formatting.format_count(len(values), 'case')}", mean <= wanted
     )
 
 
-def _rule_statement(name: str, own: Sequence[Score]) -> Goal:
-    """Return what a simpler rule reaches, as a goal; "always sparse" and "always dense" meet it by missing a target.
+def _rule_statement(name: str, own: Sequence[Score]) -> PerformanceTarget:
+    """Return what a simpler rule reaches, as a target; "always sparse" and "always dense" meet it by missing a target.
 
     `name` is the rule, `own` its scores in all cases; those in which its choice did not run are left out and counted.
     """
@@ -293,12 +297,12 @@ def _rule_statement(name: str, own: Sequence[Score]) -> Goal:
     without = len(own) - len(sides)
     left_out = f"; {formatting.format_count(without, 'case')} left out, where it did not run" if without else ""
     if not sides:
-        return Goal(f"compared with: {name}", "", f"not measured{left_out}", None)
+        return PerformanceTarget(f"compared with: {name}", "", f"not measured{left_out}", None)
     side, whole = (geometric_mean(values) or 1.0 for values in (sides, wholes))
     text = f"side {side:.3f} x, whole {whole:.3f} x, worst {max(wholes):.2f} x: {worst}"
     misses = side > SIDE or whole > WHOLE or max(wholes) > MOST
     is_always = name in (ALWAYS_SPARSE, ALWAYS_DENSE)
-    return Goal(
+    return PerformanceTarget(
         f"compared with: {name}", "misses one" if is_always else "", text + left_out, misses if is_always else None
     )
 

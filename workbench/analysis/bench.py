@@ -4,7 +4,7 @@
 >>> cell = {"task": "csr_dense", "shape": "s", "rows": 8, "features": 9, "width": 4, "status": "ok"}
 >>> ours = store.BENCH.new_row(key="a", contender="csr_dense", side="ours", ratio=1.0, seconds=1e-3, **cell)
 >>> theirs = store.BENCH.new_row(key="a", contender="scipy.csr_dense", side="rival", ratio=6.0, seconds=6e-3, **cell)
->>> [(ratio.value, ratio.rival) for ratio in ratios(store.BENCH.frame([ours, theirs]), "csr_dense")]
+>>> [(ratio.value, ratio.competitor) for ratio in ratios(store.BENCH.frame([ours, theirs]), "csr_dense")]
 [(6.0, 'scipy.csr_dense')]
 """
 
@@ -34,7 +34,7 @@ class Ratio(NamedTuple):
     """A competitor's time by ours in one configuration, with its interval; above 1 ours is the faster."""
 
     row: Record
-    rival: str
+    competitor: str
     value: float
     low: float
     high: float
@@ -67,16 +67,16 @@ def group_by_configuration(frame: pd.DataFrame, task: str | None = None) -> list
     return list(by_cell.values())
 
 
-def ratios(frame: pd.DataFrame, task: str, rival: str = "", ours: str = "") -> list[Ratio]:
+def ratios(frame: pd.DataFrame, task: str, competitor: str = "", ours: str = "") -> list[Ratio]:
     """Return fastest competitor / ours for each configuration of a task that has both.
 
-    `rival` begins the competitor's name. `ours` names this project's candidate, "" for the reference candidate to which
+    `competitor` begins the competitor's name. `ours` names this project's candidate, "" for the reference candidate to which
     the stored ratios refer. `frame` holds records of the benchmark suites, in the order written.
     """
     fastest = []
     for rows in group_by_configuration(frame, task):
         able = [row for row in rows if row["status"] == "ok" and number_or_none(row["ratio"]) is not None]
-        competitors = [row for row in able if row["side"] == "rival" and row["contender"].startswith(rival)]
+        competitors = [row for row in able if row["side"] == "rival" and row["contender"].startswith(competitor)]
         mine = next((row for row in able if row["contender"] == ours), None) if ours else None
         if not competitors or (ours and mine is None):
             continue
@@ -110,11 +110,11 @@ def describe_configuration(row: Record) -> str:
     return ", ".join([row["shape"], f"R {row['rows']:,}", f"N {row['width']}", *more])
 
 
-# A goal in words, what was measured, and by how much it was missed.
+# A target in words, what was measured, and by how much it was missed.
 
 
-class Goal(NamedTuple):
-    """A goal in words, what was measured, and whether it is met; None if no row says."""
+class PerformanceTarget(NamedTuple):
+    """A target in words, what was measured, and whether it is met; None if no row says."""
 
     what: str
     wanted: str
@@ -122,17 +122,17 @@ class Goal(NamedTuple):
     met: bool | None
 
 
-def target_at_least(what: str, measured: Iterable[Ratio], wanted: float) -> Goal:
-    """Return the goal named `what` that the geometric mean of ratios is at least `wanted`.
+def target_at_least(what: str, measured: Iterable[Ratio], wanted: float) -> PerformanceTarget:
+    """Return the target named `what` that the geometric mean of ratios is at least `wanted`.
 
     `met` is None, and `measured` says "not measured", without ratios.
     """
     ratios = list(measured)
     mean = geometric_mean(ratio.value for ratio in ratios)
     if mean is None:
-        return Goal(what, f"≥ {wanted:g} x", "not measured", None)
+        return PerformanceTarget(what, f"≥ {wanted:g} x", "not measured", None)
     over = f"{formatting.format_number(mean)} x over {formatting.format_count(len(ratios), 'configuration')}"
-    return Goal(what, f"≥ {wanted:g} x", over + _missed_by(mean, wanted), mean >= wanted)
+    return PerformanceTarget(what, f"≥ {wanted:g} x", over + _missed_by(mean, wanted), mean >= wanted)
 
 
 def _missed_by(mean: float, least: float) -> str:

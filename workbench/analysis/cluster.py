@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from workbench.analysis.bench import Goal
+from workbench.analysis.bench import PerformanceTarget
 from workbench.analysis.configurations import Record, records
 
 MOST_RATIO = 1.1
@@ -52,7 +52,7 @@ def steps_of(frame: pd.DataFrame) -> Steps:
     return Steps(machines, here, [row for row in ordered if row["is_measured"]])
 
 
-def list_targets(frame: pd.DataFrame) -> list[Goal]:
+def list_targets(frame: pd.DataFrame) -> list[PerformanceTarget]:
     """Return the targets on bytes moved and on memory, with what was reached, from distributed-training records."""
     return [
         *_byte_targets(newest_records(frame, "bytes")),
@@ -60,13 +60,13 @@ def list_targets(frame: pd.DataFrame) -> list[Goal]:
     ]
 
 
-def _byte_targets(rows: list[Record]) -> list[Goal]:
+def _byte_targets(rows: list[Record]) -> list[PerformanceTarget]:
     """Return the targets on bytes moved in a step: one per table size, and one across sizes if there are several.
 
     `rows` are the newest records of the part "bytes".
     """
     found = [
-        Goal(
+        PerformanceTarget(
             f"bytes of a step, table of {row['features']:,} rows",
             f"<= {MOST_RATIO:g} of numbers and values",
             f"{row['ratio']:.3f}",
@@ -78,11 +78,11 @@ def _byte_targets(rows: list[Record]) -> list[Goal]:
         each = [row["bytes_moved"] / row["touched"] for row in rows]
         apart = max(each) / min(each)
         text = "bytes of a touched row, largest over smallest of these tables"
-        found.append(Goal(text, f"<= {MOST_TABLES_APART:g}", f"{apart:.5f}", apart <= MOST_TABLES_APART))
+        found.append(PerformanceTarget(text, f"<= {MOST_TABLES_APART:g}", f"{apart:.5f}", apart <= MOST_TABLES_APART))
     return found
 
 
-def _memory_targets(row: Record) -> Goal:
+def _memory_targets(row: Record) -> PerformanceTarget:
     """Return the target on the memory of one run under a limit.
 
     Rows that are streamed have to stay below the limit; with all rows held, the run has to be refused memory.
@@ -92,10 +92,12 @@ def _memory_targets(row: Record) -> Goal:
     }
     if row["is_held"]:
         text = "refused memory" if row["status"] == "memory" else "it had memory enough, so the limit is none"
-        return Goal("the same with all rows held", "refused memory", text, row["status"] == "memory")
+        return PerformanceTarget("the same with all rows held", "refused memory", text, row["status"] == "memory")
     if row["status"] != "ok":
-        return Goal("rows that are streamed", f"within {mebibytes['bytes_limit']} a process", row["reason"], False)
-    return Goal(
+        return PerformanceTarget(
+            "rows that are streamed", f"within {mebibytes['bytes_limit']} a process", row["reason"], False
+        )
+    return PerformanceTarget(
         f"{row['rows_trained']:,} rows that are streamed",
         f"within {mebibytes['bytes_limit']} a process",
         f"{mebibytes['bytes_resident']} resident at most",

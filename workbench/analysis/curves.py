@@ -177,22 +177,22 @@ def unbeaten_references(curves: pd.DataFrame, measure: str) -> list[str]:
     return [who for who, value in reference_levels(curves, measure, "reference").items() if sign * value >= least]
 
 
-def seconds_to(curves: pd.DataFrame, who: str, measure: str, goals: Mapping[int, float]) -> dict[int, float]:
-    """Return {repeat: seconds at which candidate `who` first reached `goals[repeat]`}.
+def seconds_to(curves: pd.DataFrame, who: str, measure: str, targets: Mapping[int, float]) -> dict[int, float]:
+    """Return {repeat: seconds at which candidate `who` first reached `targets[repeat]`}.
 
     Repeats that never did are missing. `curves` is a frame with the columns COLUMNS; for a loss reaching means <=.
     """
     mine = curves[(curves["who"] == who) & (curves["measure"] == measure)]
     found = {}
     for repeat, points in mine.groupby("repeat"):
-        if repeat in goals:
-            good = points["value"] <= goals[repeat] if measure in SMALLER else points["value"] >= goals[repeat]
+        if repeat in targets:
+            good = points["value"] <= targets[repeat] if measure in SMALLER else points["value"] >= targets[repeat]
             if good.any():
                 found[repeat] = float(points.loc[good, "seconds"].min())
     return found
 
 
-def goals_by_repeat(first: Ends, second: Ends, measure: str) -> dict[int, float]:
+def targets_by_repeat(first: Ends, second: Ends, measure: str) -> dict[int, float]:
     """Return {repeat: the worse of both final values, relaxed by 1 %} for the repeats that both candidates have.
 
     `first` and `second` are {repeat: End(seconds, value)} of two candidates.
@@ -300,7 +300,7 @@ def compare_paired_repeats(curves: pd.DataFrame, measure: str, first: str, secon
     final values, less 1 %. `curves` is a frame with the columns COLUMNS; `first` and `second` name candidates.
     """
     found = final_values(curves, measure)
-    least = goals_by_repeat(found[first], found[second], measure)
+    least = targets_by_repeat(found[first], found[second], measure)
     times = [seconds_to(curves, who, measure, least) for who in (second, first)]
     told = (_compare_quality(found, measure, first, second), _compare_time(_ratio(*times), first, second))
     return f"{first} and {second}: {'; '.join(told)}."
@@ -412,8 +412,8 @@ def trained_records(rows: Iterable[Record]) -> list[TrainedRecord]:
         row for row in rows if row["status"] == "ok" and row["epochs"] and number_or_none(row["quality"]) is not None
     ]
     timed = [(row, seconds) for row in able if (seconds := _seconds(row)) is not None]
-    goal = quality_target(able)
-    found = [TrainedRecord(row, seconds, float(row["quality"]), _reached(row, goal)) for row, seconds in timed]
+    target = quality_target(able)
+    found = [TrainedRecord(row, seconds, float(row["quality"]), _reached(row, target)) for row, seconds in timed]
     return sorted(found, key=lambda one: one.seconds)
 
 
@@ -445,14 +445,14 @@ def quality_target(rows: Sequence[Record]) -> Target | None:
     return Target(measure, worst + NEAR * abs(worst) if measure in SMALLER else worst - NEAR * abs(worst))
 
 
-def _reached(row: Record, goal: Target | None) -> float | None:
+def _reached(row: Record, target: Target | None) -> float | None:
     """Return the seconds of the first curve point that reaches the target; None if none does or there is no target.
 
     `row` is a record with `quality_curve`.
     """
-    for point in (row["quality_curve"] or ()) if goal else ():
-        value = number_or_none(point.get(goal.measure)) if goal else None
-        if value is not None and goal and (value <= goal.value if goal.is_loss else value >= goal.value):
+    for point in (row["quality_curve"] or ()) if target else ():
+        value = number_or_none(point.get(target.measure)) if target else None
+        if value is not None and target and (value <= target.value if target.is_loss else value >= target.value):
             return number_or_none(point.get("seconds"))
     return None
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from workbench.analysis import formatting
-from workbench.analysis.bench import Goal, geometric_mean
+from workbench.analysis.bench import PerformanceTarget, geometric_mean
 from workbench.measure.posterior import Ratio
 
 Record = Mapping[str, Any]
@@ -19,7 +19,7 @@ EACH, DENSE_TOGETHER, SPARSE_TOGETHER = 1.15, 1.0, 0.6
 EPOCH_EACH, EPOCH_TOGETHER = 1.0, 0.67
 """The same of whole epochs, with the fastest competitor."""
 COLUMNS_APART = 2000
-"""Columns from which on sparse training of one output has a separate goal."""
+"""Columns from which on sparse training of one output has a separate target."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def _fastest(records: Iterable[Record], **values: str) -> Record | None:
     return min(able, key=lambda record: record["seconds"], default=None)
 
 
-def list_epoch_targets(found: Sequence[Compared]) -> list[Goal]:
+def list_epoch_targets(found: Sequence[Compared]) -> list[PerformanceTarget]:
     """Return the targets for epoch time / fastest competitor: each configuration <= 1, geometric means <= 0.67.
 
     The means are over all configurations and over those of each optimizer. `found` are the configurations of
@@ -139,7 +139,7 @@ def list_epoch_targets(found: Sequence[Compared]) -> list[Goal]:
     ]
 
 
-def list_targets(found: Sequence[Compared]) -> list[Goal]:
+def list_targets(found: Sequence[Compared]) -> list[PerformanceTarget]:
     """Return the four targets of project / independent time, for dense and for sparse training.
 
     Each has a target for every single configuration and one for the geometric mean. `found` are the configurations of
@@ -164,7 +164,7 @@ def separate_configurations(found: Sequence[Compared]) -> list[Compared]:
     return [one for one in found if one.is_apart]
 
 
-def _targets_of_each(what: str, ratios: Mapping[str, Ratio | None], most: float = EACH) -> Goal:
+def _targets_of_each(what: str, ratios: Mapping[str, Ratio | None], most: float = EACH) -> PerformanceTarget:
     """Return the target named `what` that each ratio is at most `most`.
 
     `ratios` is {configuration: ratio, None if unmeasured}; `met` is None if none is known.
@@ -172,19 +172,19 @@ def _targets_of_each(what: str, ratios: Mapping[str, Ratio | None], most: float 
     known = {name: ratio.value for name, ratio in ratios.items() if ratio}
     wanted = f"≤ {most:g}"
     if not known:
-        return Goal(what, wanted, "not measured", None)
+        return PerformanceTarget(what, wanted, "not measured", None)
     worst = max(known, key=lambda name: known[name])
     above = sum(value > most for value in known.values())
     measured = f"at most {formatting.format_number(known[worst])} ({worst}); {above} of {len(known)} above {most:g}"
-    return Goal(what, wanted, measured, above == 0)
+    return PerformanceTarget(what, wanted, measured, above == 0)
 
 
-def _targets_of_mean(what: str, ratios: Mapping[str, Ratio | None], wanted: float) -> Goal:
+def _targets_of_mean(what: str, ratios: Mapping[str, Ratio | None], wanted: float) -> PerformanceTarget:
     """Return the target named `what` that the geometric mean of the known ratios is at most `wanted`."""
     mean = geometric_mean(ratio.value for ratio in ratios.values() if ratio)
     if mean is None:
-        return Goal(what, f"≤ {wanted:g}", "not measured", None)
-    return Goal(what, f"≤ {wanted:g}", formatting.format_number(mean), mean <= wanted)
+        return PerformanceTarget(what, f"≤ {wanted:g}", "not measured", None)
+    return PerformanceTarget(what, f"≤ {wanted:g}", formatting.format_number(mean), mean <= wanted)
 
 
 def list_untimed(found: Sequence[Compared]) -> list[tuple[str, str, str, int]]:

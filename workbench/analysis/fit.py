@@ -9,7 +9,7 @@ import pandas as pd
 
 from workbench import store
 from workbench.analysis import formatting
-from workbench.analysis.bench import Goal, geometric_mean
+from workbench.analysis.bench import PerformanceTarget, geometric_mean
 from workbench.analysis.configurations import records
 from workbench.measure.posterior import Ratio
 from workbench.measure.rounds import ratio_of
@@ -338,7 +338,7 @@ def _is_number(value: Any) -> bool:
     return value is not None and value == value and value is not pd.NA
 
 
-# Goals of trainings to a held-out quality, and how far the choice of the target moves what is found.
+# Targets of trainings to a held-out quality, and how far the choice of the target moves what is found.
 
 
 BINARY, EACH, TOGETHER, SOFTMAX = "logistic", 5.0, 10.0, 5.0
@@ -348,21 +348,26 @@ ByTolerance = Mapping[float, Sequence[CaseResult]]
 """The cases at each tolerance, tightest first."""
 
 
-def list_targets(found: ByTolerance) -> list[Goal]:
+def list_targets(found: ByTolerance) -> list[PerformanceTarget]:
     """Return the three performance targets of trainings, with what was measured: each binary case, all binary, softmax.
 
-    A goal counts as met only if it is met at every tolerance in `found` ({tolerance: cases}).
+    A target counts as met only if it is met at every tolerance in `found` ({tolerance: cases}).
     """
-    return [_met_at_all_tolerances(found, goal) for goal in (_each_binary, _together_binary, _each_softmax)]
+    return [
+        _met_at_all_tolerances(found, make_target) for make_target in (_each_binary, _together_binary, _each_softmax)
+    ]
 
 
-def _met_at_all_tolerances(found: ByTolerance, goal: Callable[[Sequence[CaseResult]], Goal]) -> Goal:
-    """Return one `Goal` over all tolerances: met only if it is known and met at each.
+def _met_at_all_tolerances(
+    found: ByTolerance, make_target: Callable[[Sequence[CaseResult]], PerformanceTarget]
+) -> PerformanceTarget:
+    """Return one `PerformanceTarget` over all tolerances: met only if it is known and met at each.
 
-    `goal` makes the goal of the cases of one tolerance. `measured` then lists all tolerances; with one tolerance, or if
-    none is known, the goal of the first tolerance is returned unchanged. `found` is {tolerance: results of all cases}.
+    `make_target` makes the target of the cases of one tolerance. `measured` then lists all tolerances; with one
+    tolerance, or if none is known, the target of the first tolerance is returned unchanged. `found` is {tolerance:
+    results of all cases}.
     """
-    each = {tolerance: goal(cases) for tolerance, cases in found.items()}
+    each = {tolerance: make_target(cases) for tolerance, cases in found.items()}
     known = {tolerance: one for tolerance, one in each.items() if one.met is not None}
     first = next(iter(each.values()))
     if len(each) == 1 or not known:
@@ -376,24 +381,24 @@ def _binary(cases: Sequence[CaseResult]) -> list[CaseResult]:
     return [case for case in cases if case.row["model"] == BINARY]
 
 
-def _each_binary(cases: Sequence[CaseResult]) -> Goal:
-    """Return the goal that in each binary case sparse is at least 5 times as fast as the fastest competitor.
+def _each_binary(cases: Sequence[CaseResult]) -> PerformanceTarget:
+    """Return the target that in each binary case sparse is at least 5 times as fast as the fastest competitor.
 
     `cases` are the results of all cases at one tolerance.
     """
     return _targets_of_each("each set of yes or no, against the fastest competitor", _binary(cases), EACH)
 
 
-def _together_binary(cases: Sequence[CaseResult]) -> Goal:
-    """Return the goal that the geometric mean of the competitor / sparse ratios of all binary cases is at least 10.
+def _together_binary(cases: Sequence[CaseResult]) -> PerformanceTarget:
+    """Return the target that the geometric mean of the competitor / sparse ratios of all binary cases is at least 10.
 
     `cases` are the results of all cases at one tolerance.
     """
     return _targets_of_mean("sets of yes or no together, geometric mean", _binary(cases), TOGETHER)
 
 
-def _each_softmax(cases: Sequence[CaseResult]) -> Goal:
-    """Return the goal that sparse is at least 5 times as fast in the softmax case of the data set "stdlib".
+def _each_softmax(cases: Sequence[CaseResult]) -> PerformanceTarget:
+    """Return the target that sparse is at least 5 times as fast in the softmax case of the data set "stdlib".
 
     `cases` are the results of all cases at one tolerance.
     """
@@ -401,37 +406,37 @@ def _each_softmax(cases: Sequence[CaseResult]) -> Goal:
     return _targets_of_each("softmax on the standard library, against the fastest competitor", text, SOFTMAX)
 
 
-def _targets_of_each(what: str, cases: Sequence[CaseResult], wanted: float) -> Goal:
-    """Return the goal, named `what`, that each case's competitor / sparse ratio is at least `wanted`.
+def _targets_of_each(what: str, cases: Sequence[CaseResult], wanted: float) -> PerformanceTarget:
+    """Return the target, named `what`, that each case's competitor / sparse ratio is at least `wanted`.
 
     `met` is False if sparse misses the target of a case that a competitor reaches, and None if no case has a ratio.
     """
     lost = [case.name for case in cases if not case.fastest("sparse") and case.fastest("rival")]
     known = sorted((case.ratio.value, case.name) for case in cases if case.ratio)
     if lost:
-        return Goal(
+        return PerformanceTarget(
             what, f"≥ {wanted:g} x", f"sparse does not reach the target of {formatting.join_items(lost)}", False
         )
     if not known:
-        return Goal(what, f"≥ {wanted:g} x", "not measured", None)
+        return PerformanceTarget(what, f"≥ {wanted:g} x", "not measured", None)
     measured = "; ".join(f"{formatting.format_number(value, 2)} x {name}" for value, name in known)
-    return Goal(what, f"≥ {wanted:g} x", measured, known[0][0] >= wanted)
+    return PerformanceTarget(what, f"≥ {wanted:g} x", measured, known[0][0] >= wanted)
 
 
-def _targets_of_mean(what: str, cases: Sequence[CaseResult], wanted: float) -> Goal:
-    """Return the goal, named `what`, that the geometric mean of the cases' ratios is at least `wanted`.
+def _targets_of_mean(what: str, cases: Sequence[CaseResult], wanted: float) -> PerformanceTarget:
+    """Return the target, named `what`, that the geometric mean of the cases' ratios is at least `wanted`.
 
     Met only if every case has a ratio; `met` is None if no case has one.
     """
     known = [case.ratio.value for case in cases if case.ratio]
     mean = geometric_mean(known)
     if mean is None:
-        return Goal(what, f"≥ {wanted:g} x", "not measured", None)
+        return PerformanceTarget(what, f"≥ {wanted:g} x", "not measured", None)
     is_whole = len(known) == len(cases)
     measured = (
         f"{formatting.format_number(mean, 2)} x over {len(known)} of {formatting.format_count(len(cases), 'set')}"
     )
-    return Goal(what, f"≥ {wanted:g} x", measured, mean >= wanted and is_whole)
+    return PerformanceTarget(what, f"≥ {wanted:g} x", measured, mean >= wanted and is_whole)
 
 
 def ratio_touching(case: CaseResult) -> float | None:

@@ -1,4 +1,4 @@
-"""Goals of the kernels, what was measured, and by how much it was missed."""
+"""Targets of the kernels, what was measured, and by how much it was missed."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -9,7 +9,7 @@ import pandas as pd
 from workbench.analysis import formatting
 from workbench.analysis.bench import (
     SMALL,
-    Goal,
+    PerformanceTarget,
     Ratio,
     describe_configuration,
     geometric_mean,
@@ -20,7 +20,7 @@ from workbench.analysis.bench import (
     target_at_least,
 )
 
-# Goals of the benchmark on a CUDA device, and what was reached; the competitor at its best, in the same run.
+# Targets of the benchmark on a CUDA device, and what was reached; the competitor at its best, in the same run.
 
 
 NARROW = 32
@@ -29,10 +29,10 @@ CUDA_ROWS_LARGE = 16_384
 SHARE = 0.6
 
 FUSED = (4096, 1_000_000, 64)
-"""Rows, features and width of the cells of the goal for a fused update."""
+"""Rows, features and width of the cells of the target for a fused update."""
 
 
-def list_cuda_targets(frame: pd.DataFrame) -> list[Goal]:
+def list_cuda_targets(frame: pd.DataFrame) -> list[PerformanceTarget]:
     """Return the performance targets for benchmark records of CUDA, in a fixed order; unmeasured ones included.
 
     `frame` holds records of the benchmark suites.
@@ -40,7 +40,7 @@ def list_cuda_targets(frame: pd.DataFrame) -> list[Goal]:
     return [*_cuda_product(frame), *_fused(frame), *_cuda_step(frame), *_cuda_share_of_bound(frame)]
 
 
-def _cuda_product(frame: pd.DataFrame) -> list[Goal]:
+def _cuda_product(frame: pd.DataFrame) -> list[PerformanceTarget]:
     """Return the targets of the product CSR @ dense against cuSPARSE (all, and N <= 32) and CuPy (D >= 1e6).
 
     `frame` holds the newest records of the benchmark suites.
@@ -56,15 +56,15 @@ def _cuda_product(frame: pd.DataFrame) -> list[Goal]:
     ]
 
 
-def _warm(frame: pd.DataFrame, rival: str, task: str = "csr_dense") -> list[Ratio]:
-    """Return the competitor / ours ratios of `task` with warm caches; `rival` begins the competitor's name.
+def _warm(frame: pd.DataFrame, competitor: str, task: str = "csr_dense") -> list[Ratio]:
+    """Return the competitor / ours ratios of `task` with warm caches; `competitor` begins the competitor's name.
 
     `frame` holds the newest records of the benchmark suites.
     """
-    return [ratio for ratio in ratios(frame, task, rival) if ratio.row["cache"] == "warm"]
+    return [ratio for ratio in ratios(frame, task, competitor) if ratio.row["cache"] == "warm"]
 
 
-def _fused(frame: pd.DataFrame) -> list[Goal]:
+def _fused(frame: pd.DataFrame) -> list[PerformanceTarget]:
     """Return the target of gradient and lazy AdaGrad in one kernel against PyTorch, R = 4096, D = 1e6, N = 64.
 
     `frame` holds the newest records of the benchmark suites.
@@ -78,7 +78,7 @@ def _fused(frame: pd.DataFrame) -> list[Goal]:
     return [target_at_least(f"{what}, against PyTorch's sparse gradient + Adagrad, warm", against_torch, 6.0)]
 
 
-def _cuda_step(frame: pd.DataFrame) -> list[Goal]:
+def _cuda_step(frame: pd.DataFrame) -> list[PerformanceTarget]:
     """Return the targets of whole training steps against PyTorch, for 256 and 65,536 rows, batches that repeat.
 
     `frame` holds the newest records of the benchmark suites.
@@ -92,7 +92,7 @@ def _cuda_step(frame: pd.DataFrame) -> list[Goal]:
     ]
 
 
-def _cuda_share_of_bound(frame: pd.DataFrame) -> list[Goal]:
+def _cuda_share_of_bound(frame: pd.DataFrame) -> list[PerformanceTarget]:
     """Return the targets on the fraction of the device's copy bandwidth, per kernel, large batches, cold caches.
 
     `frame` holds the newest records of the benchmark suites.
@@ -105,14 +105,14 @@ def _cuda_share_of_bound(frame: pd.DataFrame) -> list[Goal]:
     return [_share_of(name, values) for name, values in shares.items()]
 
 
-def _share_of(name: str, values: list[float]) -> Goal:
+def _share_of(name: str, values: list[float]) -> PerformanceTarget:
     """Return the target that the geometric mean of a kernel's bandwidth fractions is at least 0.6."""
     what = f"{name}: share of the bound of a copy, R ≥ {CUDA_ROWS_LARGE:,}, cold, geometric mean"
     mean = geometric_mean(values)
     if mean is None:
-        return Goal(what, f"≥ {formatting.format_density(SHARE)}", "not measured", None)
+        return PerformanceTarget(what, f"≥ {formatting.format_density(SHARE)}", "not measured", None)
     over = formatting.format_count(len(values), "configuration")
-    return Goal(
+    return PerformanceTarget(
         what, f"≥ {formatting.format_density(SHARE)}", f"{formatting.format_density(mean)} over {over}", mean >= SHARE
     )
 
@@ -177,7 +177,7 @@ FEATURES_LARGE = 1_000_000
 ONCE = ("import kernels", "start of Numba")
 
 
-def list_targets(frame: pd.DataFrame) -> list[Goal]:
+def list_targets(frame: pd.DataFrame) -> list[PerformanceTarget]:
     """Return the targets of the suites that have records, in a fixed order: of the CPU, then of CUDA.
 
     Without any record the targets of all CPU suites are returned, as not measured. `frame` holds records of the
@@ -187,25 +187,25 @@ def list_targets(frame: pd.DataFrame) -> list[Goal]:
     is_there = frame["device"] == "cuda"
     there, here = frame[is_there], frame[~is_there]
     suites = set(here["suite"]) if len(frame) else set(OF_SUITE)
-    lines = [goal for suite, parts in OF_SUITE.items() if suite in suites for part in parts for goal in part(here)]
+    lines = [target for suite, parts in OF_SUITE.items() if suite in suites for part in parts for target in part(here)]
     return [*lines, *(list_cuda_targets(there) if len(there) else [])]
 
 
-def _lowest_ratio(what: str, measured: Iterable[Ratio], wanted: float) -> Goal:
+def _lowest_ratio(what: str, measured: Iterable[Ratio], wanted: float) -> PerformanceTarget:
     """Return the target named `what` that each ratio is at least `wanted`, with the lowest and its configuration."""
     measured = sorted(measured, key=lambda ratio: ratio.value)
     if not measured:
-        return Goal(what, f"≥ {wanted:g} x", "not measured", None)
+        return PerformanceTarget(what, f"≥ {wanted:g} x", "not measured", None)
     behind = [ratio for ratio in measured if ratio.value < wanted]
     where = (
         f"{formatting.format_number(measured[0].value)} x at {describe_configuration(measured[0].row)} "
-        f"({measured[0].rival})"
+        f"({measured[0].competitor})"
     )
     more = f"; {len(behind)} of {len(measured)} configurations are below" if behind else ""
-    return Goal(what, f"≥ {wanted:g} x", where + more, not behind)
+    return PerformanceTarget(what, f"≥ {wanted:g} x", where + more, not behind)
 
 
-def _product(frame: pd.DataFrame) -> list[Goal]:
+def _product(frame: pd.DataFrame) -> list[PerformanceTarget]:
     """Return the targets of the product CSR @ dense against MKL (PyTorch) and SciPy.
 
     `frame` holds the newest records of the benchmark suites.
@@ -221,7 +221,7 @@ def _product(frame: pd.DataFrame) -> list[Goal]:
     ]
 
 
-def _gradient(frame: pd.DataFrame) -> list[Goal]:
+def _gradient(frame: pd.DataFrame) -> list[PerformanceTarget]:
     """Return the targets of the weight gradient against SciPy at D >= 1e6, with the plan cached and built.
 
     `frame` holds the newest records of the benchmark suites.
@@ -233,7 +233,7 @@ def _gradient(frame: pd.DataFrame) -> list[Goal]:
     return lines
 
 
-def _vectors(frame: pd.DataFrame) -> list[Goal]:
+def _vectors(frame: pd.DataFrame) -> list[PerformanceTarget]:
     """Return the targets for this project's vector code against the same loops in plain Numba.
 
     `frame` holds the newest records of the benchmark suites.
@@ -245,7 +245,7 @@ def _vectors(frame: pd.DataFrame) -> list[Goal]:
     ]
 
 
-def _step(frame: pd.DataFrame) -> list[Goal]:
+def _step(frame: pd.DataFrame) -> list[PerformanceTarget]:
     """Return the targets of whole training steps against TensorFlow and PyTorch, and on the user's batches.
 
     `frame` holds the newest records of the benchmark suites.
@@ -260,7 +260,7 @@ def _step(frame: pd.DataFrame) -> list[Goal]:
     return [*lines, _lowest_ratio("whole step, a new batch each, against any competitor, lowest", new, 1.0)]
 
 
-def _step_of_users(frame: pd.DataFrame) -> list[Goal]:
+def _step_of_users(frame: pd.DataFrame) -> list[PerformanceTarget]:
     """Return the targets on steps whose batches are cut from a data set: the time of small ones, and new / repeated.
 
     `frame` holds the newest records of the benchmark suites.
@@ -284,19 +284,19 @@ def _step_of_users(frame: pd.DataFrame) -> list[Goal]:
     return lines
 
 
-def _dearer(what: str, times: list[float], most: float) -> Goal:
+def _dearer(what: str, times: list[float], most: float) -> PerformanceTarget:
     """Return the target named `what` that the geometric mean of time ratios is at most `most`."""
     mean, wanted = geometric_mean(times), f"≤ {most:g} x"
     if mean is None:
-        return Goal(what, wanted, "not measured", None)
+        return PerformanceTarget(what, wanted, "not measured", None)
     highest = (
         f"{formatting.format_number(mean)} x over {formatting.format_count(len(times), 'configuration')}, at most "
         f"{formatting.format_number(max(times))} x"
     )
-    return Goal(what, wanted, highest, mean <= most)
+    return PerformanceTarget(what, wanted, highest, mean <= most)
 
 
-def _share(frame: pd.DataFrame) -> list[Goal]:
+def _share(frame: pd.DataFrame) -> list[PerformanceTarget]:
     """Return one target: that each kernel's mean fraction of the measured bound is at least 0.6.
 
     `frame` holds the newest records of the benchmark suites.
@@ -304,14 +304,14 @@ def _share(frame: pd.DataFrame) -> list[Goal]:
     found, wanted = bandwidth_shares(frame), f"≥ {100 * WANTED:.0f} %"
     what = "share of the bound measured here, each kernel at R ≥ 4096, geometric mean"
     if not found:
-        return [Goal(what, wanted, "not measured", None)]
+        return [PerformanceTarget(what, wanted, "not measured", None)]
     below = [share.kernel for share in found if share.mean < WANTED]
     listed = ", ".join(f"{share.kernel} {100 * share.mean:.0f} %" for share in found[:4])
     more = f"; {len(below)} of {len(found)} kernels are below" if below else ""
-    return [Goal(what, wanted, f"lowest: {listed}{more}", not below)]
+    return [PerformanceTarget(what, wanted, f"lowest: {listed}{more}", not below)]
 
 
-def _overhead(frame: pd.DataFrame) -> list[Goal]:
+def _overhead(frame: pd.DataFrame) -> list[PerformanceTarget]:
     """Return one target: the time of a call that does not grow with the batch, at most 3 µs for each kernel.
 
     It is twice the time of half the batch less the time of the whole, for the small-batch shape of width 16. `frame`
@@ -338,7 +338,7 @@ def _is_kernel_of_batch(name: str) -> bool:
     return name in OF_BATCH or (name.endswith(("_fused", "_lazy")) and not set("+.") & set(name))
 
 
-def _start(frame: pd.DataFrame) -> list[Goal]:
+def _start(frame: pd.DataFrame) -> list[PerformanceTarget]:
     """Return the targets on import time (0.4 s) and on the first call of each kernel in a new process (0.05 s).
 
     `frame` holds the newest records of the benchmark suites.
@@ -356,16 +356,18 @@ def _start(frame: pd.DataFrame) -> list[Goal]:
     ]
 
 
-def _largest_time(what: str, seconds: dict[str, float], wanted: float) -> list[Goal]:
-    """Return the goal that the largest of `seconds` (by name) is at most `wanted` (s), with how many exceed it."""
+def _largest_time(what: str, seconds: dict[str, float], wanted: float) -> list[PerformanceTarget]:
+    """Return the target that the largest of `seconds` (by name) is at most `wanted` (s), with how many exceed it."""
     tell = formatting.format_seconds
     if not seconds:
-        return [Goal(what, f"≤ {tell(wanted)}", "not measured", None)]
+        return [PerformanceTarget(what, f"≤ {tell(wanted)}", "not measured", None)]
     worst = max(seconds, key=lambda name: seconds[name])
     above = sum(value > wanted for value in seconds.values())
     more = f"; {above} of {len(seconds)} are above" if above else ""
-    return [Goal(what, f"≤ {tell(wanted)}", f"{tell(max(seconds[worst], 0.0))} ({worst}){more}", not above)]
+    return [
+        PerformanceTarget(what, f"≤ {tell(wanted)}", f"{tell(max(seconds[worst], 0.0))} ({worst}){more}", not above)
+    ]
 
 
 OF_SUITE = {"kernels": (_product, _gradient, _vectors, _share, _overhead, _start), "step": (_step,)}
-"""Functions that judge the goals of a suite; others have no goals."""
+"""Functions that judge the targets of a suite; others have no targets."""

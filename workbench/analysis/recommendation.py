@@ -532,7 +532,7 @@ def _winner_at(
         return
     keys = keys_of(found.sparse, found.dense)
     lead = f", {format_factor(found)} faster" if found.ratio and found.verdict != "level" else ""
-    if missing := _unmeasured_rivals(found, at, rows, accept):
+    if missing := _unmeasured_competitors(found, at, rows, accept):
         named = formatting.join_items(sorted({formatting.name_configuration(row) for row in missing}), "or")
         winner, loser = (found.dense, found.sparse) if found.verdict == "dense" else (found.sparse, found.dense)
         beats = "is level with" if found.verdict == "level" else "beats"
@@ -559,7 +559,7 @@ def _condition_text(at: Sequence[Record], rows: Sequence[Record], found: Contest
     return f"{batch} at {formatting.format_density(found.density, 2)} density" if is_denser and found.density else batch
 
 
-def _unmeasured_rivals(
+def _unmeasured_competitors(
     found: Contest, at: Sequence[Record], rows: Sequence[Record], accept: Callable[[Record], bool]
 ) -> list[Record]:
     """Return configurations of `rows`, not measured in `at`, that might still beat the winner of `found` there."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from workbench.analysis import formatting
-from workbench.analysis.bench import Goal
+from workbench.analysis.bench import PerformanceTarget
 
 Record = Mapping[str, Any]
 
@@ -128,16 +128,16 @@ TARGETS = (
 )
 
 
-def list_targets(found: Sequence[Waited]) -> list[Goal]:
-    """Return one goal per target, with the worst (largest) case; "not measured" if no case has a value.
+def list_targets(found: Sequence[Waited]) -> list[PerformanceTarget]:
+    """Return one performance target per limit, with the worst (largest) case; "not measured" if no case has a value.
 
     `found` are the cases of `compare_all`.
     """
-    return [_goal(target, found) for target in TARGETS]
+    return [_judge_target(target, found) for target in TARGETS]
 
 
-def _goal(target: Target, found: Sequence[Waited]) -> Goal:
-    """Return the goal of a target with its largest value, and how many of its cases exceed the limit.
+def _judge_target(target: Target, found: Sequence[Waited]) -> PerformanceTarget:
+    """Return the performance target of a limit with its largest value, and how many of its cases exceed the limit.
 
     `found` are the cases of `compare_all`, of which those of the target's part count.
     """
@@ -145,11 +145,11 @@ def _goal(target: Target, found: Sequence[Waited]) -> Goal:
     own = [one for one in found if one.part == target.part and target.matches(one.case)]
     known = {one.case: value for one in own if (value := target.value(one)) is not None}
     if not known:
-        return Goal(target.what, wanted, "not measured", None)
+        return PerformanceTarget(target.what, wanted, "not measured", None)
     worst = max(known, key=known.__getitem__)
     above = sum(value > target.most for value in known.values())
     count = f"; {above} of {len(known)} above" if len(known) > 1 else ""
-    return Goal(target.what, wanted, f"{_text(known[worst], target.unit)} ({worst}){count}", not above)
+    return PerformanceTarget(target.what, wanted, f"{_text(known[worst], target.unit)} ({worst}){count}", not above)
 
 
 def _text(value: float, unit: str) -> str:
@@ -162,5 +162,5 @@ def summary(found: Sequence[Waited]) -> str:
 
     `found` are the cases of `compare_all`.
     """
-    known = [goal.met for goal in list_targets(found) if goal.met is not None]
+    known = [target.met for target in list_targets(found) if target.met is not None]
     return f"{sum(known)} of {len(known)} measured targets are met." if known else "Nothing was measured."

@@ -373,10 +373,10 @@ def list_candidates(task: str, shape: Shape) -> list[Candidate]:
     ours = [of_kernel(kernels.get(task))]
     if shape.values == "ones" and f"{task}_ones" in kernels.names():
         ours.append(of_kernel(kernels.get(f"{task}_ones")))
-    return ours + _rivals(task) + _other_candidates(task)
+    return ours + _competitors(task) + _other_candidates(task)
 
 
-def _rivals(task: str) -> list[Candidate]:
+def _competitors(task: str) -> list[Candidate]:
     """Return the competitors of a task that run on the CPU, unavailable ones included.
 
     Those for GPUs only are left out.
@@ -391,7 +391,7 @@ def _other_candidates(task: str) -> list[Candidate]:
     if task == "csr_dense":
         return [_blas(task)]
     if task == "csr_t_dense":
-        return [_with_new_plan(task), *_rivals("csr_t_dense_full")]
+        return [_with_new_plan(task), *_competitors("csr_t_dense_full")]
     return [_two_kernels(task)] if task.endswith("_fused") else []
 
 

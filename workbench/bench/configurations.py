@@ -265,7 +265,7 @@ MEASURED = frozenset({"workbench.bench.child", "workbench.measure.child"})
 """What the process of a cell runs; all that is not looked up by the name of a task follows from it."""
 
 LIBRARIES = ("torch", "tensorflow", "tensorflow-cpu")
-"""Packages that rivals are of, by the names they are installed by."""
+"""Packages that competitors are of, by the names they are installed by."""
 
 
 @dataclass(frozen=True)

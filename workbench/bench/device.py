@@ -204,16 +204,16 @@ def list_device_candidates(task: str, shape: Shape, on: Device | None) -> list[C
     entries = [_of_kernel(kernels.get(task), on)]
     if shape.values == "ones" and f"{task}_ones" in kernels.names():
         ones = f"{task}_ones"
-        entries += [_of_kernel(kernels.get(ones), on), *(_of_kernel(each, on, "rival") for each in _rivals(ones))]
-    entries += [_of_kernel(competitor, on, "rival") for competitor in _rivals(task)]
+        entries += [_of_kernel(kernels.get(ones), on), *(_of_kernel(each, on, "rival") for each in _competitors(ones))]
+    entries += [_of_kernel(competitor, on, "rival") for competitor in _competitors(task)]
     if task == "csr_t_dense":
-        entries += [_of_kernel(competitor, on, "rival") for competitor in _rivals("csr_t_dense_full")]
+        entries += [_of_kernel(competitor, on, "rival") for competitor in _competitors("csr_t_dense_full")]
     if task == "csr_dense":
         entries += [*list_variants(on), *(_dense(library, on) for library in DENSE)]
     return [*entries, _two_kernels(task, on)] if task.endswith("_fused") else entries
 
 
-def _rivals(task: str) -> Sequence[Kernel]:
+def _competitors(task: str) -> Sequence[Kernel]:
     """Return the competitors of a kernel that run on a CUDA device."""
     return [competitor for competitor in kernels.rivals_of(task) if competitor.gpu is not None]
 

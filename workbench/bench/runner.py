@@ -130,7 +130,7 @@ def _kernels_on_cuda(quick: bool) -> Iterator[Cell]:
     cells = [cell for cell in _kernels(quick) if cell.task in known]
     if quick:
         large = shape_of("criteo clicks", 65_536)
-        cells.append(Cell("kernels", "adagrad_fused", shape_of("power law 1M"), 64))  # which a goal is of
+        cells.append(Cell("kernels", "adagrad_fused", shape_of("power law 1M"), 64))  # which a target is of
         cells += [
             Cell("kernels", task, large, N) for task in ("csr_dense", "sgd_fused", "adam_fused") for N in (16, 64)
         ]

@@ -14,11 +14,11 @@ from workbench.plots import style
 from workbench.plots.chart import Chart, Control, message, register
 
 OURS = (("#0072B2", "o"), ("#009E73", "s"), ("#56B4E9", "D"), ("#7A5195", "h"))
-RIVALS = (
+COMPETITORS = (
     *(("#D55E00", "v"), ("#E69F00", "^"), ("#CC79A7", ">"), ("#8C6D31", "<"), ("#A6192E", "X")),
     *(("#F0A07C", "1"), ("#B07AA1", "2"), ("#9C755F", "3")),
 )
-"""Colours and markers: ours cool and full, rivals warm, triangles and crosses; dense of ours is black."""
+"""Colours and markers: ours cool and full, competitors warm, triangles and crosses; dense of ours is black."""
 ROOM = 1.15
 """How far above the starts of half of the lines the axis reaches: a line that starts worse is cut there."""
 
@@ -35,7 +35,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, case: str | None) -> str:
     if not drawn:
         return message(figure, f"No candidate of {found.name} has a point yet.")
     axes = figure.add_subplot()
-    looks = {"sparse": iter(OURS), "dense": iter([(style.DENSE, "P")]), "rival": iter(RIVALS)}
+    looks = {"sparse": iter(OURS), "dense": iter([(style.DENSE, "P")]), "rival": iter(COMPETITORS)}
     for entry, curve in drawn:
         colour, marker = next(looks[kind_of(entry)], style.OTHER[:2])
         line: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": "-" if entry.is_ours else "--"}
@@ -63,7 +63,7 @@ def soonest_of(found: CaseResult) -> list[Entry]:
         first = entry.seconds[0] if entry.seconds else entry.seconds_once
         return (np.inf if first is None else first, np.inf if entry.value_best is None else sign * entry.value_best)
 
-    competitors = sorted((entry for entry in found.entries if not entry.is_ours), key=place)[: len(RIVALS)]
+    competitors = sorted((entry for entry in found.entries if not entry.is_ours), key=place)[: len(COMPETITORS)]
     return [entry for entry in found.entries if entry.is_ours or entry in competitors]
 
 

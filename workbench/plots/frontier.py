@@ -84,12 +84,12 @@ def _finding(
 
 def _reached(found: Sequence[TrainedRecord], rows: Sequence[configurations.Record]) -> str:
     """Return a sentence on who reaches dense's quality (less 1 %) first and who never; "" without a target."""
-    goal = quality_target(rows)
-    if goal is None:
+    target = quality_target(rows)
+    if target is None:
         return ""
     there = sorted((one for one in found if one.reached is not None), key=lambda one: one.reached or 0.0)
     never = [formatting.name_configuration(one.row) for one in found if one.reached is None]
-    text = f"A held-out {goal.measure} of {formatting.format_number(goal.value)}, what dense comes to less 1 %,"
+    text = f"A held-out {target.measure} of {formatting.format_number(target.value)}, what dense comes to less 1 %,"
     first = (
         (
             f" {formatting.name_configuration(there[0].row)} reaches first, in "

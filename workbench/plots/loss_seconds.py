@@ -102,7 +102,7 @@ def smooth(row: configurations.Record) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Goal:
+class LossTarget:
     """The loss that dense trains to: its `first` loss, its `last` smoothed one, and the loss that counts as reached."""
 
     first: float
@@ -119,13 +119,13 @@ class Goal:
         return self.last + NEAR * self.drop
 
     @classmethod
-    def of(cls, dense: configurations.Record) -> "Goal | None":
-        """Return the goal set by a dense record; None if its loss does not fall or is not finite at either end."""
+    def of(cls, dense: configurations.Record) -> "LossTarget | None":
+        """Return the target set by a dense record; None if its loss does not fall or is not finite at either end."""
         losses = curve_of(dense)[:, 1]
         if losses.size < 2 or not np.isfinite(losses[[0, -1]]).all():
             return None
-        goal = cls(float(losses[0]), float(smooth(dense)[-1]))
-        return goal if goal.drop > 0 else None
+        target = cls(float(losses[0]), float(smooth(dense)[-1]))
+        return target if target.drop > 0 else None
 
     def starts_lower(self, row: configurations.Record) -> bool:
         """Return whether the record's first loss is more than 1 % of `drop` below dense's first loss.
@@ -135,7 +135,7 @@ class Goal:
         return bool(curve_of(row)[0, 1] < self.first - NEAR * self.drop)
 
     def steps(self, row: configurations.Record) -> int | None:
-        """Return the steps until the smoothed loss is that of the goal.
+        """Return the steps until the smoothed loss is that of the target.
 
         None if it never is, rises again, or is not finite at the end.
         """
@@ -150,15 +150,15 @@ def _finding(rows: Sequence[configurations.Record], density: str | None) -> tupl
 
     `rows` are the records at the density with the label `density`. If dense has no falling loss, the sentence says so.
     """
-    at, goals = style.where(density), [(row, Goal.of(row)) for row in configurations.dense_rows(rows)]
-    known = [(goal.steps(row), row, goal) for row, goal in goals if goal]
-    timed = [(steps * row["seconds_step"], steps, row, goal) for steps, row, goal in known if steps]
+    at, targets = style.where(density), [(row, LossTarget.of(row)) for row in configurations.dense_rows(rows)]
+    known = [(target.steps(row), row, target) for row, target in targets if target]
+    timed = [(steps * row["seconds_step"], steps, row, target) for steps, row, target in known if steps]
     if not timed:
         return "Loss against training time", f"{at} dense has no loss that falls, so there is none to reach."
-    _, dense_steps, dense, goal = min(timed, key=lambda found: _rank(found[2], found[0]))
+    _, dense_steps, dense, target = min(timed, key=lambda found: _rank(found[2], found[0]))
     sparse = [row for row in rows if not configurations.is_dense(row)]
-    lower = [formatting.name_configuration(row) for row in sparse if goal.starts_lower(row)]
-    tried = [(goal.steps(row), row) for row in sparse if not goal.starts_lower(row)]
+    lower = [formatting.name_configuration(row) for row in sparse if target.starts_lower(row)]
+    tried = [(target.steps(row), row) for row in sparse if not target.starts_lower(row)]
     never = [formatting.name_configuration(row) for steps, row in tried if not steps]
     rest = [f"It is not reached with {formatting.join_items(never)}."] if never else []
     rest += [f"{formatting.join_items(lower)} cannot be compared: the loss starts lower there."] if lower else []

@@ -16,8 +16,10 @@ LOOKS = {
     "ours": (("#0072B2", "#009E73", "#7A5195", "#56B4E9"), "osDh", "-"),
     "rival": (("#D55E00", "#E69F00", "#CC79A7", "#8C6D31"), "v^<>", "--"),
 }
-"""Colours and markers of each side, in turn, and its line: ours cool and full, rivals warm triangles and dashed. What
-differs after a comma has the same colour, another marker, hollow from the second on."""
+"""Colours and markers of each side, in turn, and its line: ours cool and full, competitors warm triangles and dashed.
+
+What differs after a comma has the same colour, another marker, hollow from the second on.
+"""
 LEVELS = (":", (0, (1, 3)), (0, (4, 1.5, 1, 1.5)))
 FAR = 6
 """Times the end of the shortest training that the axis may reach before it is drawn logarithmic."""

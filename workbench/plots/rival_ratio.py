@@ -14,7 +14,7 @@ from workbench.plots import style
 from workbench.plots.chart import Chart, Control, message, register
 
 BEST = "the fastest"
-GOALS = {
+TARGETS = {
     ("csr_dense", "torch"): 2.0,
     ("csr_dense", "scipy"): 6.0,
     ("csr_t_dense", "scipy"): 10.0,
@@ -50,7 +50,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, task: str | None, rival: str, b
         for bar in bars:  # pale, or wide intervals would hide the lines
             bar.set_alpha(0.45)
     mean = bench.geometric_mean(r.value for r in ratios) or 1.0
-    _levels(axes, mean, GOALS.get((task if batches == style.ALL else f"{task} {batches}", rival)))
+    _levels(axes, mean, TARGETS.get((task if batches == style.ALL else f"{task} {batches}", rival)))
     _scales(axes, sorted({r.row["width"] for r in ratios}))
     behind = sum(r.value < 1 for r in ratios)
     against = "the fastest competitor" if rival == BEST else style.NAMES.get(rival, rival)
@@ -82,15 +82,15 @@ def _looks(lines: Mapping[str, Sequence[bench.Ratio]], shapes: Sequence[str]) ->
     return looks
 
 
-def _levels(axes: Axes, mean: float, goal: float | None) -> None:
-    """Draw horizontal lines at 1, at the geometric mean and, unless None, at the target `goal`."""
+def _levels(axes: Axes, mean: float, target: float | None) -> None:
+    """Draw horizontal lines at 1, at the geometric mean and, unless None, at `target`."""
     axes.axhline(1.0, color="#222222", linewidth=1.4, label="equal")
     axes.axhline(
         mean, color=style.GREY, linewidth=1.4, linestyle=(0, (5, 3)), label=f"mean {formatting.format_number(mean)} x"
     )
-    if goal:
+    if target:
         axes.axhline(
-            goal, color="#009E73", linewidth=1.6, linestyle=":", label=f"target {formatting.format_number(goal)} x"
+            target, color="#009E73", linewidth=1.6, linestyle=":", label=f"target {formatting.format_number(target)} x"
         )
 
 
@@ -148,7 +148,7 @@ def table(frame: pd.DataFrame, *, task: str | None, rival: str, batches: str) ->
         [
             {
                 "configuration": bench.describe_configuration(r.row),
-                "rival": r.rival,
+                "rival": r.competitor,
                 "competitor's time": formatting.format_seconds(r.row["seconds"]),
                 "competitor's time / ours": formatting.format_with_interval(r.value, r.low, r.high, tell),
             }
@@ -157,7 +157,7 @@ def table(frame: pd.DataFrame, *, task: str | None, rival: str, batches: str) ->
     )
 
 
-def _rivals(frame: pd.DataFrame) -> tuple[str, ...]:
+def _competitors(frame: pd.DataFrame) -> tuple[str, ...]:
     """Return "the fastest" and the libraries in the records, in alphabetical order."""
     families = {style.family(row) for row in style.measured(frame)} - {"ours"}
     return (BEST, *sorted(families))
@@ -177,7 +177,7 @@ register(
         table,
         (
             style.task_control(),
-            Control("rival", "which competitor", _rivals, BEST),
+            Control("rival", "which competitor", _competitors, BEST),
             Control("batches", "of steps: batches that repeat, new ones, or all", _batches, style.ALL),
         ),
         rows="bench",

@@ -123,8 +123,8 @@ def some_users(x: Any, fields: Any, seed: int) -> Any:
     return x[np.flatnonzero(np.isin(user, drawn))]
 
 
-RIVALS = 4
-"""Rivals that run rounds to a target: those that were soonest there when settings were tried."""
+COMPETITORS = 4
+"""Competitors that run rounds to a target: those that were soonest there when settings were tried."""
 ROUNDS_MOST = MOST
 NARROW = 1.5
 """The ends of the interval of a ratio, by each other, from which on no further rounds are run for it."""
@@ -197,7 +197,7 @@ def candidates_for_rounds(best: Mapping[str, Best], is_ours: Mapping[str, bool])
     `best` is {candidate: (seconds, setting, point index)} of those that reached the target.
     """
     competitors = sorted((name for name in best if not is_ours[name]), key=lambda name: best[name][0])
-    return [name for name in best if is_ours[name] or name in competitors[:RIVALS]]
+    return [name for name in best if is_ours[name] or name in competitors[:COMPETITORS]]
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ def of_dense_rows(candidate: Candidate, dtype: str = "float32") -> Candidate:
 
 
 OPTIMIZERS = {"sgd": "SGD", "adagrad": "Adagrad", "adam": "Adam"}
-RIVAL: dict[str, Any] = {"side": "rival", "needs": "torch", "install": INSTALL}
+COMPETITOR: dict[str, Any] = {"side": "rival", "needs": "torch", "install": INSTALL}
 LOSSES = {"logistic": "BCEWithLogitsLoss", "softmax": "CrossEntropyLoss", "squared": "MSELoss"}
 """PyTorch's loss by the name of ours."""
 
@@ -204,7 +204,7 @@ def register_dense(net: Net, loss: str, trained: tuple[str, ...], what: str) -> 
         return train(rows, value, net, loss, sparse=False)
 
     register(
-        of_dense_rows(Candidate(f"PyTorch {what}", models=trained, values=settings_by_decay, steps=steps, **RIVAL))
+        of_dense_rows(Candidate(f"PyTorch {what}", models=trained, values=settings_by_decay, steps=steps, **COMPETITOR))
     )
 
 
@@ -222,4 +222,4 @@ def register_net(net: Net, loss: str, trained: tuple[str, ...], what: str = "") 
 
         name = f"PyTorch {what or trained[0]}, {kind} gradient"
         values = settings_by_rate if sparse else settings_by_decay
-        register(Candidate(name, models=trained, values=values, steps=steps, **RIVAL))
+        register(Candidate(name, models=trained, values=values, steps=steps, **COMPETITOR))

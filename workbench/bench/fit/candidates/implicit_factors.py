@@ -68,8 +68,8 @@ def steps_bpr(rows: Rows, value: Value) -> Iterator[Scorer]:
     )
 
 
-_RIVAL: dict[str, Any] = {"side": "rival", "models": ("bpr",), "needs": "implicit", "install": INSTALL}
+_COMPETITOR: dict[str, Any] = {"side": "rival", "models": ("bpr",), "needs": "implicit", "install": INSTALL}
 _ALS = grid(regularization=(0.01, 0.1, 1.0, 10.0, 100.0), confidence=(1.0, 10.0))
 _BPR = grid(rate=(0.01, 0.03, 0.1, 0.2, 0.4), regularization=(0.001, 0.03))
-register(Candidate("implicit AlternatingLeastSquares", values=lambda model: _ALS, steps=steps_als, **_RIVAL))
-register(Candidate("implicit BayesianPersonalizedRanking", values=lambda model: _BPR, steps=steps_bpr, **_RIVAL))
+register(Candidate("implicit AlternatingLeastSquares", values=lambda model: _ALS, steps=steps_als, **_COMPETITOR))
+register(Candidate("implicit BayesianPersonalizedRanking", values=lambda model: _BPR, steps=steps_bpr, **_COMPETITOR))

@@ -10,7 +10,16 @@ import numpy as np
 from kernels.competitors.torch_sparse import csr_tensor, pytorch
 from workbench import models
 from workbench.bench.fit.candidates import Candidate, Rows, Scorer, Value, register, settings_by_rate
-from workbench.bench.fit.torch_loop import OPTIMIZERS, RIVAL, Batch, bag, look_up, register_dense, register_net, train
+from workbench.bench.fit.torch_loop import (
+    COMPETITOR,
+    OPTIMIZERS,
+    Batch,
+    bag,
+    look_up,
+    register_dense,
+    register_net,
+    train,
+)
 from workbench.formats.compressed import transposed
 from workbench.models import glorot, he, patterns
 
@@ -168,7 +177,7 @@ def _scores(p: np.ndarray, q: np.ndarray, users: np.ndarray) -> Any:
 
 for _sparse in (True, False):
     _name = f"PyTorch bpr, {'sparse' if _sparse else 'dense'} gradient"
-    register(Candidate(_name, models=("bpr",), values=settings_by_rate, steps=partial(steps, _sparse), **RIVAL))
+    register(Candidate(_name, models=("bpr",), values=settings_by_rate, steps=partial(steps, _sparse), **COMPETITOR))
 
 
 # PyTorch: a perceptron whose dense weight matrices have a mask, as `torch.nn.utils.prune` does it.
@@ -227,7 +236,7 @@ register(
         steps=lambda rows, value: train(rows, value, masked, "softmax", sparse=False),
         bytes_needed=bytes_needed,
         why_not=_moves,
-        **RIVAL,
+        **COMPETITOR,
     )
 )
 
@@ -348,4 +357,4 @@ def _drawn(rows: Rows) -> str:
 
 
 _NAME, _MODELS = "PyTorch graph_convolution, sparse CSR", ("graph_convolution",)
-register(Candidate(_NAME, models=_MODELS, values=settings_by_rate, steps=graph_steps, why_not=_drawn, **RIVAL))
+register(Candidate(_NAME, models=_MODELS, values=settings_by_rate, steps=graph_steps, why_not=_drawn, **COMPETITOR))
