@@ -37,6 +37,7 @@ NAMES = {
         "stop": "stop_run",
     },
     "workbench.sweeps.spec": {
+        "Cell": "Configuration",
         "dump": "dump_spec",
         "load": "load_spec",
         "parse": "parse_spec",

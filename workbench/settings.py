@@ -57,7 +57,7 @@ class Setting:
     goes_to: tuple[str, ...] = ("setup",)
     role: str = "group"
     is_shown: bool = False
-    """Whether it is named where a cell is described, also at its default."""
+    """Whether it is named where a configuration is described, also at its default."""
     is_file: bool = False
     """Whether it names a file of the user's, taken from the folder of the spec."""
     column: str = ""
@@ -212,7 +212,7 @@ MEASURE = (
     Control("rounds", "Rounds", "number", "12", "How often a comparison is measured at most; four are needed to "
             "decide."),
 )  # fmt: skip
-"""How a sweep measures, asked for next to the settings of its cells."""
+"""How a sweep measures, asked for next to the settings of its configurations."""
 CONTROLS = (*(setting.control for setting in SETTINGS if setting.control), *MEASURE)
 """All that a person may choose of a study, in the order of its form."""
 

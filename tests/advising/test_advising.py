@@ -15,7 +15,7 @@ from workbench.advising.advising import folder_name_of, name_of, train_command
 from workbench.advising.candidates import is_faithful, list_candidates
 from workbench.command import cli
 from workbench.sweeps import run_folder
-from workbench.sweeps.spec import Cell, SpecError
+from workbench.sweeps.spec import Configuration, SpecError
 
 AT_ONCE = {
     "seconds_warmup": 0.0,
@@ -64,7 +64,7 @@ def test_a_file_is_advised_on_and_the_command_trains_what_is_recommended(tmp_pat
     "model", ["matrix_factorization", "bpr", "factorization_machine", "embedding_mlp", "pruned_mlp"]
 )
 def test_where_no_trial_ended_the_answer_of_every_model_is_predicted(model, monkeypatch):
-    monkeypatch.setattr(advising._Advising, "race", lambda self: self._name_cells())
+    monkeypatch.setattr(advising._Advising, "race", lambda self: self._name_configurations())
     is_of_ratings = model in ("matrix_factorization", "bpr")
     settings = {"dataset": "low_rank"} if is_of_ratings else {"dataset": "uniform", "rows": 300, "features": 90}
     answer = advice.advise({**settings, "model": model}, 5.0)
@@ -91,9 +91,9 @@ def test_exact_candidates_come_where_lazy_ones_train_another_model_which_come_la
     assert set(sgd) == {"lazy", "standard"}
     allowed = list_candidates({"dataset": "uniform", "optimizer": "adam"}, lazy=True)
     assert {one["update"] for one in allowed} == {"lazy", "standard"}
-    assert is_faithful(Cell(optimizer="sgd"))
-    assert not is_faithful(Cell(optimizer="adam"))
-    assert not is_faithful(Cell(optimizer="sgd", decay=0.1))
+    assert is_faithful(Configuration(optimizer="sgd"))
+    assert not is_faithful(Configuration(optimizer="adam"))
+    assert not is_faithful(Configuration(optimizer="sgd", decay=0.1))
 
 
 def test_epochs_in_one_call_are_no_candidate_of_a_model_that_has_none():
@@ -102,8 +102,10 @@ def test_epochs_in_one_call_are_no_candidate_of_a_model_that_has_none():
     assert not any(one.get("launch") == "epoch" for one in found)
 
 
-def test_the_command_trains_a_serial_cell_on_one_thread():
-    words = train_command(Cell(format="dense", engine="dense", gradient="dense", update="standard", serial=True))
+def test_the_command_trains_a_serial_configuration_on_one_thread():
+    words = train_command(
+        Configuration(format="dense", engine="dense", gradient="dense", update="standard", serial=True)
+    )
     assert words == "workbench train --threads 1 --format dense --engine dense --gradient dense --update standard"
 
 

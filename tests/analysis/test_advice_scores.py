@@ -15,15 +15,18 @@ DENSE_EPOCH = {**DENSE, "launch": "epoch"}
 HELD_CSR = {**DENSE_EPOCH, "hold": "csr"}
 
 
-def cell(settings, seconds, status="ok", is_faithful=True) -> dict:
+def configuration(settings, seconds, status="ok", is_faithful=True) -> dict:
     return {**settings, "seconds": seconds, "status": status, "is_faithful": is_faithful, "bytes": 1, "key": "k"}
 
 
 def case(name, density, times, recommended, data=None, bytes_csr=1, share=0.2) -> dict:
-    """A case whose cells fused, whole, dense and dense on one thread take those seconds."""
-    cells = [cell(settings, one) for settings, one in zip((FUSED, WHOLE, DENSE, ALONE), times, strict=True)]
+    """A case whose configurations fused, whole, dense and dense on one thread take those seconds."""
+    configurations = [
+        configuration(settings, one) for settings, one in zip((FUSED, WHOLE, DENSE, ALONE), times, strict=True)
+    ]
     return store.ADVICE.new_row(
-        key=name, status="ok", case=name, data=data or name, density=density, cells=cells, recommended=recommended,
+        key=name, status="ok", case=name, data=data or name, density=density, cells=configurations,
+        recommended=recommended,
         bytes_csr=bytes_csr, bytes_dense=2, seconds_sweep=100.0, seconds_advice=100 * share, machine="bench-1",
     )  # fmt: skip
 
@@ -60,13 +63,13 @@ def test_the_fitted_rule_does_not_know_the_case_that_it_is_judged_on():
 def test_what_trains_another_model_is_neither_the_least_nor_what_always_sparse_takes():
     row = case("adam", 0.001, (1.0, 4.0, 9.0, 9.0), EXACT)
     row["cells"][0]["is_faithful"] = False
-    row["cells"].append(cell(EXACT, 2.0))
+    row["cells"].append(configuration(EXACT, 2.0))
     found = by_rule([row])
     assert found["adam", "advice"] == found["adam", "always sparse"] == (1.0, 1.0)
 
 
 def without_dense(name: str) -> dict:
-    """A case whose dense cells did not fit in memory."""
+    """A case whose dense configurations did not fit in memory."""
     row = case(name, 0.001, (1.0, 2.0, None, None), FUSED)
     for dense in row["cells"][2:]:
         dense["status"] = "memory"
@@ -96,7 +99,7 @@ def test_advice_that_recommends_what_did_not_run_is_not_left_out():
 
 def test_the_rules_of_one_side_take_the_best_ways_of_that_side_that_ran():
     row = case("thick", 0.4, (9.0, 8.0, 2.0, 2.1), DENSE)
-    row["cells"] += [cell(EPOCH, 4.0), cell(DENSE_EPOCH, 1.0), cell(HELD_CSR, 0.5)]
+    row["cells"] += [configuration(EPOCH, 4.0), configuration(DENSE_EPOCH, 1.0), configuration(HELD_CSR, 0.5)]
     found = by_rule([row])
     assert found["thick", "always sparse"] == (8.0, 8.0)
     assert found["thick", "always dense"] == (1.0, 2.0)

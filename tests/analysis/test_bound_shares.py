@@ -22,7 +22,7 @@ def test_the_lowest_mean_comes_first_with_what_binds_most_often():
             row("csr_dense + plan", width=64, bound_share=0.01),
         )
     )
-    assert [(share.kernel, share.by, share.cells) for share in found] == [
+    assert [(share.kernel, share.by, share.configurations) for share in found] == [
         ("softmax", "instructions", 1),
         ("csr_dense", "gather", 3),
     ]

@@ -67,7 +67,7 @@ def test_one_build_measured_twice_is_the_same_or_ambiguous(noise, source):
         )
         for seed in range(2)
     ]
-    verdicts = [one.verdict for each in found for one in (*each.cells, *each.kernels)]
+    verdicts = [one.verdict for each in found for one in (*each.configurations, *each.kernels)]
     assert np.mean([verdict in ("same", "ambiguous") for verdict in verdicts]) >= 0.95
     assert sum(each.is_worse for each in found) == 0
 
@@ -80,16 +80,20 @@ def test_a_kernel_twice_as_slow_is_found_and_named_and_no_other(noise):
     (kernel,) = changes.largest_changes(found.kernels)
     assert kernel.name == "csr_dense (forward)"
     assert kernel.ratio.low <= 2.0 <= kernel.ratio.high
-    assert all("CSR ours" in name for name in kernel.cells)
-    assert not [one for one in changes.largest_changes(found.cells) if "CSR ours" not in one.name]
+    assert all("CSR ours" in name for name in kernel.configurations)
+    assert not [one for one in changes.largest_changes(found.configurations) if "CSR ours" not in one.name]
     assert found.is_worse
     assert changes.headline(found).startswith("Slower: the kernel csr_dense (forward), ")
 
 
-def test_cells_of_a_kernel_together_show_less_than_each_alone():
+def test_configurations_of_a_kernel_together_show_less_than_each_alone():
     found = compare_runs(measured("r1", seed=1, noise=0.1), measured("r2", seed=2, noise=0.1))
     together = next(kernel for kernel in found.kernels if kernel.name.startswith("csr_dense"))
-    alone = [cell.minimum_detectable_ratio for cell in found.cells if cell.name in together.cells]
+    alone = [
+        configuration.minimum_detectable_ratio
+        for configuration in found.configurations
+        if configuration.name in together.configurations
+    ]
     assert 1 < together.minimum_detectable_ratio < min(alone)
     assert "over all configurations of a kernel together" in " ".join(changes.sentences(found))
 
@@ -117,7 +121,7 @@ def test_without_the_same_code_the_fixed_work_beside_the_trials_tells_the_drift(
 def test_without_a_sentinel_a_drift_that_runs_have_is_allowed_for():
     found = compare_runs(measured("r1", seed=1), measured("r2", seed=2, source="new", change=slowed_machine(1.2)))
     assert found.drift.kind == "none"
-    assert {cell.verdict for cell in found.cells} == {"ambiguous"}
+    assert {configuration.verdict for configuration in found.configurations} == {"ambiguous"}
 
 
 def test_other_machines_are_told():
@@ -145,17 +149,17 @@ def test_more_memory_is_worse():
 def test_rows_that_are_in_both_runs_are_no_evidence():
     run = measured("r1", seed=1)
     found = compare_runs(run, run)
-    assert (len(found.cells), found.pairs.again) == (0, 36)
+    assert (len(found.configurations), found.pairs.again) == (0, 36)
     assert "Nothing can be compared" in changes.headline(found)
 
 
 def test_three_rounds_decide_nothing():
     found = compare_runs(measured("r1", seed=1, rounds=3), measured("r2", seed=2, rounds=3, change=slowed_machine(9.0)))
-    assert {cell.verdict for cell in found.cells} == {"ambiguous"}
+    assert {configuration.verdict for configuration in found.configurations} == {"ambiguous"}
     assert "fewer than four rounds" in " ".join(changes.sentences(found))
 
 
-def test_runs_of_other_cells_are_refused_with_what_differs():
+def test_runs_of_other_configurations_are_refused_with_what_differs():
     with pytest.raises(ValueError, match=r"No configuration is in both runs\. They differ in width"):
         compare_runs(measured("r1", seed=1, width=16), measured("r2", seed=2, width=32))
     with pytest.raises(ValueError, match="The second run has no rows"):

@@ -23,13 +23,13 @@ def test_machines_are_groups_of_their_own_and_are_held_beside_each_other():
     frame = store.frame(two_machines())
     assert [{row["machine"] for row in group.rows} for group in configurations.groups(frame)] == [{"a"}, {"b"}]
     a, b = compare_devices.machines(frame)
-    assert (a.name, a.cells, a.seconds_work, a.common) == ("a", 12, 1e-3, ())
-    assert (b.name, b.cells, b.seconds_work) == ("b", 2, 2e-3)
+    assert (a.name, a.configurations, a.seconds_work, a.common) == ("a", 12, 1e-3, ())
+    assert (b.name, b.configurations, b.seconds_work) == ("b", 2, 2e-3)
     assert [change.ratio.value for change in b.common] == pytest.approx([2, 2], rel=0.1)
     assert "On machine b 2 configurations that a measured, too, are: 2 slower." in advise(frame).would_change
 
 
-def test_machines_without_a_cell_in_common_say_so():
+def test_machines_without_a_configuration_in_common_say_so():
     apart = [*maker.sweep(machine="a"), *maker.sweep(machine="b", densities=[0.5], run="r2")]
     assert list(compare_devices.compare_machine_sentences(store.frame(apart))) == [
         "Machine b shares no timed configuration with the first, so how they differ is unknown."

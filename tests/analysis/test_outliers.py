@@ -1,4 +1,4 @@
-"""Rounds that lie off, cells to doubt and cells without a result are found, each with its reason; good rows are not."""
+"""Rounds that lie off, configurations to doubt or without a result are found, each with its reason; good are not."""
 
 import numpy as np
 import pytest
@@ -31,8 +31,8 @@ def test_a_round_that_lies_off_is_named_with_how_far(times, distance, noise):
     assert not any(format == "dense" for format, _ in told)
 
 
-def test_a_round_within_the_noise_of_the_cells_is_no_outlier_though_the_others_of_its_cell_agree():
-    """Three of four rounds that agree by chance say nothing of the fourth, where cells differ by far more."""
+def test_a_round_within_the_noise_of_the_configurations_is_no_outlier_though_the_others_of_its_configuration_agree():
+    """Three of four rounds that agree by chance say nothing of the fourth, where configurations differ by far more."""
     rows = made.sweep(rounds=4, noise=0.2, shared=0.0)
     own = [row for row in rows if row["format"] == "csr" and row["density"] == 0.01]
     for row, times in zip(own, (1.0, 1.005, 0.995, 1.15), strict=True):
@@ -42,14 +42,14 @@ def test_a_round_within_the_noise_of_the_cells_is_no_outlier_though_the_others_o
     assert [one.place for one in found(rows) if one.place] == ["round 4"]
 
 
-def test_the_usual_deviation_is_that_of_the_rounds_however_few_a_cell_has_and_whatever_lies_off():
+def test_the_usual_deviation_is_that_of_the_rounds_however_few_a_configuration_has_and_whatever_lies_off():
     generator = np.random.default_rng(0)
     runs = [*(0.2 * generator.standard_normal((400, 4))), *(3 + generator.standard_normal((40, 4)))]
     assert usual_deviation(runs) == pytest.approx(0.2, rel=0.15)
     assert usual_deviation([[1.0], []]) == MIN_LOG_SD
 
 
-def test_drift_is_listed_where_the_fixed_work_ranges_further_than_beside_the_other_cells():
+def test_drift_is_listed_where_the_fixed_work_ranges_further_than_beside_the_other_configurations():
     generator, rows = np.random.default_rng(0), made.sweep(noise=0.2, shared=0.0)
     for row in rows:
         row["seconds_sentinel"] = 1e-3 * float(np.exp(0.1 * generator.standard_normal()))
@@ -67,7 +67,7 @@ def test_few_rounds_have_no_outlier_of_their_own():
     assert {one.place for one in found(rows)} <= {""}
 
 
-def test_cells_without_a_result_come_first_and_disturbed_ones_are_told():
+def test_configurations_without_a_result_come_first_and_disturbed_ones_are_told():
     found_ = found(made.rich())
     statuses = [one.row["status"] for one in found_]
     assert statuses[:3] == sorted(statuses[:3], key=lambda status: status in configurations.NUMBERED)

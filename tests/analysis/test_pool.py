@@ -1,4 +1,4 @@
-"""From rows to cells: rounds of one run, same code, disturbed ones without time; and which cells make a group."""
+"""From rows to configurations: rounds of one run, same code, disturbed ones without time; which make a group."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def only(found):
     return one
 
 
-def test_rounds_of_a_cell_are_pooled_by_round():
+def test_rounds_of_a_configuration_are_pooled_by_round():
     frame = pool_rounds(store.frame(maker.sweep(rounds=6)))
     assert len(frame) == 2 * len(maker.DENSITIES)
     assert set(frame["rounds"]) == {6}
@@ -97,7 +97,7 @@ def test_disturbed_rounds_take_no_part_in_time_and_do_in_memory():
     assert len(row["round_values"]["bytes_peak"]) == 6
 
 
-def test_a_cell_that_was_only_disturbed_has_memory_and_seconds_without_an_interval():
+def test_a_configuration_that_was_only_disturbed_has_memory_and_seconds_without_an_interval():
     rows = [maker.disturbed(row) for row in one_cell()]
     row = pooled(rows)
     assert (row["status"], row["rounds"], row["rounds_disturbed"]) == ("disturbed", 0, 4)
@@ -133,7 +133,7 @@ def test_the_model_that_was_trained_is_that_of_one_round():
     assert pooled([first, second | {"loss_last": 0.5, "quality": 0.1}])["loss_last"] == 0.5
 
 
-def test_cells_of_different_machines_are_not_pooled_nor_compared():
+def test_configurations_of_different_machines_are_not_pooled_nor_compared():
     rows = maker.sweep((SPARSE,)) + maker.sweep((DENSE,), machine="bench-2")
     assert len(groups(store.frame(rows))) == 2
     assert {even.status for even in breakeven(store.frame(rows))} == {"no_baseline"}
@@ -170,7 +170,7 @@ def test_groups_come_largest_first_with_labels_that_tell_them_apart():
 
 
 def lost(row):
-    """The row of a cell that failed before its data was read."""
+    """The row of a configuration that failed before its data was read."""
     return maker.failed(row, "timeout", "no result after 60 s") | {"features": None, "rows_total": None}
 
 

@@ -12,7 +12,7 @@ from workbench.analysis.breakeven import breakeven
 from workbench.analysis.compare import PARTLY, contests
 from workbench.analysis.refinement import breakeven_width_sentences, densities_to_add
 from workbench.sweeps import schedule
-from workbench.sweeps.spec import Cell
+from workbench.sweeps.spec import Configuration
 
 COARSE = (0.001, 0.01, 0.1, 0.3)
 TIME_ONLY = replace(SPARSE, bytes_slope=0.0)
@@ -102,14 +102,16 @@ def test_one_configuration_is_refined_after_the_best_of_both_sides_and_beside_th
 
 
 @pytest.mark.parametrize("until", [0.1, 3.0])
-def test_cells_are_added_for_the_sparse_one_and_the_dense_ones_that_bracket(until):
+def test_configurations_are_added_for_the_sparse_one_and_the_dense_ones_that_bracket(until):
     rows = made.sweep((DENSE, TIME_ONLY), COARSE)
-    cells = {
-        row["key"]: Cell(format=row["format"], engine=row["engine"], density=row["density"], gradient=row["gradient"])
+    configurations = {
+        row["key"]: Configuration(
+            format=row["format"], engine=row["engine"], density=row["density"], gradient=row["gradient"]
+        )
         for row in rows
     }
-    came = schedule.refinement_configurations(cells, rows, until)
-    assert {cell.format for cell in came} == ({"csr", "dense"} if until == 0.1 else set())
-    assert len({cell.density for cell in came}) == len(came) // 2
-    again = {**cells, **{str(place): cell for place, cell in enumerate(came)}}
+    came = schedule.refinement_configurations(configurations, rows, until)
+    assert {configuration.format for configuration in came} == ({"csr", "dense"} if until == 0.1 else set())
+    assert len({configuration.density for configuration in came}) == len(came) // 2
+    again = {**configurations, **{str(place): configuration for place, configuration in enumerate(came)}}
     assert schedule.refinement_configurations(again, rows, until) == []

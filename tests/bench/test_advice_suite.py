@@ -13,12 +13,16 @@ from workbench.sweeps.spec import SpecError
 def test_a_full_sweep_has_dense_and_every_sparse_format_in_rounds_that_decide(case):
     spec = runner.full_sweep(case)
     found = grid.expand_grid(spec)
-    formats = [cell.format for cell in found.cells]
+    formats = [configuration.format for configuration in found.configurations]
     assert {"csr", "coo", "csc", "dense"} <= set(formats)
-    dense = {(cell.hold, cell.launch) for cell in found.cells if cell.format == "dense"}
+    dense = {
+        (configuration.hold, configuration.launch)
+        for configuration in found.configurations
+        if configuration.format == "dense"
+    }
     assert ("format", "kernels") in dense
     assert dense <= {(hold, launch) for hold in ("format", "csr") for launch in ("kernels", "epoch")}
-    assert not any(cell.serial for cell in found.cells if cell.launch == "epoch")
+    assert not any(configuration.serial for configuration in found.configurations if configuration.launch == "epoch")
     assert spec.measure.rounds == 4
     assert not found.dropped
 
@@ -113,7 +117,7 @@ COO = {**EPOCH, "format": "coo", "gradient": "fused", "launch": "kernels"}
 
 
 def recorded(*seconds, seconds_sweep=60.0) -> runner.RecordedCase:
-    """A case whose cells epoch, dense and COO take so long; a trial took a second."""
+    """A case whose configurations epoch, dense and COO take so long; a trial took a second."""
     judged = [
         {**line, "serial": False, "status": "ok", "seconds": each, "is_faithful": True}
         for line, each in zip((EPOCH, DENSE, COO), seconds, strict=True)

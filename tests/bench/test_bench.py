@@ -15,7 +15,7 @@ from workbench import store
 from workbench.bench import candidates, child, configurations, experiment, runner, steps, steps_of_user_code
 from workbench.bench.candidates import Ready, Traffic
 from workbench.bench.child import measure
-from workbench.bench.configurations import Cell, Entry, Field
+from workbench.bench.configurations import BenchmarkConfiguration, Entry, Field
 from workbench.bench.rounds import Policy, interleave, median_ratio
 from workbench.bench.shapes import BenchError, Shape
 from workbench.measure.bandwidth import Bandwidth, Limits
@@ -135,14 +135,14 @@ def test_a_wrong_kernel_is_refused_a_time(monkeypatch):
     monkeypatch.setattr(
         candidates.kernels, "get", lambda name: bad if name == "csr_dense" else kernels.registry.get(name)
     )
-    rows = measure(configurations.field_of(Cell("kernels", "csr_dense", TINY, 4)), QUICK, 10**9)
+    rows = measure(configurations.field_of(BenchmarkConfiguration("kernels", "csr_dense", TINY, 4)), QUICK, 10**9)
     assert rows[0]["status"] == "wrong"
     assert {row["contender"]: row["status"] for row in rows}["scipy.csr_dense"] == "ok"
 
 
 @pytest.mark.parametrize("task", [name for name in candidates.list_tasks() if name != "csr_to_dense"])
 def test_every_task_measures_and_every_candidate_of_ours_is_right(task):
-    rows = measure(configurations.field_of(Cell("kernels", task, TINY, 4)), QUICK, 10**9)
+    rows = measure(configurations.field_of(BenchmarkConfiguration("kernels", task, TINY, 4)), QUICK, 10**9)
     assert {row["status"] for row in rows if row["side"] == "ours"} == {"ok"}
     assert {row["status"] for row in rows} <= {"ok", "unsupported"}
     assert max(row["error"] for row in rows if row["status"] == "ok") < 1e-5
@@ -153,8 +153,8 @@ def test_every_task_measures_and_every_candidate_of_ours_is_right(task):
 @pytest.mark.parametrize("batches", ["repeat", "new"])
 @pytest.mark.parametrize("optimizer", list(steps.OPTIONS))
 def test_a_step_reaches_the_weights_of_the_definition(optimizer, batches):
-    cell = Cell("step", "step", TINY, 3, optimizer, batches)
-    rows = measure(configurations.field_of(cell), QUICK, 10**9)
+    configuration = BenchmarkConfiguration("step", "step", TINY, 3, optimizer, batches)
+    rows = measure(configurations.field_of(configuration), QUICK, 10**9)
     for row in rows:
         store.BENCH.new_row(**row)
     ours = rows[0]
@@ -199,11 +199,11 @@ def test_the_judge_sees_a_change_of_one_result(name):
 
 def test_unknown_names_list_the_known():
     with pytest.raises(BenchError, match=r"Unknown suite 'kernel'.*Expected one of: kernels, step"):
-        runner.cells_of("kernel")
+        runner.configurations_of("kernel")
     with pytest.raises(BenchError, match=r"Unknown task .* 'dot'.*Expected one of: csr_dense, plan"):
-        runner.cells_of("kernels", only="dot")
+        runner.configurations_of("kernels", only="dot")
     with pytest.raises(BenchError, match=r"Unknown shape .* 'cube'.* uniform 100k"):
-        runner.cells_of("kernels", shape="cube")
+        runner.configurations_of("kernels", shape="cube")
     with pytest.raises(BenchError, match=r"Unknown task 'dot'.*Expected one of: plan"):
         candidates.list_candidates("dot", TINY)
     with pytest.raises(
@@ -213,17 +213,24 @@ def test_unknown_names_list_the_known():
 
 
 def test_suites_hold_what_they_promise():
-    full = runner.cells_of("kernels")
-    product = [cell for cell in full if cell.task == "csr_dense"]
-    assert {cell.shape.rows for cell in product} >= {256, 4096, 65_536}
-    assert {cell.width for cell in product if cell.shape.name == "uniform 100k"} == set(runner.WIDTHS)
-    assert {cell.task for cell in full} == set(candidates.list_tasks()), "every kernel takes part by being registered"
-    assert len(runner.cells_of("kernels", quick=True)) < len(full) / 3
-    assert len(runner.cells_of("step")) == 3 * 3 * 3 * 2 + 2
+    full = runner.configurations_of("kernels")
+    product = [configuration for configuration in full if configuration.task == "csr_dense"]
+    assert {configuration.shape.rows for configuration in product} >= {256, 4096, 65_536}
+    assert {configuration.width for configuration in product if configuration.shape.name == "uniform 100k"} == set(
+        runner.WIDTHS
+    )
+    assert {configuration.task for configuration in full} == set(candidates.list_tasks()), (
+        "every kernel takes part by being registered"
+    )
+    assert len(runner.configurations_of("kernels", quick=True)) < len(full) / 3
+    assert len(runner.configurations_of("step")) == 3 * 3 * 3 * 2 + 2
 
 
 def test_a_run_writes_a_row_for_each_candidate_and_resumes(tmp_path, monkeypatch):
-    todo = [Cell("kernels", "csr_dense", TINY, 1), Cell("kernels", "coo_dense", TINY, 4)]
+    todo = [
+        BenchmarkConfiguration("kernels", "csr_dense", TINY, 1),
+        BenchmarkConfiguration("kernels", "coo_dense", TINY, 4),
+    ]
     policy = dataclasses.replace(QUICK, rounds=2)
     run = runner.Runner(tmp_path, policy, threads=1)
     run._bandwidths = lambda: None  # its own test is below; here it would take seconds
@@ -240,12 +247,12 @@ def test_a_run_writes_a_row_for_each_candidate_and_resumes(tmp_path, monkeypatch
     outcome = again.run(todo)
     assert (outcome.done, outcome.reused) == (1, 1)
     candidates = [row["contender"] for row in store.BENCH.read(tmp_path)]
-    assert candidates == [name for cell in todo for name, *_ in configurations.names_of(cell)]
+    assert candidates == [name for configuration in todo for name, *_ in configurations.names_of(configuration)]
     assert json.loads((tmp_path / experiment.MACHINE).read_text())["cores"]
 
 
 def test_a_child_that_dies_or_takes_too_long_leaves_rows_with_the_reason(tmp_path, monkeypatch):
-    todo = [Cell("kernels", "squared", TINY, width) for width in (1, 2)]
+    todo = [BenchmarkConfiguration("kernels", "squared", TINY, width) for width in (1, 2)]
     run = runner.Runner(tmp_path, QUICK, threads=1)
     run._bandwidths = lambda: None
     ends = iter([Ended({"status": "timeout", "reason": "too long"})])
@@ -274,17 +281,17 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(run, "_answers", answers)
-    outcome = run.run([Cell("kernels", "squared", TINY, width) for width in (1, 2)])
+    outcome = run.run([BenchmarkConfiguration("kernels", "squared", TINY, width) for width in (1, 2)])
     assert (outcome.stopped, outcome.done, len(store.BENCH.read(tmp_path))) == (True, 1, 1)
 
 
 def test_the_key_depends_on_settings_way_of_measuring_and_candidates(monkeypatch):
-    cell = Cell("kernels", "csr_dense", TINY, 4)
+    configuration = BenchmarkConfiguration("kernels", "csr_dense", TINY, 4)
     keys = {
-        configurations.key(cell, QUICK),
-        configurations.key(dataclasses.replace(cell, width=8), QUICK),
-        configurations.key(cell, Policy()),
+        configurations.key(configuration, QUICK),
+        configurations.key(dataclasses.replace(configuration, width=8), QUICK),
+        configurations.key(configuration, Policy()),
     }
     assert len(keys) == 3
     monkeypatch.setattr(configurations, "names_of", lambda _: [("csr_dense", "ours", "")])
-    assert configurations.key(cell, QUICK) not in keys
+    assert configurations.key(configuration, QUICK) not in keys

@@ -13,7 +13,7 @@ from workbench.analysis import bench, performance_targets
 from workbench.analysis.performance_targets import FUSED
 from workbench.bench import configurations, device, runner
 from workbench.bench.child import measure, prepare_and_check
-from workbench.bench.configurations import Cell
+from workbench.bench.configurations import BenchmarkConfiguration
 from workbench.bench.device import CopyLimit, Events, OnDevice, copy_rate
 from workbench.bench.rounds import Policy
 from workbench.bench.shapes import BenchError, draw_batch
@@ -111,14 +111,15 @@ def emulator():
         yield emulator
 
 
-def rows_of(cell: Cell, on) -> dict[str, dict]:
+def rows_of(configuration: BenchmarkConfiguration, on) -> dict[str, dict]:
     timer = OnDevice(lambda call, count, clock: [call() for _ in range(count)] and 1e-3, lambda: None)
-    found = measure(configurations.field_of(cell, on), QUICK, 2**34, CopyLimit(1e12), on_device=timer)
+    found = measure(configurations.field_of(configuration, on), QUICK, 2**34, CopyLimit(1e12), on_device=timer)
     return {row["contender"]: row for row in found}
 
 
-def on_cuda(task: str, width: int = 4, **more) -> Cell:
-    return Cell("kernels", task, dataclasses.replace(TINY, values=more.pop("values", "normal")), width, device="cuda",
+def on_cuda(task: str, width: int = 4, **more) -> BenchmarkConfiguration:
+    shape = dataclasses.replace(TINY, values=more.pop("values", "normal"))
+    return BenchmarkConfiguration("kernels", task, shape, width, device="cuda",
                 cache="warm", **more)  # fmt: skip
 
 
@@ -165,20 +166,22 @@ def test_competitors_of_the_device_are_listed_with_why_they_are_missing():
 
 @pytest.mark.parametrize(("optimizer", "batches"), [("adagrad", "repeat"), ("adagrad", "new"), ("adam", "new")])
 def test_steps_on_the_device_train_as_defined(optimizer, batches, emulator):
-    cell = Cell("step", "step", TINY, 4, optimizer, batches, device="cuda")
-    rows = rows_of(cell, emulator)
+    configuration = BenchmarkConfiguration("step", "step", TINY, 4, optimizer, batches, device="cuda")
+    rows = rows_of(configuration, emulator)
     assert [rows[name]["status"] for name in ("ours, graph", "ours, kernels")] == ["ok", "ok"], rows
     assert rows["torch_cuda EmbeddingBag"]["status"] == "unsupported"
 
 
 def test_suites_of_the_device_name_both_caches_and_no_unknown_device():
-    found = runner.cells_of("kernels", quick=True, only="csr_dense", device="cuda")
-    assert {cell.cache for cell in found} == {"warm", "cold"}
-    assert {cell.device for cell in found} == {"cuda"}
-    assert "on cuda cold" in next(cell.description for cell in found if cell.cache == "cold")
-    assert {cell.shape.rows for cell in runner.cells_of("step", quick=True, device="cuda")} == {256, 4096, 65_536}
+    found = runner.configurations_of("kernels", quick=True, only="csr_dense", device="cuda")
+    assert {configuration.cache for configuration in found} == {"warm", "cold"}
+    assert {configuration.device for configuration in found} == {"cuda"}
+    assert "on cuda cold" in next(configuration.description for configuration in found if configuration.cache == "cold")
+    assert {
+        configuration.shape.rows for configuration in runner.configurations_of("step", quick=True, device="cuda")
+    } == {256, 4096, 65_536}
     with pytest.raises(BenchError, match=r"Unknown device of the suite \w+ 'tpu'.*Expected one of: cpu, cuda"):
-        runner.cells_of("kernels", device="tpu")
+        runner.configurations_of("kernels", device="tpu")
 
 
 def test_without_a_gpu_there_is_one_clear_message_and_nothing_is_written(tmp_path, monkeypatch):
@@ -193,7 +196,7 @@ def test_without_a_gpu_there_is_one_clear_message_and_nothing_is_written(tmp_pat
         work.run([on_cuda("csr_dense"), dataclasses.replace(on_cuda("csr_dense"), device="cpu")])
 
 
-def test_rows_of_the_cpu_and_of_the_device_are_of_different_cells():
+def test_rows_of_the_cpu_and_of_the_device_are_of_different_configurations():
     shared = {"task": "csr_dense", "shape": "s", "rows": 8, "features": 9, "width": 4, "status": "ok", "key": "a"}
     shared |= {"contender": "csr_dense", "side": "ours", "seconds": 1.0, "ratio": 1.0}
     rows = [store.BENCH.new_row(**shared, **own) for own in (
@@ -243,18 +246,21 @@ def test_targets_of_the_device_are_told_apart_from_those_of_the_cpu():
 
 
 def test_the_target_of_the_fused_update_is_of_one_size_and_of_warm_caches():
-    cell, rows = {"task": "adagrad_fused"} | dict(zip(("rows", "features", "width"), FUSED, strict=True)), []
+    configuration, rows = {"task": "adagrad_fused"} | dict(zip(("rows", "features", "width"), FUSED, strict=True)), []
     for ratio, more in ((7.0, {}), (2.0, {"cache": "cold"}), (2.0, {"width": 16}), (2.0, {"features": 100_000})):
-        rows.append(device_row("adagrad_fused", "ours", 1.0, **cell | more))
-        rows.append(device_row("torch_cuda.adagrad_fused", "rival", ratio, **cell | more))
+        rows.append(device_row("adagrad_fused", "ours", 1.0, **configuration | more))
+        rows.append(device_row("torch_cuda.adagrad_fused", "rival", ratio, **configuration | more))
     found = [
         target for target in performance_targets.list_targets(store.BENCH.frame(rows)) if "lazy AdaGrad" in target.what
     ]
     assert [(target.wanted, target.measured, target.met) for target in found] == [
         ("≥ 6 x", "7 x over 1 configuration", True)
     ]
-    cells = runner.cells_of("kernels", quick=True, only="adagrad_fused", device="cuda")
-    assert FUSED in {(cell.shape.rows, cell.shape.features, cell.width) for cell in cells}
+    configurations = runner.configurations_of("kernels", quick=True, only="adagrad_fused", device="cuda")
+    assert FUSED in {
+        (configuration.shape.rows, configuration.shape.features, configuration.width)
+        for configuration in configurations
+    }
 
 
 @pytest.mark.parametrize("name", plots.names("bench"))

@@ -1,25 +1,27 @@
-"""Rows of the benchmark answer a cell as long as its candidates, ours and the competitors, are the same code."""
+"""Records of the benchmark answer a configuration while its candidates, ours and competitors, are the same code."""
 
 import pytest
 
 from tests.support.edits import Copy
 from workbench.bench import configurations, runner
-from workbench.bench.configurations import Cell
+from workbench.bench.configurations import BenchmarkConfiguration
 from workbench.bench.rounds import Policy
 from workbench.bench.shapes import Shape
 
 TINY = Shape("tiny", 64, 100, 5)
-STEP = next(cell for cell in runner.cells_of("step", True) if cell.optimizer == "sgd")
+STEP = next(
+    configuration for configuration in runner.configurations_of("step", True) if configuration.optimizer == "sgd"
+)
 CELLS = {
-    "product": Cell("kernels", "csr_dense", TINY, 4),
-    "fused": Cell("kernels", "adam_fused", TINY, 4),
+    "product": BenchmarkConfiguration("kernels", "csr_dense", TINY, 4),
+    "fused": BenchmarkConfiguration("kernels", "adam_fused", TINY, 4),
     "step": STEP,
-    "cuda": Cell("kernels", "csr_dense", TINY, 4, device="cuda", cache="warm"),
+    "cuda": BenchmarkConfiguration("kernels", "csr_dense", TINY, 4, device="cuda", cache="warm"),
 }
 
 
 def hashes(code):
-    return {name: configurations.source_hash(cell, code) for name, cell in CELLS.items()}
+    return {name: configurations.source_hash(configuration, code) for name, configuration in CELLS.items()}
 
 
 @pytest.fixture(scope="module")
@@ -27,10 +29,10 @@ def copy(tmp_path_factory):
     return Copy(tmp_path_factory.mktemp("copy"), hashes)
 
 
-def test_each_file_of_a_cell_is_in_its_hash_and_no_other(copy):
+def test_each_file_of_a_configuration_is_in_its_hash_and_no_other(copy):
     used = {
-        name: set(copy.code.files(configurations.roots_of(cell), compiled=cell.device == "cuda"))
-        for name, cell in CELLS.items()
+        name: set(copy.code.files(configurations.roots_of(configuration), compiled=configuration.device == "cuda"))
+        for name, configuration in CELLS.items()
     }
     for file in sorted(set().union(*used.values())):
         assert copy.changed(file) == {name for name, files in used.items() if file in files}, file
@@ -55,7 +57,7 @@ def test_each_file_of_a_cell_is_in_its_hash_and_no_other(copy):
         ("workbench/plots/roofline.py", set()),
     ],
 )
-def test_an_edited_file_makes_these_cells_new(copy, file, names):
+def test_an_edited_file_makes_these_configurations_new(copy, file, names):
     assert copy.changed(copy.folder / file) == names
 
 

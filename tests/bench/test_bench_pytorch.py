@@ -6,7 +6,7 @@ pytest.importorskip("torch")
 
 from workbench.bench import configurations, runner
 from workbench.bench.child import measure
-from workbench.bench.configurations import Cell
+from workbench.bench.configurations import BenchmarkConfiguration
 from workbench.bench.rounds import Policy
 from workbench.bench.shapes import Shape
 
@@ -16,7 +16,9 @@ QUICK = Policy(seconds_warmup=0.0, seconds_settle=0.0, seconds_sample=0.0, round
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adagrad", "adam"])
 def test_all_loops_train_the_weights_that_they_should(optimizer):
-    rows = measure(configurations.field_of(Cell("pytorch", "pytorch", TINY, 4, optimizer, "new")), QUICK, 10**9)
+    rows = measure(
+        configurations.field_of(BenchmarkConfiguration("pytorch", "pytorch", TINY, 4, optimizer, "new")), QUICK, 10**9
+    )
     assert {row["contender"]: row["status"] for row in rows} == {
         "ours": "ok",
         "ours, fused": "ok",
@@ -27,8 +29,10 @@ def test_all_loops_train_the_weights_that_they_should(optimizer):
 
 
 def test_the_suite_has_every_width_at_both_numbers_of_features():
-    every = runner.cells_of("pytorch")
-    assert {(cell.shape.features, cell.width) for cell in every if cell.optimizer == "adam"} == {
-        (features, width) for features in (100_000, 1_000_000) for width in (1, 16, 64)
-    }
-    assert len(runner.cells_of("pytorch", quick=True)) < len(every)
+    every = runner.configurations_of("pytorch")
+    assert {
+        (configuration.shape.features, configuration.width)
+        for configuration in every
+        if configuration.optimizer == "adam"
+    } == {(features, width) for features in (100_000, 1_000_000) for width in (1, 16, 64)}
+    assert len(runner.configurations_of("pytorch", quick=True)) < len(every)

@@ -71,11 +71,11 @@ def test_the_ratio_chart_of_steps_tells_batches_that_repeat_from_new_ones():
 
 
 def test_points_of_one_width_are_on_one_line_only_where_nothing_else_sets_them_apart():
-    cells = [(cache, rows, width) for cache in ("warm", "cold") for rows in (256, 4096) for width in (1, 16)]
+    configurations = [(cache, rows, width) for cache in ("warm", "cold") for rows in (256, 4096) for width in (1, 16)]
     rows = [
         maker.row(name, width, ratio, key=f"{cache}{count}{width}", cache=cache, rows=count, device="cuda")
         for name, ratio in maker.SPEEDS.items()
-        for cache, count, width in cells
+        for cache, count, width in configurations
     ]
     figure = Figure(figsize=(9, 6))
     plots.draw("rival_ratio", store.BENCH.frame(rows), figure)
@@ -126,9 +126,9 @@ def test_targets_are_met_or_missed_by_how_much():
 
 def test_targets_of_steps_as_users_take_them_are_of_few_rows_and_of_new_batches_by_those_that_repeat():
     def rows(shape: str, **seconds: float) -> list[dict]:
-        cell = {"task": "step", "suite": "step", "shape": shape, "optimizer": "sgd", "side": "ours"}
+        configuration = {"task": "step", "suite": "step", "shape": shape, "optimizer": "sgd", "side": "ours"}
         return [
-            maker.row("ours, training", 1, key=f"{shape}{batches}", batches=batches, seconds=each, **cell)
+            maker.row("ours, training", 1, key=f"{shape}{batches}", batches=batches, seconds=each, **configuration)
             for batches, each in seconds.items()
         ]
 

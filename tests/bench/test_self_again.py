@@ -16,10 +16,12 @@ def measured(monkeypatch):
     return Measured.rows
 
 
-def timed(monkeypatch, of_cell):
+def timed(monkeypatch, of_configuration):
     """Trials that take what `of_cell` says, with a little noise."""
     jitter = lambda task: 1 + 0.001 * (task.round % 3)  # noqa: E731
-    monkeypatch.setattr(Measured, "seconds", staticmethod(lambda task, work: jitter(task) * of_cell(task.cell)))
+    monkeypatch.setattr(
+        Measured, "seconds", staticmethod(lambda task, work: jitter(task) * of_configuration(task.configuration))
+    )
 
 
 def by_name(rows):
@@ -27,7 +29,7 @@ def by_name(rows):
 
 
 def test_runs_of_the_demo_take_turns_and_agree(measured, tmp_path, monkeypatch):
-    timed(monkeypatch, lambda cell: 3.0 if cell.format == "dense" else 1.0)
+    timed(monkeypatch, lambda configuration: 3.0 if configuration.format == "dense" else 1.0)
     runs = {"quiet": 2, "bursts": 1}
     found = by_name(answers.demo(tmp_path, trials.Budget(60.0), runs))
     same = found["a density's winner is the same in all runs", "all"]
@@ -62,25 +64,30 @@ def test_a_run_whose_rounds_were_all_disturbed_names_no_winner():
     assert (found["a winner is named", "busy core"]["hits"], found["a winner is named", "busy core"]["count"]) == (0, 1)
 
 
-@pytest.mark.parametrize(("slower", "lost"), [(lambda cell: 1.0 if cell.serial else 0.6, 0), (lambda cell: 1.0, 0)])
+@pytest.mark.parametrize(
+    ("slower", "lost"),
+    [(lambda configuration: 1.0 if configuration.serial else 0.6, 0), (lambda configuration: 1.0, 0)],
+)
 def test_more_threads_that_are_not_slower_lose_nothing(measured, tmp_path, monkeypatch, slower, lost):
     monkeypatch.setattr(machine.os, "cpu_count", lambda: 2)
     timed(monkeypatch, slower)
     found = threads.threads(tmp_path, trials.Budget(60.0))
-    assert len(found) == len(threads.cells()) + 1
-    assert (found[-1]["hits"], found[-1]["count"], found[-1]["met"]) == (lost, len(threads.cells()), True)
+    assert len(found) == len(threads.configurations()) + 1
+    assert (found[-1]["hits"], found[-1]["count"], found[-1]["met"]) == (lost, len(threads.configurations()), True)
 
 
-def test_cells_that_are_slower_on_more_threads_are_counted(measured, tmp_path, monkeypatch):
-    timed(monkeypatch, lambda cell: 2.0 if cell.batch_rows == 64 and not cell.serial else 1.0)
+def test_configurations_that_are_slower_on_more_threads_are_counted(measured, tmp_path, monkeypatch):
+    timed(
+        monkeypatch, lambda configuration: 2.0 if configuration.batch_rows == 64 and not configuration.serial else 1.0
+    )
     found = threads.threads(tmp_path, trials.Budget(60.0))
-    assert (found[-1]["hits"], found[-1]["met"]) == (len(threads.cells()) // 2, False)
+    assert (found[-1]["hits"], found[-1]["met"]) == (len(threads.configurations()) // 2, False)
     assert found[0]["ratio"] == pytest.approx(0.5, rel=0.01)
 
 
 @pytest.mark.parametrize(("slower", "is_met"), [(1.2, True), (2.6, False)])
 def test_training_that_is_held_up_by_a_busy_core_is_counted(measured, tmp_path, monkeypatch, slower, is_met):
-    timed(monkeypatch, lambda cell: 1.0 if cell.serial or cell.launch == "epoch" else slower)
+    timed(monkeypatch, lambda configuration: 1.0 if configuration.serial or configuration.launch == "epoch" else slower)
     found = by_name(threads.busy(tmp_path, trials.Budget(0.0)))
     for load in threads.CONDITIONS:
         assert found["dense steps, softmax: all threads / one thread", load]["ratio"] == pytest.approx(slower, rel=0.01)
@@ -94,8 +101,8 @@ def shift_second(monkeypatch, second, factor):
 
     def seconds(task, _):
         is_second = split_key(task.key)[1].startswith(second)
-        slower = (3.0 if task.cell.format == "dense" else 1.0) * (1 + 0.1 * (task.round % 2) * (not is_second))
-        return slower * (factor if is_second and task.cell.format == "dense" else 1.0)
+        slower = (3.0 if task.configuration.format == "dense" else 1.0) * (1 + 0.1 * (task.round % 2) * (not is_second))
+        return slower * (factor if is_second and task.configuration.format == "dense" else 1.0)
 
     monkeypatch.setattr(Measured, "seconds", staticmethod(seconds))
 

@@ -41,23 +41,31 @@ def test_a_panel_that_makes_trials_slower_is_found(measured, here, monkeypatch, 
     before = [signal.SIGCONT if way == panel.SEEN else signal.SIGSTOP for way in ways]
     assert sent[::2] == before
     assert set(sent[1::2]) == {signal.SIGCONT}, "the panel may hold the lock of the records when it is stopped"
-    assert {row["key"] for row in store.read(here)} == {grid.configuration_key(cell) for cell in panel.cells().values()}
-
-
-def test_the_panel_that_looks_on_is_one_of_the_sweep_of_these_cells(here, monkeypatch):
-    """What the kernel runs, run here: the panel finds the rows and the cells of the run."""
-    monkeypatch.setattr("IPython.display.display", lambda *_, **__: SimpleNamespace(update=lambda _: None))
-    cells = panel.cells().values()
-    assert {grid.configuration_key(cell) for cell in cells} <= {
-        grid.configuration_key(cell) for cell in grid.expand_grid(panel.spec()).cells
+    assert {row["key"] for row in store.read(here)} == {
+        grid.configuration_key(configuration) for configuration in panel.configurations().values()
     }
-    write_run(here, [maker.trial(cell, "", 0, 1.0) | {"key": grid.configuration_key(cell)} for cell in cells])
+
+
+def test_the_panel_that_looks_on_is_one_of_the_sweep_of_these_configurations(here, monkeypatch):
+    """What the kernel runs, run here: the panel finds the rows and the configurations of the run."""
+    monkeypatch.setattr("IPython.display.display", lambda *_, **__: SimpleNamespace(update=lambda _: None))
+    configurations = panel.configurations().values()
+    assert {grid.configuration_key(configuration) for configuration in configurations} <= {
+        grid.configuration_key(configuration) for configuration in grid.expand_grid(panel.spec()).configurations
+    }
+    write_run(
+        here,
+        [
+            maker.trial(configuration, "", 0, 1.0) | {"key": grid.configuration_key(configuration)}
+            for configuration in configurations
+        ],
+    )
     (here / run_folder.SPEC).write_text(dump_spec(panel.spec()))
     names: dict = {}
     exec(panel.PANEL.format(folder=str(here)), names)
     names["panel"].threads[1].step()
     assert len(names["panel"].state.rows) == 6
-    assert names["panel"].cells.value.count("✓") == 6
+    assert names["panel"].configurations.value.count("✓") == 6
     names["panel"].close()
 
 

@@ -18,14 +18,14 @@ from workbench.measure import machine
 from workbench.reports import suites as reports
 from workbench.sweeps.alternation import ROUNDS_A_SET
 
-CELL = trials.groups()[0]["csr"]
+CONFIGURATION = trials.groups()[0]["csr"]
 
 
 def meeting(first, second, load="quiet", **more):
     """Rows of a candidate against itself: seconds of both names by round."""
     pairs = enumerate(zip(first, second, strict=True))
     return [
-        maker.trial(CELL, name, number, seconds, "same", load, **more)
+        maker.trial(CONFIGURATION, name, number, seconds, "same", load, **more)
         for number, pair in pairs
         for name, seconds in zip(same.NAMES, pair, strict=True)
     ]
@@ -94,7 +94,7 @@ def test_a_recording_has_each_candidate_there_and_back_in_turned_order(measured,
     assert [name for name, _ in names] == [*trials.CANDIDATE_SETTINGS, *reversed(trials.CANDIDATE_SETTINGS)]
     assert [half for _, half in names] == ["there"] * 3 + ["back"] * 3
     order = noise.there_and_back(trials.groups()[0], 1)
-    assert [task.cell.format for task in order[:3]] == ["dense", "csr", "csr"]
+    assert [task.configuration.format for task in order[:3]] == ["dense", "csr", "csr"]
 
 
 def test_a_recording_goes_on_with_the_condition_that_lacks_most(measured, tmp_path, monkeypatch):
@@ -129,15 +129,15 @@ def test_meetings_share_conditions_until_there_are_enough(measured, tmp_path, mo
 @pytest.mark.parametrize(
     ("slower", "right"),
     [
-        (lambda cell: 2.6 if cell.gradient == "fused" else 1.0, 8),
-        (lambda cell: 9.0 if cell.gradient == "fused" else 1.0, 6),
-        (lambda cell: 1.0, 6),
-        (lambda cell: 2.6 if cell.format == "csr" else 1.0, 4),
+        (lambda configuration: 2.6 if configuration.gradient == "fused" else 1.0, 8),
+        (lambda configuration: 9.0 if configuration.gradient == "fused" else 1.0, 6),
+        (lambda configuration: 1.0, 6),
+        (lambda configuration: 2.6 if configuration.format == "csr" else 1.0, 4),
     ],
 )
-def test_a_slower_kernel_must_move_its_own_cells_and_no_others(measured, tmp_path, monkeypatch, slower, right):
+def test_a_slower_kernel_must_move_its_own_configurations_and_no_others(measured, tmp_path, monkeypatch, slower, right):
     jitter = lambda task: 1 + 0.001 * (task.round % 3)  # noqa: E731
-    seconds = lambda task, work: jitter(task) * (slower(task.cell) if work == slow.WORK else 1.0)  # noqa: E731
+    seconds = lambda task, work: jitter(task) * (slower(task.configuration) if work == slow.WORK else 1.0)  # noqa: E731
     monkeypatch.setattr(Measured, "seconds", staticmethod(seconds))
     found = slow.slow(tmp_path, trials.Budget(0.0))
     assert len(found) == 9
@@ -160,8 +160,8 @@ def test_a_slowed_call_returns_what_it_did_after_several_times_the_time():
     assert slow.TIMES * 3.25 <= now[0] <= slow.TIMES * 3.25 + 1
 
 
-def test_only_cells_that_use_the_kernel_call_it(monkeypatch):
-    """What the part takes for granted of its cells, asked of real trials."""
+def test_only_configurations_that_use_the_kernel_call_it(monkeypatch):
+    """What the part takes for granted of its configurations, asked of real trials."""
     calls = []
     kernel = kernels.get(slow.KERNEL)
     original = {twin: getattr(kernel, twin) for twin in ("cpu", "trusted")}
@@ -172,8 +172,8 @@ def test_only_cells_that_use_the_kernel_call_it(monkeypatch):
     monkeypatch.setattr(slow, "longer", counting)
     measure = {"seconds_warmup": 0.0, "seconds_sample": 0.0, "seconds_total": 0.0, "samples_least": 1}
     try:
-        for name, cell in list(slow.cells().items())[:4]:
-            small = cell.model_copy(update={"rows": 128, "features": 64}).model_dump(mode="json")
+        for name, configuration in list(slow.configurations().items())[:4]:
+            small = configuration.model_copy(update={"rows": 128, "features": 64}).model_dump(mode="json")
             calls.clear()
             *_, row = slow.slowed({"cell": small, "measure": measure, "bytes_limit": 2**32})
             assert row["status"] == "ok"
@@ -185,10 +185,10 @@ def test_only_cells_that_use_the_kernel_call_it(monkeypatch):
 
 def test_a_trial_that_a_load_slows_must_be_flagged(monkeypatch):
     monkeypatch.setattr(machine.os, "cpu_count", lambda: 2)
-    cell = trials.cell_of("dense", 512, 0.03, threads=2)
+    configuration = trials.configuration_of("dense", 512, 0.03, threads=2)
     pairs = {"quiet": (1.0, 0.0), "busy core": (4.0, 0.5), "bursts": (4.0, 0.0), "memory traffic": (1.0, 0.0)}
     rows = [
-        maker.trial(cell, load, number, seconds * (1 + 0.001 * (number % 2)), "threshold", busy_others=share)
+        maker.trial(configuration, load, number, seconds * (1 + 0.001 * (number % 2)), "threshold", busy_others=share)
         for number in range(4)
         for load, (seconds, share) in pairs.items()
     ]
@@ -313,10 +313,10 @@ def test_simulations_from_the_command_line_end_in_a_page(tmp_path, monkeypatch):
 
 
 def test_rows_are_kept_without_what_no_part_reads(tmp_path):
-    row = maker.trial(CELL, "there", 0, 1.0, samples=[1.0] * 20, seconds_update=0.5, versions={"numpy": "2"})
+    row = maker.trial(CONFIGURATION, "there", 0, 1.0, samples=[1.0] * 20, seconds_update=0.5, versions={"numpy": "2"})
     with trials.Trials(tmp_path / noise.FILE, trials.experiment("noise")) as measured:
         measured.supervisor.do = lambda task: row
-        assert measured.measure(trials.task_of(CELL, "there", 0)) is row
+        assert measured.measure(trials.task_of(CONFIGURATION, "there", 0)) is row
     (kept,) = trials.read(tmp_path / noise.FILE)
     assert (kept["samples"], kept["versions"]) == (None, None)
     assert {name: kept[name] for name in trials.KEPT} == {name: row[name] for name in trials.KEPT}

@@ -1,4 +1,4 @@
-"""Contenders on the rows of a cell: the same rows, the same judge, points that the curves take, one an epoch."""
+"""Candidates on the rows of a configuration: the same rows, the same judge, a point of the curves each epoch."""
 
 import numpy as np
 import pytest
@@ -9,14 +9,14 @@ from workbench.bench import trainings
 from workbench.bench.fit.candidates import implicit_factors
 from workbench.bench.shapes import BenchError
 from workbench.sweeps.problem import make_problem
-from workbench.sweeps.spec import Cell
+from workbench.sweeps.spec import Configuration
 
 RATINGS = "users=60, items=40, rows=900"
 CLICKS = "rows=2000, columns=4, values=40, hashed=32, main=2"
 
 
 def problem(epochs=1, **settings):
-    return make_problem(Cell(epochs=epochs, **settings))
+    return make_problem(Configuration(epochs=epochs, **settings))
 
 
 @pytest.fixture(scope="module")

@@ -41,7 +41,7 @@ def test_an_agent_measures_what_it_is_asked_for_and_ends_with_its_input(tmp_path
     assert said[0]["machine"] == machine_id()
     for task, message in zip(due, said[1:], strict=True):
         row, run = message["row"], f"r on {machine_id()}"
-        alone = trial_row(**task.cell.model_dump())
+        alone = trial_row(**task.configuration.model_dump())
         assert (row["key"], row["round"], row["run"], row["status"]) == (task.key, task.round, run, "ok")
         assert (row["loss_first"], row["loss_last"]) == (alone["loss_first"], alone["loss_last"])
         assert row["mended"].items() >= spoiled.items()
@@ -142,9 +142,9 @@ def greeting(spec) -> dict:
 
 def asked(task, left: int) -> dict:
     """What an agent is asked for: a trial, of whose round so many are left."""
-    about = {"key": task.key, "round": task.round, "source": grid.source_hash(task.cell), "left": left}
-    about |= {"content": Contents().of(task.cell)}
-    return {"cell": task.cell.model_dump(mode="json"), **about}
+    about = {"key": task.key, "round": task.round, "source": grid.source_hash(task.configuration), "left": left}
+    about |= {"content": Contents().of(task.configuration)}
+    return {"cell": task.configuration.model_dump(mode="json"), **about}
 
 
 class _Waiting:

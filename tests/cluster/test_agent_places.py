@@ -65,7 +65,7 @@ def test_without_its_supervisor_no_agent_stays_and_a_resume_does_the_rest(tmp_pa
 
 
 def test_two_agents_here_answer_what_one_process_answers(tmp_path):
-    """The same cells with the same numbers, each comparison whole, and the same verdict; what trials do is a law."""
+    """The same configurations with the same numbers, whole comparisons, the same verdict; what trials do is a law."""
     spec = spec_of(density=[0.05, 0.5], measure={**QUICK, "rounds": 4, "roofs": False})
     one, two = (tmp_path / name for name in ("one", "two"))
     for folder in (one, two):

@@ -105,7 +105,7 @@ def test_machines_that_differ_share_the_groups():
                 known = {"key": task.key, "round": task.round, "run": machine, "machine": machine, "status": "ok"}
                 placement.add(name, {**known, "seconds_step": 1.0})
                 if placement.place[task.key]:  # all but the common one
-                    done[task.cell.batch_rows].add(machine)
+                    done[task.configuration.batch_rows].add(machine)
     assert placement.is_over
     assert sorted(map(sorted, done.values())) in ([["a"], ["a"], ["b"]], [["a"], ["b"], ["b"]])
 
@@ -205,7 +205,7 @@ def test_an_agent_takes_turns_with_a_few_comparisons_and_leaves_others_theirs():
     placement.join("two", "a")
     taken = []
     for name in ("one", "two"):
-        turns = [{task.cell.density for task in placement.next(name)} for _ in range(3)]
+        turns = [{task.configuration.density for task in placement.next(name)} for _ in range(3)]
         assert all(len(densities) == 1 for densities in turns)
         taken.append(set().union(*turns))
     assert not taken[0] & taken[1]

@@ -100,25 +100,28 @@ def test_speeds_are_of_a_process_alone_and_of_one_with_a_store_whose_shards_it_i
     """Times that follow from the sizes give back the coefficients that they were made of."""
     touched, asked = {64: 900.0, 32: 600.0, 16: 380.0, 8: 230.0, 4: 130.0}, []
 
-    def steps(hosts, cell, addresses, shards):
-        asked.append((cell.batch_rows, len(addresses), shards))
-        seconds = 1e-3 + 1e-5 * cell.batch_rows + (1e-6 * touched[cell.batch_rows] if shards else 0.0)
+    def steps(hosts, configuration, addresses, shards):
+        asked.append((configuration.batch_rows, len(addresses), shards))
+        seconds = 1e-3 + 1e-5 * configuration.batch_rows + (1e-6 * touched[configuration.batch_rows] if shards else 0.0)
         seconds += 2e-3 * max(shards - 1, 0)
         return [len(addresses) * np.array([0.9, 1.0, 1.0, 1.0, 1.1]) * seconds] * len(addresses)
 
     monkeypatch.setattr(bench, "_at_once", steps)
-    hosts, cell = SimpleNamespace(addresses=lambda: ["one", "two", "three"]), of_training.cell(batch_rows=64, threads=2)
-    found = bench.fit_step_times(hosts, cell, touched)
+    hosts, configuration = (
+        SimpleNamespace(addresses=lambda: ["one", "two", "three"]),
+        of_training.configuration(batch_rows=64, threads=2),
+    )
+    found = bench.fit_step_times(hosts, configuration, touched)
     assert [found.alone.fixed, found.alone.row, found.alone.touched] == pytest.approx([1e-3, 1e-5, 0.0], abs=1e-9)
     assert [found.shared.fixed, found.shared.row, found.shared.touched] == pytest.approx([1e-3, 1e-5, 1e-6], abs=1e-9)
     assert (found.alone.shard, found.shared.shard) == (0.0, pytest.approx(2e-3))
     assert 0 < found.spread < 0.1
     assert {height for height, _, _ in asked} == {64, 32, 16, 8}
-    assert bench.core_slowdown(hosts, cell) == Cores(2, pytest.approx(2.0))
+    assert bench.core_slowdown(hosts, configuration) == Cores(2, pytest.approx(2.0))
 
 
 def test_steps_are_timed_with_and_without_a_store():
-    job = Job(of_training.cell(rows=400, epochs=1).model_dump(mode="json"), 1)
+    job = Job(of_training.configuration(rows=400, epochs=1).model_dump(mode="json"), 1)
     transport = support.network(1, 1)
     for work in (bench.seconds_without_store, bench.seconds_with_store):
         seconds = work(transport, 0, job, lambda said: None)["seconds"]
@@ -145,6 +148,6 @@ def test_what_times_the_steps_is_found_by_its_name_in_the_process_that_does_it(s
         def remove(self, run):
             pass
 
-    [seconds] = bench._at_once(OneHost(), of_training.cell(), ["here"], shards)
+    [seconds] = bench._at_once(OneHost(), of_training.configuration(), ["here"], shards)
     assert seconds.tolist() == [1.0, 2.0]
     assert asked == [bench.seconds_with_store if shards else bench.seconds_without_store]

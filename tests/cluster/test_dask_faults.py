@@ -81,7 +81,7 @@ def test_a_training_on_dask_goes_on_without_who_is_lost_or_says_that_the_schedul
     drawn = random.Random(fault_seed)
     victim, how = ("worker", "scheduler")[fault_seed % 2], SIGNALS[(fault_seed // 2 + 1) % 2]
     folders = tmp_path / "alone", tmp_path / "run"
-    support.on_threads(support.cell(), 2, 2, folder=str(folders[0]))
+    support.on_threads(support.configuration(), 2, 2, folder=str(folders[0]))
     folders[1].mkdir()
     with (
         dask_process.started("scheduler") as (address, scheduler),
@@ -111,7 +111,7 @@ def test_without_its_starter_no_process_stays_and_the_same_training_goes_on(tmp_
     """Killed at a step; halted for a while it goes on by itself."""
     drawn, how = random.Random(fault_seed), SIGNALS[fault_seed % 2]
     folders = tmp_path / "alone", tmp_path / "run"
-    support.on_threads(support.cell(), 2, 2, folder=str(folders[0]))
+    support.on_threads(support.configuration(), 2, 2, folder=str(folders[0]))
     settings = {**support.SETTINGS, "epochs": 2}
     options = {"where": "local:2", "settings": settings, "trainers": 2, "steps_saved": 1 + fault_seed % 3}
     command, pipe = [sys.executable, "-m", "workbench.cluster.training"], subprocess.PIPE
@@ -135,6 +135,6 @@ def test_without_its_starter_no_process_stays_and_the_same_training_goes_on(tmp_
 def trained(hosts: Hosts, folder) -> tuple[object, list[dict]]:
     """The answer of a training or its error, and what it told; one that hangs fails."""
     told = list[dict]()
-    job = Job(support.cell().model_dump(mode="json"), 2, str(folder), steps_saved=3, threads=1)
+    job = Job(support.configuration().model_dump(mode="json"), 2, str(folder), steps_saved=3, threads=1)
     made = Team(hosts, job, None, told.append, "tests.support.shared_training:struck")
     return ended(made.run), told

@@ -29,7 +29,7 @@ def undisturbed(tmp_path_factory):
     def of(trainers: int) -> dict:
         if trainers not in known:
             folder = tmp_path_factory.mktemp("alone")
-            support.on_threads(support.cell(), trainers, 1, folder=str(folder))
+            support.on_threads(support.configuration(), trainers, 1, folder=str(folder))
             known[trainers] = support.saved_state(folder)
         return known[trainers]
 
@@ -44,7 +44,7 @@ def _quick_looks(monkeypatch):
 def trained(hosts: ThreadHosts, folder, trainers: int, shards: int, steps_saved: int = 3) -> tuple[dict, list[dict]]:
     """The answer of a training on these processes, and what it told; a test that hangs fails."""
     told = list[dict]()
-    job = Job(support.cell().model_dump(mode="json"), trainers, str(folder), steps_saved, seconds=SECONDS)
+    job = Job(support.configuration().model_dump(mode="json"), trainers, str(folder), steps_saved, seconds=SECONDS)
     answer = ended(Team(hosts, job, shards, told.append).run)
     if isinstance(answer, BaseException):
         raise answer
@@ -139,7 +139,7 @@ def test_what_cannot_be_trained_is_told_without_the_log_of_a_process(tmp_path, m
     """Its end is a traceback, which says nothing to whoever asked for too many trainers."""
     hosts = ThreadHosts(2, [], seed=1, fates=["well"])
     monkeypatch.setattr(hosts, "tail", lambda address: "Its log ends with: Traceback")
-    job = Job(support.cell(rows=3, batch_rows=4).model_dump(mode="json"), 4, str(tmp_path), seconds=SECONDS)
+    job = Job(support.configuration(rows=3, batch_rows=4).model_dump(mode="json"), 4, str(tmp_path), seconds=SECONDS)
     told = ended(Team(hosts, job, 1).run)
     assert isinstance(told, team.TeamError)
     assert str(told).partition(" on process ")[0] in [f"Trainer {number}" for number in range(4)]
@@ -148,7 +148,7 @@ def test_what_cannot_be_trained_is_told_without_the_log_of_a_process(tmp_path, m
 
 def test_a_checkpoint_whose_files_another_training_removed_is_never_the_newest(tmp_path, undisturbed):
     """A process that was halted before it wrote the manifest goes on after others have saved."""
-    support.on_threads(support.cell(), 2, 2, folder=str(tmp_path))
+    support.on_threads(support.configuration(), 2, 2, folder=str(tmp_path))
     newest = checkpoints.read(tmp_path)
     late = checkpoints.Manifest("step-3-0123456789ab", 2, newest.spread, newest.values, newest.settings, {"step": 3})
     with pytest.raises(StoreError, match="another training saves into"):

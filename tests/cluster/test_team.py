@@ -35,7 +35,7 @@ def undisturbed(tmp_path_factory):
     """The states after the training without losses, by their number of trainers, on threads."""
     folders = {trainers: tmp_path_factory.mktemp("alone") for trainers in (1, 2)}
     for trainers, folder in folders.items():
-        support.on_threads(support.cell(), trainers, 2, folder=str(folder))
+        support.on_threads(support.configuration(), trainers, 2, folder=str(folder))
     return {trainers: support.saved_state(folder) for trainers, folder in folders.items()}
 
 
@@ -48,7 +48,7 @@ def hosts(tmp_path_factory):
 
 def team(hosts, folder, told: list, work: str = "", trainers: int = 2) -> Team:
     folder.mkdir(exist_ok=True)
-    job = Job(support.cell().model_dump(mode="json"), trainers, str(folder), steps_saved=3, threads=1)
+    job = Job(support.configuration().model_dump(mode="json"), trainers, str(folder), steps_saved=3, threads=1)
     return Team(hosts, job, None, told.append, *([f"{HELPERS}:{work}"] if work else []))
 
 
@@ -141,7 +141,7 @@ def test_a_stop_ends_all_trainers_and_the_training_goes_on_later(hosts, tmp_path
 
 def test_a_trial_of_a_sweep_by_two_trainers_fills_its_row(hosts):
     """The one test of it with processes of its own: they start in a child of a sweep, too."""
-    of = support.cell(trainers=2, threads=2, epochs=1)
+    of = support.configuration(trainers=2, threads=2, epochs=1)
     measure = Measure(seconds_warmup=0, seconds_total=0.01, samples_least=2).model_dump()
     (row,) = training.answers({"cell": of.model_dump(mode="json"), "measure": measure, "bytes_limit": 2**40})
     assert (row["status"], row["reason"]) == ("ok", "")
@@ -153,7 +153,7 @@ def test_a_trial_of_a_sweep_by_two_trainers_fills_its_row(hosts):
 
 def test_a_checkpoint_of_another_training_is_refused(hosts, tmp_path):
     team(hosts, tmp_path, []).run()
-    other = Job(support.cell(seed=4).model_dump(mode="json"), 2, str(tmp_path))
+    other = Job(support.configuration(seed=4).model_dump(mode="json"), 2, str(tmp_path))
     with pytest.raises(TeamError, match="is of a training with other settings"):
         Team(hosts, other).run()
 

@@ -34,7 +34,7 @@ def same_weights(state: dict, weights: dict) -> bool:
     ids=lambda changes: changes.get("model", "softmax"),
 )
 def test_trainers_have_the_bits_of_one_process_with_as_many_workers(changes, tmp_path):
-    of = support.cell(**changes)
+    of = support.configuration(**changes)
     answers, told = support.on_threads(of, trainers=2, shards=3, folder=str(tmp_path), steps_saved=100)
     module = support.alone(of, 2)
     assert same_weights(support.saved_state(tmp_path), module.raw_weights())
@@ -47,7 +47,9 @@ def test_trainers_have_the_bits_of_one_process_with_as_many_workers(changes, tmp
 def test_trainers_of_stored_rows_read_their_own_shards_alone(tmp_path, monkeypatch):
     made = data.load("uniform", rows=90, features=30, density=0.2, classes=3, seed=1, cache=False)
     data.convert(made, tmp_path / "x.sparse", shuffle=3, shard_bytes=1024)
-    of = support.cell(dataset="sparse", path=str(tmp_path / "x.sparse"), rows=None, features=None, density=None)
+    of = support.configuration(
+        dataset="sparse", path=str(tmp_path / "x.sparse"), rows=None, features=None, density=None
+    )
     problem, read = make_problem(of), []
     kind = type(problem.x)
     kept = kind.read_runs
@@ -64,16 +66,16 @@ def test_trainers_of_stored_rows_read_their_own_shards_alone(tmp_path, monkeypat
 
 
 def test_a_training_goes_on_from_its_checkpoint_with_the_same_bits(tmp_path):
-    of = support.cell()
+    of = support.configuration()
     support.on_threads(of, 2, 2, folder=str(tmp_path / "whole"))
-    support.on_threads(support.cell(epochs=1), 2, 2, folder=str(tmp_path / "parts"), steps_saved=4)
+    support.on_threads(support.configuration(epochs=1), 2, 2, folder=str(tmp_path / "parts"), steps_saved=4)
     support.on_threads(of, 2, 3, folder=str(tmp_path / "parts"), resumes=True)
     one, two = (support.saved_state(tmp_path / name) for name in ("whole", "parts"))
     assert support.support.same_bits(one, two)
 
 
 def test_steps_alone_are_of_all_rows_as_those_of_one_process_are():
-    of = support.cell(epochs=0)
+    of = support.configuration(epochs=0)
     answers, told = support.on_threads(of, trainers=2, shards=2)
     assert [(answer["rows"], answer["step"]) for answer in answers] == [(41, 7)] * 2
     assert all(said["bytes_grown"] >= 0 for said in told)
@@ -92,7 +94,7 @@ def test_steps_alone_are_of_all_rows_as_those_of_one_process_are():
     ],
 )
 def test_what_several_trainers_cannot_train_is_refused_in_words(changes, trainers, told):
-    of = support.cell(**changes)
+    of = support.configuration(**changes)
     assert told in multiple_trainers_reason(setup_of(of), trainers)
     with pytest.raises(SpecError, match=told):
         trainer.check(of, trainers)
@@ -106,15 +108,15 @@ def test_a_trainer_with_other_code_refuses():
         trainer.require_same_code("python 2")
 
 
-def test_a_sweep_drops_cells_of_more_trainers_than_threads_and_without_dask(monkeypatch):
-    of = support.cell(trainers=2, threads=1)
+def test_a_sweep_drops_configurations_of_more_trainers_than_threads_and_without_dask(monkeypatch):
+    of = support.configuration(trainers=2, threads=1)
     assert grid.why_dropped(of) == "2 trainers need a thread each; there are 1."
     monkeypatch.setattr(grid.importlib.util, "find_spec", lambda name: None)
-    assert "pip install 'sparse-workbench[cluster]'" in grid.why_dropped(support.cell(trainers=2, threads=2))
+    assert "pip install 'sparse-workbench[cluster]'" in grid.why_dropped(support.configuration(trainers=2, threads=2))
     monkeypatch.undo()
     assert spec.work_of(of, "usual") == "workbench.cluster.training:answers"
-    assert spec.work_of(support.cell(), "usual") == "usual"
-    assert "workbench.cluster.team" in spec.modules_of(of) - spec.modules_of(support.cell())
+    assert spec.work_of(support.configuration(), "usual") == "usual"
+    assert "workbench.cluster.team" in spec.modules_of(of) - spec.modules_of(support.configuration())
 
 
 def test_generated_clicks_have_an_entry_a_field_and_labels_that_can_be_learnt(tmp_path):

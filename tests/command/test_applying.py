@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from workbench.command import cli, training
-from workbench.sweeps.spec import Cell
+from workbench.sweeps.spec import Configuration
 
 
 @pytest.fixture(autouse=True)
@@ -64,17 +64,19 @@ def test_a_file_without_labels_is_predicted_and_says_so(rows, tmp_path):
 
 
 def test_a_model_that_is_no_better_than_the_most_frequent_class_says_so_and_what_to_try():
-    worse = training.why_worse(Cell(epochs=3), 0.4, 0.6, "classes")
+    worse = training.why_worse(Configuration(epochs=3), 0.4, 0.6, "classes")
     assert worse.startswith(
         "Warning: the model is worse than always predicting the most frequent class (0.4000 against"
     )
     assert "Try --epochs 10, --learning-rate 0.033 or 0.3, --optimizer adam" in worse
-    assert "no better than" in training.why_worse(Cell(epochs=3), 0.6, 0.6, "binary")
-    dual = training.why_worse(Cell(epochs=3, launch="dual", optimizer="sgd"), 0.4, 0.6, "classes")
+    assert "no better than" in training.why_worse(Configuration(epochs=3), 0.6, 0.6, "binary")
+    dual = training.why_worse(Configuration(epochs=3, launch="dual", optimizer="sgd"), 0.4, 0.6, "classes")
     assert "Try --optimizer adam --epochs 10," in dual
     assert "--learning-rate" not in dual, "dual ascent has none"
-    assert training.why_worse(Cell(epochs=3), 0.7, 0.6, "binary") == ""
-    assert "worse than always predicting the mean" in training.why_worse(Cell(epochs=3), float("nan"), 0.0, "numbers")
+    assert training.why_worse(Configuration(epochs=3), 0.7, 0.6, "binary") == ""
+    assert "worse than always predicting the mean" in training.why_worse(
+        Configuration(epochs=3), float("nan"), 0.0, "numbers"
+    )
 
 
 def test_numbers_are_trained_by_the_linear_model_without_being_told(tmp_path):

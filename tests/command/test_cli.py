@@ -187,7 +187,7 @@ def test_training_shows_loss_phases_memory_and_quality():
     ):
         assert text in came.output
     epochs = [line.split("│")[1:4] for line in came.output.splitlines() if line.startswith("│")]
-    assert [[cell.strip() for cell in row[:2]] for row in epochs] == [["1", "1"], ["2", "1"]]
+    assert [[configuration.strip() for configuration in row[:2]] for row in epochs] == [["1", "1"], ["2", "1"]]
     assert float(epochs[1][2]) < float(epochs[0][2]), "the loss by epoch"
 
 
@@ -259,9 +259,9 @@ def test_the_packaged_specs_are_valid_and_have_a_dense_baseline():
     files = sorted(demo.SPECS.glob("*.toml"))
     assert {file.stem for file in files} >= {"demo_train", "demo_density", "demo_quick"}
     for file in files:
-        cells = grid.expand_grid(spec.load_spec(file))
-        assert not cells.dropped, file
-        assert {"dense", "csr"} <= {cell.format for cell in cells.cells}, file
+        configurations = grid.expand_grid(spec.load_spec(file))
+        assert not configurations.dropped, file
+        assert {"dense", "csr"} <= {configuration.format for configuration in configurations.configurations}, file
 
 
 @pytest.mark.usefixtures("sweeps_here")
@@ -289,9 +289,9 @@ def test_the_quick_demo_sweeps_alone_and_ends_with_a_verdict_and_a_report(tmp_pa
     spec_file(tmp_path, 0, "demo_quick")
     monkeypatch.setattr(demo, "SPECS", tmp_path)
     compiled: list = []
-    monkeypatch.setattr(demo.warming, "warm_together", lambda cells: compiled.extend(cells) or 1.0)
+    monkeypatch.setattr(demo.warming, "warm_together", lambda configurations: compiled.extend(configurations) or 1.0)
     came = run("demo", "--quick", "--root", "runs/demo")
-    assert {cell.format for cell in compiled} >= {"dense", "csr"}
+    assert {configuration.format for configuration in compiled} >= {"dense", "csr"}
     assert came.exit_code == 0, came.output
     assert "Verdict" in came.output
     assert f"Report: {tmp_path / 'runs/demo/report.html'}" in came.output

@@ -53,7 +53,7 @@ def test_epochs_a_loss_and_the_quality_are_shown(told):
     ):
         assert words in " ".join(shown.split())
     rows = [line.split("│")[1:-1] for line in shown.splitlines() if line.startswith("│")]
-    assert [[cell.strip() for cell in row] for row in rows[-2:]] == [
+    assert [[configuration.strip() for configuration in row] for row in rows[-2:]] == [
         ["1", "2", "0.7500", "2"],
         ["2", "2", "0.2917", "2"],
     ]

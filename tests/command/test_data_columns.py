@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 from workbench.command import cli, sweeping
 from workbench.data import DataError
 from workbench.sweeps import grid
-from workbench.sweeps.spec import Cell
+from workbench.sweeps.spec import Configuration
 
 pytest.importorskip("pyarrow")
 
@@ -53,6 +53,6 @@ def test_what_columns_do_not_depend_on_is_refused(table):
 def test_a_cell_reads_a_table_by_its_columns(table, tmp_path):
     file = tmp_path / "columns.toml"
     file.write_text('[columns.bought]\nkind = "label"\n[columns.size]\nkind = "ignored"\n')
-    cell = Cell(dataset="table", path=str(table), columns=str(file), model="logistic", reading="hashed=8")
+    cell = Configuration(dataset="table", path=str(table), columns=str(file), model="logistic", reading="hashed=8")
     assert grid.list_unread_settings(cell) == []
     assert sweeping.make_problem(cell).x.shape == (60, 9)

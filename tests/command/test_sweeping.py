@@ -131,7 +131,7 @@ def test_a_file_in_the_place_of_the_run_folder_is_told(tmp_path):
     assert str(came.exception) == "taken is a file; a run needs a folder of its own."
 
 
-def test_a_dry_run_tells_cells_what_is_left_out_time_and_memory_and_starts_nothing(tmp_path):
+def test_a_dry_run_tells_configurations_what_is_left_out_time_and_memory_and_starts_nothing(tmp_path):
     Path("x.toml").write_text(
         HEAD + 'dataset = "uniform"\nmodel = "logistic"\nwidth = [1, 3]\nformat = ["csr", "row_sparse"]\n'
         "features = [100, 1000]\nseed = [0, 1, 2]"
@@ -199,7 +199,7 @@ def _confirm(answer: str) -> None:
         raise cli.typer.Abort
 
 
-def test_a_million_cells_are_refused():
+def test_a_million_configurations_are_refused():
     axes = f"batch_rows = {list(range(1, 1001))}\nseed = {list(range(1000))}"
     assert "1,000,000 combinations" in str(error_of(HEAD + axes, "--yes"))
 
@@ -266,7 +266,7 @@ def test_an_interrupt_at_any_moment_ends_a_command_with_130_and_the_way_to_go_on
     from workbench.reports import export
 
     monkeypatch.setattr(export, "write_report", interrupt)
-    monkeypatch.setattr(runner, "cells_of", interrupt)
+    monkeypatch.setattr(runner, "configurations_of", interrupt)
     monkeypatch.setattr(spec, "load_spec", interrupt)
     came = run(*command)
     assert came.exit_code == exit_codes.INTERRUPTED

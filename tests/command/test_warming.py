@@ -12,16 +12,18 @@ from workbench.command import cli, doctor, warming
 
 @pytest.fixture
 def warmed(monkeypatch):
-    cells = []
-    monkeypatch.setattr(warming, "warm_kernels", lambda cell: cells.append(cell) or {"seconds_compile": 1.5})
-    return cells
+    configurations = []
+    monkeypatch.setattr(
+        warming, "warm_kernels", lambda configuration: configurations.append(configuration) or {"seconds_compile": 1.5}
+    )
+    return configurations
 
 
 def test_all_cases_are_trainings_in_float32_that_differ(warmed):
     came = CliRunner().invoke(cli.app, ["warm"])
     assert came.exit_code == 0, came.output
-    assert {(cell.model, cell.dtype) for cell in warmed} == {("logistic", "float32")}
-    kinds = {(cell.optimizer, cell.format, cell.launch) for cell in warmed}
+    assert {(configuration.model, configuration.dtype) for configuration in warmed} == {("logistic", "float32")}
+    kinds = {(configuration.optimizer, configuration.format, configuration.launch) for configuration in warmed}
     ways = (("csr", "kernels"), ("csr", "epoch"), ("dense", "epoch"))
     assert kinds == {(name, *way) for name in ("adagrad", "adam", "sgd") for way in ways}
     assert "9 of 9: sgd-dense-epochs, 1.5 s" in came.output
@@ -29,7 +31,7 @@ def test_all_cases_are_trainings_in_float32_that_differ(warmed):
 
 def test_one_case_is_compiled_alone_and_an_unknown_one_lists_all(warmed):
     assert CliRunner().invoke(cli.app, ["warm", "adam-steps"]).exit_code == 0
-    assert [(cell.optimizer, cell.launch) for cell in warmed] == [("adam", "kernels")]
+    assert [(configuration.optimizer, configuration.launch) for configuration in warmed] == [("adam", "kernels")]
     with pytest.raises(warming.SpecError, match=r"Unknown case 'adam'.* Expected one of: adagrad-steps, adam-steps"):
         warming.warm(["adam"])
 
@@ -53,7 +55,7 @@ def test_configurations_are_compiled_in_as_many_processes_as_asked_for(monkeypat
             asked.append(count)
             super().__init__(count)
 
-        def submit(self, function, cell):
+        def submit(self, function, configuration):
             asked.append(function)
             return super().submit(lambda: 1 / 0)
 
@@ -71,5 +73,5 @@ def test_a_trial_is_prepared_up_to_where_it_would_measure(monkeypatch):
             yield {"stage": stage}
 
     monkeypatch.setattr(warming, "answers", answers)
-    warming.prepare_trial(warming.Cell(format="dense"))
+    warming.prepare_trial(warming.Configuration(format="dense"))
     assert came == [("dense", stage) for stage in ("compiling", "preparing data", "measuring")]

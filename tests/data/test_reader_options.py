@@ -5,7 +5,7 @@ import pytest
 from workbench import data
 from workbench.data import contract
 from workbench.sweeps import grid
-from workbench.sweeps.spec import Cell
+from workbench.sweeps.spec import Configuration
 
 
 def test_a_malformed_line_is_refused():
@@ -18,16 +18,16 @@ def test_an_unknown_option_lists_the_known_ones():
         contract.of_source(data.get("svmlight"), "zero=true")
 
 
-def test_a_cell_reads_its_file_with_the_options(tmp_path):
+def test_a_configuration_reads_its_file_with_the_options(tmp_path):
     from workbench.sweeps.problem import parameters_of_file
 
     path = tmp_path / "x.txt"
     path.write_text("1 0:1\n0 1:1\n")
-    cell = Cell(dataset="svmlight", path=str(path), reading="zero_based=true, features=7")
-    assert data.load("svmlight", cache=False, **parameters_of_file(cell.model_dump())).features == 7
-    assert "no parameter" in grid.why_dropped(cell.model_copy(update={"reading": "colour=1"}))
-    assert grid.list_unread_settings(Cell(dataset="uniform", reading="zero_based=true")) == ["reading"]
-    twice = cell.model_copy(update={"kind": "classes", "reading": "kind=numbers"})
+    configuration = Configuration(dataset="svmlight", path=str(path), reading="zero_based=true, features=7")
+    assert data.load("svmlight", cache=False, **parameters_of_file(configuration.model_dump())).features == 7
+    assert "no parameter" in grid.why_dropped(configuration.model_copy(update={"reading": "colour=1"}))
+    assert grid.list_unread_settings(Configuration(dataset="uniform", reading="zero_based=true")) == ["reading"]
+    twice = configuration.model_copy(update={"kind": "classes", "reading": "kind=numbers"})
     assert "named in reading too" in grid.why_dropped(twice)
 
 

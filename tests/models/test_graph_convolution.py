@@ -9,7 +9,7 @@ from workbench import data, formats, models, training
 from workbench.models import ModelError
 from workbench.models.nodes import Around, Nodes, numbered, rounded
 from workbench.sweeps import problem
-from workbench.sweeps.spec import Cell
+from workbench.sweeps.spec import Configuration
 
 GCN = models.get("graph_convolution")
 ROWS = 60
@@ -188,8 +188,8 @@ def test_the_graph_tells_more_than_features_alone_of_rows_held_out():
     reading = "rows=600, features=100, words=10, signal=0.2, mixing=0.1, per_class=40"
     quality = {}
     for name in ("graph_convolution", "softmax"):
-        cell = Cell(dataset="block_graph", reading=reading, model=name, features=None, epochs=1)
-        made = problem.make_problem(cell)
+        configuration = Configuration(dataset="block_graph", reading=reading, model=name, features=None, epochs=1)
+        made = problem.make_problem(configuration)
         setup = training.Setup(model=name, optimizer="adagrad", batch_rows=200, intercept=True)
         run = training.make_run(setup, made.x, made.y, made.width, made.facts)
         for _ in run.events(60):

@@ -1,4 +1,4 @@
-"""Options of a model: checked where they come in, part of the cell, and of what a sweep leaves out."""
+"""Options of a model: checked where they come in, part of the configuration, and of what a sweep leaves out."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from workbench.metrics import r2
 from workbench.models import Given, Model, ModelError, Option, Parameter, glorot, he
 from workbench.models.nodes import of_model
 from workbench.sweeps import grid, problem
-from workbench.sweeps.spec import Cell
+from workbench.sweeps.spec import Configuration
 
 TABLE = {
     "hidden": Option(64, "units", least=1, most=4096),
@@ -65,16 +65,16 @@ def test_data_that_lacks_what_a_model_needs_is_refused():
     assert problem.missing_facts_reason(toy(needs=("graph",)), "uniform").startswith(told)
 
 
-def test_unknown_options_make_no_cell_and_those_of_other_models_are_left_out():
+def test_unknown_options_make_no_configuration_and_those_of_other_models_are_left_out():
     setup = training.Setup(model="softmax", model_options="hidden=3")
     assert training.impossible_reason(setup) == "The softmax model has no option 'hidden'; it has none."
-    cell = Cell(model="softmax", model_options="hidden=3")
-    assert grid.list_unread_settings(cell) == ["model_options"]
-    assert grid.drop_unread_settings(cell) == Cell(model="softmax")
+    configuration = Configuration(model="softmax", model_options="hidden=3")
+    assert grid.list_unread_settings(configuration) == ["model_options"]
+    assert grid.drop_unread_settings(configuration) == Configuration(model="softmax")
 
 
 def test_options_are_part_of_the_key_of_a_row():
-    assert grid.configuration_key(Cell(model_options="hidden=3")) != grid.configuration_key(Cell())
+    assert grid.configuration_key(Configuration(model_options="hidden=3")) != grid.configuration_key(Configuration())
 
 
 def test_starting_values_have_the_deviation_that_is_named():

@@ -1,4 +1,4 @@
-"""The grid of cells in the panel: what came of each, the one at work, reasons; and the command that does the same."""
+"""The grid of configurations in the panel: results, the one at work, reasons; and the command that does the same."""
 
 import html
 import re
@@ -15,11 +15,18 @@ from workbench.sweeps.spec import dump_spec
 
 @pytest.fixture
 def study(here):
-    """A study of two densities whose run has begun; its cells of steps by (density, format, on one thread)."""
+    """A study of two densities whose run has begun; its configurations of steps by (density, format, on one thread)."""
     steps = {"updates": ["lazy"], "launches": ["kernels"], "holds": ["format"]}
     found = lab.study(dataset="uniform", densities=[0.01, 0.1], engines=["ours"], **steps)
-    cells_of_steps = [cell for cell in grid.expand_grid(found.spec()).cells if cell.launch == "kernels"]
-    return found, {(cell.density, cell.format, cell.serial): grid.configuration_key(cell) for cell in cells_of_steps}
+    configurations_of_steps = [
+        configuration
+        for configuration in grid.expand_grid(found.spec()).configurations
+        if configuration.launch == "kernels"
+    ]
+    return found, {
+        (configuration.density, configuration.format, configuration.serial): grid.configuration_key(configuration)
+        for configuration in configurations_of_steps
+    }
 
 
 def begun(study, rows, **known):
@@ -41,7 +48,7 @@ def lines(shown):
     return {name: [html.unescape(re.sub("<.*?>", "", text)) for text in told] for name, *told in texts}
 
 
-def test_every_cell_tells_what_came_of_it_with_its_reason_and_reasons_are_listed_once(study):
+def test_every_configuration_tells_what_came_of_it_with_its_reason_and_reasons_are_listed_once(study):
     state, keys = study
     refused = "It takes <1 TB>."
     timed = enumerate((0.002, 0.004, 0.009))
@@ -57,7 +64,7 @@ def test_every_cell_tells_what_came_of_it_with_its_reason_and_reasons_are_listed
     assert shown.count("<li>It takes &lt;1 TB&gt;.</li>") == 1
 
 
-def test_the_cell_at_work_is_marked_while_the_run_is_alive(study):
+def test_the_configuration_at_work_is_marked_while_the_run_is_alive(study):
     state, keys = study
     shown = begun(state, [row(keys[0.01, "csr", False])], current_key=keys[0.01, "csr", False])
     assert lines(shown)["1 %"][0] == "✓ 2 ms × 1 ▶ now"

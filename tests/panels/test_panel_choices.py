@@ -10,7 +10,7 @@ from workbench.panels import lab, pages
 from workbench.panels.panel import Panel
 from workbench.sweeps import grid
 from workbench.sweeps.estimate import SECONDS_OVERHEAD
-from workbench.sweeps.spec import Cell
+from workbench.sweeps.spec import Configuration
 
 pytestmark = pytest.mark.usefixtures("no_charts")
 
@@ -32,7 +32,7 @@ def sparse_of(study) -> list[dict]:
 
 def dense_of(*holds: str) -> list[dict]:
     """The dense configurations that the default model has on the CPU, with the data held in these ways."""
-    return [way for way in choices.dense_configurations(holds) if not grid.why_dropped(Cell(**way))]
+    return [way for way in choices.dense_configurations(holds) if not grid.why_dropped(Configuration(**way))]
 
 
 def test_choices_become_exactly_the_configurations_that_were_asked_for(here):
@@ -55,8 +55,8 @@ def test_choices_become_exactly_the_configurations_that_were_asked_for(here):
         ("coo", "vendor", "standard", "dense"),
     ]
     assert list(spec.candidates[len(made_of) :]) == dense_of()
-    cells = len(grid.expand_grid(spec).cells)
-    assert study.planned.rest == (FIRST * cells, MOST * cells)
+    configurations = len(grid.expand_grid(spec).configurations)
+    assert study.planned.rest == (FIRST * configurations, MOST * configurations)
 
 
 def test_a_step_in_one_graph_is_a_configuration_of_its_own_where_there_is_one(here):
@@ -143,7 +143,7 @@ def test_wrong_choices_are_told_in_words_and_nothing_is_lost(panel, chosen, told
 def test_what_trains_on_cpu_alone_is_left_out_on_cuda_and_said_so(here, opened):
     chosen = {"formats": "csc", "engines": "ours", "updates": "lazy", "densities": "0.1", "rounds": 1, "threads": 1}
     study = lab.study(**chosen, devices=["cuda", "cpu"])
-    dense = len(grid.expand_grid(study.spec()).cells) - 1
+    dense = len(grid.expand_grid(study.spec()).configurations) - 1
     assert study.planned.rest == (1 + dense, 1 + dense)
     assert "On cuda no csc trains by engine ours" in study.planned.without
     assert lab.study(**chosen).planned.without == ""
@@ -170,17 +170,17 @@ def test_smoke_is_small_whatever_was_chosen(here):
     assert study.name.endswith("-smoke")
     assert spec.axes["density"] == (0.001, 0.01)
     assert (spec.axes["rows"], spec.axes["features"], spec.axes["width"]) == ((2000,), (512,), (4,))
-    cells = len(grid.expand_grid(spec).cells)
-    assert cells == 2 * len(spec.candidates)
-    assert (spec.measure.rounds, study.planned.rest) == (1, (cells, cells))
+    configurations = len(grid.expand_grid(spec).configurations)
+    assert configurations == 2 * len(spec.candidates)
+    assert (spec.measure.rounds, study.planned.rest) == (1, (configurations, configurations))
 
 
 def test_the_plan_tells_trials_configurations_and_time(here, opened):
     one = {"updates": "lazy", "engines": "ours", "launches": "kernels", "holds": "format"}
     panel = opened(lab.study(densities=[0.1], rounds=6, seconds=1, threads=1, **one))
-    each, cells = 1 + 0.1 + SECONDS_OVERHEAD, 1 + len(dense_of())
-    assert panel.state.planned.seconds == pytest.approx((FIRST * cells * each, 6 * cells * each))
-    assert f"{FIRST * cells} to {6 * cells} trials; Run takes " in text(panel)
+    each, configurations = 1 + 0.1 + SECONDS_OVERHEAD, 1 + len(dense_of())
+    assert panel.state.planned.seconds == pytest.approx((FIRST * configurations * each, 6 * configurations * each))
+    assert f"{FIRST * configurations} to {6 * configurations} trials; Run takes " in text(panel)
     assert "6 rounds give a ratio of 2 the interval" in text(panel)
     assert "CSR ours · fused gradient · lazy; dense" in text(panel)
 

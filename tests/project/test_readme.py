@@ -69,7 +69,7 @@ SPECS = [(page, text) for page in PAGES for text in blocks(page, "toml") if "[ax
 @pytest.mark.parametrize(("page", "text"), SPECS, ids=[page.name for page, _ in SPECS])
 def test_a_spec_has_configurations_and_none_that_mean_nothing(page, text):
     found = grid.expand_grid(spec.parse_spec(text))
-    assert len(found.cells) > 1
+    assert len(found.configurations) > 1
     assert not found.dropped
 
 

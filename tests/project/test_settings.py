@@ -10,14 +10,14 @@ from workbench.analysis import configurations
 from workbench.command import cli
 from workbench.study import CHOICES
 from workbench.sweeps import grid, spec, trial
-from workbench.sweeps.spec import Cell, SpecError
+from workbench.sweeps.spec import Configuration, SpecError
 
 NAMES = [setting.name for setting in settings.SETTINGS]
 
 
-def test_a_cell_has_a_field_for_each_setting_and_no_other():
-    assert list(Cell.model_fields) == NAMES
-    assert all(getattr(Cell(), setting.name) == setting.default for setting in settings.SETTINGS)
+def test_a_configuration_has_a_field_for_each_setting_and_no_other():
+    assert list(Configuration.model_fields) == NAMES
+    assert all(getattr(Configuration(), setting.name) == setting.default for setting in settings.SETTINGS)
 
 
 def test_columns_of_rows_are_those_of_the_table():
@@ -52,9 +52,11 @@ def test_a_setup_has_the_settings_that_go_to_one():
 
 @pytest.mark.parametrize("name", settings.names(goes_to="optimizer"))
 def test_a_setting_of_the_optimizer_is_an_option_of_it(name):
-    assert grid.setup_of(Cell(**{name: 0.25})).options == {name: 0.25}
-    assert trial.settings_of(Cell(**{name: 0.25}))[name] == 0.25
-    assert isinstance(trial.settings_of(Cell())[name], float)  # what the optimizer does by default is in the row
+    assert grid.setup_of(Configuration(**{name: 0.25})).options == {name: 0.25}
+    assert trial.settings_of(Configuration(**{name: 0.25}))[name] == 0.25
+    assert isinstance(
+        trial.settings_of(Configuration())[name], float
+    )  # what the optimizer does by default is in the row
 
 
 @pytest.mark.parametrize(

@@ -91,9 +91,9 @@ def drawn(name, kind):
     return [sentence, *(" ".join(text.split()) for text in said)]
 
 
-def density_of(cell):
+def density_of(configuration):
     """The density that a table names, as numbers that facts know."""
-    return {float(cell.removesuffix(" %")) / 100} if cell.endswith(" %") else set()
+    return {float(configuration.removesuffix(" %")) / 100} if configuration.endswith(" %") else set()
 
 
 def table_faults(facts, table):
@@ -103,8 +103,8 @@ def table_faults(facts, table):
     return [
         fault
         for row in rows
-        for cell in row[1:]
-        for fault in facts.faults(f"{row[0]}: {cell}", density_of(row[at]) if at is not None else ())
+        for configuration in row[1:]
+        for fault in facts.faults(f"{row[0]}: {configuration}", density_of(row[at]) if at is not None else ())
     ]
 
 
@@ -154,7 +154,9 @@ def test_without_a_decision_no_winner_is_named_anywhere(kind):
     }
     html, markdown = written(kind)
     page = Blocks(html)
-    texts = [text for _, text in page.blocks] + [cell for _, table in page.tables for row in table for cell in row]
+    texts = [text for _, text in page.blocks] + [
+        configuration for _, table in page.tables for row in table for configuration in row
+    ]
     texts += [*markdown.splitlines(), *(text for name in plots.names() for text in drawn(name, kind))]
     assert [text for text in texts if WINNER.search(LIKELY.sub("", text)) and RULE not in text] == []
 
@@ -211,7 +213,7 @@ def test_how_sure_the_answer_is_stands_once_in_the_page_and_under_the_verdict(ki
     assert '</p><p class="certainty">How sure: ' in panel_verdict(kind)
 
 
-def test_the_same_cell_has_the_same_number_in_every_table(kind):
+def test_the_same_configuration_has_the_same_number_in_every_table(kind):
     frame = store.frame(KINDS[kind])
     times = plots.table("time_density", frame)
     memory = plots.table("memory_density", frame)

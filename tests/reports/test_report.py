@@ -171,7 +171,7 @@ def test_charts_and_tables_can_be_read_aloud(rich):
     assert len(page.named("details")) == len(charts) // 2 + 1 + len(page.named("tr", "id")) + sections
 
 
-def test_every_failed_cell_is_listed_with_its_reason(rich):
+def test_every_failed_configuration_is_listed_with_its_reason(rich):
     _, page = rich
     for told in (
         "csc has no row_sparse gradient with sgd",
@@ -195,8 +195,8 @@ def test_text_from_rows_and_arguments_is_taken_literally(tmp_path):
     assert r"\<script\>" in marked
     assert not re.search(r"(?<!\\)<script", marked)
     assert "````\na ``` b\n````" in marked
-    cells = {len(re.findall(r"(?<!\\)\|", line)) for line in marked.splitlines() if line.startswith("| CSR")}
-    assert cells == {6, 7}, "each table keeps its number of cells"
+    configurations = {len(re.findall(r"(?<!\\)\|", line)) for line in marked.splitlines() if line.startswith("| CSR")}
+    assert configurations == {6, 7}, "each table keeps its number of cells"
 
 
 def test_no_rows_and_only_failures_still_give_a_report(tmp_path, no_charts):

@@ -1,4 +1,4 @@
-"""What a report carries beside its words: samples and commands of every cell, values on charts, other files."""
+"""What a report carries besides text: samples and commands of every configuration, values on charts, other files."""
 
 import json
 import re
@@ -26,7 +26,7 @@ def stored(tmp_path_factory):
     return path
 
 
-def test_every_cell_has_its_rounds_its_samples_and_its_command(stored):
+def test_every_configuration_has_its_rounds_its_samples_and_its_command(stored):
     groups = configurations.groups(store.frame(store.read(stored)))
     table = report_tables.table(groups, report_tables.anchors(groups))
     assert len(table["lines"]) == 4
@@ -53,7 +53,7 @@ def test_each_of_several_runs_is_named_with_its_rounds_and_a_missing_meter_is_sa
     assert "energy a step" not in [name for name, _ in table["columns"]]
 
 
-def test_columns_that_no_cell_fills_are_left_out_and_groups_are_numbered():
+def test_columns_that_no_configuration_fills_are_left_out_and_groups_are_numbered():
     rows = maker.sweep(densities=(0.01,), quality=None) + maker.sweep(densities=(0.01,), quality=None, width=64)
     groups = configurations.groups(store.frame(rows))
     table = report_tables.table(groups, report_tables.anchors(groups))
@@ -223,7 +223,7 @@ def test_a_machine_is_told_in_words_and_its_versions_once():
     assert [name for name, _ in several] == ["first: memory", "first: numba threading layer", "second: gpu: memory"]
 
 
-def test_the_verdict_table_marks_what_is_doubtful_beside_the_other_cells_and_says_what_an_empty_place_is():
+def test_the_verdict_table_marks_what_is_doubtful_beside_the_other_configurations_and_says_what_an_empty_place_is():
     rows = maker.sweep(rounds=6, noise=0.2, shared=0.0)
     left = [row for row in rows if (row["format"], row["density"]) != ("csr", 0.001)]
     times, _ = report_tables.tables(configurations.groups(store.frame(left))[0], {})

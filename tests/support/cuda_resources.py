@@ -85,7 +85,7 @@ def _grouped(rows: Iterable[dict]) -> dict[tuple[str, str], dict[str, list[dict]
     return groups
 
 
-def _cell(rows: list[dict]) -> str:
+def _configuration(rows: list[dict]) -> str:
     registers = sorted(row["registers"] for row in rows)
     spans = f"{registers[0]}" if registers[0] == registers[-1] else f"{registers[0]} to {registers[-1]}"
     return f"{spans}; {min(row['warps'] for row in rows)}"
@@ -103,10 +103,10 @@ def page(rows: list[dict], version: tuple[int, int]) -> Iterator[str]:
     yield f"| --- | --- | --- | {'--- | ' * len(MULTIPROCESSORS)}--- | --- |"
     for (source, kernel), found in sorted(_grouped(rows).items()):
         every = [one for some in found.values() for one in some]
-        cells = " | ".join(_cell(found[name]) for name in MULTIPROCESSORS)
+        configurations = " | ".join(_configuration(found[name]) for name in MULTIPROCESSORS)
         most = max(len(some) for some in found.values())
         shared, spilled = (max(one[name] for one in every) for name in ("bytes_shared", "bytes_spilled"))
-        yield f"| {source} | {kernel} | {most} | {cells} | {shared} | {spilled} |"
+        yield f"| {source} | {kernel} | {most} | {configurations} | {shared} | {spilled} |"
     yield "\n```\npython -m tests.support.cuda_resources results\n```"
 
 

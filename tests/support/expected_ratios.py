@@ -64,8 +64,8 @@ class Known:
 
 
 @dataclass(frozen=True)
-class Cell:
-    """All rows of one cell, one a round."""
+class Configuration:
+    """All rows of one configuration, one a round."""
 
     rows: tuple[Record, ...]
 
@@ -170,29 +170,38 @@ class Cell:
 
 @dataclass(frozen=True)
 class Contest:
-    """All cells of one group at one density."""
+    """All configurations of one group at one density."""
 
     group: tuple
     density: float | None
-    cells: tuple[Cell, ...]
+    configurations: tuple[Configuration, ...]
     scatter: Scatter
 
     def only(self, names: set[str]) -> "Contest":
         """The same with the sparse configurations of these names alone."""
-        return replace(self, cells=tuple(cell for cell in self.cells if cell.is_dense or {*cell.names} & names))
+        return replace(
+            self,
+            configurations=tuple(
+                configuration
+                for configuration in self.configurations
+                if configuration.is_dense or {*configuration.names} & names
+            ),
+        )
 
     @property
     def densities(self) -> tuple[float, ...]:
         """All that it may be called by."""
-        return tuple(density for cell in self.cells for density in cell.densities)
+        return tuple(density for configuration in self.configurations for density in configuration.densities)
 
     @cached_property
     def decision(self) -> Decision:
-        """The decision on time, of all trials of the cells that may win."""
-        able = [cell for cell in self.cells if cell not in self._worse()]
-        able = sorted(able, key=lambda cell: cell.is_dense)
-        dense = {cell.head["key"] for cell in able if cell.is_dense}
-        return decide_comparison([trial for cell in able for trial in cell.trials], dense, scatter=self.scatter)
+        """The decision on time, of all trials of the configurations that may win."""
+        able = [configuration for configuration in self.configurations if configuration not in self._worse()]
+        able = sorted(able, key=lambda configuration: configuration.is_dense)
+        dense = {configuration.head["key"] for configuration in able if configuration.is_dense}
+        return decide_comparison(
+            [trial for configuration in able for trial in configuration.trials], dense, scatter=self.scatter
+        )
 
     @property
     def likely(self) -> str:
@@ -202,17 +211,21 @@ class Contest:
             return ""
         return "sparse" if ratio.probability >= LIKELY else "dense" if 1 - ratio.probability >= LIKELY else ""
 
-    def _worse(self) -> list[Cell]:
-        """Lazy cells that trained a worse model than standard ones, which may not win; alone it is judged."""
-        if len({cell.name for cell in self.cells if not cell.is_dense}) < 2:
+    def _worse(self) -> list[Configuration]:
+        """Lazy configurations that trained a worse model than standard ones, which may not win; alone it is judged."""
+        if len({configuration.name for configuration in self.configurations if not configuration.is_dense}) < 2:
             return []
-        ends = [(c, c.rows[-1]["loss_last"], c.rows[-1]["quality"]) for c in self.cells]
-        fair = [(loss, quality) for cell, loss, quality in ends if cell.head["update"] == "standard" and loss]
+        ends = [(c, c.rows[-1]["loss_last"], c.rows[-1]["quality"]) for c in self.configurations]
+        fair = [
+            (loss, quality)
+            for configuration, loss, quality in ends
+            if configuration.head["update"] == "standard" and loss
+        ]
         if not fair:
             return []
         loss, quality = fair[0]
         lazy = [end for end in ends if end[0].head["update"] == "lazy" and end[1]]
-        return [cell for cell, its, good in lazy if its > 1.01 * loss or good < quality - 0.005]
+        return [configuration for configuration, its, good in lazy if its > 1.01 * loss or good < quality - 0.005]
 
     @property
     def time(self) -> str:
@@ -230,13 +243,17 @@ class Contest:
         return "sparse" if sparse.high < dense.low else "dense" if dense.high < sparse.low else "inconclusive"
 
     def _least(self, is_dense: bool) -> Known | None:
-        known = [cell.memory for cell in self.cells if cell.is_dense == is_dense and cell.memory]
+        known = [
+            configuration.memory
+            for configuration in self.configurations
+            if configuration.is_dense == is_dense and configuration.memory
+        ]
         return min(known, key=lambda one: one.value, default=None)
 
     def _fits(self) -> str:
         """The side with a result where all of the other did not fit in memory; empty where both or none has one."""
         ends = {
-            dense: {row["status"] for c in self.cells if c.is_dense == dense for row in c.rows}
+            dense: {row["status"] for c in self.configurations if c.is_dense == dense for row in c.rows}
             for dense in (True, False)
         }
         for dense, other in ((True, "sparse"), (False, "dense")):
@@ -246,7 +263,10 @@ class Contest:
 
     def ratios(self) -> Iterator[Ratio]:
         """Dense / sparse of every pair that ran."""
-        sparse, dense = ([cell for cell in self.cells if cell.is_dense == is_dense] for is_dense in (False, True))
+        sparse, dense = (
+            [configuration for configuration in self.configurations if configuration.is_dense == is_dense]
+            for is_dense in (False, True)
+        )
         for mine in sparse:  # those that trained worse, too
             for its in dense:
                 if mine.trials and its.trials:
@@ -255,7 +275,9 @@ class Contest:
 
     def memory_ratios(self) -> Iterator[Known]:
         """Dense / sparse of every pair's peaks, the ends from the far ends."""
-        sparse, dense = ([c.memory for c in self.cells if c.is_dense == is_dense] for is_dense in (False, True))
+        sparse, dense = (
+            [c.memory for c in self.configurations if c.is_dense == is_dense] for is_dense in (False, True)
+        )
         for mine in filter(None, sparse):
             for its in filter(None, dense):
                 yield Known(its.value / mine.value, its.low / mine.high, its.high / mine.low)
@@ -268,17 +290,20 @@ def contests(rows: Iterable[Record]) -> list[Contest]:
         place = tuple(row[name] for name in GROUP), row["density"]
         line = long_name(row), row["learning_rate"], row["seed"]
         places.setdefault(place, {}).setdefault(line, []).append(row)
-    met = {place: tuple(Cell(tuple(own)) for own in lines.values()) for place, lines in places.items()}
+    met = {place: tuple(Configuration(tuple(own)) for own in lines.values()) for place, lines in places.items()}
     noise = scatters(met)
     return [Contest(*place, of_place, noise[place]) for place, of_place in met.items()]
 
 
-def scatters(met: Mapping[tuple, Iterable[Cell]]) -> dict[tuple, Scatter]:
+def scatters(met: Mapping[tuple, Iterable[Configuration]]) -> dict[tuple, Scatter]:
     """The noise of the comparison at each place: its residuals, shrunk towards those of all, and these to the usual.
 
     All are of one machine. Residuals are those of the least squares fit of a candidate's and a round's effects.
     """
-    own = {place: _residuals([trial for cell in cells for trial in cell.trials]) for place, cells in met.items()}
+    own = {
+        place: _residuals([trial for configuration in configurations for trial in configuration.trials])
+        for place, configurations in met.items()
+    }
     squares, freedom = np.sum([*own.values()], axis=0)
     usual = max((ANYWHERE.freedom * DEVIATION**2 + squares) / (ANYWHERE.freedom + freedom), MIN_LOG_SD**2)
     return {

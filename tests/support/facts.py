@@ -13,7 +13,7 @@ import numpy as np
 from scipy import stats
 
 from tests.support.claims import WINNER, Number, numbers, sentences, without
-from tests.support.expected_ratios import Cell, Contest, Known, Record, contests
+from tests.support.expected_ratios import Configuration, Contest, Known, Record, contests
 from workbench.measure.posterior import LIKELY, Ratio
 
 PHASES = ("slice", "convert", "plan", "wait", "transfer", "forward", "loss", "gradient", "update", "graph")
@@ -68,7 +68,7 @@ class Facts:
     def of(cls, rows: Sequence[Record]) -> "Facts":
         """What the rows bear."""
         met = contests(rows)
-        names = {name for contest in met for cell in contest.cells for name in cell.names}
+        names = {name for contest in met for configuration in contest.configurations for name in configuration.names}
         facts = [*_of_cells(met), *_of_contests(met), *_of_lines(met), *_counted(rows, met)]
         return cls(met, list(dict.fromkeys(facts)), tuple(sorted(names, key=len, reverse=True)))
 
@@ -150,34 +150,36 @@ def _values(
 
 def _of_cells(met: Sequence[Contest]) -> Iterator[Fact]:
     for one in met:
-        for cell in one.cells:
-            yield from _of_cell(cell, cell.names, one.densities)
-            for density in cell.densities:
+        for configuration in one.configurations:
+            yield from _of_cell(configuration, configuration.names, one.densities)
+            for density in configuration.densities:
                 yield Fact("share", density, density)
 
 
-def _of_cell(cell: Cell, names: tuple[str, ...], at: tuple[float, ...]) -> Iterator[Fact]:
-    yield from _values("time", cell.seconds, names, at)
-    yield from _values("bytes", cell.memory, names, at)
-    head = cell.head
+def _of_cell(configuration: Configuration, names: tuple[str, ...], at: tuple[float, ...]) -> Iterator[Fact]:
+    yield from _values("time", configuration.seconds, names, at)
+    yield from _values("bytes", configuration.memory, names, at)
+    head = configuration.head
     for name in ("bytes_predicted", "bytes_held", "bytes_needed", "bytes_limit"):
-        sizes = [row[name] for row in cell.rows if row[name] is not None]
+        sizes = [row[name] for row in configuration.rows if row[name] is not None]
         yield from (Fact("bytes", size, size, names, at) for size in (*sizes, float(np.median(sizes or [0]))))
-    sizes = [one["bytes"] for row in cell.rows for one in row["densified"] or ()]
+    sizes = [one["bytes"] for row in configuration.rows for one in row["densified"] or ()]
     yield from (Fact("bytes", size, size, names) for size in sizes)
     for share in _shares(head):
-        yield from _values("time", cell.seconds, names, at, share)
+        yield from _values("time", configuration.seconds, names, at, share)
         yield Fact("share", share, share, names, at)
     yield Fact("time", 0, 0)
     for name in ("loss_first", "loss_last", "quality", "error", "error_allowed"):
         if head[name] is not None:
             yield Fact("count", head[name], head[name])
-    trained = [row["seconds_epoch"] * row["epochs"] for row in cell.rows if row["seconds_epoch"] and row["epochs"]]
+    trained = [
+        row["seconds_epoch"] * row["epochs"] for row in configuration.rows if row["seconds_epoch"] and row["epochs"]
+    ]
     if trained:
         yield Fact("time", min(trained), max(trained), names, at)
-    steps = {cell.steps, *(int(step) for _, _, step in head["curve"] or ())}
+    steps = {configuration.steps, *(int(step) for _, _, step in head["curve"] or ())}
     for count in filter(None, steps):
-        yield from _values("time", cell.seconds, names, at, count)
+        yield from _values("time", configuration.seconds, names, at, count)
         yield Fact("count", count, count)
 
 
@@ -190,7 +192,9 @@ def _shares(row: Record) -> Iterator[float]:
 def _of_contests(met: Sequence[Contest]) -> Iterator[Fact]:
     for one in met:
         for name in ("loss_last", "quality"):
-            known = [cell.head[name] for cell in one.cells if cell.head[name] is not None]
+            known = [
+                configuration.head[name] for configuration in one.configurations if configuration.head[name] is not None
+            ]
             yield from (Fact("count", abs(a - b), abs(a - b)) for a, b in combinations(known, 2))
         for ratio in (*one.ratios(), *one.memory_ratios()):
             for end in (ratio.value, ratio.low, ratio.high):
@@ -217,10 +221,12 @@ def _cost_of_sparse(ratio: Ratio) -> float:
 
 def _without_what_is_around(contest: Contest) -> Iterator[float]:
     """The share of its step that a dense training, one step after another, spends in its kernels."""
-    for cell in contest.cells:
-        if cell.is_dense and cell.head["launch"] == "kernels":
-            inside = sum(cell.head[f"seconds_{name}"] or 0.0 for name in ("forward", "loss", "gradient", "update"))
-            around = sum(cell.head[f"seconds_{name}"] or 0.0 for name in ("slice", "convert", "plan", "wait"))
+    for configuration in contest.configurations:
+        if configuration.is_dense and configuration.head["launch"] == "kernels":
+            inside = sum(
+                configuration.head[f"seconds_{name}"] or 0.0 for name in ("forward", "loss", "gradient", "update")
+            )
+            around = sum(configuration.head[f"seconds_{name}"] or 0.0 for name in ("slice", "convert", "plan", "wait"))
             if inside:
                 yield inside / (inside + around)
                 yield (inside + around) / inside
@@ -228,7 +234,12 @@ def _without_what_is_around(contest: Contest) -> Iterator[float]:
 
 def _of_lines(met: Sequence[Contest]) -> Iterator[Fact]:
     """Break-evens: anywhere between the last density that sparse wins and the first that dense does."""
-    lines = {(one.group, cell.names) for one in met for cell in one.cells if not cell.is_dense}
+    lines = {
+        (one.group, configuration.names)
+        for one in met
+        for configuration in one.configurations
+        if not configuration.is_dense
+    }
     for group, names in lines:
         of_group = sorted((one for one in met if one.group == group), key=lambda one: one.densities[:1])
         for measure in ("time", "memory"):
@@ -255,29 +266,53 @@ def _by_bytes(of_group: Sequence[Contest], names: tuple[str, ...]) -> Iterator[F
 
 
 def _least(contest: Contest, names: tuple[str, ...], is_dense: bool) -> float:
-    """The least predicted bytes of the dense cells of a contest, or of the sparse cell of that name; 0 without any."""
-    cells = [cell for cell in contest.cells if cell.is_dense == is_dense and (is_dense or cell.names == names)]
-    sizes = [[row["bytes_predicted"] for row in cell.counted if row["bytes_predicted"]] for cell in cells]
+    """The least predicted bytes of a contest's dense configurations, or of its sparse one so named; 0 without any."""
+    configurations = [
+        configuration
+        for configuration in contest.configurations
+        if configuration.is_dense == is_dense and (is_dense or configuration.names == names)
+    ]
+    sizes = [
+        [row["bytes_predicted"] for row in configuration.counted if row["bytes_predicted"]]
+        for configuration in configurations
+    ]
     return min((float(np.median(own)) for own in sizes if own), default=0.0)
 
 
 def _counted(rows: Sequence[Record], met: Sequence[Contest]) -> Iterator[Fact]:
-    """Counts of rows, cells, rounds and groups, and the settings."""
-    cells = [cell for one in met for cell in one.cells]
-    groups = [[cell for one in met for cell in one.cells if one.group == group] for group in {m.group for m in met}]
+    """Counts of rows, configurations, rounds and groups, and the settings."""
+    configurations = [configuration for one in met for configuration in one.configurations]
+    groups = [
+        [configuration for one in met for configuration in one.configurations if one.group == group]
+        for group in {m.group for m in met}
+    ]
     ends = {row["status"] for row in rows}
-    counts = {len(rows), len(cells), len(groups), 1}
-    for of_group in (cells, *groups):
+    counts = {len(rows), len(configurations), len(groups), 1}
+    for of_group in (configurations, *groups):
         for status in ends:
-            counts.add(sum(row["status"] == status for cell in of_group for row in cell.rows))
-            counts.add(sum({row["status"] for row in cell.rows} == {status} for cell in of_group))
-        counts |= {len(cell.rounds) for cell in of_group}
-        counts |= {sum(len(row["samples"] or ()) for row in cell.rows if row["status"] == "ok") for cell in of_group}
-        counts |= {len({cell.names for cell in of_group}) - others for others in range(1, 4)}
-        counts |= {len({cell.names for cell in of_group if cell.is_dense}) - drawn for drawn in range(1, 4)}
-        counts |= {sum(not cell.rounds for cell in of_group), sum(bool(cell.trials) for cell in of_group)}
-        counts.add(sum(bool(cell.trials) and not cell.rounds for cell in of_group))
-        numbered = [row["status"] for cell in of_group for row in cell.rows if row["status"] in ("ok", "disturbed")]
+            counts.add(sum(row["status"] == status for configuration in of_group for row in configuration.rows))
+            counts.add(sum({row["status"] for row in configuration.rows} == {status} for configuration in of_group))
+        counts |= {len(configuration.rounds) for configuration in of_group}
+        counts |= {
+            sum(len(row["samples"] or ()) for row in configuration.rows if row["status"] == "ok")
+            for configuration in of_group
+        }
+        counts |= {len({configuration.names for configuration in of_group}) - others for others in range(1, 4)}
+        counts |= {
+            len({configuration.names for configuration in of_group if configuration.is_dense}) - drawn
+            for drawn in range(1, 4)
+        }
+        counts |= {
+            sum(not configuration.rounds for configuration in of_group),
+            sum(bool(configuration.trials) for configuration in of_group),
+        }
+        counts.add(sum(bool(configuration.trials) and not configuration.rounds for configuration in of_group))
+        numbered = [
+            row["status"]
+            for configuration in of_group
+            for row in configuration.rows
+            if row["status"] in ("ok", "disturbed")
+        ]
         counts.add(len(numbered))
         if share := numbered.count("disturbed") / max(len(numbered), 1):
             yield Fact("share", share, share)

@@ -22,10 +22,10 @@ def main(machine: str, fault: str, at: str) -> None:
         if number == int(at):
             fail(fault)
         seconds = 3.0 if asked["cell"]["format"] == "dense" else 1.0
-        cell = {name: asked["cell"][name] for name in ("density", "batch_rows")}
+        configuration = {name: asked["cell"][name] for name in ("density", "batch_rows")}
         known = {"key": asked["key"], "round": asked["round"], "run": run, "machine": machine}
         status = "disturbed" if fault == "is disturbed" else "ok"
-        tell({"row": {**known, "status": status, "seconds_step": seconds, **cell}})
+        tell({"row": {**known, "status": status, "seconds_step": seconds, **configuration}})
 
 
 def fail(fault: str) -> None:

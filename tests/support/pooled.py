@@ -9,7 +9,7 @@ from workbench.analysis import configurations
 
 
 def pooled(seconds: Sequence[float], density: float = 0.1, format: str = "csr", **known: Any) -> dict[str, Any]:
-    """An ok cell of one run with these seconds by round; `known` overrides any column."""
+    """An ok configuration of one run with these seconds by round; `known` overrides any column."""
     by_place = {("r1", number): float(value) for number, value in enumerate(seconds)}
     columns = {"format": format, "density": density, "density_measured": density, "status": "ok", "run": "r1"}
     columns |= {"update": "standard", "rounds": len(by_place), "rounds_disturbed": 0, "rounds_failed": 0}

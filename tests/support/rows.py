@@ -85,7 +85,7 @@ SETTINGS = {
     "intercept": False,
     "round": 0,
 }
-"""What all cells have in common."""
+"""What all configurations have in common."""
 
 
 def measured(law: Law, density: float, drawn: np.ndarray, size: float) -> dict:
@@ -150,7 +150,7 @@ def row(
 
 
 def key_of(columns: dict) -> str:
-    """What all rounds of a cell have in common: its settings but for the round, the code, the versions."""
+    """What all rounds of a configuration have in common: its settings but for the round, the code, the versions."""
     from workbench import store
 
     names = [name for name in store.SETTINGS if name != "round"]
@@ -158,7 +158,7 @@ def key_of(columns: dict) -> str:
 
 
 def failed(good: dict, status: str, reason: str, **known: Any) -> dict:
-    """The row that the same cell writes when it fails: settings kept, nothing measured."""
+    """The row that the same configuration writes when it fails: settings kept, nothing measured."""
     from workbench import store
 
     kept = {name: good[name] for name in (*store.SETTINGS, "key", "run", "experiment", "time", "machine", "source")}
@@ -166,14 +166,14 @@ def failed(good: dict, status: str, reason: str, **known: Any) -> dict:
 
 
 def disturbed(good: dict, share: float = 0.5) -> dict:
-    """The row that the same cell writes where other programs took that share of the cores in each of three tries."""
+    """The record of the same configuration if other programs took that share of the cores in each of three tries."""
     reason = f"other programs took {100 * share:.0f} % of the cores in each of 3 tries"
     slower = {"seconds_step": 3 * good["seconds_step"], "samples": [3 * sample for sample in good["samples"]]}
     return good | slower | {"status": "disturbed", "reason": reason, "busy_others": share, "tries": 3}
 
 
 def cut_off(good: dict) -> dict:
-    """The row that the same cell writes where its time was out after some samples: what it reached is kept."""
+    """The row that the same configuration writes where its time was out after some samples: what it reached is kept."""
     return good | {
         "status": "timeout",
         "reason": "Samples: 3, steps: 30 in seconds_cell = 9 s; what it reached is kept.",
@@ -181,7 +181,7 @@ def cut_off(good: dict) -> dict:
 
 
 def unfit(good: dict, bytes_needed: int = 82_000_000_000, bytes_limit: int = 16_000_000_000) -> dict:
-    """The row of a cell that did not fit in memory."""
+    """The row of a configuration that did not fit in memory."""
     reason = f"needs {bytes_needed / 1e9:.0f} GB, the limit is {bytes_limit / 1e9:.0f} GB"
     return failed(good, "memory", reason, bytes_needed=bytes_needed, bytes_limit=bytes_limit)
 
@@ -215,7 +215,7 @@ def sweep(
 
 
 def rich(seed: int = 0) -> list[dict]:
-    """A realistic sweep: six configurations and dense on one thread, two widths, cells that failed in every way."""
+    """A realistic sweep: six configurations and dense on one thread, two widths, failures of every kind."""
     laws = (
         DENSE,
         SPARSE,
@@ -232,7 +232,7 @@ def rich(seed: int = 0) -> list[dict]:
 
 
 def _spoiled(row: dict) -> dict:
-    """A few cells of the narrow sweep fail, each for another reason; one was disturbed throughout."""
+    """A few configurations of the narrow sweep fail, each for another reason; one was disturbed throughout."""
     if row["width"] != 16 or row["format"] not in ("coo", "csc"):
         return row
     if row["format"] == "coo" and row["density"] == 0.3:

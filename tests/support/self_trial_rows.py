@@ -10,11 +10,18 @@ from workbench.measure.loads import QUIET
 from workbench.sweeps.trial import settings_of
 
 
-def trial(cell, name: str, number: int, seconds: float, part: str = "noise", load: str = "quiet", **more) -> dict:
+def trial(
+    configuration, name: str, number: int, seconds: float, part: str = "noise", load: str = "quiet", **more
+) -> dict:
     """The row of one trial."""
-    own = {"key": trials.key_of(cell, name), "run": "one", "round": number, "experiment": trials.experiment(part, load)}
+    own = {
+        "key": trials.key_of(configuration, name),
+        "run": "one",
+        "round": number,
+        "experiment": trials.experiment(part, load),
+    }
     own |= {"status": "ok", "seconds_step": seconds, "machine": machine.machine_id(), "busy_others": 0.0}
-    return store.new_row(**settings_of(cell) | own | more)
+    return store.new_row(**settings_of(configuration) | own | more)
 
 
 def recording(rounds: int, sd: float = 0.3, common: float = 0.0, seed: int = 0) -> list[dict]:
@@ -24,9 +31,9 @@ def recording(rounds: int, sd: float = 0.3, common: float = 0.0, seed: int = 0) 
         for number in range(rounds):
             shared = common * random.standard_normal()
             rows += [
-                trial(cell, half, number, float(np.exp(shared + sd * random.standard_normal())))
+                trial(configuration, half, number, float(np.exp(shared + sd * random.standard_normal())))
                 for half in HALVES
-                for cell in group.values()
+                for configuration in group.values()
             ]
     return rows
 
@@ -70,7 +77,7 @@ class Measured:
 
     def measure(self, task):
         own = {"key": task.key, "experiment": self.experiment}
-        row = trial(task.cell, "", task.round, self.seconds(task, self.work)) | own
+        row = trial(task.configuration, "", task.round, self.seconds(task, self.work)) | own
         row |= {"seconds_update": 0.6}
         self.rows.append(row)
         store.append(self.file, row)

@@ -13,7 +13,7 @@ from workbench.cluster.trainer import Job, Tell
 from workbench.module import Module
 from workbench.sweeps.grid import setup_of
 from workbench.sweeps.problem import make_problem
-from workbench.sweeps.spec import Cell
+from workbench.sweeps.spec import Configuration
 
 SETTINGS = {
     "dataset": "uniform",
@@ -29,11 +29,11 @@ SETTINGS = {
 """83 rows, of which 66 are trained on: 33 of each of two trainers, in batches of 6."""
 
 
-def cell(**changes) -> Cell:
-    return Cell(**{**SETTINGS, **changes})
+def configuration(**changes) -> Configuration:
+    return Configuration(**{**SETTINGS, **changes})
 
 
-def alone(of: Cell, trainers: int) -> Module:
+def alone(of: Configuration, trainers: int) -> Module:
     """The module of one process with a worker for each trainer, trained."""
     setup, problem = setup_of(of), make_problem(of)
     feed = trainers_room.joined(problem, setup, trainers)
@@ -42,7 +42,7 @@ def alone(of: Cell, trainers: int) -> Module:
     return module
 
 
-def on_threads(of: Cell, trainers: int, shards: int, **options) -> tuple[list[dict], list[dict]]:
+def on_threads(of: Configuration, trainers: int, shards: int, **options) -> tuple[list[dict], list[dict]]:
     """(answer of each trainer, all that they told) of trainers on threads, with shards in this process."""
     transport, told, answers = support.network(shards, trainers), [], {}
     job = Job(of.model_dump(mode="json"), trainers, **options)

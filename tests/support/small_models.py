@@ -27,7 +27,7 @@ def training_of(
 
 
 def settings_for(name: str) -> dict[str, Any]:
-    """Settings of a cell of the model with data that suits it."""
+    """Settings of a configuration of the model with data that suits it."""
     dataset = problem.synthetic_name_for(models.get(name))
     if problem.is_synthetic(dataset):
         return {"model": name, "dataset": dataset, "density": 0.2}

@@ -35,6 +35,6 @@ def finish(folder) -> run_folder.Progress:
     return run_folder.read_progress(folder)
 
 
-def trial_row(bytes_limit: int = 2**34, seconds_limit: float = math.inf, **cell) -> dict:
-    request = {"cell": {**TINY, **cell}, "measure": Measure(**QUICK).model_dump(), "bytes_limit": bytes_limit}
+def trial_row(bytes_limit: int = 2**34, seconds_limit: float = math.inf, **configuration) -> dict:
+    request = {"cell": {**TINY, **configuration}, "measure": Measure(**QUICK).model_dump(), "bytes_limit": bytes_limit}
     return row_of_trial(request | {"seconds_limit": seconds_limit})

@@ -14,7 +14,7 @@ from workbench.sweeps import alternation, budget, grid, run_folder, schedule, tr
 from workbench.sweeps.budget import TrialClock
 from workbench.sweeps.runner import Supervisor
 from workbench.sweeps.schedule import Task
-from workbench.sweeps.spec import Cell, Measure
+from workbench.sweeps.spec import Configuration, Measure
 
 needs_turns = pytest.mark.skipif(not child.can_alternate(), reason="This system cannot end a stopped process.")
 MEASURE = {**QUICK, "rounds": 4, "roofs": False}
@@ -176,8 +176,8 @@ def test_a_trial_says_when_a_part_of_a_checked_step_and_its_first_step_begin_and
 
 
 def tasks(count: int = 2, **settings: object) -> list[Task]:
-    cells = [Cell(**{**TINY, "density": 0.1, "seed": seed, **settings}) for seed in range(count)]
-    return [Task(cell, grid.configuration_key(cell), 0) for cell in cells]
+    configurations = [Configuration(**{**TINY, "density": 0.1, "seed": seed, **settings}) for seed in range(count)]
+    return [Task(configuration, grid.configuration_key(configuration), 0) for configuration in configurations]
 
 
 @needs_turns
@@ -220,8 +220,11 @@ def test_a_disturbed_round_is_measured_again_by_the_same_processes(tmp_path, mon
         return completed(task, row, clock, process) | {"busy_others": next(shares, 0.0)}
 
     monkeypatch.setattr(supervisor, "completed", disturbed)
-    monkeypatch.setattr(supervisor.disturbance, "is_over", lambda cells: True)
-    round_ = [Task(cell, grid.configuration_key(cell), 0) for cell in grid.expand_grid(supervisor.spec).cells]
+    monkeypatch.setattr(supervisor.disturbance, "is_over", lambda configurations: True)
+    round_ = [
+        Task(configuration, grid.configuration_key(configuration), 0)
+        for configuration in grid.expand_grid(supervisor.spec).configurations
+    ]
     rows = supervisor.with_second_try(round_, lambda: supervisor.in_turns.measure(round_))
     supervisor.in_turns.close()
     assert [(row["status"], row["tries"], row["process"]) for row in rows] == [("ok", 2, 0)] * 2

@@ -8,7 +8,7 @@ from workbench.measure import child
 from workbench.measure.bandwidth import Roofs
 from workbench.sweeps import grid, runner
 from workbench.sweeps.runner import Bounds
-from workbench.sweeps.spec import Cell, Measure, kernels_of
+from workbench.sweeps.spec import Configuration, Measure, kernels_of
 
 ROWS, FEATURES, WIDTH, ENTRIES, TOUCHED = 256, 4096, 16, 10_000, 2_000
 RATES = [["read", 2**20, 0, 2, 1e10], *(["gather", 2**20, row, 2, 5e9] for row in (4, 64))]
@@ -18,14 +18,14 @@ COO = {"format": "coo", "gradient": "dense", "update": "standard", "engine": "ve
 DENSE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}
 
 
-def row_of(cell: Cell) -> dict:
+def row_of(configuration: Configuration) -> dict:
     sizes = {"batch_rows": ROWS, "rows_trained": 9_000, "features": FEATURES, "width": WIDTH, "threads": 2}
     known = {"nnz_batch": ENTRIES, "touched": TOUCHED, "dtype": "float32", "index_dtype": "int32", "status": "ok"}
-    return {**sizes, **known, "kernels": kernels_of(cell)}
+    return {**sizes, **known, "kernels": kernels_of(configuration)}
 
 
-def cell_of(**settings) -> Cell:
-    return Cell(dataset="uniform", model="softmax", optimizer="adagrad", **settings)
+def configuration_of(**settings) -> Configuration:
+    return Configuration(dataset="uniform", model="softmax", optimizer="adagrad", **settings)
 
 
 @pytest.mark.parametrize(
@@ -34,8 +34,8 @@ def cell_of(**settings) -> Cell:
     ids=["csr", "csc", "coo"],
 )
 def test_both_products_of_each_format_multiply_each_entry_once_and_write_results_of_their_own_shape(settings):
-    cell = cell_of(**settings)
-    known = {one["phase"]: one for one in runner.of_row(cell, row_of(cell), ON)}
+    configuration = configuration_of(**settings)
+    known = {one["phase"]: one for one in runner.of_row(configuration, row_of(configuration), ON)}
     assert set(known) == {"forward", "gradient", "update"}
     for phase in ("forward", "gradient"):
         assert known[phase]["flops"] == 2 * ENTRIES * WIDTH
@@ -46,8 +46,8 @@ def test_both_products_of_each_format_multiply_each_entry_once_and_write_results
 
 
 def test_products_of_blas_are_bound_by_its_operations_where_they_are_many():
-    cell = cell_of(**DENSE)
-    known = {one["phase"]: one for one in runner.of_row(cell, row_of(cell), ON)}
+    configuration = configuration_of(**DENSE)
+    known = {one["phase"]: one for one in runner.of_row(configuration, row_of(configuration), ON)}
     assert known["forward"]["by"] == "stream"
     assert known["forward"]["seconds"] == pytest.approx(known["forward"]["bytes"] / 1e10)
     seconds, by = ON.bound(kernels.get("blas.dense_dense"), kernels.Sizes(ROWS, 0, FEATURES, 256, 0))
@@ -56,8 +56,8 @@ def test_products_of_blas_are_bound_by_its_operations_where_they_are_many():
 
 def test_a_fused_gradient_is_in_the_update_and_an_exact_update_has_no_bound():
     for update, phases in (("lazy", ["forward", "update"]), ("exact", ["forward"])):
-        cell = cell_of(format="csr", gradient="fused", update=update)
-        assert [one["phase"] for one in runner.of_row(cell, row_of(cell), ON)] == phases
+        configuration = configuration_of(format="csr", gradient="fused", update=update)
+        assert [one["phase"] for one in runner.of_row(configuration, row_of(configuration), ON)] == phases
 
 
 def bounds_of(measure: Measure) -> Bounds:
@@ -67,24 +67,24 @@ def bounds_of(measure: Measure) -> Bounds:
 
 
 def test_bounds_are_asked_for_only_where_they_are_known():
-    cell = cell_of(**DENSE)
+    configuration = configuration_of(**DENSE)
     asked = bounds_of(Measure())
-    assert len(asked.of(cell, row_of(cell))) == 3
-    assert asked.of(cell, row_of(cell) | {"status": "failed"}) is None
-    assert bounds_of(Measure(rounds=3)).of(cell, row_of(cell)) is None
-    assert bounds_of(Measure(roofs=False)).of(cell, row_of(cell)) is None
+    assert len(asked.of(configuration, row_of(configuration))) == 3
+    assert asked.of(configuration, row_of(configuration) | {"status": "failed"}) is None
+    assert bounds_of(Measure(rounds=3)).of(configuration, row_of(configuration)) is None
+    assert bounds_of(Measure(roofs=False)).of(configuration, row_of(configuration)) is None
     others = ({"model": "factorization_machine", "width": 4}, {"launch": "epoch", "gradient": "row_sparse"})
     for more in others:
-        other = Cell(**{"dataset": "uniform", "format": "csr", "update": "lazy", **more})
+        other = Configuration(**{"dataset": "uniform", "format": "csr", "update": "lazy", **more})
         assert not grid.why_dropped(other)
-        assert asked.of(other, row_of(cell)) is None
+        assert asked.of(other, row_of(configuration)) is None
 
 
 def test_rows_of_several_trainers_have_no_bounds_and_end_no_sweep():
     """Each has a part of a batch, and their rows lack its sizes: the first one ended all agents, or the sweep."""
-    cell = Cell(dataset="uniform", format="csr", update="lazy", trainers=2)
+    configuration = Configuration(dataset="uniform", format="csr", update="lazy", trainers=2)
     row = {"status": "ok", "threads": 2, "batch_rows": 64, "rows_trained": 640, "dtype": "float32"}
-    assert bounds_of(Measure()).of(cell, row) is None
+    assert bounds_of(Measure()).of(configuration, row) is None
 
 
 def test_a_machine_that_cannot_be_measured_leaves_rows_without_bounds(monkeypatch):
@@ -96,6 +96,6 @@ def test_a_machine_that_cannot_be_measured_leaves_rows_without_bounds(monkeypatc
 
     monkeypatch.setattr(runner.child, "start", start)
     made = Bounds(spec_of().measure.model_copy(update={"rounds": 4}), lambda: None)
-    cell = cell_of(**DENSE)
-    assert [made.of(cell, row_of(cell)) for _ in range(2)] == [None, None]
+    configuration = configuration_of(**DENSE)
+    assert [made.of(configuration, row_of(configuration)) for _ in range(2)] == [None, None]
     assert asked == [{"threads": [2]}], "once a run"

@@ -1,24 +1,24 @@
-"""A row answers a cell as long as the code that computed it is the same: no file less, and none that is not used."""
+"""A record answers a configuration while the code that computed it is the same: no file less, and no unused one."""
 
 import pytest
 
 from tests.support.edits import Copy
 from workbench.measure import machine
 from workbench.sweeps import grid, spec
-from workbench.sweeps.spec import Cell
+from workbench.sweeps.spec import Configuration
 
 CELLS = {
-    "csr ours fused lazy": Cell(gradient="fused", update="lazy", optimizer="sgd"),
-    "vendor": Cell(engine="vendor", gradient="dense", update="standard"),
-    "dense": Cell(format="dense", engine="dense", gradient="dense", update="standard"),
-    "svmlight": Cell(dataset="svmlight", path="rows.svm", model="logistic"),
-    "factorization machine": Cell(model="factorization_machine", dataset="uniform"),
-    "cuda": Cell(device="cuda", gradient="fused", update="lazy", intercept=False),
+    "csr ours fused lazy": Configuration(gradient="fused", update="lazy", optimizer="sgd"),
+    "vendor": Configuration(engine="vendor", gradient="dense", update="standard"),
+    "dense": Configuration(format="dense", engine="dense", gradient="dense", update="standard"),
+    "svmlight": Configuration(dataset="svmlight", path="rows.svm", model="logistic"),
+    "factorization machine": Configuration(model="factorization_machine", dataset="uniform"),
+    "cuda": Configuration(device="cuda", gradient="fused", update="lazy", intercept=False),
 }
 
 
 def hashes(code):
-    return {name: spec.source_hash(cell, code) for name, cell in CELLS.items()}
+    return {name: spec.source_hash(configuration, code) for name, configuration in CELLS.items()}
 
 
 @pytest.fixture(scope="module")
@@ -28,10 +28,10 @@ def copy(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def used(copy):
-    return {name: set(spec.files_of(cell, copy.code)) for name, cell in CELLS.items()}
+    return {name: set(spec.files_of(configuration, copy.code)) for name, configuration in CELLS.items()}
 
 
-def test_each_file_that_computes_a_cell_is_in_its_hash(copy, used):
+def test_each_file_that_computes_a_configuration_is_in_its_hash(copy, used):
     for file in sorted(set().union(*used.values())):
         assert copy.changed(file) == {name for name, files in used.items() if file in files}, file
 
@@ -47,7 +47,7 @@ def names(files, copy):
     return {file.relative_to(copy.folder).as_posix() for file in files}
 
 
-def test_the_files_of_cells_on_the_cpu_are_those_that_compute_them(copy, used):
+def test_the_files_of_configurations_on_the_cpu_are_those_that_compute_them(copy, used):
     for name, files in used.items():
         assert names(files, copy) >= {
             *(f"kernels/vector/{file}.py" for file in ("lanes", "gather", "tiles", "operands")),
@@ -76,7 +76,7 @@ def of(folder, files, copy):
     return {name.removeprefix(f"{folder}/").removesuffix(".py") for name in found} - {"__init__"}
 
 
-def test_entries_of_registries_are_those_that_the_cell_names(copy, used):
+def test_entries_of_registries_are_those_that_the_configuration_names(copy, used):
     fused = used["csr ours fused lazy"]
     assert of("kernels/losses", fused, copy) == {"softmax"}
     shared = {"two_fields", "nodes", "patterns"}  # which are no models
@@ -94,7 +94,7 @@ def test_entries_of_registries_are_those_that_the_cell_names(copy, used):
     assert "synthetic" in of("workbench/data", used["factorization machine"], copy)
 
 
-def test_what_is_compiled_for_a_device_is_in_the_hash_of_its_cells_alone(copy, used):
+def test_what_is_compiled_for_a_device_is_in_the_hash_of_its_configurations_alone(copy, used):
     on_cuda = names(used["cuda"], copy)
     assert {
         *(
@@ -121,15 +121,15 @@ def test_the_search_can_fail(copy):
 
 
 def test_a_key_is_of_what_the_code_runs_on(monkeypatch):
-    before = grid.configuration_key(Cell())
-    assert grid.configuration_key(Cell()) == before
+    before = grid.configuration_key(Configuration())
+    assert grid.configuration_key(Configuration()) == before
     monkeypatch.setattr(machine, "describe_stack", lambda: {"numpy": "0"})
-    assert grid.configuration_key(Cell()) != before
+    assert grid.configuration_key(Configuration()) != before
 
 
 def test_a_thousand_keys_read_each_file_once(monkeypatch):
-    grid.configuration_key(Cell())
+    grid.configuration_key(Configuration())
     reads = []
     monkeypatch.setattr("pathlib.Path.read_bytes", lambda file: reads.append(file) or b"")
-    assert len({grid.configuration_key(Cell(seed=seed)) for seed in range(1000)}) == 1000
+    assert len({grid.configuration_key(Configuration(seed=seed)) for seed in range(1000)}) == 1000
     assert not reads

@@ -6,7 +6,7 @@ import pytest
 from tests.support.clocks import until
 from workbench.sweeps import problem
 from workbench.sweeps.problem import make_problem
-from workbench.sweeps.spec import Cell
+from workbench.sweeps.spec import Configuration
 
 FEATURES, ROWS = 300, 400
 
@@ -26,9 +26,9 @@ def write(folder, seed=0):
 
 
 @pytest.fixture
-def cell(tmp_path, monkeypatch):
+def configuration(tmp_path, monkeypatch):
     monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "cache"))
-    return Cell(dataset="svmlight", path=write(tmp_path), model="softmax", batch_rows=64)
+    return Configuration(dataset="svmlight", path=write(tmp_path), model="softmax", batch_rows=64)
 
 
 AXIS = (0.01, 0.02, None, 0.06, 0.12)
@@ -39,14 +39,14 @@ def lengths(x):
 
 
 @pytest.mark.parametrize("epochs", [0, 2])
-def test_everything_but_the_density_is_equal_along_the_axis(cell, epochs):
-    made = [make_problem(cell.model_copy(update={"density": density, "epochs": epochs})) for density in AXIS]
+def test_everything_but_the_density_is_equal_along_the_axis(configuration, epochs):
+    made = [make_problem(configuration.model_copy(update={"density": density, "epochs": epochs})) for density in AXIS]
     sizes = {
         (each.x.shape, each.width, each.rows_total, each.dataset.classes, None if not epochs else each.x_held_out.shape)
         for each in made
     }
     assert len(sizes) == 1
-    assert made[0].x.shape[0] >= cell.batch_rows
+    assert made[0].x.shape[0] >= configuration.batch_rows
     natural = made[2]
     for density, each in zip(AXIS, made, strict=True):
         np.testing.assert_array_equal(each.y, natural.y)
@@ -60,8 +60,8 @@ def test_rows_held_out_are_not_joined_into_training(tmp_path):
     """Every row stores a column that no other one does: a joined row tells of whom it was made."""
     path = tmp_path / "own.svm"
     path.write_text("".join(f"{row % 2} {row + 1}:1\n" for row in range(100)))
-    cell = Cell(dataset="svmlight", path=str(path), model="logistic", epochs=1, density=0.05)
-    made = make_problem(cell)
+    configuration = Configuration(dataset="svmlight", path=str(path), model="logistic", epochs=1, density=0.05)
+    made = make_problem(configuration)
     trained, held_out = (set(np.unique(x.indices)) for x in (made.x, made.x_held_out))
     assert made.x.nnz == 80 * 5
     assert trained
@@ -72,25 +72,25 @@ def test_rows_held_out_are_not_joined_into_training(tmp_path):
 def test_the_check_of_joined_rows_can_fail(tmp_path):
     path = tmp_path / "own.svm"
     path.write_text("".join(f"{row % 2} {row + 1}:1\n" for row in range(100)))
-    cell = Cell(dataset="svmlight", path=str(path), model="logistic", density=0.05)
-    whole = make_problem(cell)
+    configuration = Configuration(dataset="svmlight", path=str(path), model="logistic", density=0.05)
+    whole = make_problem(configuration)
     train, rest = problem.data.split(whole.dataset, problem.HELD_OUT, 0)
     assert set(np.unique(train.x.indices)) & set(np.unique(rest.x.indices))
 
 
-def test_a_density_that_is_out_of_reach_says_the_highest(cell):
+def test_a_density_that_is_out_of_reach_says_the_highest(configuration):
     with pytest.raises(problem.data.DataError, match=r"cannot reach density 0.9: .* at most"):
-        make_problem(cell.model_copy(update={"density": 0.9}))
+        make_problem(configuration.model_copy(update={"density": 0.9}))
 
 
-def test_what_an_edited_file_would_make_is_not_taken_from_the_cache(cell, monkeypatch):
+def test_what_an_edited_file_would_make_is_not_taken_from_the_cache(configuration, monkeypatch):
     made = []
     real = problem._make
     monkeypatch.setattr(problem, "_make", lambda **parameters: made.append(parameters) or real(**parameters))
 
     def is_cached():
         before = len(made)
-        make_problem(cell)
+        make_problem(configuration)
         return len(made) == before
 
     until(is_cached)  # a file written a moment ago is not trusted to be what it was

@@ -15,7 +15,7 @@ from workbench import plots, store
 from workbench.analysis import advisor, configurations, formatting
 from workbench.plots import style
 from workbench.sweeps import grid, spec
-from workbench.sweeps.spec import Cell
+from workbench.sweeps.spec import Configuration
 from workbench.training import device as on_device
 
 H200 = devices.Gpu(
@@ -84,15 +84,15 @@ def test_a_machine_without_a_gpu_tells_why_in_each_row_and_loads_no_cupy(monkeyp
 
 
 def test_the_axis_is_validated_and_defaults_to_cpu():
-    assert Cell().device == "cpu"
+    assert Configuration().device == "cpu"
     both = spec_of(candidates=({},), device=["cpu", "cuda"], density=0.1)
-    assert [cell.device for cell in grid.expand_grid(both).cells] == ["cpu", "cuda"]
+    assert [configuration.device for configuration in grid.expand_grid(both).configurations] == ["cpu", "cuda"]
     with pytest.raises(spec.SpecError, match=r"axis device = 'gpu': Unknown value 'gpu'.*Expected one of: cpu, cuda"):
         spec_of(device="gpu")
 
 
 def test_a_key_is_of_its_device_and_of_the_sources_that_run_there():
-    here, there = Cell(), Cell(device="cuda")
+    here, there = Configuration(), Configuration(device="cuda")
     assert grid.configuration_key(here) != grid.configuration_key(there)
     assert "workbench.training.device" in spec.modules_of(there)
     assert "workbench.training.device" not in spec.modules_of(here)
@@ -102,7 +102,7 @@ def test_a_key_is_of_its_device_and_of_the_sources_that_run_there():
 
 def test_what_does_not_train_on_cuda_is_dropped_with_the_reason_and_stays_on_cpu():
     found = grid.expand_grid(spec_of(candidates=({"format": "csc"},), device=["cpu", "cuda"], density=0.1))
-    assert [cell.device for cell in found.cells] == ["cpu"]
+    assert [configuration.device for configuration in found.configurations] == ["cpu"]
     assert next(iter(found.dropped)).startswith("On cuda no csc trains by engine ours")
 
 
@@ -161,7 +161,7 @@ def test_memory_on_a_device_is_that_of_the_device():
 
 
 def a_tenth(row: dict) -> dict:
-    """The same cell on a device, ten times as fast."""
+    """The same configuration on a device, ten times as fast."""
     times = {name: row[name] / 10 for name in ("seconds_step", "seconds_step_low", "seconds_step_high")}
     return {**row, **times, "device": "cuda", "samples": [sample / 10 for sample in row["samples"]]}
 
@@ -209,6 +209,6 @@ def test_a_trial_takes_what_the_supervisor_found_and_looks_no_more(monkeypatch):
 
     monkeypatch.setattr(devices, "probe", probe)
     told = {"gpu": vars(devices.Gpu(reason="no CUDA device: none"))}
-    cell = {"dataset": "uniform", "rows": 60, "features": 30, "density": 0.1, "device": "cuda"}
-    row = row_of_trial({"cell": cell, "measure": {}, "bytes_limit": 2**30, **told})
+    configuration = {"dataset": "uniform", "rows": 60, "features": 30, "density": 0.1, "device": "cuda"}
+    row = row_of_trial({"cell": configuration, "measure": {}, "bytes_limit": 2**30, **told})
     assert (row["status"], row["reason"]) == ("unsupported", "No CUDA device: none.")

@@ -8,7 +8,7 @@ from workbench.measure import child, machine
 from workbench.sweeps import run_folder, runner
 from workbench.sweeps.budget import Budget
 from workbench.sweeps.runner import Disturbance
-from workbench.sweeps.spec import Cell, Measure
+from workbench.sweeps.spec import Configuration, Measure
 from workbench.sweeps.trial import settings_of
 
 ROUNDS = {"seconds_total": 0.0, "rounds": 12}
@@ -44,8 +44,8 @@ class Made(runner.Supervisor):
         share = self.busy[self.tried % len(self.busy)]
         self.tried += 1
         known = {"key": task.key, "round": task.round, "run": "run", "status": "ok", "busy_others": share}
-        seconds = 3.0 if task.cell.format == "dense" else 1.0
-        return store.new_row(**settings_of(task.cell) | known, seconds_step=seconds, bytes_peak=7)
+        seconds = 3.0 if task.configuration.format == "dense" else 1.0
+        return store.new_row(**settings_of(task.configuration) | known, seconds_step=seconds, bytes_peak=7)
 
 
 def rows_of(supervisor) -> list[dict]:
@@ -102,14 +102,14 @@ def test_a_spec_may_say_how_much_of_the_cores_other_programs_may_take(supervisor
 
 def test_waiting_ends_with_the_patience_of_the_sweep_with_quiet_or_with_a_stop(monkeypatch):
     monkeypatch.setattr(runner, "SECONDS_LOOK", 0.001)
-    cells, shares = [Cell()], iter([0.9, 0.9, 0.0])
+    configurations, shares = [Configuration()], iter([0.9, 0.9, 0.0])
     monkeypatch.setattr(machine.OtherPrograms, "share", lambda _: next(shares))
-    assert Disturbance(Measure(seconds_quiet=1.0)).is_over(cells)
+    assert Disturbance(Measure(seconds_quiet=1.0)).is_over(configurations)
     assert next(shares, None) is None, "it waits no longer than needed"
     monkeypatch.setattr(machine.OtherPrograms, "share", lambda _: 0.9)
-    assert not Disturbance(Measure(seconds_quiet=0.003)).is_over(cells)
-    assert not Disturbance(Measure(seconds_quiet=1e9), lambda: False).is_over(cells)
-    assert not Disturbance(Measure(seconds_quiet=1e9, race=True)).is_over(cells), "a race does not wait"
+    assert not Disturbance(Measure(seconds_quiet=0.003)).is_over(configurations)
+    assert not Disturbance(Measure(seconds_quiet=1e9), lambda: False).is_over(configurations)
+    assert not Disturbance(Measure(seconds_quiet=1e9, race=True)).is_over(configurations), "a race does not wait"
 
 
 @pytest.mark.parametrize(

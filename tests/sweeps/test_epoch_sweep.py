@@ -1,11 +1,11 @@
-"""The axis `launch` with epochs in one call: trials that say where time goes, and cells that mean nothing dropped."""
+"""The axis `launch` with epochs in one call: trials that say where time goes; invalid configurations are dropped."""
 
 from tests.support.tiny_sweeps import DENSE, spec_of, trial_row
 from workbench import store
 from workbench.analysis import formatting
 from workbench.plots import style
 from workbench.sweeps import grid, spec
-from workbench.sweeps.spec import Cell
+from workbench.sweeps.spec import Configuration
 
 
 def test_a_trial_of_epochs_in_one_call_fills_its_row():
@@ -21,11 +21,11 @@ def test_a_trial_of_epochs_in_one_call_fills_its_row():
     assert row["loss_last"] < row["loss_first"]
 
 
-def test_cells_that_go_into_no_call_are_dropped_with_the_reason():
+def test_configurations_that_go_into_no_call_are_dropped_with_the_reason():
     ways = ({}, DENSE, {"update": "standard"}, {"gradient": "fused"})
     found = grid.expand_grid(spec_of(candidates=ways, launch=["kernels", "epoch"], device=["cpu", "cuda"]))
-    in_calls = [cell for cell in found.cells if cell.launch == "epoch"]
-    assert [(cell.format, cell.update, cell.device) for cell in in_calls] == [
+    in_calls = [configuration for configuration in found.configurations if configuration.launch == "epoch"]
+    assert [(configuration.format, configuration.update, configuration.device) for configuration in in_calls] == [
         ("csr", "lazy", "cpu"),
         ("dense", "standard", "cpu"),
         ("csr", "standard", "cpu"),
@@ -34,7 +34,7 @@ def test_cells_that_go_into_no_call_are_dropped_with_the_reason():
 
 
 def test_the_code_of_epochs_is_part_of_the_key_and_lines_have_a_name():
-    here, there = Cell(), Cell(launch="epoch")
+    here, there = Configuration(), Configuration(launch="epoch")
     assert grid.configuration_key(here) != grid.configuration_key(there)
     assert {"kernels.epochs.loops", "kernels.losses.softmax"} <= set(spec.modules_of(there))
     row = {"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "lazy", "launch": "epoch"}

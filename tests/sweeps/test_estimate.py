@@ -1,4 +1,4 @@
-"""What a sweep would be: counted cells are those that are made; time and memory before anything ran."""
+"""What a sweep would be: counted configurations are those that are made; time and memory before anything ran."""
 
 import random
 import re
@@ -8,7 +8,7 @@ import pytest
 
 from workbench import settings
 from workbench.sweeps import estimate, grid
-from workbench.sweeps.spec import Cell, SpecError, validate_spec
+from workbench.sweeps.spec import Configuration, SpecError, validate_spec
 
 VALUES = {
     "format": ["csr", "csc", "coo", "dense", "row_sparse"],
@@ -47,27 +47,27 @@ def spec_of(axes: dict, candidates: tuple = (), **measure) -> object:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_cells_that_are_counted_are_those_that_are_made(seed):
+def test_configurations_that_are_counted_are_those_that_are_made(seed):
     rng = random.Random(seed)
     axes = {name: rng.sample(VALUES[name], rng.randint(1, 2)) for name in rng.sample(sorted(VALUES), 7)}
     candidates = [{"update": "lazy"}, {"update": "standard"}] if "update" not in axes else []
     spec = spec_of(axes, candidates)
     made = grid.expand_grid(spec)
-    if not made.cells:
+    if not made.configurations:
         with pytest.raises(SpecError, match="No configuration is left"):
             estimate.size_of(spec)
         return
     size = estimate.size_of(spec)
-    assert (size.cells, size.dropped, list(size.notes)) == (len(made.cells), made.dropped, made.notes)
+    assert (size.configurations, size.dropped, list(size.notes)) == (len(made.configurations), made.dropped, made.notes)
 
 
 def test_the_values_tried_are_of_all_settings():
     left_out = {"path", "labels", "columns", "kind", "reading", "positive", "merge", "model_options", "last"}
     assert set(settings.BY_NAME) - left_out <= set(VALUES), "give the new setting values to try"
-    assert set(estimate.FREE) <= set(Cell.model_fields)
+    assert set(estimate.FREE) <= set(Configuration.model_fields)
 
 
-def test_a_million_cells_are_refused_without_being_made():
+def test_a_million_configurations_are_refused_without_being_made():
     axes = {"batch_rows": list(range(1, 101)), "seed": list(range(100)), "features": list(range(1, 101))}
     spec = spec_of(axes)
     tracemalloc.start()
@@ -97,7 +97,7 @@ def test_trials_of_several_trainers_start_processes_which_takes_longer():
     """Half of a sweep's trials took ten times what was announced."""
     several = [{"format": "csr"}, {"format": "csr", "trainers": 2}]
     spec = validate_spec({"name": "x", "axes": {"density": [0.1], "threads": [2]}, "candidates": several})
-    size, kinds = estimate.size_of(spec), {cell.trainers for cell in estimate.size_of(spec).kinds}
+    size, kinds = estimate.size_of(spec), {configuration.trainers for configuration in estimate.size_of(spec).kinds}
     each = estimate.seconds_a_trial(spec), estimate.seconds_a_trial(spec, several=True)
     assert each[1] - each[0] == pytest.approx(estimate.SECONDS_SEVERAL - estimate.SECONDS_OVERHEAD)
     share = 0.5 if 2 in kinds else 0.0  # without Dask they are left out
@@ -124,16 +124,19 @@ def test_a_plan_says_the_smallest_difference_that_can_be_seen(rounds, said):
     assert re.search(said, estimate.minimum_detectable_sentence(spec_of({}, rounds=rounds)))
 
 
-def test_a_dense_cell_has_a_twin_on_one_thread():
+def test_a_dense_configuration_has_a_twin_on_one_thread():
     dense = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}
     spec = spec_of({"threads": [1, 2]}, ({}, dense))
-    made = [(cell.threads, cell.format, cell.serial) for cell in grid.expand_grid(spec).cells]
+    made = [
+        (configuration.threads, configuration.format, configuration.serial)
+        for configuration in grid.expand_grid(spec).configurations
+    ]
     assert made == [
         *((1, "csr", False), (1, "dense", False)),
         *((2, "csr", False), (2, "dense", False), (2, "dense", True)),
     ]
     given = spec_of({"threads": 2}, ({**dense, "serial": True}, dense))
-    assert [cell.serial for cell in grid.expand_grid(given).cells] == [True, False]
+    assert [configuration.serial for configuration in grid.expand_grid(given).configurations] == [True, False]
 
 
 def test_memory_is_that_of_the_largest_values():

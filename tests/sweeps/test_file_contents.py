@@ -12,7 +12,7 @@ from workbench.panels.state import plan
 from workbench.sweeps import grid, run_folder
 from workbench.sweeps.problem import Contents, DataChangedError
 from workbench.sweeps.runner import Supervisor
-from workbench.sweeps.spec import Cell, Spec, validate_spec
+from workbench.sweeps.spec import Configuration, Spec, validate_spec
 
 
 def write(path, entries: int = 2) -> str:
@@ -28,28 +28,28 @@ def spec_of(path: str, **axes) -> Spec:
     return validate_spec({"name": "own", "axes": axes, "measure": QUICK})
 
 
-def cell_of(path: str) -> Cell:
-    return Cell(dataset="svmlight", path=path, model="logistic")
+def configuration_of(path: str) -> Configuration:
+    return Configuration(dataset="svmlight", path=path, model="logistic")
 
 
 def test_a_key_is_of_the_content_of_the_file(tmp_path):
     path = write(tmp_path / "d.txt")
-    before = grid.configuration_key(cell_of(path))
+    before = grid.configuration_key(configuration_of(path))
     os.utime(path, (1, 1))
-    assert grid.configuration_key(cell_of(path)) == before
+    assert grid.configuration_key(configuration_of(path)) == before
     write(tmp_path / "d.txt", 5)
-    assert grid.configuration_key(cell_of(path)) != before
-    assert grid.configuration_key(Cell()) == grid.configuration_key(Cell(), Contents())
+    assert grid.configuration_key(configuration_of(path)) != before
+    assert grid.configuration_key(Configuration()) == grid.configuration_key(Configuration(), Contents())
 
 
 def test_a_key_is_of_the_content_of_a_file_of_labels(tmp_path):
     matrix, labels = tmp_path / "x.mtx", tmp_path / "y.txt"
     matrix.write_text("%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n2 2 1\n")
     labels.write_text("0\n1\n")
-    cell = Cell(dataset="matrix_market", path=str(matrix), labels=str(labels), model="logistic")
-    before = grid.configuration_key(cell)
+    configuration = Configuration(dataset="matrix_market", path=str(matrix), labels=str(labels), model="logistic")
+    before = grid.configuration_key(configuration)
     labels.write_text("1\n0\n")
-    assert grid.configuration_key(cell) != before
+    assert grid.configuration_key(configuration) != before
 
 
 def test_a_changed_file_is_measured_anew_and_the_rows_of_before_stay(tmp_path):
@@ -113,26 +113,26 @@ def test_a_record_measured_while_its_file_changed_is_left_out(tmp_path, monkeypa
     path = write(tmp_path / "d.txt")
     supervisor = Supervisor(spec_of(path), tmp_path)
     monkeypatch.setattr(supervisor, "try_once", lambda task: {"status": "failed", "file": write(tmp_path / "d.txt", 6)})
-    supervisor.contents.of(cell_of(path))
-    task = type("Task", (), {"cell": cell_of(path)})
+    supervisor.contents.of(configuration_of(path))
+    task = type("Task", (), {"configuration": configuration_of(path)})
     with pytest.raises(DataChangedError, match=r"d.txt changed while the sweep ran"):
         supervisor.do(task)
 
 
 def test_a_file_that_disappears_has_changed(tmp_path):
     path, seen = write(tmp_path / "d.txt"), Contents()
-    seen.require_unchanged(cell_of(path))
+    seen.require_unchanged(configuration_of(path))
     os.unlink(path)
     with pytest.raises(DataChangedError):
-        seen.require_unchanged(cell_of(path))
-    assert Contents().of(cell_of(path)) == ""
+        seen.require_unchanged(configuration_of(path))
+    assert Contents().of(configuration_of(path)) == ""
 
 
 def test_files_are_looked_at_once_for_all_configurations(tmp_path, monkeypatch):
     path, looks, real = write(tmp_path / "d.txt"), [], content._hash
     monkeypatch.setattr(content, "_hash", lambda name: looks.append(name) or real(name))
-    seen, cell = Contents(), cell_of(path)
-    assert len({seen.of(cell.model_copy(update={"seed": seed})) for seed in range(50)}) == 1
+    seen, configuration = Contents(), configuration_of(path)
+    assert len({seen.of(configuration.model_copy(update={"seed": seed})) for seed in range(50)}) == 1
     assert looks == [path]
 
 
@@ -164,6 +164,6 @@ def test_rows_from_before_content_was_recorded_are_read_and_it_is_told_that_they
 
 
 def test_data_that_is_drawn_has_no_content():
-    assert Contents().of(Cell()) == ""
-    Contents().require_unchanged(Cell())
+    assert Contents().of(Configuration()) == ""
+    Contents().require_unchanged(Configuration())
     assert isinstance(data.get("uniform").files(), tuple)

@@ -15,7 +15,7 @@ from workbench.analysis.compare import trained_worse
 from workbench.command import training
 from workbench.plots import style
 from workbench.sweeps import grid, run_folder, spec
-from workbench.sweeps.spec import Cell
+from workbench.sweeps.spec import Configuration
 
 GRAPH = {**FUSED, "launch": "graph"}
 
@@ -55,8 +55,11 @@ def test_a_graph_on_the_cpu_is_a_row_that_says_why_and_the_sweep_goes_on(tmp_pat
 def test_what_is_no_graph_anywhere_is_dropped_with_the_reason():
     candidates = FUSED, DENSE, {**FUSED, "format": "coo"}
     found = grid.expand_grid(spec_of(candidates=candidates, launch=["kernels", "graph"], device=["cpu", "cuda"]))
-    assert len(found.cells) == 4 + 4 + 2
-    assert {cell.format for cell in found.cells if cell.launch == "graph"} == {"csr", "dense"}
+    assert len(found.configurations) == 4 + 4 + 2
+    assert {configuration.format for configuration in found.configurations if configuration.launch == "graph"} == {
+        "csr",
+        "dense",
+    }
     assert found.dropped == {"A step in one graph has format csr or dense; with format coo launch is kernels.": 2}
 
 
@@ -65,7 +68,7 @@ def test_the_axis_is_validated_and_is_part_of_key_and_name():
         spec.SpecError, match=r"axis launch = 'magic': Unknown value 'magic'. Expected one of: kernels, graph"
     ):
         spec_of(launch="magic")
-    here, there = Cell(device="cuda", **FUSED), Cell(device="cuda", **GRAPH)
+    here, there = Configuration(device="cuda", **FUSED), Configuration(device="cuda", **GRAPH)
     assert grid.configuration_key(here) != grid.configuration_key(there)
     assert {"kernels.gpu.slots"} <= set(spec.modules_of(there))
     assert grid.setup_of(there).launch == "graph"
@@ -74,8 +77,8 @@ def test_the_axis_is_validated_and_is_part_of_key_and_name():
 
 def test_the_command_line_refuses_a_graph_on_the_cpu():
     with pytest.raises(spec.SpecError, match="A step in one graph runs on a CUDA device"):
-        training.cell_of({"launch": "graph"})
-    assert training.cell_of({"launch": "graph", "device": "cuda"}).gradient == "fused"
+        training.configuration_of({"launch": "graph"})
+    assert training.configuration_of({"launch": "graph", "device": "cuda"}).gradient == "fused"
 
 
 def with_graphs() -> list[dict]:

@@ -65,7 +65,7 @@ def instant(monkeypatch):
     def try_once(supervisor, task):
         sys.audit("tests.moment")
         known = {"key": task.key, "round": task.round, "run": "run", "status": "ok", "busy_others": 0.0}
-        return store.new_row(**settings_of(task.cell) | known, seconds_step=time.perf_counter())
+        return store.new_row(**settings_of(task.configuration) | known, seconds_step=time.perf_counter())
 
     monkeypatch.setattr(runner.Supervisor, "try_once", try_once)
     monkeypatch.setattr(child, "can_alternate", lambda: False)

@@ -6,7 +6,7 @@ from tests.support.sweeps import have_trials_preloaded
 from tests.support.tiny_sweeps import DENSE, QUICK
 from workbench.measure import child
 from workbench.sweeps import grid
-from workbench.sweeps.spec import Cell, Measure
+from workbench.sweeps.spec import Configuration, Measure
 
 ALLOWED = 8e6
 """Bytes beside a tenth: buffers of libraries, pages that a process gives back late."""
@@ -58,7 +58,7 @@ def test_an_epoch_in_one_call_is_predicted_without_a_copy_of_a_batch() -> None:
     sizes = {"rows": 6_000, "features": 2_000, "nnz": 120_000, "width": 1, "facts": {}, "touched": 900, "stored": False}
 
     def bytes_of_batch(**settings: object) -> int:
-        return grid.predicted_bytes(Cell(**{**SIZES, **DENSE, **settings}), **sizes)["batch"]
+        return grid.predicted_bytes(Configuration(**{**SIZES, **DENSE, **settings}), **sizes)["batch"]
 
     assert bytes_of_batch() == 200 * 2_000 * 4
     assert bytes_of_batch(launch="epoch") == 0

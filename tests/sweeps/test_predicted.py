@@ -10,21 +10,21 @@ from workbench.sweeps.budget import COMPILING, TrialClock
 from workbench.sweeps.grid import planned_row, seconds_of
 from workbench.sweeps.problem import make_problem
 from workbench.sweeps.runner import Supervisor
-from workbench.sweeps.spec import Cell, Limits
+from workbench.sweeps.spec import Configuration, Limits
 
 SIZES = {"features": 20_000, "width": 1, "nnz_batch": 256 * 40.0, "touched": 5_000.0, "rows_trained": 10_000}
 EPOCH = {"model": "logistic", "optimizer": "sgd", "launch": "epoch"}
 
 
 def predicted(**settings) -> float | None:
-    return seconds_of(Cell(**EPOCH | settings), SIZES)
+    return seconds_of(Configuration(**EPOCH | settings), SIZES)
 
 
 def test_a_denser_batch_takes_sparse_longer_and_dense_as_long():
     dense = {**DENSE, "launch": "epoch"}
     thin, thick = (SIZES | {"nnz_batch": 256 * count, "touched": min(256 * count, 2e4)} for count in (4.0, 4000.0))
-    sparse = [seconds_of(Cell(**EPOCH), sizes) for sizes in (thin, thick)]
-    both = [seconds_of(Cell(**EPOCH | dense), sizes) for sizes in (thin, thick)]
+    sparse = [seconds_of(Configuration(**EPOCH), sizes) for sizes in (thin, thick)]
+    both = [seconds_of(Configuration(**EPOCH | dense), sizes) for sizes in (thin, thick)]
     assert sparse[1] > 30 * sparse[0]
     assert both[0] == both[1] > sparse[0]
     assert sparse[1] > both[1], "at 20 % density dense wins"
@@ -36,12 +36,12 @@ def test_nothing_is_predicted_of_what_no_formula_is_fitted_for(settings):
 
 
 def test_a_plan_has_the_bytes_that_a_trial_predicts_and_says_what_does_not_fit():
-    cell = Cell(**{**TINY, **DENSE, "density": 0.1})
-    row = planned_row(cell, make_problem(cell))
+    configuration = Configuration(**{**TINY, **DENSE, "density": 0.1})
+    row = planned_row(configuration, make_problem(configuration))
     measured = trial_row(**{**DENSE, "density": 0.1})
     assert (row["status"], row["bytes_predicted"]) == ("skipped", measured["bytes_predicted"])
     assert row["seconds_predicted"] == measured["seconds_predicted"] > 0
-    unfit = planned_row(cell, make_problem(cell), bytes_limit=row["bytes_predicted"] - 1)
+    unfit = planned_row(configuration, make_problem(configuration), bytes_limit=row["bytes_predicted"] - 1)
     assert (unfit["status"], unfit["bytes_needed"]) == ("memory", row["bytes_predicted"])
     assert unfit["reason"].startswith(f"Needs {row['bytes_predicted']} bytes (data: ")
 

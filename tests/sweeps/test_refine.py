@@ -23,13 +23,14 @@ class Measured(Supervisor):
     seed = 0
 
     def do(self, task):
-        law = LAWS[task.cell.format]
-        place = f"{self.seed} {task.cell.format} {task.cell.density}"  # not the key, which changes with the code
+        law = LAWS[task.configuration.format]
+        chosen = task.configuration
+        place = f"{self.seed} {chosen.format} {chosen.density}"  # not the key, which changes with the code
         drawn = np.random.default_rng(zlib.crc32(place.encode()) + task.round)
-        settings = {name: value for name, value in task.cell.model_dump().items() if name in store.COLUMNS}
+        settings = {name: value for name, value in task.configuration.model_dump().items() if name in store.COLUMNS}
         del settings["density"]
         known = settings | {"key": task.key, "round": task.round, "run": self.run_name}
-        return made.row(law, task.cell.density, drawn, noise=0.004, **known)
+        return made.row(law, task.configuration.density, drawn, noise=0.004, **known)
 
 
 def worked(folder, until=0.1, seed=0) -> list[dict]:

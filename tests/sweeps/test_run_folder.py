@@ -15,8 +15,8 @@ def spec_of(*densities: float, name: str = "news") -> Spec:
 
 
 def put(folder, spec, rows=1):
-    """A finished run of a sweep, with rows of its first cell."""
-    key = grid.configuration_key(grid.expand_grid(spec).cells[0])
+    """A finished run of a sweep, with rows of its first configuration."""
+    key = grid.configuration_key(grid.expand_grid(spec).configurations[0])
     row = next(row for row in made.sweep() if row["format"] == "csr")
     write_run(folder, [row | {"key": key, "round": number} for number in range(rows)], "finished", name=spec.name)
     (folder / run_folder.SPEC).write_text(dump_spec(spec))

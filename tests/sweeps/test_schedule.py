@@ -18,7 +18,9 @@ def row_of(task, seconds=1.0, status="ok", run="run") -> dict:
     return {"key": task.key, "round": task.round, "run": run, "status": status, "seconds_step": seconds}
 
 
-def measured(schedule, seconds=lambda task: 3.0 if task.cell.format == "dense" else 1.0, rounds=10**6, status=None):
+def measured(
+    schedule, seconds=lambda task: 3.0 if task.configuration.format == "dense" else 1.0, rounds=10**6, status=None
+):
     """The rows of a schedule that is worked through, at most so many rounds of it."""
     rows = []
     for number, tasks in enumerate(schedule.rounds()):
@@ -32,18 +34,21 @@ def measured(schedule, seconds=lambda task: 3.0 if task.cell.format == "dense" e
 
 def unclear(task) -> float:
     """Ratios around 1 that vary from round to round."""
-    return 1.0 + (task.cell.format == "dense") * (0.5 if task.round % 2 else -0.3)
+    return 1.0 + (task.configuration.format == "dense") * (0.5 if task.round % 2 else -0.3)
 
 
-def test_a_comparison_is_the_cells_alike_but_for_the_candidate():
-    cells = [task.cell for course in schedule_of(density=[0.1, 0.2], width=[2, 3], seed=[0, 1]).courses
-             for task in course.round()]  # fmt: skip
-    found = comparisons(cells)
+def test_a_comparison_is_the_configurations_alike_but_for_the_candidate():
+    courses = schedule_of(density=[0.1, 0.2], width=[2, 3], seed=[0, 1]).courses
+    configurations = [task.configuration for course in courses for task in course.round()]
+    found = comparisons(configurations)
     assert len(found) == 4
     for comparison in found:
-        assert len(comparison.cells) == 4
-        assert len({(cell.density, cell.width) for cell in comparison.cells.values()}) == 1
-        assert {comparison.cells[key].format for key in comparison.baselines} == {"dense"}
+        assert len(comparison.configurations) == 4
+        assert (
+            len({(configuration.density, configuration.width) for configuration in comparison.configurations.values()})
+            == 1
+        )
+        assert {comparison.configurations[key].format for key in comparison.baselines} == {"dense"}
 
 
 def test_candidates_of_a_comparison_come_next_to_each_other_and_rounds_of_one_are_apart():
@@ -53,9 +58,9 @@ def test_candidates_of_a_comparison_come_next_to_each_other_and_rounds_of_one_ar
         rounds.append(tasks)
         for task in tasks:
             schedule.add(row_of(task, unclear(task)))
-    assert all(len({task.cell.density for task in tasks}) == 1 and len(tasks) == 3 for tasks in rounds)
+    assert all(len({task.configuration.density for task in tasks}) == 1 and len(tasks) == 3 for tasks in rounds)
     assert [tasks[0].round for tasks in rounds] == [0] * 3 + [1] * 3 + [2] * 3 + [3] * 3
-    of_one = [[task.key for task in tasks] for tasks in rounds if tasks[0].cell.density == 0.1]
+    of_one = [[task.key for task in tasks] for tasks in rounds if tasks[0].configuration.density == 0.1]
     assert of_one[1] == of_one[0][::-1]
     assert len({keys[0] for keys in of_one}) == 3
 
@@ -64,11 +69,15 @@ def test_a_clear_comparison_is_over_soon_and_an_unclear_one_after_all_rounds():
     clear = {"csr": 1.0, "dense": 3.0}
     rows = measured(
         schedule_of(density=[0.1, 0.2]),
-        lambda task: unclear(task) if task.cell.density == 0.2 else clear[task.cell.format],
+        lambda task: unclear(task) if task.configuration.density == 0.2 else clear[task.configuration.format],
     )
     by_density = {}
     schedule = schedule_of(density=[0.1, 0.2])
-    densities = {key: cell.density for course in schedule.courses for key, cell in course.comparison.cells.items()}
+    densities = {
+        key: configuration.density
+        for course in schedule.courses
+        for key, configuration in course.comparison.configurations.items()
+    }
     for row in rows:
         by_density.setdefault(densities[row["key"]], set()).add(row["round"])
     assert len(by_density[0.1]) < 12
@@ -93,7 +102,10 @@ def test_a_comparison_waits_for_the_next_start_after_four_disturbed_rounds_in_a_
     rows = measured(schedule_of(), status=lambda task: "disturbed")
     assert len(rows) == 8
     assert schedule_of(rows).trials_due() == 2
-    seconds = lambda task: 1.0 + (task.cell.format == "dense") * (0.5 if task.round % 4 < 2 else -0.3)  # noqa: E731
+
+    def seconds(task):
+        return 1.0 + (task.configuration.format == "dense") * (0.5 if task.round % 4 < 2 else -0.3)
+
     rows = measured(schedule_of(), seconds, status=lambda task: "disturbed" if task.round % 2 else "ok")
     assert max(row["round"] for row in rows) > 4
 
@@ -101,13 +113,13 @@ def test_a_comparison_waits_for_the_next_start_after_four_disturbed_rounds_in_a_
 def test_disturbed_rounds_count():
     course = ComparisonState(schedule_of().courses[0].comparison)
     for task in course.round():
-        course.add(row_of(task, 100.0 if task.cell.format == "dense" else 1.0, "disturbed"))
+        course.add(row_of(task, 100.0 if task.configuration.format == "dense" else 1.0, "disturbed"))
     assert (course.decision().verdict, course.decision().ratio.disturbed) == ("sparse", 1)
 
 
 @pytest.mark.parametrize("status", ["memory", "unsupported", "wrong", "timeout", "failed"])
 def test_a_candidate_without_a_result_is_measured_once_and_the_others_go_on(status):
-    rows = measured(schedule_of(), status=lambda task: status if task.cell.format == "dense" else "ok")
+    rows = measured(schedule_of(), status=lambda task: status if task.configuration.format == "dense" else "ok")
     assert [row["status"] for row in rows].count(status) == 1
     assert [row["status"] for row in rows].count("ok") == 4
 
@@ -144,7 +156,7 @@ def test_a_disturbed_round_counts_when_resumed():
 
 @pytest.mark.parametrize("status", ["timeout", "failed"])
 def test_what_was_lost_is_tried_again_when_resumed_and_given_up_if_it_is_lost_again(status):
-    lost = lambda task: status if task.cell.format == "dense" else "ok"  # noqa: E731
+    lost = lambda task: status if task.configuration.format == "dense" else "ok"  # noqa: E731
     rows = measured(schedule_of(), status=lost)
     again = measured(schedule_of(rows), status=lost)
     assert sorted(row["status"] for row in again) == sorted([status, "ok"])
@@ -153,7 +165,7 @@ def test_what_was_lost_is_tried_again_when_resumed_and_given_up_if_it_is_lost_ag
 
 
 def test_what_cannot_be_helped_is_not_tried_again():
-    rows = measured(schedule_of(), status=lambda task: "memory" if task.cell.format == "dense" else "ok")
+    rows = measured(schedule_of(), status=lambda task: "memory" if task.configuration.format == "dense" else "ok")
     again = schedule_of(rows)
     assert (again.reused, again.trials_due()) == (5, 0)
 
@@ -192,7 +204,9 @@ RACERS = ({}, VENDOR, COO, DENSE)
 
 def racing(speeds):
     """Seconds of a task by engine and format, as a quiet machine has them."""
-    return lambda task: speeds[task.cell.engine if task.cell.engine == "vendor" else task.cell.format]
+    return lambda task: speeds[
+        task.configuration.engine if task.configuration.engine == "vendor" else task.configuration.format
+    ]
 
 
 def rounds_of(rows) -> dict:
@@ -223,7 +237,7 @@ def test_a_race_goes_on_with_those_that_may_be_fastest_when_the_ratio_is_known()
     noisy = racing({"csr": 1.0, "coo": 1.0, "vendor": 5.0, "dense": 30.0})
 
     def wavering(task):
-        return noisy(task) * (1.2 if (task.cell.format == "coo") == bool(task.round % 2) else 1.0)
+        return noisy(task) * (1.2 if (task.configuration.format == "coo") == bool(task.round % 2) else 1.0)
 
     schedule = schedule_of(candidates=RACERS, race=True)
     keys = list(schedule.keys)
@@ -244,14 +258,14 @@ def test_a_race_that_was_cut_goes_on_with_those_that_are_still_in_it():
 
 def test_a_race_in_which_dense_does_not_fit_is_over_when_the_fastest_is_known():
     schedule = schedule_of(candidates=({}, DENSE), race=True)
-    rows = measured(schedule, status=lambda task: "memory" if task.cell.format == "dense" else "ok")
+    rows = measured(schedule, status=lambda task: "memory" if task.configuration.format == "dense" else "ok")
     assert sorted(rounds_of(rows).values()) == [1, 1]
 
 
 def test_a_candidate_that_other_programs_disturbed_is_measured_again_before_the_race_goes_on_without_it():
     schedule = schedule_of(candidates=RACERS, race=True)
     speeds = racing({"csr": 1.0, "coo": 9.0, "vendor": 5.0, "dense": 30.0})
-    is_busy = lambda task: task.cell.format == "coo" and task.round == 0  # noqa: E731
+    is_busy = lambda task: task.configuration.format == "coo" and task.round == 0  # noqa: E731
     came = rounds_of(measured(schedule, speeds, status=lambda task: "disturbed" if is_busy(task) else "ok"))
     assert came[schedule.keys[2]] == 2
 
@@ -282,8 +296,8 @@ def test_what_trains_another_model_sets_no_pace_and_is_measured_once():
     candidates = ({**lazy, "update": "exact"}, lazy, DENSE)
     schedule = schedule_of(candidates=candidates, race=True, optimizer="adam")
     speeds = {"exact": 3.0, "lazy": 0.1, "standard": 3.1}
-    rows = measured(schedule, lambda task: speeds[task.cell.update])
+    rows = measured(schedule, lambda task: speeds[task.configuration.update])
     came = rounds_of(rows)
-    lazies = [key for key, cell in schedule.cells.items() if cell.update == "lazy"]
+    lazies = [key for key, configuration in schedule.configurations.items() if configuration.update == "lazy"]
     assert [came[key] for key in lazies] == [1]
     assert all(count >= 4 for key, count in came.items() if key not in lazies)

@@ -3,7 +3,15 @@
 import pytest
 
 from workbench.sweeps import grid
-from workbench.sweeps.spec import Cell, SpecError, dump_spec, load_spec, parse_spec, parse_spec_json, validate_spec
+from workbench.sweeps.spec import (
+    Configuration,
+    SpecError,
+    dump_spec,
+    load_spec,
+    parse_spec,
+    parse_spec_json,
+    validate_spec,
+)
 
 MINIMAL = {"name": "x", "axes": {"format": ["csr"]}}
 
@@ -116,7 +124,10 @@ def test_impossible_combinations_are_dropped_with_their_reasons():
         "update": ["lazy", "standard"],
     }
     made = grid.expand_grid(validate_spec({"name": "x", "axes": axes}))
-    kept = {(cell.format, cell.engine, cell.gradient, cell.update) for cell in made.cells}
+    kept = {
+        (configuration.format, configuration.engine, configuration.gradient, configuration.update)
+        for configuration in made.configurations
+    }
     assert kept == {
         ("csr", "ours", "row_sparse", "lazy"),
         ("csr", "ours", "row_sparse", "standard"),
@@ -130,18 +141,18 @@ def test_impossible_combinations_are_dropped_with_their_reasons():
 def test_candidates_are_run_at_every_combination_of_the_axes():
     candidates = [{"format": "csr"}, {"format": "coo", "optimizer": "adam"}]
     made = grid.expand_grid(validate_spec({"name": "x", "axes": {"density": [0.1, 0.2]}, "candidates": candidates}))
-    assert [(c.density, c.format, c.optimizer) for c in made.cells] == [
+    assert [(c.density, c.format, c.optimizer) for c in made.configurations] == [
         (0.1, "csr", "adagrad"), (0.1, "coo", "adam"), (0.2, "csr", "adagrad"), (0.2, "coo", "adam"),
     ]  # fmt: skip
 
 
 def test_a_key_follows_every_setting():
-    cell = Cell()
+    configuration = Configuration()
     keys = {
-        grid.configuration_key(cell),
-        grid.configuration_key(Cell(seed=1)),
-        grid.configuration_key(Cell(format="coo")),
-        grid.configuration_key(Cell(width=3)),
+        grid.configuration_key(configuration),
+        grid.configuration_key(Configuration(seed=1)),
+        grid.configuration_key(Configuration(format="coo")),
+        grid.configuration_key(Configuration(width=3)),
     }
     assert len(keys) == 4
-    assert grid.configuration_key(Cell()) == grid.configuration_key(cell)
+    assert grid.configuration_key(Configuration()) == grid.configuration_key(configuration)

@@ -17,7 +17,7 @@ from workbench import store
 from workbench.command import running
 from workbench.sweeps import run_folder, runner
 from workbench.sweeps.schedule import Task
-from workbench.sweeps.spec import Cell
+from workbench.sweeps.spec import Configuration
 
 SLOW = {**QUICK, "seconds_total": 60.0, "samples_most": 10**9}
 
@@ -98,19 +98,21 @@ def test_stages_are_told_as_they_begin_and_a_trial_that_ends_in_one_has_failed(t
     ]
     assert (state.state, state.now) == ("finished", "")
     cut = runner.Supervisor(spec_of(), tmp_path / "run", work="tests.support.children:a_stage_alone")
-    row = cut.try_once(Task(Cell(**TINY), "key", 0))
+    row = cut.try_once(Task(Configuration(**TINY), "key", 0))
     assert (row["status"], row["reason"]) == ("failed", "The process ended with status 0 before it had answered.")
 
 
 def test_a_trial_is_not_ended_while_it_compiles_and_what_that_took_is_apart(tmp_path):
     spec = spec_of(limits={"seconds_cell": 0.2})
     supervisor = runner.Supervisor(spec, tmp_path, work="tests.support.children:compiles_long")
-    row = supervisor.try_once(Task(Cell(**TINY), "key", 0))
+    row = supervisor.try_once(Task(Configuration(**TINY), "key", 0))
     assert (row["status"], row["reason"]) == ("ok", "compiled")
     assert supervisor.state.seconds_compiled == 0.5
     assert row["seconds_overhead"] == supervisor.budget._lasted["key"] - 0.25, "what later trials are expected to take"
     waits = runner.Supervisor(spec, tmp_path, work="tests.support.children:waits_after_compiling")
-    assert waits.try_once(Task(Cell(**TINY), "key", 0))["reason"] == "It took longer than seconds_cell = 0.2 s."
+    assert (
+        waits.try_once(Task(Configuration(**TINY), "key", 0))["reason"] == "It took longer than seconds_cell = 0.2 s."
+    )
 
 
 FULL_DISK = """

@@ -16,7 +16,7 @@ from tests.support.tiny_sweeps import DENSE, FUSED, OUTSIDE, QUICK, finish, spec
 from workbench import optimizers, store
 from workbench.measure import memory
 from workbench.sweeps import grid, run_folder, runner, trial
-from workbench.sweeps.spec import Cell
+from workbench.sweeps.spec import Configuration
 
 
 def test_a_trial_fills_its_row():
@@ -191,9 +191,11 @@ def test_a_broken_spec_in_a_run_folder_ends_as_failed_with_the_reason(tmp_path):
     assert "Did you mean 'axes'" in state.message
 
 
-def test_the_default_cell_is_possible():
+def test_the_default_configuration_is_possible():
     assert not memory.available_bytes() < 0
-    assert grid.describe_configuration(Cell()).startswith("dataset=stdlib model=softmax batch_rows=256 format=csr")
+    assert grid.describe_configuration(Configuration()).startswith(
+        "dataset=stdlib model=softmax batch_rows=256 format=csr"
+    )
 
 
 def threads_started_by(statement: str) -> bool:

@@ -7,16 +7,16 @@ import pytest
 from workbench import formats, settings
 from workbench.ops.products import ENGINES
 from workbench.sweeps import grid
-from workbench.sweeps.spec import Cell, validate_spec
+from workbench.sweeps.spec import Configuration, validate_spec
 from workbench.training import setup
 from workbench.training.setup import complete_settings
 
 
 @pytest.mark.parametrize("fastest", [False, True])
 @pytest.mark.parametrize("format", formats.names())
-def test_every_format_alone_is_a_cell(format, fastest):
+def test_every_format_alone_is_a_configuration(format, fastest):
     completed, _ = complete_settings({"format": format}, fastest)
-    assert grid.why_dropped(Cell(**completed)) == ""
+    assert grid.why_dropped(Configuration(**completed)) == ""
 
 
 def test_the_usual_is_taken_where_it_means_something_and_not_told():
@@ -46,18 +46,20 @@ def test_what_is_given_is_never_changed_and_what_can_be_completed_is():
         assert given.items() <= completed.items()
         open_choices = [[value] if value else each for value, each in zip(values, known, strict=True)]
         any_suits = any(
-            not grid.why_dropped(Cell(format=format, **dict(zip(setup.COMPLETED, chosen, strict=True))))
+            not grid.why_dropped(Configuration(format=format, **dict(zip(setup.COMPLETED, chosen, strict=True))))
             for chosen in itertools.product(*open_choices)
         )
-        assert any_suits == (set(setup.COMPLETED) <= set(completed) and not grid.why_dropped(Cell(**completed)))
+        assert any_suits == (
+            set(setup.COMPLETED) <= set(completed) and not grid.why_dropped(Configuration(**completed))
+        )
 
 
-def test_a_sweep_of_formats_alone_has_a_cell_of_each_and_says_what_was_completed():
-    cells = grid.expand_grid(
+def test_a_sweep_of_formats_alone_has_a_configuration_of_each_and_says_what_was_completed():
+    configurations = grid.expand_grid(
         validate_spec({"name": "x", "axes": {"format": list(formats.names()), "density": [0.1, 0.2], "threads": 1}})
     )
-    assert not cells.dropped
-    assert {cell.format for cell in cells.cells} == set(formats.names())
-    assert len(cells.cells) == 2 * len(formats.names())
-    assert "format = row_sparse: engine ours, gradient dense, update standard completed" in cells.notes
-    assert not any("csr" in note for note in cells.notes)
+    assert not configurations.dropped
+    assert {configuration.format for configuration in configurations.configurations} == set(formats.names())
+    assert len(configurations.configurations) == 2 * len(formats.names())
+    assert "format = row_sparse: engine ours, gradient dense, update standard completed" in configurations.notes
+    assert not any("csr" in note for note in configurations.notes)

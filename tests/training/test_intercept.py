@@ -10,7 +10,7 @@ from tests.support.tiny_sweeps import DENSE, FUSED, trial_row
 from tests.training.test_train import FORMATS, standard, targets
 from workbench import data, models, optimizers, store, training
 from workbench.analysis import configurations
-from workbench.command.training import cell_of
+from workbench.command.training import configuration_of
 from workbench.sweeps import grid, spec
 
 WAYS = [
@@ -70,7 +70,7 @@ def test_it_trains_as_a_column_of_ones_does(made, model, optimizer, way):
 
 def test_by_default_real_data_has_one_on_the_cpu():
     has = {
-        (dataset, device): grid.setup_of(spec.Cell(dataset=dataset, device=device)).has_intercept
+        (dataset, device): grid.setup_of(spec.Configuration(dataset=dataset, device=device)).has_intercept
         for dataset in ("stdlib", "uniform")
         for device in ("cpu", "cuda")
     }
@@ -139,15 +139,22 @@ def test_on_cuda_there_is_none_yet():
     found = grid.expand_grid(
         spec.parse_spec('name = "x"\n[axes]\nintercept = [true, false]\ndevice = ["cpu", "cuda"]\n')
     )
-    assert {(cell.device, cell.intercept) for cell in found.cells} == {("cpu", True), ("cpu", False), ("cuda", False)}
+    assert {(configuration.device, configuration.intercept) for configuration in found.configurations} == {
+        ("cpu", True),
+        ("cpu", False),
+        ("cuda", False),
+    }
     assert found.dropped == {reason: 1}
 
 
 def test_it_is_an_axis_and_an_option_of_the_command():
-    cell = cell_of({"intercept": True})
-    assert grid.setup_of(cell).intercept
-    assert grid.configuration_key(cell) != grid.configuration_key(cell_of({}))
-    assert grid.describe_configuration(cell) == f"{grid.describe_configuration(cell_of({}))} intercept=True"
+    configuration = configuration_of({"intercept": True})
+    assert grid.setup_of(configuration).intercept
+    assert grid.configuration_key(configuration) != grid.configuration_key(configuration_of({}))
+    assert (
+        grid.describe_configuration(configuration)
+        == f"{grid.describe_configuration(configuration_of({}))} intercept=True"
+    )
     with pytest.raises(spec.SpecError, match="axis intercept = 'maybe': 'maybe' is text; expected true or false"):
         spec.parse_spec('name = "x"\n[axes]\nintercept = "maybe"\n')
 

@@ -12,7 +12,7 @@ from tests.support.stored_sets import drawn, stored
 from tests.support.sweeps import row_of_trial
 from workbench import data, training
 from workbench.sweeps import problem
-from workbench.sweeps.spec import Cell
+from workbench.sweeps.spec import Configuration
 from workbench.training.device import arrays_of
 
 ROOT = Path(__file__).parents[2]
@@ -62,8 +62,8 @@ def test_shuffled_training_learns_as_it_does_from_memory(kept):
     assert np.mean(stored_losses[-8:]) == pytest.approx(np.mean(held_losses[-8:]), rel=0.1)
 
 
-def cell(kept, **settings):
-    return Cell(**{"dataset": "sparse", "path": kept.x.place, "batch_rows": 64, "epochs": 1, **settings})
+def configuration(kept, **settings):
+    return Configuration(**{"dataset": "sparse", "path": kept.x.place, "batch_rows": 64, "epochs": 1, **settings})
 
 
 def row_of(one):
@@ -71,17 +71,17 @@ def row_of(one):
 
 
 def test_the_last_rows_are_held_out_and_nothing_is_read_before_it_is_trained_on(kept):
-    made = problem.make_problem(cell(kept))
+    made = problem.make_problem(configuration(kept))
     assert isinstance(made.x, data.StoredRows)
     assert (made.x.shape, made.x_held_out.shape, made.rows_total) == ((400, 40), (100, 40), 500)
     assert np.array_equal(np.concatenate([made.y, made.y_held_out]), kept.y)
-    fewer = problem.make_problem(cell(kept, rows=100, dtype="float64"))
+    fewer = problem.make_problem(configuration(kept, rows=100, dtype="float64"))
     assert (fewer.x.shape, fewer.x.dtype) == ((80, 40), np.float64)
 
 
 @pytest.mark.parametrize("settings", [{}, {"reading": "whole=true"}, {"shuffle": False}])
 def test_a_trial_trains_on_a_folder_of_shards(kept, settings):
-    row = row_of(cell(kept, **settings))
+    row = row_of(configuration(kept, **settings))
     assert (row["status"], row["reason"]) == ("ok", "")
     assert (row["rows_trained"], row["rows_total"], row["features"]) == (400, 500, 40)
     assert row["density_measured"] == pytest.approx(kept.density, rel=0.1)
@@ -93,21 +93,21 @@ def test_a_trial_trains_on_a_folder_of_shards(kept, settings):
 
 def test_what_needs_the_rows_in_memory_is_refused_with_what_to_do(kept):
     for settings in ({"density": 0.01}, {"features": 10}):
-        row = row_of(cell(kept, **settings))
+        row = row_of(configuration(kept, **settings))
         assert row["status"] == "unsupported"
         assert "reading: whole=true" in row["reason"]
-        assert row_of(cell(kept, reading="whole=true", **settings))["status"] == "ok"
+        assert row_of(configuration(kept, reading="whole=true", **settings))["status"] == "ok"
 
 
 def test_dense_batches_are_made_of_stored_rows_and_told(kept):
-    row = row_of(cell(kept, format="dense", engine="dense", gradient="dense", update="standard"))
+    row = row_of(configuration(kept, format="dense", engine="dense", gradient="dense", update="standard"))
     assert row["status"] == "ok"
     assert row["densified"][0]["op"] == "batch from csr"
 
 
 def test_predicted_bytes_of_stored_rows_are_those_of_the_buffer(tmp_path):
     kept = stored(tmp_path / "X.sparse", drawn(40_000, 400), shuffle=0, shard_bytes=2**20)
-    rows = [row_of(cell(kept, reading=reading, epochs=0)) for reading in (None, "whole=true")]
+    rows = [row_of(configuration(kept, reading=reading, epochs=0)) for reading in (None, "whole=true")]
     assert [row["status"] for row in rows] == ["ok", "ok"]
     assert rows[0]["bytes_predicted"] < 0.6 * rows[1]["bytes_predicted"]
     assert rows[0]["bytes_held"] < 0.6 * rows[1]["bytes_held"]

@@ -34,7 +34,7 @@ from workbench.sweeps.budget import LEAST_OF_RACE, no_device
 from workbench.sweeps.grid import planned_row, rough_seconds_of
 from workbench.sweeps.problem import Contents, Problem, is_synthetic, make_problem, parameters_of_file
 from workbench.sweeps.progress import Progress
-from workbench.sweeps.spec import FILES, Cell, Spec, SpecError, validate_spec
+from workbench.sweeps.spec import FILES, Configuration, Spec, SpecError, validate_spec
 from workbench.sweeps.trial import settings_of
 
 # The result of `advise`: the recommendation with its evidence, its command, and the data it was measured on.
@@ -147,18 +147,18 @@ def folder_name_of(settings: Mapping[str, Any]) -> str:
 # The command that trains a configuration, as it is typed.
 
 
-def train_command(cell: Cell) -> str:
+def train_command(configuration: Configuration) -> str:
     """Return the `workbench train` command with the settings of a configuration; settings at their default are omitted.
 
-    >>> train_command(Cell(dataset="uniform", batch_rows=64, serial=True, format="coo", shuffle=False))
+    >>> train_command(Configuration(dataset="uniform", batch_rows=64, serial=True, format="coo", shuffle=False))
     'workbench train --dataset uniform --batch-rows 64 --threads 1 --no-shuffle --format coo --engine ours \
 --gradient row_sparse --update lazy'
     """
     words = ["workbench", "train"]
-    if cell.serial:
-        cell = cell.model_copy(update={"serial": False, "threads": 1})
+    if configuration.serial:
+        configuration = configuration.model_copy(update={"serial": False, "threads": 1})
     for setting in SETTINGS:
-        words += _option(setting, getattr(cell, setting.name))
+        words += _option(setting, getattr(configuration, setting.name))
     return shlex.join(words)
 
 
@@ -182,7 +182,7 @@ SECONDS_LEAST = 5.0
 SECONDS_BOTH = 30.0
 """A budget from which on there are two stages."""
 SECONDS_START = 3.0
-"""About what a run takes until its first trial is at work: libraries, and which cells there are."""
+"""About what a run takes until its first trial is at work: libraries, and which configurations there are."""
 RESERVE, SECONDS_RESERVE = 0.06, 2.0
 """Share of the budget, and seconds at most, that each stage leaves for what comes after: reading rows, the answer."""
 SLOWDOWN_BOTH = 2.0
@@ -317,9 +317,9 @@ def _profiled_settings(
         raise SpecError(f"{no_device(found)}\nTake --device cpu.")
     loaded = load_named(settings)
     settings = {"model": suggest_model(loaded), **settings}
-    if reason := grid.why_dropped(Cell(**settings)):
+    if reason := grid.why_dropped(Configuration(**settings)):
         raise SpecError(reason)
-    return settings, profile(loaded), make_problem(Cell(**settings))
+    return settings, profile(loaded), make_problem(Configuration(**settings))
 
 
 def _guesses(dataset: data.Dataset, model: str, is_guessed: bool) -> tuple[str, ...]:
@@ -330,7 +330,7 @@ def _guesses(dataset: data.Dataset, model: str, is_guessed: bool) -> tuple[str, 
 def load_named(settings: Mapping[str, Any]) -> data.Dataset:
     """Return the data set of the settings, with its labels as they are; raises DataError if it cannot be read."""
     if is_synthetic(settings["dataset"]):
-        return make_problem(Cell(**settings)).dataset
+        return make_problem(Configuration(**settings)).dataset
     return data.load(settings["dataset"], **parameters_of_file(dict.fromkeys(FILES) | dict(settings)))
 
 
@@ -390,20 +390,21 @@ class _Advising:
         self.measure = {"race": True, "roofs": False, **measure}
         self.fixed = {name: value for name, value in self.settings.items() if name != "device"}
         self.batch_rows, self.density = (self.fixed.pop(name, None) for name in ("batch_rows", "density"))
-        here = {"batch_rows": self.batch_rows or Cell().batch_rows, "density": self.density}
+        here = {"batch_rows": self.batch_rows or Configuration().batch_rows, "density": self.density}
         self.candidates = [{**one, **here} for one in self._affordable_first(able)]
         usual = min(RESERVE * clock.budget, SECONDS_RESERVE)
         self.seconds_reserve = min(usual * min(clock.slowdown, SLOWDOWN_MOST), clock.left / 3)
         self.before = len(run_folder.read_current_records(folder)) if (folder / run_folder.SPEC).exists() else 0
         self.spec = self._spec(self.candidates, 0.0)
-        self.by_key: dict[str, Cell] = {}
+        self.by_key: dict[str, Configuration] = {}
         self.is_stopped, self.is_cut, self.seconds_compiled = False, False, 0.0
 
     def _affordable_first(self, able: list[dict[str, Any]]) -> list[Mapping[str, Any]]:
         """Return the candidates of the first race: the likely fastest by the cost model, and a few others."""
-        planned = [Cell(**{**self.settings, **one}) for one in able]
+        planned = [Configuration(**{**self.settings, **one}) for one in able]
         seconds = [
-            planned_row(cell, self.problem)["seconds_predicted"] if cell.device == "cpu" else None for cell in planned
+            planned_row(configuration, self.problem)["seconds_predicted"] if configuration.device == "cpu" else None
+            for configuration in planned
         ]
         likely, others = likely_first(able, seconds)
         limit, each = self.first_share * self.clock.left, SECONDS_TRIAL * self.clock.slowdown
@@ -414,7 +415,7 @@ class _Advising:
         seconds = self.first_share * self.clock.left
         if self.clock.left < self.seconds_reserve + SECONDS_START * min(self.clock.slowdown, SLOWDOWN_MOST):
             if models.get(self.settings["model"]).is_product:
-                self._name_cells()
+                self._name_configurations()
                 return
             seconds = SECONDS_UNPREDICTED * min(self.clock.slowdown, SLOWDOWN_MOST)
         self._run("Racing", self.candidates, seconds)
@@ -497,7 +498,7 @@ class _Advising:
         """
         self.spec = self._spec(able, seconds - self.seconds_reserve)
         run_folder.start_run(self.spec, self.folder)
-        self._name_cells()  # while the run loads libraries
+        self._name_configurations()  # while the run loads libraries
         self.follow(heading, self.folder, self.clock.spent, self.clock.budget)
         state: Progress = run_folder.read_progress(self.folder)
         if state.state == "failed":
@@ -505,10 +506,13 @@ class _Advising:
         self.is_stopped, self.is_cut = state.state == "stopped", bool(state.message)
         self.seconds_compiled += state.seconds_compiled
 
-    def _name_cells(self) -> None:
+    def _name_configurations(self) -> None:
         """Set `by_key` to the configurations of the present spec by their keys."""
         contents = Contents()
-        self.by_key = {grid.configuration_key(cell, contents): cell for cell in grid.expand_grid(self.spec).cells}
+        self.by_key = {
+            grid.configuration_key(configuration, contents): configuration
+            for configuration in grid.expand_grid(self.spec).configurations
+        }
 
     def _spec(self, able: list[dict[str, Any]], seconds: float) -> Spec:
         """Return the spec of a race between the candidates `able`, with the budget `seconds`, and limits of a trial."""
@@ -529,7 +533,7 @@ class _Advising:
 
     def recommended(self) -> Recommendation:
         """Return the recommendation from the records so far; configurations without a time are predicted."""
-        accepted = {key for key, cell in self.by_key.items() if self.lazy or is_faithful(cell)}
+        accepted = {key for key, configuration in self.by_key.items() if self.lazy or is_faithful(configuration)}
         rows = run_folder.read_current_records(self.folder)
         timed = {row["key"] for row in rows if row["status"] in configurations.NUMBERED}
         planned = self._planned(self.by_key.keys() - timed)
@@ -542,18 +546,24 @@ class _Advising:
         """Return {key: predicted columns} of unmeasured configurations on the CPU at the density of the data."""
         limit = 0.8 * memory.available_bytes()
         able = {
-            key: cell for key in keys if (cell := self.by_key[key]).density == self.density and cell.device == "cpu"
+            key: configuration
+            for key in keys
+            if (configuration := self.by_key[key]).density == self.density and configuration.device == "cpu"
         }
-        return {key: self._planned_row(cell, key, limit) for key, cell in able.items()}
+        return {key: self._planned_row(configuration, key, limit) for key, configuration in able.items()}
 
-    def _planned_row(self, cell: Cell, key: str, limit: float) -> dict[str, Any]:
+    def _planned_row(self, configuration: Configuration, key: str, limit: float) -> dict[str, Any]:
         """Return predicted columns of a configuration under its key; rough seconds if it has no formula.
 
         The status is "memory" if its arrays need more than `limit` bytes.
         """
-        row = settings_of(cell) | {"key": key, "round": 0, "run": ""} | planned_row(cell, self.problem, limit)
+        row = (
+            settings_of(configuration)
+            | {"key": key, "round": 0, "run": ""}
+            | planned_row(configuration, self.problem, limit)
+        )
         if row["seconds_predicted"] is None:
-            row["seconds_predicted"] = rough_seconds_of(cell, row, self.problem)
+            row["seconds_predicted"] = rough_seconds_of(configuration, row, self.problem)
         return row
 
     def answer(self, profiled: Profile) -> Answer:
@@ -580,7 +590,7 @@ def _completed(row: dict[str, Any], planned: Mapping[str, Any]) -> dict[str, Any
     return row | {name: value for name, value in planned.items() if row[name] is None}
 
 
-def _candidate(cell: Cell) -> dict[str, Any]:
+def _candidate(configuration: Configuration) -> dict[str, Any]:
     """Return the settings of a configuration that distinguish candidates, as a dict."""
     names = ("format", "hold", "engine", "gradient", "update", "launch", "device", "batch_rows", "density")
-    return {name: getattr(cell, name) for name in names}
+    return {name: getattr(configuration, name) for name in names}

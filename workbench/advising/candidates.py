@@ -6,7 +6,7 @@ from typing import Any
 from workbench import optimizers
 from workbench.optimizers import deferred_updates
 from workbench.sweeps import grid
-from workbench.sweeps.spec import Cell
+from workbench.sweeps.spec import Configuration
 
 DENSE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}
 FUSED = {"format": "csr", "engine": "ours", "gradient": "fused", "update": "lazy"}
@@ -55,10 +55,10 @@ def list_candidates(
     ['exact', 'standard', 'standard']
     """
     named = [{**one, "device": device} for device in devices for one in BY_DEVICE[device]]
-    if not lazy and not is_lazy_exact(Cell(**settings)):
+    if not lazy and not is_lazy_exact(Configuration(**settings)):
         lazies = [one for one in named if one["update"] == "lazy"]
         named = [one | {"update": "exact"} if one["update"] == "lazy" else one for one in named] + lazies
-    return [one for one in named if not grid.why_dropped(Cell(**{**settings, **one}))]
+    return [one for one in named if not grid.why_dropped(Configuration(**{**settings, **one}))]
 
 
 FAR = 3.0
@@ -88,12 +88,14 @@ def likely_first(
     return found
 
 
-def is_faithful(cell: Cell) -> bool:
+def is_faithful(configuration: Configuration) -> bool:
     """Return whether a configuration trains the same model as dense training, up to rounding."""
-    return cell.update != "lazy" or is_lazy_exact(cell)
+    return configuration.update != "lazy" or is_lazy_exact(configuration)
 
 
-def is_lazy_exact(cell: Cell) -> bool:
+def is_lazy_exact(configuration: Configuration) -> bool:
     """Return whether a lazy update equals the dense one: rows without a gradient would not change."""
-    optimizer = optimizers.get(cell.optimizer)
-    return not deferred_updates.catch_up_strategy(optimizer.rule, optimizer.resolve(grid.setup_of(cell).options))
+    optimizer = optimizers.get(configuration.optimizer)
+    return not deferred_updates.catch_up_strategy(
+        optimizer.rule, optimizer.resolve(grid.setup_of(configuration).options)
+    )

@@ -1,7 +1,8 @@
 """Analysis of stored rows: configurations, intervals, verdicts, break-evens and advice. Sees rows only.
 
-`measure.rounds` has the statistics. `cells.groups` pools rows, `compare.contests` judges each density, `breakeven` and
-`advise` put that in words; `intervals.interval_of` and `formatting.format_measured_quantity` say one number of one row.
+`measure.rounds` has the statistics. `configurations.groups` pools rows, `compare.contests` judges each density,
+`breakeven` and `advise` put that in words; `intervals.interval_of` and `formatting.format_measured_quantity` say one
+number of one row.
 """
 
 from workbench import aliases

@@ -56,8 +56,10 @@ class Score:
 
 
 Rule = Callable[[Record, Sequence[Record]], Record | None]
-"""`rule(case, other cases)` gives settings of the cell that it chooses, None if no such cell ran; cases of the same
-data are not among others."""
+"""`rule(case, other cases)` gives settings of the configuration that it chooses, None if no such configuration ran.
+
+Cases of the same data are not among others.
+"""
 
 
 def newest_good_records(frame: pd.DataFrame) -> list[Record]:
@@ -99,21 +101,24 @@ def _score(row: Record, name: str, chosen: Record | None) -> Score:
     run; the advice is scored by the slowest one then. `row` is the record of the case, `name` the name of the rule.
     """
     able = _that_ran(row)
-    ran = chosen is not None and any(matches_settings(cell, chosen) for cell in able)
+    ran = chosen is not None and any(matches_settings(configuration, chosen) for configuration in able)
     if chosen is None or not (ran or name == ADVICE):
         return Score(row["case"], name, None, None)
-    least = min(cell["seconds"] for cell in able)
-    side = min(cell["seconds"] for cell in _cells_of_side(able, chosen["format"] == "dense") or [_slowest(able)])
+    least = min(configuration["seconds"] for configuration in able)
+    side = min(
+        configuration["seconds"]
+        for configuration in _configurations_of_side(able, chosen["format"] == "dense") or [_slowest(able)]
+    )
     return Score(row["case"], name, side / least, seconds_of(row, chosen) / least)
 
 
-def matches_settings(cell: Record, chosen: Record) -> bool:
+def matches_settings(configuration: Record, chosen: Record) -> bool:
     """Return whether a configuration equals `chosen` in the settings of LINE that `chosen` has.
 
     Unset ones have defaults.
     """
     return all(
-        settings.value_or_default(name, cell.get(name)) == settings.value_or_default(name, chosen[name])
+        settings.value_or_default(name, configuration.get(name)) == settings.value_or_default(name, chosen[name])
         for name in LINE
         if name in chosen
     )
@@ -125,31 +130,39 @@ def dense_over_sparse_seconds(row: Record) -> float | None:
     None if one side did not run.
     """
     able = _that_ran(row)
-    dense, sparse = (_cells_of_side(able, is_dense) for is_dense in (True, False))
+    dense, sparse = (_configurations_of_side(able, is_dense) for is_dense in (True, False))
     if not dense or not sparse:
         return None
-    return min(cell["seconds"] for cell in dense) / min(cell["seconds"] for cell in sparse)
+    return min(configuration["seconds"] for configuration in dense) / min(
+        configuration["seconds"] for configuration in sparse
+    )
 
 
 def _that_ran(row: Record) -> list[Record]:
     """Return the configurations (`cells`) of a case with status "ok", a time, and the same model as dense."""
-    return [cell for cell in row["cells"] if cell["status"] == "ok" and cell["seconds"] and cell["is_faithful"]]
+    return [
+        configuration
+        for configuration in row["cells"]
+        if configuration["status"] == "ok" and configuration["seconds"] and configuration["is_faithful"]
+    ]
 
 
-def _cells_of_side(able: Sequence[Record], is_dense: bool) -> list[Record]:
+def _configurations_of_side(able: Sequence[Record], is_dense: bool) -> list[Record]:
     """Return the configurations with format "dense" if `is_dense`, else the others."""
-    return [cell for cell in able if (cell["format"] == "dense") == is_dense]
+    return [configuration for configuration in able if (configuration["format"] == "dense") == is_dense]
 
 
 def _slowest(able: Sequence[Record]) -> Record:
     """Return the configuration with the most seconds; ValueError if there is none."""
-    return max(able, key=lambda cell: cell["seconds"])
+    return max(able, key=lambda configuration: configuration["seconds"])
 
 
 def seconds_of(row: Record, chosen: Record) -> float:
     """Return the seconds per step of the configuration with the settings `chosen`, else of the slowest that ran."""
     able = _that_ran(row)
-    return next((cell for cell in able if matches_settings(cell, chosen)), _slowest(able))["seconds"]
+    return next((configuration for configuration in able if matches_settings(configuration, chosen)), _slowest(able))[
+        "seconds"
+    ]
 
 
 def _recommended(row: Record, others: Sequence[Record]) -> Record:
@@ -160,7 +173,7 @@ def _recommended(row: Record, others: Sequence[Record]) -> Record:
 def _first_able(row: Record, ways: Sequence[Record]) -> Record | None:
     """Return the first of the settings `ways` with which a configuration of the case ran; None if none did."""
     able = _that_ran(row)
-    return next((way for way in ways if any(matches_settings(cell, way) for cell in able)), None)
+    return next((way for way in ways if any(matches_settings(configuration, way) for configuration in able)), None)
 
 
 def _sparse(row: Record, others: Sequence[Record]) -> Record | None:
@@ -198,13 +211,13 @@ def _fitted(row: Record, others: Sequence[Record]) -> Record:
 def _cost(cases: Sequence[Record], bound: float, sparse: Record, dense: Record) -> float:
     """Return the sum of log seconds over `cases` if `sparse` is taken up to density `bound` and `dense` above it."""
     chosen = ((row, sparse if row["density"] <= bound else dense) for row in cases)
-    return sum(math.log(seconds_of(row, cell)) for row, cell in chosen)
+    return sum(math.log(seconds_of(row, configuration)) for row, configuration in chosen)
 
 
 def _best_of_all(cases: Sequence[Record], is_dense: bool) -> Record | None:
     """Return the settings of a side with the least geometric mean time over `cases`; None if none ran."""
-    able = [cell for row in cases for cell in _cells_of_side(_that_ran(row), is_dense)]
-    lines = {tuple(settings.value_or_default(name, cell.get(name)) for name in LINE) for cell in able}
+    able = [configuration for row in cases for configuration in _configurations_of_side(_that_ran(row), is_dense)]
+    lines = {tuple(settings.value_or_default(name, configuration.get(name)) for name in LINE) for configuration in able}
     named = [dict(zip(LINE, line, strict=True)) for line in sorted(lines, key=str)]
     return min(named, key=lambda line: sum(math.log(seconds_of(row, line)) for row in cases), default=None)
 

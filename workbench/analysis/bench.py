@@ -1,9 +1,10 @@
 """Benchmark rows: what is known of each configuration and candidate, ratios to competitors, geometric means.
 
 >>> from workbench import store
->>> cell = {"task": "csr_dense", "shape": "s", "rows": 8, "features": 9, "width": 4, "status": "ok"}
->>> ours = store.BENCH.new_row(key="a", contender="csr_dense", side="ours", ratio=1.0, seconds=1e-3, **cell)
->>> theirs = store.BENCH.new_row(key="a", contender="scipy.csr_dense", side="rival", ratio=6.0, seconds=6e-3, **cell)
+>>> configuration = {"task": "csr_dense", "shape": "s", "rows": 8, "features": 9, "width": 4, "status": "ok"}
+>>> ours = store.BENCH.new_row(key="a", contender="csr_dense", side="ours", ratio=1.0, seconds=1e-3, **configuration)
+>>> known = {"contender": "scipy.csr_dense", "side": "rival", "ratio": 6.0, "seconds": 6e-3}
+>>> theirs = store.BENCH.new_row(key="a", **known, **configuration)
 >>> [(ratio.value, ratio.competitor) for ratio in ratios(store.BENCH.frame([ours, theirs]), "csr_dense")]
 [(6.0, 'scipy.csr_dense')]
 """
@@ -20,13 +21,13 @@ from workbench.analysis.configurations import records
 from workbench.analysis.intervals import number_or_none
 
 Record = Mapping[str, Any]
-CELL = (
+CONFIGURATION = (
     *("suite", "task", "shape", "rows", "features", "width", "optimizer", "batches", "dtype", "threads", "machine"),
     *("device", "cache"),
 )
-"""Columns that rows of one cell agree in."""
+"""Columns that rows of one configuration agree in."""
 
-_ONE = (*CELL, "contender", "level", "bytes_table", "bytes_row")
+_ONE = (*CONFIGURATION, "contender", "level", "bytes_table", "bytes_row")
 SMALL = "small batch"
 
 
@@ -60,18 +61,18 @@ def group_by_configuration(frame: pd.DataFrame, task: str | None = None) -> list
     Of one `task`, or with None of all tasks except records of the machine itself (no rows of data). `frame` holds
     records of the benchmark suites, in the order written.
     """
-    by_cell: dict[tuple, list[Record]] = {}
+    by_configuration: dict[tuple, list[Record]] = {}
     for row in records(newest_records(frame)):
         if row["task"] == task or (task is None and row["rows"] is not None):
-            by_cell.setdefault(tuple(row[name] for name in CELL), []).append(row)
-    return list(by_cell.values())
+            by_configuration.setdefault(tuple(row[name] for name in CONFIGURATION), []).append(row)
+    return list(by_configuration.values())
 
 
 def ratios(frame: pd.DataFrame, task: str, competitor: str = "", ours: str = "") -> list[Ratio]:
     """Return fastest competitor / ours for each configuration of a task that has both.
 
-    `competitor` begins the competitor's name. `ours` names this project's candidate, "" for the reference candidate to which
-    the stored ratios refer. `frame` holds records of the benchmark suites, in the order written.
+    `competitor` begins the competitor's name. `ours` names this project's candidate, "" for the reference candidate to
+    which the stored ratios refer. `frame` holds records of the benchmark suites, in the order written.
     """
     fastest = []
     for rows in group_by_configuration(frame, task):

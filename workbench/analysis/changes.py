@@ -34,14 +34,15 @@ from workbench.store import external
 
 
 LEAST = 4
-"""Cells of the same code whose median is believed."""
+"""Configurations of the same code whose median is believed."""
 DRIFT = 0.12
 """Standard deviation of the logarithm by which whole runs of one machine differ, where nothing tells by how much.
 
-Medians over the same cells of 52 pairs of runs of one quiet two-core machine, minutes to hours apart: 0.11; most 0.27.
+Medians over the same configurations of 52 pairs of runs of one quiet two-core machine, minutes to hours apart: 0.11;
+most 0.27.
 """
 UNLIKE = 0.05
-"""Share by which a cell slows down more or less than the fixed work next to it."""
+"""Share by which a configuration slows down more or less than the fixed work next to it."""
 NORMAL = 1.4826
 """Standard deviation of a normal distribution by its median absolute deviation."""
 
@@ -114,9 +115,9 @@ VERDICTS = {
     "ambiguous": "the rounds tell neither",
 }
 ALPHA_ONE_SIDED = 0.0025
-"""Probability that a build compared with itself has a slower cell anywhere; the same of a slower kernel."""
+"""Probability that a build compared with itself has a slower configuration anywhere; the same of a slower kernel."""
 PRIOR = 8
-"""Degrees of freedom that the deviation of the median cell counts for in addition to a cell's own."""
+"""Degrees of freedom that the deviation of the median configuration counts for in addition to a configuration's own."""
 PHASES = ("slice", "convert", "plan", "wait", "transfer", "forward", "loss", "gradient", "update", "graph", "batches")
 SHARE = 0.05
 """A phase below this share of the step says nothing of its kernel: the clock is most of it."""
@@ -125,13 +126,13 @@ SHARE = 0.05
 class Change(NamedTuple):
     """Ratio after / before of a configuration, or of all configurations of a kernel together.
 
-    `verdict` is a key of VERDICTS; `cells` are the names of those it was seen in.
+    `verdict` is a key of VERDICTS; `configurations` are the names of those it was seen in.
     """
 
     name: str
     ratio: Ratio
     verdict: str
-    cells: tuple[str, ...]
+    configurations: tuple[str, ...]
     pair: Pair | None = None
 
     @property
@@ -149,7 +150,7 @@ class Changes:
     """
 
     drift: Drift
-    cells: tuple[Change, ...]
+    configurations: tuple[Change, ...]
     kernels: tuple[Change, ...]
     memory: tuple[Change, ...]
     pairs: Pairs
@@ -157,7 +158,7 @@ class Changes:
     @property
     def is_worse(self) -> bool:
         """Whether anything is significantly slower, needs significantly more memory, or has lost its result."""
-        every = (*self.cells, *self.kernels, *self.memory)
+        every = (*self.configurations, *self.kernels, *self.memory)
         return bool(self.pairs.lost) or any(one.verdict == "slower" for one in every)
 
 
@@ -185,7 +186,7 @@ def compare_runs(before: pd.DataFrame, after: pd.DataFrame, within: float = EQUI
     drift = drift_of(steps, pairs)
     return Changes(
         drift,
-        tuple(_by_cell(steps, drift, within)),
+        tuple(_by_configuration(steps, drift, within)),
         tuple(_by_kernel(pairs, drift, within)),
         tuple(_in_memory(pairs, within)),
         pairs,
@@ -198,7 +199,7 @@ def compare_step_times(pairs: Iterable[Pair], drift: Drift, within: float = EQUI
     found = _differences(pairs, "seconds_step")
     if len(found) < len(pairs):
         raise CompareError("A pair has a side without the time of a step; pair what both have measured.")
-    return _by_cell(found, drift, within)
+    return _by_configuration(found, drift, within)
 
 
 def _differences(pairs: Iterable[Pair], measure: str) -> list[_Difference]:
@@ -234,7 +235,7 @@ def _variances(found: Sequence[_Difference]) -> list[float]:
     return [max((PRIOR * usual + one.squares) / (PRIOR + one.freedom), MIN_LOG_SD**2) for one in found]
 
 
-def _by_cell(found: Sequence[_Difference], drift: Drift, within: float) -> list[Change]:
+def _by_configuration(found: Sequence[_Difference], drift: Drift, within: float) -> list[Change]:
     """Return the drift-corrected change of each configuration; ratios within the factor `within` are "same"."""
     changes = []
     for one, variance in zip(found, _variances(found), strict=True):
@@ -339,7 +340,7 @@ def largest_changes(changes: Iterable[Change], which: str = "slower") -> list[Ch
 
 
 NAMED = 5
-"""Cells that a sentence names."""
+"""Configurations that a sentence names."""
 LARGE = 1.1
 """A drift from which on a sentence warns of it."""
 COLUMNS = ("configuration", "verdict", "after / before", "could have shown from")
@@ -347,8 +348,8 @@ COLUMNS = ("configuration", "verdict", "after / before", "could have shown from"
 
 def headline(changes: Changes) -> str:
     """Return the answer in a few sentences: which kernels and configurations are slower, then the count per verdict."""
-    slower, kernels = largest_changes(changes.cells), largest_changes(changes.kernels)
-    if not changes.cells:
+    slower, kernels = largest_changes(changes.configurations), largest_changes(changes.kernels)
+    if not changes.configurations:
         return "Nothing can be compared: no configuration has a time in both runs that was measured anew."
     parts = [
         f"Slower: the kernel {kernel.name}, {format_change(kernel)} as long, {_detectable(kernel)}."
@@ -357,14 +358,14 @@ def headline(changes: Changes) -> str:
     if slower:
         more = f"; the most: {slower[0].name}, {format_change(slower[0])} as long"
         parts.append(
-            f"{formatting.format_count(len(slower), 'configuration')} of {len(changes.cells)} "
+            f"{formatting.format_count(len(slower), 'configuration')} of {len(changes.configurations)} "
             f"{_is_or_are(slower)} slower{more}."
         )
     if not parts:
         parts.append("Nothing is slower.")
-    counts = count_by_verdict(changes.cells)
+    counts = count_by_verdict(changes.configurations)
     each = formatting.join_items(f"{number} {name}" for name, number in counts.items() if number)
-    return " ".join([*parts, f"Of {formatting.format_count(len(changes.cells), 'configuration')}: {each}."])
+    return " ".join([*parts, f"Of {formatting.format_count(len(changes.configurations), 'configuration')}: {each}."])
 
 
 def sentences(changes: Changes) -> Iterator[str]:
@@ -374,7 +375,7 @@ def sentences(changes: Changes) -> Iterator[str]:
         yield f"Faster: the kernel {one.name}, {format_change(one)} as long, {_detectable(one)}."
     yield from _memory(changes)
     yield from _lost_sentence(changes)
-    if changes.cells:
+    if changes.configurations:
         yield _detectable_sentence(changes)
     yield from _excluded_sentence(changes)
 
@@ -403,9 +404,9 @@ def _is_or_are(some: Sequence[Change]) -> str:
 def _detectable(change: Change) -> str:
     """Return "in NAME" for a change seen in one configuration, "over 5 configurations together" for several."""
     return (
-        f"over {formatting.format_count(len(change.cells), 'configuration')} together"
-        if len(change.cells) > 1
-        else f"in {change.cells[0]}"
+        f"over {formatting.format_count(len(change.configurations), 'configuration')} together"
+        if len(change.configurations) > 1
+        else f"in {change.configurations[0]}"
     )
 
 
@@ -460,8 +461,8 @@ def _lost_sentence(changes: Changes) -> Iterator[str]:
 
 def _detectable_sentence(changes: Changes) -> str:
     """Return a sentence with the smallest slow-downs that could have been shown, per configuration and per kernel."""
-    by_cell = sorted(cell.minimum_detectable_ratio for cell in changes.cells)
-    text = f"Could have been shown: in a configuration alone slow-downs {_span(by_cell)}"
+    by_configuration = sorted(configuration.minimum_detectable_ratio for configuration in changes.configurations)
+    text = f"Could have been shown: in a configuration alone slow-downs {_span(by_configuration)}"
     by_kernel = sorted(changes.kernels, key=lambda one: one.minimum_detectable_ratio)
     if not by_kernel:
         return f"{text}."
@@ -486,7 +487,7 @@ def _excluded_sentence(changes: Changes) -> Iterator[str]:
             f"{formatting.format_count(pairs.again, 'configuration')} {'has' if pairs.again == 1 else 'have'} the same "
             f"rows in both runs."
         )
-    if few := sum(cell.ratio.rounds < INTERIM_ANALYSES[0] for cell in changes.cells):
+    if few := sum(configuration.ratio.rounds < INTERIM_ANALYSES[0] for configuration in changes.configurations):
         yield (
             f"{formatting.format_count(few, 'configuration')} {'has' if few == 1 else 'have'} fewer than four rounds "
             f"of a run: ambiguous."
@@ -527,7 +528,7 @@ def compare_external(
     rows = [row for row in configurations.records(configurations.pool_rounds(frame)) if row["status"] == "ok"]
     pairs, labels = [], []
     for their in theirs:
-        for row in _best_of(_matching_cells(rows, their)):
+        for row in _best_of(_matching_configurations(rows, their)):
             name = f"{formatting.name_configuration(row)} at {configurations.density_label(row)} density"
             seconds = {("theirs", number): value for number, value in enumerate(their["seconds"])}
             pairs.append(Pair(name, row, dict(their) | {"round_values": {"seconds_step": seconds}}))
@@ -539,7 +540,7 @@ def compare_external(
     ]
 
 
-def _matching_cells(rows: Sequence[Record], their: Record) -> list[Record]:
+def _matching_configurations(rows: Sequence[Record], their: Record) -> list[Record]:
     """Return the records in `rows` with all settings that the external record `their` states (not None).
 
     Raises CompareError if there is none, listing the values that exist, or if the records found belong to several

@@ -35,7 +35,7 @@ class Machine(NamedTuple):
     """
 
     name: str
-    cells: int
+    configurations: int
     seconds_work: float | None
     common: tuple[Change, ...]
 
@@ -59,7 +59,7 @@ def _machine(name: str, own: pd.DataFrame, first: pd.DataFrame) -> Machine:
     """
     works = own["seconds_sentinel"].dropna().tolist()
     try:
-        common = () if name == first["machine"].iloc[0] else compare_runs(first, own).cells
+        common = () if name == first["machine"].iloc[0] else compare_runs(first, own).configurations
     except CompareError:
         common = ()
     return Machine(name, len(own), float(statistics.median(works)) if works else None, common)
@@ -93,10 +93,13 @@ def table(frame: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
     if not found:
         return [], []
     works = ["" if one.seconds_work is None else formatting.format_seconds(one.seconds_work) for one in found]
-    lines = [["configurations with numbers", *(str(one.cells) for one in found)], ["fixed work of NumPy", *works]]
-    for cell in dict.fromkeys(change.name for one in found for change in one.common):
-        others = [next((format_change(c) for c in one.common if c.name == cell), "") for one in found[1:]]
-        lines.append([cell, "1", *others])
+    lines = [
+        ["configurations with numbers", *(str(one.configurations) for one in found)],
+        ["fixed work of NumPy", *works],
+    ]
+    for configuration in dict.fromkeys(change.name for one in found for change in one.common):
+        others = [next((format_change(c) for c in one.common if c.name == configuration), "") for one in found[1:]]
+        lines.append([configuration, "1", *others])
     return ["what", *(one.name for one in found)], lines
 
 

@@ -10,9 +10,9 @@ import pandas as pd
 from workbench import settings
 from workbench.analysis import formatting
 from workbench.analysis.intervals import number_or_none
-from workbench.analysis.pool import cell_of, cells_of, on_its_device, pool_rounds, records
+from workbench.analysis.pool import configuration_of, configurations_of, on_its_device, pool_rounds, records
 
-__all__ = ["cell_of", "cells_of", "on_its_device", "pool_rounds", "records"]
+__all__ = ["configuration_of", "configurations_of", "on_its_device", "pool_rounds", "records"]
 
 Record = Mapping[str, Any]
 

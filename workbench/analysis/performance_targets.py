@@ -29,7 +29,7 @@ CUDA_ROWS_LARGE = 16_384
 SHARE = 0.6
 
 FUSED = (4096, 1_000_000, 64)
-"""Rows, features and width of the cells of the target for a fused update."""
+"""Rows, features and width of the configurations of the target for a fused update."""
 
 
 def list_cuda_targets(frame: pd.DataFrame) -> list[PerformanceTarget]:
@@ -134,7 +134,7 @@ class Share(NamedTuple):
     kernel: str
     mean: float
     by: str
-    cells: int
+    configurations: int
     why: str
 
 
@@ -165,7 +165,7 @@ def share_lines(frame: pd.DataFrame) -> list[tuple[str, str, str, str, str]]:
     `frame` holds records of the benchmark suites.
     """
     return [
-        (each.kernel, f"{100 * each.mean:.0f} %", each.by, str(each.cells), each.why * (each.mean < WANTED))
+        (each.kernel, f"{100 * each.mean:.0f} %", each.by, str(each.configurations), each.why * (each.mean < WANTED))
         for each in bandwidth_shares(frame)
     ]
 
@@ -275,11 +275,15 @@ def _step_of_users(frame: pd.DataFrame) -> list[PerformanceTarget]:
     times: dict[tuple, dict[str, float]] = {}
     for row in of_users:
         if row["shape"] != FEW_ROWS:
-            cell = *(row[name] for name in ("shape", "width", "optimizer")), row["contender"]
-            times.setdefault(cell, {})[row["batches"]] = row["seconds"]
+            configuration = *(row[name] for name in ("shape", "width", "optimizer")), row["contender"]
+            times.setdefault(configuration, {})[row["batches"]] = row["seconds"]
     lines = _largest_time("whole step of 32 rows of 14 entries, cut from the rows", few, 60e-6)
     for user in USERS:
-        dearer = [each["new"] / each["repeat"] for cell, each in times.items() if cell[-1] == user and len(each) == 2]
+        dearer = [
+            each["new"] / each["repeat"]
+            for configuration, each in times.items()
+            if configuration[-1] == user and len(each) == 2
+        ]
         lines.append(_dearer(f"whole step, cut from the rows by one that repeats, {user}, geometric mean", dearer, 1.6))
     return lines
 

@@ -16,12 +16,12 @@ Record = Mapping[str, Any]
 Place = tuple[str, int]
 """Run and round: what may be paired."""
 
-CELL = (*(name for name in store.SETTINGS if name != "round"), "machine")
+CONFIGURATION = (*(name for name in store.SETTINGS if name != "round"), "machine")
 COMPARISON = tuple(
-    name for name in CELL if name not in (*settings.columns("line"), *settings.columns("best"), "index_dtype")
+    name for name in CONFIGURATION if name not in (*settings.columns("line"), *settings.columns("best"), "index_dtype")
 )
 """Settings in which the candidates of a comparison agree."""
-_cell_of, _comparison_of = operator.itemgetter(*CELL), operator.itemgetter(*COMPARISON)
+_configuration_of, _comparison_of = operator.itemgetter(*CONFIGURATION), operator.itemgetter(*COMPARISON)
 ADDED = ("hold", "device", "launch", "intercept", "serial", "trainers")
 """Settings that older rows do not have: they were measured with what is usual."""
 MEMORY = ("bytes_predicted", "bytes_held", "bytes_peak")
@@ -126,12 +126,12 @@ def pool_rounds(frame: pd.DataFrame) -> pd.DataFrame:
     """
     if "rounds" in frame.columns:
         return frame
-    cells = cells_of(frame)
-    counted = [_count_rounds(rows) for rows in cells.values()]
+    configurations = configurations_of(frame)
+    counted = [_count_rounds(rows) for rows in configurations.values()]
     shown, noise = _runs_shown(counted), _noise(counted)
     pooled = [
         _pool(rows[-1], rounds, shown) | noise(_comparison(rows[-1]))._asdict()
-        for rows, rounds in zip(cells.values(), counted, strict=True)
+        for rows, rounds in zip(configurations.values(), counted, strict=True)
     ]
     result = store.frame({name: row[name] for name in store.COLUMNS} for row in pooled)
     for name, dtype in EXTRA.items():
@@ -140,21 +140,21 @@ def pool_rounds(frame: pd.DataFrame) -> pd.DataFrame:
     return result
 
 
-def cells_of(frame: pd.DataFrame) -> dict[tuple, list[dict[str, Any]]]:
+def configurations_of(frame: pd.DataFrame) -> dict[tuple, list[dict[str, Any]]]:
     """Return {settings of a configuration: its records in the order written}, as `pool_rounds` pools them.
 
     Records get the default of settings that older ones lack, and the memory of their device. O(rows).
     """
-    cells: dict[tuple, list[dict[str, Any]]] = {}
+    configurations: dict[tuple, list[dict[str, Any]]] = {}
     for row in map(on_its_device, records(frame)):
         row |= {name: settings.value_or_default(name, row[name]) for name in ADDED}
-        cells.setdefault(cell_of(row), []).append(row)
-    return cells
+        configurations.setdefault(configuration_of(row), []).append(row)
+    return configurations
 
 
-def cell_of(row: Record) -> tuple:
+def configuration_of(row: Record) -> tuple:
     """Return the identity of a record's configuration as a tuple: its settings without the round, and the machine."""
-    return _cell_of(row)
+    return _configuration_of(row)
 
 
 def _count_rounds(rows: list[dict[str, Any]]) -> Rounds:
@@ -171,26 +171,26 @@ def _count_rounds(rows: list[dict[str, Any]]) -> Rounds:
     return Rounds(timed, disturbed, len(rows) - len(numbered))
 
 
-def _runs_shown(cells: Iterable[Rounds]) -> dict[tuple, str]:
+def _runs_shown(configurations: Iterable[Rounds]) -> dict[tuple, str]:
     """Return {comparison: name of the run whose seconds are shown}: that with most rounds, of equal ones the newest."""
     rounds: dict[tuple, dict[str, set[int]]] = {}
     newest: dict[str, str] = {}
-    for place, row in (item for cell in cells for item in cell.best.items()):
+    for place, row in (item for configuration in configurations for item in configuration.best.items()):
         rounds.setdefault(_comparison(row), {}).setdefault(place[0], set()).add(place[1])
         newest[place[0]] = max(newest.get(place[0], ""), row["time"] or "")
     return {key: max(runs, key=lambda run: (len(runs[run]), newest[run])) for key, runs in rounds.items()}
 
 
-def _noise(cells: Iterable[Rounds]) -> Callable[[tuple], Scatter]:
+def _noise(configurations: Iterable[Rounds]) -> Callable[[tuple], Scatter]:
     """Return a function of a comparison (tuple of settings) to the scatter of its rounds.
 
     Each is shrunk towards that of all comparisons on its machine; unknown comparisons get the default.
     """
     trials: dict[tuple, list[Trial]] = {}
-    for number, cell in enumerate(cells):
-        for place, row in (cell.disturbed | cell.timed).items():
+    for number, configuration in enumerate(configurations):
+        for place, row in (configuration.disturbed | configuration.timed).items():
             if row["seconds_step"]:
-                own, is_beside_others = trials.setdefault(_comparison(row), []), place not in cell.timed
+                own, is_beside_others = trials.setdefault(_comparison(row), []), place not in configuration.timed
                 severity = severity_of(row.get("busy_others"))
                 own.append(
                     Trial(number, row["seconds_step"], *place, is_beside_others, row.get("process"), severity=severity)

@@ -355,7 +355,7 @@ def _of_path(source: str | Path, y: Any, label: str | None, given: dict[str, Any
         near = "" if Path(name).suffix or "/" in name else f" Data sets: {', '.join(data.names())}."
         raise FileNotFoundError(f"There is no file {name!r}, seen from {Path.cwd()}.{near}\nCheck the path.")
     dataset, text = str(given.pop("dataset", "")), str(given.pop("reading", ""))
-    of_cell = {key: given.pop(key) for key in ("labels", "columns", "kind") if key in given}
+    of_configuration = {key: given.pop(key) for key in ("labels", "columns", "kind") if key in given}
     if label is not None:
         given["label"] = label
     if given:
@@ -363,7 +363,7 @@ def _of_path(source: str | Path, y: Any, label: str | None, given: dict[str, Any
 
         text = option_text.written({**option_text.parsed(text, "reading"), **given})
     try:
-        settings, why = settings_of(name, dataset, text, **{key: str(value) for key, value in of_cell.items()})
+        settings, why = settings_of(name, dataset, text, **{key: str(value) for key, value in of_configuration.items()})
         settings = {
             key: str(Path(value).resolve()) if key in ("path", "labels", "columns") else value
             for key, value in settings.items()

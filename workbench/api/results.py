@@ -398,7 +398,7 @@ class Comparison:
 
         self._found = changes.compare_runs(before, after)
         self._texts = [changes.headline(self._found), *changes.sentences(self._found)]
-        self._columns, self._rows = changes.COLUMNS, changes.table(self._found.cells)
+        self._columns, self._rows = changes.COLUMNS, changes.table(self._found.configurations)
         self.is_worse = self._found.is_worse
 
     @property

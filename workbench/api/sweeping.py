@@ -459,7 +459,7 @@ def measured(spec: Spec, folder: Path | None, is_chosen: bool, wait: bool, budge
     if not is_chosen:
         place = run_folder.resolve_run_folder(spec, place, Schedule.of(spec, run_folder.read_all_records(place)).reused)
     run_folder.require_no_active_sweep(place)
-    if not grid.expand_grid(spec).cells:
+    if not grid.expand_grid(spec).configurations:
         raise DataError("No configuration of these settings can be measured.\nType fewer settings.")
     run_folder.start_run(spec, place)
     if wait:

@@ -22,7 +22,7 @@ from workbench.data.dataset.targets import refuse_constant
 from workbench.data.errors import DataError, MissingLabelsError
 from workbench.data.labels import name_of
 from workbench.sweeps.problem import parameters_of_file
-from workbench.sweeps.spec import FILES, Cell, SpecError, validate_spec
+from workbench.sweeps.spec import FILES, Configuration, SpecError, validate_spec
 from workbench.training.trained import TrainedModel
 
 ESTIMATORS = {"binary": SparseClassifier, "classes": SparseClassifier, "numbers": SparseRegressor}
@@ -143,7 +143,7 @@ def estimator_for(loaded: Loaded, model: str | None, parameters: dict[str, Any])
         validate_spec({"name": "train", "axes": {"optimizer": optimizer}})
     except SpecError as error:
         raise SpecError(inputs.in_python(str(error))) from None
-    if "lazy" not in chosen and not is_lazy_exact(Cell(optimizer=optimizer, decay=decay)):
+    if "lazy" not in chosen and not is_lazy_exact(Configuration(optimizer=optimizer, decay=decay)):
         chosen["lazy"] = "exact"
     is_usual = is_guessed and model in LINEAR_MODELS  # which an estimator takes by itself
     return ESTIMATORS[target](**({} if is_usual else {"model": model}), **chosen)

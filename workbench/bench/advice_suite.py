@@ -27,7 +27,7 @@ from workbench.sweeps import estimate, grid, run_folder
 from workbench.sweeps.budget import LEAST_OF_RACE
 from workbench.sweeps.problem import make_problem
 from workbench.sweeps.schedule import Comparison, ComparisonState
-from workbench.sweeps.spec import Cell, Spec, SpecError, allowed_values, validate_spec
+from workbench.sweeps.spec import Configuration, Spec, SpecError, allowed_values, validate_spec
 
 # Races played back from recorded times: what a way to race would choose in a budget, over many draws; nothing runs.
 #
@@ -58,7 +58,7 @@ class RecordedCase:
     """A case as a full sweep has it: its candidates, likeliest first, their seconds of a step, what a trial takes."""
 
     case: str
-    cells: tuple[Mapping[str, Any], ...]
+    configurations: tuple[Mapping[str, Any], ...]
     least: float
     seconds_trial: float
     seconds_sweep: float
@@ -80,11 +80,15 @@ def read_recorded_cases(rows: Iterable[Mapping[str, Any]]) -> list[RecordedCase]
 
 def _case(row: Mapping[str, Any]) -> RecordedCase:
     """Return a recorded case with its faithful configurations, in the order in which the advisor would try them."""
-    able = [cell for cell in row["cells"] if cell["status"] == "ok" and cell["seconds"] and cell["is_faithful"]]
+    able = [
+        configuration
+        for configuration in row["cells"]
+        if configuration["status"] == "ok" and configuration["seconds"] and configuration["is_faithful"]
+    ]
     settings = {name: row[name] for name in ("dataset", "model", "optimizer")}
     named = [{"launch": "kernels", "hold": "format", **candidate} for candidate in list_candidates(settings)]
-    ordered = [cell for one in named for cell in able if matches_settings(cell, one)]
-    least = min(cell["seconds"] for cell in able)
+    ordered = [configuration for one in named for configuration in able if matches_settings(configuration, one)]
+    least = min(configuration["seconds"] for configuration in able)
     each = row["seconds_sweep"] / max(row["trials_sweep"], 1)
     return RecordedCase(row["case"], tuple(ordered), least, each, row["seconds_sweep"])
 
@@ -97,9 +101,12 @@ def play_race(
     `noise` is the standard deviation of the log ratio of two trials; `rng` draws it. `case` has the recorded times,
     `way` is the strategy by which the budget is spent.
     """
-    named = {str(place): cell for place, cell in enumerate(case.cells[: _initial_candidates(case, way, seconds)])}
-    dense = frozenset(key for key, cell in named.items() if cell["format"] == "dense")
-    course = ComparisonState(Comparison({key: Cell() for key in named}, dense), way.rounds, way.is_race)
+    named = {
+        str(place): configuration
+        for place, configuration in enumerate(case.configurations[: _initial_candidates(case, way, seconds)])
+    }
+    dense = frozenset(key for key, configuration in named.items() if configuration["format"] == "dense")
+    course = ComparisonState(Comparison({key: Configuration() for key in named}, dense), way.rounds, way.is_race)
     spent = SECONDS_START
     for key, number in _trials(course):
         if way.is_race and number >= LEAST_OF_RACE and spent + case.seconds_trial > seconds:
@@ -110,7 +117,7 @@ def play_race(
         if not way.is_race and spent > seconds and number + 1 >= len(named):
             break
     chosen = named[str(course.posterior.best())]
-    best = min(case.cells, key=lambda cell: cell["seconds"])
+    best = min(case.configurations, key=lambda configuration: configuration["seconds"])
     is_right = (chosen["format"] == "dense") == (best["format"] == "dense")
     return RaceResult(chosen["seconds"] / case.least, is_right, spent)
 
@@ -120,7 +127,7 @@ def _initial_candidates(case: RecordedCase, way: BudgetStrategy, seconds: float)
 
     Plus one, since two are dense: on all threads and on one. `way` is the strategy, `seconds` the budget.
     """
-    return affordable_candidates(seconds, case.seconds_trial) + 1 if way.is_cut else len(case.cells)
+    return affordable_candidates(seconds, case.seconds_trial) + 1 if way.is_cut else len(case.configurations)
 
 
 def _trials(course: ComparisonState) -> Iterator[tuple[str, int]]:
@@ -233,15 +240,15 @@ def every_candidate(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     """
     values = {**{name: allowed_values(BY_NAME[name]) for name in VARIED}, "hold": HOLDS}
     named = [dict(zip(values, combination, strict=True)) for combination in itertools.product(*values.values())]
-    is_same = is_lazy_exact(Cell(**settings))
+    is_same = is_lazy_exact(Configuration(**settings))
     able = [one for one in named if one["launch"] != "graph" and not (is_same and one["update"] == "exact")]
-    return [one for one in able if not _is_no_cell({**settings, **one})]
+    return [one for one in able if not _is_no_configuration({**settings, **one})]
 
 
-def _is_no_cell(settings: Mapping[str, Any]) -> str | bool:
+def _is_no_configuration(settings: Mapping[str, Any]) -> str | bool:
     """Return a truthy value (the reason, or True) if a configuration is invalid or a redundant dense one."""
     is_baseline = settings["engine"] == "dense" and settings["gradient"] == "dense"
-    return grid.why_dropped(Cell(**settings)) or (settings["format"] == "dense" and not is_baseline)
+    return grid.why_dropped(Configuration(**settings)) or (settings["format"] == "dense" and not is_baseline)
 
 
 Follow = Callable[[str, Path, float, float], None]
@@ -252,7 +259,7 @@ ADVISING = ("workbench.advising.advising", "workbench.sweeps.runner")
 ROUNDS = 4
 """Rounds of a full sweep at most."""
 MOST_DISTURBED = 0.25
-"""Largest share of cells that may be disturbed in all rounds of a full sweep: the fastest may be among them."""
+"""Largest share of configurations that may be disturbed in all rounds of a full sweep, as these may be the fastest."""
 
 
 def run(cases: Iterable[Case], results: Path, runs: Path, follow: Follow = wait_silently) -> bool:
@@ -290,17 +297,24 @@ def remaining_cases(cases: Iterable[Case], results: Path) -> list[Case]:
 def seconds_of(case: Case) -> float:
     """Return the estimated time (s) of a case: its full sweep plus the share for advice."""
     spec = full_sweep(case)
-    return (1 + SHARE) * len(grid.expand_grid(spec).cells) * spec.measure.rounds * estimate.seconds_a_trial(spec)
+    return (
+        (1 + SHARE) * len(grid.expand_grid(spec).configurations) * spec.measure.rounds * estimate.seconds_a_trial(spec)
+    )
 
 
-def _keys(case: Case) -> tuple[dict[str, Cell], str]:
+def _keys(case: Case) -> tuple[dict[str, Configuration], str]:
     """Return ({key: configuration} of the full sweep, key of the case: a hash of these and the advisor's code)."""
-    by_key = {grid.configuration_key(cell): cell for cell in grid.expand_grid(full_sweep(case)).cells}
+    by_key = {
+        grid.configuration_key(configuration): configuration
+        for configuration in grid.expand_grid(full_sweep(case)).configurations
+    }
     code = closure.installed_code().digest(ADVISING)
     return by_key, hashlib.sha256(" ".join([code, *by_key]).encode()).hexdigest()[:20]
 
 
-def _measure_case(case: Case, by_key: Mapping[str, Cell], place: Path, follow: Follow) -> dict[str, Any] | None:
+def _measure_case(
+    case: Case, by_key: Mapping[str, Configuration], place: Path, follow: Follow
+) -> dict[str, Any] | None:
     """Return the record columns of a case after its sweep and its advice; None if the user stopped it.
 
     `by_key` are the sweep's configurations, `place` is the folder of both runs, `follow` reports progress.
@@ -354,14 +368,14 @@ def _advise_case(case: Case, seconds_sweep: float, folder: Path, follow: Follow)
     Its budget is a share of `seconds_sweep`, with a minimum; `follow` reports progress.
     """
     shutil.rmtree(folder, ignore_errors=True)
-    settings = {"batch_rows": Cell().batch_rows, "device": "cpu", **case.settings}
+    settings = {"batch_rows": Configuration().batch_rows, "device": "cpu", **case.settings}
     told: Follow = lambda _, run, spent, budget: follow(f"{case.name}: advice", run, spent, budget)  # noqa: E731
     return advise(settings, max(SHARE * seconds_sweep, SECONDS_LEAST), folder=folder, follow=told)
 
 
 def columns_of(
     case: Case,
-    by_key: Mapping[str, Cell],
+    by_key: Mapping[str, Configuration],
     rows: list[dict[str, Any]],
     answer: Answer,
     seconds_sweep: float,
@@ -374,7 +388,7 @@ def columns_of(
     problem = make_problem(next(iter(by_key.values())))
     sizes = (*problem.x.shape, problem.x.nnz, problem.x.dtype, "int32")
     known = answer.recommendation.settings
-    judged = [_cell(row, by_key[row["key"]]) for row in pooled]
+    judged = [_configuration(row, by_key[row["key"]]) for row in pooled]
     reason = why_not_judged(judged) or ("" if known else answer.recommendation.headline.text)
     return {
         "status": "failed" if reason else "ok",
@@ -400,12 +414,16 @@ def why_not_judged(judged: Iterable[Mapping[str, Any]]) -> str:
 
     More than a quarter of the configurations were disturbed, or none has a time.
     """
-    able = [cell for cell in judged if cell["is_faithful"]]
-    busy = sum(cell["status"] == "disturbed" for cell in able)
+    able = [configuration for configuration in judged if configuration["is_faithful"]]
+    busy = sum(configuration["status"] == "disturbed" for configuration in able)
     if busy > MOST_DISTURBED * len(able):
         among = f"{busy} of {len(able)} configurations of the full sweep"
         return f"Other programs were running during {among}; start again to measure these anew."
-    return "" if any(cell["status"] == "ok" for cell in able) else "No configuration of the full sweep has a time."
+    return (
+        ""
+        if any(configuration["status"] == "ok" for configuration in able)
+        else "No configuration of the full sweep has a time."
+    )
 
 
 def _case_columns(case: Case, key: str) -> dict[str, Any]:
@@ -417,7 +435,7 @@ def _case_columns(case: Case, key: str) -> dict[str, Any]:
         "dataset": case.settings["dataset"],
         "model": case.settings["model"],
         "optimizer": case.settings["optimizer"],
-        "batch_rows": case.settings.get("batch_rows", Cell().batch_rows),
+        "batch_rows": case.settings.get("batch_rows", Configuration().batch_rows),
     }
 
 
@@ -427,11 +445,11 @@ def _data_of(case: Case) -> str:
     return " ".join(f"{name}={case.settings[name]}" for name in named if name in case.settings)
 
 
-def _cell(row: Mapping[str, Any], cell: Cell) -> dict[str, Any]:
+def _configuration(row: Mapping[str, Any], configuration: Configuration) -> dict[str, Any]:
     """Return settings, status, times and memory of one configuration of the sweep, as the record stores them.
 
-    `row` is its pooled record, `cell` its settings.
+    `row` is its pooled record, `configuration` its settings.
     """
     known = {name: row[name] for name in (*LINE, "status")}
     numbers = {"seconds": row["seconds_step"], "bytes": row["bytes_peak"], "rounds": row["rounds"]}
-    return known | numbers | {"is_faithful": is_faithful(cell), "key": row["key"]}
+    return known | numbers | {"is_faithful": is_faithful(configuration), "key": row["key"]}

@@ -16,7 +16,7 @@ from kernels.competitors import tensorflow_sparse, torch_sparse
 from kernels.sessions import bytes_asked
 from workbench.bench import device
 from workbench.bench.candidates import Ready
-from workbench.bench.configurations import Cell, Entry, Field, field_of
+from workbench.bench.configurations import BenchmarkConfiguration, Entry, Field, field_of
 from workbench.bench.device import CopyLimit, OnDevice
 from workbench.bench.rounds import CallTimings, Clock, Policy, interleave, median_ratio
 from workbench.bench.shapes import BenchError
@@ -225,7 +225,7 @@ def answers(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     limits = bandwidth.Limits(rates, count) if rates else None
     for number, settings in request["cells"]:
         yield {"cell": number}
-        field = field_of(Cell.of(settings))
+        field = field_of(BenchmarkConfiguration.of(settings))
         yield {"cell": number, "rows": measure(field, Policy(**request["policy"]), request["bytes_limit"], limits)}
 
 
@@ -242,8 +242,8 @@ def on_cuda(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     timers = functools.cache(lambda cache: device.on_cuda(cache, request["bytes_cache"]))
     for number, settings in request["cells"]:
         yield {"cell": number}
-        cell = Cell.of(settings)
-        field, timer = field_of(cell, on), timers(cell.cache or "warm")
+        configuration = BenchmarkConfiguration.of(settings)
+        field, timer = field_of(configuration, on), timers(configuration.cache or "warm")
         rows = measure(field, Policy(**request["policy"]), request["bytes_limit"], limits, on_device=timer)
         yield {"cell": number, "rows": rows}
 

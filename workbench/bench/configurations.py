@@ -240,7 +240,7 @@ USERS = {"training": "Training", "module": "Fitted"}
 """Our steps as users take them, by what they use: classes of `steps_users`."""
 
 OF_USERS = "workbench.bench.steps_of_user_code"
-"""Imported by its name: what it imports is a part of the steps' hash, and of no kernel's (`cells.roots_of`)."""
+"""Imported by its name: its imports are a part of the steps' hash, and of no kernel's (`configurations.roots_of`)."""
 
 
 def _of_users(name: str, problem: Problem) -> Learner:
@@ -262,14 +262,14 @@ def list_step_candidates(problem_size: int, optimizer: str) -> Sequence[StepCand
 
 
 MEASURED = frozenset({"workbench.bench.child", "workbench.measure.child"})
-"""What the process of a cell runs; all that is not looked up by the name of a task follows from it."""
+"""What the process of a configuration runs; all that is not looked up by the name of a task follows from it."""
 
 LIBRARIES = ("torch", "tensorflow", "tensorflow-cpu")
 """Packages that competitors are of, by the names they are installed by."""
 
 
 @dataclass(frozen=True)
-class Cell:
+class BenchmarkConfiguration:
     """Configuration of a benchmark: all candidates of a task. `optimizer` and `batches` are of steps alone; `cache`,
     warm or cold, of kernels on cuda."""
 
@@ -284,7 +284,7 @@ class Cell:
     cache: str | None = None
 
     @classmethod
-    def of(cls, settings: dict[str, Any]) -> "Cell":
+    def of(cls, settings: dict[str, Any]) -> "BenchmarkConfiguration":
         """Return the configuration from the dict of `dataclasses.asdict`, as it comes out of JSON."""
         return cls(**{**settings, "shape": Shape(**settings["shape"])})
 
@@ -351,42 +351,42 @@ class Field:
     allowed: float
 
 
-def names_of(cell: Cell) -> list[tuple[str, str, str]]:
+def names_of(configuration: BenchmarkConfiguration) -> list[tuple[str, str, str]]:
     """Return (name, side, reason why unavailable or "") of each candidate; nothing is prepared."""
-    candidates = _step_candidates(cell) if cell.is_step else _candidates(cell)
+    candidates = _step_candidates(configuration) if configuration.is_step else _candidates(configuration)
     return [(candidate.name, candidate.side, candidate.unavailable) for candidate in candidates]
 
 
-def _candidates(cell: Cell, on: Device | None = None) -> Sequence[of_kernels.Candidate]:
+def _candidates(configuration: BenchmarkConfiguration, on: Device | None = None) -> Sequence[of_kernels.Candidate]:
     """Return the kernel candidates of a configuration, for its device; `on` is needed only to run those of CUDA."""
-    if cell.device == "cpu":
-        return of_kernels.list_candidates(cell.task, cell.shape)
-    return of_device.list_device_candidates(cell.task, cell.shape, on)
+    if configuration.device == "cpu":
+        return of_kernels.list_candidates(configuration.task, configuration.shape)
+    return of_device.list_device_candidates(configuration.task, configuration.shape, on)
 
 
-def _step_candidates(cell: Cell, on: Device | None = None) -> Sequence[steps.StepCandidate]:
+def _step_candidates(configuration: BenchmarkConfiguration, on: Device | None = None) -> Sequence[steps.StepCandidate]:
     """Return the training-step candidates of a configuration, for its device; `on` as in `_candidates`."""
-    if cell.task == "pytorch":
+    if configuration.task == "pytorch":
         return steps_pytorch.list_pytorch_candidates()
-    if cell.device == "cpu":
-        return list_step_candidates(cell.shape.features * cell.width, cell.of_step[0])
+    if configuration.device == "cpu":
+        return list_step_candidates(configuration.shape.features * configuration.width, configuration.of_step[0])
     return list_device_step_candidates(on)
 
 
-def field_of(cell: Cell, on: Device | None = None) -> Field:
+def field_of(configuration: BenchmarkConfiguration, on: Device | None = None) -> Field:
     """Return the candidates of a configuration with sizes and allowed error; draws the batch and a step's tables.
 
     Candidates are prepared later, by `Entry.make`. Configurations of CUDA use the device `on`.
     """
-    return _steps(cell, on) if cell.is_step else _kernels(cell, on)
+    return _steps(configuration, on) if configuration.is_step else _kernels(configuration, on)
 
 
-def _kernels(cell: Cell, on: Device | None) -> Field:
+def _kernels(configuration: BenchmarkConfiguration, on: Device | None) -> Field:
     """Return the kernel candidates of a configuration as entries, with `nnz`, `touched` and the allowed error.
 
     Draws the batch (cached); `on` is the device of a CUDA configuration, else None.
     """
-    setting = Setting.of(_draw_batch(cell.shape, cell.seed).wide(cell.width))
+    setting = Setting.of(_draw_batch(configuration.shape, configuration.seed).wide(configuration.width))
     entries = [
         Entry(
             each.name,
@@ -396,7 +396,7 @@ def _kernels(cell: Cell, on: Device | None) -> Field:
             bytes_most=each.bytes_most,
             unavailable=each.unavailable,
         )
-        for each in _candidates(cell, on)
+        for each in _candidates(configuration, on)
     ]
     return Field(entries, {"nnz": setting.sizes.z, "touched": setting.sizes.U}, ALLOWED["float32"])
 
@@ -410,14 +410,14 @@ def _draw_batch(shape: Shape, seed: int) -> Batch:
     return draw_batch(shape, seed)
 
 
-def _steps(cell: Cell, on: Device | None) -> Field:
+def _steps(configuration: BenchmarkConfiguration, on: Device | None) -> Field:
     """Return the step candidates of a configuration as entries, with mean `nnz` and `touched`, and the error.
 
     Allocates the problem's tables; `on` is the device of a CUDA configuration, else None.
     """
-    loss = "logistic" if cell.task == "pytorch" else "squared"
-    optimizer, batches = cell.of_step
-    problem = steps.make_problem(cell.shape, cell.width, optimizer, cell.seed, loss)
+    loss = "logistic" if configuration.task == "pytorch" else "squared"
+    optimizer, batches = configuration.of_step
+    problem = steps.make_problem(configuration.shape, configuration.width, optimizer, configuration.seed, loss)
     expected = functools.cache(lambda every: steps.wanted(problem, every))
     needed = sum(table.nbytes for table in problem.tables)
 
@@ -425,7 +425,7 @@ def _steps(cell: Cell, on: Device | None) -> Field:
         """Return the steps of a candidate on the configuration's problem, ready to be timed and checked."""
         return steps.ready(each.make(problem), problem, batches, expected(each.every))
 
-    candidates = _step_candidates(cell, on)
+    candidates = _step_candidates(configuration, on)
     entries = [
         Entry(
             each.name,
@@ -442,32 +442,32 @@ def _steps(cell: Cell, on: Device | None) -> Field:
     return Field(entries, {"nnz": nnz, "touched": touched}, steps.ALLOWED)
 
 
-def roots_of(cell: Cell) -> frozenset[str]:
+def roots_of(configuration: BenchmarkConfiguration) -> frozenset[str]:
     """Return the names of the modules whose code a configuration's records depend on, candidates' modules included."""
-    named = {part for name, _, _ in names_of(cell) for part in name.split(" + ")}
-    named |= {cell.task, f"{cell.optimizer}_dense"}
+    named = {part for name, _, _ in names_of(configuration) for part in name.split(" + ")}
+    named |= {configuration.task, f"{configuration.optimizer}_dense"}
     modules = closure.registering_modules("kernel", named.intersection(kernels.names()))
-    if cell.optimizer:  # a step, which is made of operators, too
-        modules |= closure.registering_modules("optimizer", [cell.optimizer])
+    if configuration.optimizer:  # a step, which is made of operators, too
+        modules |= closure.registering_modules("optimizer", [configuration.optimizer])
         modules |= closure.registering_modules("format", formats.names()) | closure.registering_modules(
             "operator", ops.names()
         )
-    if (cell.suite, cell.device) == ("step", "cpu"):
+    if (configuration.suite, configuration.device) == ("step", "cpu"):
         modules |= {OF_USERS}
     return MEASURED | modules
 
 
-def source_hash(cell: Cell | None = None, code: closure.Code | None = None) -> str:
+def source_hash(configuration: BenchmarkConfiguration | None = None, code: closure.Code | None = None) -> str:
     """Return the hash of the code that measures a configuration; with None of the code that measures the machine.
 
     `code` is by default the installed code.
     """
-    code, roots = code or closure.installed_code(), MEASURED if cell is None else roots_of(cell)
-    return code.digest(roots, compiled=cell is not None and cell.device == "cuda")
+    code, roots = code or closure.installed_code(), MEASURED if configuration is None else roots_of(configuration)
+    return code.digest(roots, compiled=configuration is not None and configuration.device == "cuda")
 
 
-def key(cell: Cell, policy: Any) -> str:
+def key(configuration: BenchmarkConfiguration, policy: Any) -> str:
     """Return the hash of settings, policy, candidates, code and versions: records with this key are up to date."""
-    settings = [dataclasses.asdict(cell), dataclasses.asdict(policy), names_of(cell)]
-    parts = [*settings, source_hash(cell), describe_stack(*LIBRARIES)]
+    settings = [dataclasses.asdict(configuration), dataclasses.asdict(policy), names_of(configuration)]
+    parts = [*settings, source_hash(configuration), describe_stack(*LIBRARIES)]
     return closure.result_key(parts)

@@ -32,7 +32,6 @@ from workbench.measure.clock import median_interval
 from workbench.measure.machine import OtherPrograms, describe_stack
 from workbench.measure.rounds import counterbalanced_order
 from workbench.sweeps import spec
-from workbench.sweeps.spec import Cell
 
 # Candidates
 
@@ -533,5 +532,5 @@ def source_hash() -> str:
     roots = {"workbench.bench.epochs", "workbench.measure.child"}
     for model in ("logistic", "softmax"):
         for rule in RULES:
-            roots |= spec.roots_of(Cell(dataset="uniform", model=model, optimizer=rule, gradient="fused"))
+            roots |= spec.roots_of(spec.Configuration(dataset="uniform", model=model, optimizer=rule, gradient="fused"))
     return closure.installed_code().digest(roots)

@@ -20,7 +20,7 @@ from workbench import store
 from workbench.bench import device as of_device
 from workbench.bench import experiment
 from workbench.bench.candidates import list_tasks
-from workbench.bench.configurations import Cell, key, names_of, source_hash
+from workbench.bench.configurations import BenchmarkConfiguration, key, names_of, source_hash
 from workbench.bench.device import CACHES, refuse_without_gpu
 from workbench.bench.experiment import Progress, Results, Worker
 from workbench.bench.rounds import Policy
@@ -43,13 +43,17 @@ SIZED = ("criteo clicks", "reuters text")
 """Shapes that are measured at other numbers of rows, too."""
 
 
-def _kernels(quick: bool) -> Iterator[Cell]:
+def _kernels(quick: bool) -> Iterator[BenchmarkConfiguration]:
     """Yield the configurations of the kernel suite on the CPU; fewer if `quick`."""
     for shape in _shapes(quick):
-        yield from (Cell("kernels", "csr_dense", shape, width) for width in _product_widths(shape, quick))
+        yield from (
+            BenchmarkConfiguration("kernels", "csr_dense", shape, width) for width in _product_widths(shape, quick)
+        )
         for task in list_tasks():
             if task != "csr_dense":
-                yield from (Cell("kernels", task, shape, width) for width in _widths(task, shape, quick))
+                yield from (
+                    BenchmarkConfiguration("kernels", task, shape, width) for width in _widths(task, shape, quick)
+                )
 
 
 def _shapes(quick: bool) -> list[Shape]:
@@ -93,29 +97,29 @@ FEW_ROWS = Shape("32 rows of 14", 32, 123, 14)
 """A batch as people train with on tables of a few columns: what a step takes beyond its work."""
 
 
-def _step(quick: bool) -> Iterator[Cell]:
+def _step(quick: bool) -> Iterator[BenchmarkConfiguration]:
     """Yield the configurations of the training-step suite on the CPU; fewer if `quick`."""
     for batches in ("repeat", "new"):
-        yield Cell("step", "step", FEW_ROWS, 1, "adagrad", batches)
+        yield BenchmarkConfiguration("step", "step", FEW_ROWS, 1, "adagrad", batches)
     for features in (100_000, 1_000_000) if quick else (100_000, 1_000_000, 10_000_000):
         shape = Shape(f"power law {features:,}", 4096, features, 32, sigma=0.2, slope=1.2)
         for width in (16,) if quick else (1, 16, 64):
             for optimizer in ("sgd", "adam") if quick else ("sgd", "adagrad", "adam"):
                 for batches in ("repeat", "new"):
-                    yield Cell("step", "step", shape, width, optimizer, batches)
+                    yield BenchmarkConfiguration("step", "step", shape, width, optimizer, batches)
 
 
 ROWS_ON_CUDA = (256, 4096, 65_536)
 
 
-def _step_on_cuda(quick: bool) -> Iterator[Cell]:
+def _step_on_cuda(quick: bool) -> Iterator[BenchmarkConfiguration]:
     """Yield the configurations of the training-step suite on CUDA; fewer if `quick`."""
     for rows in ROWS_ON_CUDA:
         shape = Shape("power law 1,000,000", rows, 1_000_000, 32, sigma=0.2, slope=1.2)
         for width in (16,) if quick else (16, 64):
             for optimizer in ("adagrad",) if quick else ("sgd", "adagrad", "adam"):
                 for batches in ("repeat", "new"):
-                    yield Cell("step", "step", shape, width, optimizer, batches, device="cuda")
+                    yield BenchmarkConfiguration("step", "step", shape, width, optimizer, batches, device="cuda")
 
 
 QUICK_ON_CUDA = (
@@ -124,21 +128,25 @@ QUICK_ON_CUDA = (
 )
 
 
-def _kernels_on_cuda(quick: bool) -> Iterator[Cell]:
+def _kernels_on_cuda(quick: bool) -> Iterator[BenchmarkConfiguration]:
     """Yield each configuration of the kernel suite on CUDA twice, with warm and with cold caches."""
     known = QUICK_ON_CUDA if quick else of_device.list_device_tasks()
-    cells = [cell for cell in _kernels(quick) if cell.task in known]
+    configurations = [configuration for configuration in _kernels(quick) if configuration.task in known]
     if quick:
         large = shape_of("criteo clicks", 65_536)
-        cells.append(Cell("kernels", "adagrad_fused", shape_of("power law 1M"), 64))  # which a target is of
-        cells += [
-            Cell("kernels", task, large, N) for task in ("csr_dense", "sgd_fused", "adam_fused") for N in (16, 64)
+        configurations.append(
+            BenchmarkConfiguration("kernels", "adagrad_fused", shape_of("power law 1M"), 64)
+        )  # which a target is of
+        configurations += [
+            BenchmarkConfiguration("kernels", task, large, N)
+            for task in ("csr_dense", "sgd_fused", "adam_fused")
+            for N in (16, 64)
         ]
-    for cell in cells:
-        yield from (replace(cell, device="cuda", cache=cache) for cache in CACHES)
+    for configuration in configurations:
+        yield from (replace(configuration, device="cuda", cache=cache) for cache in CACHES)
 
 
-def _pytorch(quick: bool) -> Iterator[Cell]:
+def _pytorch(quick: bool) -> Iterator[BenchmarkConfiguration]:
     """Yield the configurations of PyTorch training loops: logistic regression on new batches.
 
     Each is timed with and without the two lines that the project's bridge changes.
@@ -146,8 +154,10 @@ def _pytorch(quick: bool) -> Iterator[Cell]:
     for features in (100_000, 1_000_000):
         for rows in (1024,) if quick else (256, 1024):
             shape = Shape(f"power law {features:,}", rows, features, 32, sigma=0.2, slope=1.2)
-            yield from (Cell("pytorch", "pytorch", shape, width, "adam", "new") for width in (1, 16, 64))
-            yield Cell("pytorch", "pytorch", shape, 16, "adagrad", "new")
+            yield from (
+                BenchmarkConfiguration("pytorch", "pytorch", shape, width, "adam", "new") for width in (1, 16, 64)
+            )
+            yield BenchmarkConfiguration("pytorch", "pytorch", shape, 16, "adagrad", "new")
 
 
 def starts_of(suite: str, quick: bool = False) -> list[str]:
@@ -156,14 +166,16 @@ def starts_of(suite: str, quick: bool = False) -> list[str]:
     return {"kernels": ["csr_dense", "csr_t_dense"] if quick else every}.get(suite, [])
 
 
-SUITES: dict[str, dict[str, Callable[[bool], Iterator[Cell]]]] = {
+SUITES: dict[str, dict[str, Callable[[bool], Iterator[BenchmarkConfiguration]]]] = {
     "kernels": {"cpu": _kernels, "cuda": _kernels_on_cuda},
     "step": {"cpu": _step, "cuda": _step_on_cuda},
     "pytorch": {"cpu": _pytorch},
 }
 
 
-def cells_of(suite: str, quick: bool = False, only: str = "", shape: str = "", device: str = "cpu") -> list[Cell]:
+def configurations_of(
+    suite: str, quick: bool = False, only: str = "", shape: str = "", device: str = "cpu"
+) -> list[BenchmarkConfiguration]:
     """Return the configurations of a suite on a device, only those of one task (`only`) or `shape` if given.
 
     Raises BenchError for an unknown suite, device, task or shape.
@@ -172,20 +184,22 @@ def cells_of(suite: str, quick: bool = False, only: str = "", shape: str = "", d
         raise BenchError(unknown_name("suite", suite, SUITES))
     if device not in SUITES[suite]:
         raise BenchError(unknown_name(f"device of the suite {suite}", device, SUITES[suite]))
-    cells = list(SUITES[suite][device](quick))
+    configurations = list(SUITES[suite][device](quick))
     for what, name in (("task", only), ("shape", shape)):
-        names = [cell.task if what == "task" else cell.shape.name for cell in cells]
+        names = [configuration.task if what == "task" else configuration.shape.name for configuration in configurations]
         if name and name not in names:
             raise BenchError(unknown_name(f"{what} in this selection of the suite", name, dict.fromkeys(names)))
-        cells = [cell for cell, each in zip(cells, names, strict=True) if not name or each == name]
-    return cells
+        configurations = [
+            configuration for configuration, each in zip(configurations, names, strict=True) if not name or each == name
+        ]
+    return configurations
 
 
 SECONDS_CELL = 150.0
 SECONDS_START = 120.0
 WORK = "workbench.bench.child:answers"
 ELEMENTS_ALONE = 2**27
-"""D * N from which a cell of the suite of steps has a process of its own."""
+"""D * N from which a configuration of the suite of steps has a process of its own."""
 FINAL = ("ok", "memory", "unsupported", "wrong")
 ONCE = {"import": "import kernels", "numba": "start of Numba"}
 """Names in the rows of what a process pays once."""
@@ -229,16 +243,19 @@ class Runner:
         self.bandwidths: list[dict] = []
         self.device, self.gpu = "cpu", devices.Gpu()
 
-    def run(self, cells: Sequence[Cell], starts: Sequence[str] = ()) -> Outcome:
+    def run(self, configurations: Sequence[BenchmarkConfiguration], starts: Sequence[str] = ()) -> Outcome:
         """Measure the configurations without records, and the first call of the kernels `starts`; return the outcome.
 
         Ctrl-C ends it, keeps what was finished and sets `stopped`. Raises BenchError for a missing device.
         """
-        self._take_device(cells)
+        self._take_device(configurations)
         done = {row["key"] for row in self.results.open() if row["status"] in FINAL}
-        self.cells, self.keys = list(cells), [key(cell, self.policy) for cell in cells]
+        self.configurations, self.keys = (
+            list(configurations),
+            [key(configuration, self.policy) for configuration in configurations],
+        )
         rest = [number for number, each in enumerate(self.keys) if each not in done]
-        self.outcome.reused = len(cells) - len(rest)
+        self.outcome.reused = len(configurations) - len(rest)
         if rest:
             self.outcome.stopped = not self.results.collect(lambda: self._measure(rest, starts))
         return self.outcome
@@ -246,16 +263,16 @@ class Runner:
     def _measure(self, numbers: Sequence[int], starts: Sequence[str]) -> None:
         """Measure bandwidths, the configurations with these indices, then the first call of the kernels `starts`."""
         self._bandwidths()
-        for group in _by_shape(self.cells, numbers):
+        for group in _by_shape(self.configurations, numbers):
             self._shape(group)
         self.starts(starts)
 
-    def _take_device(self, cells: Sequence[Cell]) -> None:
+    def _take_device(self, configurations: Sequence[BenchmarkConfiguration]) -> None:
         """Set the device of the run and its memory limit.
 
         BenchError if configurations differ in it or it is missing.
         """
-        device_names = {cell.device for cell in cells} or {"cpu"}
+        device_names = {configuration.device for configuration in configurations} or {"cpu"}
         if len(device_names) > 1:
             raise BenchError(f"A run is of one device; the configurations are of {', '.join(sorted(device_names))}.")
         (self.device,) = device_names
@@ -271,7 +288,12 @@ class Runner:
             for answer in self._answers([]):
                 self.bandwidths = answer.get("bandwidths", [])
         for rate in self.bandwidths:
-            settled = {"suite": self.cells[0].suite, "task": "bandwidth", "contender": rate["level"], "side": "ours"}
+            settled = {
+                "suite": self.configurations[0].suite,
+                "task": "bandwidth",
+                "contender": rate["level"],
+                "side": "ours",
+            }
             settled["device"] = self.device
             self._append({"key": "bandwidth", "status": "ok"} | settled | rate)
 
@@ -308,7 +330,7 @@ class Runner:
             try:
                 for answer in self._answers(numbers):
                     current = answer.get("cell", current)
-                    self._tell(self.cells[current].description)
+                    self._tell(self.configurations[current].description)
                     if "rows" in answer:
                         numbers = [number for number in numbers if number != current]
                         self._done(current, answer["rows"])
@@ -316,14 +338,14 @@ class Runner:
                 end = experiment.end_columns(ended)
             if end:
                 numbers = [number for number in numbers if number != current]
-                entries = names_of(self.cells[current])
+                entries = names_of(self.configurations[current])
                 self._done(current, [{"contender": name, "side": side} | end for name, side, _ in entries])
 
     def _done(self, number: int, rows: Iterable[dict]) -> None:
         """Append the records `rows` of the configuration with this index and count it as done."""
         for row in rows:
-            settled = {"key": self.keys[number], "source": source_hash(self.cells[number])}
-            self._append(settled | self.cells[number].columns() | row)
+            settled = {"key": self.keys[number], "source": source_hash(self.configurations[number])}
+            self._append(settled | self.configurations[number].columns() | row)
         self.outcome.done += 1
 
     def _append(self, row: dict[str, Any]) -> None:
@@ -336,7 +358,7 @@ class Runner:
     def _tell(self, what: str) -> None:
         """Report what is measured next, with the numbers of finished and of all configurations."""
         done = self.outcome.done + self.outcome.reused
-        self.progress(f"{done} of {len(self.cells)} done: {what}", done / max(len(self.cells), 1))
+        self.progress(f"{done} of {len(self.configurations)} done: {what}", done / max(len(self.configurations), 1))
 
     def _answers(self, numbers: list[int]) -> Iterator[dict[str, Any]]:
         """Yield the answers of a child process about these configurations, or on bandwidths if there are none.
@@ -345,7 +367,7 @@ class Runner:
         exceeds a limit.
         """
         request = {
-            "cells": [(number, dataclasses.asdict(self.cells[number])) for number in numbers],
+            "cells": [(number, dataclasses.asdict(self.configurations[number])) for number in numbers],
             "policy": dataclasses.asdict(self.policy),
             "threads": self.threads,
             "bytes_limit": self.worker.bytes_limit,
@@ -363,14 +385,14 @@ def _started(name: str) -> dict[str, float] | None:
     return None if done.returncode else json.loads(done.stdout)
 
 
-def _by_shape(cells: Sequence[Cell], numbers: Iterable[int]) -> list[list[int]]:
+def _by_shape(configurations: Sequence[BenchmarkConfiguration], numbers: Iterable[int]) -> list[list[int]]:
     """Return lists of configuration indices, one per shape, to be measured in one process each.
 
     A step on large tables has a separate process: not every library frees their memory.
     """
     groups: dict[tuple, list[int]] = {}
     for number in numbers:
-        cell = cells[number]
-        large = cell.is_step and cell.shape.features * cell.width >= ELEMENTS_ALONE
-        groups.setdefault((cell.shape.name, number if large else None), []).append(number)
+        configuration = configurations[number]
+        large = configuration.is_step and configuration.shape.features * configuration.width >= ELEMENTS_ALONE
+        groups.setdefault((configuration.shape.name, number if large else None), []).append(number)
     return list(groups.values())

@@ -31,7 +31,7 @@ from workbench.sweeps import grid
 from workbench.sweeps.problem import DataChangedError
 from workbench.sweeps.runner import Supervisor
 from workbench.sweeps.schedule import Task
-from workbench.sweeps.spec import Cell, validate_spec
+from workbench.sweeps.spec import Configuration, validate_spec
 
 SECONDS_BEAT = 1.0
 SECONDS_TURN = 0.05
@@ -88,10 +88,10 @@ class Agent:
         SystemExit if code or a data file is other than in the sweep.
         """
         while asked is not None:
-            task = Task(Cell(**asked["cell"]), asked["key"], asked["round"])
-            require_same_code("source of this configuration", asked["source"], grid.source_hash(task.cell))
-            require_same_content(task.cell, asked["content"], supervisor.contents.of(task.cell))
-            self.doing = f"{grid.describe_configuration(task.cell)} round={task.round}"
+            task = Task(Configuration(**asked["cell"]), asked["key"], asked["round"])
+            require_same_code("source of this configuration", asked["source"], grid.source_hash(task.configuration))
+            require_same_content(task.configuration, asked["content"], supervisor.contents.of(task.configuration))
+            self.doing = f"{grid.describe_configuration(task.configuration)} round={task.round}"
             try:
                 self.say({"row": supervisor.do(task)})
             except DataChangedError as error:
@@ -105,14 +105,16 @@ def require_same_code(what: str, wanted: Any, here: Any) -> None:
         sys.exit(f"The {what} here: {here}; of the sweep: {wanted}. Install the same on both, and start it again.")
 
 
-def require_same_content(cell: Cell, wanted: str, here: str) -> None:
+def require_same_content(configuration: Configuration, wanted: str, here: str) -> None:
     """Exit with a message if the content hash `here` of the configuration's file is not that of the sweep, `wanted`.
 
     "" is an unknown content and is accepted; a missing file is reported by its record.
     """
     if wanted and here and wanted != here:
         advice = "Copy the same file to both, and start the sweep again"
-        sys.exit(f"{cell.path} has the content {here} here, and {wanted} where the sweep was started. {advice}.")
+        sys.exit(
+            f"{configuration.path} has the content {here} here, and {wanted} where the sweep was started. {advice}."
+        )
 
 
 class Lines:

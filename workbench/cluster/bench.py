@@ -38,7 +38,7 @@ from workbench.module import BatchEnd, StopTraining
 from workbench.optimizers import Updater
 from workbench.sweeps.grid import setup_of, threads_of
 from workbench.sweeps.problem import make_problem
-from workbench.sweeps.spec import Cell, roots_of
+from workbench.sweeps.spec import Configuration, roots_of
 
 # Measurements for the cost model (`workbench.cluster.bench`): steps of one process, and of processes next to each
 # other.
@@ -225,31 +225,33 @@ ROUNDS = 3
 SECONDS_ANSWER = 300.0
 
 
-def fit_step_times(hosts: "Hosts", cell: Cell, touched: Mapping[int, float]) -> Speeds:
-    """Measure steps of `cell` in the first process of `hosts` at several batch heights and fit `Speeds`.
+def fit_step_times(hosts: "Hosts", configuration: Configuration, touched: Mapping[int, float]) -> Speeds:
+    """Measure steps of `configuration` in the first process of `hosts` at several batch heights and fit `Speeds`.
 
     `touched` is that of `touched_rows`. Non-negative least squares of median seconds.
     """
-    heights = [rows for rows in touched if rows >= cell.batch_rows // 8]
-    alone, shared, several = ([_steps(hosts, cell, height, shards) for height in heights] for shards in (0, 1, SHARDS))
+    heights = [rows for rows in touched if rows >= configuration.batch_rows // 8]
+    alone, shared, several = (
+        [_steps(hosts, configuration, height, shards) for height in heights] for shards in (0, 1, SHARDS)
+    )
     added = [float(np.median(more) - np.median(one)) for more, one in zip(several, shared, strict=True)]
     shard = max(statistics.median(added), 0.0) / (SHARDS - 1)
     return Speeds(_line(touched, heights, alone), _line(touched, heights, shared, shard), _spread(shared))
 
 
-def core_slowdown(hosts: "Hosts", cell: Cell) -> Cores:
-    """Measure how much slower steps of `cell` are in processes on all cores at once than in one.
+def core_slowdown(hosts: "Hosts", configuration: Configuration) -> Cores:
+    """Measure how much slower steps of `configuration` are in processes on all cores at once than in one.
 
     Returns cores and factor, 1 or more; median of `ROUNDS` comparisons.
     """
-    count, addresses = threads_of(cell), hosts.addresses()
-    ratios = [_at_once_over_alone(hosts, cell, addresses[:count]) for _ in range(ROUNDS)]
+    count, addresses = threads_of(configuration), hosts.addresses()
+    ratios = [_at_once_over_alone(hosts, configuration, addresses[:count]) for _ in range(ROUNDS)]
     return Cores(count, max(statistics.median(ratios), 1.0))
 
 
-def _at_once_over_alone(hosts: "Hosts", cell: Cell, addresses: Sequence[str]) -> float:
+def _at_once_over_alone(hosts: "Hosts", configuration: Configuration, addresses: Sequence[str]) -> float:
     """Return the ratio of step time in the processes at `addresses`, all at once, to that in the first one alone."""
-    alone, together = (_at_once(hosts, cell, some, 1) for some in (addresses[:1], addresses))
+    alone, together = (_at_once(hosts, configuration, some, 1) for some in (addresses[:1], addresses))
     return float(np.mean([np.median(steps) for steps in together]) / np.median(alone[0]))
 
 
@@ -273,22 +275,22 @@ def _spread(steps: Sequence[np.ndarray]) -> float:
     return statistics.median(float((high - low) / 2 / middle) for low, middle, high in quantiles)
 
 
-def _steps(hosts: "Hosts", cell: Cell, height: int, shards: int) -> np.ndarray:
+def _steps(hosts: "Hosts", configuration: Configuration, height: int, shards: int) -> np.ndarray:
     """Return the seconds of single steps with `height` batch rows in the first process, float64 `[steps]`.
 
     The process has `shards` shards itself; 0 means training without a store.
     """
-    return _at_once(hosts, cell.model_copy(update={"batch_rows": height}), hosts.addresses()[:1], shards)[0]
+    return _at_once(hosts, configuration.model_copy(update={"batch_rows": height}), hosts.addresses()[:1], shards)[0]
 
 
-def _at_once(hosts: "Hosts", cell: Cell, addresses: Sequence[str], shards: int) -> list[np.ndarray]:
-    """Run steps of `cell` in each of the processes at `addresses` at once; return their seconds.
+def _at_once(hosts: "Hosts", configuration: Configuration, addresses: Sequence[str], shards: int) -> list[np.ndarray]:
+    """Run steps of `configuration` in each of the processes at `addresses` at once; return their seconds.
 
     A float64 array `[steps]` for each. Every process has `shards` shards of its own; 0 means no store. Raises
     RuntimeError if one fails.
     """
     work = f"{__name__}:{(seconds_with_store if shards else seconds_without_store).__name__}"
-    job = Job(cell.model_dump(mode="json"), 1).about
+    job = Job(configuration.model_dump(mode="json"), 1).about
     runs = [hosts.begin([address], max(shards, 1), 1) for address in addresses]
     for _, placed in runs:
         placed.result(SECONDS_ANSWER)
@@ -315,7 +317,7 @@ def seconds_without_store(transport: Transport, number: int, job: Job, tell: Tel
 
     `transport`, `number` and `tell` are ignored.
     """
-    return {"seconds": time_steps(Cell(**job.cell), None)}
+    return {"seconds": time_steps(Configuration(**job.cell), None)}
 
 
 def seconds_with_store(transport: Transport, number: int, job: Job, tell: Tell) -> dict[str, list[float]]:
@@ -323,15 +325,15 @@ def seconds_with_store(transport: Transport, number: int, job: Job, tell: Tell) 
 
     `number` and `tell` are ignored.
     """
-    return {"seconds": time_steps(Cell(**job.cell), ShardedStore(transport))}
+    return {"seconds": time_steps(Configuration(**job.cell), ShardedStore(transport))}
 
 
-def time_steps(cell: Cell, store: ShardedStore | None) -> list[float]:
+def time_steps(configuration: Configuration, store: ShardedStore | None) -> list[float]:
     """Return the seconds of single steps of a configuration on one thread, the first third of `STEPS` left out.
 
     `store` None trains without a store.
     """
-    setup, problem = setup_of(cell), make_problem(cell)
+    setup, problem = setup_of(configuration), make_problem(configuration)
     feed = trainer.shared(problem, setup, 0, 1)
     module, times = trainer.module_of(setup, problem, store, feed), [time.perf_counter()]
 
@@ -369,10 +371,10 @@ class Sizes:
     features: int = 100_000
 
     @property
-    def cell(self) -> Cell:
+    def configuration(self) -> Configuration:
         """Configuration that is trained to time it: power-law data, softmax, about 40 entries a row."""
         shape = {"rows": self.rows, "features": self.features, "density": 40 / self.features, "width": WIDTH}
-        return Cell(dataset="power_law", model="softmax", batch_rows=self.batch_rows, epochs=1, **shape)
+        return Configuration(dataset="power_law", model="softmax", batch_rows=self.batch_rows, epochs=1, **shape)
 
     def name_of(self, processes: int, how: str) -> str:
         """Return the name of a step's record, "step 2 measured, 1024 of 60000 rows, 100000 features"."""
@@ -461,12 +463,12 @@ def _measured_step(processes: int, folder: Path, sizes: Sizes) -> Iterator[Colum
     Trains from the start, without checkpoints; the first third of the steps is left out.
     """
     messages: list[Mapping[str, Any]] = []
-    settings = {name: value for name, value in sizes.cell.model_dump(mode="json").items() if value is not None}
+    settings = {name: value for name, value in sizes.configuration.model_dump(mode="json").items() if value is not None}
     where = folder / f"steps-{processes}-{time.time_ns()}"  # never one that goes on from a checkpoint
     train(f"local:{processes}", settings, processes, where, tell=messages.append, threads=1, steps_saved=0)
     seconds = [said["seconds"] for said in messages if "step" in said]
     late = seconds[len(seconds) // 3 :]  # the first ones load code, and draw rows
-    known = _step(sizes, processes, True, threads_of(sizes.cell))
+    known = _step(sizes, processes, True, threads_of(sizes.configuration))
     yield known | {"seconds_step": statistics.median(late), "what": sizes.name_of(processes, "measured")}
 
 
@@ -484,15 +486,17 @@ def _predicted_here(sizes: Sizes, folder: Path) -> Iterator[Columns]:
 
     Speeds are measured on this machine now, in processes that are started for it; their logs go to `folder`.
     """
-    cell = sizes.cell
-    with Hosts(f"local:{max(threads_of(cell), 2)}", folder / "hosts") as hosts:
+    configuration = sizes.configuration
+    with Hosts(f"local:{max(threads_of(configuration), 2)}", folder / "hosts") as hosts:
         touched = touched_by(sizes)
-        return predict_step_times(sizes, touched, fit_step_times(hosts, cell, touched), core_slowdown(hosts, cell))
+        return predict_step_times(
+            sizes, touched, fit_step_times(hosts, configuration, touched), core_slowdown(hosts, configuration)
+        )
 
 
 def touched_by(sizes: Sizes) -> dict[int, float]:
     """Return {r: mean active table rows of r batch rows}, counted in the first four batches of the data."""
-    problem = make_problem(sizes.cell)
+    problem = make_problem(sizes.configuration)
     starts = range(0, min(problem.x.shape[0], 4 * sizes.batch_rows) - sizes.batch_rows + 1, sizes.batch_rows)
     columns = [
         np.split(part.indices, part.indptr[1:-1]) for at in starts for part in [problem.x[at : at + sizes.batch_rows]]
@@ -525,7 +529,9 @@ def run(parts: Iterable[Part], results: Path) -> Iterator[dict[str, Any]]:
     A part is skipped only if all its records are there with a final status.
     """
     file, here = results / store.CLUSTER.file, machine.machine_id()
-    code = closure.installed_code().digest(ROOTS | roots_of(QUICK.cell) | roots_of(Cell(model=training.MODEL)))
+    code = closure.installed_code().digest(
+        ROOTS | roots_of(QUICK.configuration) | roots_of(Configuration(model=training.MODEL))
+    )
     known = store.CLUSTER.read(file) if store.is_stored(file) else []
     done = {row["key"] for row in known if row["machine"] == here and row["status"] in FINAL}
     for part in parts:

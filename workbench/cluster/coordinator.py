@@ -34,7 +34,7 @@ from workbench.sweeps.schedule import (
     comparisons,
     refinement_configurations,
 )
-from workbench.sweeps.spec import Cell, Spec
+from workbench.sweeps.spec import Configuration, Spec
 
 # An agent as its supervisor sees it: a process that is asked in lines of JSON and must not fall silent.
 
@@ -226,9 +226,9 @@ class Placement:
 
         `contents` reads the data files for the keys, by default anew.
         """
-        self.spec, cells = spec, grid.expand_grid(spec)
+        self.spec, configurations = spec, grid.expand_grid(spec)
         self.contents = contents or Contents()
-        self.dropped, self.reused = cells.dropped, 0
+        self.dropped, self.reused = configurations.dropped, 0
         self.comparisons: list[Comparison] = []
         self.place: dict[str, int] = {}
         """Of the comparison of each key."""
@@ -245,17 +245,17 @@ class Placement:
         """The machine of each agent that is there."""
         self.held: dict[str, dict[int, ComparisonState]] = {}
         """The comparisons that each agent has, by place, the one whose turn is next first."""
-        self.extend(cells.cells, stored)
+        self.extend(configurations.configurations, stored)
 
-    def extend(self, cells: Iterable[Cell], stored: Iterable[Record]) -> None:
-        """Add the comparisons of `cells` with their records among `stored`.
+    def extend(self, configurations: Iterable[Configuration], stored: Iterable[Record]) -> None:
+        """Add the comparisons of `configurations` with their records among `stored`.
 
         Updates `reused`, `over` and owners of groups.
         """
         first = len(self.comparisons)
-        self.comparisons += comparisons(cells, self.contents)
+        self.comparisons += comparisons(configurations, self.contents)
         places = range(first, len(self.comparisons))
-        own = {key: place for place in places for key in self.comparisons[place].cells}
+        own = {key: place for place in places for key in self.comparisons[place].configurations}
         self.place |= own
         self.groups += [_group(self.comparisons[place]) for place in places]
         for row in stored:
@@ -406,8 +406,8 @@ class _Resumed:
 
 def _group(comparison: Comparison) -> tuple:
     """Return the tuple of settings that all configurations of a group share, such as all densities of a data set."""
-    cell = next(iter(comparison.cells.values()))
-    return tuple(getattr(cell, name) for name in settings.names(role="group"))
+    configuration = next(iter(comparison.configurations.values()))
+    return tuple(getattr(configuration, name) for name in settings.names(role="group"))
 
 
 SECONDS_IDLE = 0.2
@@ -555,13 +555,13 @@ class Coordinator:
         if not until or self.refinements == MOST_ADDED:
             return False
         stored, schedule = store.read(self.trials), self.placement.schedule()
-        cells = refinement_configurations(schedule.cells, stored, until)
+        configurations = refinement_configurations(schedule.configurations, stored, until)
         before = self.placement.reused
-        self.placement.extend(cells, stored)
+        self.placement.extend(configurations, stored)
         self.state.reused, self.state.done = self.placement.reused, self.state.done + self.placement.reused - before
         self.refinements += 1
         self.supervisor.write_plan(self.placement.schedule())
-        return bool(cells)
+        return bool(configurations)
 
     def _machines(self) -> dict[str, Any]:
         """Return the record of the only machine, or {machine id: record} if there are several."""
@@ -572,9 +572,9 @@ class Coordinator:
 
         `left` is the number of trials of the round that follow. Raises AgentLostError.
         """
-        about = {"key": task.key, "round": task.round, "source": grid.source_hash(task.cell), "left": left}
-        about |= {"content": self.supervisor.contents.of(task.cell)}
-        link.ask({"cell": task.cell.model_dump(mode="json"), **about})
+        about = {"key": task.key, "round": task.round, "source": grid.source_hash(task.configuration), "left": left}
+        about |= {"content": self.supervisor.contents.of(task.configuration)}
+        link.ask({"cell": task.configuration.model_dump(mode="json"), **about})
         answer = link.hear("row")
         if answer is None:
             return False

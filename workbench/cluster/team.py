@@ -104,10 +104,10 @@ class Team:
             return 0
         about = checkpoints.read(self.job.folder).about
         try:
-            step, cell = int(about["step"]), {**about["cell"], "epochs": self.job.cell["epochs"]}
+            step, configuration = int(about["step"]), {**about["cell"], "epochs": self.job.cell["epochs"]}
         except (LookupError, TypeError, ValueError):
             raise TeamError(f"The checkpoint in {self.job.folder} is of no training by trainers.") from None
-        if cell != self.job.cell or about.get("trainers") != self.job.trainers:
+        if configuration != self.job.cell or about.get("trainers") != self.job.trainers:
             raise TeamError(
                 f"The checkpoint in {self.job.folder} is of a training with other settings or of another number of "
                 "trainers. Go on with the same ones, or name another folder."

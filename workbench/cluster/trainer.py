@@ -37,7 +37,7 @@ from workbench.module import Module, Position
 from workbench.module.training import BatchEnd
 from workbench.sweeps.grid import list_unread_settings, setup_of, why_dropped
 from workbench.sweeps.problem import Problem, make_problem
-from workbench.sweeps.spec import Cell, SpecError
+from workbench.sweeps.spec import Configuration, SpecError
 from workbench.training.setup import LAZY, Setup, multiple_trainers_reason
 
 # A configuration of settings as a module on a store, the same on every trainer, and the share of the rows that each
@@ -50,13 +50,13 @@ from workbench.training.setup import LAZY, Setup, multiple_trainers_reason
 DATA, LABEL = "data", "label"
 
 
-def check(cell: Cell, trainers: int) -> None:
+def check(configuration: Configuration, trainers: int) -> None:
     """Raise SpecError if `trainers` trainers cannot train the configuration, or a setting has no effect."""
-    alone = cell.model_copy(update={"trainers": 1})  # on other machines there is room for more than here
+    alone = configuration.model_copy(update={"trainers": 1})  # on other machines there is room for more than here
     if reason := why_dropped(alone) or multiple_trainers_reason(setup_of(alone), trainers):
         raise SpecError(reason)
-    if names := list_unread_settings(cell):
-        raise SpecError(f"The data set {cell.dataset} takes no {names[0]}; leave {names[0]} out.")
+    if names := list_unread_settings(configuration):
+        raise SpecError(f"The data set {configuration.dataset} takes no {names[0]}; leave {names[0]} out.")
 
 
 def shared(problem: Problem, setup: Setup, trainer: int, trainers: int) -> data.Batches | data.StoredBatches:
@@ -235,10 +235,10 @@ def train(transport: Transport, number: int, job: Job, tell: Tell) -> dict[str, 
     checkpoints. Raises StoreError for other code or lost shards, MemoryError above `job.bytes_most`.
     """
     require_same_code(job.code)
-    cell, before = Cell(**job.cell), memory.owned_bytes()
+    configuration, before = Configuration(**job.cell), memory.owned_bytes()
     memory.reset_peak()
     with memory.limit_memory(job.bytes_most), on_threads(job.threads):
-        setup, problem = setup_of(cell), make_problem(cell)
+        setup, problem = setup_of(configuration), make_problem(configuration)
         feed = shared(problem, setup, number, job.trainers)
         store = ShardedStore(transport, number, spread=job.spread, seconds=job.seconds)
         module = module_of(setup, problem, store, feed)
@@ -246,7 +246,7 @@ def train(transport: Transport, number: int, job: Job, tell: Tell) -> dict[str, 
             module.position = Position(*store.load_shards(job.folder, generation=1)["position"])
             module.version += 1
         told = _StepReport(module, store, feed, number, job, tell, before)
-        module.fit(feed, epochs=cell.epochs or 1, batch_end=told.batch_end)
+        module.fit(feed, epochs=configuration.epochs or 1, batch_end=told.batch_end)
         told.finish()
         answer: dict[str, Any] = {"bytes_moved": store.traffic.bytes_sent + store.traffic.bytes_received}
         peak = memory.peak_owned_bytes()

@@ -36,7 +36,7 @@ from workbench.models import ModelError
 from workbench.module import BatchEnd, StopTraining
 from workbench.sweeps.grid import setup_of, threads_of
 from workbench.sweeps.problem import make_problem
-from workbench.sweeps.spec import FILES, Cell, Measure, SpecError
+from workbench.sweeps.spec import FILES, Configuration, Measure, SpecError
 from workbench.sweeps.trial import SAMPLE_DIGITS, curve_columns, round_digits, settings_of
 
 Say = Callable[[Mapping[str, Any]], None]
@@ -68,16 +68,16 @@ def train(
     except ImportError as error:
         raise SpecError(str(error)) from None
     files = {name: str(Path(settings[name]).resolve()) for name in FILES if settings.get(name)}
-    cell = Cell(**{**settings, **files})  # other machines have other working directories
-    trainer.check(cell, trainers)
+    configuration = Configuration(**{**settings, **files})  # other machines have other working directories
+    trainer.check(configuration, trainers)
     folder = Path(folder).resolve()
     kept = str(folder) if options.get("steps_saved", 1) else ""
-    job = Job(cell.model_dump(mode="json"), trainers, kept, code=trainer.describe_code(), **options)
+    job = Job(configuration.model_dump(mode="json"), trainers, kept, code=trainer.describe_code(), **options)
     with Hosts(where, folder, address=address) as hosts:
         addresses = hosts.addresses()
         tell({"processes": [hosts.name(address) for address in addresses]})
         if hosts.own and where.startswith("local:") and job.threads is None:
-            job = replace(job, threads=max(threads_of(cell) // len(addresses), 1))
+            job = replace(job, threads=max(threads_of(configuration) // len(addresses), 1))
         team = Team(hosts, job, shards, tell, work)
         begun(team)
         return team.run()
@@ -159,10 +159,10 @@ def answers(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
     Any error becomes a record with status "unsupported" or "failed" and a reason.
     """
-    cell = Cell(**request["cell"])
-    row = settings_of(cell) | {"bytes_limit": request["bytes_limit"]}
+    configuration = Configuration(**request["cell"])
+    row = settings_of(configuration) | {"bytes_limit": request["bytes_limit"]}
     try:
-        row |= _measured(cell, Measure(**request["measure"]))
+        row |= _measured(configuration, Measure(**request["measure"]))
     except (SpecError, data.DataError, models.ModelError) as error:
         row |= {"status": "unsupported", "reason": str(error)}
     except Exception as error:
@@ -175,10 +175,10 @@ def answers(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 class _ReceivedSteps:
     """The steps that trainers reported; without epochs the training ends after enough seconds of steps."""
 
-    def __init__(self, cell: Cell, measure: Measure) -> None:
+    def __init__(self, configuration: Configuration, measure: Measure) -> None:
         """Keep the time after which a training without epochs is stopped: warm-up and sampling of `measure`."""
         self.steps: dict[int, Mapping[str, Any]] = {}
-        self.seconds_most = measure.seconds_warmup + measure.seconds_total if not cell.epochs else np.inf
+        self.seconds_most = measure.seconds_warmup + measure.seconds_total if not configuration.epochs else np.inf
         self.steps_least = measure.samples_least
         self.team: Team | None = None
 
@@ -195,20 +195,20 @@ class _ReceivedSteps:
                 self.team.stop()
 
 
-def _measured(cell: Cell, measure: Measure) -> dict[str, Any]:
-    """Train a configuration by `cell.trainers` local processes and return the record columns measured.
+def _measured(configuration: Configuration, measure: Measure) -> dict[str, Any]:
+    """Train a configuration by `configuration.trainers` local processes and return the record columns measured.
 
     Logs go to a temporary folder that is removed. Raises TeamError if the training fails.
     """
-    trained = cell.model_copy(update={"trainers": 1})
+    trained = configuration.model_copy(update={"trainers": 1})
     settings = {name: value for name, value in trained.model_dump(mode="json").items() if value is not None}
-    heard, threads = _ReceivedSteps(cell, measure), max(threads_of(cell) // cell.trainers, 1)
+    heard, threads = _ReceivedSteps(configuration, measure), max(threads_of(configuration) // configuration.trainers, 1)
     others = _Others()
     with tempfile.TemporaryDirectory(prefix="workbench-trial-") as folder:
         answer = train(
-            f"local:{cell.trainers}",
+            f"local:{configuration.trainers}",
             settings,
-            cell.trainers,
+            configuration.trainers,
             Path(folder),
             tell=heard.tell,
             begun=heard.begun,
@@ -220,14 +220,14 @@ def _measured(cell: Cell, measure: Measure) -> dict[str, Any]:
         "busy_others": others.share(),
         "versions": machine.versions(),
         "blas": loads.name(),
-        "threads_used": threads_of(cell),
+        "threads_used": threads_of(configuration),
     }
-    record |= _sizes(trained, cell.trainers) | _times(steps) | _curve(steps)
-    if answer is not None and cell.epochs:
-        record |= _quality(cell, answer)
+    record |= _sizes(trained, configuration.trainers) | _times(steps) | _curve(steps)
+    if answer is not None and configuration.epochs:
+        record |= _quality(configuration, answer)
     if heard.team is not None:  # also of a training that was stopped
         record["bytes_peak"] = sum(heard.team.grown.values())
-    return record | _checked(trained, cell.trainers, [step["loss"] for step in steps])
+    return record | _checked(trained, configuration.trainers, [step["loss"] for step in steps])
 
 
 @final
@@ -250,9 +250,9 @@ def _seconds_of_children() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _sizes(cell: Cell, trainers: int) -> dict[str, Any]:
+def _sizes(configuration: Configuration, trainers: int) -> dict[str, Any]:
     """Return the record's columns of the data's size: rows, features, width, density, steps an epoch."""
-    problem = make_problem(cell)
+    problem = make_problem(configuration)
     rows = problem.x.shape[0]
     sizes = {"rows_total": problem.rows_total, "features": problem.x.shape[1]}
     sizes["rows_trained"] = rows  # as of one process: the few that no trainer has make the data no other one
@@ -260,7 +260,7 @@ def _sizes(cell: Cell, trainers: int) -> dict[str, Any]:
         "width": problem.width,
         "density_measured": problem.x.nnz / max(problem.x.shape[0] * sizes["features"], 1),
     }
-    return sizes | {"steps_epoch": -(-(rows // trainers) // (cell.batch_rows // trainers))}
+    return sizes | {"steps_epoch": -(-(rows // trainers) // (configuration.batch_rows // trainers))}
 
 
 def _times(steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -282,20 +282,20 @@ def _curve(steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return curve_columns(seconds, losses, steps[0]["step"])
 
 
-def _quality(cell: Cell, answer: Mapping[str, Any]) -> dict[str, Any]:
+def _quality(configuration: Configuration, answer: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns quality, quality_name and measures from the answer of trainer 0."""
-    model, found = models.get(cell.model), answer["qualities"]
+    model, found = models.get(configuration.model), answer["qualities"]
     measures = {name: found[name] for name in model.measures}
     return {"quality": found[model.quality_name], "quality_name": model.quality_name, "measures": measures}
 
 
-def _checked(cell: Cell, trainers: int, losses: Sequence[float]) -> dict[str, Any]:
+def _checked(configuration: Configuration, trainers: int, losses: Sequence[float]) -> dict[str, Any]:
     """Compare the first `losses` of several trainers with those of one process that computes the same batches.
 
     Trains `CHECKED_STEPS` steps here. Returns the columns error, error_allowed, status and reason; the status is "ok",
     or "wrong" if a relative error exceeds `ALLOWED`.
     """
-    setup, problem, known = setup_of(cell), make_problem(cell), list[float]()
+    setup, problem, known = setup_of(configuration), make_problem(configuration), list[float]()
     feed = trainer.joined(problem, setup, trainers)
     module = trainer.module_of(setup, problem, None, feed, workers=trainers)
 

@@ -20,7 +20,7 @@ from workbench.sweeps.progress import Progress as RunProgress
 from workbench.sweeps.spec import SpecError
 
 SHOWN_KEY = 8
-"""Letters of a cell's key that are shown: enough to find its rows by."""
+"""Letters of a configuration's key that are shown: enough to find its rows by."""
 
 
 def advise(

@@ -177,10 +177,10 @@ def _bench(
     from workbench.reports import bench as reports
 
     folder = run or Path("runs") / f"bench-{suite}{'' if device == 'cpu' else f'-{device}'}"
-    cells = runner.cells_of(suite, quick, only, shape, device)
+    configurations = runner.configurations_of(suite, quick, only, shape, device)
     starts = () if only or shape or device != "cpu" else runner.starts_of(suite, quick)
     with progress_line() as told:
-        outcome = Runner(folder, Policy(), threads, told).run(cells, starts)
+        outcome = Runner(folder, Policy(), threads, told).run(configurations, starts)
     print_sentence(outcome.summary)
     print_targets(list_targets(store.BENCH.frame(store.BENCH.read(folder))))
     typer.echo(f"Report: {reports.write(folder)}")
@@ -491,7 +491,7 @@ def fit_case_of(source: str, held_out: str, dataset: str = "", reading: str = ""
     of_data = {name: settings.pop(name) for name in ("labels", "columns", "kind") if name in settings}
     given = settings_with_notice(source, dataset, reading, **of_data) | settings
     given = given if "model" in given else {"model": "logistic"} | with_model(given)
-    settled = training.cell_of(given)
+    settled = training.configuration_of(given)
     return cases.case_of({name: getattr(settled, name) for name in given}, held_out)
 
 

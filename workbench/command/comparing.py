@@ -80,7 +80,7 @@ def show(found: Changes) -> None:
     console.print(changes.headline(found), style="bold", markup=False)
     for sentence in changes.sentences(found):
         console.print(sentence, markup=False)
-    for title, of in (("Kernels", found.kernels), ("Configurations", found.cells)):
+    for title, of in (("Kernels", found.kernels), ("Configurations", found.configurations)):
         rows = [row for row in changes.table(of) if row[1] != "same"]
         if rows:
             console.print(

@@ -60,8 +60,17 @@ def sweep_density(root: Path, tell: Tell, quick: bool = False) -> list[dict]:
 
 def compile_candidates() -> float:
     """Compile the code of the quick demo's candidates in several processes; return the seconds that it took."""
-    cells = grid.expand_grid(spec.load_spec(SPECS / f"{_sweep_name(True)}.toml")).cells
-    of_candidates = {(cell.format, cell.hold, cell.launch, cell.gradient, cell.update): cell for cell in cells}
+    configurations = grid.expand_grid(spec.load_spec(SPECS / f"{_sweep_name(True)}.toml")).configurations
+    of_candidates = {
+        (
+            configuration.format,
+            configuration.hold,
+            configuration.launch,
+            configuration.gradient,
+            configuration.update,
+        ): configuration
+        for configuration in configurations
+    }
     with console.status("Compiling the code of the candidates, which is kept for the next time"):
         seconds = warming.warm_together(list(of_candidates.values()))
     console.print(f"The code of {len(of_candidates)} candidates is ready after {seconds:.0f} s.", highlight=False)

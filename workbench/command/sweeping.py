@@ -20,9 +20,9 @@ from workbench.sweeps.agent_commands import AgentCommand
 from workbench.sweeps.estimate import Size
 from workbench.sweeps.problem import is_synthetic, make_problem
 from workbench.sweeps.progress import Progress
-from workbench.sweeps.spec import FILES, Cell, Spec, SpecError
+from workbench.sweeps.spec import FILES, Configuration, Spec, SpecError
 
-SECONDS_UNASKED, CELLS_UNASKED = 3600.0, 1000
+SECONDS_UNASKED, CONFIGURATIONS_UNASKED = 3600.0, 1000
 """What a sweep may take without a question."""
 
 OF_DATA = (*FILES, "dataset", "reading", "model", "width", "kind", "positive", "merge", "epochs")
@@ -79,21 +79,25 @@ def _of_choices(chosen: Mapping[str, str]) -> Spec:
 
 def refuse_wrong_files(size: Size) -> None:
     """Read the user's data of every kind of configuration once; SpecError if one cannot be used."""
-    own = [cell for cell in size.kinds if not is_synthetic(cell.dataset) and cell.path is not None]
-    different = {tuple(getattr(cell, name, None) for name in OF_DATA): cell for cell in own}
+    own = [
+        configuration
+        for configuration in size.kinds
+        if not is_synthetic(configuration.dataset) and configuration.path is not None
+    ]
+    different = {tuple(getattr(configuration, name, None) for name in OF_DATA): configuration for configuration in own}
     if not different:
         return
     with terminal.console.status("reading the data"):
-        for cell in different.values():
-            _try_to_read(cell)
+        for configuration in different.values():
+            _try_to_read(configuration)
 
 
-def _try_to_read(cell: Cell) -> None:
+def _try_to_read(configuration: Configuration) -> None:
     """Read the data of a configuration once; SpecError if it cannot be used. Too little memory is ignored."""
     try:
-        make_problem(cell)
+        make_problem(configuration)
     except (data.DataError, formats.FormatError) as error:
-        raise SpecError(f"{cell.dataset} with the {cell.model} model: {error}") from None
+        raise SpecError(f"{configuration.dataset} with the {configuration.model} model: {error}") from None
     except MemoryError:  # the trial has a process and limits of its own, and its row will say so
         pass
 
@@ -103,10 +107,10 @@ def confirm_large_sweep(spec: Spec, size: Size, seconds: tuple[float, float]) ->
 
     `seconds` is (least, most). Small sweeps are not asked about.
     """
-    if size.cells <= CELLS_UNASKED and seconds[0] <= SECONDS_UNASKED:
+    if size.configurations <= CONFIGURATIONS_UNASKED and seconds[0] <= SECONDS_UNASKED:
         return
     what = (
-        f"{spec.name} has {formatting.format_count(size.cells, 'configuration')}, {_trials(size)}, "
+        f"{spec.name} has {formatting.format_count(size.configurations, 'configuration')}, {_trials(size)}, "
         f"{estimate.format_time_span(seconds)}"
     )
     if not has_terminal():
@@ -127,7 +131,7 @@ def dry_run(spec: Spec, size: Size, folder: Path, agents: Sequence[AgentCommand]
     rows = run_folder.read_all_records(folder)
     seconds = estimate.seconds_of(size, spec, rows)
     shown = Table(title=f"{spec.name}: nothing was started", show_header=False, title_justify="left")
-    shown.add_row("configurations", f"{size.cells:,}, dense steps on all threads and on one")
+    shown.add_row("configurations", f"{size.configurations:,}, dense steps on all threads and on one")
     shown.add_row("rounds", f"up to {size.rounds}, fewer where a comparison is decided; {_trials(size)}")
     shown.add_row("precision", estimate.minimum_detectable_sentence(spec))
     for axis, values in spec.axes.items():
@@ -169,7 +173,7 @@ def _print_list(values: tuple) -> str:
 
 def _parallel_note(size: Size) -> str:
     """Return ", and what N epochs a trial take" if trials train epochs, else ""."""
-    trained = max(cell.epochs for cell in size.kinds)
+    trained = max(configuration.epochs for configuration in size.kinds)
     return f", and what {trained} epochs a trial take" if trained else ""
 
 

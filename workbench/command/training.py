@@ -27,7 +27,7 @@ from workbench.command.data_source import show_reading
 from workbench.measure import memory
 from workbench.sweeps.grid import list_unread_settings, setup_of, why_dropped
 from workbench.sweeps.problem import HELD_OUT, Problem, make_problem, parameters_of_file
-from workbench.sweeps.spec import Cell, SpecError, validate_spec
+from workbench.sweeps.spec import Configuration, SpecError, validate_spec
 from workbench.training import PHASES, StepEvent, Training, impossible_reason, make_run
 from workbench.training.search import COUNT, LEAST_FINAL, is_small, search_decay, why_no_search
 from workbench.training.setup import complete_settings
@@ -38,7 +38,7 @@ EPOCHS_SHOWN = 20
 """The last ones, of more: the table stays on a screen."""
 
 
-def cell_of(settings: dict, several: bool = False) -> Cell:
+def configuration_of(settings: dict, several: bool = False) -> Configuration:
     """Return the configuration of the command's options, with missing backend, gradient and update filled in.
 
     The fastest are filled in, or for `several` trainers the usual ones. SpecError, in the words of options, if the
@@ -48,12 +48,12 @@ def cell_of(settings: dict, several: bool = False) -> Cell:
         validate_spec({"name": "train", "axes": settings})
     except SpecError as error:
         raise SpecError(as_options(str(error))) from None
-    cell = Cell(**complete_settings(settings, fastest=not several)[0])
-    if reason := why_dropped(cell) or impossible_reason(setup_of(cell)):
+    configuration = Configuration(**complete_settings(settings, fastest=not several)[0])
+    if reason := why_dropped(configuration) or impossible_reason(setup_of(configuration)):
         raise SpecError(as_options(reason))
-    if names := list_unread_settings(cell):
-        raise SpecError(f"The data set {cell.dataset} takes no {names[0]}; leave --{names[0]} out.")
-    return cell
+    if names := list_unread_settings(configuration):
+        raise SpecError(f"The data set {configuration.dataset} takes no {names[0]}; leave --{names[0]} out.")
+    return configuration
 
 
 def as_options(text: str) -> str:
@@ -75,21 +75,23 @@ def train(
     first: 0 none, None as many as suit the data. `held_out` is the share of rows held out. SpecError or DataError if it
     cannot be trained.
     """
-    cell = cell_of(settings)
+    configuration = configuration_of(settings)
     if save is not None:
         refuse_taken(save, force)
-        if reason := why_not_kept(models.get(cell.model)):
+        if reason := why_not_kept(models.get(configuration.model)):
             raise SpecError(reason)
-    gpu = devices.probe() if cell.device == "cuda" else None
+    gpu = devices.probe() if configuration.device == "cuda" else None
     if gpu is not None and not gpu.present:
         from workbench.sweeps.budget import no_device
 
         raise SpecError(f"{no_device(gpu)} Take --device cpu.")
-    with on_threads(cell.threads):
-        run, dataset = _train(cell, gpu, settings, search, held_out)
+    with on_threads(configuration.threads):
+        run, dataset = _train(configuration, gpu, settings, search, held_out)
     if save is not None:
-        parameters = parameters_of_file(cell.model_dump()) if cell.path else {}
-        TrainedModel.of_run(run, dataset, cell.dataset if cell.path else "", parameters).save(save, force)
+        parameters = parameters_of_file(configuration.model_dump()) if configuration.path else {}
+        TrainedModel.of_run(run, dataset, configuration.dataset if configuration.path else "", parameters).save(
+            save, force
+        )
         console.print(f"The model is kept in {save}. To predict: workbench apply {save} FILE --out scores.csv", **PLAIN)
 
 
@@ -117,7 +119,7 @@ def on_threads(count: int | None) -> Iterator[None]:
 
 
 def _train(
-    cell: Cell, gpu: devices.Gpu | None, settings: dict, search: int | None, held_out: float
+    configuration: Configuration, gpu: devices.Gpu | None, settings: dict, search: int | None, held_out: float
 ) -> tuple[Training, data.Dataset]:
     """Make the data, search if asked, train with the loss shown live, and print quality and memory.
 
@@ -125,11 +127,11 @@ def _train(
     rows. Returns the training and its data set. Kernels are compiled before the clock starts.
     """
     with show_reading():
-        problem = make_problem(cell, held_out)
-    show_problem(cell, problem)
+        problem = make_problem(configuration, held_out)
+    show_problem(configuration, problem)
     if search != 0:
-        cell = _searched(cell, problem, settings, search)
-    run = make_run(setup_of(cell), problem.held(cell), problem.y, problem.width, problem.facts)
+        configuration = _searched(configuration, problem, settings, search)
+    run = make_run(setup_of(configuration), problem.held(configuration), problem.y, problem.width, problem.facts)
     console.print(data.summary(problem.dataset, run.model.target), markup=False, highlight=False)
     if not has_compiled_loops():
         console.print(
@@ -137,14 +139,14 @@ def _train(
             **PLAIN,
         )
     with console.status("loading kernels, or compiling them the first time"):
-        if cell.launch not in ("epoch", "dual"):  # whose first event compiles all, for the sizes at hand
+        if configuration.launch not in ("epoch", "dual"):  # whose first event compiles all, for the sizes at hand
             from workbench.sweeps.trial import warm_kernels
 
-            warm_kernels(cell)
+            warm_kernels(configuration)
         next(run.events())  # some code is made for the sizes at hand
         run.reset()
-    seconds = show_epochs(run, cell.epochs)
-    print_quality(run, problem, cell, seconds / cell.epochs)
+    seconds = show_epochs(run, configuration.epochs)
+    print_quality(run, problem, configuration, seconds / configuration.epochs)
     arrays, peak = run.bytes_held / 2**20, memory.peak_bytes() / 2**20
     console.print(f"arrays hold {arrays:,.1f} MiB; the process's peak was {peak:,.0f} MiB, libraries included")
     if gpu is not None:
@@ -153,7 +155,7 @@ def _train(
     return run, problem.dataset
 
 
-def print_quality(run: Training, problem: Problem, cell: Cell, seconds_epoch: float) -> None:
+def print_quality(run: Training, problem: Problem, configuration: Configuration, seconds_epoch: float) -> None:
     """Print seconds an epoch and quality of `run` on the held-out rows, with a warning if a constant is as good."""
     begin = f"{seconds_epoch:.3g} s an epoch"
     if problem.x_held_out is None:
@@ -164,32 +166,34 @@ def print_quality(run: Training, problem: Problem, cell: Cell, seconds_epoch: fl
     without_x = run.quality_without_x(*problem.held_out)
     constant = f"{constant_words(run.model.target)} gets {without_x:.4f}"
     console.print(f"{begin}; held-out {name}; {'; '.join([constant, *others])}", **PLAIN)
-    if warning := why_worse(cell, next(iter(qualities.values())), without_x, run.model.target):
+    if warning := why_worse(configuration, next(iter(qualities.values())), without_x, run.model.target):
         console.print(warning, **PLAIN)
 
 
-def _searched(cell: Cell, problem: Problem, settings: dict, search: int | None) -> Cell:
+def _searched(configuration: Configuration, problem: Problem, settings: dict, search: int | None) -> Configuration:
     """Return the configuration with the decay that a search of `search` settings chooses, which is printed.
 
-    None searches if the model and the data suit it, else returns `cell` itself; SpecError for a count that was typed
-    and does not suit.
+    None searches if the model and the data suit it, else returns `configuration` itself; SpecError for a count that was
+    typed and does not suit.
     """
-    model, setup = models.get(cell.model), setup_of(cell)
+    model, setup = models.get(configuration.model), setup_of(configuration)
     reason = why_no_search(model.loss, model.is_product, problem.x.shape[0])
     reason = reason or ("" if scipy.sparse.issparse(problem.x) else "A search needs its rows in memory")
     if reason and search is not None:
         raise SpecError(f"{reason}. Leave --search out.")
     outputs = model.outputs or problem.width
-    suits = problem.x.shape[0] > LEAST_ROWS_AUTO and is_small(problem.x.shape, outputs, np.dtype(cell.dtype).itemsize)
+    suits = problem.x.shape[0] > LEAST_ROWS_AUTO and is_small(
+        problem.x.shape, outputs, np.dtype(configuration.dtype).itemsize
+    )
     if reason or (search is None and not suits):
-        return cell
-    options: dict[str, Any] = {"outputs": outputs, "has_intercept": setup.has_intercept, "seed": cell.seed}
+        return configuration
+    options: dict[str, Any] = {"outputs": outputs, "has_intercept": setup.has_intercept, "seed": configuration.seed}
     options |= {"count": search or COUNT}
     with console.status("searching"):
         choice = search_decay(problem.x, problem.y, None, model.loss, **options).choice
     console.print(f"decay {choice}. To change it: --search N for N settings, or --decay VALUE for one.", **PLAIN)
     epochs = max(LEAST_FINAL, choice.epochs)
-    return cell_of({**settings, "optimizer": "sgd", "launch": "dual", "decay": choice.decay, "epochs": epochs})
+    return configuration_of({**settings, "optimizer": "sgd", "launch": "dual", "decay": choice.decay, "epochs": epochs})
 
 
 LEAST_ROWS_AUTO = 256
@@ -205,7 +209,7 @@ def constant_words(target: str) -> str:
     return known.get(target, "always predicting the most frequent class")
 
 
-def why_worse(cell: Cell, quality: float, without_x: float, target: str) -> str:
+def why_worse(configuration: Configuration, quality: float, without_x: float, target: str) -> str:
     """Return a warning with what to try if `quality` is not above `without_x`, that of a constant prediction, else "".
 
     NaN counts as worse; `target` is the type of target that words depend on.
@@ -215,27 +219,32 @@ def why_worse(cell: Cell, quality: float, without_x: float, target: str) -> str:
     verb = "worse than" if quality < without_x or math.isnan(quality) else "no better than"
     return (
         f"Warning: the model is {verb} {constant_words(target)} ({quality:.4f} against {without_x:.4f}).\n"
-        f"Try {_other_settings(cell)}; and check that the labels are right: 'workbench profile' shows them."
+        f"Try {_other_settings(configuration)}; and check that the labels are right: 'workbench profile' shows them."
     )
 
 
-def _other_settings(cell: Cell) -> str:
+def _other_settings(configuration: Configuration) -> str:
     """Return options that may train a better model than this configuration, as typed."""
-    if cell.launch == "dual":
-        return f"--optimizer adam --epochs {max(cell.epochs, 10)}, which has no decay"
-    rate = optimizers.get(cell.optimizer).options["learning_rate"] if cell.learning_rate is None else cell.learning_rate
-    tries = f"--epochs {max(3 * cell.epochs, 10)}, --learning-rate {rate / 3:.2g} or {rate * 3:.2g}"
-    return tries if cell.optimizer == "adam" else f"{tries}, --optimizer adam"
+    if configuration.launch == "dual":
+        return f"--optimizer adam --epochs {max(configuration.epochs, 10)}, which has no decay"
+    rate = (
+        optimizers.get(configuration.optimizer).options["learning_rate"]
+        if configuration.learning_rate is None
+        else configuration.learning_rate
+    )
+    tries = f"--epochs {max(3 * configuration.epochs, 10)}, --learning-rate {rate / 3:.2g} or {rate * 3:.2g}"
+    return tries if configuration.optimizer == "adam" else f"{tries}, --optimizer adam"
 
 
-def show_problem(cell: Cell, problem: Problem) -> None:
+def show_problem(configuration: Configuration, problem: Problem) -> None:
     """Print a line on the data: rows, features, density, width, size if dense, licence."""
     rows, features = problem.x.shape
     density = problem.x.nnz / (rows * features)
-    bytes_dense = formats.predicted_bytes("dense", rows, features, problem.x.nnz, cell.dtype, "int32")
+    bytes_dense = formats.predicted_bytes("dense", rows, features, problem.x.nnz, configuration.dtype, "int32")
     console.print(
-        f"{cell.dataset}: {rows:,} rows x {features:,} features, density {density:.3g}, width {problem.width}; "
-        f"dense it would be {bytes_dense / 2**20:,.0f} MiB. Licence: {data.get(cell.dataset).licence}",
+        f"{configuration.dataset}: {rows:,} rows x {features:,} features, density {density:.3g}, "
+        f"width {problem.width}; dense it would be {bytes_dense / 2**20:,.0f} MiB. "
+        f"Licence: {data.get(configuration.dataset).licence}",
         markup=False,
     )
 
@@ -314,11 +323,11 @@ def train_on_several(
     """
     from workbench.measure import loads
 
-    cell = cell_of({**settings, "launch": "kernels"}, several=True)
+    configuration = configuration_of({**settings, "launch": "kernels"}, several=True)
     if dry_run:
         tell_plan(where, address)
         return True
-    known = {name: value for name, value in cell.model_dump(mode="json").items() if value is not None}
+    known = {name: value for name, value in configuration.model_dump(mode="json").items() if value is not None}
     request = {"where": where, "settings": known, "trainers": trainers, "folder": str(folder), "address": address}
     process = subprocess.Popen(
         PROGRAM, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=loads.measuring_environment()
@@ -326,11 +335,11 @@ def train_on_several(
     assert process.stdin is not None
     print(json.dumps(request), file=process.stdin, flush=True)
     try:
-        ended = show(_lines(process), cell.epochs)
+        ended = show(_lines(process), configuration.epochs)
     except KeyboardInterrupt:
         console.print("Stopping.")
         process.stdin.close()
-        ended = show(_lines(process), cell.epochs)
+        ended = show(_lines(process), configuration.epochs)
     finally:
         _end(process)
     return conclude(ended, folder)

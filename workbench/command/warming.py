@@ -12,8 +12,8 @@ from typing import Any
 from kernels import threads
 from kernels.registry import unknown_name
 from workbench.command.console import console
-from workbench.command.training import cell_of
-from workbench.sweeps.spec import Cell, Measure, SpecError
+from workbench.command.training import configuration_of
+from workbench.sweeps.spec import Configuration, Measure, SpecError
 from workbench.sweeps.trial import MEASURING, answers, warm_kernels
 
 OPTIMIZERS = ("adagrad", "adam", "sgd")
@@ -30,9 +30,9 @@ class Case:
     settings: dict[str, Any]
 
     @property
-    def cell(self) -> Cell:
+    def configuration(self) -> Configuration:
         """Configuration of the case, with missing settings filled in as `train` does."""
-        return cell_of(self.settings)
+        return configuration_of(self.settings)
 
 
 def _cases() -> dict[str, Case]:
@@ -68,25 +68,25 @@ def warm(names: Sequence[str]) -> float:
     cases, start = choose(names), time.perf_counter()
     for count, case in enumerate(cases, 1):
         with console.status(f"{count} of {len(cases)}: {case.name}"):
-            seconds = warm_kernels(case.cell)["seconds_compile"]
+            seconds = warm_kernels(case.configuration)["seconds_compile"]
         console.print(f"{count} of {len(cases)}: {case.name}, {seconds:.1f} s", highlight=False)
     return time.perf_counter() - start
 
 
-def prepare_trial(cell: Cell) -> None:
+def prepare_trial(configuration: Configuration) -> None:
     """Run a trial of the configuration up to its first sample, so that all its code is compiled; errors are ignored."""
-    request = {"cell": cell.model_dump(mode="json"), "measure": Measure().model_dump(), "bytes_limit": LARGEST}
+    request = {"cell": configuration.model_dump(mode="json"), "measure": Measure().model_dump(), "bytes_limit": LARGEST}
     next((answer for answer in answers(request) if answer.get("stage") == MEASURING), None)
 
 
-def warm_together(cells: Sequence[Cell], most: int | None = None) -> float:
+def warm_together(configurations: Sequence[Configuration], most: int | None = None) -> float:
     """Compile the code of trials of configurations into the cache, in as many processes as there are cores.
 
     What cannot be compiled is left to the trial of that configuration, which says why.
 
     Parameters
     ----------
-    cells : sequence of Cell
+    configurations : sequence of Configuration
         Configurations, the longest first.
     most : int, optional
         Number of processes at most; by default the cores that this process may use.
@@ -97,9 +97,9 @@ def warm_together(cells: Sequence[Cell], most: int | None = None) -> float:
         Seconds that it took.
     """
     start = time.perf_counter()
-    count = max(int(min(len(cells), most or min(threads.cores(), os.cpu_count() or 1))), 1)
+    count = max(int(min(len(configurations), most or min(threads.cores(), os.cpu_count() or 1))), 1)
     context = multiprocessing.get_context("spawn")
     ignore = (signal.SIGINT, signal.SIG_DFL)
     with ProcessPoolExecutor(count, mp_context=context, initializer=signal.signal, initargs=ignore) as pool:
-        wait([pool.submit(prepare_trial, cell) for cell in cells])
+        wait([pool.submit(prepare_trial, configuration) for configuration in configurations])
     return time.perf_counter() - start

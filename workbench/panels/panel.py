@@ -263,13 +263,13 @@ def planned(folder: Path, _stamp: tuple[int, int]) -> Planned | None:
         spec = run_folder.read_spec(folder)
     except run_folder.RunError:
         return None
-    groups = comparisons(grid.expand_grid(spec).cells, Contents(is_quick=True))
-    firsts = [next(iter(group.cells.values())).model_dump() for group in groups]
+    groups = comparisons(grid.expand_grid(spec).configurations, Contents(is_quick=True))
+    firsts = [next(iter(group.configurations.values())).model_dump() for group in groups]
     names = [name for name in ALIKE if len({str(first[name]) for first in firsts}) > 1]
     rows = tuple(
         (
             _name_of(first, names),
-            {formatting.short_configuration_name(cell.model_dump()): key for key, cell in group.cells.items()},
+            {formatting.short_configuration_name(cell.model_dump()): key for key, cell in group.configurations.items()},
         )
         for first, group in zip(firsts, groups, strict=True)
     )

@@ -133,9 +133,13 @@ def _marks(figure: Figure, shown: Shown, cells_: Sequence[configurations.Record]
     """
     if shown.single or not figure.axes:
         return
-    places = {configurations.cell_of(row): place for place, row in enumerate(cells_)}
+    places = {configurations.configuration_of(row): place for place, row in enumerate(cells_)}
     for row in shown.rows:
-        density, seconds, place = configurations.density_of(row), row[MEASURE], places.get(configurations.cell_of(row))
+        density, seconds, place = (
+            configurations.density_of(row),
+            row[MEASURE],
+            places.get(configurations.configuration_of(row)),
+        )
         if density and seconds and place is not None:
             left, top = page.on_page(figure, *figure.axes[0].transData.transform((density, seconds)))
             number = formatting.format_measured_quantity(row, MEASURE)

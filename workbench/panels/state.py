@@ -85,7 +85,7 @@ def plan(spec: Spec, rows: Sequence[Mapping[str, Any]]) -> Planned:
     """
     schedule = Schedule.of(spec, rows, Contents(is_quick=True))
     rest = (schedule.trials_due(), schedule.trials_most())
-    seconds = seconds_of_trials(rest, tuple(schedule.cells.values()), spec, rows)
+    seconds = seconds_of_trials(rest, tuple(schedule.configurations.values()), spec, rows)
     return Planned(
         rest, schedule.reused, _configurations(spec), seconds, minimum_detectable_sentence(spec), dict(schedule.dropped)
     )
@@ -94,7 +94,10 @@ def plan(spec: Spec, rows: Sequence[Mapping[str, Any]]) -> Planned:
 def _configurations(spec: Spec) -> tuple[str, ...]:
     """Return the distinct short names of the spec's configurations, in their order, such as "CSR ours"."""
     return tuple(
-        dict.fromkeys(formatting.short_configuration_name(cell.model_dump()) for cell in grid.expand_grid(spec).cells)
+        dict.fromkeys(
+            formatting.short_configuration_name(configuration.model_dump())
+            for configuration in grid.expand_grid(spec).configurations
+        )
     )
 
 

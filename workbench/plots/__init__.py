@@ -27,7 +27,7 @@ POOLED: "dict[str, Callable[[pd.DataFrame], pd.DataFrame]]" = {
     "predictions": lambda frame: frame,
     "cluster": lambda frame: frame.drop_duplicates(["key", "machine"], keep="last"),
 }
-"""What makes one row a cell, by the kind of rows that a chart reads."""
+"""What makes one row a configuration, by the kind of rows that a chart reads."""
 
 EMPTY = "No rows yet: nothing has been measured."
 

@@ -338,7 +338,7 @@ def of_runs(found: Changes, before: str, after: str) -> str:
     `before` and `after` are the names of the runs in the title.
     """
     tables = [("Kernels", ("kernel", *changes.COLUMNS[1:]), changes.table(found.kernels))]
-    tables += [("Configurations", changes.COLUMNS, changes.table(found.cells))]
+    tables += [("Configurations", changes.COLUMNS, changes.table(found.configurations))]
     tables += [("Peak memory", changes.COLUMNS, changes.table(found.memory))]
     return _page(f"{before} and {after}", changes.headline(found), list(changes.sentences(found)), tables)
 

@@ -469,9 +469,9 @@ _ADVICE_TABLE = {
         density number nnz / size
         bytes_csr integer bytes of X as csr
         bytes_dense integer bytes of X dense
-        cells records every cell of the sweep: format, hold, engine, gradient, update, launch, serial, status, seconds \
-of a step (geometric mean of its rounds), bytes at its peak, whether it trains the model that dense does
-        recommended mapping format, hold, engine, gradient, update, launch and serial of the cell that was recommended
+        cells records every configuration of the sweep: format, hold, engine, gradient, update, launch, serial, \
+status, seconds of a step (geometric mean of its rounds), bytes at its peak, whether it trains the model that dense does
+        recommended mapping format, hold, engine, gradient, update, launch and serial of the recommended configuration
         verdict text sparse, dense, level or inconclusive, as the advice has it
         seconds_sweep number seconds of the full sweep
         seconds_advice number seconds of the advice

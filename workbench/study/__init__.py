@@ -26,7 +26,7 @@ from workbench.sweeps import grid
 from workbench.sweeps.spec import (
     FILES,
     MEANINGS,
-    Cell,
+    Configuration,
     Spec,
     SpecError,
     allowed_values,
@@ -79,7 +79,7 @@ def sparse_configurations(
         shared |= {"launch": launch} if launch != "kernels" else {}
         named = [gradient for gradient in UPDATES[update] if (launch, gradient) != ("epoch", "fused")]
         ways = [{**shared, "gradient": gradient} for gradient in named]
-        yield from [way for way in ways if not grid.why_dropped(Cell(**way))][:1]
+        yield from [way for way in ways if not grid.why_dropped(Configuration(**way))][:1]
 
 
 def dense_configurations(holds: Sequence[str], launches: Sequence[str] = ()) -> list[dict[str, str]]:
@@ -101,7 +101,9 @@ def _without_unsupported(ways: Sequence[dict[str, str]], axes: Mapping[str, Sequ
     """
     places = [
         {"model": model, "device": device}
-        for model, device in product(axes.get("model", (Cell().model,)), axes.get("device", (Cell().device,)))
+        for model, device in product(
+            axes.get("model", (Configuration().model,)), axes.get("device", (Configuration().device,))
+        )
     ]
     is_stepwise = any("launch" not in way for way in ways if way["format"] != BASELINE["format"])
 
@@ -114,7 +116,7 @@ def _without_unsupported(ways: Sequence[dict[str, str]], axes: Mapping[str, Sequ
     return [
         way
         for way in ways
-        if is_needed(way) or not all(grid.why_not_together(Cell(**place, **way)) for place in places)
+        if is_needed(way) or not all(grid.why_not_together(Configuration(**place, **way)) for place in places)
     ]
 
 
@@ -335,5 +337,5 @@ def _refuse_empty(spec: Spec, formats: Sequence[str]) -> None:
     whole = grid.expand_grid(spec.model_copy(update={"axes": spec.axes | {"device": devices}}))
     if whole.dropped:
         reason, count = whole.dropped.most_common(1)[0]
-        part = f" for {count} of {count + len(whole.cells)} configurations" if whole.cells else ""
+        part = f" for {count} of {count + len(whole.configurations)} configurations" if whole.configurations else ""
         raise ChoiceError(f"These choices do not go together{part}: {reason}")

@@ -117,11 +117,14 @@ class AlternatingRounds:
         That takes two to `measure_child.MOST` candidates of single-trainer CPU steps without epochs that fit in memory
         together. Not in the first round of a race, where one that starts slowly would take the others' time.
         """
-        cells = [task.cell for task in tasks]
+        configurations = [task.configuration for task in tasks]
         if self.supervisor.spec.measure.race and not tasks[0].round:
             return False
-        are_few = 2 <= len(tasks) <= measure_child.MOST and place_of(cells[0]) not in self.apart
-        are_steps = all(cell.device == "cpu" and cell.trainers == 1 and not cell.epochs for cell in cells)
+        are_few = 2 <= len(tasks) <= measure_child.MOST and place_of(configurations[0]) not in self.apart
+        are_steps = all(
+            configuration.device == "cpu" and configuration.trainers == 1 and not configuration.epochs
+            for configuration in configurations
+        )
         return measure_child.can_alternate() and are_few and are_steps
 
     @property
@@ -146,7 +149,7 @@ class AlternatingRounds:
             for key in list(self.living):
                 self._record(key, rows)
         except _NoRoomError:
-            self.apart.add(place_of(tasks[0].cell))
+            self.apart.add(place_of(tasks[0].configuration))
             self.close()
             return []
         return [rows[task.key] for task in tasks]

@@ -8,7 +8,7 @@ from kernels import devices
 from kernels.sessions import bytes_asked
 from workbench.measure import child
 from workbench.sweeps.grid import setup_of
-from workbench.sweeps.spec import Cell, Spec
+from workbench.sweeps.spec import Configuration, Spec
 from workbench.training import impossible_reason
 
 # Ends of a trial before it has all that it needs: what its settings, its device and its memory do not allow.
@@ -28,9 +28,9 @@ class NoRoom(Exception):  # noqa: N818 - control flow, not an error
     turns."""
 
 
-def require_possible(cell: Cell) -> None:
+def require_possible(configuration: Configuration) -> None:
     """Raise TrialEnded ("unsupported") if a setting requests something that its device does not support."""
-    if reason := impossible_reason(setup_of(cell)):
+    if reason := impossible_reason(setup_of(configuration)):
         raise TrialEnded("unsupported", reason)
 
 

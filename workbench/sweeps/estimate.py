@@ -24,19 +24,19 @@ from workbench.sweeps.problem import (
     parameters_of_file,
 )
 from workbench.sweeps.progress import format_duration
-from workbench.sweeps.spec import Cell, Spec, SpecError
+from workbench.sweeps.spec import Configuration, Spec, SpecError
 
 FREE = (
     *("density", "features", "rows", "batch_rows", "dtype", "shuffle", "ahead"),
     *("learning_rate", "decay", "epochs", "seed"),
 )
-"""Axes whose values never decide whether a combination means anything (a test holds this against the cells made)."""
+"""Axes whose values never decide whether a combination is valid (a test compares with the configurations made)."""
 
 MOST_KINDS = 20_000
 """Combinations of the other axes that are looked at one by one."""
 
-MOST_CELLS = 100_000
-"""Cells that a sweep may have: above, its plan alone would take minutes, and its trials weeks."""
+MOST_CONFIGURATIONS = 100_000
+"""Configurations that a sweep may have: above, its plan alone would take minutes, and its trials weeks."""
 
 SECONDS_OVERHEAD = 1.2
 """Start, data, kernels and checks of a trial, where no row tells: measured on two cores."""
@@ -52,42 +52,44 @@ class Size:
     The configurations of `kinds` have the largest value of every axis that is free.
     """
 
-    cells: int
+    configurations: int
     rounds: int
     dropped: Counter
     notes: tuple[str, ...]
-    kinds: tuple[Cell, ...]
+    kinds: tuple[Configuration, ...]
 
     @property
     def trials(self) -> int:
         """Trials at least: each configuration once in each of the first `FIRST` rounds."""
-        return self.cells * min(self.rounds, FIRST)
+        return self.configurations * min(self.rounds, FIRST)
 
     @property
     def trials_most(self) -> int:
         """Trials at most: each configuration in every round."""
-        return self.cells * self.rounds
+        return self.configurations * self.rounds
 
 
 def size_of(spec: Spec) -> Size:
     """Count the configurations and trials of a spec without making all of them.
 
     Only combinations of axes that can be invalid are made; the others multiply the counts. Raises SpecError if there
-    are no configurations, or more than `MOST_CELLS`.
+    are no configurations, or more than `MOST_CONFIGURATIONS`.
     """
-    cells = math.prod(len(values) for values in spec.axes.values()) * max(len(spec.candidates), 1)
+    configurations = math.prod(len(values) for values in spec.axes.values()) * max(len(spec.candidates), 1)
     free = _free_axes(spec)
     lengths = {axis: len(values) for axis, values in spec.axes.items() if axis in free}
     times = math.prod(lengths.values())
-    if cells // times > MOST_KINDS:
-        raise SpecError(_too_many_message(cells, spec))
+    if configurations // times > MOST_KINDS:
+        raise SpecError(_too_many_message(configurations, spec))
     axes = {axis: (_largest_value(values),) if axis in free else values for axis, values in spec.axes.items()}
     kinds = grid.expand_grid(spec.model_copy(update={"axes": axes}))
     dropped = Counter({reason: times * count for reason, count in kinds.dropped.items()})
-    size = Size(times * len(kinds.cells), spec.measure.rounds, dropped, tuple(kinds.notes), tuple(kinds.cells))
-    if size.cells > MOST_CELLS:
-        raise SpecError(_too_many_message(size.cells, spec))
-    if not size.cells:
+    size = Size(
+        times * len(kinds.configurations), spec.measure.rounds, dropped, tuple(kinds.notes), tuple(kinds.configurations)
+    )
+    if size.configurations > MOST_CONFIGURATIONS:
+        raise SpecError(_too_many_message(size.configurations, spec))
+    if not size.configurations:
         reasons = " ".join(f"{count:,} left out: {reason}" for reason, count in dropped.items())
         raise SpecError(f"No configuration is left of the spec {spec.name!r}. {reasons}")
     return size
@@ -104,15 +106,15 @@ def _largest_value(values: tuple) -> Any:
     return None if None in values else max(values)
 
 
-def _too_many_message(cells: int, spec: Spec) -> str:
-    """Return the message for a spec with `cells` combinations, too many: the time they take, the longest axes."""
+def _too_many_message(configurations: int, spec: Spec) -> str:
+    """Return the message for a spec with too many combinations: the time they take, the longest axes."""
     lengths = sorted(((len(values), axis) for axis, values in spec.axes.items() if len(values) > 1), reverse=True)
     axes = ", ".join(f"{axis} has {count:,} values" for count, axis in lengths)
-    seconds = cells * min(spec.measure.rounds, FIRST) * seconds_a_trial(spec)
+    seconds = configurations * min(spec.measure.rounds, FIRST) * seconds_a_trial(spec)
     return (
-        f"The spec {spec.name!r} has {cells:,} combinations, which would take {format_duration(seconds)}; a "
-        f"sweep has at most {MOST_CELLS:,} configurations. Make its axes shorter ({axes}), or give settings that go "
-        f"together as candidates."
+        f"The spec {spec.name!r} has {configurations:,} combinations, which would take {format_duration(seconds)}; a "
+        f"sweep has at most {MOST_CONFIGURATIONS:,} configurations. Make its axes shorter ({axes}), or give "
+        f"settings that go together as candidates."
     )
 
 
@@ -126,15 +128,15 @@ def seconds_of(size: Size, spec: Spec, rows: Iterable[Mapping[str, Any]] = ()) -
 
 
 def seconds_of_trials(
-    trials: tuple[int, int], cells: Sequence[Cell], spec: Spec, rows: Iterable[Mapping[str, Any]] = ()
+    trials: tuple[int, int], configurations: Sequence[Configuration], spec: Spec, rows: Iterable[Mapping[str, Any]] = ()
 ) -> tuple[float, float]:
-    """Return (least, most) seconds of `trials` (least, most) trials of configurations such as `cells`.
+    """Return (least, most) seconds of `trials` (least, most) trials such as those of `configurations`.
 
     Overheads come from the records `rows`, else defaults; neither exceeds the spec's budget.
     """
-    rows, counts = list(rows), Counter(cell.trainers > 1 for cell in cells)
+    rows, counts = list(rows), Counter(configuration.trainers > 1 for configuration in configurations)
     known = {several: seconds_a_trial(spec, rows, several) for several in counts}
-    each = sum(count * known[several] for several, count in counts.items()) / max(len(cells), 1)
+    each = sum(count * known[several] for several, count in counts.items()) / max(len(configurations), 1)
     budget = spec.limits.seconds_sweep or math.inf
     return min(trials[0] * each, budget), min(trials[1] * each, budget)
 
@@ -193,51 +195,54 @@ def minimum_detectable_sentence(spec: Spec) -> str:
     )
 
 
-def bytes_of(cell: Cell) -> int:
+def bytes_of(configuration: Configuration) -> int:
     """Return the bytes of the arrays of a configuration's training, predicted by formula.
 
     Data files are read for their sizes; raises data.DataError if that fails.
     """
-    rows, features, nnz, width, facts = _sizes(cell)
-    stored = _stored_rows(cell)
+    rows, features, nnz, width, facts = _sizes(configuration)
+    stored = _stored_rows(configuration)
     parts = grid.predicted_bytes(
-        cell,
+        configuration,
         rows=rows,
         features=features,
         nnz=nnz,
         width=width,
         facts=facts,
-        touched=min(features, nnz * min(cell.batch_rows, rows) // max(rows, 1)),
+        touched=min(features, nnz * min(configuration.batch_rows, rows) // max(rows, 1)),
         stored=stored is not None,
     )
     if stored is not None:
-        parts["data"] = data.StoredBatches(stored, None, cell.batch_rows, shuffle=cell.shuffle).nbytes
+        parts["data"] = data.StoredBatches(stored, None, configuration.batch_rows, shuffle=configuration.shuffle).nbytes
     return sum(parts.values())
 
 
-def _stored_rows(cell: Cell) -> data.StoredRows | None:
+def _stored_rows(configuration: Configuration) -> data.StoredRows | None:
     """Return the rows on disk of a data set that is never loaded whole; None for any other data set."""
-    if data.get(cell.dataset).is_cached:
+    if data.get(configuration.dataset).is_cached:
         return None
-    x = data.load(cell.dataset, **parameters_of_file(cell.model_dump())).x
+    x = data.load(configuration.dataset, **parameters_of_file(configuration.model_dump())).x
     return x if isinstance(x, data.StoredRows) else None
 
 
-def _sizes(cell: Cell) -> tuple[int, int, int, int, dict[str, Any]]:
+def _sizes(configuration: Configuration) -> tuple[int, int, int, int, dict[str, Any]]:
     """Return (rows, features, stored entries, width, facts) of a configuration's data.
 
     Synthetic data is not generated, files are read. Entries follow from the density; the width is the setting's, else
     the model's natural one.
     """
     facts: dict[str, Any] = {}
-    if is_synthetic(cell.dataset):
-        rows, features = cell.rows or SYNTHETIC_ROWS, cell.features or SYNTHETIC_FEATURES
-        density, width = cell.density or SYNTHETIC_DENSITY, SYNTHETIC_CLASSES
+    if is_synthetic(configuration.dataset):
+        rows, features = configuration.rows or SYNTHETIC_ROWS, configuration.features or SYNTHETIC_FEATURES
+        density, width = configuration.density or SYNTHETIC_DENSITY, SYNTHETIC_CLASSES
     else:
-        read = data.load(cell.dataset, **parameters_of_file(cell.model_dump()))
-        rows, features = min(cell.rows or read.rows, read.rows), min(cell.features or read.features, read.features)
-        density, width = cell.density or read.x.nnz / max(read.rows * read.features, 1), len(read.classes) or 1
+        read = data.load(configuration.dataset, **parameters_of_file(configuration.model_dump()))
+        rows, features = (
+            min(configuration.rows or read.rows, read.rows),
+            min(configuration.features or read.features, read.features),
+        )
+        density, width = configuration.density or read.x.nnz / max(read.rows * read.features, 1), len(read.classes) or 1
         facts = facts_of(read)
-    model = models.get(cell.model)
+    model = models.get(configuration.model)
     natural = model.width or next((each for each in (width, 1) if model.allows(each)), 1)
-    return rows, features, int(rows * features * density), cell.width or natural, facts
+    return rows, features, int(rows * features * density), configuration.width or natural, facts

@@ -25,7 +25,7 @@ from workbench.sweeps.problem import (
     missing_facts_reason,
     parameters_of_file,
 )
-from workbench.sweeps.spec import FILES, Cell, Spec, source_hash
+from workbench.sweeps.spec import FILES, Configuration, Spec, source_hash
 from workbench.training import Setup, impossible_reason
 from workbench.training.setup import complete_settings
 
@@ -39,74 +39,84 @@ class Grid:
     """The configurations of a spec in a fixed order, how many combinations were dropped for which reason, and what was
     added."""
 
-    cells: list[Cell] = field(default_factory=list)
+    configurations: list[Configuration] = field(default_factory=list)
     dropped: Counter = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
 
 
-def why_dropped(cell: Cell) -> str:
+def why_dropped(configuration: Configuration) -> str:
     """Return a sentence on why a combination of settings is invalid, "" if it is a valid configuration.
 
     Checks width, files, facts of the data and `why_not_together`; for several trainers also this machine's threads and
     Dask.
     """
-    if cell.width is not None and not models.get(cell.model).allows(cell.width):
-        return f"The {cell.model} model has {models.get(cell.model).widths}."
-    needed = [axis for axis in FILES if data.get(cell.dataset).parameters.get(axis) is inspect.Parameter.empty]
-    if missing := [axis for axis in needed if getattr(cell, axis) is None]:
-        return f"The data set {cell.dataset} needs the axis {missing[0]}, a file of yours."
-    if reason := missing_facts_reason(models.get(cell.model), cell.dataset):
+    if configuration.width is not None and not models.get(configuration.model).allows(configuration.width):
+        return f"The {configuration.model} model has {models.get(configuration.model).widths}."
+    needed = [axis for axis in FILES if data.get(configuration.dataset).parameters.get(axis) is inspect.Parameter.empty]
+    if missing := [axis for axis in needed if getattr(configuration, axis) is None]:
+        return f"The data set {configuration.dataset} needs the axis {missing[0]}, a file of yours."
+    if reason := missing_facts_reason(models.get(configuration.model), configuration.dataset):
         return reason
     try:
-        parameters_of_file(cell.model_dump())
+        parameters_of_file(configuration.model_dump())
     except data.DataError as error:
         return str(error)
-    if cell.trainers > 1 and (reason := _why_not_here(cell)):
+    if configuration.trainers > 1 and (reason := _why_not_here(configuration)):
         return reason
-    return why_not_together(cell)
+    return why_not_together(configuration)
 
 
-def why_not_together(cell: Cell) -> str:
+def why_not_together(configuration: Configuration) -> str:
     """Return a sentence on why settings of a training exclude each other, whatever its data; "" if they do not."""
-    setup = setup_of(cell)
-    if cell.launch == "graph":  # on cpu it means something, too, and gives a row that says what there is not
+    setup = setup_of(configuration)
+    if configuration.launch == "graph":  # on cpu it means something, too, and gives a row that says what there is not
         setup = setup.changed(device="cuda")
     return impossible_reason(setup)
 
 
-def _why_not_here(cell: Cell) -> str:
+def _why_not_here(configuration: Configuration) -> str:
     """Return a sentence on why this machine cannot run the configuration's trainers (threads, Dask); "" if it can."""
-    if cell.trainers > threads_of(cell):
-        return f"{cell.trainers} trainers need a thread each; there are {threads_of(cell)}."
+    if configuration.trainers > threads_of(configuration):
+        return f"{configuration.trainers} trainers need a thread each; there are {threads_of(configuration)}."
     if importlib.util.find_spec("distributed") is None:
         return "Several trainers need Dask: pip install 'sparse-workbench[cluster]'."
     return ""
 
 
-def setup_of(cell: Cell) -> Setup:
+def setup_of(configuration: Configuration) -> Setup:
     """Return the training setup of a configuration; without a set intercept, synthetic data has none."""
-    fields = {name: getattr(cell, name) for name in settings.names(goes_to="setup")}
-    options = {name: getattr(cell, name) for name in settings.names(goes_to="optimizer")}
-    if cell.intercept is None and is_synthetic(cell.dataset):
+    fields = {name: getattr(configuration, name) for name in settings.names(goes_to="setup")}
+    options = {name: getattr(configuration, name) for name in settings.names(goes_to="optimizer")}
+    if configuration.intercept is None and is_synthetic(configuration.dataset):
         fields["intercept"] = False  # scores of drawn data have the mean zero
     return Setup(**fields, options={name: value for name, value in options.items() if value is not None})
 
 
-def list_unread_settings(cell: Cell) -> list[str]:
+def list_unread_settings(configuration: Configuration) -> list[str]:
     """Return the names of file settings and model options that are set, but not read by this data set or model."""
-    parameters = data.get(cell.dataset).parameters
-    read = set(parameters) if is_synthetic(cell.dataset) else {*parameters, "reading"}
-    read |= {"model_options"} if models.get(cell.model).options else set()
-    return [name for name in (*OF_FILE, "model_options") if getattr(cell, name) is not None and name not in read]
+    parameters = data.get(configuration.dataset).parameters
+    read = set(parameters) if is_synthetic(configuration.dataset) else {*parameters, "reading"}
+    read |= {"model_options"} if models.get(configuration.model).options else set()
+    return [
+        name for name in (*OF_FILE, "model_options") if getattr(configuration, name) is not None and name not in read
+    ]
 
 
-def drop_unread_settings(cell: Cell) -> Cell:
+def drop_unread_settings(configuration: Configuration) -> Configuration:
     """Return a copy of the configuration with the settings of `list_unread_settings` set to None."""
-    return cell.model_copy(update=dict.fromkeys(list_unread_settings(cell)))
+    return configuration.model_copy(update=dict.fromkeys(list_unread_settings(configuration)))
 
 
 def predicted_bytes(
-    cell: Cell, *, rows: int, features: int, nnz: int, width: int, facts: Mapping[str, Any], touched: int, stored: bool
+    configuration: Configuration,
+    *,
+    rows: int,
+    features: int,
+    nnz: int,
+    width: int,
+    facts: Mapping[str, Any],
+    touched: int,
+    stored: bool,
 ) -> dict[str, int]:
     """Predict the bytes of each part of a training by formula, {part: bytes}; nothing is allocated.
 
@@ -114,44 +124,51 @@ def predicted_bytes(
     the active columns of a batch; `stored` says that rows are read from disk while training. Parts are "data", "batch",
     parameters and states, and "graph" for what a model reads besides its rows.
     """
-    model, optimizer = models.get(cell.model), optimizers.get(cell.optimizer)
-    given, batch_rows = model.given(features, width, cell.model_options, facts), min(cell.batch_rows, rows)
+    model, optimizer = models.get(configuration.model), optimizers.get(configuration.optimizer)
+    given, batch_rows = (
+        model.given(features, width, configuration.model_options, facts),
+        min(configuration.batch_rows, rows),
+    )
     read = model.reads(given, batch_rows)
     whole = max(rows, read)
     parts = memory.predicted_training_bytes(
         rows=whole,
         features=features,
         nnz=nnz * whole // max(rows, 1),
-        tables=[_table(one, cell) for one in model.trained(given, setup_of(cell).has_intercept)],
+        tables=[_table(one, configuration) for one in model.trained(given, setup_of(configuration).has_intercept)],
         touched=touched,
         states=len(optimizer.states),
         states_by_row=optimizer.states_by_row,
         batch_rows=read,
-        shuffle=cell.shuffle or stored,
-        **{name: getattr(cell, name) for name in ("format", "hold", "update", "dtype", "ahead")},
+        shuffle=configuration.shuffle or stored,
+        **{name: getattr(configuration, name) for name in ("format", "hold", "update", "dtype", "ahead")},
     )
-    if cell.launch in IN_CALLS:  # rows are read in place, or made dense a block at a time
-        parts["batch"] = 0 if cell.hold == "format" else min(parts["batch"], threads_of(cell) * cache_bytes(2))
-    if cell.launch == "dual":  # a number for each row and output, and the sum of squares of the row
-        parts["dual"] = formats.predicted_bytes("dense", rows, width + 1, 0, cell.dtype, "int32")
+    if configuration.launch in IN_CALLS:  # rows are read in place, or made dense a block at a time
+        parts["batch"] = (
+            0 if configuration.hold == "format" else min(parts["batch"], threads_of(configuration) * cache_bytes(2))
+        )
+    if configuration.launch == "dual":  # a number for each row and output, and the sum of squares of the row
+        parts["dual"] = formats.predicted_bytes("dense", rows, width + 1, 0, configuration.dtype, "int32")
     if not model.rows_apart:  # batches are made of what the graph holds, whatever their format
-        parts["data"] = formats.predicted_bytes("csr", rows, features, nnz, cell.dtype, "int32")
+        parts["data"] = formats.predicted_bytes("csr", rows, features, nnz, configuration.dtype, "int32")
     bytes_graph = given.nbytes
     for one in model.inputs(given, batch_rows):
-        held = "dense" if cell.format == "dense" else one.format
+        held = "dense" if configuration.format == "dense" else one.format
         height, length = one.shape
-        bytes_graph += formats.predicted_bytes(held, height, length, one.nnz, cell.dtype, "int32")
+        bytes_graph += formats.predicted_bytes(held, height, length, one.nnz, configuration.dtype, "int32")
     return parts | {"graph": bytes_graph} if bytes_graph else parts
 
 
-def _table(parameter: models.Parameter, cell: Cell) -> memory.Table:
+def _table(parameter: models.Parameter, configuration: Configuration) -> memory.Table:
     """Return the size of a parameter's table (rows, columns, bytes of its pattern), for the estimate of memory."""
     if parameter.matrix is None:
         columns = math.prod(parameter.shape[1:])
-        return memory.Table(parameter.shape[0], columns, parameter.touched, parameter.gradient_format(cell.gradient))
+        return memory.Table(
+            parameter.shape[0], columns, parameter.touched, parameter.gradient_format(configuration.gradient)
+        )
     rows, columns = parameter.matrix
     bytes_pattern = 4 * (parameter.shape[0] + rows + 1)
-    if parameter.is_masked(cell.format):  # a truth value a place, and the places of the pattern as numbers
+    if parameter.is_masked(configuration.format):  # a truth value a place, and the places of the pattern as numbers
         beside = rows * columns + 8 * parameter.shape[0] + bytes_pattern
         return memory.Table(rows, columns, parameter.touched, "dense", bytes_beside=beside)
     return memory.Table(
@@ -168,55 +185,63 @@ def expand_grid(spec: Spec) -> Grid:
     for *values, candidate in itertools.product(*spec.axes.values(), spec.candidates or ({},)):
         chosen, notes = complete_settings(dict(zip(spec.axes, values, strict=True)) | candidate)
         grid.notes += [note for note in notes if note not in grid.notes]
-        cell = drop_unread_settings(Cell(**chosen))
-        if cell.launch == "epoch" and cell.gradient == "fused":  # computed alike: one configuration, measured once
-            cell = cell.model_copy(update={"gradient": "row_sparse"})
-        if reason := why_dropped(cell):
+        configuration = drop_unread_settings(Configuration(**chosen))
+        if (
+            configuration.launch == "epoch" and configuration.gradient == "fused"
+        ):  # computed alike: one configuration, measured once
+            configuration = configuration.model_copy(update={"gradient": "row_sparse"})
+        if reason := why_dropped(configuration):
             grid.dropped[reason] += 1
             continue
-        fresh = [one for one in (cell, *one_thread_variants(cell)) if one not in seen]
-        grid.cells += fresh
+        fresh = [one for one in (configuration, *one_thread_variants(configuration)) if one not in seen]
+        grid.configurations += fresh
         seen.update(fresh)
     return grid
 
 
-def one_thread_variants(cell: Cell) -> list[Cell]:
+def one_thread_variants(configuration: Configuration) -> list[Configuration]:
     """Return [the same configuration on one thread] for dense steps on several CPU threads, else [].
 
     BLAS may be faster on one thread for small products.
     """
-    is_alone = cell.serial or threads_of(cell) == 1
-    are_steps = cell.format == "dense" and cell.launch == "kernels" and cell.device == "cpu"
-    return [cell.model_copy(update={"serial": True})] if are_steps and not is_alone else []
+    is_alone = configuration.serial or threads_of(configuration) == 1
+    are_steps = configuration.format == "dense" and configuration.launch == "kernels" and configuration.device == "cpu"
+    return [configuration.model_copy(update={"serial": True})] if are_steps and not is_alone else []
 
 
-def threads_of(cell: Cell) -> int:
+def threads_of(configuration: Configuration) -> int:
     """Return the number of threads of a configuration's trials: its setting, else the cores of this process."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return cell.threads or cores or 1
+    return configuration.threads or cores or 1
 
 
-def configuration_key(cell: Cell, contents: Contents | None = None) -> str:
+def configuration_key(configuration: Configuration, contents: Contents | None = None) -> str:
     """Return the hash (hex text) of settings, file contents, source code and library versions of a configuration.
 
     Records with the same key are interchangeable. `contents` reads the files, by default anew.
     """
     from workbench.measure import machine
 
-    content = (contents or Contents()).of(cell)
-    parts = [SCHEMA, cell.model_dump(mode="json"), source_hash(cell), machine.describe_stack(), content]
+    content = (contents or Contents()).of(configuration)
+    parts = [
+        SCHEMA,
+        configuration.model_dump(mode="json"),
+        source_hash(configuration),
+        machine.describe_stack(),
+        content,
+    ]
     return closure.result_key(parts)
 
 
-def describe_configuration(cell: Cell) -> str:
+def describe_configuration(configuration: Configuration) -> str:
     """Return the settings of a configuration in one line, "dataset=uniform density=0.01 format=csr ...".
 
     Those always shown, and others that differ from their default.
     """
     described = [setting for setting in settings.SETTINGS if setting.is_shown]
     others = [setting for setting in settings.SETTINGS if not setting.is_shown]
-    described += [setting for setting in others if getattr(cell, setting.name) != setting.default]
-    return " ".join(f"{setting.name}={getattr(cell, setting.name)}" for setting in described)
+    described += [setting for setting in others if getattr(configuration, setting.name) != setting.default]
+    return " ".join(f"{setting.name}={getattr(configuration, setting.name)}" for setting in described)
 
 
 # Prediction of a trial before it runs: seconds of a step by the sizes of a batch, bytes by formula.
@@ -271,56 +296,63 @@ ratio dense / sparse is off by a standard deviation of 0.34, 0.76 at most.
 """
 
 
-def seconds_of(cell: Cell, sizes: Mapping[str, Any]) -> float | None:
+def seconds_of(configuration: Configuration, sizes: Mapping[str, Any]) -> float | None:
     """Predict the seconds of one step of a configuration; None if no formula exists for its device, launch or model.
 
     `sizes` has features, width, nnz_batch, touched and rows_trained, as `columns_of_data` gives them.
     """
-    if not _has_formula(cell) or not models.get(cell.model).is_product:
+    if not _has_formula(configuration) or not models.get(configuration.model).is_product:
         return None
-    if cell.format == "dense":
-        cost = DENSE[cell.launch, "format" if cell.hold == "format" else "csr"]
+    if configuration.format == "dense":
+        cost = DENSE[configuration.launch, "format" if configuration.hold == "format" else "csr"]
     else:
-        cost = SPARSE.get((cell.launch, cell.update)) or SPARSE[cell.launch, "lazy"]
-    return _seconds(cell, sizes, cost, sizes["width"])
+        cost = SPARSE.get((configuration.launch, configuration.update)) or SPARSE[configuration.launch, "lazy"]
+    return _seconds(configuration, sizes, cost, sizes["width"])
 
 
-def _has_formula(cell: Cell) -> bool:
+def _has_formula(configuration: Configuration) -> bool:
     """Return whether the coefficients apply: one trainer on the CPU, launched per epoch or kernel by kernel."""
-    return cell.device == "cpu" and cell.trainers == 1 and cell.launch in ("epoch", "kernels")
+    return (
+        configuration.device == "cpu" and configuration.trainers == 1 and configuration.launch in ("epoch", "kernels")
+    )
 
 
-def rough_seconds_of(cell: Cell, sizes: Mapping[str, Any], problem: Problem) -> float | None:
+def rough_seconds_of(configuration: Configuration, sizes: Mapping[str, Any], problem: Problem) -> float | None:
     """Predict the seconds of one step of a model whose scores are no product of X and weights, from `FACTORS`.
 
     Outputs are the columns of the parameters with a row per feature; other parameters count as dense weights. `sizes`
     is as in `seconds_of`. None if no formula exists for the device or launch. For use if nothing was measured.
     """
-    if not _has_formula(cell):
+    if not _has_formula(configuration):
         return None
-    model = models.get(cell.model)
-    parameters = model.parameters(model.given(sizes["features"], problem.width, cell.model_options, problem.facts))
-    is_whole = cell.format == "dense"  # a matrix with a pattern is then dense, with a mask
+    model = models.get(configuration.model)
+    parameters = model.parameters(
+        model.given(sizes["features"], problem.width, configuration.model_options, problem.facts)
+    )
+    is_whole = configuration.format == "dense"  # a matrix with a pattern is then dense, with a mask
     size = {one.name: math.prod(one.matrix if one.matrix and is_whole else one.shape) for one in parameters}
     touched = sum(size[one.name] for one in parameters if one.touched) / max(sizes["features"], 1)
     others = sum(size[one.name] for one in parameters if not one.touched)
-    cost = FACTORS["dense" if is_whole else "standard" if cell.update == "standard" else "lazy"]
+    cost = FACTORS["dense" if is_whole else "standard" if configuration.update == "standard" else "lazy"]
     product = DENSE["kernels", "format"].product
-    return _seconds(cell, sizes, cost, touched) + others * min(cell.batch_rows, sizes["rows_trained"]) * product
+    return (
+        _seconds(configuration, sizes, cost, touched)
+        + others * min(configuration.batch_rows, sizes["rows_trained"]) * product
+    )
 
 
-def _seconds(cell: Cell, sizes: Mapping[str, Any], cost: _Cost, outputs: float) -> float:
+def _seconds(configuration: Configuration, sizes: Mapping[str, Any], cost: _Cost, outputs: float) -> float:
     """Predict the seconds of one step of the configuration for `outputs` outputs, by the coefficients `cost`.
 
     `sizes` has rows_trained, features, nnz_batch and touched.
     """
-    rows = min(cell.batch_rows, sizes["rows_trained"])
-    states = 1 + len(optimizers.get(cell.optimizer).states)
-    if cell.format == "dense":
+    rows = min(configuration.batch_rows, sizes["rows_trained"])
+    states = 1 + len(optimizers.get(configuration.optimizer).states)
+    if configuration.format == "dense":
         entries, weights = rows * sizes["features"], sizes["features"]
     else:
         entries, weights = sizes["nnz_batch"], sizes["touched"]
-        if cell.update == "standard":
+        if configuration.update == "standard":
             weights = max(weights, sizes["features"] / 10)  # untouched rows are stepped in one run over memory
     return (
         cost.step
@@ -331,7 +363,7 @@ def _seconds(cell: Cell, sizes: Mapping[str, Any], cost: _Cost, outputs: float) 
     )
 
 
-def planned_row(cell: Cell, problem: Problem, bytes_limit: float = math.inf) -> dict[str, Any]:
+def planned_row(configuration: Configuration, problem: Problem, bytes_limit: float = math.inf) -> dict[str, Any]:
     """Return the record columns of a CPU configuration that was not measured: sizes, predicted seconds and bytes.
 
     `problem` is its data, of which one batch is made. The status is "memory" if its arrays need more than `bytes_limit`
@@ -339,11 +371,11 @@ def planned_row(cell: Cell, problem: Problem, bytes_limit: float = math.inf) -> 
     """
     from workbench.measure import machine
 
-    sizes = columns_of_data(problem, cell, setup_of(cell))
-    row = sizes | {"machine": machine.machine_id(), "seconds_predicted": seconds_of(cell, sizes)}
+    sizes = columns_of_data(problem, configuration, setup_of(configuration))
+    row = sizes | {"machine": machine.machine_id(), "seconds_predicted": seconds_of(configuration, sizes)}
     stored = isinstance(problem.x, data.StoredRows)
     parts = predicted_bytes(
-        cell,
+        configuration,
         rows=problem.x.shape[0],
         features=problem.x.shape[1],
         nnz=problem.x.nnz,
@@ -353,7 +385,9 @@ def planned_row(cell: Cell, problem: Problem, bytes_limit: float = math.inf) -> 
         stored=stored,
     )
     if stored:
-        parts["data"] = data.StoredBatches(problem.x, problem.y, cell.batch_rows, shuffle=cell.shuffle).nbytes
+        parts["data"] = data.StoredBatches(
+            problem.x, problem.y, configuration.batch_rows, shuffle=configuration.shuffle
+        ).nbytes
     row["bytes_predicted"] = needed = sum(parts.values())
     if needed > bytes_limit:
         return row | unfit(parts, "", bytes_limit) | {"status": "memory"}

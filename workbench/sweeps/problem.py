@@ -20,7 +20,7 @@ from workbench.data import cache, content, contract
 from workbench.data.dataset.selection import split_rows, subgraph
 from workbench.models import NEEDS, Model
 from workbench.models.nodes import Nodes
-from workbench.sweeps.spec import FILES, Cell
+from workbench.sweeps.spec import FILES, Configuration
 from workbench.training import Setup
 from workbench.training.training import batches_of, convert_storage, feed_of
 
@@ -52,30 +52,30 @@ class Problem:
         """Facts of the data that models may need besides X and y, {name: value}, as of `facts_of`; computed once."""
         return facts_of(self.dataset)
 
-    def held(self, cell: Cell) -> np.ndarray | scipy.sparse.csr_array:
+    def held(self, configuration: Configuration) -> np.ndarray | scipy.sparse.csr_array:
         """Return X as the training of the configuration stores it, by its setting `hold`.
 
         With "format" dense float `[rows, features]` for dense candidates and CSR for others; else as `convert_storage`
         gives. Rows stored on disk, and X of models whose rows depend on each other, are not made dense.
         """
-        is_cut = not isinstance(self.x, data.StoredRows) and models.get(cell.model).rows_apart
-        if cell.hold != "format":
-            return convert_storage(cell.hold, self.x)
-        is_dense = cell.format == "dense" and is_cut
+        is_cut = not isinstance(self.x, data.StoredRows) and models.get(configuration.model).rows_apart
+        if configuration.hold != "format":
+            return convert_storage(configuration.hold, self.x)
+        is_dense = configuration.format == "dense" and is_cut
         return formats.to_format(self.x, "dense") if is_dense else self.x
 
 
-def columns_of_data(problem: Problem, cell: Cell, setup: Setup) -> dict[str, Any]:
+def columns_of_data(problem: Problem, configuration: Configuration, setup: Setup) -> dict[str, Any]:
     """Return the record columns about a configuration's data, {column: value}.
 
     Sizes, measured density, "nnz_batch" and "touched" (entries and active columns of the first batch, which is made for
     it), and "row_length_cv", the coefficient of variation of entries per row, None without entries. `setup` is that of
-    `cell`.
+    `configuration`.
     """
     x, lengths = problem.x, data.row_lengths(problem.x)
-    size, batch_rows = max(x.shape[0] * x.shape[1], 1), min(cell.batch_rows, x.shape[0])
-    model = models.get(cell.model)
-    given = model.given(x.shape[1], problem.width, cell.model_options, problem.facts)
+    size, batch_rows = max(x.shape[0] * x.shape[1], 1), min(configuration.batch_rows, x.shape[0])
+    model = models.get(configuration.model)
+    given = model.given(x.shape[1], problem.width, configuration.model_options, problem.facts)
     batch = next(iter(feed_of(batches_of(setup, x, problem.y, as_held=True), model, given).epoch(0))).x
     return {
         "rows_total": problem.rows_total,
@@ -86,7 +86,7 @@ def columns_of_data(problem: Problem, cell: Cell, setup: Setup) -> dict[str, Any
         "nnz_batch": float(x.nnz / max(x.shape[0], 1) * batch_rows if model.rows_apart else batch.nnz),
         "touched": float(np.unique(batch.indices).size),
         "row_length_cv": float(lengths.std() / lengths.mean()) if x.nnz else None,
-        "steps_epoch": -(-x.shape[0] // cell.batch_rows),
+        "steps_epoch": -(-x.shape[0] // configuration.batch_rows),
     }
 
 
@@ -132,24 +132,28 @@ def synthetic_parameters_for(model: Model, width: int | None, **sizes: Any) -> d
     return data.load(name, cache=False, **{key: value for key, value in parameters.items() if key in known})
 
 
-def make_problem(cell: Cell, held_out: float = HELD_OUT) -> Problem:
+def make_problem(configuration: Configuration, held_out: float = HELD_OUT) -> Problem:
     """Load or generate the data of a configuration and make its targets; data sets are cached on disk.
 
     If the configuration trains epochs, the share `held_out` of the rows is split off for validation, 0 for none. X and
     targets have the configuration's dtype. Raises data.DataError if the data cannot be read, has no entries, or suits
     no such model.
     """
-    dataset, model, dtype = _load_cached(_parameters(cell, held_out)), models.get(cell.model), np.dtype(cell.dtype)
+    dataset, model, dtype = (
+        _load_cached(_parameters(configuration, held_out)),
+        models.get(configuration.model),
+        np.dtype(configuration.dtype),
+    )
     if dataset.labels.are_missing:
-        dataset = with_random_labels(dataset, model, cell.width, cell.seed)
-    if cell.positive is not None:
-        dataset = data.with_positive(dataset, cell.positive)
-    if cell.merge and model.target == "classes" and cell.width:
-        dataset = data.merge_rare_classes(dataset, cell.width)
-    width = cell.width or model.width or data.natural_width(dataset, model.target)
+        dataset = with_random_labels(dataset, model, configuration.width, configuration.seed)
+    if configuration.positive is not None:
+        dataset = data.with_positive(dataset, configuration.positive)
+    if configuration.merge and model.target == "classes" and configuration.width:
+        dataset = data.merge_rare_classes(dataset, configuration.width)
+    width = configuration.width or model.width or data.natural_width(dataset, model.target)
     train, rest = split_held_out(dataset)
     if not train.x.nnz:
-        raise data.DataError(_without_entries(train, cell))
+        raise data.DataError(_without_entries(train, configuration))
     x, y = _cast_targets(train.x, dtype), targets(train, model, width, dtype)
     if rest is None:
         return Problem(dataset, x, y, width, dataset.rows)
@@ -176,13 +180,14 @@ def with_random_labels(dataset: data.Dataset, model: Model, width: int | None, s
     return dataclasses.replace(dataset, y=classes, labels=data.Labels("classes", names, guess=guess))
 
 
-def _without_entries(train: data.Dataset, cell: Cell) -> str:
+def _without_entries(train: data.Dataset, configuration: Configuration) -> str:
     """Return the message that the training rows store no entry, with the lowest density that gives one."""
     what = f"The {train.rows:,} rows x {train.features:,} features that are trained on have no entry to learn from"
-    if cell.density is None:
+    if configuration.density is None:
         return f"{what}. Take more rows or features."
     least = 1 / max(train.rows * train.features, 1)
-    return f"{what} at density {cell.density:g}. Ask for density = {least:.1g} or more, or for more rows or features."
+    more = f"Ask for density = {least:.1g} or more, or for more rows or features."
+    return f"{what} at density {configuration.density:g}. {more}"
 
 
 def targets(dataset: data.Dataset, model: Model, width: int, dtype: DTypeLike) -> np.ndarray:
@@ -204,17 +209,17 @@ def _cast_targets(x, dtype: np.dtype):
     return x if x.dtype == dtype else x.astype(dtype)
 
 
-def _parameters(cell: Cell, held_out: float) -> dict:
+def _parameters(configuration: Configuration, held_out: float) -> dict:
     """Return the settings that determine a configuration's data, {argument of `_make`: value}; also its cache key.
 
     `held_out` is the share of rows for validation; None in the result if the configuration trains no epochs.
     """
     needed = ("dataset", "rows", "features", "density", "seed")
-    drawn = is_synthetic(cell.dataset)
-    values = {name: getattr(cell, name) for name in settings.names(goes_to="data")}
+    drawn = is_synthetic(configuration.dataset)
+    values = {name: getattr(configuration, name) for name in settings.names(goes_to="data")}
     shared = {name: values.pop(name) for name in needed}
     kept = ("model", "width") if drawn else tuple(values.keys() - {"model", "width"})
-    shared["held_out"] = held_out if cell.epochs and held_out else None
+    shared["held_out"] = held_out if configuration.epochs and held_out else None
     return shared | {name: value if name in kept else None for name, value in values.items()}
 
 
@@ -241,16 +246,16 @@ def _code() -> str:
     return hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
 
 
-def parameters_of_file(settings_of_cell: Mapping[str, Any]) -> dict[str, Any]:
+def parameters_of_file(settings_of_configuration: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of the data source for a configuration that reads a file.
 
     Those of its file settings that are not None and those parsed from `reading`. Raises DataError if one is given
     twice.
     """
-    source = data.get(settings_of_cell["dataset"])
-    named = {name: settings_of_cell.get(name) for name in OF_FILE if name in source.parameters}
+    source = data.get(settings_of_configuration["dataset"])
+    named = {name: settings_of_configuration.get(name) for name in OF_FILE if name in source.parameters}
     named = {name: value for name, value in named.items() if value is not None}
-    options = contract.of_source(source, settings_of_cell.get("reading"))
+    options = contract.of_source(source, settings_of_configuration.get("reading"))
     if twice := sorted(set(named) & set(options)):
         raise data.DataError(f"{twice[0]} is set, and named in reading too; keep one of the two.")
     return named | options
@@ -377,50 +382,50 @@ class Contents:
         self._is_quick = is_quick
         self._seen: dict[tuple, _Seen] = {}
 
-    def of(self, cell: Cell) -> str:
+    def of(self, configuration: Configuration) -> str:
         """Return the hash of the content of the files that a configuration reads; each file set is read once.
 
         "" if it reads none, or one is missing; `NOT_READ` for large files if `is_quick` and no stored hash exists.
         """
-        if is_synthetic(cell.dataset):
+        if is_synthetic(configuration.dataset):
             return ""
-        name = _name(cell)
+        name = _name(configuration)
         if name not in self._seen:
-            self._seen[name] = self._read(cell)
+            self._seen[name] = self._read(configuration)
         return self._seen[name].hash
 
-    def _read(self, cell: Cell) -> _Seen:
+    def _read(self, configuration: Configuration) -> _Seen:
         """Return the present states (sizes and times) and the content hash of a configuration's files.
 
         May read them.
         """
-        states = content.states_of(_files(cell))
+        states = content.states_of(_files(configuration))
         stored = content.stored_hash(states)
         if stored is None:
             stored = NOT_READ if self._is_quick and not content.is_quick(states) else content.hash_of(states)
         return _Seen(states, stored)
 
-    def require_unchanged(self, cell: Cell) -> None:
+    def require_unchanged(self, configuration: Configuration) -> None:
         """Raise DataChangedError if the files do not hold what they held when `of` was first called.
 
         Files with unchanged size and time are not read; a file written again with the same content is accepted.
         """
-        hash_before = self.of(cell)
-        if is_synthetic(cell.dataset):
+        hash_before = self.of(configuration)
+        if is_synthetic(configuration.dataset):
             return
-        states = content.states_of(_files(cell))
-        if not (name := content.first_changed_file(self._seen[_name(cell)].states, states)):
+        states = content.states_of(_files(configuration))
+        if not (name := content.first_changed_file(self._seen[_name(configuration)].states, states)):
             return
         if content.hash_of(states) != hash_before:
             raise DataChangedError(name)
-        self._seen[_name(cell)] = _Seen(states, hash_before)
+        self._seen[_name(configuration)] = _Seen(states, hash_before)
 
 
-def _name(cell: Cell) -> tuple:
+def _name(configuration: Configuration) -> tuple:
     """Return the tuple of settings that identify the files of a configuration; used as a dict key."""
-    return cell.dataset, *(getattr(cell, name) for name in OF_FILE)
+    return configuration.dataset, *(getattr(configuration, name) for name in OF_FILE)
 
 
-def _files(cell: Cell) -> content.Paths:
+def _files(configuration: Configuration) -> content.Paths:
     """Return the paths of the files that a configuration reads; raises DataError if a parameter is given twice."""
-    return data.get(cell.dataset).files(**parameters_of_file(cell.model_dump()))
+    return data.get(configuration.dataset).files(**parameters_of_file(configuration.model_dump()))

@@ -37,7 +37,7 @@ from workbench.sweeps.grid import threads_of
 from workbench.sweeps.problem import Contents, DataChangedError
 from workbench.sweeps.progress import Progress
 from workbench.sweeps.schedule import MOST_ADDED, Schedule, Task, place_of, refinement_configurations
-from workbench.sweeps.spec import Cell, Measure, Spec, work_of
+from workbench.sweeps.spec import Configuration, Measure, Spec, work_of
 from workbench.sweeps.trial import settings_of
 
 # Bounds of each phase of a step on this machine: those of its kernels.
@@ -69,16 +69,16 @@ class Bounds:
         self.context, self.beat = context, beat
         self.roofs_on = functools.cache(self._roofs_on)
 
-    def of(self, cell: Cell, row: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+    def of(self, configuration: Configuration, row: Mapping[str, Any]) -> list[dict[str, Any]] | None:
         """Return the column `bounds` of a record, as `of_row` gives it; None if not wanted or unknown.
 
-        `row` is the record of `cell`; its status must be "ok". The first call with a number of threads measures the
-        machine in a child process (about 2 s).
+        `row` is the record of `configuration`; its status must be "ok". The first call with a number of threads
+        measures the machine in a child process (about 2 s).
         """
-        if not self.is_wanted or row["status"] != "ok" or not is_known(cell):
+        if not self.is_wanted or row["status"] != "ok" or not is_known(configuration):
             return None
-        on = self.roofs_on(1 if cell.serial else row["threads"])
-        return of_row(cell, row, on) if on else None
+        on = self.roofs_on(1 if configuration.serial else row["threads"])
+        return of_row(configuration, row, on) if on else None
 
     def _roofs_on(self, threads: int) -> Roofs | None:
         """Measure peak rates on `threads` threads in a child process; None if that fails or takes too long."""
@@ -92,16 +92,16 @@ class Bounds:
         return Roofs(measured, threads)
 
 
-def is_known(cell: Cell) -> bool:
+def is_known(configuration: Configuration) -> bool:
     """Return whether each phase of the configuration is one kernel call, so that time bounds can be computed.
 
     True for one trainer on the CPU that runs kernel by kernel, with a model whose scores are X @ W alone.
     """
-    is_one = cell.device == "cpu" and cell.launch == "kernels" and cell.trainers == 1
-    return is_one and models.get(cell.model).is_product
+    is_one = configuration.device == "cpu" and configuration.launch == "kernels" and configuration.trainers == 1
+    return is_one and models.get(configuration.model).is_product
 
 
-def of_row(cell: Cell, row: Mapping[str, Any], on: Roofs) -> list[dict[str, Any]]:
+def of_row(configuration: Configuration, row: Mapping[str, Any], on: Roofs) -> list[dict[str, Any]]:
     """Return lower time bounds of the phases of a successful record, one dict for each phase whose kernel is known.
 
     Keys: phase ("forward", "gradient" or "update"), kernel (its name), seconds (of one step), by (the limiting
@@ -111,16 +111,16 @@ def of_row(cell: Cell, row: Mapping[str, Any], on: Roofs) -> list[dict[str, Any]
     known = []
     for phase in PHASES:
         name = (row["kernels"] or {}).get(phase)
-        if name is None or (phase == "update" and cell.update == "exact"):
+        if name is None or (phase == "update" and configuration.update == "exact"):
             continue
-        kernel, sizes = kernels.get(name), sizes_of(cell, row, phase, name)
+        kernel, sizes = kernels.get(name), sizes_of(configuration, row, phase, name)
         (seconds, by), cost = on.bound(kernel, sizes), kernel.cost(sizes)
         moved = {"bytes": cost.bytes_compulsory, "bytes_gather": cost.bytes_gather, "flops": cost.flops}
         known.append({"phase": phase, "kernel": name, "seconds": seconds, "by": by} | moved)
     return known
 
 
-def sizes_of(cell: Cell, row: Mapping[str, Any], phase: str, kernel: str) -> Sizes:
+def sizes_of(configuration: Configuration, row: Mapping[str, Any], phase: str, kernel: str) -> Sizes:
     """Return the sizes with which the cost formula of `kernel` is evaluated for one batch of the record's phase.
 
     X in CSC form is X.T in CSR form, and a COO gradient exchanges row and column indices: rows and features, and active
@@ -130,7 +130,7 @@ def sizes_of(cell: Cell, row: Mapping[str, Any], phase: str, kernel: str) -> Siz
     value, index = (8 if row["dtype"] == "float64" else 4), (8 if row.get("index_dtype") == "int64" else 4)
     entries, touched = math.ceil(row["nnz_batch"]), math.ceil(row["touched"])
     is_coo = phase == "gradient" and kernel.removeprefix("scipy.") == "coo_dense"
-    is_turned = phase != "update" and (cell.format == "csc" or is_coo)
+    is_turned = phase != "update" and (configuration.format == "csc" or is_coo)
     if is_turned:
         return Sizes(row["features"], entries, rows, row["width"], min(rows, entries), value, index)
     return Sizes(rows, entries, row["features"], row["width"], touched, value, index)
@@ -158,43 +158,43 @@ class Disturbance:
         self.seconds_patience = 0.0 if measure.race else measure.seconds_quiet
         self.tried_again: set[tuple] = set()
 
-    def limit(self, cell: Cell) -> float:
-        """Return the share of all cores (0 to 1) that other programs may use during a trial of `cell`."""
+    def limit(self, configuration: Configuration) -> float:
+        """Return the share of all cores (0 to 1) that other programs may use during a trial of `configuration`."""
         if self.measure.busy_most is not None:
             return self.measure.busy_most
-        return machine.disturbance_limit(1 if cell.serial else threads_of(cell))
+        return machine.disturbance_limit(1 if configuration.serial else threads_of(configuration))
 
-    def has_hit(self, cell: Cell, row: Record) -> bool:
-        """Return whether a trial with the record `row` succeeded while other programs passed `limit(cell)`."""
-        return row["status"] == "ok" and row["busy_others"] > self.limit(cell)
+    def has_hit(self, configuration: Configuration, row: Record) -> bool:
+        """Return whether a trial with the record `row` succeeded while other programs passed `limit(configuration)`."""
+        return row["status"] == "ok" and row["busy_others"] > self.limit(configuration)
 
-    def judged(self, cell: Cell, row: dict[str, Any]) -> dict[str, Any]:
+    def judged(self, configuration: Configuration, row: dict[str, Any]) -> dict[str, Any]:
         """Return a copy of the record with status "disturbed" if other programs ran; else `row` itself."""
-        if not self.has_hit(cell, row):
+        if not self.has_hit(configuration, row):
             return row
         return row | {"status": "disturbed", "reason": "Other programs were running."}
 
-    def may_pass(self, cells: Sequence[Cell], rows: Sequence[Record]) -> bool:
+    def may_pass(self, configurations: Sequence[Configuration], rows: Sequence[Record]) -> bool:
         """Return whether one round of a comparison may be measured again because other programs ran.
 
-        True if all of `rows`, the records of `cells` in the same order, succeeded, at least one was disturbed, and this
-        comparison has not been repeated before.
+        True if all of `rows`, the records of `configurations` in the same order, succeeded, at least one was disturbed,
+        and this comparison has not been repeated before.
         """
-        are_numbered = all(row["status"] == "ok" for row in rows)
-        return are_numbered and any(map(self.has_hit, cells, rows)) and place_of(cells[0]) not in self.tried_again
+        is_hit = all(row["status"] == "ok" for row in rows) and any(map(self.has_hit, configurations, rows))
+        return is_hit and place_of(configurations[0]) not in self.tried_again
 
-    def is_over(self, cells: Sequence[Cell]) -> bool:
+    def is_over(self, configurations: Sequence[Configuration]) -> bool:
         """Wait until other programs leave the cores; return True if they did, False if the waiting time is used up.
 
         Looks every `SECONDS_LOOK` seconds (blocking) and subtracts them from the sweep's waiting time; also False if
-        `may_wait()` returns False. On success the comparison of `cells` is marked as repeated.
+        `may_wait()` returns False. On success the comparison of `configurations` is marked as repeated.
         """
-        limit = min(map(self.limit, cells))
+        limit = min(map(self.limit, configurations))
         while True:
             others = machine.OtherPrograms()
             time.sleep(SECONDS_LOOK)
             if others.share() <= limit:
-                self.tried_again.add(place_of(cells[0]))
+                self.tried_again.add(place_of(configurations[0]))
                 return True
             self.seconds_patience -= SECONDS_LOOK
             if self.seconds_patience <= 0 or not self.may_wait():
@@ -203,7 +203,7 @@ class Disturbance:
 
 TRIAL = "workbench.sweeps.trial:answers"
 BYTES_SLACK = 512 * 2**20
-"""What a child may take beyond the limit of its cell: libraries, compiled code, thread stacks."""
+"""What a child may take beyond the limit of its configuration: libraries, compiled code, thread stacks."""
 
 
 class Supervisor:
@@ -350,11 +350,11 @@ class Supervisor:
     def refine(self, schedule: Schedule, trials: Path) -> bool:
         """Add to `schedule` densities around break-evens not narrow enough; return whether there were any."""
         stored, before = store.read(trials), schedule.reused
-        cells = refinement_configurations(schedule.cells, stored, self.spec.measure.until or 1.0)
-        schedule.extend(cells, self.spec, stored)
+        configurations = refinement_configurations(schedule.configurations, stored, self.spec.measure.until or 1.0)
+        schedule.extend(configurations, self.spec, stored)
         self.state.reused, self.state.done = schedule.reused, self.state.done + schedule.reused - before
         self.write_plan(schedule)
-        return bool(cells)
+        return bool(configurations)
 
     def write_plan(self, schedule: Schedule) -> None:
         """Replace the file plan.json: {"keys": [configuration keys], "dropped": {reason: count}}."""
@@ -412,25 +412,26 @@ class Supervisor:
         `tasks` are in the order of the records, which get the column `tries` (1 or 2). Empty if `measure()` gave none.
         Raises DataChangedError if a data file of the configuration changed.
         """
-        self.contents.require_unchanged(tasks[0].cell)
+        self.contents.require_unchanged(tasks[0].configuration)
         rows, tries = measure(), 1
         if rows and self.may_try_again(tasks, rows):
             rows, tries = measure(), 2
-        self.contents.require_unchanged(tasks[0].cell)
+        self.contents.require_unchanged(tasks[0].configuration)
         done = zip(tasks, rows, strict=False)  # there may be no rows
-        return [self.disturbance.judged(task.cell, row | {"tries": tries}) for task, row in done]
+        return [self.disturbance.judged(task.configuration, row | {"tries": tries}) for task, row in done]
 
     def may_try_again(self, tasks: Sequence[Task], rows: Sequence[dict]) -> bool:
         """Wait until other programs end; return whether to repeat the disturbed trials `rows` of `tasks`.
 
         False at once if they are not to be waited for; meanwhile the progress file has another stage.
         """
-        cells = [task.cell for task in tasks]
-        if not self.disturbance.may_pass(cells, rows) or self.stopping:
+        configurations = [task.configuration for task in tasks]
+        if not self.disturbance.may_pass(configurations, rows) or self.stopping:
             return False
         self.state.current_key = ""
         self.enter("waiting for other programs to leave the cores alone")
-        return self.disturbance.is_over(cells) and not self.budget.is_too_little_for(*(task.key for task in tasks))
+        keys = [task.key for task in tasks]
+        return self.disturbance.is_over(configurations) and not self.budget.is_too_little_for(*keys)
 
     def may_wait(self) -> bool:
         """Return whether there is time to wait for other programs: no stop and budget left; writes a due heartbeat."""
@@ -445,8 +446,10 @@ class Supervisor:
 
     def tell_of(self, tasks: Sequence[Task]) -> None:
         """Set `tasks`, the trials measured together, as current in the progress file; stage "starting"."""
-        self.state.current, self.state.current_key = grid.describe_configuration(tasks[0].cell), tasks[0].key
-        self.state.contender = " / ".join(formatting.short_configuration_name(task.cell.model_dump()) for task in tasks)
+        self.state.current, self.state.current_key = grid.describe_configuration(tasks[0].configuration), tasks[0].key
+        self.state.contender = " / ".join(
+            formatting.short_configuration_name(task.configuration.model_dump()) for task in tasks
+        )
         self.enter("starting")
 
     def start(self, task: Task, clock: TrialClock, **more: Any) -> child.Child:
@@ -455,17 +458,17 @@ class Supervisor:
         `more` are further keys of the request; `clock.most` is its time limit. What it prints is appended to the log.
         """
         request = {
-            "cell": task.cell.model_dump(mode="json"),
+            "cell": task.configuration.model_dump(mode="json"),
             "measure": self.spec.measure.model_dump(),
             "bytes_limit": self.bytes_limit,
             "seconds_limit": clock.most,
             "started": clock.started,
             **more,
         }
-        if task.cell.device == "cuda":
+        if task.configuration.device == "cuda":
             request["gpu"] = dataclasses.asdict(devices.probe())  # once for all trials
         log = self.folder / run_folder.LOG
-        return child.Child(*child.start(self.context, work_of(task.cell, self.work), request, log))
+        return child.Child(*child.start(self.context, work_of(task.configuration, self.work), request, log))
 
     def completed(self, task: Task, row: dict, clock: TrialClock, process: int) -> dict:
         """Return the full record of a trial: `row`, the columns its process gave, with those that the supervisor adds.
@@ -474,16 +477,20 @@ class Supervisor:
         the number of the round whose process measured it; if it is the task's own round, the duration is recorded for
         the budget. Pops "seconds_compiled" and "seconds_measured" from a copy of the columns.
         """
-        row = settings_of(task.cell) | clock.known | row
+        row = settings_of(task.configuration) | clock.known | row
         compiled, measured = row.pop("seconds_compiled", clock.compiling), row.pop("seconds_measured", None)
         lasted = clock.seconds - compiled
         if process == task.round:  # later rounds of the same process take less than the first of the next one will
             self.budget.record_duration(task.key, lasted)
         self.state.seconds_compiled += compiled
         own = {"key": task.key, "round": task.round, "run": self.run_name, "experiment": self.spec.name}
-        own |= {"content": self.contents.of(task.cell) or None}
+        own |= {"content": self.contents.of(task.configuration) or None}
         row |= own | {"machine": machine.machine_id(), "time": time.strftime("%Y-%m-%dT%H:%M:%S%z")}
-        row |= {"process": process, "source": grid.source_hash(task.cell), "bounds": self.bounds.of(task.cell, row)}
+        row |= {
+            "process": process,
+            "source": grid.source_hash(task.configuration),
+            "bounds": self.bounds.of(task.configuration, row),
+        }
         if measured is not None:
             row["seconds_overhead"] = lasted - measured
         return store.new_row(**row)

@@ -25,7 +25,7 @@ from workbench.measure.posterior import Posterior, Scatter, Trial, posterior, re
 from workbench.measure.rounds import MOST, Decision, counterbalanced_order, decide_comparison, rounds_due
 from workbench.sweeps import grid
 from workbench.sweeps.problem import Contents
-from workbench.sweeps.spec import Cell, Spec
+from workbench.sweeps.spec import Configuration, Spec
 
 # Configurations that a sweep adds by itself: at densities around each break-even, until it is known as well as asked.
 
@@ -34,36 +34,49 @@ MOST_ADDED = 12
 """Times that densities are added at most; each halves a gap, so a factor of ten comes below 1 % in nine."""
 
 
-def refinement_configurations(cells: Mapping[str, Cell], rows: Iterable[Mapping[str, Any]], until: float) -> list[Cell]:
+def refinement_configurations(
+    configurations: Mapping[str, Configuration], rows: Iterable[Mapping[str, Any]], until: float
+) -> list[Configuration]:
     """Return new configurations, at further densities, that would narrow break-evens known too roughly.
 
-    `cells` are those of the sweep by key, `rows` its records, `until` the relative width to reach, such as 0.1.
-    Densities that earlier runs added (records whose key is not in `cells`) are included; configurations in `cells` are
-    not.
+    `configurations` are those of the sweep by key, `rows` its records, `until` the relative width to reach, such as
+    0.1. Densities that earlier runs added (records whose key is not in `configurations`) are included; those of the
+    sweep are not.
     """
     rows = list(rows)
-    frame = store.frame(row for row in rows if row["key"] in cells)
-    asked = [(cells[key], opening.density) for opening in densities_to_add(frame, until) for key in opening.keys]
-    known = set(cells.values())
-    asked += [
-        (cell, row["density"])
-        for row in rows
-        if row["key"] not in cells
-        for cell in _matching_configuration(row, cells)
+    frame = store.frame(row for row in rows if row["key"] in configurations)
+    asked = [
+        (configurations[key], opening.density) for opening in densities_to_add(frame, until) for key in opening.keys
     ]
-    wanted = [cell.model_copy(update={"density": density}) for cell, density in asked]
-    return [cell for cell in dict.fromkeys(wanted) if cell not in known]
+    known = set(configurations.values())
+    asked += [
+        (configuration, row["density"])
+        for row in rows
+        if row["key"] not in configurations
+        for configuration in _matching_configuration(row, configurations)
+    ]
+    wanted = [configuration.model_copy(update={"density": density}) for configuration, density in asked]
+    return [configuration for configuration in dict.fromkeys(wanted) if configuration not in known]
 
 
-def _matching_configuration(row: Mapping[str, Any], cells: Mapping[str, Cell]) -> Iterator[Cell]:
-    """Yield the first configuration of `cells` that differs from the record in nothing but the density; at most one."""
-    names = [name for name in Cell.model_fields if name in row and name != "density"]
-    yield from islice((cell for cell in cells.values() if all(_setting_matches(cell, row, name) for name in names)), 1)
+def _matching_configuration(
+    row: Mapping[str, Any], configurations: Mapping[str, Configuration]
+) -> Iterator[Configuration]:
+    """Yield the first configuration that differs from the record in nothing but the density; at most one."""
+    names = [name for name in Configuration.model_fields if name in row and name != "density"]
+    yield from islice(
+        (
+            configuration
+            for configuration in configurations.values()
+            if all(_setting_matches(configuration, row, name) for name in names)
+        ),
+        1,
+    )
 
 
-def _setting_matches(cell: Cell, row: Mapping[str, Any], name: str) -> bool:
+def _setting_matches(configuration: Configuration, row: Mapping[str, Any], name: str) -> bool:
     """Return whether the setting `name` of the configuration is None or equal to that of the record."""
-    value = getattr(cell, name)
+    value = getattr(configuration, name)
     return value is None or value == row[name]
 
 
@@ -76,19 +89,19 @@ HOPELESS = ("memory", "unsupported", "wrong")
 TIMED = ("ok", "disturbed")
 """Statuses of rows with a time."""
 LOST = ("failed", "timeout")
-"""Statuses after which a cell waits for the next start of the sweep."""
+"""Statuses after which a configuration waits for the next start of the sweep."""
 FINAL = ("ok", "disturbed", *HOPELESS)
 """Statuses of rows that a resumed sweep takes as they are."""
 
 ALIKE = (*settings.names(role="group"), *settings.names(role="axis"))
-"""Settings in which the cells of a comparison agree."""
+"""Settings in which the configurations of a comparison agree."""
 
 
 @dataclass(frozen=True)
 class Task:
     """One trial to do."""
 
-    cell: Cell
+    configuration: Configuration
     key: str
     round: int
 
@@ -101,38 +114,42 @@ class Comparison:
     model than dense, if an exact update is among the candidates.
     """
 
-    cells: Mapping[str, Cell]
+    configurations: Mapping[str, Configuration]
     baselines: frozenset[str]
     unfaithful: frozenset[str] = frozenset()
 
 
-def place_of(cell: Cell) -> tuple:
+def place_of(configuration: Configuration) -> tuple:
     """Return the tuple of settings that all configurations of a comparison share; equal tuples, same comparison."""
-    return tuple(getattr(cell, name) for name in ALIKE)
+    return tuple(getattr(configuration, name) for name in ALIKE)
 
 
-def comparisons(cells: Iterable[Cell], contents: Contents | None = None) -> list[Comparison]:
+def comparisons(configurations: Iterable[Configuration], contents: Contents | None = None) -> list[Comparison]:
     """Group configurations into comparisons, in the order met; dense candidates are the baselines.
 
     `contents` reads the data files for the keys, by default anew.
     """
     contents = contents or Contents()
-    alike: dict[tuple, dict[str, Cell]] = {}
-    for cell in cells:
-        alike.setdefault(place_of(cell), {})[grid.configuration_key(cell, contents)] = cell
+    alike: dict[tuple, dict[str, Configuration]] = {}
+    for configuration in configurations:
+        alike.setdefault(place_of(configuration), {})[grid.configuration_key(configuration, contents)] = configuration
     return [
         Comparison(
-            by_key, frozenset(key for key, cell in by_key.items() if cell.format == "dense"), _inexact_lazy_keys(by_key)
+            by_key,
+            frozenset(key for key, configuration in by_key.items() if configuration.format == "dense"),
+            _inexact_lazy_keys(by_key),
         )
         for by_key in alike.values()
     ]
 
 
-def _inexact_lazy_keys(cells: Mapping[str, Cell]) -> frozenset[str]:
-    """Return the keys of lazy configurations for which `cells` (by key) has the same one with an exact update."""
-    rest = {key: cell.model_dump_json(exclude={"update"}) for key, cell in cells.items()}
-    exact = {rest[key] for key, cell in cells.items() if cell.update == "exact"}
-    return frozenset(key for key, cell in cells.items() if cell.update == "lazy" and rest[key] in exact)
+def _inexact_lazy_keys(configurations: Mapping[str, Configuration]) -> frozenset[str]:
+    """Return the keys of lazy configurations that `configurations` (by key) also has with an exact update."""
+    rest = {key: configuration.model_dump_json(exclude={"update"}) for key, configuration in configurations.items()}
+    exact = {rest[key] for key, configuration in configurations.items() if configuration.update == "exact"}
+    return frozenset(
+        key for key, configuration in configurations.items() if configuration.update == "lazy" and rest[key] in exact
+    )
 
 
 class ComparisonState:
@@ -160,7 +177,7 @@ class ComparisonState:
         Records of other configurations are ignored. Only rounds that have all candidates still in count; candidates
         whose newest status is hopeless are out, and those failed or timed out are tried again.
         """
-        rows = [row for row in rows if row["key"] in self.comparison.cells]
+        rows = [row for row in rows if row["key"] in self.comparison.configurations]
         newest = {row["key"]: row["status"] for row in rows if row["status"] != "stopped"}
         self.out = {key for key, status in newest.items() if status in HOPELESS}
         self.again = {key for key, status in newest.items() if status in LOST}
@@ -220,7 +237,7 @@ class ComparisonState:
         number, keys = self.next_round, self.running()
         self.next_round, self.measured = number + 1, self.measured + 1
         keys = self._by_pace(keys, number) if self.is_race and number else counterbalanced_order(keys, number)
-        return [Task(self.comparison.cells[key], key, number) for key in keys]
+        return [Task(self.comparison.configurations[key], key, number) for key in keys]
 
     def _by_pace(self, keys: Sequence[str], number: int) -> list[str]:
         """Return `keys` with the two fastest first (alternating by round), then those never timed, then the others.
@@ -248,7 +265,7 @@ class ComparisonState:
 
         All that have not dropped out; in a race only those not significantly slower, and the best of each side.
         """
-        able = [key for key in self.comparison.cells if key not in self.out]
+        able = [key for key in self.comparison.configurations if key not in self.out]
         if not self.is_race or not self.measured:
             return able
         decision, kept = self.decision(), self._ahead()
@@ -262,7 +279,7 @@ class ComparisonState:
         Unfaithful lazy updates are never among them; all others if nothing was timed yet.
         """
         out = self.out | self.comparison.unfaithful
-        pacing = [key for key in self.comparison.cells if key not in out]
+        pacing = [key for key in self.comparison.configurations if key not in out]
         best = self.posterior.best(pacing)
         if best is None:
             return set(pacing)
@@ -284,7 +301,7 @@ class ComparisonState:
 
         Over means decided, at its last round, without candidates, or disturbed `PATIENCE` times in a row.
         """
-        if len(self.out) == len(self.comparison.cells) or self.disturbed + self.is_disturbed >= PATIENCE:
+        if len(self.out) == len(self.comparison.configurations) or self.disturbed + self.is_disturbed >= PATIENCE:
             return 0
         due = rounds_due(self.decision(), self.measured, self.most, self.is_race)
         return max(due, bool(self.again))
@@ -311,18 +328,18 @@ class Schedule:
 
         `contents` reads the data files for the keys, by default anew.
         """
-        cells = grid.expand_grid(spec)
-        schedule = cls(seed=spec.seed, dropped=cells.dropped, contents=contents or Contents())
-        schedule.extend(cells.cells, spec, stored)
+        configurations = grid.expand_grid(spec)
+        schedule = cls(seed=spec.seed, dropped=configurations.dropped, contents=contents or Contents())
+        schedule.extend(configurations.configurations, spec, stored)
         return schedule
 
-    def extend(self, cells: Iterable[Cell], spec: Spec, stored: Iterable[Record]) -> None:
-        """Add the comparisons of `cells`, resumed from those of the records `stored` that match; updates `reused`."""
+    def extend(self, configurations: Iterable[Configuration], spec: Spec, stored: Iterable[Record]) -> None:
+        """Add the comparisons of `configurations`, resumed from matching records among `stored`; updates `reused`."""
         courses = [
             ComparisonState(comparison, spec.measure.rounds, spec.measure.race)
-            for comparison in comparisons(cells, self.contents)
+            for comparison in comparisons(configurations, self.contents)
         ]
-        by_key = {key: course for course in courses for key in course.comparison.cells}
+        by_key = {key: course for course in courses for key in course.comparison.configurations}
         rows: dict[int, list[Record]] = {}
         for row in stored:
             if row["key"] in by_key:
@@ -332,14 +349,18 @@ class Schedule:
         self._share_noise()
 
     @property
-    def cells(self) -> dict[str, Cell]:
+    def configurations(self) -> dict[str, Configuration]:
         """All configurations of the sweep by key, a new dict."""
-        return {key: cell for course in self.courses for key, cell in course.comparison.cells.items()}
+        return {
+            key: configuration
+            for course in self.courses
+            for key, configuration in course.comparison.configurations.items()
+        }
 
     @property
     def keys(self) -> list[str]:
         """Keys of all configurations, in the order of their comparisons."""
-        return list(self.cells)
+        return list(self.configurations)
 
     def rounds(self, stays: Callable[[], bool] = lambda: False) -> Iterator[list[Task]]:
         """Yield the trials of one round after another, until no comparison is due.

@@ -126,10 +126,10 @@ def _field(setting: Setting) -> tuple[Any, Any]:
 
 
 _FIELDS: dict[str, Any] = {setting.name: _field(setting) for setting in settings.SETTINGS}
-_Cell: Any = pydantic.create_model("_Cell", __config__=STRICT, **_FIELDS)
+_Configuration: Any = pydantic.create_model("_Cell", __config__=STRICT, **_FIELDS)
 
 
-class Cell(_Cell):
+class Configuration(_Configuration):
     """One point of a sweep: a value for each setting of the table, and nothing else.
 
     What is None is as the data, the optimizer or the machine suggests. On a machine without a CUDA device,
@@ -284,7 +284,7 @@ def _check_value(axis: str, value: Any) -> Any:
     ValueError with axis, value and reason if it is invalid.
     """
     try:
-        return getattr(Cell(**{axis: None if value == "natural" else value}), axis)
+        return getattr(Configuration(**{axis: None if value == "natural" else value}), axis)
     except pydantic.ValidationError as error:
         text = error.errors()[0]["msg"].removeprefix("Value error, ")
         raise ValueError(f"axis {axis} = {value!r}: {text}") from None
@@ -385,90 +385,94 @@ def dump_spec(spec: Spec) -> str:
 # computed.
 
 TRIAL = frozenset({"workbench.sweeps.trial", "workbench.measure.child"})
-"""What a child runs; all that is not looked up by a name of the cell's follows from it."""
+"""What a child runs; all that is not looked up by a name of the configuration's follows from it."""
 
 SEVERAL = frozenset({"workbench.cluster.training"})
-"""What the child of a cell with several trainers runs."""
+"""What the child of a configuration with several trainers runs."""
 
 ON_CUDA = frozenset({"workbench.training.device"})
 """What is imported where a training is made, and by a training on cuda alone."""
 
 
-def work_of(cell: Cell, usual: str) -> str:
+def work_of(configuration: Configuration, usual: str) -> str:
     """Return "module:function" that the trial's process calls: `usual`, or that of several trainers if it has them."""
-    return usual if cell.trainers == 1 else "workbench.cluster.training:answers"
+    return usual if configuration.trainers == 1 else "workbench.cluster.training:answers"
 
 
-def roots_of(cell: Cell) -> frozenset[str]:
+def roots_of(configuration: Configuration) -> frozenset[str]:
     """Return the names of the modules that a configuration's result starts from.
 
     These are the trial's own module and those that register its kernels, model, data set, optimizer, formats and
     operators; with several trainers or "cuda" those of these too. Modules that they import are not listed.
     """
-    modules = closure.registering_modules("kernel", _kernels(cell))
-    modules |= closure.registering_modules("model", [cell.model]) | closure.registering_modules(
-        "data set", [cell.dataset]
+    modules = closure.registering_modules("kernel", _kernels(configuration))
+    modules |= closure.registering_modules("model", [configuration.model]) | closure.registering_modules(
+        "data set", [configuration.dataset]
     )
-    modules |= closure.registering_modules("optimizer", [cell.optimizer])
+    modules |= closure.registering_modules("optimizer", [configuration.optimizer])
     modules |= closure.registering_modules("format", formats.names())  # each is asked whether an array is of it
     modules |= closure.registering_modules(
         "operator", ops.names()
     )  # which name each other, by attributes of their package
-    modules |= SEVERAL if cell.trainers > 1 else frozenset()
-    return TRIAL | modules | (ON_CUDA if cell.device == "cuda" else frozenset())
+    modules |= SEVERAL if configuration.trainers > 1 else frozenset()
+    return TRIAL | modules | (ON_CUDA if configuration.device == "cuda" else frozenset())
 
 
-def kernels_of(cell: Cell) -> dict[str, str]:
+def kernels_of(configuration: Configuration) -> dict[str, str]:
     """Return {phase: kernel name} for the phases forward, loss, gradient and update of a step.
 
     A fused gradient has no own entry, it is part of the update. Models with several products have the kernels of X's.
     """
-    setup = Setup(format=cell.format, engine=cell.engine, gradient=cell.gradient)
-    kind = "fused" if cell.gradient == "fused" else "dense" if cell.update == "standard" else "lazy"
-    products = {"forward": setup.forward_rule.kernel, "loss": models.get(cell.model).loss}
-    gradient = {} if cell.gradient == "fused" else {"gradient": setup.gradient_rule.kernel}
-    return products | gradient | {"update": f"{cell.optimizer}_{kind}"}
+    setup = Setup(format=configuration.format, engine=configuration.engine, gradient=configuration.gradient)
+    kind = "fused" if configuration.gradient == "fused" else "dense" if configuration.update == "standard" else "lazy"
+    products = {"forward": setup.forward_rule.kernel, "loss": models.get(configuration.model).loss}
+    gradient = {} if configuration.gradient == "fused" else {"gradient": setup.gradient_rule.kernel}
+    return products | gradient | {"update": f"{configuration.optimizer}_{kind}"}
 
 
-def _kernels(cell: Cell) -> Iterator[str]:
+def _kernels(configuration: Configuration) -> Iterator[str]:
     """Yield the names of all kernels that the configuration's products, loss and update may call.
 
     On "cuda" also those of its library, cuBLAS or cuSPARSE; names may repeat.
     """
-    setup = Setup(format=cell.format, engine=cell.engine, gradient=cell.gradient)
-    used = {method.kernel for method in METHODS if (method.x, method.y) == (cell.format, "dense")}
-    named = {setup.forward_rule.kernel, setup.gradient_rule.kernel, models.get(cell.model).loss}
-    yield from named | {kernel for kernel in used if ("." in kernel) == (cell.engine != "ours")}
-    yield f"{cell.optimizer}_dense"  # one file has the lazy and fused one, too
-    if cell.device == "cuda":
-        library = {"dense": "cublas.", "vendor": "cusparse."}.get(cell.engine)
+    setup = Setup(format=configuration.format, engine=configuration.engine, gradient=configuration.gradient)
+    used = {method.kernel for method in METHODS if (method.x, method.y) == (configuration.format, "dense")}
+    named = {setup.forward_rule.kernel, setup.gradient_rule.kernel, models.get(configuration.model).loss}
+    yield from named | {kernel for kernel in used if ("." in kernel) == (configuration.engine != "ours")}
+    yield f"{configuration.optimizer}_dense"  # one file has the lazy and fused one, too
+    if configuration.device == "cuda":
+        library = {"dense": "cublas.", "vendor": "cusparse."}.get(configuration.engine)
         yield from (name for name in kernels.names() if library and name.startswith(library))
 
 
-def modules_of(cell: Cell) -> frozenset[str]:
+def modules_of(configuration: Configuration) -> frozenset[str]:
     """Return the names of all modules that the configuration's result depends on, imported ones included."""
-    return closure.installed_code().modules(roots_of(cell), _excluded_modules(cell))
+    return closure.installed_code().modules(roots_of(configuration), _excluded_modules(configuration))
 
 
-def files_of(cell: Cell, code: closure.Code | None = None) -> list[Path]:
+def files_of(configuration: Configuration, code: closure.Code | None = None) -> list[Path]:
     """Return the source files that the configuration's result depends on, on "cuda" with its CUDA sources.
 
     `code` is the import graph to use, by default that of the installed package.
     """
-    return (code or closure.installed_code()).files(roots_of(cell), _excluded_modules(cell), cell.device == "cuda")
+    return (code or closure.installed_code()).files(
+        roots_of(configuration), _excluded_modules(configuration), configuration.device == "cuda"
+    )
 
 
-def source_hash(cell: Cell, code: closure.Code | None = None) -> str:
+def source_hash(configuration: Configuration, code: closure.Code | None = None) -> str:
     """Return the hash (hex text) of all source files that the configuration's result depends on.
 
     `code` is the import graph to use, by default that of the installed package.
     """
-    return (code or closure.installed_code()).digest(roots_of(cell), _excluded_modules(cell), cell.device == "cuda")
+    return (code or closure.installed_code()).digest(
+        roots_of(configuration), _excluded_modules(configuration), configuration.device == "cuda"
+    )
 
 
-def _excluded_modules(cell: Cell) -> frozenset[str]:
+def _excluded_modules(configuration: Configuration) -> frozenset[str]:
     """Return the modules that do not count for a configuration's result: those of CUDA for "cpu", none for "cuda"."""
-    return frozenset() if cell.device == "cuda" else ON_CUDA
+    return frozenset() if configuration.device == "cuda" else ON_CUDA
 
 
 def __getattr__(name: str) -> Any:

@@ -28,39 +28,40 @@ from workbench.sweeps.budget import COMPILING, NoRoom, TrialEnded, out_of_memory
 from workbench.sweeps.check import check_step
 from workbench.sweeps.grid import predicted_bytes, seconds_of, setup_of, threads_of, unfit
 from workbench.sweeps.problem import Problem, columns_of_data, make_problem, synthetic_parameters_for, targets
-from workbench.sweeps.spec import Cell, Measure, kernels_of
+from workbench.sweeps.spec import Configuration, Measure, kernels_of
 from workbench.training import PHASES, StepEvent, Training, impossible_reason, make_run
 from workbench.training.training import NARROW
 
 # Before a trial's clock starts: the code of every kernel that its steps use, loaded or compiled.
 
 
-def warm_kernels(cell: Cell) -> dict[str, float]:
+def warm_kernels(configuration: Configuration) -> dict[str, float]:
     """Load or compile every kernel of the configuration, on one and on all threads; return {"seconds_compile": s}.
 
     Done before the trial's clock starts, so that neither its time nor its memory includes the library's code.
     """
     start = time.perf_counter()
-    run_tiny(cell)
+    run_tiny(configuration)
     with threads.parallel():  # the same little work goes to all threads
-        run_tiny(cell)
+        run_tiny(configuration)
     return {"seconds_compile": time.perf_counter() - start}
 
 
-def run_tiny(cell: Cell) -> None:
+def run_tiny(configuration: Configuration) -> None:
     """Train one epoch of a synthetic problem of 40 rows and 24 features, so that the configuration's code is loaded.
 
-    Model, format and setup are those of `cell`; batches have 16 rows. Uses the number of threads set at present.
+    Model, format and setup are those of `configuration`; batches have 16 rows. Uses the number of threads set at
+    present.
     """
-    model = models.get(cell.model)
+    model = models.get(configuration.model)
     width = next(width for width in (3, 1) if model.allows(width))
     tiny_set = synthetic_parameters_for(model, width, rows=40, features=24, density=0.2, seed=0)
-    y = targets(tiny_set, model, width, cell.dtype)
-    x = tiny_set.x.astype(cell.dtype)
-    if cell.hold in NARROW:  # ones are exact in every type
+    y = targets(tiny_set, model, width, configuration.dtype)
+    x = tiny_set.x.astype(configuration.dtype)
+    if configuration.hold in NARROW:  # ones are exact in every type
         x.data[:] = 1
     problem = Problem(tiny_set, x, y, width, tiny_set.rows)
-    tiny = cell.model_copy(update={"batch_rows": 16, "width": width})
+    tiny = configuration.model_copy(update={"batch_rows": 16, "width": width})
     run = make_run(setup_of(tiny), problem.held(tiny), problem.y, width, problem.facts)
     collections.deque(run.events(1), maxlen=0)
 
@@ -268,16 +269,16 @@ def answers(request: dict) -> Generator[dict, dict, None]:
     these, compiling is reported as a stage whenever it happens, and what is known of the data as {"known": columns},
     for the record of a trial that is killed.
     """
-    cell = Cell(**request["cell"])
-    row = settings_of(cell) | {"bytes_limit": request["bytes_limit"]}
+    configuration = Configuration(**request["cell"])
+    row = settings_of(configuration) | {"bytes_limit": request["bytes_limit"]}
     try:
         gpu = devices.Gpu(**request["gpu"]) if "gpu" in request else None
-        require_possible(cell)
-        row |= require_device(cell.device, gpu)
-        count = 1 if cell.serial else row["threads"]
+        require_possible(configuration)
+        row |= require_device(configuration.device, gpu)
+        count = 1 if configuration.serial else row["threads"]
         with threadpoolctl.threadpool_limits(limits=count):
             threads.set_threads(count)
-            trial = _Trial(cell, Measure(**request["measure"]).policy(), request["bytes_limit"], row)
+            trial = _Trial(configuration, Measure(**request["measure"]).policy(), request["bytes_limit"], row)
             trial.seconds_limit = request.get("seconds_limit", trial.seconds_limit)
             trial.started = request.get("started", trial.started)
             trial.bytes_beside = request.get("bytes_beside", 0)
@@ -292,8 +293,12 @@ def answers(request: dict) -> Generator[dict, dict, None]:
     except TrialEnded as ended:
         row |= {"status": ended.status, "reason": str(ended), **ended.columns}
     except MemoryError as error:
-        row |= {"status": "memory", "reason": out_of_memory(cell.device, error), "bytes_needed": bytes_asked(error)}
-        if cell.device == "cuda" and bytes_asked(error):
+        row |= {
+            "status": "memory",
+            "reason": out_of_memory(configuration.device, error),
+            "bytes_needed": bytes_asked(error),
+        }
+        if configuration.device == "cuda" and bytes_asked(error):
             row["bytes_limit"] = row["bytes_device_limit"]
     except (data.DataError, formats.FormatError, models.ModelError) as error:
         row |= {"status": "unsupported", "reason": str(error)}
@@ -303,19 +308,19 @@ def answers(request: dict) -> Generator[dict, dict, None]:
     yield row
 
 
-def settings_of(cell: Cell) -> dict:
+def settings_of(configuration: Configuration) -> dict:
     """Return the record columns that the settings of a configuration determine before anything has run.
 
     One column for each setting, with learning rate, decay and intercept resolved from None, the number of threads, and
     "kernels", {phase: kernel name}, None if the setup is impossible.
     """
-    row = {setting.column or setting.name: getattr(cell, setting.name) for setting in settings.SETTINGS}
-    options = optimizers.get(cell.optimizer).options
-    row |= {"intercept": setup_of(cell).has_intercept}
-    row |= {"learning_rate": cell.learning_rate or options["learning_rate"]}
-    row |= {"decay": options["decay"] if cell.decay is None else cell.decay}
-    named = kernels_of(cell) if not impossible_reason(setup_of(cell)) else None
-    return row | {"threads": threads_of(cell), "kernels": named, "densified": []}
+    row = {setting.column or setting.name: getattr(configuration, setting.name) for setting in settings.SETTINGS}
+    options = optimizers.get(configuration.optimizer).options
+    row |= {"intercept": setup_of(configuration).has_intercept}
+    row |= {"learning_rate": configuration.learning_rate or options["learning_rate"]}
+    row |= {"decay": options["decay"] if configuration.decay is None else configuration.decay}
+    named = kernels_of(configuration) if not impossible_reason(setup_of(configuration)) else None
+    return row | {"threads": threads_of(configuration), "kernels": named, "densified": []}
 
 
 def is_in_memory(part: Any) -> bool:
@@ -326,14 +331,14 @@ def is_in_memory(part: Any) -> bool:
 class _Trial:
     """The stages of one trial; each adds its columns to the row, which is the caller's."""
 
-    def __init__(self, cell: Cell, policy: Policy, bytes_limit: int, row: dict) -> None:
-        """Prepare the trial of `cell`; `row` is the caller's dict and is filled in place by every stage.
+    def __init__(self, configuration: Configuration, policy: Policy, bytes_limit: int, row: dict) -> None:
+        """Prepare the trial of `configuration`; `row` is the caller's dict and is filled in place by every stage.
 
         Without assignment to `seconds_limit` and `bytes_beside` the trial has no time limit and no other candidates.
         """
-        self.cell, self.policy, self.bytes_limit, self.row = cell, policy, bytes_limit, row
-        self.setup = setup_of(cell)
-        self.on_device = cell.device == "cuda"
+        self.configuration, self.policy, self.bytes_limit, self.row = configuration, policy, bytes_limit, row
+        self.setup = setup_of(configuration)
+        self.on_device = configuration.device == "cuda"
         self.seconds_measured, self.seconds_limit, self.bytes_beside = 0.0, math.inf, 0
         self.started, self.sentinel = time.monotonic(), Sentinel()
         self.stage, self.seconds_compiled, self.bytes_before = "", 0.0, 0
@@ -365,7 +370,7 @@ class _Trial:
         Raises TrialEnded if the step is wrong or memory is too small.
         """
         yield COMPILING
-        self.row |= warm_kernels(self.cell)
+        self.row |= warm_kernels(self.configuration)
         self.started += self.row["seconds_compile"]  # a limit is for what comes after it
         yield "preparing data"
         self.rehearse()
@@ -387,7 +392,7 @@ class _Trial:
             timing = self.timing()
             timing.sampler.take_all()
             self.note(timing)
-            if self.cell.epochs:
+            if self.configuration.epochs:
                 yield {"stage": "training"}
                 self.train(self.run, self.held_out)
         finally:  # a trial whose time is out keeps what it reached
@@ -454,9 +459,9 @@ class _Trial:
         All other arrays that the data was made from are released on return (the CSR array behind dense data, values of
         another type, rows of both parts together), so no measured peak includes them.
         """
-        problem = make_problem(self.cell)
+        problem = make_problem(self.configuration)
         return (
-            make_run(self.setup, problem.held(self.cell), problem.y, problem.width, problem.facts),
+            make_run(self.setup, problem.held(self.configuration), problem.y, problem.width, problem.facts),
             problem.held_out,
         )
 
@@ -466,12 +471,12 @@ class _Trial:
         Sets the row's columns of the data and predictions, and reports them as {"known": row}. Raises TrialEnded or
         NoRoom if the arrays do not fit, TrialEnded if the step is wrong.
         """
-        problem = make_problem(self.cell)
-        self.row |= columns_of_data(problem, self.cell, self.setup)
-        self.row["seconds_predicted"] = seconds_of(self.cell, self.row)
+        problem = make_problem(self.configuration)
+        self.row |= columns_of_data(problem, self.configuration, self.setup)
+        self.row["seconds_predicted"] = seconds_of(self.configuration, self.row)
         self.predict_bytes(problem)
         child.tell({"known": self.row})
-        self.check(make_run(self.setup, problem.held(self.cell), problem.y, problem.width, problem.facts))
+        self.check(make_run(self.setup, problem.held(self.configuration), problem.y, problem.width, problem.facts))
 
     def predict_bytes(self, problem: Problem) -> None:
         """Set the predicted bytes in the row, of host and device; raise TrialEnded ("memory") if one exceeds its limit.
@@ -480,7 +485,7 @@ class _Trial:
         """
         is_stored = isinstance(problem.x, data.StoredRows)
         parts = predicted_bytes(
-            self.cell,
+            self.configuration,
             rows=problem.x.shape[0],
             features=problem.x.shape[1],
             nnz=problem.x.nnz,
@@ -490,7 +495,9 @@ class _Trial:
             stored=is_stored,
         )
         if is_stored:
-            batches = data.StoredBatches(problem.x, problem.y, self.cell.batch_rows, shuffle=self.cell.shuffle)
+            batches = data.StoredBatches(
+                problem.x, problem.y, self.configuration.batch_rows, shuffle=self.configuration.shuffle
+            )
             parts["data"] = batches.nbytes
         if self.on_device:
             on_host: dict[str, int] = {name: parts.pop(name) for name in ("data", "batch") if name in parts}
@@ -528,7 +535,7 @@ class _Trial:
 
     def timing(self) -> Timing:
         """Return a new `Timing` whose first step has run; it may use the time left, or half of it if epochs follow."""
-        left = self.seconds_left() / (2 if self.cell.epochs else 1)
+        left = self.seconds_left() / (2 if self.configuration.epochs else 1)
         return Timing(self.run, replace(self.policy, seconds_most=left), self.row["steps_epoch"], self.sentinel)
 
     def note(self, timing: Timing) -> None:
@@ -549,7 +556,7 @@ class _Trial:
         return ENDS_AT * self.seconds_limit - (time.monotonic() - self.started)
 
     def train(self, run: Training, held_out: tuple[Any, Any]) -> None:
-        """Train `cell.epochs` epochs from new weights, or as many as the time limit allows, and fill the row's columns.
+        """Train `configuration.epochs` epochs from new weights, or what the time limit allows, and fill the columns.
 
         `held_out` is (X, targets) of the validation rows, (None, None) if there are none. Sets the loss curve, seconds
         an epoch, quality after selected epochs; the evaluation is not timed. Raises TrialEnded ("timeout") if epochs
@@ -557,14 +564,14 @@ class _Trial:
         """
         run.reset()
         curve, seconds, points = Curve(), 0.0, []
-        judged = epochs_judged(self.cell.epochs)
-        for epoch in range(self.cell.epochs):
+        judged = epochs_judged(self.configuration.epochs)
+        for epoch in range(self.configuration.epochs):
             start = time.perf_counter()
             for event in run.epoch(epoch):
                 curve.add(event)
             run.catch_up()
             seconds += time.perf_counter() - start
-            is_cut = epoch + 1 < self.cell.epochs and self.seconds_left() <= 0
+            is_cut = epoch + 1 < self.configuration.epochs and self.seconds_left() <= 0
             if is_cut or epoch + 1 in judged:
                 points.append({"epoch": epoch + 1, "seconds": seconds, **run.qualities(*held_out)})
             if is_cut:
@@ -575,4 +582,4 @@ class _Trial:
         self.row |= {"seconds_epoch": seconds / done, "quality_curve": points, **curve.columns()}
         self.row |= {"quality": points[-1][name], "quality_name": name, "measures": measures}
         if is_cut:
-            raise self.out_of_time(f"{done} of {self.cell.epochs} epochs")
+            raise self.out_of_time(f"{done} of {self.configuration.epochs} epochs")

@@ -13,7 +13,7 @@ from workbench.data.dataset.record import graph_of
 from workbench.data.dataset.selection import split_rows
 from workbench.formats import FormatError
 from workbench.sweeps.problem import make_problem
-from workbench.sweeps.spec import Cell
+from workbench.sweeps.spec import Configuration
 
 EDGES = {(0, 1): 2.0, (1, 0): 2.0, (2, 2): 1.0, (4, 3): 0.0, (5, 0): -1.5, (0, 5): -1.5}
 
@@ -97,7 +97,7 @@ def test_a_problem_with_rows_held_out_has_all_edges_and_its_parts_their_own(monk
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
     data.names()  # a scan would take out what no file registered
     monkeypatch.setitem(data.contract._sources.entries, "linked", data.Source("linked", lambda: linked, "here", "none"))
-    problem = make_problem(Cell(dataset="linked", model="softmax", epochs=1))
+    problem = make_problem(Configuration(dataset="linked", model="softmax", epochs=1))
     both = problem.dataset
     order = [int(np.flatnonzero((linked.x.toarray() == row).all(axis=1))[0]) for row in both.x.toarray()]
     np.testing.assert_array_equal(both.graph.toarray(), dense()[order][:, order])

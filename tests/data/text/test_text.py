@@ -10,7 +10,7 @@ from workbench import data
 from workbench.data import DataError, cache
 from workbench.data.sources import text
 from workbench.sweeps.problem import make_problem
-from workbench.sweeps.spec import Cell
+from workbench.sweeps.spec import Configuration
 
 DOCUMENTS = ["The cat sat on the mat", "a dog sat", "Cats and dogs and the cat", "on the mat the dog", "mat!"]
 LABELS = ["cat", "dog", "cat", "dog", "cat"]
@@ -138,7 +138,7 @@ def test_a_document_has_an_end(folder, monkeypatch):
 
 
 def test_a_cell_reads_documents(path):
-    cell = Cell(dataset="text", path=str(path), reading="label=first, hashed=64")
+    cell = Configuration(dataset="text", path=str(path), reading="label=first, hashed=64")
     assert make_problem(cell).x.shape == (5, 64)
 
 

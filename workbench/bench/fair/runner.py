@@ -17,7 +17,6 @@ from workbench.bench.fair.measure import Policy
 from workbench.measure import closure
 from workbench.measure.machine import describe_stack
 from workbench.sweeps import spec
-from workbench.sweeps.spec import Cell
 
 WORK = "workbench.bench.fair.measure:answers"
 PRELOAD = "workbench.bench.preload"
@@ -98,10 +97,10 @@ def source_hash() -> str:
         origin(competitor.name) for competitor in list_competitors()
     }
     for model in ("logistic", "softmax"):
-        cells = [
+        configurations = [
             {"gradient": "fused"},
             {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"},
         ]
-        for settings in cells:
-            roots |= spec.roots_of(Cell(dataset="uniform", model=model, **settings))
+        for settings in configurations:
+            roots |= spec.roots_of(spec.Configuration(dataset="uniform", model=model, **settings))
     return closure.installed_code().digest(roots)

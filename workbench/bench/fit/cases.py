@@ -20,7 +20,7 @@ from workbench.measure.rounds import MOST, ratio_of
 from workbench.models.two_fields import pairs_of
 from workbench.sweeps.grid import setup_of
 from workbench.sweeps.problem import HELD_OUT, facts_of, join_held_out, make_problem, split_held_out, targets
-from workbench.sweeps.spec import Cell
+from workbench.sweeps.spec import Configuration
 from workbench.training import training
 
 # Choices among trainings that were tried: the targets, the setting that is soonest there, who runs rounds.
@@ -284,14 +284,14 @@ class Case:
     held_out: float | str = HELD_OUT
 
     @property
-    def cell(self) -> Cell:
+    def configuration(self) -> Configuration:
         """The sweep configuration with the `settings` of this case; a new one at each access."""
-        return Cell(**self.settings)
+        return Configuration(**self.settings)
 
     @property
     def model(self) -> str:
         """Name of the model that the case trains."""
-        return self.cell.model
+        return self.configuration.model
 
 
 def judge_of(case: Case, threads: int) -> Judge:
@@ -299,8 +299,8 @@ def judge_of(case: Case, threads: int) -> Judge:
 
     Raises DataError or ModelError if the data does not suit the model, BenchError for rows stored on disk.
     """
-    cell, model = case.cell, models.get(case.model)
-    problem = make_problem(cell)
+    configuration, model = case.configuration, models.get(case.model)
+    problem = make_problem(configuration)
     if isinstance(problem.x, data.StoredRows):
         raise BenchError("Candidates take rows in memory; stored rows are read from disk: give the file they are from.")
     trained, rest, facts = _parts(case, problem.dataset)
@@ -309,16 +309,18 @@ def judge_of(case: Case, threads: int) -> Judge:
         x=trained.x,
         y=targets(trained, model, problem.width, "float32"),
         width=problem.width,
-        has_intercept=setup_of(cell).has_intercept,
+        has_intercept=setup_of(configuration).has_intercept,
         threads=threads,
         settings=dict(case.settings),
         facts=facts,
-        seed=cell.seed,
+        seed=configuration.seed,
     )
-    model.given(trained.features, problem.width, cell.model_options, rows.facts)  # which refuses data that lacks a fact
+    model.given(
+        trained.features, problem.width, configuration.model_options, rows.facts
+    )  # which refuses data that lacks a fact
     judge = Judge(rows, rest.x, targets(rest, model, problem.width, "float32"))
     if judge.larger_is_better:
-        return Judge(rows, some_users(rest.x, rows.facts["fields"], cell.seed), judge.y)
+        return Judge(rows, some_users(rest.x, rows.facts["fields"], configuration.seed), judge.y)
     return judge
 
 
@@ -332,7 +334,7 @@ def _parts(case: Case, whole: data.Dataset) -> tuple[data.Dataset, data.Dataset,
         if "graph" in models.get(case.model).needs:
             raise BenchError(f"The model {case.model} holds out a share of the nodes of its graph; a file came.")
         return whole, data.load(whole.name, like=whole, path=case.held_out), facts_of(whole)
-    together = join_held_out(whole, case.held_out, case.cell.seed)
+    together = join_held_out(whole, case.held_out, case.configuration.seed)
     trained, rest = split_held_out(together)
     assert rest is not None
     return trained, rest, facts_of(together)

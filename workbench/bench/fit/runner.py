@@ -40,7 +40,7 @@ from workbench.measure.child import Ended
 from workbench.measure.machine import describe_stack
 from workbench.measure.rounds import INTERIM_ANALYSES, counterbalanced_order
 from workbench.sweeps import spec
-from workbench.sweeps.spec import Cell
+from workbench.sweeps.spec import Configuration
 
 # Records of a run of `bench fit`: what is known of it, the key of each, and how they are stored.
 #
@@ -230,14 +230,14 @@ class Records:
         `stage` is "settings" or "rounds"; `columns` are those measured. The record gets `key`, the case's and
         candidate's columns and the rung's time limit.
         """
-        cell = case.cell
+        configuration = case.configuration
         return self.results.append(
             key=key,
             run=self.run_id,
             case=case.name,
-            dataset=cell.dataset,
-            path=cell.path,
-            model=cell.model,
+            dataset=configuration.dataset,
+            path=configuration.path,
+            model=configuration.model,
             held_out=str(case.held_out),
             contender=candidate.name,
             side=candidate.side,
@@ -249,7 +249,7 @@ class Records:
             seconds_limit=self.policy.seconds,
             seconds_rung=rung.seconds,
             threads=self.policy.count,
-            seed=cell.seed,
+            seed=configuration.seed,
             source=source_hash(case, candidate),
             **columns,
         )
@@ -267,13 +267,13 @@ def _source(candidate: str, dataset: str, model: str) -> str:
     roots = {"workbench.bench.fit.child", "workbench.measure.child", origin(get(candidate))}
     roots |= closure.registering_modules("data set", [dataset]) | closure.registering_modules("model", [model])
     if get(candidate).side == "ours":
-        roots |= spec.roots_of(Cell(dataset=dataset, model=model, gradient="fused"))
+        roots |= spec.roots_of(Configuration(dataset=dataset, model=model, gradient="fused"))
     return closure.installed_code().digest(roots)
 
 
 def source_hash(case: Case, candidate: Candidate) -> str:
     """Return the digest of the code that makes a case's data and trains a candidate on it."""
-    return _source(candidate.name, case.cell.dataset, case.model)
+    return _source(candidate.name, case.configuration.dataset, case.model)
 
 
 # Rounds of a case: the best settings run again, each in turn, to the targets of all tolerances.

@@ -265,7 +265,7 @@ def run(settings: Spec, load: str) -> Schedule:
 def decision_records(schedule: Schedule, condition: str) -> Iterator[dict[str, Any]]:
     """Yield an outcome record per density of a run: the best ratio with its interval, or "failed"."""
     for course in schedule.courses:
-        (density,) = {cell.density for cell in course.comparison.cells.values()}
+        (density,) = {configuration.density for configuration in course.comparison.configurations.values()}
         what = "natural density" if density is None else f"density {density:g}"
         yield _row(course.decision(), what, condition)
 

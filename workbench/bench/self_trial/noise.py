@@ -29,7 +29,7 @@ from workbench.measure.posterior import severity_of
 from workbench.measure.rounds import counterbalanced_order
 from workbench.sweeps.alternation import ROUNDS_A_SET
 from workbench.sweeps.schedule import Task
-from workbench.sweeps.spec import Cell
+from workbench.sweeps.spec import Configuration
 
 Record = Mapping[str, Any]
 
@@ -176,7 +176,7 @@ def _rounds_recorded(folder: Path) -> dict[str, int]:
     return {load: found[load] // each for load in CONDITIONS}
 
 
-def there_and_back(group: dict[str, Cell], number: int) -> list[Task]:
+def there_and_back(group: dict[str, Configuration], number: int) -> list[Task]:
     """Return the tasks of a group in a round: all candidates in its order, then all in reverse order."""
     order = counterbalanced_order(list(CANDIDATE_SETTINGS), number)
     there = [trials.task_of(group[name], HALVES[0], number) for name in order]

@@ -22,8 +22,8 @@ from workbench.bench.self_trial.trials import (
     CANDIDATE_SETTINGS,
     DATA,
     SelfTrialError,
-    cell_of,
     compared,
+    configuration_of,
     counted,
     outcome,
     split_key,
@@ -32,7 +32,7 @@ from workbench.measure.machine import disturbance_limit
 from workbench.measure.posterior import Ratio
 from workbench.measure.rounds import INTERIM_ANALYSES, counterbalanced_order, ratio_of
 from workbench.sweeps import grid, run_folder, trial
-from workbench.sweeps.spec import Cell, Spec, dump_spec
+from workbench.sweeps.spec import Configuration, Spec, dump_spec
 
 FILE = "self-panel.jsonl"
 ALONE, SEEN = NAMES = ("alone", "seen")
@@ -55,10 +55,10 @@ def untold(request: dict) -> Iterator[dict]:
     yield from (answer for answer in trial.answers(request) if "stage" not in answer)
 
 
-def cells() -> dict[str, Cell]:
+def configurations() -> dict[str, Configuration]:
     """Return {name: configuration} of what is measured: each candidate at two batch sizes."""
     return {
-        f"{name}, {batch_rows} rows a batch": cell_of(name, batch_rows, DENSITY)
+        f"{name}, {batch_rows} rows a batch": configuration_of(name, batch_rows, DENSITY)
         for batch_rows in BATCH_ROWS
         for name in CANDIDATE_SETTINGS
     }
@@ -117,13 +117,13 @@ def panel(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[-1])
                 for number in range(most):
                     if number >= INTERIM_ANALYSES[0] and budget.is_over:
                         break
-                    for cell in cells().values():
+                    for configuration in configurations().values():
                         for way in counterbalanced_order(NAMES, number):
                             budget.tell(f"a panel next to a trial, round {number + 1}")
                             tell(signal.SIGCONT if way == SEEN else signal.SIGSTOP)
-                            rows.append(row := by_name[way].measure_once(trials.task_of(cell, way, number)))
+                            rows.append(row := by_name[way].measure_once(trials.task_of(configuration, way, number)))
                             tell(signal.SIGCONT)  # it may have been stopped while it held the lock of the records
-                            store.append(shown / store.FILE, row | {"key": grid.configuration_key(cell)})
+                            store.append(shown / store.FILE, row | {"key": grid.configuration_key(configuration)})
         except SelfTrialError as error:
             return [outcome("panel", f"{TOGETHER}: seen / alone", "quiet", status="failed", reason=str(error))]
     return list(outcomes(rows))
@@ -143,14 +143,14 @@ def outcomes(rows: Sequence[Record]) -> Iterator[dict[str, Any]]:
 
     `rows` are the trial records. The last are the shares of trials that a sweep would call disturbed and repeat.
     """
-    by_cell: dict[str, list[Record]] = {}
+    by_configuration: dict[str, list[Record]] = {}
     for row in rows:
-        by_cell.setdefault(split_key(row["key"])[0], []).append(row)
-    names = {grid.configuration_key(cell): name for name, cell in cells().items()}
-    for key, own in by_cell.items():
+        by_configuration.setdefault(split_key(row["key"])[0], []).append(row)
+    names = {grid.configuration_key(configuration): name for name, configuration in configurations().items()}
+    for key, own in by_configuration.items():
         sides = {way: _seconds(own, way) for way in NAMES}
         yield _outcome(names.get(key, key), ratio_of(sides[SEEN], sides[ALONE]))
-    means = {way: _means(list(by_cell.values()), way) for way in NAMES}
+    means = {way: _means(list(by_configuration.values()), way) for way in NAMES}
     yield _outcome(TOGETHER, ratio_of(means[SEEN], means[ALONE]))
     for way in NAMES:
         own = [row for row in rows if split_key(row["key"])[1] == way and row["status"] == "ok"]
@@ -170,11 +170,11 @@ def _seconds(rows: list[Record], way: str) -> dict[tuple[str, int], float]:
     return {(row["run"], row["round"]): row["seconds_step"] for row in own}
 
 
-def _means(by_cell: list[list[Record]], way: str) -> dict[tuple[str, int], float]:
+def _means(by_configuration: list[list[Record]], way: str) -> dict[tuple[str, int], float]:
     """Return {(run, round): geometric mean of the step seconds over all configurations}, for complete rounds.
 
-    `by_cell` has the records of each configuration; `way` is "alone" or "seen".
+    `by_configuration` has the records of each configuration; `way` is "alone" or "seen".
     """
-    each = [_seconds(rows, way) for rows in by_cell]
+    each = [_seconds(rows, way) for rows in by_configuration]
     whole = set.intersection(*map(set, each)) if each else set()
     return {place: float(np.exp(np.mean([np.log(own[place]) for own in each]))) for place in sorted(whole)}

@@ -19,7 +19,7 @@ from workbench.measure.posterior import Scatter, Trial, residuals, severity_of, 
 from workbench.measure.rounds import MOST as ROUNDS
 from workbench.measure.rounds import Decision, decide_comparison, rounds_due
 from workbench.sweeps.schedule import PATIENCE, TIMED, Comparison, ComparisonState, Schedule
-from workbench.sweeps.spec import Cell
+from workbench.sweeps.spec import Configuration
 
 FILE = "self-same.jsonl"
 NAMES = ("first", "second")
@@ -51,21 +51,21 @@ def run_comparisons(folder: Path, load: str, budget: trials.Budget, count: int) 
 
     Records go to a file in `folder`; `budget` is only told the progress.
     """
-    cells = [cell for group in groups() for cell in group.values()]
-    chosen = random.sample(cells, count)
+    configurations = [configuration for group in groups() for configuration in group.values()]
+    chosen = random.sample(configurations, count)
     name, patience = trials.experiment("same", load), 20.0 if load == loads.QUIET else 0.0
     with loads.run_load(load), trials.Trials(folder / FILE, name, seconds_quiet=patience) as measured:
-        schedule = Schedule([ComparisonState(comparison_of(cell)) for cell in chosen])
+        schedule = Schedule([ComparisonState(comparison_of(configuration)) for configuration in chosen])
         for tasks in schedule.rounds():
             for task in tasks:
                 budget.tell(f"a candidate against itself, {load}")
                 schedule.add(measured.measure(task))
 
 
-def comparison_of(cell: Cell) -> Comparison:
+def comparison_of(configuration: Configuration) -> Comparison:
     """Return the comparison of a configuration with itself, the second name as the baseline."""
-    first, second = (key_of(cell, name) for name in NAMES)
-    return Comparison({first: cell, second: cell}, frozenset([second]))
+    first, second = (key_of(configuration, name) for name in NAMES)
+    return Comparison({first: configuration, second: configuration}, frozenset([second]))
 
 
 def judged(folder: Path) -> dict[str, list[Decision]]:
@@ -133,12 +133,12 @@ def _trials(rows: Iterable[Mapping[str, Any]]) -> list[Trial]:
 
 def in_recording(rows: Iterable[Mapping[str, Any]]) -> list[Decision]:
     """Return the decisions of each candidate against itself, per twelve rounds of a recording under one load."""
-    by_cell: dict[str, dict[tuple, list[Mapping[str, Any]]]] = {}
+    by_configuration: dict[str, dict[tuple, list[Mapping[str, Any]]]] = {}
     for row in rows:
-        of_cell = by_cell.setdefault(split_key(row["key"])[0], {})
-        of_cell.setdefault((row["run"], row["round"]), []).append(row)
+        of_configuration = by_configuration.setdefault(split_key(row["key"])[0], {})
+        of_configuration.setdefault((row["run"], row["round"]), []).append(row)
     found, most = [], ROUNDS
-    for by_round in by_cell.values():
+    for by_round in by_configuration.values():
         whole = [by_round[place] for place in sorted(by_round) if len(by_round[place]) == len(HALVES)]
         found += [_played(whole[start : start + most]) for start in range(0, len(whole) - most + 1, most)]
     return found

@@ -17,13 +17,20 @@ import numpy as np
 
 import kernels
 from workbench.bench.self_trial import trials
-from workbench.bench.self_trial.trials import CANDIDATE_SETTINGS, candidate_of, cell_of, compared, counted, split_key
+from workbench.bench.self_trial.trials import (
+    CANDIDATE_SETTINGS,
+    candidate_of,
+    compared,
+    configuration_of,
+    counted,
+    split_key,
+)
 from workbench.measure import loads
 from workbench.measure.machine import disturbance_limit
 from workbench.measure.posterior import Ratio
 from workbench.measure.rounds import INTERIM_ANALYSES, counterbalanced_order, ratio_of
 from workbench.sweeps import grid, trial
-from workbench.sweeps.spec import Cell
+from workbench.sweeps.spec import Configuration
 
 FILE = "self-slow.jsonl"
 KERNEL = "adagrad_fused"
@@ -65,13 +72,13 @@ def longer(call: Callable, clock: Callable[[], float] = time.perf_counter) -> Ca
     return waits
 
 
-def cells() -> dict[str, Cell]:
+def configurations() -> dict[str, Configuration]:
     """Return {name: configuration} of what is measured: each candidate at two batch sizes."""
-    found: dict[str, Cell] = {}
+    found: dict[str, Configuration] = {}
     for batch_rows in (64, 512):
-        of_size = {name: cell_of(name, batch_rows, 0.1, shuffle=False) for name in CANDIDATE_SETTINGS}
+        of_size = {name: configuration_of(name, batch_rows, 0.1, shuffle=False) for name in CANDIDATE_SETTINGS}
         of_size["csr row_sparse"] = of_size["csr"].model_copy(update={"gradient": "row_sparse"})
-        found |= {f"{name}, {batch_rows} rows a batch": cell for name, cell in of_size.items()}
+        found |= {f"{name}, {batch_rows} rows a batch": configuration for name, configuration in of_size.items()}
     return found
 
 
@@ -90,10 +97,10 @@ def slow(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[-1]) 
         for number in range(most):
             if number >= INTERIM_ANALYSES[0] and budget.is_over:
                 break
-            for cell in cells().values():
+            for configuration in configurations().values():
                 for way in counterbalanced_order(NAMES, number):
                     budget.tell(f"{KERNEL} {TIMES} times as slow, round {number + 1}")
-                    rows.append(by_name[way].measure(trials.task_of(cell, way, number)))
+                    rows.append(by_name[way].measure(trials.task_of(configuration, way, number)))
     return list(outcomes(rows))
 
 
@@ -103,11 +110,11 @@ def outcomes(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     Right is a ratio as the configuration's phases predict it. `rows` are the trial records.
     """
     right = wrong = 0
-    names = {grid.configuration_key(cell): name for name, cell in cells().items()}
-    by_cell: dict[str, list[Mapping[str, Any]]] = {}
+    names = {grid.configuration_key(configuration): name for name, configuration in configurations().items()}
+    by_configuration: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
-        by_cell.setdefault(split_key(row["key"])[0], []).append(row)
-    for key, own in by_cell.items():
+        by_configuration.setdefault(split_key(row["key"])[0], []).append(row)
+    for key, own in by_configuration.items():
         name = names.get(key, key)
         ratio, expected = _ratio(own), _expected(own)
         is_right = ratio is not None and _is_right(ratio, expected)
@@ -157,10 +164,12 @@ SLOWED = 1.1
 """The most that a trial which passes may be slower than a quiet one."""
 
 
-def threshold_cells() -> dict[str, Cell]:
+def threshold_configurations() -> dict[str, Configuration]:
     """Return {name: configuration} of what is measured: csr and dense, on one thread and on all."""
     return {
-        f"{candidate}, {'one thread' if threads else 'all threads'}": cell_of(candidate, 512, 0.03, threads=threads)
+        f"{candidate}, {'one thread' if threads else 'all threads'}": configuration_of(
+            candidate, 512, 0.03, threads=threads
+        )
         for candidate in ("csr", "dense")
         for threads in (1, None)
     }
@@ -171,26 +180,26 @@ def threshold(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[
 
     Records are appended to a file in `folder`.
     """
-    rows, every = [], threshold_cells()
+    rows, every = [], threshold_configurations()
     with trials.Trials(folder / THRESHOLD_FILE, trials.experiment("threshold")) as measured:
         for number in range(most):
             if number >= INTERIM_ANALYSES[0] and budget.is_over:
                 break
             for load in counterbalanced_order(BESIDE, number):
                 with loads.run_load(load):
-                    for cell in counterbalanced_order(list(every.values()), number):
+                    for configuration in counterbalanced_order(list(every.values()), number):
                         budget.tell(f"{load} next to a trial, round {number + 1}")
-                        rows.append(measured.measure_once(trials.task_of(cell, load, number)))
+                        rows.append(measured.measure_once(trials.task_of(configuration, load, number)))
     return list(threshold_outcomes(rows))
 
 
 def threshold_outcomes(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield the ratio loaded / quiet per configuration and load, with how many trials the check calls disturbed."""
-    by_cell: dict[str, dict[str, list[Mapping[str, Any]]]] = {}
+    by_configuration: dict[str, dict[str, list[Mapping[str, Any]]]] = {}
     for row in rows:
         key, load = split_key(row["key"])
-        by_cell.setdefault(key, {}).setdefault(load, []).append(row)
-    for by_load in by_cell.values():
+        by_configuration.setdefault(key, {}).setdefault(load, []).append(row)
+    for by_load in by_configuration.values():
         quiet = _threshold_seconds(by_load.get(loads.QUIET, []))
         for load in loads.LOADS:
             if own := by_load.get(load, []):

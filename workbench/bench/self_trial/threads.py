@@ -14,8 +14,8 @@ from workbench.bench.self_trial.trials import (
     BATCH_ROWS,
     CANDIDATE_SETTINGS,
     DENSITIES,
-    cell_of,
     compared,
+    configuration_of,
     counted,
     key_of,
     split_key,
@@ -24,7 +24,7 @@ from workbench.measure import loads
 from workbench.measure.rounds import INTERIM_ANALYSES, Decision, counterbalanced_order, ratio_of
 from workbench.sweeps import grid
 from workbench.sweeps.schedule import Comparison, ComparisonState, Schedule
-from workbench.sweeps.spec import Cell
+from workbench.sweeps.spec import Configuration
 
 FILE = "self-threads.jsonl"
 NAMES = ("all threads", "one thread")
@@ -32,10 +32,10 @@ WIDTHS = (1, 16)
 GRADIENTS = {"fused": {}, "dense gradient": {"gradient": "dense", "update": "standard"}}
 
 
-def cells() -> dict[str, Cell]:
+def configurations() -> dict[str, Configuration]:
     """Return {name: configuration} of what is measured: csr with two gradients at several sizes."""
     return {
-        f"csr, {name}, {rows} rows a batch, density {density:g}, width {width}": cell_of(
+        f"csr, {name}, {rows} rows a batch, density {density:g}, width {width}": configuration_of(
             "csr", rows, density, width=width, model="linear"
         ).model_copy(update=line)
         for name, line in GRADIENTS.items()
@@ -47,7 +47,9 @@ def cells() -> dict[str, Cell]:
 
 def threads(folder: Path, budget: trials.Budget, most: int = 6) -> list[dict[str, Any]]:
     """Compare all threads with one in up to `most` rounds, until the budget is over; return outcome records."""
-    courses = {name: ComparisonState(comparison_of(cell), most) for name, cell in cells().items()}
+    courses = {
+        name: ComparisonState(comparison_of(configuration), most) for name, configuration in configurations().items()
+    }
     with trials.Trials(folder / FILE, trials.experiment("threads")) as measured:
         schedule = Schedule(list(courses.values()))
         for tasks in schedule.rounds():
@@ -59,10 +61,10 @@ def threads(folder: Path, budget: trials.Budget, most: int = 6) -> list[dict[str
     return list(outcomes({name: course.decision() for name, course in courses.items()}))
 
 
-def comparison_of(cell: Cell) -> Comparison:
+def comparison_of(configuration: Configuration) -> Comparison:
     """Return the comparison of a configuration on all threads (as sparse) with itself on one (the baseline)."""
-    serial = cell.model_copy(update={"serial": True})
-    keys = {key_of(cell, NAMES[0]): cell, key_of(serial, NAMES[1]): serial}
+    serial = configuration.model_copy(update={"serial": True})
+    keys = {key_of(configuration, NAMES[0]): configuration, key_of(serial, NAMES[1]): serial}
     return Comparison(keys, frozenset([key_of(serial, NAMES[1])]))
 
 
@@ -89,14 +91,14 @@ BATCHES = {"batch_rows": 256, "optimizer": "sgd"}
 Record = Mapping[str, Any]
 
 
-def busy_cells() -> dict[str, Cell]:
+def busy_configurations() -> dict[str, Configuration]:
     """Return {name: configuration} of what is measured: epochs in one call and steps, csr and dense."""
     csr, dense = CANDIDATE_SETTINGS["csr"], CANDIDATE_SETTINGS["dense"]
     return {
-        "csr epoch, logistic": Cell(**LOGISTIC, **BATCHES, **csr, launch="epoch"),
-        "dense epoch, logistic": Cell(**LOGISTIC, **BATCHES, **dense, launch="epoch"),
-        "csr steps, softmax": Cell(**SOFTMAX, **BATCHES, **csr),
-        "dense steps, softmax": Cell(**SOFTMAX, **BATCHES, **dense),
+        "csr epoch, logistic": Configuration(**LOGISTIC, **BATCHES, **csr, launch="epoch"),
+        "dense epoch, logistic": Configuration(**LOGISTIC, **BATCHES, **dense, launch="epoch"),
+        "csr steps, softmax": Configuration(**SOFTMAX, **BATCHES, **csr),
+        "dense steps, softmax": Configuration(**SOFTMAX, **BATCHES, **dense),
     }
 
 
@@ -111,12 +113,14 @@ def busy(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[-1]) 
             break
         for load in CONDITIONS:
             with loads.run_load(load), trials.Trials(folder / BUSY_FILE, trials.experiment("busy", load)) as measured:
-                for cell in busy_cells().values():
+                for configuration in busy_configurations().values():
                     for name in counterbalanced_order(NAMES, number):
                         budget.tell(f"all threads against one, {load}, round {number + 1}")
-                        on_threads = cell.model_copy(update={"serial": name == NAMES[1]})
+                        on_threads = configuration.model_copy(update={"serial": name == NAMES[1]})
                         task = trials.task_of(on_threads, name, number)
-                        rows[load].append({**measured.measure_once(task), "key": key_of(cell, name), "run": "one"})
+                        rows[load].append(
+                            {**measured.measure_once(task), "key": key_of(configuration, name), "run": "one"}
+                        )
     return [found for load in CONDITIONS for found in busy_outcomes(load, rows[load])]
 
 
@@ -125,7 +129,11 @@ def busy_outcomes(load: str, rows: Sequence[Record]) -> Iterator[dict[str, Any]]
 
     `rows` are the records measured under `load`.
     """
-    names, slow, known = {grid.configuration_key(cell): name for name, cell in busy_cells().items()}, 0, 0
+    names, slow, known = (
+        {grid.configuration_key(configuration): name for name, configuration in busy_configurations().items()},
+        0,
+        0,
+    )
     for key in dict.fromkeys(split_key(row["key"])[0] for row in rows):
         ratio = ratio_of(_seconds(rows, key, NAMES[0]), _seconds(rows, key, NAMES[1]))
         known += ratio is not None

@@ -19,7 +19,7 @@ from workbench.measure.posterior import Ratio
 from workbench.sweeps import grid
 from workbench.sweeps.runner import TRIAL, Supervisor
 from workbench.sweeps.schedule import Task
-from workbench.sweeps.spec import Cell, Measure, Spec
+from workbench.sweeps.spec import Configuration, Measure, Spec
 
 # Outcomes: what a part of the self-trial found, as rows of the table `store.SELF`.
 
@@ -93,26 +93,26 @@ BATCH_ROWS = (64, 512)
 DENSITIES = (0.003, 0.03, 0.1)
 
 
-def cell_of(candidate: str, batch_rows: int, density: float, **more: Any) -> Cell:
+def configuration_of(candidate: str, batch_rows: int, density: float, **more: Any) -> Configuration:
     """Return the sweep configuration of a candidate (a key of CANDIDATE_SETTINGS) at this batch size and density.
 
     `more` overrides other settings.
     """
-    return Cell(**DATA | CANDIDATE_SETTINGS[candidate] | {"batch_rows": batch_rows, "density": density} | more)
+    return Configuration(**DATA | CANDIDATE_SETTINGS[candidate] | {"batch_rows": batch_rows, "density": density} | more)
 
 
-def groups() -> list[dict[str, Cell]]:
+def groups() -> list[dict[str, Configuration]]:
     """Return the groups of configurations that are compared, each {candidate: configuration}."""
     return [
-        {name: cell_of(name, batch_rows, density) for name in CANDIDATE_SETTINGS}
+        {name: configuration_of(name, batch_rows, density) for name in CANDIDATE_SETTINGS}
         for batch_rows in BATCH_ROWS
         for density in DENSITIES
     ]
 
 
-def key_of(cell: Cell, name: str) -> str:
+def key_of(configuration: Configuration, name: str) -> str:
     """Return the key of a record: the configuration's key, a blank, and the name under which it takes part."""
-    return f"{grid.configuration_key(cell)} {name}"
+    return f"{grid.configuration_key(configuration)} {name}"
 
 
 def split_key(key: str) -> tuple[str, str]:
@@ -231,9 +231,9 @@ class Trials:
         return row
 
 
-def task_of(cell: Cell, name: str, round: int) -> Task:
+def task_of(configuration: Configuration, name: str, round: int) -> Task:
     """Return the task of measuring a configuration, under a name, in round `round`."""
-    return Task(cell, key_of(cell, name), round)
+    return Task(configuration, key_of(configuration, name), round)
 
 
 def read(file: Path) -> list[dict[str, Any]]:

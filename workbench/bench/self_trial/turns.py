@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from workbench.bench.self_trial import trials
-from workbench.bench.self_trial.trials import cell_of, compared, outcome, split_key
+from workbench.bench.self_trial.trials import compared, configuration_of, outcome, split_key
 from workbench.measure import loads
 from workbench.measure.rounds import INTERIM_ANALYSES, counterbalanced_order, ratio_of
 from workbench.sweeps.alternation import ROUNDS_A_SET
@@ -54,7 +54,7 @@ def turns(folder: Path, budget: trials.Budget, most: int = 10 * INTERIM_ANALYSES
 def tasks_of(name: str, number: int) -> list[Task]:
     """Return the tasks of both candidates in round `number`, in counterbalanced order, named for an arrangement."""
     return [
-        trials.task_of(cell_of(side, 512, 0.03), f"{name} {side}", number)
+        trials.task_of(configuration_of(side, 512, 0.03), f"{name} {side}", number)
         for side in counterbalanced_order(SIDES, number)
     ]
 
@@ -132,7 +132,7 @@ def duets(folder: Path, budget: trials.Budget, most: int = 10 * INTERIM_ANALYSES
 def duet_tasks_of(name: str, number: int) -> list[Task]:
     """Return the tasks of both candidates in round `number` on one thread each, named for an arrangement."""
     order = counterbalanced_order(SIDES, number)
-    return [trials.task_of(cell_of(side, 512, 0.03, threads=1), f"{name} {side}", number) for side in order]
+    return [trials.task_of(configuration_of(side, 512, 0.03, threads=1), f"{name} {side}", number) for side in order]
 
 
 def measured_at_once(each: Sequence[trials.Trials], tasks: Sequence[Task]) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ TWO = "Two runs are compared; there are fewer. Sweep or Advise makes them."
 def page(found: Changes) -> Shown:
     """Return the headline, a table of the configurations that changed, and the reasons."""
     headline, grounds = changes.headline(found), list(changes.sentences(found))
-    rows = [row for row in changes.table(found.cells) if row[1] != "same"]
+    rows = [row for row in changes.table(found.configurations) if row[1] != "same"]
     table = pages.table(changes.COLUMNS, rows, "Settings that are not the same") if rows else ""
     said = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in grounds)
     strong = f'<p class="verdict"><strong>{html.escape(headline)}</strong></p>'

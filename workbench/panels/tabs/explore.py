@@ -169,7 +169,7 @@ class Exploration(traitlets.HasTraits):
         if self._framed is self.rows:
             return
         self._framed, self._frame = self.rows, store.frame(self.rows)
-        behind = list(configurations.cells_of(self._frame).values())
+        behind = list(configurations.configurations_of(self._frame).values())
         pooled = configurations.records(configurations.pool_rounds(self._frame))
         names = configurations.names_of(pooled)
         self._cells = {name: Behind(row, rows) for name, row, rows in zip(names, pooled, behind, strict=True)}

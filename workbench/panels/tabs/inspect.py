@@ -15,7 +15,7 @@ from workbench.panels.results_view import Shown
 from workbench.panels.tabs import Answer, RequestState, Still, fields_of, register, settings_of_data
 from workbench.sweeps import grid
 from workbench.sweeps.problem import facts_of, make_problem
-from workbench.sweeps.spec import Cell
+from workbench.sweeps.spec import Configuration
 
 ROWS = 256
 
@@ -26,10 +26,12 @@ def inspected(asked: RequestState, rows: int = ROWS) -> Shown:
     Reads the data, trains one step in CSR and explains it as HTML and text. The text compares the batch's bytes with
     dense ones. DataError without such data, ModelError if the model cannot be trained on it.
     """
-    cell = Cell(batch_rows=rows, shuffle=False, **_settings(asked))  # batches that repeat are held for sizes
-    problem = make_problem(cell)
+    configuration = Configuration(
+        batch_rows=rows, shuffle=False, **_settings(asked)
+    )  # batches that repeat are held for sizes
+    problem = make_problem(configuration)
     batch, features = min(rows, problem.x.shape[0]), problem.x.shape[1]
-    run = training.Run(grid.setup_of(cell), problem.x, problem.y, problem.width, facts_of(problem.dataset))
+    run = training.Run(grid.setup_of(configuration), problem.x, problem.y, problem.width, facts_of(problem.dataset))
     next(iter(run.events(1)))  # a step, so that sizes are those of its batch
     explained = run.executor.explain()
     entries = problem.x.nnz / max(1, problem.x.shape[0]) * batch
@@ -38,8 +40,10 @@ def inspected(asked: RequestState, rows: int = ROWS) -> Shown:
         f"{batch:,} rows x {features:,} columns, {formatting.format_density(entries / max(1, batch * features))} stored"
     )
     dense = formatting.format_bytes(batch * features * problem.x.dtype.itemsize)
-    name = Path(cell.path).name if cell.path else problem.dataset.name
-    text = f"{name}, {cell.model}: a batch of {size}, is about {formatting.format_bytes(stored)}; dense {dense}."
+    name = Path(configuration.path).name if configuration.path else problem.dataset.name
+    text = (
+        f"{name}, {configuration.model}: a batch of {size}, is about {formatting.format_bytes(stored)}; dense {dense}."
+    )
     return Shown(f"<p><strong>{html.escape(text)}</strong></p>{explained.page()}", f"{text}\n{explained}")
 
 

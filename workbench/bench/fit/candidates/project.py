@@ -23,7 +23,7 @@ from workbench.bench.fit.candidates import (
     settings_by_decay,
 )
 from workbench.sweeps.grid import setup_of
-from workbench.sweeps.spec import Cell
+from workbench.sweeps.spec import Configuration
 from workbench.training import Run, Setup, Training, impossible_reason, make_run
 from workbench.training.setup import complete_settings
 
@@ -31,7 +31,7 @@ from workbench.training.setup import complete_settings
 @functools.lru_cache
 def _setup_of(settings: tuple[tuple[str, Any], ...]) -> Setup:
     """Return the training setup of these sweep settings, completed by the fastest defaults; cached."""
-    return setup_of(Cell(**complete_settings(dict(settings), fastest=True)[0]))
+    return setup_of(Configuration(**complete_settings(dict(settings), fastest=True)[0]))
 
 
 def setup_for(rows: Rows, value: Value, chosen: Mapping[str, Any]) -> Setup:
