@@ -96,7 +96,7 @@ class CudaKernels(_OnDevice):
         super().__init__(problem, on)
         self.arrays = [on.put(table) for table in problem.tables]
         shape = problem.targets[0].shape
-        self.scores, self.slope = (on.empty(shape, np.float32) for _ in range(2))
+        self.scores, self.grad_scores = (on.empty(shape, np.float32) for _ in range(2))
         self.product, self.loss = kernels.get("csr_dense").cuda, kernels.get("squared").cuda
         self.update = kernels.get(f"{problem.optimizer}_fused").cuda
 
@@ -113,8 +113,8 @@ class CudaKernels(_OnDevice):
         arrays, targets, entries = prepared
         self.t += 1
         self.product(*arrays, self.arrays[0], self.scores)
-        self.loss(self.scores, targets, self.slope)
-        self.update(*self.arrays, *entries, self.slope, *_numbers(self.problem, self.t))
+        self.loss(self.scores, targets, self.grad_scores)
+        self.update(*self.arrays, *entries, self.grad_scores, *_numbers(self.problem, self.t))
 
 
 class CudaTorch:

@@ -65,7 +65,7 @@ class Problem:
             state[self.touched] = 0
 
 
-SLOPES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+GRAD_SCORES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "squared": lambda scores, targets: (scores - targets) / len(targets),
     "logistic": lambda scores, targets: (1 / (1 + np.exp(-scores)) - targets) / targets.size,
 }
@@ -119,7 +119,7 @@ def wanted(problem: Problem, every: bool = False) -> np.ndarray:
         columns, places = np.unique(batch.indices, return_inverse=True)
         x = scipy.sparse.csr_array((batch.data.astype(np.float64), places, batch.indptr))
         at: Any = np.searchsorted(problem.touched, columns)
-        gradient = x.T @ SLOPES[problem.loss](x @ weights[at], target)
+        gradient = x.T @ GRAD_SCORES[problem.loss](x @ weights[at], target)
         if every:
             spread = np.zeros_like(weights)
             spread[at], at = gradient, slice(None)
@@ -244,7 +244,7 @@ class Ours:
         """
         problem, name = self.problem, self.problem.optimizer
         rows, width = problem.targets[0].shape
-        self.scores, self.slope = (aligned.empty((rows, width), np.float32) for _ in range(2))
+        self.scores, self.grad_scores = (aligned.empty((rows, width), np.float32) for _ in range(2))
         self.product, self.loss = kernels.get("csr_dense").trusted, kernels.get("squared").trusted
         self.gradient, self.lazy = kernels.get("csr_t_dense").trusted, kernels.get(f"{name}_lazy").trusted
         self.fused = self.fused and f"{name}_fused" in kernels.names()
@@ -266,10 +266,10 @@ class Ours:
         now = perf_counter()
         self.product(batch.indptr, batch.indices, batch.data, self.problem.tables[0], self.scores)
         now = self.phases.split("forward", now)
-        self.loss(self.scores, targets, self.slope)
+        self.loss(self.scores, targets, self.grad_scores)
         now = self.phases.split("loss", now)
         numbers = (*self.problem.options.values(), *((self.t,) if self.problem.optimizer == "adam" else ()))
-        entries = batch_plan.segments, batch_plan.rows, batch_plan.in_order(batch.data), self.slope
+        entries = batch_plan.segments, batch_plan.rows, batch_plan.in_order(batch.data), self.grad_scores
         if self.update is not None:
             self.update(*self.problem.tables, batch_plan.columns, *entries, *numbers)
         else:

@@ -63,7 +63,7 @@ class TensorFlow:
         """Do one training step on a prepared batch, in place in the variables."""
         self.run(*prepared)
 
-    def _slope(self, scores, targets):
+    def _grad_scores(self, scores, targets):
         """Return the gradient of mean squared loss by the scores, (scores - targets) / rows.
 
         Both are tensors [R, N].
@@ -89,8 +89,8 @@ class TensorFlow:
         batch as a CSRSparseMatrix, `targets` [R, N].
         """
         multiply = self.tf.raw_ops.SparseMatrixMatMul
-        slope = self._slope(multiply(a=matrix, b=self.tables[0].value()), targets)
-        self._update(multiply(a=local, b=slope, transpose_a=True), columns)
+        grad_scores = self._grad_scores(multiply(a=matrix, b=self.tables[0].value()), targets)
+        self._update(multiply(a=local, b=grad_scores, transpose_a=True), columns)
 
     def _dense(self, matrix, targets):
         """Do one step by `SparseMatrixMatMul` that updates all rows, in place; for SGD and AdaGrad.
@@ -98,8 +98,8 @@ class TensorFlow:
         `matrix` is the batch as a CSRSparseMatrix, `targets` [R, N].
         """
         multiply, options = self.tf.raw_ops.SparseMatrixMatMul, self.problem.options
-        slope = self._slope(multiply(a=matrix, b=self.tables[0].value()), targets)
-        gradient = multiply(a=matrix, b=slope, transpose_a=True)
+        grad_scores = self._grad_scores(multiply(a=matrix, b=self.tables[0].value()), targets)
+        gradient = multiply(a=matrix, b=grad_scores, transpose_a=True)
         if self.problem.optimizer == "sgd":
             self.tables[0].assign_sub(options["learning_rate"] * gradient)
         else:

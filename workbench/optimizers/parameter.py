@@ -318,9 +318,13 @@ class Parameter:
             values = gradient.values.reshape(places.size, self.width)
             self._run("lazy", weights, [places, values], numbers)
             return
-        slope = gradient.slope if self.is_table else table(gradient.slope, len(gradient.slope), self.width)
+        grad_scores = (
+            gradient.grad_scores
+            if self.is_table
+            else table(gradient.grad_scores, len(gradient.grad_scores), self.width)
+        )
         plan = gradient.plan
-        batch = plan.segments, plan.rows, plan.in_order(gradient.x.data), slope
+        batch = plan.segments, plan.rows, plan.in_order(gradient.x.data), grad_scores
         self._run("fused", weights, [places, *batch], numbers)
 
     def _run(self, kind: str, weights: Weights, gradient: list[np.ndarray], numbers: list[float]) -> None:

@@ -1,7 +1,8 @@
 """Before a trial is timed: its own first step, checked stage by stage against float64 on sampled rows and columns.
 
-Each stage is checked with the input it really got: scores against the batch and the weights, the slope against the
-scores, the gradient against the slope, the new weights against the gradient and the optimizer's reference.
+Each stage is checked with the input it really got: scores with the batch and the weights, the gradient of the scores
+with the scores, the gradient of the weights with that of the scores, the new weights with the gradient and the
+optimizer's reference.
 """
 
 from collections.abc import Callable, Mapping
@@ -81,12 +82,12 @@ def _check_step(run: Training, generator: np.random.Generator, step_part: StepPa
     scores = run.scores_of(batch)
     with step_part():
         run.forward(prepared)
-        slope = run.slope()
+        grad_scores = run.slope()
     others = {name: formats.astype(array, np.float64) for name, array in batch.others.items()}
     forward = _forward(run, scores, x, others, generator)
-    errors = {"forward": forward, "loss": _loss(run, scores, slope, batch.y, generator)}
+    errors = {"forward": forward, "loss": _loss(run, scores, grad_scores, batch.y, generator)}
     columns = _sampled_columns(x, touched, generator)
-    expected = expected_gradients(run, x, slope.astype(np.float64), columns, others)
+    expected = expected_gradients(run, x, grad_scores.astype(np.float64), columns, others)
     with step_part():
         gradients = run.backward()
     rows = {parameter.name: run.rows_of(parameter, columns) for parameter in run.parameters}
@@ -185,8 +186,10 @@ def _forward(
     return _error(scores[rows], _scorer(run, part[:, used], used, others, gradients=False).forward()[0])
 
 
-def _loss(run: Training, scores: np.ndarray, slope: np.ndarray, y: np.ndarray, generator: np.random.Generator) -> float:
-    """Return the largest relative error of `slope` `[R, N]`, the gradient of the scores, on sampled rows.
+def _loss(
+    run: Training, scores: np.ndarray, grad_scores: np.ndarray, y: np.ndarray, generator: np.random.Generator
+) -> float:
+    """Return the largest relative error of `grad_scores` `[R, N]`, the gradient of the scores, on sampled rows.
 
     `scores` `[R, N]` and the targets `y` (int `[R]` or float `[R, N]`) are those it was computed from; the loss is the
     mean over the batch. The reference kernel of the model's loss computes in float64 on rows picked by `generator`.
@@ -196,13 +199,13 @@ def _loss(run: Training, scores: np.ndarray, slope: np.ndarray, y: np.ndarray, g
     targets = y[rows] if y.dtype.kind == "i" else y[rows].astype(np.float64)
     expected = np.empty_like(part)
     kernels.get(run.model.loss).reference(part, targets, expected)
-    return _error(slope[rows], expected * (rows.size / len(y)))
+    return _error(grad_scores[rows], expected * (rows.size / len(y)))
 
 
 def expected_gradients(
-    run: Training, x: Any, slope: np.ndarray, columns: np.ndarray, others: Mapping[str, Any] | None = None
+    run: Training, x: Any, grad_scores: np.ndarray, columns: np.ndarray, others: Mapping[str, Any] | None = None
 ) -> dict[str, np.ndarray]:
-    """Compute reference gradients in float64 by parameter name, for gradients of the scores `slope` `[R, N]`.
+    """Compute reference gradients in float64 by parameter name, for the gradient of the scores, `grad_scores` `[R, N]`.
 
     Of parameters with a row per feature only the rows `columns`, others complete. They come from the graph of the
     scores on dense blocks of `ROWS_AT_ONCE` rows of X; only rows with an entry in `columns` if no other parameter but
@@ -210,7 +213,7 @@ def expected_gradients(
     `others` too, from all of X by SciPy.
     """
     if not run.model.rows_apart:
-        return _gradients_at(run, x, slope, columns, others or {})
+        return _gradients_at(run, x, grad_scores, columns, others or {})
     whole = [parameter for parameter in run.parameters if not parameter.touched]
     totals = {
         parameter.name: np.zeros((run.rows_of(parameter, columns).size, *parameter.shape[1:]))
@@ -220,17 +223,17 @@ def expected_gradients(
     rows = np.flatnonzero(np.diff(x[:, columns].indptr)) if only_intercept else np.arange(x.shape[0])
     for start in range(0, rows.size, ROWS_AT_ONCE):
         here = rows[start : start + ROWS_AT_ONCE]
-        for name, gradient in _gradients_at(run, x[here], slope[here], columns, {}).items():
+        for name, gradient in _gradients_at(run, x[here], grad_scores[here], columns, {}).items():
             totals[name] += gradient
     if only_intercept and whole:
-        totals["b"] = slope.sum(axis=0)
+        totals["b"] = grad_scores.sum(axis=0)
     return totals
 
 
 def _gradients_at(
-    run: Training, x: Any, slope: np.ndarray, columns: np.ndarray, others: Mapping[str, Any]
+    run: Training, x: Any, grad_scores: np.ndarray, columns: np.ndarray, others: Mapping[str, Any]
 ) -> dict[str, np.ndarray]:
-    """Return float64 gradients by parameter name for rows `x` `[r, D]` and gradients `slope` `[r, N]` of their scores.
+    """Return float64 gradients by parameter name for rows `x` `[r, D]` and their `grad_scores` `[r, N]`.
 
     From the present parameters of `run`; `others` are further inputs of the model. Of parameters with a row per feature
     only the rows `columns`.
@@ -238,7 +241,7 @@ def _gradients_at(
     used = np.union1d(x.indices, columns)
     bound = _scorer(run, x[:, used], used, others, gradients=True)
     bound.forward(training=True)
-    gradients = bound.backward(heads=np.ascontiguousarray(slope))
+    gradients = bound.backward(heads=np.ascontiguousarray(grad_scores))
     places = np.searchsorted(used, columns)
     found = {
         parameter.name: gradients[parameter.name][places] if parameter.touched else gradients[parameter.name]

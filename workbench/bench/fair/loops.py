@@ -5,9 +5,9 @@ from numba import prange
 
 from kernels.code_cache import njit
 
-# Losses and slopes of a batch in plain Numba loops, shared by the loops over dense and over sparse rows.
+# Losses of a batch and their gradients by the scores in plain Numba loops, shared by loops over dense and sparse rows.
 #
-# Scores [rows, padded] become slopes in place: the gradient of the batch's mean loss by the scores. One output is
+# Scores [rows, padded] become grad_scores in place: the gradient of the batch's mean loss by the scores. One output is
 # logistic regression, several are softmax; columns from `outputs` on are padding and become 0.
 
 
@@ -81,7 +81,7 @@ def softmax(scores, labels, rows, first, stop, outputs, share):
 
 
 @loop
-def slopes(scores, labels, rows, first, stop, outputs, share):
+def grad_scores(scores, labels, rows, first, stop, outputs, share):
     """Replace scores by score gradients times `share`, in place, for one or several outputs; return the sum of losses.
 
     For rows `first` to `stop` of the batch `rows`. `scores` is float32 [rows, padded], `labels` int64 [R], `outputs` N
@@ -96,7 +96,7 @@ def slopes(scores, labels, rows, first, stop, outputs, share):
 #
 # `copied` gathers each batch and multiplies by BLAS. `in_place` reads the rows of X directly: the scores of all rows of
 # a batch, then the update of the weights, a range of columns for each thread. `buffered` takes few rows at a time
-# through scores, slopes and gradient, with a gradient for each thread: a batch that no cache holds is read once.
+# through scores, grad_scores and gradient, with a gradient for each thread: a batch that no cache holds is read once.
 #
 # Weights are [D, N] for `copied`. For `in_place` and `buffered` they are transposed [padded, D], padded to whole groups
 # of `GROUP` outputs unless there is one, so that the inner loops run along the columns of X.
@@ -259,7 +259,7 @@ def _in_place(x, labels, order, batch_rows, threads, outputs, rate, w, b, losses
         for t in prange(threads):
             first, stop = rows.size * t // threads, rows.size * (t + 1) // threads
             score_rows(x, rows, first, stop, w, b, scores)
-            sums[t] = slopes(scores, labels, rows, first, stop, outputs, share)
+            sums[t] = grad_scores(scores, labels, rows, first, stop, outputs, share)
         for t in prange(threads):
             first, stop = x.shape[1] * t // threads, x.shape[1] * (t + 1) // threads
             add_products(x, rows, 0, rows.size, scores, first, stop, -rate, w)
@@ -283,7 +283,7 @@ def _buffered(x, labels, order, batch_rows, threads, outputs, rate, w, b, losses
             for first in range(rows.size * t // threads, last, BLOCK):
                 stop = min(first + BLOCK, last)
                 score_rows(x, rows, first, stop, w, b, scores)
-                total += slopes(scores, labels, rows, first, stop, outputs, share)
+                total += grad_scores(scores, labels, rows, first, stop, outputs, share)
                 add_products(x, rows, first, stop, scores, 0, x.shape[1], np.float32(1), buffers[t])
             sums[t] = total
         for t in prange(threads):
@@ -312,7 +312,7 @@ def _copied(x, labels, order, batch_rows, threads, outputs, rate, w, b, losses, 
                 batch[i] = x[rows[i]]
         np.dot(batch, w, z)
         add_to_rows(z, b)
-        losses[k] = slopes(z, labels, rows, 0, rows.size, outputs, np.float32(1 / rows.size)) / rows.size
+        losses[k] = grad_scores(z, labels, rows, 0, rows.size, outputs, np.float32(1 / rows.size)) / rows.size
         np.dot(batch.T, z, gradient)
         for t in prange(threads):
             first, stop = w.shape[0] * t // threads, w.shape[0] * (t + 1) // threads
@@ -409,7 +409,7 @@ def _touched(indptr, indices, data, labels, order, batch_rows, threads, rate, w,
         for t in prange(threads):
             first, stop = rows.size * t // threads, rows.size * (t + 1) // threads
             score_entries(indptr, indices, data, rows, first, stop, w, b, scores)
-            sums[t] = slopes(scores, labels, rows, first, stop, outputs, share)
+            sums[t] = grad_scores(scores, labels, rows, first, stop, outputs, share)
         for t in prange(threads):
             first, stop = w.shape[0] * t // threads, w.shape[0] * (t + 1) // threads
             add_entries(indptr, indices, data, rows, 0, rows.size, scores, first, stop, -rate, w)
@@ -431,7 +431,7 @@ def _accumulated(indptr, indices, data, labels, order, batch_rows, threads, rate
         for t in prange(threads):
             first, stop = rows.size * t // threads, rows.size * (t + 1) // threads
             score_entries(indptr, indices, data, rows, first, stop, w, b, scores)
-            sums[t] = slopes(scores, labels, rows, first, stop, outputs, share)
+            sums[t] = grad_scores(scores, labels, rows, first, stop, outputs, share)
             add_entries(indptr, indices, data, rows, first, stop, scores, 0, w.shape[0], ONE, buffers[t])
         for t in prange(threads):
             first, stop = w.shape[0] * t // threads, w.shape[0] * (t + 1) // threads

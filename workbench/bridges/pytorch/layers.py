@@ -49,28 +49,28 @@ def multiply(arrays: Arrays, weight: torch.Tensor) -> torch.Tensor:
     return out
 
 
-def gradient_of_data(arrays: Arrays, slope: np.ndarray, weight: torch.Tensor) -> torch.Tensor:
+def gradient_of_data(arrays: Arrays, grad_scores: np.ndarray, weight: torch.Tensor) -> torch.Tensor:
     """Return grad_scores @ weight.T at the stored entries [z], in the weight's dtype.
 
-    `slope` is grad_scores [R, N]. The range of indices is checked once more.
+    `grad_scores` is [R, N]. The range of indices is checked once more.
     """
     indptr, indices, _ = arrays
     out = torch.empty(indices.size, dtype=weight.dtype)
-    _kernel("sddmm", checked=True)(indptr, indices, slope, array_of(weight), out.numpy())
+    _kernel("sddmm", checked=True)(indptr, indices, grad_scores, array_of(weight), out.numpy())
     return out
 
 
-def factors_of(arrays: Arrays, slope: np.ndarray, shape: tuple[int, int]) -> Unsummed:
+def factors_of(arrays: Arrays, grad_scores: np.ndarray, shape: tuple[int, int]) -> Unsummed:
     """Return X.T @ grad_scores [D, N] as its factors, with the batch's plan; `shape` is (D, N). O(z).
 
-    `slope` is grad_scores [R, N]. The range of indices is checked again.
+    `grad_scores` is [R, N]. The range of indices is checked again.
     """
     indptr, indices, data = arrays
     plan = build(indptr, indices, shape[0], data)
-    values = np.ones(indices.size, slope.dtype) if data is None else data
+    values = np.ones(indices.size, grad_scores.dtype) if data is None else data
     if data is None:
         plan.kept[:] = values, values  # ones are in any order
-    return Unsummed(assemble("csr", indptr, indices, values, plan.shape), slope, plan, shape)
+    return Unsummed(assemble("csr", indptr, indices, values, plan.shape), grad_scores, plan, shape)
 
 
 def summed(factors: Unsummed, are_ones: bool) -> RowSparse:
@@ -79,12 +79,12 @@ def summed(factors: Unsummed, are_ones: bool) -> RowSparse:
     `are_ones` says that every value of X is one.
     """
     plan: BatchPlan = factors.plan
-    values = aligned.empty((plan.touched, factors.shape[1]), factors.slope.dtype)
+    values = aligned.empty((plan.touched, factors.shape[1]), factors.grad_scores.dtype)
     if are_ones:
-        _kernel("csr_t_dense_ones")(plan.segments, plan.rows, factors.slope, values)
+        _kernel("csr_t_dense_ones")(plan.segments, plan.rows, factors.grad_scores, values)
     else:
         entries = plan.segments, plan.rows, plan.in_order(factors.x.data)
-        _kernel("csr_t_dense")(*entries, factors.slope, values)
+        _kernel("csr_t_dense")(*entries, factors.grad_scores, values)
     return RowSparse.assemble(values, plan.columns, factors.shape)
 
 
@@ -112,22 +112,22 @@ def sparse_product_op(indptr: Tensor, indices: Tensor, data: Tensor | None, weig
 
 @torch.library.custom_op("workbench::sparse_product_rows", mutates_args=())
 def of_weight(
-    indptr: Tensor, indices: Tensor, data: Tensor | None, slope: Tensor, features: int
+    indptr: Tensor, indices: Tensor, data: Tensor | None, grad_scores: Tensor, features: int
 ) -> tuple[Tensor, Tensor]:
-    """Return the rows that X touches, int64 [U], and their gradient [U, N]; `features` is D, `slope` [R, N]."""
+    """Return the rows that X touches, int64 [U], and their gradient [U, N]; `grad_scores` is [R, N]."""
     follow()
     arrays = arrays_of(SparseRows(indptr, indices, data, features))
-    factors = factors_of(arrays, slope.contiguous().numpy(), (features, slope.shape[1]))
+    factors = factors_of(arrays, grad_scores.contiguous().numpy(), (features, grad_scores.shape[1]))
     rows = summed(factors, data is None)
     return torch.from_numpy(rows.indices), torch.from_numpy(rows.values)
 
 
 @torch.library.custom_op("workbench::sparse_product_values", mutates_args=())
-def of_data(indptr: Tensor, indices: Tensor, data: Tensor, slope: Tensor, weight: Tensor) -> Tensor:
-    """Return the gradient towards the values of X [z], of the slope [R, N] and the weight [D, N]."""
+def of_data(indptr: Tensor, indices: Tensor, data: Tensor, grad_scores: Tensor, weight: Tensor) -> Tensor:
+    """Return the gradient towards the values of X [z], of the gradient of the scores [R, N] and the weight [D, N]."""
     follow()
     arrays = arrays_of(SparseRows(indptr, indices, data, weight.shape[0]))
-    return gradient_of_data(arrays, slope.contiguous().numpy(), weight)
+    return gradient_of_data(arrays, grad_scores.contiguous().numpy(), weight)
 
 
 @sparse_product_op.register_fake
@@ -137,14 +137,16 @@ def _(indptr: Tensor, indices: Tensor, data: Tensor | None, weight: Tensor) -> T
 
 
 @of_weight.register_fake
-def _(indptr: Tensor, indices: Tensor, data: Tensor | None, slope: Tensor, features: int) -> tuple[Tensor, Tensor]:
+def _(
+    indptr: Tensor, indices: Tensor, data: Tensor | None, grad_scores: Tensor, features: int
+) -> tuple[Tensor, Tensor]:
     """Return empty tensors of the weight gradient's rows [U] and values [U, N], for `torch.compile`."""
     touched = torch.library.get_ctx().new_dynamic_size()
-    return slope.new_empty((touched,), dtype=torch.int64), slope.new_empty((touched, slope.shape[1]))
+    return grad_scores.new_empty((touched,), dtype=torch.int64), grad_scores.new_empty((touched, grad_scores.shape[1]))
 
 
 @of_data.register_fake
-def _(indptr: Tensor, indices: Tensor, data: Tensor, slope: Tensor, weight: Tensor) -> Tensor:
+def _(indptr: Tensor, indices: Tensor, data: Tensor, grad_scores: Tensor, weight: Tensor) -> Tensor:
     """Return an empty tensor of the shape of the gradient of `data` [z], for `torch.compile`."""
     return torch.empty_like(data)
 
@@ -159,17 +161,17 @@ def _keep(ctx: Any, inputs: tuple, output: Tensor) -> None:
     ctx.features = weight.shape[0]
 
 
-def _backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
+def _backward(ctx: Any, grad_scores: Tensor) -> tuple[Tensor | None, ...]:
     """Return the gradients of (indptr, indices, data, weight); None for those that are not needed.
 
     That of the weight is a coalesced sparse_coo tensor [D, N].
     """
     indptr, indices, data, weight = ctx.saved_tensors
-    towards_data = of_data(indptr, indices, data, slope, weight) if ctx.needs_input_grad[2] else None
+    towards_data = of_data(indptr, indices, data, grad_scores, weight) if ctx.needs_input_grad[2] else None
     if not ctx.needs_input_grad[3]:
         return None, None, towards_data, None
-    rows, values = of_weight(indptr, indices, data, slope, ctx.features)
-    shape = ctx.features, slope.shape[1]
+    rows, values = of_weight(indptr, indices, data, grad_scores, ctx.features)
+    shape = ctx.features, grad_scores.shape[1]
     gradient = torch.sparse_coo_tensor(rows[None], values, shape, is_coalesced=True, check_invariants=False)
     return None, None, towards_data, gradient
 
@@ -233,13 +235,13 @@ class _Product(torch.autograd.Function):
         return multiply(arrays, weight)
 
     @staticmethod
-    def backward(ctx: Any, slope: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+    def backward(ctx: Any, grad_scores: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         """Return the gradients towards values and weight for autograd; differentiable again only to refuse it.
 
         The first two, of indptr and indices, are None.
         """
         _, _, data, weight = ctx.saved_tensors  # all of them, so that autograd sees what was written to since
-        arguments = slope, ctx.arrays, data, weight, ctx.shape, ctx.steps, ctx.needs_input_grad[3]
+        arguments = grad_scores, ctx.arrays, data, weight, ctx.shape, ctx.steps, ctx.needs_input_grad[3]
         both = _Gradients.apply(*arguments) if torch.is_grad_enabled() else gradients(*arguments)
         return None, None, *both
 
@@ -259,7 +261,7 @@ class _Gradients(torch.autograd.Function):
 
 
 def gradients(
-    slope: torch.Tensor,
+    grad_scores: torch.Tensor,
     arrays: Arrays,
     data: torch.Tensor | None,
     weight: torch.Tensor | None,
@@ -269,15 +271,15 @@ def gradients(
 ) -> tuple[torch.Tensor | None, torch.Tensor | None]:
     """Return (gradient of data [z], None without the weight; gradient of the weight, None unless `of_weight`).
 
-    `slope` is [R, N], `shape` that of the weight, (D, N). With an optimizer's fused `steps` the second is only a mark,
-    its factors are left there. `data` is here for autograd, which is to know that gradients depend on it.
+    `grad_scores` is [R, N], `shape` that of the weight, (D, N). With an optimizer's fused `steps` the second is only a
+    mark, its factors are left there. `data` is here for autograd, which is to know that gradients depend on it.
     """
     follow()
-    slope_rn = slope.detach().contiguous().numpy()
-    towards_data = None if weight is None else gradient_of_data(arrays, slope_rn, weight)
+    grad_scores_rn = grad_scores.detach().contiguous().numpy()
+    towards_data = None if weight is None else gradient_of_data(arrays, grad_scores_rn, weight)
     if not of_weight:
         return towards_data, None
-    factors = factors_of(arrays, slope_rn, shape)
+    factors = factors_of(arrays, grad_scores_rn, shape)
     if steps is not None and steps.fused:
         return towards_data, steps.leave(factors)
     return towards_data, tensor_of(summed(factors, arrays[2] is None))

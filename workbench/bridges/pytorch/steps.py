@@ -58,7 +58,7 @@ class Steps:
     def leave(self, factors: Unsummed) -> torch.Tensor:
         """Keep a gradient for the next step; return the mark that stands for it in `.grad`, of its shape and dtype."""
         self.arriving.append(factors)
-        return mark_of(factors.shape, torch.from_numpy(factors.slope).dtype)
+        return mark_of(factors.shape, torch.from_numpy(factors.grad_scores).dtype)
 
     def arrive(self, is_first: bool) -> None:
         """Take what the backward pass left, as it is about to reach `.grad`.

@@ -112,35 +112,35 @@ def multiply(
 
 @dataclass(frozen=True, eq=False)
 class Unsummed:
-    """A factored gradient: X.T @ slope of `shape` [D, N], kept as its factors and summed while it is applied.
+    """A factored gradient: X.T @ grad_scores of `shape` [D, N], kept as its factors and summed while it is applied.
 
-    `x` is csr or coo [R, D], `plan` its batch plan and `slope` [R, N] the gradient of the scores.
+    `x` is csr or coo [R, D], `plan` its batch plan and `grad_scores` [R, N] the gradient of the scores.
     """
 
     x: Any
-    slope: np.ndarray
+    grad_scores: np.ndarray
     plan: BatchPlan
     shape: tuple[int, ...]
 
     @property
     def dtype(self) -> np.dtype:
         """Return the dtype of the values."""
-        return self.slope.dtype
+        return self.grad_scores.dtype
 
     def check(self) -> None:
         """Raise OpError unless gradient of the scores, batch plan and values belong to one batch; O(1)."""
         rows, columns = self.plan.shape
-        expected, actual = (rows, *self.shape[1:]), self.slope.shape
+        expected, actual = (rows, *self.shape[1:]), self.grad_scores.shape
         if self.shape[0] != columns or expected != actual or self.x.data.shape != self.plan.rows.shape:
             raise OpError(
-                f"A gradient of shape {self.shape} was left as a slope {list(actual)}, the plan of a batch "
+                f"A gradient of shape {self.shape} was left as grad_scores {list(actual)}, the plan of a batch "
                 f"{list(self.plan.shape)} and {self.x.data.size} values for {self.plan.rows.size} entries. They belong "
                 "to one batch: take them from one backward pass."
             )
 
     def compute(self) -> formats.RowSparse:
-        """Return the gradient multiplied out, x.T @ slope, as a RowSparse of the active columns."""
-        return rule(formats.format_of(self.x), True, "row_sparse")(self.x, self.slope, plan=self.plan)
+        """Return the gradient multiplied out, x.T @ grad_scores, as a RowSparse of the active columns."""
+        return rule(formats.format_of(self.x), True, "row_sparse")(self.x, self.grad_scores, plan=self.plan)
 
 
 def _shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:

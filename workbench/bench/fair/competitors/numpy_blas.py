@@ -1,4 +1,4 @@
-"""NumPy with BLAS: a batch is copied, two products, the slope between them; arrays are reused."""
+"""NumPy with BLAS: a batch is copied, two products, the gradient of the scores between them; arrays are reused."""
 
 from typing import final
 
@@ -10,7 +10,7 @@ from workbench.bench.fair.configurations import Problem, State
 
 @final
 class NumpyTrainer(LoopTrainer):
-    """Training a batch at a time; labels are indicators [R, N], so that both models have the slope p - y."""
+    """Training a batch at a time; labels are indicators [R, N], so both models have grad_scores = p - y."""
 
     def __init__(self, problem: Problem) -> None:
         """Allocate zeroed weights [D, N] and intercept, and work arrays for a batch, its scores and the gradient."""
@@ -30,13 +30,13 @@ class NumpyTrainer(LoopTrainer):
             np.take(self.problem.dense, rows, axis=0, out=self.batch, mode="clip")  # without mode it makes a copy more
             np.dot(self.batch, self.w, out=self.scores)
             self.scores += self.b
-            losses[k] = self._slope(self.problem.labels[rows])
+            losses[k] = self._grad_scores(self.problem.labels[rows])
             np.dot(self.batch.T, self.scores, out=self.gradient)
             self.gradient *= rate
             self.w -= self.gradient
             self.b -= rate * self.scores.sum(axis=0)
 
-    def _slope(self, labels: np.ndarray) -> float:
+    def _grad_scores(self, labels: np.ndarray) -> float:
         """Replace the scores [rows, N] by the gradient of the mean loss in place; return the mean loss."""
         scores = self.scores
         if scores.shape[1] == 1:

@@ -28,14 +28,14 @@ def step(x: Any, rows: Any, labels: Any, w: Any, b: Any, rate: float) -> Any:
     if w.shape[1] == 1:
         y = own.to(scores.dtype)[:, None]
         loss = torch.nn.functional.binary_cross_entropy_with_logits(scores, y)
-        slopes = (torch.sigmoid(scores) - y) / len(y)
+        grad_scores = (torch.sigmoid(scores) - y) / len(y)
     else:
         logs = torch.log_softmax(scores, 1)
         loss = torch.nn.functional.nll_loss(logs, own)
         ones = torch.full_like(logs[:, :1], -1.0)
-        slopes = logs.exp().scatter_add(1, own[:, None], ones) / len(own)
-    w.addmm_(batch.T, slopes, alpha=-rate)
-    b.add_(slopes.sum(0), alpha=-rate)
+        grad_scores = logs.exp().scatter_add(1, own[:, None], ones) / len(own)
+    w.addmm_(batch.T, grad_scores, alpha=-rate)
+    b.add_(grad_scores.sum(0), alpha=-rate)
     return loss
 
 
