@@ -375,7 +375,7 @@ class BatchPlan:
     columns: np.ndarray
     """Touched columns, sorted, unique: int64 [U]."""
     segments: np.ndarray
-    """Row starts of A.T restricted to the touched columns: int32 or int64 [U + 1]."""
+    """Row starts of A.T restricted to the active columns: int32 or int64 [U + 1]."""
     rows: np.ndarray
     """Row of each entry in column order, type of `segments` [z]."""
     permutation: np.ndarray | None

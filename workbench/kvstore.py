@@ -277,8 +277,8 @@ def caught_up(updater: Updater, weights: Mapping[str, Any], rows: Mapping[str, n
     """
     if updater.lazy != "exact":
         return
-    updater.catch_up({name: weights[name] for name, touched in rows.items() if touched is None})
-    some = {name: touched for name, touched in rows.items() if touched is not None}
+    updater.catch_up({name: weights[name] for name, active in rows.items() if active is None})
+    some = {name: active for name, active in rows.items() if active is not None}
     updater.catch_up({name: weights[name] for name in some}, some)
 
 
@@ -393,11 +393,11 @@ class LocalStore(Store):
         """Apply deferred updates to `rows`, then overwrite the arrays `out` by these rows (None: all), by key."""
         self.catch_up(rows)
         for key, array in out.items():
-            touched = rows[key]
-            if touched is None:
+            active = rows[key]
+            if active is None:
                 formats.assign(array, self._stored(key))
             else:
-                put_rows(array, self.row_sparse_pull(key, touched))
+                put_rows(array, self.row_sparse_pull(key, active))
 
     def set_optimizer(self, updater: Updater) -> None:
         """Apply a step of this optimizer at every following push, replacing a previous one.
@@ -416,7 +416,7 @@ class LocalStore(Store):
         if self.updater is not None:
             rows = dict.fromkeys(self.values) if rows is None else rows
             weights = {name_of(key): self._stored(key) for key in rows}
-            caught_up(self.updater, weights, {name_of(key): touched for key, touched in rows.items()})
+            caught_up(self.updater, weights, {name_of(key): active for key, active in rows.items()})
 
     def state_dict(self) -> dict[str, Any]:
         """Return copies of the values as "value:KEY" (key in JSON) and the optimizer's state as "optimizer:NAME"."""

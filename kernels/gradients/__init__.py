@@ -1,1 +1,1 @@
-"""Transposed products: the gradient of a weight, on the touched rows or in full."""
+"""Transposed products: the gradient of a weight, on the active rows or in full."""

@@ -1,11 +1,11 @@
-"""out = (A.T @ g)[columns]: the gradient of a weight on the touched rows, through the batch plan.
+"""out = (A.T @ g)[columns]: the gradient of a weight on the active rows, through the batch plan.
 
 Arguments  segments int32|int64 [U+1], rows same type [z] - the plan's; values float32|float64 [z] - the batch's values
            in column order, plan.in_order(data); g same [R, N]
 Writes     out [U, N], overwritten; row u is the gradient of column plan.columns[u]; nothing else changes
 Assumes    the plan is that of the batch whose values these are, so that no column is empty; duplicates are summed
 Cost       2*z*N flops; reads z*(index+value) + (U+1)*index + R*N*value bytes, writes U*N*value; nothing grows with D
-Parallel   over touched columns, in parts of equal cost; a column has one thread, rows ascending: same bits always
+Parallel   over active columns, in parts of equal cost; a column has one thread, rows ascending: same bits always
 Limits     z < 2**63; one column with most of the entries stays on one thread
 Source     Gustavson 1978 on A.T in CSR form, restricted to the rows that are not empty
 """

@@ -4,7 +4,7 @@ Arguments  segments int32|int64 [U+1], rows same type [z] - the batch plan's; g 
 Writes     out [U, N], overwritten; row u is the gradient of column plan.columns[u]; nothing else changes
 Assumes    no column of the plan is empty; duplicates are summed
 Cost       z*N flops; reads z*index + (U+1)*index + R*N*value bytes, writes U*N*value; nothing grows with D
-Parallel   over touched columns, in parts of equal cost; a column has one thread, rows ascending: same bits always
+Parallel   over active columns, in parts of equal cost; a column has one thread, rows ascending: same bits always
 Limits     z < 2**63; one column with most of the entries stays on one thread
 Source     csr_t_dense without its values: a sum of rows, which is csr_dense_ones for A.T in CSR form
 """

@@ -1,1 +1,1 @@
-"""Optimizer steps: lazy on the touched rows, and dense on all of them."""
+"""Optimizer steps: lazy on the active rows, and dense on all of them."""

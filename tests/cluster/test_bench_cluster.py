@@ -108,8 +108,8 @@ def test_every_part_names_the_rows_that_it_gives(tmp_path):
     assert len(names) == len(set(names)) == 2 + 8 + 3 + 3
     quick = bench.SIZES["quick"]
     line, cores = bench.Line(1e-5, 1e-7), bench.Cores(2)
-    speeds, touched = bench.Speeds(line, line), bench.touched_by(quick)
-    told = [columns["what"] for columns in bench.predict_step_times(quick, touched, speeds, cores)]
+    speeds, active = bench.Speeds(line, line), bench.active_rows_by(quick)
+    told = [columns["what"] for columns in bench.predict_step_times(quick, active, speeds, cores)]
     assert told == next(part.names for part in bench.parts_of("quick", tmp_path) if len(part.names) > 1)
 
 

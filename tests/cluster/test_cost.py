@@ -9,13 +9,13 @@ import pytest
 from tests.support import shards as support
 from tests.support import shared_training as of_training
 from workbench.cluster import ShardedStore, bench
-from workbench.cluster.bench import Cores, Line, Network, Speeds, Work, pays_from, predict, touched_rows
+from workbench.cluster.bench import Cores, Line, Network, Speeds, Work, active_rows, pays_from, predict
 from workbench.cluster.trainer import Job
 from workbench.formats import RowSparse
 from workbench.optimizers import Updater
 
 ROWS, FEATURES, WIDTH = 64, 5000, 32
-ROWWISE = Line(row=1e-4, touched=0.0)
+ROWWISE = Line(row=1e-4, active=0.0)
 
 
 def batch(seed: int) -> list[np.ndarray]:
@@ -24,7 +24,7 @@ def batch(seed: int) -> list[np.ndarray]:
 
 
 def work() -> Work:
-    return Work(ROWS, touched_rows([batch(0), batch(1)], ROWS), bytes_row=4 * WIDTH)
+    return Work(ROWS, active_rows([batch(0), batch(1)], ROWS), bytes_row=4 * WIDTH)
 
 
 @pytest.mark.parametrize("machines", [1, 2, 4])
@@ -42,16 +42,16 @@ def test_bytes_that_are_predicted_are_those_that_are_moved(machines):
     for store, rows in zip(stores, parts, strict=True):
         store.push("w", RowSparse(np.ones((rows.size, WIDTH), np.float32), rows, (FEATURES, WIDTH)))
     moved = [s.traffic.bytes_sent + s.traffic.bytes_received - b for s, b in zip(stores, before, strict=True)]
-    predicted = Work(ROWS, touched_rows([batch(0)], ROWS), 4 * WIDTH).bytes_moved(machines)
+    predicted = Work(ROWS, active_rows([batch(0)], ROWS), 4 * WIDTH).bytes_moved(machines)
     headers = 4 * machines * 200
     assert predicted <= np.mean(moved) <= predicted + headers
 
 
 def test_slices_touch_fewer_rows_but_more_than_their_share():
-    touched = work().touched
-    assert sorted(touched, reverse=True) == [64, 32, 16, 8, 4, 2, 1]
+    active = work().active
+    assert sorted(active, reverse=True) == [64, 32, 16, 8, 4, 2, 1]
     for r in (32, 16, 8):
-        assert touched[2 * r] / 2 < touched[r] < touched[2 * r]
+        assert active[2 * r] / 2 < active[r] < active[2 * r]
 
 
 def test_a_network_without_cost_pays_at_once_and_a_slow_one_never():
@@ -74,11 +74,11 @@ def test_what_each_shard_adds_makes_many_machines_slower_again():
 
 def test_what_is_done_for_messages_and_the_wait_for_the_slowest_are_in_the_time_of_several():
     """They were left out, and what was measured took twice what was predicted."""
-    packs = Line(row=1e-4, touched=1e-5, fixed=1e-3, shard=2e-3)
+    packs = Line(row=1e-4, active=1e-5, fixed=1e-3, shard=2e-3)
     alone, two, four = predict(work(), Speeds(ROWWISE, packs, spread=0.1), Network(), (1, 2, 4))
-    touched = work().touched
+    active = work().active
     assert alone.seconds == pytest.approx(ROWS * 1e-4)
-    wholes = 1e-3 + 32e-4 + 1e-5 * touched[32] + 2e-3, 1e-3 + 16e-4 + 1e-5 * touched[16] + 6e-3
+    wholes = 1e-3 + 32e-4 + 1e-5 * active[32] + 2e-3, 1e-3 + 16e-4 + 1e-5 * active[16] + 6e-3
     assert (two.computing, four.computing) == (pytest.approx(32e-4), pytest.approx(16e-4))
     assert [step.computing + step.messages for step in (two, four)] == pytest.approx(wholes)
     assert [step.waiting for step in (alone, two, four)] == pytest.approx(
@@ -90,7 +90,7 @@ def test_processes_of_one_machine_share_its_cores_and_send_messages_alone_too():
     speeds = Speeds(ROWWISE, Line(2e-4, 1e-7), spread=0.1)
     one, two, four = predict(work(), speeds, Network(), (1, 2, 4), Cores(2, slowdown=1.5))
     apart = predict(work(), speeds, Network(), (2, 4))
-    assert one.seconds == pytest.approx(speeds.shared.seconds(ROWS, work().touched[ROWS]))
+    assert one.seconds == pytest.approx(speeds.shared.seconds(ROWS, work().active[ROWS]))
     assert two.seconds == pytest.approx(1.5 * apart[0].seconds)
     assert four.seconds == pytest.approx(3 * apart[1].seconds)
     assert [Cores(4, slowdown=1.6).factor(count) for count in (1, 2, 4, 8)] == pytest.approx([1.0, 1.2, 1.6, 3.2])
@@ -98,11 +98,11 @@ def test_processes_of_one_machine_share_its_cores_and_send_messages_alone_too():
 
 def test_speeds_are_of_a_process_alone_and_of_one_with_a_store_whose_shards_it_is(monkeypatch):
     """Times that follow from the sizes give back the coefficients that they were made of."""
-    touched, asked = {64: 900.0, 32: 600.0, 16: 380.0, 8: 230.0, 4: 130.0}, []
+    active, asked = {64: 900.0, 32: 600.0, 16: 380.0, 8: 230.0, 4: 130.0}, []
 
     def steps(hosts, configuration, addresses, shards):
         asked.append((configuration.batch_rows, len(addresses), shards))
-        seconds = 1e-3 + 1e-5 * configuration.batch_rows + (1e-6 * touched[configuration.batch_rows] if shards else 0.0)
+        seconds = 1e-3 + 1e-5 * configuration.batch_rows + (1e-6 * active[configuration.batch_rows] if shards else 0.0)
         seconds += 2e-3 * max(shards - 1, 0)
         return [len(addresses) * np.array([0.9, 1.0, 1.0, 1.0, 1.1]) * seconds] * len(addresses)
 
@@ -111,9 +111,9 @@ def test_speeds_are_of_a_process_alone_and_of_one_with_a_store_whose_shards_it_i
         SimpleNamespace(addresses=lambda: ["one", "two", "three"]),
         of_training.configuration(batch_rows=64, threads=2),
     )
-    found = bench.fit_step_times(hosts, configuration, touched)
-    assert [found.alone.fixed, found.alone.row, found.alone.touched] == pytest.approx([1e-3, 1e-5, 0.0], abs=1e-9)
-    assert [found.shared.fixed, found.shared.row, found.shared.touched] == pytest.approx([1e-3, 1e-5, 1e-6], abs=1e-9)
+    found = bench.fit_step_times(hosts, configuration, active)
+    assert [found.alone.fixed, found.alone.row, found.alone.active] == pytest.approx([1e-3, 1e-5, 0.0], abs=1e-9)
+    assert [found.shared.fixed, found.shared.row, found.shared.active] == pytest.approx([1e-3, 1e-5, 1e-6], abs=1e-9)
     assert (found.alone.shard, found.shared.shard) == (0.0, pytest.approx(2e-3))
     assert 0 < found.spread < 0.1
     assert {height for height, _, _ in asked} == {64, 32, 16, 8}

@@ -180,13 +180,13 @@ def test_a_state_goes_on_with_another_number_of_shards(before, after):
 
 @pytest.mark.parametrize("rows", [10**6, 10**8])
 def test_bytes_of_a_step_are_those_of_the_touched_rows_whatever_the_table(rows):
-    touched, width = np.arange(0, rows, rows // 2000)[:2000], 16
+    active, width = np.arange(0, rows, rows // 2000)[:2000], 16
     store = ShardedStore(support.network(3, 1))
     store.init("w", RowSparse(np.zeros((0, width), np.float32), np.zeros(0, np.int64), (rows, width)))
     store.set_optimizer(Updater("adagrad"))
-    own = RowSparse(np.ones((touched.size, width), np.float32), touched, (rows, width))
+    own = RowSparse(np.ones((active.size, width), np.float32), active, (rows, width))
     before = store.traffic.bytes_sent + store.traffic.bytes_received
-    store.pull_into({"w": RowSparse(np.zeros((0, width), np.float32), [], (rows, width))}, {"w": touched})
+    store.pull_into({"w": RowSparse(np.zeros((0, width), np.float32), [], (rows, width))}, {"w": active})
     store.push("w", own)
     moved = store.traffic.bytes_sent + store.traffic.bytes_received - before
-    assert touched.size * (4 + 4 * width) * 2 < moved < 1.1 * touched.size * (4 + 4 * width) * 2
+    assert active.size * (4 + 4 * width) * 2 < moved < 1.1 * active.size * (4 + 4 * width) * 2

@@ -63,7 +63,7 @@ def test_predicted_bytes_agree_with_the_bytes_held(format, shuffle):
     list(run.events(1))
     parts = memory.predicted_training_bytes(
         format=format, rows=600, features=500, nnz=made.x.nnz, batch_rows=60, states=0,
-        tables=[memory.Table(500, 4, True, gradient)], update=update, dtype="float32", touched=352, shuffle=shuffle,
+        tables=[memory.Table(500, 4, True, gradient)], update=update, dtype="float32", active=352, shuffle=shuffle,
     )  # fmt: skip
     predicted = sum(parts.values())
     passing = parts["batch"] * shuffle + (parts["gradient"] if gradient == "row_sparse" else 0)
@@ -157,7 +157,7 @@ def test_a_state_of_one_number_a_row_is_predicted_as_such():
         "nnz": 6000,
         "tables": [memory.Table(500, 4, True, "fused")],
         "batch_rows": 60,
-        "touched": 350,
+        "active": 350,
         "states": 1,
         "update": "lazy",
         "dtype": "float32",

@@ -8,7 +8,7 @@ SIZES = (1_000, 10_000, 100_000)
 
 
 def laws(size: int) -> tuple[maker.Law, ...]:
-    """All rows of the tables take time and bytes by the size; the touched ones the same at every size."""
+    """All rows of the tables take time and bytes by the size; the active ones the same at every size."""
     whole = replace(maker.SPARSE, gradient="dense", fixed=1e-8 * size, slope=0.0, bytes_fixed=400.0 * size)
     lazy = replace(maker.SPARSE, update="lazy", fixed=1e-4, slope=0.0, bytes_fixed=200.0 * size + 10e6)
     return replace(whole, bytes_slope=0.0), replace(lazy, bytes_slope=0.0)

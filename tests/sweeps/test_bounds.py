@@ -10,7 +10,7 @@ from workbench.sweeps import grid, runner
 from workbench.sweeps.runner import Bounds
 from workbench.sweeps.spec import Configuration, Measure, kernels_of
 
-ROWS, FEATURES, WIDTH, ENTRIES, TOUCHED = 256, 4096, 16, 10_000, 2_000
+ROWS, FEATURES, WIDTH, ENTRIES, ACTIVE = 256, 4096, 16, 10_000, 2_000
 RATES = [["read", 2**20, 0, 2, 1e10], *(["gather", 2**20, row, 2, 5e9] for row in (4, 64))]
 ON = Roofs({"rates": RATES, "operations": {"2": 1e11}}, threads=2)
 CSC = {"format": "csc", "gradient": "dense", "update": "standard"}
@@ -20,7 +20,7 @@ DENSE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "s
 
 def row_of(configuration: Configuration) -> dict:
     sizes = {"batch_rows": ROWS, "rows_trained": 9_000, "features": FEATURES, "width": WIDTH, "threads": 2}
-    known = {"nnz_batch": ENTRIES, "touched": TOUCHED, "dtype": "float32", "index_dtype": "int32", "status": "ok"}
+    known = {"nnz_batch": ENTRIES, "touched": ACTIVE, "dtype": "float32", "index_dtype": "int32", "status": "ok"}
     return {**sizes, **known, "kernels": kernels_of(configuration)}
 
 
@@ -40,7 +40,7 @@ def test_both_products_of_each_format_multiply_each_entry_once_and_write_results
     for phase in ("forward", "gradient"):
         assert known[phase]["flops"] == 2 * ENTRIES * WIDTH
         assert known[phase]["seconds"] > 0
-    results = {"forward": ROWS, "gradient": TOUCHED if settings["gradient"] == "row_sparse" else FEATURES}
+    results = {"forward": ROWS, "gradient": ACTIVE if settings["gradient"] == "row_sparse" else FEATURES}
     for phase, rows in results.items():
         assert known[phase]["bytes"] >= 4 * WIDTH * rows + 4 * ENTRIES, phase
 

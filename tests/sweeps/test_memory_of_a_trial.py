@@ -55,7 +55,7 @@ def test_rows_held_out_keep_no_other_rows_in_memory(dtype: str) -> None:
 
 
 def test_an_epoch_in_one_call_is_predicted_without_a_copy_of_a_batch() -> None:
-    sizes = {"rows": 6_000, "features": 2_000, "nnz": 120_000, "width": 1, "facts": {}, "touched": 900, "stored": False}
+    sizes = {"rows": 6_000, "features": 2_000, "nnz": 120_000, "width": 1, "facts": {}, "active": 900, "stored": False}
 
     def bytes_of_batch(**settings: object) -> int:
         return grid.predicted_bytes(Configuration(**{**SIZES, **DENSE, **settings}), **sizes)["batch"]

@@ -243,8 +243,8 @@ def columns_in_use(sizes: Sizes) -> float:
 def sizes_at_density(sizes: Sizes, density: float, used: float) -> Sizes:
     """Return the sizes of a batch at another density, its entries spread evenly over `used` columns."""
     entries = density * sizes.R * sizes.D
-    touched = min(used * -math.expm1(-entries / used), entries, sizes.D)
-    return replace(sizes, z=max(round(entries), 1), U=max(round(touched), 1))
+    active = min(used * -math.expm1(-entries / used), entries, sizes.D)
+    return replace(sizes, z=max(round(entries), 1), U=max(round(active), 1))
 
 
 def predict_crossing(

@@ -207,7 +207,7 @@ def _is_worth_measuring(profile: Mapping[str, Any]) -> str:
 
 def profile_facts(profile: Mapping[str, Any]) -> list[Fact]:
     """Return (title, lines of text) per section of a profile, in reading order; empty sections are left out."""
-    tellers = (_size, _lengths, _columns, _touched, _values, _bytes, _preparations, _duplicates, _labels, _groups)
+    tellers = (_size, _lengths, _columns, _active, _values, _bytes, _preparations, _duplicates, _labels, _groups)
     sections = [(what, tuple(lines)) for what, lines in (teller(profile) for teller in tellers)]
     return [(what, lines) for what, lines in sections if lines]
 
@@ -258,7 +258,7 @@ def _columns(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
     return "columns", lines()
 
 
-def _touched(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
+def _active(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
     """Return ("touched columns, mean", lines): active columns of random batches, one line per batch size."""
 
     def lines() -> Iterator[str]:

@@ -97,9 +97,9 @@ def _contest_at(rows: Sequence[Record], measure: str) -> Contest:
     `rows` are the records of that size, `measure` is a key of MEASURES.
     """
     worse = {id(row) for row, _ in trained_worse(rows)}
-    touched = [row for row in rows if not takes_all(row) and id(row) not in worse]
+    active = [row for row in rows if not takes_all(row) and id(row) not in worse]
     whole = [row for row in rows if takes_all(row)]
-    return compare_best(touched, whole, measure)
+    return compare_best(active, whole, measure)
 
 
 def table_size_sentences(frame: pd.DataFrame) -> list[str]:

@@ -21,7 +21,7 @@ from kernels.devices import Device
 from kernels.registry import unknown_name
 from workbench.bench.shapes import Batch, BenchError, Shape
 from workbench.measure import bandwidth
-from workbench.measure.bandwidth import table_bytes, touched_bytes
+from workbench.measure.bandwidth import active_bytes, table_bytes
 
 # Expected results of a kernel: its own reference, in float64, on the very arguments of the call.
 #
@@ -67,7 +67,7 @@ def bytes_of_lines(kernel: Kernel, sizes: Sizes) -> int:
 
     A table that the kernel writes counts twice, for the read and the write.
     """
-    beside = max(touched_bytes(sizes) - sizes.U * sizes.N * sizes.value, 0)
+    beside = max(active_bytes(sizes) - sizes.U * sizes.N * sizes.value, 0)
     shape = (("D", 0), ("N", 0))
     tables = (name for name, kind, axes in kernel.parsed if kind == "f" and axes == shape and name != "out")
     return beside * sum(2 if name in kernel.writes else 1 for name in tables)
@@ -180,9 +180,9 @@ def make_judge(kernel: Kernel, args: Sequence) -> Judge:
     active rows only.
     """
     named = {name: arg for (name, _, _), arg in zip(kernel.parsed, args, strict=True)}
-    touched = "columns" if "columns" in named else "rows"
-    if "weights" in named and touched in named:
-        return _judge_update(kernel, named, touched)
+    active = "columns" if "columns" in named else "rows"
+    if "weights" in named and active in named:
+        return _judge_update(kernel, named, active)
     desired = expected_results(kernel, args)
     return lambda returned: largest_error(collect_results(kernel, args, returned), desired)
 
@@ -234,18 +234,18 @@ def expected_results(kernel: Kernel, args: Sequence) -> list[np.ndarray]:
     return collect_results(kernel, wide, returned)
 
 
-def _judge_update(kernel: Kernel, named: dict[str, Any], touched: str) -> Judge:
+def _judge_update(kernel: Kernel, named: dict[str, Any], active: str) -> Judge:
     """Return the error function of an update kernel, checked on a sample of the active rows.
 
     `named` has the arguments by name, `named[touched]` the indices of the active rows. The reference runs here, on
     float64 copies of the sampled rows; the returned function ignores its argument and reads the tables in `named`.
     """
-    rows, picked = named[touched], _pick_rows(named)
+    rows, picked = named[active], _pick_rows(named)
     tables = [name for name in kernel.writes if isinstance(named[name], np.ndarray)]
-    each = [name for name, _, axes in kernel.parsed if axes[:1] == (("U", 0),) and name != touched]
+    each = [name for name, _, axes in kernel.parsed if axes[:1] == (("U", 0),) and name != active]
     part = {name: _to_float64(arg) for name, arg in named.items() if name not in (*tables, *each)}
     part |= {name: _to_float64(named[name][rows[picked]]) for name in tables}
-    part[touched] = np.arange(picked.size)
+    part[active] = np.arange(picked.size)
     for name in each:
         part[name] = _to_float64(named[name][picked])
     if "segments" in named:
@@ -324,9 +324,9 @@ class Setting:
     @classmethod
     def of(cls, batch: Batch) -> "Setting":
         """Return the setting of a batch with its `Sizes`: rows, entries, columns, width, active columns, item sizes."""
-        touched = np.unique(batch.indices).size
+        active = np.unique(batch.indices).size
         widths = batch.data.itemsize, batch.indices.itemsize
-        return cls(batch, Sizes(batch.R, batch.indices.size, batch.D, batch.N, touched, *widths))
+        return cls(batch, Sizes(batch.R, batch.indices.size, batch.D, batch.N, active, *widths))
 
     def arguments(self, kernel: Kernel) -> tuple:
         """Return the kernel's arguments; kernels that make theirs in the same way get the same arrays (cached).

@@ -54,9 +54,9 @@ class _OnDevice:
 
     def weights(self) -> np.ndarray:
         """Return the weights of the active rows copied to the host, float32 [U, N]; waits for the device."""
-        touched, width = self.problem.touched, self.problem.weights.shape[1]
-        out = self.on.empty((touched.size, width), np.float32)
-        kernels.get("take_rows").cuda(self.arrays[0], self.on.put(touched.astype(np.int64)), out)
+        active, width = self.problem.active, self.problem.weights.shape[1]
+        out = self.on.empty((active.size, width), np.float32)
+        kernels.get("take_rows").cuda(self.arrays[0], self.on.put(active.astype(np.int64)), out)
         return self.on.read(out)  # synchronize!
 
 
@@ -151,7 +151,7 @@ class CudaTorch:
 
     def weights(self) -> np.ndarray:
         """Return the weights of the active rows copied to the host, float32 [U, N]."""
-        return self.bag.weight.detach()[self._there(self.problem.touched)].cpu().numpy()
+        return self.bag.weight.detach()[self._there(self.problem.active)].cpu().numpy()
 
 
 def list_device_step_candidates(on: Device | None = None) -> list[StepCandidate]:
@@ -233,7 +233,7 @@ class Graph:
 
     def weights(self) -> np.ndarray:
         """Return a copy of the weights of the active rows, float32 [U, N]."""
-        return self.problem.tables[0][self.problem.touched]
+        return self.problem.tables[0][self.problem.active]
 
 
 USERS = {"training": "Training", "module": "Fitted"}
@@ -438,8 +438,8 @@ def _steps(configuration: BenchmarkConfiguration, on: Device | None) -> Field:
         for each in candidates
     ]
     sizes = [(batch.indices.size, np.unique(batch.indices).size) for batch in problem.batches]
-    nnz, touched = (int(np.mean(each)) for each in zip(*sizes, strict=True))
-    return Field(entries, {"nnz": nnz, "touched": touched}, steps.ALLOWED)
+    nnz, active = (int(np.mean(each)) for each in zip(*sizes, strict=True))
+    return Field(entries, {"nnz": nnz, "touched": active}, steps.ALLOWED)
 
 
 def roots_of(configuration: BenchmarkConfiguration) -> frozenset[str]:

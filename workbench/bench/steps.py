@@ -46,7 +46,7 @@ class Problem:
 
     batches: tuple[Batch, ...]
     targets: tuple[np.ndarray, ...]
-    touched: np.ndarray
+    active: np.ndarray
     weights: np.ndarray
     optimizer: str
     loss: str
@@ -60,9 +60,9 @@ class Problem:
 
     def reset(self) -> None:
         """Set the active rows of the shared tables to the initial weights and zero states, in place."""
-        self.tables[0][self.touched] = self.weights
+        self.tables[0][self.active] = self.weights
         for state in self.tables[1:]:
-            state[self.touched] = 0
+            state[self.active] = 0
 
 
 GRAD_SCORES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
@@ -84,12 +84,12 @@ def make_problem(shape: Shape, width: int, optimizer: str, seed: int = 0, loss: 
     if optimizer not in OPTIONS:
         raise BenchError(unknown_name("optimizer in this suite", optimizer, OPTIONS))
     batches = tuple(draw_batch(shape, seed + number, N=width) for number in range(TURN))
-    touched = np.unique(np.concatenate([batch.indices for batch in batches]))
+    active = np.unique(np.concatenate([batch.indices for batch in batches]))
     targets = tuple(batch.dense(batch.R, width, salt=7) for batch in batches)
     if loss == "logistic":
         targets = tuple(np.where(each > 0, *PROBABLE).astype(np.float32) for each in targets)
     tables = tuple(aligned.zeros((shape.features, width), np.float32) for _ in range(1 + len(STATES[optimizer])))
-    return Problem(batches, targets, touched, batches[0].dense(touched.size, width, salt=5), optimizer, loss, tables)
+    return Problem(batches, targets, active, batches[0].dense(active.size, width, salt=5), optimizer, loss, tables)
 
 
 class Learner(Protocol):
@@ -118,7 +118,7 @@ def wanted(problem: Problem, every: bool = False) -> np.ndarray:
     for number, (batch, target) in enumerate(zip(problem.batches, problem.targets, strict=True)):
         columns, places = np.unique(batch.indices, return_inverse=True)
         x = scipy.sparse.csr_array((batch.data.astype(np.float64), places, batch.indptr))
-        at: Any = np.searchsorted(problem.touched, columns)
+        at: Any = np.searchsorted(problem.active, columns)
         gradient = x.T @ GRAD_SCORES[problem.loss](x @ weights[at], target)
         if every:
             spread = np.zeros_like(weights)
@@ -286,7 +286,7 @@ class Ours:
 
     def weights(self) -> np.ndarray:
         """Return a copy of the weights of the active rows, float32 [U, N]."""
-        return self.problem.tables[0][self.problem.touched]
+        return self.problem.tables[0][self.problem.active]
 
 
 @dataclass(frozen=True)

@@ -92,11 +92,11 @@ class Training:
         """Restart the epochs and reset the training to the problem's initial weights."""
         self.coming, self.events = endless_batches(self.batches, self.run.prepare), self.run.events()
         self.run.reset()
-        self.run.weights[self.problem.touched] = self.problem.weights
+        self.run.weights[self.problem.active] = self.problem.weights
 
     def weights(self) -> np.ndarray:
         """Return a copy of the weights of the active rows, float32 [U, N]."""
-        return self.run.weights[self.problem.touched]
+        return self.run.weights[self.problem.active]
 
 
 @dataclass
@@ -141,8 +141,8 @@ class Fitted:
         self.coming = endless_batches(self.batches, self.once)
         self.module.set_optimizer(self.problem.optimizer, **self.problem.options)
         self.table[...] = 0
-        self.table[self.problem.touched] = self.problem.weights
+        self.table[self.problem.active] = self.problem.weights
 
     def weights(self) -> np.ndarray:
         """Return a copy of the weights of the active rows, float32 [U, N]."""
-        return self.table[self.problem.touched]
+        return self.table[self.problem.active]

@@ -75,7 +75,7 @@ class Torch:
 
     def weights(self) -> np.ndarray:
         """Return a copy of the weights of the active rows, float32 [U, N]."""
-        return self.problem.tables[0][self.problem.touched]
+        return self.problem.tables[0][self.problem.active]
 
 
 def list_torch_candidates() -> list[StepCandidate]:
@@ -158,11 +158,11 @@ class Loop:
         self.model, self.optimizer = self.make(self.problem)
         weights = self.model.weight.detach().numpy()
         weights[...] = 0
-        weights[self.problem.touched] = self.problem.weights
+        weights[self.problem.active] = self.problem.weights
 
     def weights(self) -> np.ndarray:
         """Return a copy of the weights of the active rows, float32 [U, N]."""
-        return self.model.weight.detach().numpy()[self.problem.touched]
+        return self.model.weight.detach().numpy()[self.problem.active]
 
 
 def list_pytorch_candidates() -> list[StepCandidate]:

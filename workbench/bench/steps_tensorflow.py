@@ -1,7 +1,7 @@
 """TensorFlow's training step in three forms; the best of them is the competitor.
 
 lookup  tf.nn.embedding_lookup_sparse on ragged tensors, its gradient as IndexedSlices; compiled by tf.function
-matmul  products with CSRSparseMatrix: forward with all D columns, gradient with the touched ones as IndexedSlices
+matmul  products with CSRSparseMatrix: forward with all D columns, gradient with the active ones as IndexedSlices
 dense   the gradient with all D columns and the dense update; where D * N is small, and not for Adam, which is not lazy
 
 The latter two run eagerly, as a CSRSparseMatrix loses its shape when passed to a tf.function; that costs them 0.1 ms.
@@ -133,15 +133,15 @@ class TensorFlow:
 
     def start(self) -> None:
         """Reset the active rows to the initial weights, their states and the step count to zero."""
-        tf, touched = self.tf, self.problem.touched
+        tf, active = self.tf, self.problem.active
         first = [self.problem.weights, *(np.zeros_like(self.problem.weights) for _ in self.tables[1:])]
         for table, rows in zip(self.tables, first, strict=True):
-            table.scatter_update(tf.IndexedSlices(tf.constant(rows), tf.constant(touched)))
+            table.scatter_update(tf.IndexedSlices(tf.constant(rows), tf.constant(active)))
         self.t.assign(0.0)
 
     def weights(self) -> np.ndarray:
         """Return the weights of the active rows, float32 [U, N]."""
-        return self.tf.gather(self.tables[0], self.problem.touched).numpy()
+        return self.tf.gather(self.tables[0], self.problem.active).numpy()
 
 
 def list_tensorflow_candidates(size: int, optimizer: str) -> list[StepCandidate]:

@@ -444,7 +444,7 @@ def _dense_gradient(name: str, framework: Framework) -> Violation:
     """Return the violation, an error, of the gradient of the weight `name` that holds every row."""
     came, advice = f"The gradient of {name} is dense", "Take regularizers and dense terms off this weight"
     effect = "every row is stepped, or the optimizer is not lazy, without a word"
-    return Violation("sparse", GRADIENT_BOUNDARY, ERROR, came, f"{framework.kind}, the touched rows", advice, effect)
+    return Violation("sparse", GRADIENT_BOUNDARY, ERROR, came, f"{framework.kind}, the active rows", advice, effect)
 
 
 def _find_row_violations(name: str, rows: np.ndarray, count: int | None, framework: Framework) -> list[Violation]:

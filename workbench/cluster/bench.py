@@ -53,7 +53,7 @@ from workbench.sweeps.spec import Configuration, roots_of
 # A step of R rows on M machines, each of them a trainer with R / M rows and a shard with a part of each table:
 #
 # seconds(M) = fixed + row R / M          forward and backward, and what a pull and a push take whatever their size
-#            + touched U(R / M)           ids sorted and cut, rows packed, copied, sent, read, summed and updated
+#            + active U(R / M)            ids sorted and cut, rows packed, copied, sent, read, summed and updated
 #            + shard (M - 1)              messages to one shard more, and as many from one trainer more
 #            + waiting(M)                 all wait for the slowest: spread E[largest of M normals] of all above
 #            + 2 latency + bytes(M) / bandwidth          what the network adds to messages of one machine to itself
@@ -69,8 +69,8 @@ from workbench.sweeps.spec import Configuration, roots_of
 # they take turns, so all of a step takes M / C as long, and cores that are all at work are slower than one alone
 # (`slowdown`).
 #
-# >>> work = Work(rows=1024, touched={1024: 9000, 512: 6000, 256: 3800}, bytes_row=64)
-# >>> speeds = Speeds(alone=Line(row=4e-6, touched=1e-8), shared=Line(row=4e-6, touched=1e-7))
+# >>> work = Work(rows=1024, active={1024: 9000, 512: 6000, 256: 3800}, bytes_row=64)
+# >>> speeds = Speeds(alone=Line(row=4e-6, active=1e-8), shared=Line(row=4e-6, active=1e-7))
 # >>> made = predict(work, speeds, Network(latency=1e-4, bytes_second=1e9))
 # >>> [(step.machines, round(1e3 * step.seconds, 1)) for step in made], pays_from(made)
 # ([(1, 4.2), (2, 3.7), (4, 2.1)], 2)
@@ -86,30 +86,30 @@ class Work:
     """A step: `rows` of a batch; rows of tables that r of its rows touch, by r; `bytes_row` of the values of one."""
 
     rows: int
-    touched: Mapping[int, float]
+    active: Mapping[int, float]
     bytes_row: int
 
     def bytes_moved(self, machines: int) -> float:
         """Return the bytes of indices and values that one trainer of `machines` sends and receives in a step.
 
-        KeyError if `touched` has no entry for rows // machines.
+        KeyError if `active` has no entry for rows // machines.
         """
-        return 2 * self.touched[self.rows // machines] * (BYTES_ID + self.bytes_row)
+        return 2 * self.active[self.rows // machines] * (BYTES_ID + self.bytes_row)
 
 
 @final
 @dataclass(frozen=True)
 class Line:
-    """Seconds of a step of one process: `fixed`, for a row of its batch, a touched row of the tables, a shard more."""
+    """Seconds of a step of one process: `fixed`, for a row of its batch, an active row of the tables, a shard more."""
 
     row: float
-    touched: float
+    active: float
     fixed: float = 0.0
     shard: float = 0.0
 
-    def seconds(self, rows: float, touched: float, shards: int = 1) -> float:
-        """Return predicted seconds of a step for `rows` of a batch, `touched` active table rows and `shards` shards."""
-        return self.fixed + self.row * rows + self.touched * touched + self.shard * (shards - 1)
+    def seconds(self, rows: float, active: float, shards: int = 1) -> float:
+        """Return predicted seconds of a step for `rows` of a batch, `active` table rows and `shards` shards."""
+        return self.fixed + self.row * rows + self.active * active + self.shard * (shards - 1)
 
 
 @final
@@ -166,7 +166,7 @@ class Step:
         return self.computing + self.messages + self.waiting
 
 
-def touched_rows(columns: Iterable[Sequence[np.ndarray]], rows: int) -> dict[int, float]:
+def active_rows(columns: Iterable[Sequence[np.ndarray]], rows: int) -> dict[int, float]:
     """Return {r: mean active table rows of r batch rows} for r = `rows`, rows // 2, rows // 4, ..., rows // 256.
 
     `columns` has for each batch a sequence with the int column indices of each row. O(entries log entries) for each r.
@@ -185,19 +185,19 @@ def predict(
     """Predict the time of a step on each number of `machines`, or with `cores` of processes on one machine.
 
     `work` is the step, `speeds` and `network` are measured times. Returns one `Step` for each number, in order; numbers
-    without an entry in `work.touched` are left out.
+    without an entry in `work.active` are left out.
     """
-    known = [count for count in machines if work.rows // count in work.touched and count <= work.rows]
+    known = [count for count in machines if work.rows // count in work.active and count <= work.rows]
     return [_predicted_step(work, speeds, network, count, cores) for count in known]
 
 
 def _predicted_step(work: Work, speeds: Speeds, network: Network, machines: int, cores: Cores | None) -> Step:
     """Return the predicted time of a step on `machines` machines (processes if `cores` is given), by part."""
-    rows, touched = work.rows / machines, work.touched[work.rows // machines]
-    alone = speeds.alone.seconds(rows, touched)
+    rows, active = work.rows / machines, work.active[work.rows // machines]
+    alone = speeds.alone.seconds(rows, active)
     if machines == 1 and cores is None:
         return Step(1, alone, 0.0, 0.0, 0.0)
-    whole = speeds.shared.seconds(rows, touched, machines)
+    whole = speeds.shared.seconds(rows, active, machines)
     computing, factor, moved = min(alone, whole), cores.factor(machines) if cores else 1.0, work.bytes_moved(machines)
     messages = factor * (whole - computing) + 2 * network.latency + moved / network.bytes_second
     return Step(
@@ -225,18 +225,18 @@ ROUNDS = 3
 SECONDS_ANSWER = 300.0
 
 
-def fit_step_times(hosts: "Hosts", configuration: Configuration, touched: Mapping[int, float]) -> Speeds:
+def fit_step_times(hosts: "Hosts", configuration: Configuration, active: Mapping[int, float]) -> Speeds:
     """Measure steps of `configuration` in the first process of `hosts` at several batch heights and fit `Speeds`.
 
-    `touched` is that of `touched_rows`. Non-negative least squares of median seconds.
+    `active` is that of `active_rows`. Non-negative least squares of median seconds.
     """
-    heights = [rows for rows in touched if rows >= configuration.batch_rows // 8]
+    heights = [rows for rows in active if rows >= configuration.batch_rows // 8]
     alone, shared, several = (
         [_steps(hosts, configuration, height, shards) for height in heights] for shards in (0, 1, SHARDS)
     )
     added = [float(np.median(more) - np.median(one)) for more, one in zip(several, shared, strict=True)]
     shard = max(statistics.median(added), 0.0) / (SHARDS - 1)
-    return Speeds(_line(touched, heights, alone), _line(touched, heights, shared, shard), _spread(shared))
+    return Speeds(_line(active, heights, alone), _line(active, heights, shared, shard), _spread(shared))
 
 
 def core_slowdown(hosts: "Hosts", configuration: Configuration) -> Cores:
@@ -255,18 +255,16 @@ def _at_once_over_alone(hosts: "Hosts", configuration: Configuration, addresses:
     return float(np.mean([np.median(steps) for steps in together]) / np.median(alone[0]))
 
 
-def _line(
-    touched: Mapping[int, float], heights: Sequence[int], steps: Sequence[np.ndarray], shard: float = 0.0
-) -> Line:
-    """Fit seconds = fixed + row * rows + touched * active rows, coefficients >= 0, to medians by heights.
+def _line(active: Mapping[int, float], heights: Sequence[int], steps: Sequence[np.ndarray], shard: float = 0.0) -> Line:
+    """Fit seconds = fixed + row * rows + active * active rows, coefficients >= 0, to medians by heights.
 
     `steps` has the seconds of single steps, a float64 array for each of `heights`; `shard` is passed on.
     """
-    known = np.array([[1.0, height, touched[height]] for height in heights])
+    known = np.array([[1.0, height, active[height]] for height in heights])
     scale = known.max(axis=0)
     seconds = np.array([np.median(each) for each in steps])
-    fixed, row, by_touched = (scipy.optimize.nnls(known / scale, seconds)[0] / scale).tolist()
-    return Line(row, by_touched, fixed, shard)
+    fixed, row, by_active = (scipy.optimize.nnls(known / scale, seconds)[0] / scale).tolist()
+    return Line(row, by_active, fixed, shard)
 
 
 def _spread(steps: Sequence[np.ndarray]) -> float:
@@ -364,7 +362,7 @@ Columns = dict[str, Any]
 class Sizes:
     """Sizes of what is measured: rows that a step touches, steps of each, rows of the data and of a batch, features."""
 
-    touched: int = 20_000
+    active: int = 20_000
     steps: int = 5
     rows: int = 60_000
     batch_rows: int = 1024
@@ -413,7 +411,7 @@ def parts_of(what: str, folder: Path) -> Iterator[Part]:
 
 def _name_of_bytes(features: int, sizes: Sizes) -> str:
     """Return the name of a record of bytes, "bytes of 1000000 rows, 20000 touched, 5 steps"."""
-    return f"bytes of {features} rows, {sizes.touched} touched, {sizes.steps} steps"
+    return f"bytes of {features} rows, {sizes.active} touched, {sizes.steps} steps"
 
 
 def _measured_bytes(features: int, folder: Path, sizes: Sizes) -> Iterator[Columns]:
@@ -428,7 +426,7 @@ def _measured_bytes(features: int, folder: Path, sizes: Sizes) -> Iterator[Colum
 def bytes_of(hosts: Hosts, features: int, sizes: Sizes) -> Columns:
     """Measure the bytes and time of steps on a lazily generated table of `features` rows and `WIDTH` columns.
 
-    Each step pulls and pushes `sizes.touched` random rows on two shards; returns record columns, with bytes_least from
+    Each step pulls and pushes `sizes.active` random rows on two shards; returns record columns, with bytes_least from
     4-byte indices and float32 values.
     """
     sharded = ShardedStore(DaskTransport(hosts.place(2, 1), hosts.client))
@@ -437,14 +435,14 @@ def bytes_of(hosts: Hosts, features: int, sizes: Sizes) -> Columns:
     made, seconds, moved, least, seen = np.random.default_rng(0), [], [], [], np.empty(0, np.int64)
     out = formats.zeros((features, WIDTH), "row_sparse", np.dtype("float32"))
     for _ in range(sizes.steps):
-        touched = np.unique(made.integers(0, features, sizes.touched))
+        active = np.unique(made.integers(0, features, sizes.active))
         before, start = _moved(sharded), time.perf_counter()
-        sharded.pull_into({"w": out}, {"w": touched})
-        sharded.push("w", RowSparse(np.ones((touched.size, WIDTH), np.float32), touched, out.shape))
+        sharded.pull_into({"w": out}, {"w": active})
+        sharded.push("w", RowSparse(np.ones((active.size, WIDTH), np.float32), active, out.shape))
         seconds.append(time.perf_counter() - start)
         moved.append(_moved(sharded) - before)
-        least.append(2 * touched.size * (BYTES_ID + 4 * WIDTH))
-        seen = np.union1d(seen, touched)
+        least.append(2 * active.size * (BYTES_ID + 4 * WIDTH))
+        seen = np.union1d(seen, active)
     record = {"part": "bytes", "is_measured": True, "machines": 2, "features": features, "width": WIDTH}
     record |= {"touched": statistics.fmean(least) / (2 * (BYTES_ID + 4 * WIDTH)), "rows_made": int(seen.size)}
     record |= {"bytes_moved": statistics.fmean(moved), "bytes_least": statistics.fmean(least)}
@@ -488,28 +486,28 @@ def _predicted_here(sizes: Sizes, folder: Path) -> Iterator[Columns]:
     """
     configuration = sizes.configuration
     with Hosts(f"local:{max(threads_of(configuration), 2)}", folder / "hosts") as hosts:
-        touched = touched_by(sizes)
+        active = active_rows_by(sizes)
         return predict_step_times(
-            sizes, touched, fit_step_times(hosts, configuration, touched), core_slowdown(hosts, configuration)
+            sizes, active, fit_step_times(hosts, configuration, active), core_slowdown(hosts, configuration)
         )
 
 
-def touched_by(sizes: Sizes) -> dict[int, float]:
+def active_rows_by(sizes: Sizes) -> dict[int, float]:
     """Return {r: mean active table rows of r batch rows}, counted in the first four batches of the data."""
     problem = make_problem(sizes.configuration)
     starts = range(0, min(problem.x.shape[0], 4 * sizes.batch_rows) - sizes.batch_rows + 1, sizes.batch_rows)
     columns = [
         np.split(part.indices, part.indptr[1:-1]) for at in starts for part in [problem.x[at : at + sizes.batch_rows]]
     ]
-    return touched_rows(columns, sizes.batch_rows)
+    return active_rows(columns, sizes.batch_rows)
 
 
-def predict_step_times(sizes: Sizes, touched: Mapping[int, float], known: Speeds, cores: Cores) -> Iterator[Columns]:
+def predict_step_times(sizes: Sizes, active: Mapping[int, float], known: Speeds, cores: Cores) -> Iterator[Columns]:
     """Yield a record of predicted step time for each number of machines, then of processes on these `cores`.
 
-    `touched` and `known` are measured on one process.
+    `active` and `known` are measured on one process.
     """
-    work = Work(sizes.batch_rows, touched, 4 * WIDTH)
+    work = Work(sizes.batch_rows, active, 4 * WIDTH)
     for how, shared in (("predicted", None), ("predicted here", cores)):
         for step in predict(work, known, Network(), PROCESSES if shared else MACHINES, shared):
             record = {
@@ -518,7 +516,7 @@ def predict_step_times(sizes: Sizes, touched: Mapping[int, float], known: Speeds
                 "seconds_network": step.messages,
             }
             record |= {"seconds_waiting": step.waiting, "bytes_moved": step.bytes_moved}
-            record |= {"touched": touched[sizes.batch_rows // step.machines]}
+            record |= {"touched": active[sizes.batch_rows // step.machines]}
             settings = _step(sizes, step.machines, False, shared.count if shared else None)
             yield settings | record | {"what": sizes.name_of(step.machines, how)}
 

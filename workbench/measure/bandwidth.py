@@ -214,7 +214,7 @@ LINE = 64
 
 BYTES_CACHE = 32 * MIB
 
-BYTES_TOUCHED = 256 * MIB
+BYTES_ACTIVE = 256 * MIB
 """What a gather touches before it comes back to a row: more than any cache holds."""
 
 
@@ -389,7 +389,7 @@ def _rows(memory: np.ndarray, size: int, row: int, count: int, seconds: float) -
     On `count` threads, the fastest in about `seconds`.
     """
     table, step = memory[: size // 4], max(row // 4, 1)
-    picks = min(max(BYTES_TOUCHED // max(row, LINE), 2**17), 2**21) if size > 16 * MIB else 2**16
+    picks = min(max(BYTES_ACTIVE // max(row, LINE), 2**17), 2**21) if size > 16 * MIB else 2**16
     places = np.random.default_rng(0).integers(0, table.size // step, picks, np.int32) * np.int32(step)
     lines = max(row // LINE, 1)
     sums, bounds = np.zeros(16 * count, np.uint32), threads.equal_count(picks, count)
@@ -547,10 +547,10 @@ def table_bytes(kernel: Kernel, sizes: Sizes) -> int:
     It is g [R, N] for a gradient kernel, else the lines of the active rows of x [D, N].
     """
     is_gradient = any(name == "g" for name, _, _ in kernel.parsed)
-    return sizes.R * sizes.N * sizes.value if is_gradient else touched_bytes(sizes)
+    return sizes.R * sizes.N * sizes.value if is_gradient else active_bytes(sizes)
 
 
-def touched_bytes(sizes: Sizes) -> int:
+def active_bytes(sizes: Sizes) -> int:
     """Return the bytes of the cache lines that the U active rows of a [D, N] table occupy, at most the table."""
     row = sizes.N * sizes.value
     return min(sizes.U * max(row, LINE), sizes.D * row)

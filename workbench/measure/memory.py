@@ -182,14 +182,14 @@ def predicted_training_bytes(
     states_by_row: bool = False,
     update: str,
     dtype: str,
-    touched: int,
+    active: int,
     shuffle: bool,
     hold: str = "format",
     ahead: bool = False,
 ) -> dict[str, int]:
     """Predict the bytes of each part of a training, {part: bytes}, by formula from sizes and dtype alone.
 
-    `touched` is the number of active columns of a batch, `states` the number of optimizer states, `tables` are the
+    `active` is the number of active columns of a batch, `states` the number of optimizer states, `tables` are the
     parameters, `format` and `hold` say how the data is stored, `ahead` that two batches are in memory. Parts: data,
     batch (slice, conversion, column index), weights, states, gradient, scores.
     """
@@ -199,7 +199,7 @@ def predicted_training_bytes(
     keeps = hold == "format" and not shuffle
     batch = formats.predicted_bytes(format, min(batch_rows, rows), features, int(batch_nnz), dtype, "int32")
     own = 0 if format == stored and keeps else batch
-    plan = _plan_bytes(format, tables, batch_nnz, touched, value)
+    plan = _plan_bytes(format, tables, batch_nnz, active, value)
     numbers = sum(table.rows * (1 if states_by_row else table.columns) for table in tables)
     missed = sum(8 * table.rows for table in tables if update == "exact" and table.touched)
     return {
@@ -207,7 +207,7 @@ def predicted_training_bytes(
         "batch": int((own + plan) * (batches if keeps else 1 + ahead)),
         "weights": sum(table.rows * table.columns * value + table.bytes_beside for table in tables),
         "states": states * numbers * value + missed,
-        "gradient": sum(_gradient_bytes(table, update, touched, value) for table in tables),
+        "gradient": sum(_gradient_bytes(table, update, active, value) for table in tables),
         "scores": 2 * batch_rows * sum(table.outputs or table.columns for table in tables) * value,
     }
 
@@ -221,20 +221,20 @@ def _storage_of(format: str, hold: str, dtype: str) -> tuple[str, str]:
     return stored, dtype if hold in ("format", "csr") else hold
 
 
-def _plan_bytes(format: str, tables: Sequence[Table], entries: float, touched: int, value: int) -> int:
+def _plan_bytes(format: str, tables: Sequence[Table], entries: float, active: int, value: int) -> int:
     """Return the bytes of the column index of a batch; 0 if no gradient reads one.
 
-    The batch has `entries` stored entries and `touched` active columns; `value` is the bytes of a value. One is made
+    The batch has `entries` stored entries and `active` active columns; `value` is the bytes of a value. One is made
     for csr and coo batches if a parameter's gradient is not dense.
     """
     is_planned = format in ("csr", "coo") and any(table.gradient != "dense" for table in tables)
-    return int((8 + value) * entries + 12 * touched) if is_planned else 0
+    return int((8 + value) * entries + 12 * active) if is_planned else 0
 
 
-def _gradient_bytes(table: Table, update: str, touched: int, value: int) -> int:
+def _gradient_bytes(table: Table, update: str, active: int, value: int) -> int:
     """Return the bytes of a parameter's gradient: dense, row-sparse, or both if a dense update spreads active rows.
 
-    `touched` is the number of active rows, `value` the bytes of a value.
+    `active` is the number of active rows, `value` the bytes of a value.
     """
     whole = table.rows * table.columns * value if table.gradient == "dense" or update == "standard" else 0
-    return whole + (touched * (table.columns * value + 8) if table.gradient == "row_sparse" else 0)
+    return whole + (active * (table.columns * value + 8) if table.gradient == "row_sparse" else 0)

@@ -77,8 +77,8 @@ def _check_step(run: Training, generator: np.random.Generator, step_part: StepPa
     batch = next(iter(run.feed.epoch(0)))
     prepared = run.prepare(batch)
     x = formats.to_format(formats.astype(batch.x, np.float64), "csr")
-    touched = np.unique(x.indices)
-    _draw(run, touched, generator)
+    active = np.unique(x.indices)
+    _draw(run, active, generator)
     scores = run.scores_of(batch)
     with step_part():
         run.forward(prepared)
@@ -86,7 +86,7 @@ def _check_step(run: Training, generator: np.random.Generator, step_part: StepPa
     others = {name: formats.astype(array, np.float64) for name, array in batch.others.items()}
     forward = _forward(run, scores, x, others, generator)
     errors = {"forward": forward, "loss": _loss(run, scores, grad_scores, batch.y, generator)}
-    columns = _sampled_columns(x, touched, generator)
+    columns = _sampled_columns(x, active, generator)
     expected = expected_gradients(run, x, grad_scores.astype(np.float64), columns, others)
     with step_part():
         gradients = run.backward()
@@ -98,13 +98,13 @@ def _check_step(run: Training, generator: np.random.Generator, step_part: StepPa
     before = {name: run.read_rows(rows[name], name).astype(np.float64) for name in expected}
     ascended = {}
     if isinstance(run, Run) and run.setup.launch == "dual":
-        ascended = dual_reference(run, x, touched, batch.y)
+        ascended = dual_reference(run, x, active, batch.y)
     with step_part():
         run.update(gradients)
     for parameter in run.parameters:
         stepped = _stepped(run, parameter, before[parameter.name], expected[parameter.name])
         if parameter.name in ascended:
-            at = np.searchsorted(touched, rows[parameter.name]) if parameter.touched else slice(None)
+            at = np.searchsorted(active, rows[parameter.name]) if parameter.touched else slice(None)
             stepped = ascended[parameter.name][at]
         errors[_stage("update", parameter.name)] = _error(run.read_rows(rows[parameter.name], parameter.name), stepped)
     run.reset()
@@ -116,10 +116,10 @@ def _stage(stage: str, parameter: str) -> str:
     return stage if parameter == "w" else f"{stage} of {parameter}"
 
 
-def _draw(run: Training, touched: np.ndarray, generator: np.random.Generator) -> None:
-    """Overwrite the parameters of `run` with random numbers; of those with a row per feature only rows `touched`."""
+def _draw(run: Training, active: np.ndarray, generator: np.random.Generator) -> None:
+    """Overwrite the parameters of `run` with random numbers; of those with a row per feature only rows `active`."""
     for parameter in run.parameters:
-        rows = run.rows_of(parameter, touched)
+        rows = run.rows_of(parameter, active)
         deviation = (
             parameter.deviation if parameter.matrix else 0.1
         )  # of few entries the sums stay large enough only so
@@ -138,13 +138,13 @@ def _sampled(size: int, generator: np.random.Generator) -> np.ndarray:
     return np.sort(generator.choice(size, min(SAMPLED, size), replace=False))
 
 
-def _sampled_columns(x: Any, touched: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """Return up to `SAMPLED` random columns of the CSR matrix `x` out of `touched`, sorted.
+def _sampled_columns(x: Any, active: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """Return up to `SAMPLED` random columns of the CSR matrix `x` out of `active`, sorted.
 
     Fewer if they have more than `ENTRIES` entries together, but at least one.
     """
     counts = np.bincount(x.indices, minlength=x.shape[1])
-    picked = generator.permutation(touched)[:SAMPLED]
+    picked = generator.permutation(active)[:SAMPLED]
     return np.sort(picked[np.cumsum(counts[picked]) <= max(ENTRIES, counts[picked[:1]].sum())])
 
 
@@ -251,13 +251,13 @@ def _gradients_at(
     return found | {name: found[name][pattern.rows, pattern.indices] for name, pattern in patterns.items()}
 
 
-def dual_reference(run: Run, x: Any, touched: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
+def dual_reference(run: Run, x: Any, active: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
     """Return {"w": `[U, N]`, "b": `[N]` or empty} after dual ascent on one batch by the reference, in float64.
 
-    `touched` `[U]` are the active columns of the batch's CSR matrix `x`, `y` its targets; "w" has these rows alone.
+    `active` `[U]` are the active columns of the batch's CSR matrix `x`, `y` its targets; "w" has these rows alone.
     """
-    x = x[:, touched]
-    w, rows = run.read_rows(touched).astype(np.float64), np.arange(x.shape[0])
+    x = x[:, active]
+    w, rows = run.read_rows(active).astype(np.float64), np.arange(x.shape[0])
     outputs = np.arange(w.shape[1])
     b = run.read_rows(outputs, "b").astype(np.float64) if run.setup.has_intercept else np.zeros(0)
     steps, none = epoch_calls.DualSteps(run), np.zeros(0)

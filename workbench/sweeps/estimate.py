@@ -209,7 +209,7 @@ def bytes_of(configuration: Configuration) -> int:
         nnz=nnz,
         width=width,
         facts=facts,
-        touched=min(features, nnz * min(configuration.batch_rows, rows) // max(rows, 1)),
+        active=min(features, nnz * min(configuration.batch_rows, rows) // max(rows, 1)),
         stored=stored is not None,
     )
     if stored is not None:

@@ -115,12 +115,12 @@ def predicted_bytes(
     nnz: int,
     width: int,
     facts: Mapping[str, Any],
-    touched: int,
+    active: int,
     stored: bool,
 ) -> dict[str, int]:
     """Predict the bytes of each part of a training by formula, {part: bytes}; nothing is allocated.
 
-    `rows`, `features`, `nnz` and `width` are sizes of the training data, `facts` those of `Problem.facts`, `touched`
+    `rows`, `features`, `nnz` and `width` are sizes of the training data, `facts` those of `Problem.facts`, `active`
     the active columns of a batch; `stored` says that rows are read from disk while training. Parts are "data", "batch",
     parameters and states, and "graph" for what a model reads besides its rows.
     """
@@ -136,7 +136,7 @@ def predicted_bytes(
         features=features,
         nnz=nnz * whole // max(rows, 1),
         tables=[_table(one, configuration) for one in model.trained(given, setup_of(configuration).has_intercept)],
-        touched=touched,
+        active=active,
         states=len(optimizer.states),
         states_by_row=optimizer.states_by_row,
         batch_rows=read,
@@ -331,12 +331,12 @@ def rough_seconds_of(configuration: Configuration, sizes: Mapping[str, Any], pro
     )
     is_whole = configuration.format == "dense"  # a matrix with a pattern is then dense, with a mask
     size = {one.name: math.prod(one.matrix if one.matrix and is_whole else one.shape) for one in parameters}
-    touched = sum(size[one.name] for one in parameters if one.touched) / max(sizes["features"], 1)
+    active = sum(size[one.name] for one in parameters if one.touched) / max(sizes["features"], 1)
     others = sum(size[one.name] for one in parameters if not one.touched)
     cost = FACTORS["dense" if is_whole else "standard" if configuration.update == "standard" else "lazy"]
     product = DENSE["kernels", "format"].product
     return (
-        _seconds(configuration, sizes, cost, touched)
+        _seconds(configuration, sizes, cost, active)
         + others * min(configuration.batch_rows, sizes["rows_trained"]) * product
     )
 
@@ -381,7 +381,7 @@ def planned_row(configuration: Configuration, problem: Problem, bytes_limit: flo
         nnz=problem.x.nnz,
         width=problem.width,
         facts=problem.facts,
-        touched=int(sizes["touched"]),
+        active=int(sizes["touched"]),
         stored=stored,
     )
     if stored:

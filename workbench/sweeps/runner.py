@@ -128,12 +128,12 @@ def sizes_of(configuration: Configuration, row: Mapping[str, Any], phase: str, k
     """
     rows = min(row["batch_rows"], row["rows_trained"])
     value, index = (8 if row["dtype"] == "float64" else 4), (8 if row.get("index_dtype") == "int64" else 4)
-    entries, touched = math.ceil(row["nnz_batch"]), math.ceil(row["touched"])
+    entries, active = math.ceil(row["nnz_batch"]), math.ceil(row["touched"])
     is_coo = phase == "gradient" and kernel.removeprefix("scipy.") == "coo_dense"
     is_turned = phase != "update" and (configuration.format == "csc" or is_coo)
     if is_turned:
         return Sizes(row["features"], entries, rows, row["width"], min(rows, entries), value, index)
-    return Sizes(rows, entries, row["features"], row["width"], touched, value, index)
+    return Sizes(rows, entries, row["features"], row["width"], active, value, index)
 
 
 # Trials during which other programs ran: which ones, and whether they are measured once more.

@@ -491,7 +491,7 @@ class _Trial:
             nnz=problem.x.nnz,
             width=problem.width,
             facts=problem.facts,
-            touched=int(self.row["touched"]),
+            active=int(self.row["touched"]),
             stored=is_stored,
         )
         if is_stored:

@@ -127,7 +127,7 @@ def _named(model: Any) -> str:
 class SparseDense(keras.layers.Layer):
     """activation(X @ kernel + bias) of a sparse batch X [R, D]: kernel [D, units], bias [units].
 
-    The gradient of the kernel is IndexedSlices with each touched row once, so optimizers of Keras step it rightly. They
+    The gradient of the kernel is IndexedSlices with each active row once, so optimizers of Keras step it rightly. They
     are not lazy all the same: Adam, for one, moves every row of the kernel at each step, where `LazyAdam` moves those
     of the gradient. With `buckets` columns are folded into so many rows of the kernel, [buckets, units], whatever D is
     (`tensorflow.hashed`).

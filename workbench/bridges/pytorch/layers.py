@@ -141,8 +141,8 @@ def _(
     indptr: Tensor, indices: Tensor, data: Tensor | None, grad_scores: Tensor, features: int
 ) -> tuple[Tensor, Tensor]:
     """Return empty tensors of the weight gradient's rows [U] and values [U, N], for `torch.compile`."""
-    touched = torch.library.get_ctx().new_dynamic_size()
-    return grad_scores.new_empty((touched,), dtype=torch.int64), grad_scores.new_empty((touched, grad_scores.shape[1]))
+    active = torch.library.get_ctx().new_dynamic_size()
+    return grad_scores.new_empty((active,), dtype=torch.int64), grad_scores.new_empty((active, grad_scores.shape[1]))
 
 
 @of_data.register_fake
