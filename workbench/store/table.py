@@ -16,7 +16,7 @@ import os
 import sys
 import warnings
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -27,8 +27,8 @@ from workbench.json_text import parsed
 if TYPE_CHECKING:
     import pandas as pd
 
-UNCHANGED = frozenset({str, int, bool, type(None)})
-"""Types of values that JSON knows as they are, whatever the value."""
+SCALARS = frozenset({str, int, bool, type(None), float})
+"""Types of scalars that JSON knows, of floats the finite ones."""
 
 # The kinds of columns: what a value must be, and the type of the column in a frame.
 #
@@ -327,7 +327,14 @@ def object_of(line: bytes, where: str) -> dict[str, Any]:
 
 def _plain_column(values: list) -> list:
     """Return the values of a column converted to JSON types; the same list if all are already."""
-    return values if UNCHANGED.issuperset(map(type, values)) else [_plain(value, []) for value in values]
+    return values if _is_plain(values) else [_plain(value, []) for value in values]
+
+
+def _is_plain(values: Sequence[Any]) -> bool:
+    """Return whether all values are str, int, bool, None or finite floats, so that `_plain` would change none."""
+    return SCALARS.issuperset(map(type, values)) and all(
+        math.isfinite(value) for value in values if value.__class__ is float
+    )
 
 
 def _plain(value: Any, lost: list) -> Any:
@@ -341,6 +348,8 @@ def _plain(value: Any, lost: list) -> Any:
     if numpy is not None and isinstance(value, numpy.generic | numpy.ndarray):
         value = value.tolist()
     if isinstance(value, list | tuple):
+        if _is_plain(value):
+            return list(value)  # samples and points: without a call for each number
         return [_plain(item, lost) for item in value]
     if isinstance(value, dict):
         return {str(key): _plain(item, lost) for key, item in value.items()}
