@@ -368,10 +368,11 @@ def advise(frame: pd.DataFrame) -> Advice:
 
     Without records the verdict says that there is no answer yet.
     """
-    groups = configurations.groups(frame)
+    pooled = configurations.pool_rounds(frame)  # once for all that follows
+    groups = configurations.groups(pooled)
     if not groups:
         return Advice("There is no answer yet: no rows were given.")
-    evens = {measure: breakeven(frame, measure) for measure in MEASURES}
+    evens = {measure: breakeven(pooled, measure) for measure in MEASURES}
     several = len(groups) > 1
     sentences = {
         measure: [line for group in groups for line in verdict_text.density_range_sentences(group, measure, several)]
@@ -390,7 +391,7 @@ def advise(frame: pd.DataFrame) -> Advice:
         failures=tuple(count_failures(groups)),
         would_change=(
             *list_sensitivities(groups, evens["seconds_step"]),
-            *compare_devices.compare_machine_sentences(frame),
+            *compare_devices.compare_machine_sentences(pooled),
         ),
     )
 

@@ -225,13 +225,13 @@ class Result:
         """The answer with its uncertainty, as `Text`; a note if nothing was measured."""
         if not len(self._trials):
             return Text(f"Nothing was measured yet. {self.state}")
-        from workbench.analysis import advise
         from workbench.analysis.table_size import table_size_sentences
         from workbench.panels import pages
 
         if "dense" not in set(self._trials["format"]) and (sentences := table_size_sentences(self._trials)):
             return Text("\n".join(sentences), "".join(f"<p>{html.escape(text)}</p>" for text in sentences))
-        return Text(str(advise(self._trials)), pages.verdict(self._trials) + pages.grounds(self._trials))
+        as_html, text = pages.verdict_with_grounds(self._trials)
+        return Text(text, as_html)
 
     @property
     def break_evens(self) -> Text:

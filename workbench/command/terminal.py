@@ -169,8 +169,9 @@ def print_list(heading: str, sentences: Iterable[str]) -> None:
 
 def make_conclusion(frame: pd.DataFrame, report: Path | None = None) -> Conclusion:
     """Return headlines, tables, verdict, break-evens and warnings of the records, with the path of a report."""
-    advice, groups = advise(frame), configurations.groups(frame)[:1]
-    evens = {measure: breakeven(frame, measure) for measure in MEASURES}
+    pooled = configurations.pool_rounds(frame)
+    advice, groups = advise(pooled), configurations.groups(pooled)[:1]
+    evens = {measure: breakeven(pooled, measure) for measure in MEASURES}
     return Conclusion(
         tuple(headline_of(group, measure, evens[measure]) for group in groups for measure in MEASURES),
         tuple(make_standings(group, measure) for group in groups for measure in MEASURES),

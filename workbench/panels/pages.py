@@ -87,15 +87,24 @@ def break_evens(frame: pd.DataFrame) -> str:
 
 def verdict(frame: pd.DataFrame) -> str:
     """Return HTML of the answer to whether sparse training pays: numbers and tables, then words."""
-    return numbers(frame) + verdict_text(frame)
+    pooled = configurations.pool_rounds(frame)
+    return numbers(pooled) + _verdict_text(advise(pooled))
+
+
+def verdict_with_grounds(frame: pd.DataFrame) -> tuple[str, str]:
+    """Return the answer and the sentences that support it, as HTML and as plain text; pools and advises once."""
+    pooled = configurations.pool_rounds(frame)
+    advice = advise(pooled)
+    return numbers(pooled) + _verdict_text(advice) + _list_of_grounds(advice), str(advice)
 
 
 def numbers(frame: pd.DataFrame) -> str:
     """Return HTML of a headline for time and one for memory, and a table for each; "" if nothing was compared."""
-    groups = configurations.groups(configurations.pool_rounds(frame))
+    pooled = configurations.pool_rounds(frame)
+    groups = configurations.groups(pooled)
     if not groups:
         return ""
-    evens = {measure: breakeven(frame, measure) for measure in MEASURES}
+    evens = {measure: breakeven(pooled, measure) for measure in MEASURES}
     shown = "".join(map(_headline, report_tables.headlines(groups[0], evens, {})))
     opened = ("open", "")  # time, then memory
     tables = zip(report_tables.tables(groups[0], {}), opened, strict=True)
@@ -104,7 +113,11 @@ def numbers(frame: pd.DataFrame) -> str:
 
 def verdict_text(frame: pd.DataFrame) -> str:
     """Return HTML of the answer in words, and of how certain it is."""
-    advice = advise(frame)
+    return _verdict_text(advise(frame))
+
+
+def _verdict_text(advice: Advice) -> str:
+    """Return HTML of the verdict and the certainty of an advice."""
     sure = f'<p class="certainty">{html.escape(advice.certainty)}</p>' if advice.certainty else ""
     return f'<p class="verdict wb-told">{html.escape(advice.verdict)}</p>{sure}'
 
@@ -133,7 +146,12 @@ def _standings(found: Mapping[str, Any], opened: str) -> str:
 
 def grounds(frame: pd.DataFrame) -> str:
     """Return HTML of a list of the sentences that support the verdict on these records."""
-    items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in _grounds(advise(frame)))
+    return _list_of_grounds(advise(frame))
+
+
+def _list_of_grounds(advice: Advice) -> str:
+    """Return HTML of a list of the sentences that support an advice; a note if there are none."""
+    items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in _grounds(advice))
     return f"<ul>{items}</ul>" if items else "<p>No rows yet.</p>"
 
 

@@ -12,7 +12,7 @@ import ipywidgets as widgets
 import pandas as pd
 
 from workbench import plots
-from workbench.analysis import advise, breakeven
+from workbench.analysis import breakeven
 from workbench.analysis.advisor import MEASURES
 from workbench.analysis.configurations import pool_rounds
 from workbench.panels import pages, picture
@@ -86,7 +86,7 @@ def verdict(study: LabState) -> Shown:
 
 def verdict_of(frame: pd.DataFrame) -> Shown:
     """Return whether sparse training pays for the records of a data frame, with the reasons."""
-    return Shown(pages.verdict(frame) + pages.grounds(frame), str(advise(frame)))
+    return Shown(*pages.verdict_with_grounds(frame))
 
 
 def break_evens(study: LabState) -> Shown:
@@ -94,7 +94,7 @@ def break_evens(study: LabState) -> Shown:
 
     def make() -> Shown:
         """Return the break-evens as a table of HTML, and as a sentence each."""
-        frame = study.frame
+        frame = pool_rounds(study.frame)
         sentences = [even.sentence for measure in MEASURES for even in breakeven(frame, measure)]
         return Shown(pages.break_evens(frame), "\n".join(sentences))
 
