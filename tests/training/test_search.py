@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse
 
 from tests.support.linear_rows import drawn
+from workbench.training import Run, Setup
 from workbench.training.epoch_calls import TOGETHER, column_sums
 from workbench.training.search import LOSSES, search_decay
 
@@ -25,6 +26,20 @@ def test_few_rows_are_held_out_in_turn_and_a_part_of_more(rows, folds, held_out)
     x, y = rows_of(rows)
     choice = search_decay(x, targets_of(y), None, "logistic", **GIVEN).choice
     assert (choice.folds, choice.rows) == (folds, held_out)
+
+
+def test_a_training_goes_on_from_a_search_that_has_not_finished():
+    x, y = rows_of(600)
+    found = search_decay(x, targets_of(y), None, "logistic", **GIVEN, finishes=False)
+    decay = found.choice.decay
+    np.testing.assert_allclose(found.weights, x.T @ found.dual / (decay * 600), atol=1e-4)
+    ascent = {"launch": "dual", "optimizer": "sgd", "update": "exact", "options": {"decay": decay}}
+    setup = Setup(model="logistic", gradient="row_sparse", batch_rows=600, **ascent)
+    fresh, going_on = (Run(setup, x, targets_of(y), width=1) for _ in range(2))
+    parts = {"parameter:w": found.weights, "parameter:b": found.intercept, "dual": found.dual}
+    going_on.load_state_dict(going_on.state_dict() | parts)
+    losses = [[event.loss for event in run.events(3)] for run in (fresh, going_on)]
+    assert all(less < more for more, less in zip(*losses, strict=True))
 
 
 def test_columns_without_entries_change_nothing():

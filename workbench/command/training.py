@@ -28,8 +28,8 @@ from workbench.measure import memory
 from workbench.sweeps.grid import list_unread_settings, setup_of, why_dropped
 from workbench.sweeps.problem import HELD_OUT, Problem, make_problem, parameters_of_file
 from workbench.sweeps.spec import Configuration, SpecError, validate_spec
-from workbench.training import PHASES, StepEvent, Training, impossible_reason, make_run
-from workbench.training.search import COUNT, LEAST_FINAL, is_small, search_decay, why_no_search
+from workbench.training import PHASES, Run, StepEvent, Training, impossible_reason, make_run
+from workbench.training.search import COUNT, Found, is_small, search_decay, why_no_search
 from workbench.training.setup import complete_settings
 from workbench.training.trained import TrainedModel, refuse_taken, why_not_kept
 
@@ -129,8 +129,10 @@ def _train(
     with show_reading():
         problem = make_problem(configuration, held_out)
     show_problem(configuration, problem)
-    if search != 0:
-        configuration = _searched(configuration, problem, settings, search)
+    found = None if search == 0 else _search(configuration, problem, search)
+    if found is not None:
+        chosen = {"decay": found.choice.decay, "epochs": found.choice.epochs_final}
+        configuration = configuration_of({**settings, "optimizer": "sgd", "launch": "dual", **chosen})
     run = make_run(setup_of(configuration), problem.held(configuration), problem.y, problem.width, problem.facts)
     console.print(data.summary(problem.dataset, run.model.target), markup=False, highlight=False)
     if not has_compiled_loops():
@@ -145,6 +147,9 @@ def _train(
             warm_kernels(configuration)
         next(run.events())  # some code is made for the sizes at hand
         run.reset()
+    if found is not None and isinstance(run, Run):
+        parts = {"parameter:w": found.weights, "parameter:b": found.intercept, "dual": found.dual}
+        run.load_state_dict(run.state_dict() | {name: part for name, part in parts.items() if part is not None})
     seconds = show_epochs(run, configuration.epochs)
     print_quality(run, problem, configuration, seconds / configuration.epochs)
     arrays, peak = run.bytes_held / 2**20, memory.peak_bytes() / 2**20
@@ -170,11 +175,11 @@ def print_quality(run: Training, problem: Problem, configuration: Configuration,
         console.print(warning, **PLAIN)
 
 
-def _searched(configuration: Configuration, problem: Problem, settings: dict, search: int | None) -> Configuration:
-    """Return the configuration with the decay that a search of `search` settings chooses, which is printed.
+def _search(configuration: Configuration, problem: Problem, search: int | None) -> Found | None:
+    """Return what a search of `search` settings of the decay comes to, which is printed; the training goes on from it.
 
-    None searches if the model and the data suit it, else returns `configuration` itself; SpecError for a count that was
-    typed and does not suit.
+    None searches if the model and the data suit it, else returns None; SpecError for a count that was typed and does
+    not suit.
     """
     model, setup = models.get(configuration.model), setup_of(configuration)
     reason = why_no_search(model.loss, model.is_product, problem.x.shape[0])
@@ -186,14 +191,13 @@ def _searched(configuration: Configuration, problem: Problem, settings: dict, se
         problem.x.shape, outputs, np.dtype(configuration.dtype).itemsize
     )
     if reason or (search is None and not suits):
-        return configuration
+        return None
     options: dict[str, Any] = {"outputs": outputs, "has_intercept": setup.has_intercept, "seed": configuration.seed}
-    options |= {"count": search or COUNT}
+    options |= {"count": search or COUNT, "finishes": False}
     with console.status("searching"):
-        choice = search_decay(problem.x, problem.y, None, model.loss, **options).choice
-    console.print(f"decay {choice}. To change it: --search N for N settings, or --decay VALUE for one.", **PLAIN)
-    epochs = max(LEAST_FINAL, choice.epochs)
-    return configuration_of({**settings, "optimizer": "sgd", "launch": "dual", "decay": choice.decay, "epochs": epochs})
+        found = search_decay(problem.x, problem.y, None, model.loss, **options)
+    console.print(f"decay {found.choice}. To change it: --search N for N settings, or --decay VALUE for one.", **PLAIN)
+    return found
 
 
 LEAST_ROWS_AUTO = 256
