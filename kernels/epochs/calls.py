@@ -350,6 +350,8 @@ class Call:
         check_batches(rows, width, self.counts, self.intercept[0], tables, numbers, self.batch_rows)
         if touched.catches_up(self.way):
             self._check_lag(touched.Lag(*self.update_arrays), numbers)
+        if self.index is not None and self.index.batches.size != self.batches + 1:
+            raise KernelError(f"batches has {self.index.batches.size} numbers; it has {self.batches + 1}.")
 
     def _check_lag(self, lag: touched.Lag, numbers: int) -> None:
         """Raise KernelError if `missed` lacks settings (or matrices) of a step before the last batch of the call."""
@@ -361,6 +363,11 @@ class Call:
                 f"missed is {list(lag.missed.shape)}, for steps from {lag.first} on; batches from step {lag.now} on "
                 f"ask for {asked} steps of {width} numbers."
             )
+
+    @property
+    def index(self) -> scattered.Index | None:
+        """Return the column index of the batches, None if the call has none."""
+        return scattered.Index(*self.update_arrays) if self.way == "indexed" else None
 
     @property
     def has_intercept(self) -> bool:
@@ -411,9 +418,9 @@ def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
     Writes mean losses to `losses` [batches], 0 before. Chooses the compiled loop, its method of summing gradients and
     the number of threads from the work of a batch.
     """
-    weights, settings = call.arrays[0], given_settings(call.settings, call.settings_intercept)
-    is_direct = _is_direct(rule, call, settings[0])
-    if is_direct:  # rows that a batch does not touch would not change
+    weights, settings = call.arrays[0], loops.given_settings(call.settings, call.settings_intercept)
+    is_direct, index = _is_direct(rule, call, settings[0]), call.index
+    if is_direct or index is not None:  # rows that a batch does not touch would not change
         call = replace(call, way="lazy", update_arrays=())
     stepped, update_arrays, units, work_untouched = _untouched(rule, call)
     # By whole batches, even if this call has only the rest of an epoch: another loop would have to be compiled for it.
@@ -424,13 +431,18 @@ def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
     sums = _sums(call, entries, parts, is_direct)
     if parts > 1 and not (work_untouched or is_forced_parallel() or _gains(sums, entries, weights)):
         parts, sums = 1, _sums(call, entries, 1, is_direct)
+    if index is not None and parts == width == 1 and not is_direct and call.batch_rows <= call.order.size:
+        sums = "indexed"
     added = call.intercept[0] if call.has_intercept else np.zeros(width, weights.dtype)
     trained = loops.Trained(call.arrays, stepped, added, call.tables, *settings, update_arrays, units)
     is_far = is_far_state(sum(array.nbytes for array in call.arrays), width * weights.itemsize)
     programs = programs_for(rule.name, width, weights.itemsize, settings[0].shape[1], call.way, is_far)
     rows = _rows(call, width)
     of_intercept = np.arange(width), aligned.empty((width if call.has_intercept else 0, 1), weights.dtype)
-    store = _store(sums, call, batch_rows, parts, bool(programs.marked))
+    if sums == "indexed" and index is not None:
+        store: NamedTuple = scattered.indexed_for(index, weights)
+    else:
+        store = _store(sums, call, batch_rows, parts, bool(programs.marked))
     scratch = _scratch(rows, batch_rows, weights, parts)
     shared = bare(rows), call.order, batch_rows, bare(trained), _is_far(call, is_direct)
     if parts == 1:
@@ -514,31 +526,6 @@ def _untouched(rule: Rule, call: Call) -> tuple[tuple, tuple, int, int]:
         whole = tuple(array.reshape(-1) for array in whole)
         units, width = -(-whole[0].size // steps.CHUNK), steps.CHUNK
     return call.update_arrays, whole, units, rule.work(units, width)
-
-
-def given_settings(settings: np.ndarray, settings_intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return both settings tables [S, K] for compiled code: without rescale and clip if these change no gradient.
-
-    These are the last two columns, equal to `steps.UNCHANGED` in all rows of both tables.
-    """
-    if settings_intercept is settings:
-        taken = _without_scaling(settings)
-        return taken, taken
-    shorter, of_intercept = _without_scaling(settings), _without_scaling(settings_intercept)
-    is_shorter = shorter.shape[1] < settings.shape[1] and of_intercept.shape[1] < settings_intercept.shape[1]
-    return (shorter, of_intercept) if is_shorter else (settings, settings_intercept)
-
-
-def _without_scaling(table: np.ndarray) -> np.ndarray:
-    """Return a settings table without its last two columns, rescale and clip, if these leave every gradient unchanged;
-    else the table.
-    """
-    if len(table) == 1:
-        is_unchanged = tuple(table[0, -2:].tolist()) == steps.UNCHANGED
-    else:  # a column at a time: NumPy takes five times as long for pairs of columns
-        rescale, clip = steps.UNCHANGED
-        is_unchanged = bool((table[:, -2] == rescale).all() and (table[:, -1] == clip).all())
-    return np.ascontiguousarray(table[:, :-2]) if is_unchanged else table
 
 
 def _is_far(call: Call, is_direct: bool) -> tuple[bool, bool]:

@@ -18,6 +18,7 @@ from kernels.epochs import placed, scattered, touched
 from kernels.epochs.programs import Programs
 from kernels.epochs.touched import ALL, Hashing, Touched, find, forget, make_after, make_before, put
 from kernels.loss_blocks import block_of, element_of
+from kernels.rules import steps
 from kernels.rules.rule import Rule
 from kernels.vector.lanes import emit_row, prefetch
 
@@ -55,6 +56,31 @@ def suits(rule: Rule, settings: np.ndarray, is_unchanged: bool) -> bool:
         return False
     kept = rule.coast(*settings.T)
     return kept is not None and bool(np.all(np.asarray(kept[0]) == 1))
+
+
+def given_settings(settings: np.ndarray, settings_intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return both settings tables [S, K] for compiled code: without rescale and clip if these change no gradient.
+
+    These are the last two columns, equal to `steps.UNCHANGED` in all rows of both tables.
+    """
+    if settings_intercept is settings:
+        taken = _without_scaling(settings)
+        return taken, taken
+    shorter, of_intercept = _without_scaling(settings), _without_scaling(settings_intercept)
+    is_shorter = shorter.shape[1] < settings.shape[1] and of_intercept.shape[1] < settings_intercept.shape[1]
+    return (shorter, of_intercept) if is_shorter else (settings, settings_intercept)
+
+
+def _without_scaling(table: np.ndarray) -> np.ndarray:
+    """Return a settings table without its last two columns, rescale and clip, if these leave every gradient unchanged;
+    else the table.
+    """
+    if len(table) == 1:
+        is_unchanged = tuple(table[0, -2:].tolist()) == steps.UNCHANGED
+    else:  # a column at a time: NumPy takes five times as long for pairs of columns
+        rescale, clip = steps.UNCHANGED
+        is_unchanged = bool((table[:, -2] == rescale).all() and (table[:, -1] == clip).all())
+    return np.ascontiguousarray(table[:, :-2]) if is_unchanged else table
 
 
 def direct_for(parts: int, indices: np.ndarray, weights: np.ndarray) -> Direct:
@@ -454,6 +480,8 @@ def make_whole(programs: Programs, loss: str, sums: str) -> tuple[Callable, Call
         return make_pass(forward), make_step(programs, is_parallel=False), direct_of
     if sums == "scattered":
         return scattered.make_pass(programs, forward), scattered.make_step(programs), scattered.scattered_of
+    if sums == "indexed":
+        return make_pass(forward), scattered.make_step_indexed(programs), scattered.indexed_of
 
     def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store, is_summed):
         """Fill scores, gradients and, if `is_summed`, column sums of a batch.
@@ -491,7 +519,7 @@ def make_serial(programs: Programs, loss: str, sums: str) -> Callable:
     step_one, step_intercept = make_step_one(programs), make_step_intercept(programs.steps_intercept)
     before, after = make_before(programs), make_after(programs)
     misses, steps_all = touched.catches_up(programs.way), touched.is_dense(programs.way)
-    sums_one = sums != "direct"  # whose step needs no look at the columns of a single row
+    sums_one = sums not in ("direct", "indexed")  # whose steps need no look at the columns of a single row
 
     def serial(bare_rows, order, batch_rows, bare_trained, is_far, scratch, bare_store, intercept, losses):
         """Train on all batches of `order` in place; return the position in `order` of an invalid target or -1.

@@ -12,6 +12,7 @@ import numpy as np
 
 from kernels.aligned import LINE
 from kernels.code_cache import inlined
+from kernels.contract import KernelError
 from kernels.epochs.placed import table
 from kernels.epochs.programs import Programs
 from kernels.epochs.touched import DIRECT
@@ -180,5 +181,125 @@ def make_step(programs: Programs) -> Callable:
         if not marks_itself:
             for number in range(np.uint64(count)):
                 marks[np.uint64(columns[number])] = 0
+
+    return inlined(step)
+
+
+# Batches that repeat, of one output: the entries of each are brought into the order of their columns once, and kept.
+#
+# A column's sum then stays in a register, and columns are stepped in ascending order, so that weights and states are
+# read in that of memory. A sum has the order of its entries, as in the other ways: the bits are the same.
+
+CHUNK = 64
+"""Columns that are summed and then stepped, while weights and states of the next ones are fetched."""
+
+
+class Index(NamedTuple):
+    """Entries of each batch by column, made by `index_of`.
+
+    Batch b has the active columns `columns[batches[b]:batches[b + 1]]`, and column u the entries `segments[u]` to
+    `segments[u + 1]` - 1 of `rows`, positions in the batch, and of `values`. Columns of a batch come by their number of
+    entries, up to `LONGEST`, then ascending: the processor guesses how long a sum is, and reads memory in order.
+    """
+
+    batches: np.ndarray
+    columns: np.ndarray
+    segments: np.ndarray
+    rows: np.ndarray
+    values: np.ndarray
+
+
+LONGEST = 16
+"""Entries of a column from which on columns are not ordered by these. Measured on a core of an EPYC 9004 with AdaGrad,
+D = 1,000,000, 256 rows of 300 entries in columns by a power law: 5.0 ns an entry, 6.3 if columns ascend alone."""
+
+
+ENTRIES_LEAST = 4096
+"""Entries of a batch from which on an index is made: of smaller ones NumPy's calls take as long as the sort."""
+
+
+def suits_index(entries: int, columns: int) -> bool:
+    """Return whether batches of `entries` entries are faster by column, for weights [columns, 1]."""
+    return entries >= ENTRIES_LEAST and columns > PLACES * entries and (entries * columns).bit_length() < 60
+
+
+def index_of(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, order: np.ndarray, batch_rows: int) -> Index:
+    """Return the column index of batches of `batch_rows` rows of a CSR matrix, its rows in that order.
+
+    Index arrays but `batches` int64 have the type of `indices`. O(z log(z)) for z entries, about 60 ns for each.
+    Raises KernelError if column and position of an entry do not fit 63 bits.
+    """
+    kind, bounds, ends = indices.dtype, [0], [0]
+    columns, segments, rows, values = ([np.empty(0, one)] for one in (kind, kind, kind, data.dtype))
+    for first in range(0, order.size, batch_rows):
+        batch = order[first : first + batch_rows]
+        lengths = indptr[batch + 1] - indptr[batch]
+        entries = int(lengths.sum())
+        positions = np.arange(entries)
+        places = positions + np.repeat(indptr[batch] - np.cumsum(lengths) + lengths, lengths)
+        bits, keys = entries.bit_length(), indices[places].astype(np.int64)
+        if keys.max(initial=0) >= 1 << (63 - bits):
+            raise KernelError(f"Column {keys.max()} is too large for an index of a batch of {entries} entries.")
+        words = np.sort(keys << bits | positions)
+        by_column, keys = words & ((1 << bits) - 1), words >> bits
+        starts = np.flatnonzero(np.diff(keys, prepend=-1))
+        counts = np.diff(starts, append=entries)
+        by_count = np.argsort(np.minimum(counts, LONGEST).astype(np.uint8), kind="stable")
+        counts, starts = counts[by_count], starts[by_count]
+        stops = np.cumsum(counts)
+        placed = by_column[positions + np.repeat(starts - stops + counts, counts)]
+        columns.append(keys[starts].astype(kind))
+        segments.append((ends[-1] + stops - counts).astype(kind))
+        rows.append(np.repeat(np.arange(batch.size, dtype=kind), lengths)[placed])
+        values.append(data[places[placed]])
+        bounds.append(bounds[-1] + starts.size)
+        ends.append(ends[-1] + entries)
+    segments.append(np.array(ends[-1:], kind))
+    return Index(np.array(bounds), *map(np.concatenate, (columns, segments, rows, values)))
+
+
+class Indexed(NamedTuple):
+    """An `Index` as `held`, `sums` [CHUNK, 1] of some of its columns, and the next batch, `following` int64 [1]."""
+
+    held: Index
+    sums: np.ndarray
+    following: np.ndarray
+
+
+@inlined
+def indexed_of(parts):
+    """Return an `Indexed` built from the nested tuple of its fields, inside compiled code."""
+    return Indexed(Index(*parts[0]), parts[1], parts[2])
+
+
+def indexed_for(index: Index, weights: np.ndarray) -> Indexed:
+    """Return an `Indexed` whose next batch is the first; sums are uninitialised."""
+    return Indexed(index, table(CHUNK, 1, weights.dtype), np.zeros(1, np.int64))
+
+
+def make_step_indexed(programs: Programs) -> Callable:
+    """Return a compiled function that updates the active columns of the next batch of an index, of one output."""
+    steps = programs.steps
+
+    def step(owner, parts, stepped, settings, at, indexed, batch):
+        """Update the rows of weights and states of the columns of the next batch in place, and count the batch.
+
+        `batch` ends with the gradient of the scores [R, 1]; `settings` [steps, K] is read at row `at`.
+        """
+        (batches, columns, segments, rows, values), sums, following = indexed
+        slope = batch[2]
+        first, stop = np.uint64(batches[following[0]]), np.uint64(batches[following[0] + 1])
+        following[0] += 1
+        k = np.uint64(segments[first])
+        for begin in range(first, stop, np.uint64(CHUNK)):
+            end = min(begin + np.uint64(CHUNK), stop)
+            for u in range(begin, end):
+                total, last = slope.dtype.type(0), np.uint64(segments[u + np.uint64(1)])
+                while k < last:
+                    total += values[k] * slope[np.uint64(rows[k]), 0]
+                    k += np.uint64(1)
+                sums[u - begin, 0] = total
+            some = columns[begin:end]
+            emit_row(steps, 0, 1, (np.int64(end - begin), *stepped, some, some, sums, settings, at))
 
     return inlined(step)

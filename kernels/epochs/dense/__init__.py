@@ -39,7 +39,7 @@ from kernels._compat.numba_internals import layer
 from kernels.code_cache import inlined
 from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
 from kernels.epochs import epoch as sparse_epoch
-from kernels.epochs.calls import check_batches, given_settings, intercept_tables
+from kernels.epochs.calls import check_batches, intercept_tables
 from kernels.epochs.dense import loops
 from kernels.epochs.dense.loops import (
     UNIT_NARROW,
@@ -55,7 +55,7 @@ from kernels.epochs.dense.loops import (
     programs_for,
 )
 from kernels.epochs.dense.sources import SOURCES
-from kernels.epochs.loops import bare, compiled, make_step_intercept, named
+from kernels.epochs.loops import bare, compiled, given_settings, make_step_intercept, named
 from kernels.loss_blocks import block_of, wrong_label
 from kernels.registry import get as get_kernel
 from kernels.registry import unknown_name
