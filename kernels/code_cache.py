@@ -1,4 +1,4 @@
-"""Cache of compiled code on disk: keyed by what it was compiled from, and safe for several processes at once.
+"""Cache of compiled code on disk: keyed by the source it was compiled from, and safe for several processes at once.
 
 Numba keys the cache of a function by the time stamp of its own file, so that changes in files that it takes compiled
 functions or constants from go unnoticed. Here the name of a cached file contains a digest of the function's byte code,

@@ -72,7 +72,7 @@ def empty(size: int, dtype: DTypeLike) -> np.ndarray:
 def _block(nbytes: int) -> tuple[np.ndarray, int]:
     """Return (block uint8, index of its first byte at a cache line) of at least `nbytes` bytes, not referred to.
 
-    The most recently added one that fits, else a new one, for which the oldest may be dropped.
+    The most recently added block that fits, else a new one, for which the oldest may be dropped.
     """
     blocks = _kept.blocks
     for place in range(len(blocks) - 1, -1, -1):

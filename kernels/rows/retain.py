@@ -48,7 +48,7 @@ def _ascends(wanted):
 def _intersect(indices, wanted, places):
     """Write the positions in `indices` [U] of those in `wanted` [V], both ascending, to `places`; return their count.
 
-    `places` int64 has room for one more than the shorter list.
+    `places` int64 is at least one longer than the shorter list.
     """
     u = v = count = np.uint64(0)
     while u < np.uint64(indices.size) and v < np.uint64(wanted.size):

@@ -210,7 +210,7 @@ class RowLoop(dict[tuple, Callable]):
         return functools.partial(self.run, shape, rows, work)
 
     def __missing__(self, shape: tuple) -> Callable:
-        """Compile, store and return the loop for `shape`; one that does nothing if its width, shape[0], is 0."""
+        """Compile, store and return the loop for `shape`; a loop that does nothing if its width, shape[0], is 0."""
         self[shape] = function = self._function(self.cut(*shape)) if shape[0] else _no_columns
         return function
 

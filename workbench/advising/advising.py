@@ -381,7 +381,7 @@ class _Advising:
         measure: dict[str, Any],
         problem: Problem,
     ) -> None:
-        """Choose the candidates of the first race from `able`, those that the time is enough for; starts nothing.
+        """Choose the candidates of the first race from `able`, which are those with enough time; starts nothing.
 
         `settings` are complete, `measure` overrides how trials are measured, `problem` is the data.
         """
@@ -457,7 +457,7 @@ class _Advising:
     def _affordable(places: list[_Variation], trials: float) -> list[dict[str, Any]]:
         """Return candidates (settings) that `trials` trials are enough for, in the order of the variations `places`.
 
-        Of each `what`, the property that a variation changes, the first one that fits is taken.
+        Of each `what`, the property that a variation changes, the first value that fits is taken.
         """
         found: dict[str, list[dict[str, Any]]] = {}
         for place in places:

@@ -292,8 +292,8 @@ def _is_range(status: str, low: float | None, high: float | None) -> bool:
 def locate_crossing(compared: list[Contest]) -> tuple[str, Bounds]:
     """Return (status, (density, lower, upper)) from two or more contests with a ratio, ascending in density.
 
-    `status` is a key of STATUSES: "crossing" if sparse wins first and dense after it. Of the three densities those that
-    the status does not define are None.
+    `status` is a key of STATUSES: "crossing" if sparse wins first and dense after it. Of the three densities each that
+    the status does not define is None.
     """
     decided = [one for one in compared if one.verdict in ("sparse", "dense")]
     if not decided:

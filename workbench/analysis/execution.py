@@ -62,7 +62,7 @@ def describe(row: Record) -> str:
 
 
 def describe_sides(contest: Contest) -> str:
-    """Return how the sides of a contest were stored and executed: "Dense: .... Sparse: ...." (those that ran)."""
+    """Return how the sides of a contest were stored and executed: "Dense: .... Sparse: ...." (the sides that ran)."""
     sides = (("Dense", contest.dense), ("Sparse", contest.sparse))
     return " ".join(
         f"{name}: {describe(row)}." for name, row in sides if row and row["status"] in configurations.NUMBERED

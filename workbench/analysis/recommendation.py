@@ -67,7 +67,7 @@ def best_record(rows: Sequence[Record], accept: Callable[[Record], bool] = lambd
 
 
 def smallest_record(rows: Sequence[Record]) -> Record | None:
-    """Return the record of least memory among those surely at most 10 % slower than the fastest; None if none ran."""
+    """Return the record of least memory whose time is at most 10 % above the least, by its upper bound; None if none ran."""
     first = best_record(rows)
     if first is None:
         return None
@@ -473,7 +473,7 @@ def _sensitivities(
 ) -> Iterable[Statement]:
     """Yield statements on what would change the answer: excluded faster records, densities, break-even, remedy.
 
-    `rows` are those that `best` was chosen from, `time` is its contest; `accept` excludes lazy updates.
+    `rows` are the records that `best` was chosen from, `time` is its contest; `accept` excludes lazy updates.
     """
     against = [(row, ratio_between(best, row, TIME)) for row in rows if not accept(row)]
     faster = [(row, ratio) for row, ratio in against if ratio and ratio.low > 1]

@@ -71,7 +71,7 @@ def _densities_of_series(
 
 
 def _crossing(met: Sequence[Contest]) -> _Crossing | None:
-    """Return the crossing of sparse and dense in ascending contests, with those that bracket it; None without one."""
+    """Return the crossing of sparse and dense in ascending contests, with the two that bracket it, or None."""
     compared = [one for one in met if one.ratio is not None and one.density]
     status, ends = locate_crossing(compared)
     density, low, high = ends

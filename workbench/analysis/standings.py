@@ -111,7 +111,7 @@ def _line_of(
 ) -> Line:
     """Return the table row of one density: a standing for each configuration in `lines`, and the winner.
 
-    `at` are the records of the density, `worse` holds the id() of those that trained a worse model. `contest` is that
+    `at` are the records of the density, `worse` the id() of records that trained a worse model. `contest` is that
     of the density in `measure`.
     """
     places = tuple(_make_standing([row for row in at if _line(row) == line], contest, measure) for line in lines)

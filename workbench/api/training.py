@@ -150,7 +150,7 @@ def estimator_for(loaded: Loaded, model: str | None, parameters: dict[str, Any])
 
 
 def guessed_model(dataset: Dataset) -> str:
-    """Return the name of the model that suits the labels, among those that need only X and y.
+    """Return the name of the model that suits the labels, among the models that need only X and y.
 
     Users and items get the factorization machine, which on these is matrix factorization with biases; nodes of a graph
     a linear classifier.

@@ -356,7 +356,7 @@ def _blocks(column: Any) -> list[Any]:
 
 
 def _distinct(dictionaries: list[Any]) -> list[Any]:
-    """Return the first dictionary of a column's blocks and those that differ from it.
+    """Return the first dictionary of a column's blocks and the dictionaries that differ from it.
 
     One empty array without blocks.
     """

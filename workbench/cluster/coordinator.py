@@ -350,7 +350,7 @@ class Placement:
     def _free(self, agent: str) -> int | None:
         """Return the index of the next comparison for the agent, None if there is none; marks its group's machine.
 
-        First the one that all machines measure, then those of groups on its machine, then any free one.
+        First the reference workload of all machines, then its machine's groups, then any free one.
         """
         machine = self.machines[agent]
         if self._lacks_common(machine):

@@ -66,7 +66,7 @@ def lines_of(values: Any, probabilities: Any, classes: tuple[str, ...]) -> list[
 
 
 def write(out: Path, values: Any, probabilities: Any, classes: tuple[str, ...]) -> None:
-    """Write the table to a CSV file atomically, replacing one that is there; arguments as of `lines_of`."""
+    """Write the table to a CSV file atomically, replacing an existing file; arguments as of `lines_of`."""
     new = out.with_name(f".{out.name}.new")
     try:
         with new.open("w", encoding="utf-8", newline="") as file:

@@ -258,7 +258,7 @@ def _versions() -> list[Finding]:
 
 
 def _frameworks() -> list[Finding]:
-    """Return a finding for each installed framework, or one that says there is none; nothing is imported."""
+    """Return a finding for each installed framework, or a finding that there is none; nothing is imported."""
     there = [
         Finding(framework.title, f"{framework.version}: {framework.takes}", framework.advice)
         for framework in frameworks()

@@ -493,7 +493,7 @@ class RowSparse(Arithmetic):
         arrays.assign(self, value)
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield all rows, also those that are not stored, as dense arrays."""
+        """Yield all rows as dense arrays, rows that are not stored as zeros."""
         return (self[row] for row in range(self.shape[0]))
 
     def __eq__(self, other: object) -> bool:

@@ -72,7 +72,7 @@ class Code:
     def modules(self, roots: Iterable[str], apart: Iterable[str] = ()) -> frozenset[str]:
         """Return the names of the `roots` and of all modules they import, directly or indirectly.
 
-        Modules in `apart`, and those that only they import, are left out: a result does not depend on them. Raises
+        Modules in `apart`, and modules that only they import, are left out: a result does not depend on them. Raises
         ValueError for an unknown root.
         """
         waiting, found = sorted(set(roots)), set(apart)

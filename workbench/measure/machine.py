@@ -46,7 +46,7 @@ class Meters:
     def _counters(self) -> tuple[float | None, ...]:
         """Return (joules, throttle events, bytes swapped) since arbitrary origins.
 
-        None for one that is not available.
+        None if a counter is not available.
         """
         return self._joules(), self._throttled(), _swapped()
 

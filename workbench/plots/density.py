@@ -67,7 +67,7 @@ class Shown:
         return [rows for alike in held.values() for rows in self._best_of(alike)]
 
     def _best_of(self, lines: Sequence[list[configurations.Record]]) -> list[list[configurations.Record]]:
-        """Return the line that is lowest at most densities, and those that are over 10 % lower at another one."""
+        """Return the line that is lowest at most densities, and lines over 10 % lower at another density."""
         best = _standing([row for rows in lines for row in rows], self.measure)
         able = [row for row in style.drawable(best, self.measure) if not style.is_disturbed(row, self.measure)]
         least = {row["density"]: row[self.measure] for row in able}
@@ -455,7 +455,7 @@ def draw(figure: Figure, shown: Shown, label: str) -> Axes:
 
 
 def finish(figure: Figure, axes: Axes, title: str, shown: Shown, note: str) -> None:
-    """Add title, subtitle (density and `note`) and legend to a bar chart, leaving room for the names on the left."""
+    """Add title, subtitle (density and `note`) and legend to a bar chart, leaving space for the names on the left."""
     at = style.at(shown.rows, configurations.density_label(shown.rows[0]))
     style.finish(figure, axes, title, shown.group, f"{at}; {note}", room=0.75)
     axes.grid(visible=False, axis="y")

@@ -103,7 +103,7 @@ class ExportError(ValueError):
 
 
 def frame_of(runs: Runs) -> pd.DataFrame:
-    """Return the records of run folders (those that match their specs) and of .jsonl files, as one frame."""
+    """Return the records of run folders (records that match their specs) and of .jsonl files, as one frame."""
     rows: list[dict[str, Any]] = []
     for run in _paths(runs):
         rows += run_folder.read_current_records(run) if (run / run_folder.PLAN).exists() else store.read(run)

@@ -107,7 +107,7 @@ def marks(figure: Figure) -> Markup:
 
 
 def _points(figure: Figure, axes: Axes) -> Iterator[Markup]:
-    """Yield an invisible SVG circle with a tooltip over points of lines, thinned to those that fit side by side."""
+    """Yield an invisible SVG circle with a tooltip over points of lines, thinned so that they fit side by side."""
     most = max(int(figure.get_figwidth() * POINTS_A_INCH / (2 * RADIUS)), 1)
     for line, label in _lines(axes):
         x, y = (np.asarray(values, dtype=np.float64) for values in line.get_data())

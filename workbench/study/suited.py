@@ -71,7 +71,7 @@ def complete_with_suggestions(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def apply_change(before: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the complete choices after a change; those that followed the old data set follow the new one.
+    """Return the complete choices after a change; choices that followed the old data set follow the new one.
 
     `before` are the complete choices, `chosen` those that changed.
     """

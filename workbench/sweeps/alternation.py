@@ -115,7 +115,7 @@ class AlternatingRounds:
         """Return whether the trials of a round can be measured in turns by processes that are alive together.
 
         That takes two to `measure_child.MOST` candidates of single-trainer CPU steps without epochs that fit in memory
-        together. Not in the first round of a race, where one that starts slowly would take the others' time.
+        together. Not in the first round of a race, where a candidate that starts slowly would take the others' time.
         """
         configurations = [task.configuration for task in tasks]
         if self.supervisor.spec.measure.race and not tasks[0].round:
@@ -186,7 +186,7 @@ class AlternatingRounds:
     def _is_through(self, key: str, rows: dict[str, dict[str, Any]]) -> bool:
         """Give the candidate `key` a turn; return whether it needs no more (enough samples, or ended).
 
-        The record of one that ended is put into `rows`.
+        The record of a trial that ended is put into `rows`.
         """
         if key not in self.living:
             return True

@@ -471,7 +471,7 @@ class Supervisor:
         return child.Child(*child.start(self.context, work_of(task.configuration, self.work), request, log))
 
     def completed(self, task: Task, row: dict, clock: TrialClock, process: int) -> dict:
-        """Return the full record of a trial: `row`, the columns its process gave, with those that the supervisor adds.
+        """Return the full record of a trial: `row` from its process plus the columns of the supervisor.
 
         Added: settings, key, round, run, experiment, content, machine, time, process, source and bounds. `process` is
         the number of the round whose process measured it; if it is the task's own round, the duration is recorded for

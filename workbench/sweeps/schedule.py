@@ -242,7 +242,7 @@ class ComparisonState:
     def _by_pace(self, keys: Sequence[str], number: int) -> list[str]:
         """Return `keys` with the two fastest first (alternating by round), then those never timed, then the others.
 
-        If time runs out, the trials that are cut off are those that decide least.
+        If time runs out, the trials that are cut off decide least.
         """
         losses = self.posterior.losses(keys)
         timed = sorted(losses, key=lambda key: losses[key])

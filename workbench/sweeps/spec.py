@@ -402,7 +402,7 @@ def work_of(configuration: Configuration, usual: str) -> str:
 def roots_of(configuration: Configuration) -> frozenset[str]:
     """Return the names of the modules that a configuration's result starts from.
 
-    These are the trial's own module and those that register its kernels, model, data set, optimizer, formats and
+    These are the trial's own module and the modules that register its kernels, model, data set, optimizer, formats and
     operators; with several trainers or "cuda" those of these too. Modules that they import are not listed.
     """
     modules = closure.registering_modules("kernel", _kernels(configuration))

@@ -63,7 +63,7 @@ Commands = list[tuple[str, list[str]]]
 @dataclass(frozen=True)
 class Candidate:
     """A program or script that trains on a file and predicts: `commands(paths, setting)` are its processes, `settings`
-    those that are tried.
+    the settings to try.
 
     `formats` lists what it reads. `program` has to be on the path, `package` to be installed; `install` says how.
     """

@@ -194,7 +194,7 @@ def reached_at(points: Sequence[Sequence[float]], target: float, larger_is_bette
 def candidates_for_rounds(best: Mapping[str, Best], is_ours: Mapping[str, bool]) -> list[str]:
     """Return the candidates that run rounds: all of ours, and the four competitors fastest to the target.
 
-    `best` is {candidate: (seconds, setting, point index)} of those that reached the target.
+    `best` is {candidate: (seconds, setting, point index)} of the candidates that reached the target.
     """
     competitors = sorted((name for name in best if not is_ours[name]), key=lambda name: best[name][0])
     return [name for name in best if is_ours[name] or name in competitors[:COMPETITORS]]

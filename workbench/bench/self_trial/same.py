@@ -49,7 +49,7 @@ def same(folder: Path, budget: trials.Budget, count: int = 200) -> list[dict[str
 def run_comparisons(folder: Path, load: str, budget: trials.Budget, count: int) -> None:
     """Measure `count` random configurations against themselves under a load, to the end; appends records.
 
-    Records go to a file in `folder`; `budget` is only told the progress.
+    Records go to a file in `folder`; `budget` only receives the progress.
     """
     configurations = [configuration for group in groups() for configuration in group.values()]
     chosen = random.sample(configurations, count)
@@ -115,7 +115,7 @@ def _decided(rows: Iterable[Mapping[str, Any]], names: Sequence[str], usual: Sca
 
 
 def _trials(rows: Iterable[Mapping[str, Any]]) -> list[Trial]:
-    """Return records as trials, without those that have no time."""
+    """Return records as trials, without records that have no time."""
     return [
         Trial(
             split_key(row["key"])[1],

@@ -162,7 +162,7 @@ def _keep(ctx: Any, inputs: tuple, output: Tensor) -> None:
 
 
 def _backward(ctx: Any, grad_scores: Tensor) -> tuple[Tensor | None, ...]:
-    """Return the gradients of (indptr, indices, data, weight); None for those that are not needed.
+    """Return the gradients of (indptr, indices, data, weight); None for each that is not needed.
 
     That of the weight is a coalesced sparse_coo tensor [D, N].
     """
@@ -251,7 +251,7 @@ class _Gradients(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *arguments: Any) -> tuple[torch.Tensor | None, ...]:
-        """Return the gradients towards values and weight, None for one that is not asked for."""
+        """Return the gradients towards values and weight, None if not requested."""
         return gradients(*arguments)
 
     @staticmethod

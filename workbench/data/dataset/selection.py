@@ -376,7 +376,7 @@ def with_density(dataset: Dataset, density: float, seed: int = 0) -> Dataset:
     same class; of several classes, those with the same most frequent one; of numbers, those whose number, or mean of
     numbers, is in the same eighth of the rows.
 
-    Refused (`DataError`): a density outside (0, 1], and one that all rows of a label together do not reach; the
+    Refused (`DataError`): a density outside (0, 1], and a density that all rows of a label together do not reach; the
     message says the highest. O(nnz + entries made * log of the rows joined), memory about four times the result.
     """
     if not 0 < density <= 1:

@@ -177,7 +177,7 @@ def file_type_hint(path: str | os.PathLike, what: str) -> str:
 
 
 def refuse_binary(path: str | os.PathLike, what: str) -> None:
-    """Raise DataError if the file is not text, stating what it looks like; `what` is what it was read as."""
+    """Raise DataError if the file is not text, stating what it looks like; `what` is the format it was read as."""
     kind = _kind_of(path)
     if not kind.what.endswith("text") and not Path(path).is_dir():
         raise DataError(f"{path} cannot be read as {what}: it looks like {kind.what}. {kind.advice}.")

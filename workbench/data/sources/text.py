@@ -325,7 +325,7 @@ class Documents:
     def labels(self, came: list[str]) -> np.ndarray:
         """Return the labels of all documents [rows]: from the file of labels, zeros if read without, else `came`.
 
-        `came` are those that `parts` yielded; labels of lines become numbers if all are numeric.
+        `came` are the labels that `parts` yielded; labels of lines become numbers if all are numeric.
         """
         if self.given is not None:
             return self.given
@@ -366,8 +366,8 @@ class Documents:
     def _of_folder(self) -> Iterator[tuple[str, str]]:
         """Yield (document, label) of each file in a subfolder, whose name is the label.
 
-        The paths are kept for messages. Raises DataError for a file of more than `LONGEST_LINE` bytes, or one that is
-        not text.
+        The paths are kept for messages. Raises DataError for a file of more than `LONGEST_LINE` bytes, or a file that
+        is not text.
         """
         for file in files_of(self.path):
             content = bytearray()

@@ -108,7 +108,7 @@ class Columns:
     def text(self) -> str:
         """Return the columns as a text table: kind, encoding, distinct values, share missing, and why it was guessed.
 
-        A first line states the layout of a text file, a last one that no column is the label.
+        A first line states the layout of a text file, the last line states that no column is the label.
         """
         lines = table_lines(self.columns)
         if self.layout:

@@ -1,6 +1,6 @@
 """The layout of a text file of columns: separator, header, quotes, titles; stated, else guessed from its first rows.
 
-The separator is the one that splits most of the first rows into as many fields as the first one. Lines of one field
+The separator splits most of the first rows into as many fields as the first one. Lines of one field
 above a row of several, as spreadsheets begin with, are titles. The first row is a header when none of its fields is a
 number and something tells it from the rows below: a column of numbers under its text, or names that are all different
 and do not come again below. Where rows have one field more than the header, the first is the name of the row, as R

@@ -124,7 +124,7 @@ class JsonTable:
     def _of_lines(self) -> Iterator[tuple[str, Any]]:
         """Yield (place, JSON value) of each line that is not blank, or of a file that is one object on many lines.
 
-        Raises DataError with the line for one that is not JSON.
+        Raises DataError with the line for a line that is not JSON.
         """
         is_first = True
         with open_text(self.path) as file:

@@ -141,7 +141,7 @@ class Vocabulary:
 
 
 def _grown(array: np.ndarray, size: int) -> np.ndarray:
-    """Return a copy of a 1-d array with room for `size` values, at least twice as many as before.
+    """Return a copy of a 1-d array of at least `size` values, at least twice as many as before.
 
     The rest is undefined.
     """

@@ -48,7 +48,7 @@ def inspected(asked: RequestState, rows: int = ROWS) -> Shown:
 
 
 def _settings(asked: RequestState) -> dict[str, Any]:
-    """Return the settings of data and model; without a chosen model the one that suits the labels (reads the data)."""
+    """Return the settings of data and model; without a chosen model the default for the labels (reads the data)."""
     settings = settings_of_data(asked)
     return {**settings, "model": asked.model or suggest_model(load_named(settings))}
 

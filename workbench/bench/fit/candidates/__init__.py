@@ -111,7 +111,7 @@ class Rows:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options of the model by name, with defaults for those that the case does not set."""
+        """The options of the model by name, with defaults for the options that the case does not set."""
         return models.get(self.model).resolve(self.settings.get("model_options"))
 
 
