@@ -67,7 +67,7 @@ def best_record(rows: Sequence[Record], accept: Callable[[Record], bool] = lambd
 
 
 def smallest_record(rows: Sequence[Record]) -> Record | None:
-    """Return the record of least memory whose time is at most 10 % above the least, by its upper bound; None if none ran."""
+    """Return the record of least memory whose time is at most 10 % above the least (upper bound); None if none ran."""
     first = best_record(rows)
     if first is None:
         return None

@@ -40,7 +40,7 @@ class FileEntry:
 def write_array(path: Path, dtype: np.dtype, shape: tuple[int, ...], parts: Iterable[np.ndarray]) -> FileEntry:
     """Write an array of `shape` as a new .npy file from parts along its first axis, cast to `dtype`.
 
-    Return size and hash. The file is not synced: a file that a power cut has shortened is detected by its size, others by
+    Return size and hash. The file is not synced: one shortened by a power cut is detected by its size, others by
     their hash. OSError if it exists or the disk is full.
     """
     header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}

@@ -176,7 +176,7 @@ def number_texts(text, starts, stops, columns, wanted, numbers, found, counts, t
 def gather(text, starts, stops, offsets, letters):
     """Copy the texts one after the other into `letters` and write where each begins to `offsets`.
 
-    Texts are text[starts[i]:stops[i]], uint8. `offsets` is int32 [texts + 1], `letters` uint8 large enough for all; both
+    Texts are text[starts[i]:stops[i]], uint8. `offsets` is int32 [texts + 1], `letters` uint8 for all; both
     are overwritten.
     """
     total = np.int64(0)
