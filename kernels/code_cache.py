@@ -27,10 +27,10 @@ import numpy as np
 
 from kernels import bounds
 from kernels._compat.numba_internals import (
-    Compiler,
     Dispatcher,
     FileCache,
     Intrinsic,
+    ParallelCompiler,
     PartCompiler,
     WholeCompiler,
     config,
@@ -114,7 +114,7 @@ def njit(**options: Any) -> Callable[[Function], Function]:
         Its compiled code is cached on disk.
         """
         own: dict[str, Any] = {"no_cfunc_wrapper": True} | options
-        compiler = Compiler if options.get("parallel") else WholeCompiler
+        compiler = ParallelCompiler if options.get("parallel") else WholeCompiler
         dispatcher = numba.njit(pipeline_class=compiler, **own)(function)
         keep_code_in(LateCache(function, own), dispatcher)
         bounds.register_checked(dispatcher, own)

@@ -1,6 +1,7 @@
 """Private parts of libraries: what is missing is said, each library in one file, versions capped alike everywhere."""
 
 import ast
+import gc
 import re
 import subprocess
 import sys
@@ -8,8 +9,12 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from numba import prange
+from numba.extending import overload
 
 from kernels import _compat
+from kernels._compat import numba_internals
+from kernels.code_cache import njit
 
 ROOT = Path(__file__).parents[2]
 INSIDE = re.compile(r"numba\.core|numba\.np|scipy.*\._\w|cupy.*\._\w")
@@ -76,3 +81,35 @@ def test_the_search_for_private_parts_can_fail() -> None:
     assert inside("from numba.core import cgutils") == {"numba.core.cgutils"}
     assert inside("from scipy.sparse import _sparsetools") == {"scipy.sparse._sparsetools"}
     assert inside("load('cupy._core._routines_linalg')") == {"cupy._core._routines_linalg"}
+
+
+@pytest.mark.parametrize("options", [{}, {"parallel": True}], ids=["serial", "parallel"])
+@pytest.mark.parametrize("is_on", [True, False])
+def test_compiling_searches_for_no_garbage_and_leaves_the_collector_as_it_was(
+    is_on: bool, options: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_collecting = []
+
+    def doubled(value):
+        return 2 * value
+
+    @overload(doubled)
+    def doubled_compiled(value):
+        is_collecting.append(gc.isenabled())  # while its caller is compiled
+        return lambda value: 2 * value
+
+    def total(count):
+        found = 0
+        for k in prange(count):
+            found += doubled(k)
+        return found
+
+    monkeypatch.setattr(numba_internals.config, "CACHE_DIR", str(tmp_path))
+    was_on = gc.isenabled()
+    (gc.enable if is_on else gc.disable)()
+    try:
+        assert njit(**options)(total)(4) == 12
+        assert gc.isenabled() == is_on
+    finally:
+        (gc.enable if was_on else gc.disable)()
+    assert set(is_collecting) == {False}
