@@ -269,7 +269,10 @@ def verdict(ratio: Ratio, within: float = EQUIVALENCE_MARGIN) -> str:
 
 
 def _by_kernel(pairs: Pairs, drift: Drift, within: float) -> list[Change]:
-    """Return one drift-corrected change per kernel, over the pairs in which its phase takes >= 5 % of a step."""
+    """Return one drift-corrected change per kernel, over the pairs in which its phase takes >= 5 % of a step.
+
+    Ratios within the factor `within` are "same".
+    """
     of_kernel: dict[str, list[tuple[_Difference, float]]] = {}
     for phase in PHASES:
         found = [

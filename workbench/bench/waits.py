@@ -105,7 +105,10 @@ def rounds_of(case: str, calls: Calls, rounds: int, same: Callable[[Any, Any], s
 
 @contextmanager
 def one_core() -> Iterator[None]:
-    """Restrict this process to the last of its cores within the block, and restore it after; no effect elsewhere."""
+    """Restrict this process to the last of its cores within the block, and restore it after.
+
+    No effect on systems that cannot set the cores of a process.
+    """
     if not hasattr(os, "sched_setaffinity"):
         yield
         return

@@ -347,7 +347,7 @@ def measured(frame: pd.DataFrame, task: str | None = None) -> list[bench.Record]
 
 
 def tasks(frame: pd.DataFrame) -> tuple[str, ...]:
-    """Return the tasks in the records, those with most records first."""
+    """Return the tasks of the benchmark records that have a time and a width, those with most records first."""
     measured_tasks = [row["task"] for row in measured(frame)]
     return tuple(sorted(dict.fromkeys(measured_tasks), key=lambda task: -measured_tasks.count(task)))
 

@@ -339,7 +339,10 @@ class InGraph(DeviceExecution[SlotBatch]):
         rows: int,
         batches: data.Batches | data.StoredBatches,
     ) -> None:
-        """Allocate slots for the largest batch: one per batch if they are kept, else two."""
+        """Allocate slots for the largest of `batches`: one per batch if they are kept, else two.
+
+        `tables` are weights and states on the device, `loss` is the name of a loss, `rows` the rows of a batch.
+        """
         self.keeps = not setup.shuffle and len(batches) <= MOST_KEPT
         slots = len(batches) if self.keeps else 2
         arguments = session, optimizer.rule.name, list(tables)

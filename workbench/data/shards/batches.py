@@ -146,7 +146,10 @@ class StoredBatches(Feed):
             del held
 
     def _batch(self, parts: list[tuple[np.ndarray, Any]], pad: int, rolled: int = 0) -> Batch:
-        """Return a batch of parts (row indices, CSR array), dense in a pooled buffer if `dense` is their dtype."""
+        """Return a batch of parts (row indices, CSR array), dense in a pooled buffer if `dense` is their dtype.
+
+        Its last `pad` rows repeat others; its first `rolled` rows are left over from the epoch before.
+        """
         rows = np.concatenate([numbers for numbers, _ in parts])
         labels = {} if self.y is None else {"label": self.y[rows]}
         x, is_made = stack_csr([x for _, x in parts]), self.buffers is not None and self.x.dtype == self.dense
