@@ -36,9 +36,9 @@ FOLDS, FEW_ROWS, TENTH = 5, 5000, 10
 """Folds for at most so many rows, each held out in turn; of more rows one of `TENTH` parts is held out."""
 FOLD_BYTES = 2**28
 """Bytes of weights and dual variables up to which the folds are trained at once."""
-MOST_EPOCHS, MOST_WITHOUT_GAIN, MOST_WITHOUT_GAIN_FEW, GAIN, LEAST_GAIN = 40, 2, 3, 2e-3, 5e-4
-"""Epochs at most, how many may pass without a gain of the best held-out loss, how many of at most `FEW_ROWS` rows, and
-what is one: relative, and absolute for classes, in nats, by which a search on rows that can be separated ends."""
+MOST_EPOCHS, MOST_WITHOUT_GAIN, GAIN, LEAST_GAIN = 40, 3, 2e-3, 5e-4
+"""Epochs at most, how many may pass without a gain of the best held-out loss, and what is one: relative, and absolute
+for classes, in nats, by which a search on rows that can be separated ends."""
 LEAST_FINAL, LEAST_FINAL_FEW = 5, 8
 """Epochs on all rows at least after those of the search, and of at most `FEW_ROWS` rows: going on from the weights of
 the search, the loss of more rows is then within 1e-5 of its minimum on synthetic sets and on a9a."""
@@ -308,7 +308,6 @@ def _search(
     held_out = _held_out(rows, part, folds)
     best, without_gain, losses = float(np.finfo(np.float64).max), 0, np.zeros(count)
     least = 0.0 if rows.loss == "squared" else LEAST_GAIN
-    most_without_gain = MOST_WITHOUT_GAIN if total > FEW_ROWS else MOST_WITHOUT_GAIN_FEW
     for epoch, order in enumerate(_orders(len(trained), epochs or MOST_EPOCHS, generator), 1):
         columns.do_epoch(trained[order], counts)
         if epochs and epoch < epochs:
@@ -316,7 +315,7 @@ def _search(
         losses = _held_out_losses(columns, held_out, count)
         without_gain = 0 if losses.min() < best - max(GAIN * best, least) else without_gain + 1
         best = min(best, float(losses.min()))
-        if without_gain >= most_without_gain:
+        if without_gain >= MOST_WITHOUT_GAIN:
             break
     chosen = _vertex(decays, losses)
     return columns, Choice(chosen, decays, losses, held_out.x.shape[0], folds, epoch)
