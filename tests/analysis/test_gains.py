@@ -93,6 +93,6 @@ def test_one_density_says_whether_the_factor_is_gained_there():
 
 def test_a_worse_model_is_told_beside_the_gain():
     lazy = replace(LAW, update="lazy", loss_last=0.5)
-    doubts = {line.rows[0]["update"]: line.doubt for line in lines(made.sweep((made.DENSE, LAW, lazy)))}
-    assert doubts["standard"] == ""
-    assert doubts["lazy"] == "† trained a worse model everywhere, so no win"
+    warnings = {line.rows[0]["update"]: line.warning for line in lines(made.sweep((made.DENSE, LAW, lazy)))}
+    assert warnings["standard"] == ""
+    assert warnings["lazy"] == "† trained a worse model everywhere, so no win"

@@ -22,7 +22,7 @@ def test_rows_that_arrive_change_progress_chart_verdict_and_table(here, opened):
     panel = opened(study, clock=clock)
     assert "No run yet." in text(panel)
     shown = panel.results
-    rooms = (shown.verdict, shown.chart.box, shown.told, shown.view, shown.page)
+    rooms = (shown.verdict, shown.chart.box, shown.verdict_text, shown.view, shown.page)
     assert {room.layout.display for room in rooms} == {"none"}, "there is nothing to see yet"
     rows = made.sweep()
     stage = {"stage": "measuring", "round": 1, "rounds": 12, "stage_since": 1e12, "contender": "CSR ours"}
@@ -207,13 +207,13 @@ def test_rows_that_come_before_the_user_picks_a_chart_still_reach_the_verdict(he
     write_run(study.folder, made.sweep()[:1])
     panel = opened(study, clock=clock)
     panel.step()
-    assert "no answer yet" in panel.results.told.value
+    assert "no answer yet" in panel.results.verdict_text.value
     write_run(study.folder, made.sweep())
     study.poll()
     panel.results.chart.picker.value = "memory_density"
     clock.now += 60
     panel.step()
-    assert "go sparse" in panel.results.told.value
+    assert "go sparse" in panel.results.verdict_text.value
 
 
 @pytest.mark.parametrize("view", VIEWS)

@@ -85,19 +85,19 @@ class Answer:
 
         The verdict has the fields of `grades.comparison_facts`.
         """
-        told = self.recommendation
+        recommendation = self.recommendation
         ratios = {
             name: _finite(found.ratio) if found and found.ratio else None
-            for name, found in (("time", told.time), ("memory", told.memory))
+            for name, found in (("time", recommendation.time), ("memory", recommendation.memory))
         }
         return {
-            "verdict": told.verdict,
-            **(comparison_facts(told.time) if told.time else {}),
-            "why": str(told.headline),
-            "recommended": told.settings,
-            "key": told.key,
+            "verdict": recommendation.verdict,
+            **(comparison_facts(recommendation.time) if recommendation.time else {}),
+            "why": str(recommendation.headline),
+            "recommended": recommendation.settings,
+            "key": recommendation.key,
             "dense_over_sparse": ratios,
-            "sentences": [asdict(said) for said in told.sentences],
+            "sentences": [asdict(said) for said in recommendation.sentences],
             "command": self.command,
             "settings": self.settings,
             "trials": self.trials,
@@ -270,10 +270,10 @@ def advise(
     if not advising.is_stopped:
         advising.look_around()
     answer = dataclasses.replace(advising.answer(profiled), guesses=guesses)
-    return answer if part is None else _told_of_part(answer, part, given["path"])
+    return answer if part is None else _with_note_on_part(answer, part, given["path"])
 
 
-def _told_of_part(answer: Answer, part: FirstPart, path: str) -> Answer:
+def _with_note_on_part(answer: Answer, part: FirstPart, path: str) -> Answer:
     """Return the answer measured on the first part of a file as one about the file at `path`, with a note on it."""
     note = part.describe(path, answer.profile.rows, answer.seconds_budget)
     command = answer.command.replace(shlex.quote(str(part.path)), shlex.quote(path))

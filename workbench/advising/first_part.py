@@ -147,9 +147,9 @@ def _copy_lines(source: Path, target: Path, most: int, is_quoting: bool) -> tupl
         is_packed = bool(compression_of(source))
         position = os.lseek(file.fileno(), 0, os.SEEK_CUR) if is_packed else len(text)
     kept = text[: end or len(text)]
-    beside = target.with_name(f".{target.name}.{os.getpid()}")
-    beside.write_bytes(kept)
-    beside.replace(target)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    temporary.write_bytes(kept)
+    temporary.replace(target)
     return len(kept), max(position * len(kept) // max(len(text), 1), 1)
 
 

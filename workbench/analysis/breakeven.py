@@ -224,10 +224,10 @@ def breakevens_of_group(group: configurations.Group, measure: str) -> list[Break
     evens = []
     for rows, contests in records_and_contests(group, measure):
         even = _breakeven_of_line(group, rows, contests, dense, measure)
-        doubt = _quality_warning(rows, [row for row in rows if id(row) in worse])
+        warning = _quality_warning(rows, [row for row in rows if id(row) in worse])
         by_bytes = breakeven_by_bytes(rows, dense) if measure.startswith("bytes") else None
         counted = f"; {breakeven_by_bytes_clause(rows, dense)}" if by_bytes else ""
-        evens.append(replace(even, sentence=even.sentence.removesuffix(".") + counted + doubt, by_bytes=by_bytes))
+        evens.append(replace(even, sentence=even.sentence.removesuffix(".") + counted + warning, by_bytes=by_bytes))
     return evens
 
 
@@ -267,8 +267,8 @@ def _breakeven_of_line(
         status, ends = locate_crossing(compared)
     density, low, high = ends
     ends = (None if _is_range(status, low, high) else density, low, high)
-    told = breakeven_sentence(status, ends, rows, contests, dense, measure)
-    return BreakEven(group.settings, configurations.line_of(rows[0]), measure, *ends, status, told)
+    sentence = breakeven_sentence(status, ends, rows, contests, dense, measure)
+    return BreakEven(group.settings, configurations.line_of(rows[0]), measure, *ends, status, sentence)
 
 
 def contests_of(rows: Sequence[Record], dense: Sequence[Record], measure: str) -> list[Contest]:
@@ -499,8 +499,10 @@ def format_density_ranges(some: Sequence[Contest], contests: Sequence[Contest], 
     if len(some) == len(contests) > 1 and contests[0].density:
         return f"at every density, {_range(contests, digits)}"
     chosen = {id(one) for one in some}
-    stretches = [list(stretch) for is_in, stretch in groupby(contests, lambda one: id(one) in chosen) if is_in]
-    return formatting.join_items(_range(stretch, digits) for stretch in stretches)
+    density_ranges = [
+        list(density_range) for is_in, density_range in groupby(contests, lambda one: id(one) in chosen) if is_in
+    ]
+    return formatting.join_items(_range(density_range, digits) for density_range in density_ranges)
 
 
 def _remedy(contests: Sequence[Contest]) -> str:

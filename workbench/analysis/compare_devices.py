@@ -130,8 +130,8 @@ def compare_device_sentences(groups: Sequence[configurations.Group]) -> Iterator
         head = f"{group.label[:1].upper()}{group.label[1:]}: " if len(groups) > 1 else ""
         places = _trainers(group)
         for several in places[1:]:
-            for told in _compare_locations(places[0], several):
-                yield f"{head}{told[:1].lower()}{told[1:]}" if head else told
+            for sentence in _compare_locations(places[0], several):
+                yield f"{head}{sentence[:1].lower()}{sentence[1:]}" if head else sentence
 
 
 def _device(group: configurations.Group) -> _Location:

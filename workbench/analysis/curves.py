@@ -302,8 +302,8 @@ def compare_paired_repeats(curves: pd.DataFrame, measure: str, first: str, secon
     found = final_values(curves, measure)
     least = targets_by_repeat(found[first], found[second], measure)
     times = [seconds_to(curves, who, measure, least) for who in (second, first)]
-    told = (_compare_quality(found, measure, first, second), _compare_time(_ratio(*times), first, second))
-    return f"{first} and {second}: {'; '.join(told)}."
+    parts = (_compare_quality(found, measure, first, second), _compare_time(_ratio(*times), first, second))
+    return f"{first} and {second}: {'; '.join(parts)}."
 
 
 def mean_difference(first: Ends, second: Ends) -> Ratio | None:

@@ -63,7 +63,7 @@ class Line(NamedTuple):
     measure: str
     rows: Sequence[configurations.Record]
     contests: Sequence[Contest]
-    doubt: str
+    warning: str
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def keys_of(*rows: Record | None) -> tuple[str, ...]:
 
 BETTER = {"seconds_step": ("is", "faster"), "bytes_peak": ("needs", "less memory")}
 """How the better side is called in a measure: it "is 3 times faster", "needs 3 times less memory"."""
-BESIDE = "other programs were running"
+DISTURBED = "other programs were running"
 KNOWN_MEMORY = 2.0
 """Upper over lower bound of a ratio of memories from which on nothing is said of the ratio."""
 CUT = "was cut off when its time was out"
@@ -101,7 +101,7 @@ def bound_reason(contest: Contest) -> str:
     """Return why only a bound of the factor is known, such as " (dense was cut off ...)"; "" if it is known."""
     if contest.source == BOUNDED:
         return f" ({'dense' if contest.verdict == 'sparse' else 'sparse'} {CUT})"
-    return _reserve_of_prediction(contest) or (f" ({BESIDE})" if contest.is_beside_others else "")
+    return _reserve_of_prediction(contest) or (f" ({DISTURBED})" if contest.is_beside_others else "")
 
 
 def _reserve_of_prediction(contest: Contest) -> str:

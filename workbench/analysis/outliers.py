@@ -61,8 +61,8 @@ def warning_of_spread(row: Record, usual: float = 0.0) -> Iterator[str]:
     """Yield a warning if log step times deviate by more than 0.1 and twice the `usual` deviation."""
     deviation = log_spread(row)
     if deviation is not None and deviation > max(SPREAD, NOISIER * usual):
-        beside = f"; {formatting.format_density(usual, 2)} is usual here" if usual else ""
-        yield f"rounds spread by {formatting.format_density(deviation, 2)}{beside}"
+        usual_text = f"; {formatting.format_density(usual, 2)} is usual here" if usual else ""
+        yield f"rounds spread by {formatting.format_density(deviation, 2)}{usual_text}"
 
 
 def machine_state(row: Record, drift: float = 0.0) -> dict[str, str]:
@@ -135,7 +135,7 @@ def find_outliers(rows: Iterable[configurations.Record]) -> list[Outlier]:
         if row["status"] in configurations.NUMBERED:
             off = [Outlier(row, place, reason) for place, reason in outlying_rounds(row, usual, count)]
             found += [
-                Outlier(row, "", doubt) for doubt in _record_warnings(row, math.inf if off else usual, drift)
+                Outlier(row, "", warning) for warning in _record_warnings(row, math.inf if off else usual, drift)
             ] + off
     return found
 

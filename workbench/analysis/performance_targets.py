@@ -149,8 +149,8 @@ def bandwidth_shares(frame: pd.DataFrame) -> list[Share]:
         for row in rows:
             alone = row["side"] == "ours" and "+" not in row["contender"]
             if alone and row["bound_share"] and row["rows"] >= ROWS_LARGE:
-                told = row["bound_share"], row["bound_by"], row["why_below"] or ""
-                found.setdefault(row["contender"], []).append(told)
+                measured = row["bound_share"], row["bound_by"], row["why_below"] or ""
+                found.setdefault(row["contender"], []).append(measured)
     named = []
     for name, each in found.items():
         (by, _), *_ = Counter(by for _, by, _ in each).most_common(1)
@@ -240,8 +240,8 @@ def _vectors(frame: pd.DataFrame) -> list[PerformanceTarget]:
     """
     tasks = {"csr_dense": "CSR @ dense", "adagrad_fused": "gradient and AdaGrad in one pass"}
     return [
-        target_at_least(f"{told_as} against plain Numba, geometric mean", ratios(frame, task, "numba"), 1.3)
-        for task, told_as in tasks.items()
+        target_at_least(f"{label} against plain Numba, geometric mean", ratios(frame, task, "numba"), 1.3)
+        for task, label in tasks.items()
     ]
 
 
@@ -252,10 +252,10 @@ def _step(frame: pd.DataFrame) -> list[PerformanceTarget]:
     """
     lines = _step_of_users(frame)
     frame = frame[frame["shape"] != FEW_ROWS]
-    for batches, told_as, least in (("repeat", "batches that repeat", (10, 20)), ("new", "a new batch each", (5, 10))):
+    for batches, label, least in (("repeat", "batches that repeat", (10, 20)), ("new", "a new batch each", (5, 10))):
         for competitor, name, wanted in (("tensorflow", "TensorFlow", least[0]), ("torch", "PyTorch", least[1])):
             mine = [r for r in ratios(frame, "step", competitor) if r.row["batches"] == batches]
-            lines.append(target_at_least(f"whole step, {told_as}, against {name}, geometric mean", mine, wanted))
+            lines.append(target_at_least(f"whole step, {label}, against {name}, geometric mean", mine, wanted))
     new = [r for r in ratios(frame, "step") if r.row["batches"] == "new"]
     return [*lines, _lowest_ratio("whole step, a new batch each, against any competitor, lowest", new, 1.0)]
 
@@ -351,9 +351,9 @@ def _start(frame: pd.DataFrame) -> list[PerformanceTarget]:
     once = {row["contender"]: row["seconds"] for row in rows if row["contender"] in ONCE}
     first = {row["contender"]: row["seconds"] for row in rows if row["contender"] not in ONCE}
     start = once.get("start of Numba")
-    beside = f" (Numba's own start, once a process, {formatting.format_seconds(start)} more)" if start else ""
+    start_text = f" (Numba's own start, once a process, {formatting.format_seconds(start)} more)" if start else ""
     return [
-        *_largest_time(f"first call in a new process, warm cache, each kernel{beside}", first, 0.05),
+        *_largest_time(f"first call in a new process, warm cache, each kernel{start_text}", first, 0.05),
         *_largest_time(
             "import of kernels, with all names looked up", {k: v for k, v in once.items() if "import" in k}, 0.4
         ),

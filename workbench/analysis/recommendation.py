@@ -128,9 +128,9 @@ def best_of_all_sentences(groups: Sequence[configurations.Group]) -> Iterator[st
     """
     for group in groups:
         head = f"{group.label[:1].upper()}{group.label[1:]}: " if len(groups) > 1 else ""
-        for best, stretch in groupby(_best_by_density(group), key=lambda one: _name(one[1])):
+        for best, density_range in groupby(_best_by_density(group), key=lambda one: _name(one[1])):
             if best:
-                text = _sentence(best, list(stretch), group)
+                text = _sentence(best, list(density_range), group)
                 yield f"{head}{text[:1].lower()}{text[1:]}" if head else text
 
 
@@ -181,12 +181,14 @@ def _name(row: Record | None) -> str:
     return formatting.name_configuration(row) if row is not None and is_dense_batch_of_compact_data(row) else ""
 
 
-def _sentence(name: str, stretch: Sequence[tuple[float | None, Record | None]], group: configurations.Group) -> str:
+def _sentence(
+    name: str, density_range: Sequence[tuple[float | None, Record | None]], group: configurations.Group
+) -> str:
     """Return the sentence that `name` is the best of all over consecutive densities, with its gain over a dense array.
 
-    `stretch` holds (density, record) of these densities, ascending.
+    `density_range` holds (density, record) of these densities, ascending.
     """
-    rows = [row for _, row in stretch if row is not None]
+    rows = [row for _, row in density_range if row is not None]
     ends = [configurations.density_of(row) or 0.0 for row in (rows[0], rows[-1])]
     where = (
         f"At {formatting.format_density(ends[0])}"
@@ -393,8 +395,9 @@ def _count_of_rounds(time: Contest) -> str:
     """
     if time.ratio is None or not time.ratio.rounds:
         return ""
-    beside = f", {time.ratio.disturbed} next to other programs" if time.ratio.disturbed else ""
-    return f"; it was measured in {formatting.format_count(time.ratio.rounds, 'round')} with the other side{beside}"
+    disturbed_text = f", {time.ratio.disturbed} next to other programs" if time.ratio.disturbed else ""
+    rounds = formatting.format_count(time.ratio.rounds, "round")
+    return f"; it was measured in {rounds} with the other side{disturbed_text}"
 
 
 def _compact_storage_comparison(best: Record, rows: Sequence[Record]) -> Iterable[Statement]:
@@ -478,11 +481,11 @@ def _sensitivities(
     against = [(row, ratio_between(best, row, TIME)) for row in rows if not accept(row)]
     faster = [(row, ratio) for row, ratio in against if ratio and ratio.low > 1]
     for row, ratio in sorted(faster, key=lambda one: -one[1].value)[:1]:
-        told_of = (
+        text = (
             f"{formatting.name_configuration(row)} would be {formatting.format_times(ratio)} faster "
             f"still, but trains another model than dense"
         )
-        yield Statement(f"{told_of}.", keys_of(best, row))
+        yield Statement(f"{text}.", keys_of(best, row))
     yield from verdicts_at_other_densities(rows, groups, accept, time.verdict)
     yield from break_even(time, groups)
     if time.verdict == "inconclusive" and time.remedy:

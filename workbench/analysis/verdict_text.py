@@ -18,8 +18,11 @@ def density_range_sentences(group: configurations.Group, measure: str, several: 
     With `several` groups each sentence begins with the label of its group.
     """
     head = f"{group.label[:1].upper()}{group.label[1:]}: " if several else ""
-    stretches = groupby(contests(group.rows, measure), key=_verdict_key)
-    return [head + _density_range_sentence(list(stretch), measure, bare=not head) for _, stretch in stretches]
+    density_ranges = groupby(contests(group.rows, measure), key=_verdict_key)
+    return [
+        head + _density_range_sentence(list(density_range), measure, bare=not head)
+        for _, density_range in density_ranges
+    ]
 
 
 def contest_sentence(contest: Contest, measure: str) -> str:
@@ -33,25 +36,27 @@ def _verdict_key(contest: Contest) -> tuple:
     return contest.verdict, contest.why, contest.likely, contest.ratio is None, *lines
 
 
-def _density_range_sentence(stretch: Sequence[Contest], measure: str, bare: bool, is_with_remedy: bool = True) -> str:
+def _density_range_sentence(
+    density_range: Sequence[Contest], measure: str, bare: bool, is_with_remedy: bool = True
+) -> str:
     """Return the sentence on consecutive contests with the same verdict; it begins in lower case unless `bare`.
 
-    `is_with_remedy` adds what to do about an inconclusive one. `stretch` holds the contests, ascending in density,
-    `measure` is a key of MEASURES.
+    `is_with_remedy` adds what to do about an inconclusive one. `density_range` holds the contests, ascending in
+    density, `measure` is a key of MEASURES.
     """
-    first, where = stretch[0], _density_condition(stretch)
+    first, where = density_range[0], _density_condition(density_range)
     if first.ratio is None:
         text = f"{where} {_one_sided_sentence(first, measure)}"
     elif first.verdict in ("sparse", "dense"):
-        text = f"{where} {_winner_sentence(stretch, measure)}"
+        text = f"{where} {_winner_sentence(density_range, measure)}"
     else:
-        text = f"{where} {_inconclusive_sentence(first, measure, len(stretch) > 1, is_with_remedy)}"
+        text = f"{where} {_inconclusive_sentence(first, measure, len(density_range) > 1, is_with_remedy)}"
     return text if bare else text[0].lower() + text[1:]
 
 
-def _density_condition(stretch: Sequence[Contest]) -> str:
+def _density_condition(density_range: Sequence[Contest]) -> str:
     """Return "At 1 % density", "From 1 to 3 % density", or "At the density of the data" if unknown."""
-    densities = [one.density for one in stretch if one.density is not None]
+    densities = [one.density for one in density_range if one.density is not None]
     if not densities:
         return "At the density of the data"
     if len(densities) == 1:
@@ -64,16 +69,16 @@ def density_suffix(contest: Contest) -> str:
     return f" at {formatting.format_density(contest.density)}" if contest.density else ""
 
 
-def _winner_sentence(stretch: Sequence[Contest], measure: str) -> str:
+def _winner_sentence(density_range: Sequence[Contest], measure: str) -> str:
     """Return the clause on who wins over a range of densities, by which factor, and which others are equivalent.
 
-    `stretch` holds the contests of the range, ascending in density, `measure` is a key of MEASURES.
+    `density_range` holds the contests of the range, ascending in density, `measure` is a key of MEASURES.
     """
-    first, last = stretch[0], stretch[-1]
+    first, last = density_range[0], density_range[-1]
     sparse, dense = map(formatting.name_configuration, first.known[:2])
     if first.verdict == "dense":
         return f"{dense} beats the best sparse, {sparse}: {_gain_clause(first, last, measure)}."
-    return f"{sparse} beats {dense}: {_gain_clause(first, last, measure)}{_equivalent_sentence(stretch)}."
+    return f"{sparse} beats {dense}: {_gain_clause(first, last, measure)}{_equivalent_sentence(density_range)}."
 
 
 def _gain_clause(first: Contest, last: Contest, measure: str) -> str:
@@ -93,9 +98,9 @@ def _gain_clause(first: Contest, last: Contest, measure: str) -> str:
     )
 
 
-def _equivalent_sentence(stretch: Sequence[Contest]) -> str:
+def _equivalent_sentence(density_range: Sequence[Contest]) -> str:
     """Return "; NAME cannot be told from it" for configurations equivalent at every density of the range, else ""."""
-    lines = [{formatting.name_configuration(row) for row in one.level} for one in stretch]
+    lines = [{formatting.name_configuration(row) for row in one.level} for one in density_range]
     level = sorted(set.intersection(*lines))
     if not level:
         return ""

@@ -98,8 +98,8 @@ def guess_label(frame: Any) -> tuple[Any, str]:
     else:
         chosen, reason, several = names[-1], "the last column", two
     others = [name for name in several if name != chosen]
-    beside = f"; others would fit: {', '.join(map(str, others[:5]))}" if others else ""
-    return chosen, f'label="{chosen}" was guessed ({reason}{beside}). Type label="NAME" to change it.'
+    others_text = f"; others would fit: {', '.join(map(str, others[:5]))}" if others else ""
+    return chosen, f'label="{chosen}" was guessed ({reason}{others_text}). Type label="NAME" to change it.'
 
 
 def categories_of(frame: Any) -> list[Any]:
@@ -164,8 +164,8 @@ def matrix_of_frame(frame: Any) -> tuple[Any, Any, str]:
     encoder = encoder_of(frame)
     matrix = encoder.fit_transform(frame)
     numbers = [str(name) for name in frame.columns if name not in categories]
-    beside = f"; numbers as they are: {_listed(numbers)}" if numbers else ""
-    remark = f"Categories, one column a value: {_listed(categories)}{beside}."
+    others_text = f"; numbers as they are: {_listed(numbers)}" if numbers else ""
+    remark = f"Categories, one column a value: {_listed(categories)}{others_text}."
     return matrix, encoder, f"{remark}{_numbers_as_text(frame, categories)}"
 
 

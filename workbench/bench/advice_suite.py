@@ -369,8 +369,8 @@ def _advise_case(case: Case, seconds_sweep: float, folder: Path, follow: Follow)
     """
     shutil.rmtree(folder, ignore_errors=True)
     settings = {"batch_rows": Configuration().batch_rows, "device": "cpu", **case.settings}
-    told: Follow = lambda _, run, spent, budget: follow(f"{case.name}: advice", run, spent, budget)  # noqa: E731
-    return advise(settings, max(SHARE * seconds_sweep, SECONDS_LEAST), folder=folder, follow=told)
+    follow_case: Follow = lambda _, run, spent, budget: follow(f"{case.name}: advice", run, spent, budget)  # noqa: E731
+    return advise(settings, max(SHARE * seconds_sweep, SECONDS_LEAST), folder=folder, follow=follow_case)
 
 
 def columns_of(

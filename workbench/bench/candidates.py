@@ -67,10 +67,10 @@ def bytes_of_lines(kernel: Kernel, sizes: Sizes) -> int:
 
     A table that the kernel writes counts twice, for the read and the write.
     """
-    beside = max(active_bytes(sizes) - sizes.U * sizes.N * sizes.value, 0)
+    bytes_unused = max(active_bytes(sizes) - sizes.U * sizes.N * sizes.value, 0)
     shape = (("D", 0), ("N", 0))
     tables = (name for name, kind, axes in kernel.parsed if kind == "f" and axes == shape and name != "out")
-    return beside * sum(2 if name in kernel.writes else 1 for name in tables)
+    return bytes_unused * sum(2 if name in kernel.writes else 1 for name in tables)
 
 
 def cold_share(counts: np.ndarray, bytes_table: int) -> float:

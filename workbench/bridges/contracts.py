@@ -8,8 +8,8 @@ what comes to it, and says by `boundary` where that was.
 
 >>> import numpy as np, scipy.sparse
 >>> x = scipy.sparse.csr_array((np.float32([1, 2]), np.int32([1, 1]), np.int32([0, 2])), shape=(1, 4))
->>> for breach in check(x, for_="sklearn", width=5):
-...     print(breach)
+>>> for violation in check(x, for_="sklearn", width=5):
+...     print(violation)
 error, data -> batch, width: It has 4 columns. Expected: 5, as the model has. Read it like the training data: \
 data.load(..., like=train).
 error, data -> batch, duplicates: 1 entry stands where another does, first at row 0, column 1. Expected: each place \
@@ -115,11 +115,11 @@ class ContractError(ValueError):
     A worker process passes on the text alone: then there are none.
     """
 
-    def __init__(self, breaches: Sequence["Violation"] | str) -> None:
+    def __init__(self, violations: Sequence["Violation"] | str) -> None:
         """Make the message of the violations, a line each, and keep them; of a text keep none."""
-        is_text = isinstance(breaches, str)
-        super().__init__(breaches if is_text else "\n".join(map(str, breaches)))
-        self.violations = () if is_text else tuple(breaches)
+        is_text = isinstance(violations, str)
+        super().__init__(violations if is_text else "\n".join(map(str, violations)))
+        self.violations = () if is_text else tuple(violations)
 
 
 @dataclass(frozen=True)
@@ -192,8 +192,8 @@ def require_sound(x: Any, boundary: str) -> None:
         raise ContractError([Violation("container", boundary, ERROR, *_violation_of(error))]) from None
     broken: set[str] = set()
     for contract in (contract for contract in CONTRACTS if contract.name in (*STRUCTURE, "numbers")):
-        if fault := _error_of_parts(contract, parts, asked, broken):
-            raise ContractError([Violation(contract.name, boundary, ERROR, *_violation_of(fault))])
+        if error := _error_of_parts(contract, parts, asked, broken):
+            raise ContractError([Violation(contract.name, boundary, ERROR, *_violation_of(error))])
 
 
 def check_saved(
@@ -208,9 +208,9 @@ def check_saved(
     >>> check_saved({"w": np.float32([1, 2])}, {"w": (4, 3)})[0].came
     'w is dense (2,)'
     """
-    faults_found = (_topology_error(saved.get(name), name, shape) for name, shape in shapes.items())
+    errors = (_topology_error(saved.get(name), name, shape) for name, shape in shapes.items())
     effect = "its values are read back at other places, or not at all"
-    return [Violation("topology", boundary, ERROR, *_violation_of(fault), effect) for fault in faults_found if fault]
+    return [Violation("topology", boundary, ERROR, *_violation_of(error), effect) for error in errors if error]
 
 
 def _topology_error(x: Any, name: str, shape: tuple[int, int]) -> FormatError | None:
@@ -227,7 +227,7 @@ def _topology_error(x: Any, name: str, shape: tuple[int, int]) -> FormatError | 
             raise refuse(f"{name} is {parts.format} {tuple(parts.shape)}", expected, advice)
         for contract in CONTRACTS:
             if contract.name in (*STRUCTURE, "duplicates") and parts.format in (contract.formats or PLACED):
-                contract.fault(parts, Requirements("", (), labels=None))
+                contract.check(parts, Requirements("", (), labels=None))
     except FormatError as error:
         return error
     return None
@@ -235,10 +235,10 @@ def _topology_error(x: Any, name: str, shape: tuple[int, int]) -> FormatError | 
 
 def require(x: Any, y: Any = None, **asked: Any) -> list[Violation]:
     """Check as `check` does and return its warnings. Raises ContractError, with all violations, if one is an error."""
-    breaches = check(x, y, **asked)
-    if any(breach.severity == ERROR for breach in breaches):
-        raise ContractError(breaches)
-    return breaches
+    violations = check(x, y, **asked)
+    if any(violation.severity == ERROR for violation in violations):
+        raise ContractError(violations)
+    return violations
 
 
 def _find_violations(parts: Parts, asked: Requirements, boundary: str) -> Iterator[Violation]:
@@ -249,13 +249,13 @@ def _find_violations(parts: Parts, asked: Requirements, boundary: str) -> Iterat
     """
     broken: set[str] = set()
     for contract in CONTRACTS:
-        fault = _error_of_parts(contract, parts, asked, broken)
-        if fault is None:
+        error = _error_of_parts(contract, parts, asked, broken)
+        if error is None:
             continue
         broken.add(contract.name)
         if severity := contract.severity(asked.framework):
             effect = contract.effects.get(asked.framework, "")
-            yield Violation(contract.name, boundary, severity, *_violation_of(fault), effect)
+            yield Violation(contract.name, boundary, severity, *_violation_of(error), effect)
 
 
 def _error_of_parts(
@@ -272,7 +272,7 @@ def _error_of_parts(
     if contract.severity(asked.framework) is None and not any(contract.name in other.after for other in CONTRACTS):
         return None
     try:
-        contract.fault(parts, asked)
+        contract.check(parts, asked)
     except FormatError as error:
         return error
     return None
@@ -315,7 +315,7 @@ def check_codes(table: Any, like: Any = None, *, severity: str = ERROR) -> list[
     Code 0 of column site means 'b', and 'a' in the data it is like
     """
     columns = _columns(table)
-    found = [breach for name, blocks in columns.items() for breach in _within(name, blocks, severity)]
+    found = [violation for name, blocks in columns.items() for violation in _within(name, blocks, severity)]
     for name, blocks in _columns(like).items() if like is not None else ():
         found += _between(name, columns.get(name), blocks[0], severity)
     return found

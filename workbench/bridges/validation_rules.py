@@ -118,8 +118,8 @@ def lengths(parts: Parts, asked: Requirements) -> None:
     """
     names = tuple(name for name in parts.indices if name != "indptr")
     if parts.format == "row_sparse" and parts.values.shape[1:] != parts.shape[1:]:
-        fault = f"The values have shape {parts.values.shape} in a gradient of shape {parts.shape}"
-        raise refuse(fault, f"rows of {parts.shape[1:]}", "Build the gradient again from its parts")
+        problem = f"The values have shape {parts.values.shape} in a gradient of shape {parts.shape}"
+        raise refuse(problem, f"rows of {parts.shape[1:]}", "Build the gradient again from its parts")
     if parts.format not in ("bsr", "row_sparse"):
         contract.check_one_dimension(parts.values, "data")
     for name in names:
@@ -189,8 +189,8 @@ def finite(parts: Parts, asked: Requirements) -> None:
     if wrong:
         at = np.unravel_index(int(np.argmin(np.isfinite(parts.values))), parts.values.shape)
         first = f"the first is {parts.values[at]} at {', '.join(map(str, at))}"
-        fault = f"{wrong:,} of {parts.values.size:,} stored values are not finite, {first}"
-        raise refuse(fault, "finite values", "Find where they come from; np.nan_to_num(x.data) replaces them")
+        problem = f"{wrong:,} of {parts.values.size:,} stored values are not finite, {first}"
+        raise refuse(problem, "finite values", "Find where they come from; np.nan_to_num(x.data) replaces them")
 
 
 def row_order(parts: Parts, asked: Requirements) -> None:
@@ -202,8 +202,8 @@ def row_order(parts: Parts, asked: Requirements) -> None:
     falls = row[1:] < row[:-1]
     if falls.any():
         at = int(np.argmax(falls)) + 1
-        fault = f"The rows are unsorted: row[{at}] is {row[at]}, after {row[at - 1]}"
-        raise refuse(fault, "rows in ascending order", "Call x.tocsr().tocoo()")
+        problem = f"The rows are unsorted: row[{at}] is {row[at]}, after {row[at - 1]}"
+        raise refuse(problem, "rows in ascending order", "Call x.tocsr().tocoo()")
 
 
 def column_order(parts: Parts, asked: Requirements) -> None:
@@ -212,8 +212,8 @@ def column_order(parts: Parts, asked: Requirements) -> None:
     `asked` is unused.
     """
     if parts.order.falls:
-        fault = f"{parts.order.falls:,} entries stand after a larger index of their {_line(parts)}"
-        raise refuse(fault, "ascending order", "Call x.sort_indices(); a coo matrix x.tocsr() first")
+        problem = f"{parts.order.falls:,} entries stand after a larger index of their {_line(parts)}"
+        raise refuse(problem, "ascending order", "Call x.sort_indices(); a coo matrix x.tocsr() first")
 
 
 def duplicates(parts: Parts, asked: Requirements) -> None:
@@ -225,8 +225,8 @@ def duplicates(parts: Parts, asked: Requirements) -> None:
         one, more = ("block", "blocks") if parts.format == "bsr" else ("entry", "entries")
         row, column = parts.order.first
         count = f"1 {one} stands" if parts.order.repeats == 1 else f"{parts.order.repeats:,} {more} stand"
-        fault = f"{count} where another does, first at row {row}, column {column}"
-        raise refuse(fault, "each place once", "Call x.sum_duplicates(); a coo matrix x.tocsr() first")
+        problem = f"{count} where another does, first at row {row}, column {column}"
+        raise refuse(problem, "each place once", "Call x.sum_duplicates(); a coo matrix x.tocsr() first")
 
 
 def unique_rows(parts: Parts, asked: Requirements) -> None:
@@ -239,8 +239,8 @@ def unique_rows(parts: Parts, asked: Requirements) -> None:
         return
     unique, counts = np.unique(indices, return_counts=True)
     if len(unique) < len(indices):
-        fault = f"Row {unique[np.argmax(counts > 1)]} is there {counts.max()} times"
-        raise refuse(fault, "each row once", "Sum what belongs together: RowSparse.from_rows(indices, values, shape)")
+        problem = f"Row {unique[np.argmax(counts > 1)]} is there {counts.max()} times"
+        raise refuse(problem, "each row once", "Sum what belongs together: RowSparse.from_rows(indices, values, shape)")
 
 
 def label_count(parts: Parts, asked: Requirements) -> None:
@@ -321,7 +321,7 @@ class ValidationRule:
     """One rule: `fault(parts, asked)` raises FormatError; `errors` and `warnings` list the frameworks it applies to."""
 
     name: str
-    fault: Callable[[Parts, Requirements], None]
+    check: Callable[[Parts, Requirements], None]
     errors: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     formats: tuple[str, ...] | None = None

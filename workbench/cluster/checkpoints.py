@@ -228,16 +228,16 @@ def write(folder: Path, manifest: Manifest) -> None:
     files = [file_of(folder / manifest.prefix, shard) for shard in range(manifest.shards)]
     if missing := [path for path in files if not path.exists()]:
         raise StoreError(f"{missing[0]} was written and is gone: another training saves into {folder}, too.")
-    beside = folder / f".{MANIFEST}.{os.getpid()}"
+    temporary = folder / f".{MANIFEST}.{os.getpid()}"
     try:
-        with open(beside, "w", encoding="utf-8") as file:
+        with open(temporary, "w", encoding="utf-8") as file:
             json.dump(asdict(manifest), file, indent=1)
             file.flush()
             os.fsync(file.fileno())
     except OSError:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
-    os.replace(beside, folder / MANIFEST)
+    os.replace(temporary, folder / MANIFEST)
     for path in folder.glob("step-*.shard-*.npz"):
         if not path.name.startswith(f"{manifest.prefix}."):
             path.unlink(missing_ok=True)

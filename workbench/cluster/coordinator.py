@@ -239,7 +239,7 @@ class Placement:
         """The comparisons that came to their end in this run, as they did: a disturbed round counts as one."""
         self.common: set[str] = set()
         """The machines that have done with the common comparison."""
-        self.homes: dict[tuple, str] = {}
+        self.machine_of_group: dict[tuple, str] = {}
         """The machine that measures a group; it is free when no agent is there any more."""
         self.machines: dict[str, str] = {}
         """The machine of each agent that is there."""
@@ -263,7 +263,7 @@ class Placement:
                 self._store(row)
         for place, machine in sorted(self.rows, key=lambda held: -len(self.rows[held])):
             if place:  # the common one tells nothing
-                self.homes.setdefault(self.groups[place], machine)
+                self.machine_of_group.setdefault(self.groups[place], machine)
         self.reused += sum(self._course(*self._best(place)).reused for place in places)
         self.over |= {place for place in places if self._is_over(place)}
         self.common |= {machine for place, machine in self.rows if not place and self._is_done(0, machine)}
@@ -335,7 +335,7 @@ class Placement:
     def _share(self, agent: str) -> int:
         """Return how many comparisons the agent may have at once, 1 to `HELD`: an equal share on its machine."""
         machine = self.machines[agent]
-        own = [one for one in self._left() if self._home(one) in ("", machine)]
+        own = [one for one in self._left() if self._assigned_machine(one) in ("", machine)]
         return max(1, min(HELD, -(-len(own) // list(self.machines.values()).count(machine))))
 
     def _left(self) -> list[int]:
@@ -356,22 +356,22 @@ class Placement:
         if self._lacks_common(machine):
             return 0
         able = [place for place in self.waiting() if self._may_have(machine, place)]
-        found = max(able, key=lambda place: (self._home(place) == machine, -place), default=None)
+        found = max(able, key=lambda place: (self._assigned_machine(place) == machine, -place), default=None)
         if found is not None:
-            self.homes[self.groups[found]] = machine
+            self.machine_of_group[self.groups[found]] = machine
         return found
 
-    def _home(self, place: int) -> str:
+    def _assigned_machine(self, place: int) -> str:
         """Return the id of the machine that measures the comparison's group, "" if none of the connected does."""
-        machine = self.homes.get(self.groups[place], "")
+        machine = self.machine_of_group.get(self.groups[place], "")
         return machine if machine in self.machines.values() else ""
 
     def _may_have(self, machine: str, place: int) -> bool:
         """Return whether a machine may measure the comparison: it has the group, or less than its share of groups."""
-        home = self._home(place)
-        left = {self.groups[one]: self._home(one) for one in self._left()}
+        assigned = self._assigned_machine(place)
+        left = {self.groups[one]: self._assigned_machine(one) for one in self._left()}
         share = -(-len(left) // len(set(self.machines.values())))
-        return home == machine or (not home and list(left.values()).count(machine) < share)
+        return assigned == machine or (not assigned and list(left.values()).count(machine) < share)
 
     def _lacks_common(self, machine: str) -> bool:
         """Return whether no agent of a machine has measured, or is measuring, the comparison of index 0.

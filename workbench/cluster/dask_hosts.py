@@ -41,7 +41,7 @@ from workbench.sweeps.agent_commands import AGENT, AgentCommand, parse_agents, r
 
 # A process of a cluster that trains, started here or through ssh or srun; it says where it is reached, then serves.
 
-LINES_TOLD = 12
+LINES_SHOWN = 12
 """Lines from the end of a log that a message has."""
 
 
@@ -93,9 +93,9 @@ class Process:
             raise StoreError(f"{self.place.name} did not join the cluster.{text} {self.tail()}")
 
     def tail(self) -> str:
-        """Return a sentence with the last `LINES_TOLD` lines of its log since the start, or that the log is empty."""
+        """Return a sentence with the last `LINES_SHOWN` lines of its log since the start, or that the log is empty."""
         printed = self.log.read_bytes()[self.log_start :].decode(errors="replace")
-        lines = printed.strip().splitlines()[-LINES_TOLD:]
+        lines = printed.strip().splitlines()[-LINES_SHOWN:]
         return f"Its log {self.log} ends with:\n" + "\n".join(lines) if lines else f"Its log {self.log} is empty."
 
     def why_ended(self) -> str:

@@ -63,7 +63,7 @@ class Team:
         self.is_asked_to_stop = threading.Event()
         self.lock = threading.Lock()
         self.steps: dict[int, dict[int, tuple[float, float]]] = {}
-        self.told, self.answers = 0, list[dict[str, Any]]()
+        self.reported, self.answers = 0, list[dict[str, Any]]()
         self.losses, self.saved = 0, -1
         self.grown: dict[int, int] = {}
         """Bytes of each trainer's process above its start, as it told them last."""
@@ -121,7 +121,7 @@ class Team:
         """
         step = self._step_saved()
         with self.lock:
-            self.steps, self.told = {}, step
+            self.steps, self.reported = {}, step
             self.attempt += 1
         workers = self._workers()
         if self.is_asked_to_stop.is_set():
@@ -235,7 +235,7 @@ class Team:
     def _hear_all(self) -> None:
         """Wait up to `SECONDS_REASON` for the messages of the last steps; later ones are dropped."""
         end = time.monotonic() + SECONDS_REASON
-        while self.told < self.answers[0]["step"] and time.monotonic() < end:
+        while self.reported < self.answers[0]["step"] and time.monotonic() < end:
             time.sleep(SECONDS_LOOK)
 
     def _said(self, number: int, address: str, answer: Mapping[str, Any]) -> str:
@@ -258,9 +258,9 @@ class Team:
             self.grown[said["trainer"]] = said["bytes_grown"]
             for place, (loss, seconds) in enumerate(zip(said["losses"], said["seconds"], strict=True)):
                 self.steps.setdefault(said["first"] + place, {})[said["trainer"]] = (loss, seconds)
-            while len(done := self.steps.get(self.told + 1, {})) == self.job.trainers:
-                self.told += 1
-                del self.steps[self.told]
+            while len(done := self.steps.get(self.reported + 1, {})) == self.job.trainers:
+                self.reported += 1
+                del self.steps[self.reported]
                 loss = sum(done[trainer][0] for trainer in sorted(done)) / self.job.trainers
                 seconds = max(seconds for _, seconds in done.values())
-                self.tell({"step": self.told, "loss": loss, "seconds": seconds, "steps_epoch": said["steps_epoch"]})
+                self.tell({"step": self.reported, "loss": loss, "seconds": seconds, "steps_epoch": said["steps_epoch"]})

@@ -191,7 +191,7 @@ def require_same_code(wanted: str) -> None:
         )
 
 
-SECONDS_TOLD = 0.2
+SECONDS_BETWEEN_REPORTS = 0.2
 """Between two messages on how far a trainer is."""
 
 Tell = Callable[[Mapping[str, Any]], None]
@@ -245,13 +245,13 @@ def train(transport: Transport, number: int, job: Job, tell: Tell) -> dict[str, 
         if job.resumes:
             module.position = Position(*store.load_shards(job.folder, generation=1)["position"])
             module.version += 1
-        told = _StepReport(module, store, feed, number, job, tell, before)
-        module.fit(feed, epochs=configuration.epochs or 1, batch_end=told.batch_end)
-        told.finish()
+        report = _StepReport(module, store, feed, number, job, tell, before)
+        module.fit(feed, epochs=configuration.epochs or 1, batch_end=report.batch_end)
+        report.finish()
         answer: dict[str, Any] = {"bytes_moved": store.traffic.bytes_sent + store.traffic.bytes_received}
         peak = memory.peak_owned_bytes()
         answer |= {"bytes_peak": peak, "bytes_grown": max(peak - before, 0), "bytes_asked": memory.asked_bytes()}
-        answer |= {"bytes_resident": memory.peak_bytes(), "rows": feed.total, "step": told.step}
+        answer |= {"bytes_resident": memory.peak_bytes(), "rows": feed.total, "step": report.step}
         if not number:
             answer |= _qualities(module, setup, problem)
         return answer
@@ -286,7 +286,7 @@ class _StepReport:
         self.losses: list[float] = []
         self.seconds: list[float] = []
         self.step = self._step(module.position)
-        self.last_told = self.last_step = time.perf_counter()
+        self.last_report = self.last_step = time.perf_counter()
 
     def _step(self, position: Position) -> int:
         """Return the number of steps done at a position, counted over all epochs."""
@@ -304,7 +304,7 @@ class _StepReport:
         self.last_step = now
         if self.job.folder and self.step % self.job.steps_saved == 0:
             self.save()
-        if now - self.last_told > SECONDS_TOLD:
+        if now - self.last_report > SECONDS_BETWEEN_REPORTS:
             self.flush()
 
     def save(self) -> None:
@@ -327,7 +327,7 @@ class _StepReport:
             steps = {"first": first, "losses": self.losses, "seconds": self.seconds, "steps_epoch": self.feed.count(0)}
             grown = max(memory.peak_owned_bytes() - self.bytes_before, 0)
             self.tell({"trainer": self.number, "bytes_grown": grown, **steps})
-        self.losses, self.seconds, self.last_told = [], [], time.perf_counter()
+        self.losses, self.seconds, self.last_report = [], [], time.perf_counter()
 
     def finish(self) -> None:
         """Save a checkpoint if the last step has none, and send the remaining losses."""

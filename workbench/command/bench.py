@@ -179,8 +179,8 @@ def _bench(
     folder = run or Path("runs") / f"bench-{suite}{'' if device == 'cpu' else f'-{device}'}"
     configurations = runner.configurations_of(suite, quick, only, shape, device)
     starts = () if only or shape or device != "cpu" else runner.starts_of(suite, quick)
-    with progress_line() as told:
-        outcome = Runner(folder, Policy(), threads, told).run(configurations, starts)
+    with progress_line() as progress:
+        outcome = Runner(folder, Policy(), threads, progress).run(configurations, starts)
     print_sentence(outcome.summary)
     print_targets(list_targets(store.BENCH.frame(store.BENCH.read(folder))))
     typer.echo(f"Report: {reports.write(folder)}")
@@ -222,8 +222,8 @@ def bench_self(
         budget = exit_codes.former_budget("--seconds-budget", seconds_budget, exit_codes.is_default(ctx, "budget"))
     self_trial.chosen(names or [])
     Results(store.SELF, results).open()
-    with progress_line() as told:
-        for name, rows in self_trial.run(names or [], results, budget, told):
+    with progress_line() as progress:
+        for name, rows in self_trial.run(names or [], results, budget, progress):
             if rows:
                 console.print(_outcomes_table(f"{name}: {self_trial.PARTS[name].what}", rows))
     if store.is_stored(results / store.SELF.file):
@@ -469,8 +469,8 @@ def bench_fit(
             settings.pop("model")  # guessed from the labels, as train and advise do
         chosen = [fit_case_of(data, held_out, dataset, with_label(reading, label), **settings)]
     policy = Policy(seconds, rounds, threads, first_seconds)
-    with progress_line() as told:
-        is_whole = Runner(results, policy, told).run(chosen, tuple(contender or ()))
+    with progress_line() as progress:
+        is_whole = Runner(results, policy, progress).run(chosen, tuple(contender or ()))
     if store.is_stored(results / store.FIT.file):
         found = analysis.by_tolerance(store.FIT.frame(store.FIT.read(results)))
         print_targets(analysis.list_targets(found))
@@ -521,8 +521,8 @@ def bench_fair(
 
     only = {"features": features, "batch_rows": batch_rows, "width": width, "density": density}
     configurations = choose_configurations(configuration or (), quick, only)
-    with progress_line() as told:
-        is_whole = Runner(results, Policy(rounds=rounds), threads, told).run(configurations)
+    with progress_line() as progress:
+        is_whole = Runner(results, Policy(rounds=rounds), threads, progress).run(configurations)
     if store.is_stored(results / store.FAIR.file):
         found = analysis.compare_all(store.FAIR.read(results))
         print_targets(analysis.list_targets(found))
@@ -554,8 +554,8 @@ def bench_epochs(
 
     chosen = epoch_problem.choose_configurations(configuration or (), quick, full, optimizer)
     seconds = float("inf") if full and exit_codes.is_default(ctx, "budget") else budget
-    with progress_line() as told:
-        is_whole = epochs.Runner(results, epochs.Policy(rounds=rounds), threads, seconds, told).run(chosen)
+    with progress_line() as progress:
+        is_whole = epochs.Runner(results, epochs.Policy(rounds=rounds), threads, seconds, progress).run(chosen)
     if store.is_stored(results / store.EPOCHS.file):
         found = analysis.compare_epochs(store.EPOCHS.read(results))
         print_targets(analysis.list_epoch_targets(found))

@@ -35,7 +35,7 @@ class Checked:
     @property
     def errors(self) -> int:
         """Number of violations with severity "error"."""
-        return sum(breach.severity == "error" for breach in self.violations)
+        return sum(violation.severity == "error" for violation in self.violations)
 
     @property
     def summary(self) -> str:
@@ -52,7 +52,7 @@ class Checked:
         """Return source, framework, how it was read, counts and violations as a dict for JSON."""
         known = {"source": self.source, "for": self.framework, "as_stored": self.as_stored, "summed": self.summed}
         known["errors"] = self.errors
-        return known | {"breaches": [breach.as_row() for breach in self.violations]}
+        return known | {"breaches": [violation.as_row() for violation in self.violations]}
 
 
 def check_source(source: str, framework: str, width: int = 0, like: str = "", **options: str) -> Checked:

@@ -204,8 +204,8 @@ def assign(destination: Any, source: Any) -> Any:
     else:
         _, source = coerce(source)
         if source.shape != view.shape:
-            fault = f"An array of shape {source.shape} was assigned to one of shape {view.shape}"
-            raise refuse(fault, "arrays of the same shape, and numbers", "Take a part of it or reshape it")
+            problem = f"An array of shape {source.shape} was assigned to one of shape {view.shape}"
+            raise refuse(problem, "arrays of the same shape, and numbers", "Take a part of it or reshape it")
         result = to_format(source, target.name)
         if target.name != "dense":
             result = astype(result, view.dtype)

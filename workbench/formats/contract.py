@@ -110,10 +110,10 @@ register, names, get, scan = _formats.register, _formats.names, _formats.get, _f
 unavailable = _formats.unavailable
 
 
-def refuse(fault: str, allowed: str, advice: str) -> FormatError:
+def refuse(problem: str, allowed: str, advice: str) -> FormatError:
     """Return, without raising it, the FormatError "fault. Allowed: allowed. advice." with these three sentences."""
-    error = FormatError(f"{fault}. Allowed: {allowed}. {advice}.")
-    error.sentences = fault, allowed, advice
+    error = FormatError(f"{problem}. Allowed: {allowed}. {advice}.")
+    error.sentences = problem, allowed, advice
     return error
 
 
@@ -174,8 +174,8 @@ def with_plain_parts(format: Format, x: Any) -> Any:
 def _plain_part(name: str, part: Any) -> np.ndarray:
     """Return the component `part` as a plain ndarray; FormatError if it is not an ndarray or is masked."""
     if not isinstance(part, np.ndarray) or isinstance(part, np.ma.MaskedArray):
-        fault = f"{name} is a {type(part).__name__}"
-        raise refuse(fault, "NumPy arrays", f"Build the array again from its parts, with np.asarray({name})")
+        problem = f"{name} is a {type(part).__name__}"
+        raise refuse(problem, "NumPy arrays", f"Build the array again from its parts, with np.asarray({name})")
     return np.asarray(part)
 
 
@@ -213,10 +213,10 @@ def coerce(x: Any) -> tuple[Format, Any]:
                 _of_type[type(x)] = format
             return format, x
     kind = f"{type(x).__module__}.{type(x).__name__}".removeprefix("builtins.")
-    fault = f"SciPy's {x.format!r} format" if scipy.sparse.issparse(x) else f"A {kind}"
+    problem = f"SciPy's {x.format!r} format" if scipy.sparse.issparse(x) else f"A {kind}"
     advice = "Call x.tocsr()" if scipy.sparse.issparse(x) else "Call np.asarray(x, np.float32)"
     raise refuse(
-        f"{fault} is none of the formats here",
+        f"{problem} is none of the formats here",
         f"NumPy arrays, SciPy arrays and RowSparse: {', '.join(names())}",
         advice,
     )
@@ -288,8 +288,8 @@ def check_range(indices: np.ndarray, limit: int, name: str, axis: str) -> None:
 def check_same_length(values: np.ndarray, indices: np.ndarray, names: tuple[str, str]) -> None:
     """Raise FormatError if `values` and `indices` differ in length; `names` are theirs in the message."""
     if len(values) != len(indices):
-        fault = f"{names[0]} has {len(values)} entries and {names[1]} has {len(indices)}"
-        raise refuse(fault, "the same number in both", "Build the matrix again from its parts")
+        problem = f"{names[0]} has {len(values)} entries and {names[1]} has {len(indices)}"
+        raise refuse(problem, "the same number in both", "Build the matrix again from its parts")
 
 
 def as_shape(shape: Any) -> tuple[int, ...]:
@@ -360,16 +360,16 @@ def check_pointers(indptr: np.ndarray, count: int, stored: int, major: str) -> N
     `major` is "rows" or "columns", for the message.
     """
     if len(indptr) != count + 1:
-        fault = f"indptr has {len(indptr)} entries for {count} {major}"
-        raise refuse(fault, f"{count + 1}, one more than {major}", "Correct shape or indptr")
+        problem = f"indptr has {len(indptr)} entries for {count} {major}"
+        raise refuse(problem, f"{count + 1}, one more than {major}", "Correct shape or indptr")
     if indptr[0] != 0 or indptr[-1] != stored:
-        fault = f"indptr goes from {indptr[0]} to {indptr[-1]}"
-        raise refuse(fault, f"0 to {stored}, the number of stored entries", "Call x.prune(), or correct indptr")
+        problem = f"indptr goes from {indptr[0]} to {indptr[-1]}"
+        raise refuse(problem, f"0 to {stored}, the number of stored entries", "Call x.prune(), or correct indptr")
     falling = indptr[1:] < indptr[:-1]
     if falling.any():
         at = int(np.argmax(falling))
-        fault = f"indptr falls from {indptr[at]} to {indptr[at + 1]} at {major[:-1]} {at}"
-        raise refuse(fault, "numbers that never fall", "Build the matrix again from its parts")
+        problem = f"indptr falls from {indptr[at]} to {indptr[at + 1]} at {major[:-1]} {at}"
+        raise refuse(problem, "numbers that never fall", "Build the matrix again from its parts")
 
 
 def _check_order(indptr: np.ndarray, indices: np.ndarray, major: str, minor: str) -> None:
@@ -386,7 +386,9 @@ def _check_order(indptr: np.ndarray, indices: np.ndarray, major: str, minor: str
     line = int(np.searchsorted(indptr, at, side="right")) - 1
     before, after = indices[at], indices[at + 1]
     if before == after:
-        fault = f"{minor} {after} is stored twice in {major} {line} (indices[{at}] and indices[{at + 1}]), a duplicate"
-        raise refuse(fault.capitalize(), "each once", "Call x.sum_duplicates()")
-    fault = f"{major} {line} is unsorted: {minor} {after} (indices[{at + 1}]) comes after {minor} {before}"
-    raise refuse(fault.capitalize(), "ascending order", "Call x.sort_indices()")
+        problem = (
+            f"{minor} {after} is stored twice in {major} {line} (indices[{at}] and indices[{at + 1}]), a duplicate"
+        )
+        raise refuse(problem.capitalize(), "each once", "Call x.sum_duplicates()")
+    problem = f"{major} {line} is unsorted: {minor} {after} (indices[{at + 1}]) comes after {minor} {before}"
+    raise refuse(problem.capitalize(), "ascending order", "Call x.sort_indices()")

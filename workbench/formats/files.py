@@ -153,17 +153,17 @@ def _write(path: Path, members: dict[str, np.ndarray]) -> None:
 
     The temporary file is removed after an error.
     """
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.", suffix=".tmp")
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.", suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file:
             np.savez(file, allow_pickle=False, **members)
             file.flush()
             os.fsync(file.fileno())
-        Path(beside).chmod(0o666 & ~_umask())
-        Path(beside).replace(path)
+        Path(temporary).chmod(0o666 & ~_umask())
+        Path(temporary).replace(path)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
-            Path(beside).unlink()
+            Path(temporary).unlink()
         raise
 
 

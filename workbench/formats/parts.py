@@ -58,8 +58,8 @@ class Parts:
         for name in (self._named_values, *(INDICES.get(self.format, ()) if is_matrix else ())):
             array = self.arrays.get(name)
             if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
-                fault = f"{name} of a {self.format} matrix is a {type(array).__name__}"
-                raise refuse(fault, "NumPy arrays", f"Build the matrix again from its parts, with np.asarray({name})")
+                problem = f"{name} of a {self.format} matrix is a {type(array).__name__}"
+                raise refuse(problem, "NumPy arrays", f"Build the matrix again from its parts, with np.asarray({name})")
 
     @property
     def _named_values(self) -> str:

@@ -102,10 +102,10 @@ def check_indices(indices: np.ndarray, rows: int) -> None:
     before, after = indices[at], indices[at + 1]
     advice = "Call RowSparse.from_rows(indices, values, shape), which sorts and sums"
     if before == after:
-        fault = f"Row {after} is stored twice (indices[{at}] and indices[{at + 1}]), a duplicate"
-        raise refuse(fault, "each row once", advice)
-    fault = f"indices is unsorted: {after} (indices[{at + 1}]) comes after {before}"
-    raise refuse(fault, "ascending order", advice)
+        problem = f"Row {after} is stored twice (indices[{at}] and indices[{at + 1}]), a duplicate"
+        raise refuse(problem, "each row once", advice)
+    problem = f"indices is unsorted: {after} (indices[{at + 1}]) comes after {before}"
+    raise refuse(problem, "ascending order", advice)
 
 
 def flat(values: np.ndarray) -> np.ndarray:

@@ -101,7 +101,7 @@ def fix_environment(environment: Mapping[str, str] = os.environ) -> dict[str, st
 
 
 SECONDS_END = 5.0
-SECONDS_STRETCH = 0.1
+SECONDS_BURST = 0.1
 """How long a load works between two looks at its parent."""
 SECONDS_BUSY = 0.3
 """How much of each second a burst takes."""
@@ -131,8 +131,8 @@ def _burst() -> None:
 def _drift() -> None:
     """Keep one core busy for a share of 0.1 s that varies over a minute between 0 and `SHARE_DRIFT`, then sleep."""
     share = SHARE_DRIFT * (1 - math.cos(2 * math.pi * time.monotonic() / SECONDS_DRIFT)) / 2
-    _spin(share * SECONDS_STRETCH)
-    time.sleep((1 - share) * SECONDS_STRETCH)
+    _spin(share * SECONDS_BURST)
+    time.sleep((1 - share) * SECONDS_BURST)
 
 
 def _copies() -> Callable[[], None]:
@@ -143,8 +143,8 @@ def _copies() -> Callable[[], None]:
 
 
 LOADS: dict[str, Callable[[], Callable[[], None]]] = {
-    "busy core": lambda: lambda: _spin(SECONDS_STRETCH),
-    "busy cores": lambda: lambda: _spin(SECONDS_STRETCH),
+    "busy core": lambda: lambda: _spin(SECONDS_BURST),
+    "busy cores": lambda: lambda: _spin(SECONDS_BURST),
     "bursts": lambda: _burst,
     "drift": lambda: _drift,
     "memory traffic": _copies,
@@ -192,10 +192,10 @@ def _run_process(name: str) -> Iterator[int]:
 
 def do_load(name: str, parent: int) -> None:
     """Do the work of a load until `parent` is no longer the parent; prints "at work" when it begins."""
-    stretch = LOADS[name]()
+    burst = LOADS[name]()
     print("at work", flush=True)
     while os.getppid() == parent:
-        stretch()
+        burst()
 
 
 if __name__ == "__main__":

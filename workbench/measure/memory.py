@@ -159,7 +159,7 @@ class Table(NamedTuple):
     """The sizes of a parameter: `rows` of `columns` numbers, and the format of its gradient.
 
     The rows of a `touched` one belong to the features. `outputs` is what a batch has of it where that is not a number a
-    column; `bytes_beside` are those of a pattern, and of what it is copied to.
+    column; `bytes_pattern` are those of a pattern, and of what it is copied to.
     """
 
     rows: int
@@ -167,7 +167,7 @@ class Table(NamedTuple):
     touched: bool
     gradient: str
     outputs: int | None = None
-    bytes_beside: int = 0
+    bytes_pattern: int = 0
 
 
 def predicted_training_bytes(
@@ -205,7 +205,7 @@ def predicted_training_bytes(
     return {
         "data": formats.predicted_bytes(stored, rows, features, nnz, stored_dtype, "int32"),
         "batch": int((own + plan) * (batches if keeps else 1 + ahead)),
-        "weights": sum(table.rows * table.columns * value + table.bytes_beside for table in tables),
+        "weights": sum(table.rows * table.columns * value + table.bytes_pattern for table in tables),
         "states": states * numbers * value + missed,
         "gradient": sum(_gradient_bytes(table, update, active, value) for table in tables),
         "scores": 2 * batch_rows * sum(table.outputs or table.columns for table in tables) * value,

@@ -89,9 +89,9 @@ def trouble_box(state: LabState) -> str:
     return "" if state.trouble is None else trouble(state.trouble)
 
 
-def trouble(told: Trouble) -> str:
+def trouble(found: Trouble) -> str:
     """Return HTML of an error's summary, with its traceback folded if it has one."""
-    summary, details = (html.escape(text) for text in told)
+    summary, details = (html.escape(text) for text in found)
     summary = emphasized(summary)
     folded = f"<details><summary>Traceback</summary><pre>{details}</pre></details>" if details else ""
     return f'<div class="wb-problem" role="alert"><strong>{summary}</strong>{folded}</div>'

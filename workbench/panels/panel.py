@@ -383,7 +383,7 @@ class Panel:
         self.stop = _button("Stop", "End the sweep; finished trials stay", quick("Stopping", state.stop), "warning")
         exports = "Write report.html and rows.csv into the run folder"
         self.export = _button("Export", exports, slow("Exporting", state.export))
-        self.cells, self._told_of_cells = widgets.HTML(), ()
+        self.cells, self._shown_cells = widgets.HTML(), ()
         self.root = widgets.VBox(self._children())
         self.root.add_class("workbench-lab")
         self.threads = tuple(
@@ -423,8 +423,8 @@ class Panel:
         Sends a new still once a run is over.
         """
         self.profile.paint()
-        if (known := self._known_of_cells()) != self._told_of_cells:
-            self._told_of_cells, self.cells.value = known, of_run(self.state)
+        if (known := self._known_of_cells()) != self._shown_cells:
+            self._shown_cells, self.cells.value = known, of_run(self.state)
         self.results.paint()
         if not self.state.alive and len(self.state.rows) != self._still_of:
             self._still_of = len(self.state.rows)
@@ -466,8 +466,8 @@ class Panel:
         chart = self.results.chart
         drawn = picture.draw(chart.picker.value, state.frame, **chart.chosen)
         lines = (live.status_line, live.progress_line, live.outdated_line)
-        told = self.results.told.value
-        shown = (self.results.verdict.value, pages.without_repetition(drawn.html, told), told)
+        text = self.results.verdict_text.value
+        shown = (self.results.verdict.value, pages.without_repetition(drawn.html, text), text)
         parts = [*(line(state) for line in lines), *shown]
         inside = "".join([*parts, pages.latest_rows(state.rows)])
         return Shown(f"<details><summary>{STILL}</summary>{inside}</details>", f"{STILL}: {state.status}")

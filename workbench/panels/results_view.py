@@ -120,9 +120,9 @@ def gate(study: LabState) -> Shown:
     study.poll()
     good, disturbed = study.counts["ok"], study.counts["disturbed"]
     if good or disturbed:
-        beside = f", {disturbed} of them next to other programs" if disturbed else ""
+        disturbed_text = f", {disturbed} of them next to other programs" if disturbed else ""
         return said(
-            f"{good + disturbed} of {len(study.rows)} trials gave a result{beside}. Rows are in {study.folder}."
+            f"{good + disturbed} of {len(study.rows)} trials gave a result{disturbed_text}. Rows are in {study.folder}."
         )
     if study.progress is None or study.alive:
         return said(NOTHING)
@@ -309,10 +309,10 @@ class ResultsView:
         """
         self.state, self.more = state, more
         self.chart = ChartView(state, guard, clock, drawn)
-        self.verdict, self.told, self.page = widgets.HTML(), widgets.HTML(), widgets.HTML()
+        self.verdict, self.verdict_text, self.page = widgets.HTML(), widgets.HTML(), widgets.HTML()
         options = (*more, *VIEWS)
         self.view = widgets.ToggleButtons(options=options, description="Show", style=LABELLED, tooltip="What to show")
-        self.box = widgets.VBox([self.verdict, self.chart.box, self.told, self.view, self.page, *more.values()])
+        self.box = widgets.VBox([self.verdict, self.chart.box, self.verdict_text, self.view, self.page, *more.values()])
         self.view.observe(guard("Showing a table", self.turn), names=["value"])
         state.observe(lambda _: self._fade(), names=["outdated"])
         self._fade()
@@ -322,7 +322,7 @@ class ResultsView:
 
     def _fade(self) -> None:
         """Show results paler if they are outdated, else normally."""
-        for widget in (self.verdict, self.chart.box, self.told, self.page):
+        for widget in (self.verdict, self.chart.box, self.verdict_text, self.page):
             if self.state.outdated:
                 widget.add_class("wb-old")
             else:
@@ -336,15 +336,18 @@ class ResultsView:
 
     def fill(self) -> None:
         """Update verdict and table from the records that the chart shows; hide all widgets if there are none."""
-        self.verdict.value, self.told.value = pages.numbers(self.chart.frame), pages.verdict_text(self.chart.frame)
-        for widget in (self.verdict, self.chart.box, self.told, self.view):
+        self.verdict.value, self.verdict_text.value = (
+            pages.numbers(self.chart.frame),
+            pages.verdict_text(self.chart.frame),
+        )
+        for widget in (self.verdict, self.chart.box, self.verdict_text, self.view):
             widget.layout.display = None if self.state.rows else "none"
         self._shorten()
         self.turn()
 
     def _shorten(self) -> None:
         """Remove the chart's caption if the verdict below repeats it."""
-        self.chart.image.value = pages.without_repetition(self.chart.image.value, self.told.value)
+        self.chart.image.value = pages.without_repetition(self.chart.image.value, self.verdict_text.value)
 
     def turn(self) -> None:
         """Show the selected table, or the selected widget of `more` in its place; hide all without records."""

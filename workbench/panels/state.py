@@ -235,7 +235,7 @@ SECONDS_LITTLE, SHARE = 0.05, 10
 """Reading rows takes at most a tenth of the time where it takes more than a little: it disturbs the trials."""
 
 
-TOLD = (ChoiceError, CompareError, DataError, FormatError, ModelError, RowError, RunError, SpecError)
+EXPECTED_ERRORS = (ChoiceError, CompareError, DataError, FormatError, ModelError, RowError, RunError, SpecError)
 """Errors whose message says what to do: a traceback next to it would tell a person nothing."""
 
 
@@ -441,7 +441,7 @@ class LabState(traitlets.HasTraits):
         Only file stamps are compared within `SECONDS_UNSEEN`; then all is read, as a dead supervisor changes no file.
         """
         of_user = suited.file_stamps(self.choices)
-        stamp = self.folder, of_user, *(file_stamp(self.folder / name) for name in run_folder.TOLD)
+        stamp = self.folder, of_user, *(file_stamp(self.folder / name) for name in run_folder.WATCHED)
         if stamp == self._looked_at and monotonic() < self._looked + SECONDS_UNSEEN:
             return
         self._looked_at, self._looked = stamp, monotonic()
@@ -546,7 +546,7 @@ def file_stamp(path: Path) -> tuple[int, int]:
 
 def trouble_of(error: Exception, what: str) -> Trouble:
     """Return the summary "WHAT failed: message" of an exception, with its traceback unless the message is for users."""
-    details = "" if isinstance(error, TOLD) else "".join(traceback.format_exception(error))
+    details = "" if isinstance(error, EXPECTED_ERRORS) else "".join(traceback.format_exception(error))
     return Trouble(f"{what} failed: {in_panel(str(error))}", details)
 
 

@@ -76,8 +76,8 @@ def written(page: Path, path: Path) -> Path:
     """
     program = browser()
     as_root = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-    with tempfile.TemporaryDirectory(prefix="workbench-print-") as home:
-        command = [program, *OPTIONS, *as_root, f"--user-data-dir={home}", f"--print-to-pdf={path.resolve()}"]
+    with tempfile.TemporaryDirectory(prefix="workbench-print-") as profile_folder:
+        command = [program, *OPTIONS, *as_root, f"--user-data-dir={profile_folder}", f"--print-to-pdf={path.resolve()}"]
         command.append(page.resolve().as_uri())
         try:
             done = subprocess.run(command, capture_output=True, timeout=SECONDS, check=False)
@@ -155,7 +155,7 @@ def write_report(
     suffix or without pyarrow for Parquet; PrintError for PDF.
     """
     paths = _paths(runs)
-    path = Path(out) if out is not None else _beside(paths[0], "report.md" if markdown else "report.html")
+    path = Path(out) if out is not None else _path_next_to(paths[0], "report.md" if markdown else "report.html")
     kind = ".md" if markdown else path.suffix.lower()
     if kind not in KINDS:
         raise ExportError(f"A report is not written as {path.name!r}; its name may end in {', '.join(KINDS)}.")
@@ -172,12 +172,12 @@ def write_report(
     return write(frame, path, **given)
 
 
-def _structures(beside: Sequence[Path]) -> pd.DataFrame | None:
+def _structures(paths: Sequence[Path]) -> pd.DataFrame | None:
     """Return the records of the sweep of several data sets, from the first folder next to these paths that has them.
 
     None if there are none.
     """
-    for path in beside:
+    for path in paths:
         for place in (path.parent / profiles.NAME, path.parent / f"{profiles.NAME}.jsonl"):
             if (place / store.FILE).exists() or (place.suffix and store.is_stored(place)):
                 return frame_of(place)
@@ -205,7 +205,7 @@ def _given(paths: Sequence[Path], command: str) -> dict[str, Any]:
     return {"title": "; ".join(dict.fromkeys(map(title_of, paths))), "command": command, "machine": machine}
 
 
-def _beside(run: Path, name: str) -> Path:
+def _path_next_to(run: Path, name: str) -> Path:
     """Return the path of a file `name` in the run's folder, or next to a file of records."""
     return (run if run.is_dir() else run.parent) / name
 
@@ -215,7 +215,7 @@ def write_table(runs: Runs, out: str | Path | None = None) -> Path:
 
     Parquet keeps lists and dicts as JSON text. ExportError if pyarrow is missing.
     """
-    path = Path(out) if out is not None else _beside(_paths(runs)[0], "rows.csv")
+    path = Path(out) if out is not None else _path_next_to(_paths(runs)[0], "rows.csv")
     return _write_frame(frame_of(runs), path)
 
 

@@ -257,8 +257,8 @@ def find_file_errors(choices: Mapping[str, Any]) -> dict[str, str]:
     """Return {choice: message} for named files of the data set that are missing or unusable; {} if all are fine."""
     named = {name: choices[name] for name in files_of(choices["dataset"]) if choices[name]}
     takes = {"path": data.get(choices["dataset"]).takes_folder} if named else {}
-    faults = {name: file_error(Path(path).expanduser(), takes.get(name, False)) for name, path in named.items()}
-    return {name: f"{BY_NAME[name].label}: {text}" for name, text in faults.items() if text}
+    errors = {name: file_error(Path(path).expanduser(), takes.get(name, False)) for name, path in named.items()}
+    return {name: f"{BY_NAME[name].label}: {text}" for name, text in errors.items() if text}
 
 
 def guess_reader(path: str, reading: str = "") -> tuple[dict[str, str], str]:
@@ -347,14 +347,14 @@ UNREAD = "unread"
 
 def spec_of(choices: Mapping[str, Any], name: str) -> Spec:
     """Return the sweep spec of complete choices; ChoiceError with all problems, unusable files included."""
-    faults = find_file_errors(choices)
-    sound = drop_unread_files(choices) | dict.fromkeys(faults, UNREAD)  # so that the other slips are told next to them
+    errors = find_file_errors(choices)
+    sound = drop_unread_files(choices) | dict.fromkeys(errors, UNREAD)  # so that the other slips are told next to them
     try:
         spec = make_spec(sound, name, QUESTION)
     except ChoiceError as error:
-        raise ChoiceError("\n".join([*faults.values(), str(error)])) from None
-    if faults:
-        raise ChoiceError("\n".join(faults.values()))
+        raise ChoiceError("\n".join([*errors.values(), str(error)])) from None
+    if errors:
+        raise ChoiceError("\n".join(errors.values()))
     return spec
 
 

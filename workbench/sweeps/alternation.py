@@ -79,7 +79,7 @@ class _Candidate:
         Interim messages are applied to clock and progress. Raises Ended or _NoRoomError as `_checked` does.
         """
         assert self.living is not None, "it was started"
-        while self.supervisor.is_told(answer, self.clock):
+        while self.supervisor.is_interim(answer, self.clock):
             answer = self.living.next()
         return self._checked(answer)
 

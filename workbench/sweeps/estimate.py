@@ -160,7 +160,7 @@ def format_time_span(seconds: tuple[float, float]) -> str:
     ('50 s to 3 minutes', '1 to 3 minutes', '1.5 to 2.5 hours', '3 minutes')
     """
     least, most = map(format_duration, seconds)
-    (first, unit), (_, units) = (told.split(" ") for told in (least, most))
+    (first, unit), (_, units) = (text.split(" ") for text in (least, most))
     if least == most:
         return least
     return f"{first if units.startswith(unit) else least} to {most}"

@@ -169,10 +169,10 @@ def _table(parameter: models.Parameter, configuration: Configuration) -> memory.
     rows, columns = parameter.matrix
     bytes_pattern = 4 * (parameter.shape[0] + rows + 1)
     if parameter.is_masked(configuration.format):  # a truth value a place, and the places of the pattern as numbers
-        beside = rows * columns + 8 * parameter.shape[0] + bytes_pattern
-        return memory.Table(rows, columns, parameter.touched, "dense", bytes_beside=beside)
+        bytes_pattern += rows * columns + 8 * parameter.shape[0]
+        return memory.Table(rows, columns, parameter.touched, "dense", bytes_pattern=bytes_pattern)
     return memory.Table(
-        parameter.shape[0], 1, parameter.touched, "dense", outputs=columns, bytes_beside=2 * bytes_pattern
+        parameter.shape[0], 1, parameter.touched, "dense", outputs=columns, bytes_pattern=2 * bytes_pattern
     )
 
 

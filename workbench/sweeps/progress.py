@@ -10,7 +10,7 @@ import pydantic
 
 SECONDS_SILENT = 10.0
 """A run whose file is older than this is dead, whatever it says, unless the process that wrote it is there."""
-SECONDS_TOLD = 2.0
+SECONDS_SHOWN = 2.0
 """A stage that takes longer says how long it takes by now."""
 BEFORE, TIMED = ("starting", "compiling"), ("preparing data", "measuring", "training")
 """Stages of a trial before its clock runs, and those in which it runs or is about to."""
@@ -103,7 +103,7 @@ class Progress:
             return self.current
         seconds = self.heartbeat - self.stage_since
         round_ = f" round {self.round} of {self.rounds}" if self.stage == "measuring" and self.rounds else ""
-        lasting = f", {seconds:.0f} s" if seconds >= SECONDS_TOLD else ""
+        lasting = f", {seconds:.0f} s" if seconds >= SECONDS_SHOWN else ""
         whose = f": {self.contender}" if self.contender and self.current_key else ""
         return f"{self.stage}{round_}{lasting}{whose}"
 

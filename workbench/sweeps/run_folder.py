@@ -65,7 +65,7 @@ def _is_counts(counts: Any) -> bool:
 ROOT = Path("runs")
 SPEC, MACHINE, LOG, PROGRESS = "spec.json", "machine.json", "log.txt", "progress.json"
 STOP, IDENTITY, CLUSTER = "stop", "identity", "cluster"
-TOLD = (SPEC, PLAN, PROGRESS, store.FILE)
+WATCHED = (SPEC, PLAN, PROGRESS, store.FILE)
 """Files that say how far a run is: where none of them changed, there is nothing to read."""
 SUPERVISORS = ("workbench.sweeps", "workbench.cluster")
 """What supervises a sweep on this machine alone, and one on several."""

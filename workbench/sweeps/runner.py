@@ -504,13 +504,13 @@ class Supervisor:
         try:
             with self.start(task, clock) as trial:
                 for answer in trial.answers(lambda: self.why_end(trial, clock), self.beat):
-                    if not self.is_told(answer, clock):
+                    if not self.is_interim(answer, clock):
                         return answer
                 return child.row_of(0, trial.watch)
         except child.Ended as ended:
             return ended.row
 
-    def is_told(self, answer: dict, clock: TrialClock) -> bool:
+    def is_interim(self, answer: dict, clock: TrialClock) -> bool:
         """Return whether `answer` is an interim message, not a record; apply it to clock and progress.
 
         These are {"known": columns}, {"stage": name} and {"steps_begun": count}.

@@ -120,8 +120,8 @@ def curve_columns(seconds: np.ndarray, losses: np.ndarray, first: int) -> dict[s
     """
     picked = np.unique(np.linspace(0, losses.size - 1, CURVE_POINTS).round().astype(int))
     steps = (first + picked).tolist()
-    passed, told = (round_digits(values[picked], CURVE_DIGITS) for values in (np.cumsum(seconds), losses))
-    points = [list(point) for point in zip(passed, told, steps, strict=True)]
+    passed, rounded = (round_digits(values[picked], CURVE_DIGITS) for values in (np.cumsum(seconds), losses))
+    points = [list(point) for point in zip(passed, rounded, steps, strict=True)]
     return {"curve": points, "loss_first": float(losses[0]), "loss_last": float(losses[-1])}
 
 

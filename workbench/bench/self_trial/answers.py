@@ -116,8 +116,8 @@ def answers(folder: Path, budget: trials.Budget, names: Sequence[str] = tuple(FI
     for number, name in enumerate(names):
         if number and budget.is_over:
             break
-        with tempfile.TemporaryDirectory(prefix="self-answers-") as home:
-            path = Path(home) / name
+        with tempfile.TemporaryDirectory(prefix="self-answers-") as temporary:
+            path = Path(temporary) / name
             FILES[name](path, number)
             budget.tell(f"a sweep of {name}")
             found.append(swept(path))
@@ -147,9 +147,9 @@ def _run(*words: str) -> tuple[Any, float]:
     Raises SelfTrialError with the end of its error output if it prints nothing.
     """
     command = [sys.executable, "-m", "workbench", *words]
-    with tempfile.TemporaryDirectory(prefix="self-answers-") as home:
+    with tempfile.TemporaryDirectory(prefix="self-answers-") as temporary:
         started = time.monotonic()
-        ended = subprocess.run(command, cwd=home, capture_output=True, text=True, check=False)
+        ended = subprocess.run(command, cwd=temporary, capture_output=True, text=True, check=False)
         seconds = time.monotonic() - started
     if not ended.stdout:
         raise trials.SelfTrialError(f"workbench {' '.join(words)} failed: {ended.stderr.strip()[-300:]}")
@@ -250,9 +250,9 @@ def run(settings: Spec, load: str) -> Schedule:
     budget, name = trials.Budget(settings.limits.seconds_sweep or float("inf")), trials.experiment("demo", load)
     schedule = Schedule.of(settings, [])
     with (
-        tempfile.TemporaryDirectory(prefix="self-demo-") as home,
+        tempfile.TemporaryDirectory(prefix="self-demo-") as temporary,
         loads.run_load(load),
-        trials.Trials(Path(home) / DEMO_FILE, name, seconds_quiet=patience) as measured,
+        trials.Trials(Path(temporary) / DEMO_FILE, name, seconds_quiet=patience) as measured,
     ):
         for tasks in schedule.rounds():
             if budget.is_over:

@@ -52,8 +52,8 @@ def slowed(request: dict) -> Iterator[dict]:
     Replaces the kernel's functions in this process.
     """
     kernel = kernels.get(KERNEL)
-    for twin in ("cpu", "trusted"):
-        object.__setattr__(kernel, twin, longer(getattr(kernel, twin)))
+    for implementation in ("cpu", "trusted"):
+        object.__setattr__(kernel, implementation, longer(getattr(kernel, implementation)))
     yield from trial.answers(request)
 
 
@@ -159,7 +159,7 @@ def _seconds(rows: list[Mapping[str, Any]], name: str) -> dict[tuple[str, int], 
 
 
 THRESHOLD_FILE = "self-threshold.jsonl"
-BESIDE = (loads.QUIET, *loads.LOADS)
+LOADS_TESTED = (loads.QUIET, *loads.LOADS)
 SLOWED = 1.1
 """The most that a trial which passes may be slower than a quiet one."""
 
@@ -185,7 +185,7 @@ def threshold(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[
         for number in range(most):
             if number >= INTERIM_ANALYSES[0] and budget.is_over:
                 break
-            for load in counterbalanced_order(BESIDE, number):
+            for load in counterbalanced_order(LOADS_TESTED, number):
                 with loads.run_load(load):
                     for configuration in counterbalanced_order(list(every.values()), number):
                         budget.tell(f"{load} next to a trial, round {number + 1}")

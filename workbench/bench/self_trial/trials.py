@@ -195,12 +195,12 @@ class Trials:
         """Prepare measuring into `file`; the supervisor is started by the context."""
         self.file, self.work = file, work
         self.spec = Spec(name=experiment, measure=Measure(seconds_quiet=seconds_quiet))
-        self.home = tempfile.TemporaryDirectory(prefix="self-trial-")
+        self.folder = tempfile.TemporaryDirectory(prefix="self-trial-")
         self.supervisor: Supervisor
 
     def __enter__(self) -> "Trials":
         """Make a run folder named by the time in a temporary folder and start the supervisor; return this object."""
-        run = Path(self.home.name) / time.strftime("%Y%m%dT%H%M%S")
+        run = Path(self.folder.name) / time.strftime("%Y%m%dT%H%M%S")
         run.mkdir()
         self.supervisor = Supervisor(self.spec, run, work=self.work)
         return self
@@ -208,7 +208,7 @@ class Trials:
     def __exit__(self, *_: object) -> None:
         """End the processes measured in turns and remove the temporary folder."""
         self.supervisor.in_turns.close()
-        self.home.cleanup()
+        self.folder.cleanup()
 
     def measure(self, task: Task) -> dict[str, Any]:
         """Measure a task with a sweep's retries, append its record to the file and return it."""

@@ -74,7 +74,7 @@ def check_model(model: Any, features: int, *, batch_rows: int = 256) -> list[Vio
         came = f"{_named(model)} refuses sparse rows of {features} columns: {first}"
         advice = "Begin it with keras.Input((columns,), sparse=True), and a layer that takes sparse rows"
         return [Violation("sparse", "batch -> model", ERROR, came, "a model of such rows", advice)]
-    found = [_breach(name, features, batch_rows) for name in _densifying(graph.as_graph_def())]
+    found = [_violation(name, features, batch_rows) for name in _densifying(graph.as_graph_def())]
     return found or list(_of_first_layers(model))
 
 
@@ -89,7 +89,7 @@ def _densifying(definition: Any) -> Iterator[str]:
             yield node.name
 
 
-def _breach(operation: str, features: int, batch_rows: int) -> Violation:
+def _violation(operation: str, features: int, batch_rows: int) -> Violation:
     """Return the violation, an error, that an operation makes sparse rows dense, with the bytes of a float32 batch."""
     layer = operation.rpartition("/")[0] or "its input"
     bytes_needed = batch_rows * features * 4

@@ -65,7 +65,7 @@ SPELLED = {"learning_rate": "lr", "epsilon": "eps", "decay": "weight_decay"}
 
 PAIR = ("beta1", "beta2")
 
-BESIDE = ("params", "param_names", "name", "initial_lr")
+FURTHER_KEYS = ("params", "param_names", "name", "initial_lr")
 """What else a parameter group may hold when it is given."""
 
 
@@ -136,7 +136,7 @@ class LazyOptimizer(torch.optim.Optimizer):
         Raises OptimizerError for an unknown option or a parameter that kernels cannot step; the group is then left out.
         """
         if isinstance(param_group, dict):
-            _check_known(self.rule, param_group, (*self.defaults, *BESIDE))
+            _check_known(self.rule, param_group, (*self.defaults, *FURTHER_KEYS))
         super().add_param_group(param_group)
         group = self.param_groups[-1]
         try:
@@ -265,7 +265,7 @@ def _array(name: str, tensor: Any) -> Any:
 def _check_known(rule: str, given: Iterable[str], known: Iterable[str]) -> None:
     """Raise OptimizerError, with the known options, if a name in `given` is not in `known`."""
     if unknown := sorted(set(given) - set(known)):
-        options = ", ".join(sorted(set(known) - set(BESIDE)))
+        options = ", ".join(sorted(set(known) - set(FURTHER_KEYS)))
         raise OptimizerError(f"{class_name(rule)} has no option {', '.join(unknown)}; its options are {options}.")
 
 

@@ -93,9 +93,9 @@ def _kernel(name: str, checked: bool = False) -> Callable[..., Any]:
 
     With `checked` the one that makes them.
     """
-    twin = kernels.get(name).cpu if checked else kernels.get(name).trusted
-    assert twin is not None
-    return twin
+    implementation = kernels.get(name).cpu if checked else kernels.get(name).trusted
+    assert implementation is not None
+    return implementation
 
 
 @torch.library.custom_op("workbench::sparse_product", mutates_args=())

@@ -58,9 +58,9 @@ def check_saved(
     apart = float((before - after).abs().max()) if before.shape == after.shape and before.numel() else 0.0
     if before.shape == after.shape and apart <= tolerance * max(largest, 1e-30):
         return []
-    beside = ", ".join(_beside(module)) or "nothing that is seen"
+    unregistered = ", ".join(_unregistered_attributes(module)) or "nothing that is seen"
     came = f"The module that loaded the state gives something else, by up to {apart:.3g} of {largest:.3g}"
-    advice = f"Register what it computes with as buffers; not in the state: {beside}"
+    advice = f"Register what it computes with as buffers; not in the state: {unregistered}"
     effect = "load_state_dict says nothing, and the model is another one"
     return [Violation("topology", BOUNDARY, ERROR, came, "the pattern saved with the values", advice, effect)]
 
@@ -83,7 +83,7 @@ def _result(module: torch.nn.Module, inputs: tuple) -> torch.Tensor:
     return result.to_dense()
 
 
-def _beside(module: torch.nn.Module) -> Iterator[str]:
+def _unregistered_attributes(module: torch.nn.Module) -> Iterator[str]:
     """Yield the arrays that the module and its parts hold and do not save, as texts of path, type and shape."""
     saved = module.state_dict()
     for place, part in module.named_modules():

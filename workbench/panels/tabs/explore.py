@@ -276,8 +276,8 @@ def gains_table(state: Exploration) -> str:
         return f"<p>{NO_GAINS}</p>"
     here, asked = f"{formatting.format_density(density)} density", f"{formatting.format_number(state.factor)} x"
     names = [MEASURES[measure][0].capitalize() for measure in MEASURES]
-    columns = ["Configuration", *(told for name in names for told in (f"{name} at {here}", f"{name}: {asked} or more"))]
-    rows = [(name, *(told for line in lines for told in _gain(line, density, state.factor))) for name, lines in found]
+    columns = ["Configuration", *(text for name in names for text in (f"{name} at {here}", f"{name}: {asked} or more"))]
+    rows = [(name, *(text for line in lines for text in _gain(line, density, state.factor))) for name, lines in found]
     caption = f"Sparse against dense at {here}, and up to which density sparse gains {asked} or more"
     return pages.wrapped(pages.table(columns, rows, caption))
 
@@ -295,8 +295,8 @@ def _gain(line: gains.Line, density: float, factor: float) -> tuple[str, str]:
     """Return (text of the gain at a density with its source and doubts, text of how far `factor` reaches)."""
     gain = gains.gain_at_density(line, density)
     source = gain.source if gain.ratio and gain.source != gains.MEASURED else ""
-    text = gain.text.removeprefix("✓ ") if line.doubt else gain.text
-    return "; ".join(filter(None, (text, source, line.doubt))), gains.highest_density_with_gain(line, factor).sentence
+    text = gain.text.removeprefix("✓ ") if line.warning else gain.text
+    return "; ".join(filter(None, (text, source, line.warning))), gains.highest_density_with_gain(line, factor).sentence
 
 
 def behind(state: Exploration) -> str:
