@@ -45,14 +45,14 @@ def test_a_file_is_advised_on_and_the_command_trains_what_is_recommended(tmp_pat
     assert "svmlight" in why
     with supervised_here():
         answer = advice.advise({**settings, "batch_rows": 16, "threads": 1}, AMPLE, measure=AT_ONCE)
-    told = answer.recommendation
+    result = answer.recommendation
     assert answer.settings["model"] == "logistic"
     assert re.fullmatch(r"advise-clicks-logistic-[0-9a-f]{8}", answer.folder.name)
     assert run_folder.read_progress(answer.folder).name == "advise-clicks-logistic"
     assert answer.profile.rows == 60
     assert answer.trials == 3 + 3  # a race of three, and another at another density
     as_json = json.loads(json.dumps(answer.as_json(), allow_nan=False))
-    assert as_json["recommended"] == told.settings
+    assert as_json["recommended"] == result.settings
     time = as_json["dense_over_sparse"]["time"]
     assert time["low"] < time["value"] < time["high"] < 10 * time["low"]  # that of the usual noise
     came = CliRunner().invoke(cli.app, [*shlex.split(answer.command)[1:], "--epochs", "1"])
@@ -140,7 +140,7 @@ def test_another_density_is_looked_at_with_all_candidates_where_there_is_time_el
 
 
 @pytest.mark.parametrize(
-    ("settings", "seconds", "told"),
+    ("settings", "seconds", "message"),
     [
         ({"dataset": "uniform", "model": "softmx"}, 60, "Did you mean 'softmax'"),
         ({"dataset": "uniform", "model": "softmax"}, 1, "seconds is 1; advice takes 5 or more"),
@@ -149,8 +149,8 @@ def test_another_density_is_looked_at_with_all_candidates_where_there_is_time_el
         ({"dataset": "uniform", "model": "bpr"}, 60, "needs data with columns in two fields"),
     ],
 )
-def test_what_cannot_be_advised_on_is_refused_before_anything_runs(settings, seconds, told):
-    with pytest.raises(SpecError, match=told):
+def test_what_cannot_be_advised_on_is_refused_before_anything_runs(settings, seconds, message):
+    with pytest.raises(SpecError, match=message):
         advice.advise(settings, seconds)
 
 

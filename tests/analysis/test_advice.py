@@ -35,14 +35,14 @@ def test_the_verdict_comes_first_how_sure_it_is_second_and_time_is_apart_from_me
 def test_how_sure_it_is_tells_rounds_runs_the_interval_what_could_be_seen_and_what_was_left_out():
     rows = [maker.disturbed(row) if row["round"] == 5 else row for row in maker.sweep(rounds=6, noise=0.1)]
     rows += maker.sweep(rounds=4, run="r2", seed=4, noise=0.1)
-    told = advise(store.frame(rows)).certainty
+    result = advise(store.frame(rows)).certainty
     for part in (
         r"from 10 rounds of 2 runs\.",
         r"How sure: 95 % intervals from",
         r"Differences from 1\.\d times on could be told at every density",
         r"Other programs ran next to 10 % of the trials, which count for less\.",
     ):
-        assert re.search(part, told), (part, told)
+        assert re.search(part, result), (part, result)
 
 
 def test_the_smallest_difference_that_could_be_seen_is_told_by_density():
@@ -50,24 +50,24 @@ def test_the_smallest_difference_that_could_be_seen_is_told_by_density():
     wild = maker.sweep(densities=(0.003,), noise=0.4, rounds=9)
     (group,) = configurations.groups(store.frame([row for row in rows if row["density"] != 0.003] + wild))
     found = contests(group.rows, "seconds_step")
-    told = advisor.minimum_detectable_sentence(found)
+    result = advisor.minimum_detectable_sentence(found)
     worst = max(one.minimum_detectable_ratio for one in found)
     assert re.fullmatch(
         (
             rf"differences from 1\.\d+ times on could be told at most densities, from {format_number(worst, 2)} "
             rf"times at 0\.3 %"
         ),
-        told,
+        result,
     )
 
 
 def test_what_is_inconclusive_says_what_a_wrong_choice_would_cost_at_most():
-    told = advise(frame(DENSE, ALIKE, noise=0.2)).time[0]
+    text = advise(frame(DENSE, ALIKE, noise=0.2)).time[0]
     low, high, cost = map(float, re.search(
-        r"inconclusive: ([\d.]+) to ([\d.]+); choosing sparse costs at most ([\d.]+) times on average", told
+        r"inconclusive: ([\d.]+) to ([\d.]+); choosing sparse costs at most ([\d.]+) times on average", text
     ).groups())  # fmt: skip
     assert low < 1 < cost < high
-    assert "To decide it: more rounds, or a quieter machine" in told
+    assert "To decide it: more rounds, or a quieter machine" in text
 
 
 def test_one_round_decides_what_is_far_apart_and_leaves_the_rest_open():
@@ -129,7 +129,7 @@ def test_disturbed_rows_make_a_winner_only_where_it_is_far_ahead_and_bound_its_f
     quiet = advise(frame())
     assert not any("other programs" in sentence for sentence in quiet.sentences)
     one = [maker.disturbed(row) if row["round"] == 0 else row for row in maker.sweep(rounds=5)]
-    (counted,) = (told for told in advise(store.frame(one)).warnings if "next to other programs" in told)
+    (counted,) = (text for text in advise(store.frame(one)).warnings if "next to other programs" in text)
     assert counted.startswith("12 of 60 trials ran next to other programs; they count for less")
 
 
@@ -137,7 +137,7 @@ def test_disturbed_rows_make_a_winner_only_where_it_is_far_ahead_and_bound_its_f
 def test_what_is_left_of_disturbed_rounds_is_told_in_finite_numbers(left):
     rows = [maker.disturbed(row) if row["round"] >= left and row["density"] < 0.1 else row for row in maker.sweep()]
     advice = advise(store.frame(rows))
-    assert not [told for told in advice.sentences if re.search(r"\binf\b|\bnan\b|None", told)]
+    assert not [result for result in advice.sentences if re.search(r"\binf\b|\bnan\b|None", result)]
     assert advice.verdict.startswith("For time, go sparse ")
     share = 100 * 4 * 2 * (4 - left) / len(rows)
     assert f"Other programs ran next to {share:.2g} % of the trials" in advice.certainty
@@ -177,8 +177,8 @@ def test_warnings_failures_and_what_the_answer_depends_on_are_told():
 @pytest.mark.parametrize("change", ["same", "inconclusive"])
 def test_a_break_even_moves_only_where_two_that_are_decided_lie_apart(change):
     wide = maker.sweep(width=64, seed=1) if change == "same" else maker.sweep(width=64, rounds=3)
-    told = advise(store.frame(maker.sweep() + wide)).would_change
-    assert not any("moves" in sentence for sentence in told)
+    result = advise(store.frame(maker.sweep() + wide)).would_change
+    assert not any("moves" in sentence for sentence in result)
 
 
 BESIDE_ONE = re.compile(r"1\.0\d|0\.99\d")

@@ -169,12 +169,12 @@ def test_dense_that_does_not_fit_loses_with_the_bytes_it_needs():
 
 
 def test_a_missing_side_or_a_single_density_is_said():
-    told = {
+    result = {
         "no_baseline": [row for row in maker.sweep() if row["format"] != "dense"],
         "infeasible": [maker.unfit(row) if row["format"] == "csr" else row for row in maker.sweep()],
         "too_few": maker.sweep(densities=(0.01,)),
     }
-    for status, rows in told.items():
+    for status, rows in result.items():
         even = only(breakeven(store.frame(rows)))
         assert even.status == status
     assert "at one density, 1 %: sparse is " in even.sentence

@@ -29,13 +29,13 @@ def judged(*laws, measure="seconds_step", **known):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "rounds", "told"),
+    ("seconds", "rounds", "expected"),
     [(1e-3, 4, "sparse"), (3e-2, 4, "dense"), (8e-3, 30, "level")],
     ids=["faster", "slower", "as fast"],
 )
-def test_rounds_decide_what_is_far_apart_or_known_to_be_close(seconds, rounds, told):
+def test_rounds_decide_what_is_far_apart_or_known_to_be_close(seconds, rounds, expected):
     found = judged(DENSE, replace(SPARSE, fixed=seconds, slope=0.0), noise=0.01, rounds=rounds)
-    assert (found.verdict, found.why, found.likely) == (told, "", "")
+    assert (found.verdict, found.why, found.likely) == (expected, "", "")
     assert found.ratio.low <= 8e-3 / seconds <= found.ratio.high
 
 
@@ -193,13 +193,13 @@ def test_what_did_not_fit_loses_to_what_ran():
 
 
 @pytest.mark.parametrize(
-    ("size", "told"), [(100e6, "level"), (97e6, "level"), (95e6, "sparse"), (106e6, "dense")], ids=str
+    ("size", "expected"), [(100e6, "level"), (97e6, "level"), (95e6, "sparse"), (106e6, "dense")], ids=str
 )
 @pytest.mark.parametrize("rounds", [1, 2])
-def test_memory_has_its_own_rule_and_one_round_suffices(size, told, rounds):
+def test_memory_has_its_own_rule_and_one_round_suffices(size, expected, rounds):
     law = replace(SPARSE, bytes_fixed=size, bytes_slope=0.0)
     found = judged(DENSE, law, measure="bytes_peak", rounds=rounds, noise=0.01)
-    assert (found.verdict, found.why) == (told, "")
+    assert (found.verdict, found.why) == (expected, "")
     assert found.ratio.value == pytest.approx(100e6 / size, rel=0.01)
 
 
@@ -231,8 +231,8 @@ def simulated(ratio, times, rounds=12, sd=0.2):
 
 @pytest.mark.parametrize("rounds", [1, 4, 12])
 def test_of_two_candidates_alike_at_most_one_in_twenty_is_called_a_winner(rounds):
-    told = [one.verdict for one in simulated(1.0, 300, rounds)]
-    assert 1 - (told.count("inconclusive") + told.count("level")) / 300 <= 0.05
+    text = [one.verdict for one in simulated(1.0, 300, rounds)]
+    assert 1 - (text.count("inconclusive") + text.count("level")) / 300 <= 0.05
 
 
 def test_the_best_of_four_candidates_alike_seldom_beats_dense_by_its_luck():
@@ -254,9 +254,9 @@ def test_a_true_difference_is_found_and_its_interval_holds_it():
 
 
 def test_nobody_is_called_level_who_is_not():
-    told = [one.verdict for one in simulated(EQUIVALENCE_MARGIN, 300, sd=0.03)]
-    assert "dense" not in told
-    assert told.count("level") <= 0.05 * 300
+    text = [one.verdict for one in simulated(EQUIVALENCE_MARGIN, 300, sd=0.03)]
+    assert "dense" not in text
+    assert text.count("level") <= 0.05 * 300
 
 
 def test_a_lazy_update_is_compared_with_an_equal_training_only():

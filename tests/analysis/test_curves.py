@@ -46,9 +46,9 @@ def test_the_best_is_the_largest_or_of_a_loss_the_smallest():
 
 
 def test_candidates_are_compared_split_by_split():
-    told = curves.compare_paired_repeats(two(), "AUC", "ours", "theirs")
-    assert "ours ends with the better AUC, by 0.099 to 0.1" in told
-    found = re.search(r"ours is ([\d.]+) to ([\d.]+) times faster to within 1 % of the lesser of both ends", told)
+    text = curves.compare_paired_repeats(two(), "AUC", "ours", "theirs")
+    assert "ours ends with the better AUC, by 0.099 to 0.1" in text
+    found = re.search(r"ours is ([\d.]+) to ([\d.]+) times faster to within 1 % of the lesser of both ends", text)
     assert float(found[1]) < 8 < float(found[2]) < 2 * float(found[1]), "its first epoch is good enough"
     worse = curves.compare_paired_repeats(two(measure="log loss"), "log loss", "ours", "theirs")
     assert "theirs ends with the better log loss" in worse
@@ -88,9 +88,9 @@ def test_a_competitor_is_set_beside_ours_of_its_model():
 
 
 def test_what_cannot_be_told_is_said_so():
-    told = curves.compare_paired_repeats(two(repeats=3), "AUC", "ours", "theirs")
-    assert "which ends with the better AUC is inconclusive, fewer than four repeats of both" in told
-    assert "the time to within 1 % of the lesser of both ends is inconclusive, fewer than four repeats" in told
+    text = curves.compare_paired_repeats(two(repeats=3), "AUC", "ours", "theirs")
+    assert "which ends with the better AUC is inconclusive, fewer than four repeats of both" in text
+    assert "the time to within 1 % of the lesser of both ends is inconclusive, fewer than four repeats" in text
     assert curves.sentences(two(repeats=3), "AUC")[-1].startswith("Fewer than four repeats: which is better")
     alike = curves.frame([point(who, repeat) for who in "ab" for repeat in range(4)])
     assert "a and b: their AUC is the same" in curves.compare_paired_repeats(alike, "AUC", "a", "b")

@@ -37,7 +37,7 @@ def test_a_tool_of_another_machine_is_told(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("row", "told"),
+    ("row", "message"),
     [
         (
             {"who": "x", "seconds": [1], "densty": 1},
@@ -52,8 +52,8 @@ def test_a_tool_of_another_machine_is_told(tmp_path):
     ],
     ids=["misspelt", "not a setting", "nobody", "no seconds", "zero", "a number", "a list"],
 )
-def test_a_line_that_is_not_of_the_schema_is_refused(tmp_path, row, told):
-    with pytest.raises(store.RowError, match=told):
+def test_a_line_that_is_not_of_the_schema_is_refused(tmp_path, row, message):
+    with pytest.raises(store.RowError, match=message):
         store.external.read(written(tmp_path, row))
 
 

@@ -7,7 +7,7 @@ from workbench.measure.rounds import Ratio
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "told"),
+    ("low", "high", "expected"),
     [
         (1.02, 1.98, "1.02 to 2 times"),
         (1.04, 2.1, "1.04 to 2 times"),
@@ -17,6 +17,6 @@ from workbench.measure.rounds import Ratio
         (1.1, 1.7, "1.1 to 1.7 times"),
     ],
 )
-def test_an_end_next_to_1_tells_on_which_side_it_is(low, high, told):
-    assert formatting.format_times(Ratio((low + high) / 2, low, high)) == told
-    assert formatting.format_gain(formatting.invert_ratio(Ratio((low + high) / 2, low, high))) == told
+def test_an_end_next_to_1_tells_on_which_side_it_is(low, high, expected):
+    assert formatting.format_times(Ratio((low + high) / 2, low, high)) == expected
+    assert formatting.format_gain(formatting.invert_ratio(Ratio((low + high) / 2, low, high))) == expected

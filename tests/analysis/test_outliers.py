@@ -23,12 +23,12 @@ def test_a_round_that_lies_off_is_named_with_how_far(times, distance, noise):
     rows = made.sweep(densities=(0.01,), rounds=6, noise=0.005, shared=0.005)
     odd = next(row for row in rows if row["format"] == "csr" and row["round"] == 2)
     odd["seconds_step"] *= times
-    told = {(one.row["format"], one.place): one.reason for one in found(rows)}
-    reason = told["csr", "round 3"]
+    results = {(one.row["format"], one.place): one.reason for one in found(rows)}
+    reason = results["csr", "round 3"]
     assert reason.startswith(f"took {distance} times the median of its 5 other rounds; {noise}")
     assert reason.endswith(" times is noise here")
-    assert ("csr", "") not in told, "that its rounds spread is said by then"
-    assert not any(format == "dense" for format, _ in told)
+    assert ("csr", "") not in results, "that its rounds spread is said by then"
+    assert not any(format == "dense" for format, _ in results)
 
 
 def test_a_round_within_the_noise_of_the_configurations_is_no_outlier_though_the_others_of_its_configuration_agree():

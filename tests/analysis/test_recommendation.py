@@ -148,9 +148,9 @@ def test_another_density_says_what_would_change_the_answer():
 def test_dense_does_not_win_elsewhere_without_those_that_may_win_there():
     near = replace(QUICK, gradient="row_sparse")
     of_two = swept(laws=(DENSE, QUICK), density=0.3, is_natural=False)
-    told = [str(one) for one in said(swept(laws=(DENSE, QUICK, near)) + of_two).would_change]
-    assert any("may be faster, and was not measured there" in one for one in told)
-    assert not any("dense wins" in one for one in told)
+    results = [str(one) for one in said(swept(laws=(DENSE, QUICK, near)) + of_two).would_change]
+    assert any("may be faster, and was not measured there" in one for one in results)
+    assert not any("dense wins" in one for one in results)
 
 
 def test_sparse_does_not_win_elsewhere_without_a_dense_one_that_may():

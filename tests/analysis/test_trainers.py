@@ -47,10 +47,12 @@ def test_there_is_a_break_even_of_each_number_of_trainers_in_one_group():
 )
 def test_trainers_are_compared_with_one_process_at_both_ends(law, first, second):
     frame = swept(law)
-    told = [text for text in compare_device_sentences(groups(frame)) if " faster than " in text]
-    assert told
-    assert all(f" density {first} " in text and f" faster than {second}, each at its fastest" in text for text in told)
-    assert set(told) <= set(advise(frame).time)
+    results = [text for text in compare_device_sentences(groups(frame)) if " faster than " in text]
+    assert results
+    assert all(
+        f" density {first} " in text and f" faster than {second}, each at its fastest" in text for text in results
+    )
+    assert set(results) <= set(advise(frame).time)
     assert (recommend(frame, density=0.03).settings or {})["trainers"] == (1 if law is SLOW else 2)
 
 

@@ -80,8 +80,8 @@ def test_points_of_one_width_are_on_one_line_only_where_nothing_else_sets_them_a
     figure = Figure(figsize=(9, 6))
     plots.draw("rival_ratio", store.BENCH.frame(rows), figure)
     labels = figure.axes[0].get_legend_handles_labels()[1]
-    told = ["uniform, R 256, warm", "uniform, R 4,096, warm", "uniform, R 256, cold", "uniform, R 4,096, cold"]
-    assert set(told) <= set(labels)
+    results = ["uniform, R 256, warm", "uniform, R 4,096, warm", "uniform, R 256, cold", "uniform, R 4,096, cold"]
+    assert set(results) <= set(labels)
     assert "on cuda; cache cold; cache warm; bench-1" in figure.axes[0].get_title(loc="left")
     alone = [row for row in rows if row["key"] == "warm25616"]
     plots.draw("rival_ratio", store.BENCH.frame(alone), figure)

@@ -302,11 +302,11 @@ def test_nodes_held_out_keep_their_place_in_the_graph(tmp_path):
 
 
 def test_the_command_lists_known_names_and_helps():
-    for arguments, told in (
+    for arguments, text in (
         (["--case", "x"], "power law, bpr"),
         (["--data", "no-such-data"], "Data sets: "),
         (["--data", "stdlib", "--model", "x"], "softmax"),
     ):
         found = CliRunner().invoke(cli.app, ["bench", "fit", *arguments])
-        assert told.split(", bpr")[0] in f"{found.output}{found.exception}", arguments
+        assert text.split(", bpr")[0] in f"{found.output}{found.exception}", arguments
     assert "--held-out" in CliRunner().invoke(cli.app, ["bench", "fit", "--help"], env={"COLUMNS": "200"}).output

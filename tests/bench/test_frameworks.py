@@ -122,28 +122,28 @@ def concluded(dense, sparse, ours, **options):
 
 
 def test_the_fastest_way_is_recommended_with_ratio_memory_and_lines():
-    told = concluded(dense=400e-6, sparse=200e-6, ours=80e-6)
-    assert told.best.name == "SparseLinear and LazySGD"
-    assert told.ratio.value == pytest.approx(5, rel=0.1)
-    assert told.headline.startswith("In PyTorch use SparseLinear and LazySGD: 5 (95 %: ")
-    assert "times less memory" in told.headline
-    assert "from workbench.bridges.pytorch import LazySGD, SparseLinear" in told.best.lines
-    assert "PyTorch torch.sparse, CSR: It was not reached within the budget." in told.lines_of_ways
-    as_json = json.loads(json.dumps(told.as_json(), allow_nan=False))
+    result = concluded(dense=400e-6, sparse=200e-6, ours=80e-6)
+    assert result.best.name == "SparseLinear and LazySGD"
+    assert result.ratio.value == pytest.approx(5, rel=0.1)
+    assert result.headline.startswith("In PyTorch use SparseLinear and LazySGD: 5 (95 %: ")
+    assert "times less memory" in result.headline
+    assert "from workbench.bridges.pytorch import LazySGD, SparseLinear" in result.best.lines
+    assert "PyTorch torch.sparse, CSR: It was not reached within the budget." in result.lines_of_ways
+    as_json = json.loads(json.dumps(result.as_json(), allow_nan=False))
     assert as_json["side"] == "sparse"
     assert as_json["dense_over_sparse"]["low"] < 5 < as_json["dense_over_sparse"]["high"]
 
 
 def test_dense_is_recommended_where_it_is_faster():
-    told = concluded(dense=50e-6, sparse=200e-6, ours=100e-6)
-    assert told.headline.startswith("In PyTorch stay dense, with PyTorch dense, eager: 2 (95 %: ")
-    assert "faster than SparseLinear and LazySGD" in told.headline
+    result = concluded(dense=50e-6, sparse=200e-6, ours=100e-6)
+    assert result.headline.startswith("In PyTorch stay dense, with PyTorch dense, eager: 2 (95 %: ")
+    assert "faster than SparseLinear and LazySGD" in result.headline
 
 
 def test_dense_rows_that_do_not_fit_say_so():
-    told = concluded(dense=None, sparse=200e-6, ours=100e-6, bytes_dense=0)
-    assert "no dense way runs here" in told.headline
-    assert told.ratio is None
+    result = concluded(dense=None, sparse=200e-6, ours=100e-6, bytes_dense=0)
+    assert "no dense way runs here" in result.headline
+    assert result.ratio is None
     assert len(problem("pytorch", bytes_dense=0).dense) == 0
     reason = ways_of("pytorch")[0].unavailable(problem("pytorch", bytes_dense=0))
     if importlib.util.find_spec("torch"):
@@ -162,10 +162,10 @@ def test_a_framework_that_is_not_installed_is_refused_with_what_to_type(monkeypa
 
 
 def test_scikit_learn_is_measured_and_answered():
-    told = answer_for("sklearn", drawn(rows=400), budget=60.0, threads=1)
-    assert told.best.name in {way.name for way in ways_of("sklearn")}
-    assert told.batch_rows == 1
-    assert sum(math.isfinite(way.seconds) for way in told.ways) == 3, [way.reason for way in told.ways]
+    result = answer_for("sklearn", drawn(rows=400), budget=60.0, threads=1)
+    assert result.best.name in {way.name for way in ways_of("sklearn")}
+    assert result.batch_rows == 1
+    assert sum(math.isfinite(way.seconds) for way in result.ways) == 3, [way.reason for way in result.ways]
 
 
 def test_the_command_prints_the_answer_or_json(monkeypatch, tmp_path):
@@ -191,12 +191,12 @@ def test_the_command_prints_the_answer_or_json(monkeypatch, tmp_path):
 def test_python_has_the_same_answer(monkeypatch):
     monkeypatch.setattr(frameworks, "answer_for", lambda *given, **more: concluded(400e-6, 200e-6, 80e-6))
     made = drawn()
-    told = wb.advise(made.x, made.y, framework="pytorch")
-    assert (told.side, told.best) == ("sparse", "SparseLinear and LazySGD")
-    assert told.ratio[1] < told.ratio[0] < told.ratio[2]
-    assert "LazySGD" in told.code
-    assert told.table["name"].iloc[0] == "PyTorch dense, eager"
-    assert "In PyTorch use" in told._repr_html_()
-    assert str(told).startswith("In PyTorch use")
+    result = wb.advise(made.x, made.y, framework="pytorch")
+    assert (result.side, result.best) == ("sparse", "SparseLinear and LazySGD")
+    assert result.ratio[1] < result.ratio[0] < result.ratio[2]
+    assert "LazySGD" in result.code
+    assert result.table["name"].iloc[0] == "PyTorch dense, eager"
+    assert "In PyTorch use" in result._repr_html_()
+    assert str(result).startswith("In PyTorch use")
     with pytest.raises(ValueError, match="needs labels"):
         wb.advise(made.x, framework="pytorch")

@@ -77,10 +77,10 @@ def test_a_broken_contract_is_told_as_the_table_says(contract, framework):
     severity = contract.severity(framework)
     assert (found[contract.name].severity if contract.name in found else None) == severity
     if severity:
-        told = str(found[contract.name])
-        assert told.startswith(f"{severity}, data -> batch, {contract.name}: ")
-        assert "Expected: " in told
-        assert contract.effects.get(framework, "") in told
+        text = str(found[contract.name])
+        assert text.startswith(f"{severity}, data -> batch, {contract.name}: ")
+        assert "Expected: " in text
+        assert contract.effects.get(framework, "") in text
 
 
 def test_every_row_of_the_table_has_its_breach():
@@ -146,10 +146,10 @@ def test_duplicates_are_those_that_a_count_finds(seed, format):
         indptr = np.searchsorted(starts[order], np.arange((6 if format == "csr" else 7) + 1))
         x = Parts(format, (6, 7), {"data": x.data, "indices": indices[order], "indptr": indptr})
     repeats = 12 - len(set(zip(row.tolist(), col.tolist(), strict=True)))
-    told = [breach.came for breach in check(x, for_="sklearn") if breach.contract == "duplicates"]
-    assert [came.split()[0] for came in told] == [str(repeats)] * bool(repeats)
+    results = [breach.came for breach in check(x, for_="sklearn") if breach.contract == "duplicates"]
+    assert [came.split()[0] for came in results] == [str(repeats)] * bool(repeats)
     if repeats:
-        place = tuple(int(word.strip(",")) for word in told[0].split() if word.strip(",").isdigit())[1:]
+        place = tuple(int(word.strip(",")) for word in results[0].split() if word.strip(",").isdigit())[1:]
         assert sum(pair == place for pair in zip(row.tolist(), col.tolist(), strict=True)) > 1
 
 
@@ -233,7 +233,7 @@ def test_weights_with_a_pattern_are_saved_with_their_places():
     twice = scipy.sparse.coo_array((np.ones(2, np.float32), ([0, 0], [1, 1])), shape=(2, 3))
     shapes = {"w": (2, 3)}
     assert check_saved({"w": matrix, "b": np.zeros(3)}, shapes) == []
-    for came, told in [
+    for came, result in [
         ({}, "w is not there"),
         ({"w": matrix.data}, "w is dense (3,)"),
         ({"w": matrix.toarray()}, "w is dense (2, 3)"),
@@ -242,4 +242,4 @@ def test_weights_with_a_pattern_are_saved_with_their_places():
     ]:
         (breach,) = check_saved(came, shapes)
         assert (breach.contract, breach.severity, breach.boundary) == ("topology", "error", "model -> file")
-        assert breach.came.startswith(told)
+        assert breach.came.startswith(result)

@@ -21,7 +21,7 @@ def test_nothing_is_imported_to_tell_what_is_there():
 
 
 @pytest.mark.parametrize(
-    ("version", "told"),
+    ("version", "expected"),
     [
         ("2.13.0", "refuses sparse gradients"),
         ("2.14.1", "takes sparse gradients"),
@@ -29,8 +29,8 @@ def test_nothing_is_imported_to_tell_what_is_there():
         ("2.7.1", "(seen of 2.13)"),
     ],
 )
-def test_a_version_is_told_by_the_nearest_that_was_seen(monkeypatch, version, told):
-    assert told in of(monkeypatch, torch=version)["PyTorch"].takes
+def test_a_version_is_told_by_the_nearest_that_was_seen(monkeypatch, version, expected):
+    assert expected in of(monkeypatch, torch=version)["PyTorch"].takes
 
 
 def test_a_backend_of_keras_without_sparse_input_is_to_be_fixed(monkeypatch, tmp_path):
@@ -56,7 +56,7 @@ def test_versions_that_do_not_go_together_are_to_be_fixed(monkeypatch):
 
 def test_the_doctor_tells_them(monkeypatch):
     of(monkeypatch, torch="2.14.1")
-    told = [finding for finding in doctor._frameworks() if finding.what == "PyTorch"]
-    assert told[0].found.startswith("2.14.1: csr and csc")
+    results = [finding for finding in doctor._frameworks() if finding.what == "PyTorch"]
+    assert results[0].found.startswith("2.14.1: csr and csc")
     of(monkeypatch)
     assert "none" in doctor._frameworks()[0].found

@@ -100,18 +100,18 @@ def test_unknown_names_list_the_known_ones():
 
 
 def test_what_makes_a_model_dense_is_told_before_it_trains():
-    def told(model) -> list[str]:
+    def result(model) -> list[str]:
         return [breach.contract for breach in bridge.check_model(model, 40)]
 
     rows, dense = keras.Input((40,), sparse=True), keras.Input((40,))
     inner = keras.Sequential([keras.layers.Dense(2)])
-    assert told(made("adam")) == []
-    assert told(keras.Model(rows, keras.layers.Dense(2)(rows))) == []
-    assert told(keras.Model(dense, keras.layers.Dense(2)(dense))) == ["sparse"], "Keras says nothing"
-    assert told(keras.Sequential([keras.layers.Dense(2)])) == ["sparse"]
-    assert told(keras.Model(rows, inner(rows))) == ["sparse"]
+    assert result(made("adam")) == []
+    assert result(keras.Model(rows, keras.layers.Dense(2)(rows))) == []
+    assert result(keras.Model(dense, keras.layers.Dense(2)(dense))) == ["sparse"], "Keras says nothing"
+    assert result(keras.Sequential([keras.layers.Dense(2)])) == ["sparse"]
+    assert result(keras.Model(rows, inner(rows))) == ["sparse"]
     found = bridge.check_model(keras.Model(dense, keras.layers.Dense(2)(dense)), 40, batch_rows=100)
     assert "16,000 bytes for each batch of 100" in found[0].came
-    assert told(keras.Model(rows, keras.layers.Dense(2, kernel_regularizer="l2")(rows))) == ["sparse"]
+    assert result(keras.Model(rows, keras.layers.Dense(2, kernel_regularizer="l2")(rows))) == ["sparse"]
     narrow = bridge.check_model(made("adam"), 41)
     assert "refuses sparse rows of 41 columns" in narrow[0].came

@@ -205,15 +205,15 @@ def test_several_numbers_a_row_are_predicted():
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("asked", "message"),
     [
         ({"model": "linear"}, "answers with numbers; models that would do: .*logistic.*softmax"),
         ({"model": "none"}, "Unknown model 'none'"),
         ({"optimizer": "none"}, "Unknown optimizer 'none'"),
     ],
 )
-def test_what_cannot_be_is_refused_with_what_can(asked, told):
-    with pytest.raises(ValueError, match=told):
+def test_what_cannot_be_is_refused_with_what_can(asked, message):
+    with pytest.raises(ValueError, match=message):
         SparseClassifier(**asked).fit(*drawn())
 
 

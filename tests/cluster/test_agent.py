@@ -48,14 +48,14 @@ def test_an_agent_measures_what_it_is_asked_for_and_ends_with_its_input(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("which", "told"), [("versions", "The versions here"), ("source", "The source of this configuration")]
+    ("which", "message"), [("versions", "The versions here"), ("source", "The source of this configuration")]
 )
-def test_an_agent_with_other_code_refuses(tmp_path, which, told):
+def test_an_agent_with_other_code_refuses(tmp_path, which, message):
     placement = Placement(SPEC, [])
     placement.join("one", "a")
     lines = [greeting(SPEC), asked(placement.next("one")[0], 0)]
     next(line for line in lines if which in line)[which] = "other"
-    with open(tmp_path / "out", "w", encoding="utf-8") as file, pytest.raises(SystemExit, match=told):
+    with open(tmp_path / "out", "w", encoding="utf-8") as file, pytest.raises(SystemExit, match=message):
         Agent(file).serve(_Waiting(lines))
 
 
@@ -74,9 +74,11 @@ def test_an_agent_whose_file_has_other_content_refuses_and_one_without_the_file_
     path, lines = own_file(tmp_path)
     monkeypatch.setattr("workbench.cluster.agent.Supervisor.do", lambda *_: {"status": "done"})
     path.write_text("1 1:1\n0 3:1\n" * 10)
-    told = r"rows.txt has the content \w{32} here, and \w{32} where the sweep was started. Copy the same file to both"
+    message = (
+        r"rows.txt has the content \w{32} here, and \w{32} where the sweep was started. Copy the same file to both"
+    )
     with open(tmp_path / "out", "w", encoding="utf-8") as file:
-        with pytest.raises(SystemExit, match=told):
+        with pytest.raises(SystemExit, match=message):
             Agent(file).serve(_Waiting(lines))
         path.unlink()
         Agent(file).serve(_Waiting(lines))
@@ -87,8 +89,8 @@ def test_an_agent_whose_file_changes_ends_with_what_to_do(tmp_path, monkeypatch)
     path, lines = own_file(tmp_path)
     changing = "workbench.cluster.agent.Supervisor.try_once"
     monkeypatch.setattr(changing, lambda *_: {"status": "failed", "size": path.write_text("1 1:1\n0 3:1\n")})
-    told = r"rows.txt changed while the sweep ran. .* Start the sweep again to measure the new content"
-    with open(tmp_path / "out", "w", encoding="utf-8") as file, pytest.raises(SystemExit, match=told):
+    message = r"rows.txt changed while the sweep ran. .* Start the sweep again to measure the new content"
+    with open(tmp_path / "out", "w", encoding="utf-8") as file, pytest.raises(SystemExit, match=message):
         Agent(file).serve(_Waiting(lines))
 
 

@@ -88,7 +88,7 @@ def test_two_agents_here_answer_what_one_process_answers(tmp_path):
     assert all(2 * 2 * 2 <= len(rows) <= 2 * 2 * 4 for rows in found)  # an agent does not know the noise of the others
     frames = [store.frame(run_folder.read_current_records(folder)) for folder in (one, two)]
     (verdict, first), (again, second) = ((advise(frame).verdict, _contests(frame)) for frame in frames)
-    assert all("For time, go sparse up to 5 % density" in told for told in (verdict, again))
+    assert all("For time, go sparse up to 5 % density" in text for text in (verdict, again))
     assert first == second == [("sparse", "csr", "dense"), ("dense", "csr", "dense")]
     assert {path.name for path in two.glob("log-*")} == {"log-local-1.txt", "log-local-2.txt"}
 

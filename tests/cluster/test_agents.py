@@ -120,7 +120,7 @@ def test_agents_on_machines_that_are_alike_share_a_group(tmp_path):
 @pytest.mark.usefixtures("_silent_ones_are_soon_lost")
 @pytest.mark.parametrize("at", [0, 3])
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    ("fault", "expected"),
     [
         ("dies", "The agent on b ended. Its log, log-on-b.txt, ends with: it burns"),
         ("dies in the middle of a row", "The agent on b ended"),
@@ -129,10 +129,10 @@ def test_agents_on_machines_that_are_alike_share_a_group(tmp_path):
         ("talks nonsense", "The agent on b said b'[1, 2', which is no message"),
     ],
 )
-def test_what_a_lost_agent_had_is_measured_by_another_and_no_row_is_lost_or_there_twice(tmp_path, fault, told, at):
+def test_what_a_lost_agent_had_is_measured_by_another_and_no_row_is_lost_or_there_twice(tmp_path, fault, expected, at):
     state, rows = run(tmp_path, agent("a"), agent("b", fault, at))
     assert state.state == "finished"
-    assert told in state.message
+    assert expected in state.message
     assert all(whole(rows, comparison) for comparison in COMPARISONS)
     lines = (tmp_path / "trials.jsonl").read_text().splitlines()
     assert len(lines) == len(rows) == len({(row["key"], row["machine"], row["round"]) for row in rows})

@@ -109,8 +109,8 @@ def test_every_part_names_the_rows_that_it_gives(tmp_path):
     quick = bench.SIZES["quick"]
     line, cores = bench.Line(1e-5, 1e-7), bench.Cores(2)
     speeds, active = bench.Speeds(line, line), bench.active_rows_by(quick)
-    told = [columns["what"] for columns in bench.predict_step_times(quick, active, speeds, cores)]
-    assert told == next(part.names for part in bench.parts_of("quick", tmp_path) if len(part.names) > 1)
+    results = [columns["what"] for columns in bench.predict_step_times(quick, active, speeds, cores)]
+    assert results == next(part.names for part in bench.parts_of("quick", tmp_path) if len(part.names) > 1)
 
 
 def test_rows_that_are_held_are_refused_memory_and_other_failures_are_raised(tmp_path, monkeypatch):

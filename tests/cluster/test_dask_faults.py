@@ -93,11 +93,11 @@ def test_a_training_on_dask_goes_on_without_who_is_lost_or_says_that_the_schedul
         pid = {"worker": worker.pid, "scheduler": scheduler.pid}[victim]
         strike = {"trainer": drawn.randrange(2), "at": drawn.randint(4, 22), "is_after": drawn.random() < 0.5}
         (folders[1] / "strike").write_text(json.dumps({**strike, "how": how, "pid": pid}))
-        answer, told = trained(hosts, folders[1])
+        answer, results = trained(hosts, folders[1])
         if victim == "worker":
             assert answer["losses"] == 1
             assert hosts.addresses() == [one]
-            assert told[[*map(list, told)].index(["lost", "from"])]["lost"].startswith(("The worker tcp", "tcp"))
+            assert results[[*map(list, results)].index(["lost", "from"])]["lost"].startswith(("The worker tcp", "tcp"))
     if not isinstance(answer, dict):  # messages go from worker to worker: a halted scheduler may be missed too late
         assert (victim, type(answer)) == ("scheduler", StoreError), answer
         assert "Start it and its workers again" in str(answer)
@@ -134,7 +134,7 @@ def test_without_its_starter_no_process_stays_and_the_same_training_goes_on(tmp_
 
 def trained(hosts: Hosts, folder) -> tuple[object, list[dict]]:
     """The answer of a training or its error, and what it told; one that hangs fails."""
-    told = list[dict]()
+    messages = list[dict]()
     job = Job(support.configuration().model_dump(mode="json"), 2, str(folder), steps_saved=3, threads=1)
-    made = Team(hosts, job, None, told.append, "tests.support.shared_training:struck")
-    return ended(made.run), told
+    made = Team(hosts, job, None, messages.append, "tests.support.shared_training:struck")
+    return ended(made.run), messages

@@ -43,12 +43,12 @@ def _quick_looks(monkeypatch):
 
 def trained(hosts: ThreadHosts, folder, trainers: int, shards: int, steps_saved: int = 3) -> tuple[dict, list[dict]]:
     """The answer of a training on these processes, and what it told; a test that hangs fails."""
-    told = list[dict]()
+    messages = list[dict]()
     job = Job(support.configuration().model_dump(mode="json"), trainers, str(folder), steps_saved, seconds=SECONDS)
-    answer = ended(Team(hosts, job, shards, told.append).run)
+    answer = ended(Team(hosts, job, shards, messages.append).run)
     if isinstance(answer, BaseException):
         raise answer
-    return answer, told
+    return answer, messages
 
 
 @pytest.mark.faults(8, 1)
@@ -57,12 +57,12 @@ def test_losses_at_any_message_change_no_bit(tmp_path, undisturbed, fault_seed):
     trainers, processes, shards, steps_saved = (made.randint(1, most) for most in (2, 3, 3, 4))
     strikes = thread_hosts.drawn(fault_seed, trainers, processes, MESSAGES)
     hosts = ThreadHosts(processes, strikes, fault_seed)
-    answer, told = trained(hosts, tmp_path, trainers, shards, steps_saved)
+    answer, results = trained(hosts, tmp_path, trainers, shards, steps_saved)
     assert same_bits(support.saved_state(tmp_path), undisturbed(trainers)), hosts.struck
-    assert answer["losses"] == len([said for said in told if "lost" in said])
-    last = max((place for place, said in enumerate(told) if "lost" in said), default=0)
-    since = told[last].get("from", 0)
-    assert [said["step"] for said in told[last:] if "step" in said] == list(range(since + 1, 13))
+    assert answer["losses"] == len([said for said in results if "lost" in said])
+    last = max((place for place, said in enumerate(results) if "lost" in said), default=0)
+    since = results[last].get("from", 0)
+    assert [said["step"] for said in results[last:] if "step" in said] == list(range(since + 1, 13))
 
 
 def test_faults_do_happen(tmp_path, undisturbed):
@@ -90,9 +90,9 @@ def test_trainers_begin_again_when_those_before_have_written_their_checkpoint(tm
         write(folder, manifest)
 
     monkeypatch.setattr(checkpoints, "write", write_late)
-    _, told = trained(hosts, tmp_path, trainers=2, shards=1)
+    _, result = trained(hosts, tmp_path, trainers=2, shards=1)
     assert written[0] == 1
-    assert [said["step"] for said in told if "step" in said][-9:] == list(range(4, 13))
+    assert [said["step"] for said in result if "step" in said][-9:] == list(range(4, 13))
     assert same_bits(support.saved_state(tmp_path), undisturbed(2))
 
 
@@ -129,9 +129,9 @@ def test_a_trainer_that_does_not_end_is_ended_with_its_process(tmp_path, undistu
         raise thread_hosts.Ended
 
     monkeypatch.setattr(checkpoints, "write", write_never)
-    _, told = trained(hosts, tmp_path, trainers=2, shards=1)
+    _, result = trained(hosts, tmp_path, trainers=2, shards=1)
     assert held[0] not in hosts.processes
-    assert [said["from"] for said in told if "lost" in said] == [0]
+    assert [said["from"] for said in result if "lost" in said] == [0]
     assert same_bits(support.saved_state(tmp_path), undisturbed(2))
 
 
@@ -140,10 +140,10 @@ def test_what_cannot_be_trained_is_told_without_the_log_of_a_process(tmp_path, m
     hosts = ThreadHosts(2, [], seed=1, fates=["well"])
     monkeypatch.setattr(hosts, "tail", lambda address: "Its log ends with: Traceback")
     job = Job(support.configuration(rows=3, batch_rows=4).model_dump(mode="json"), 4, str(tmp_path), seconds=SECONDS)
-    told = ended(Team(hosts, job, 1).run)
-    assert isinstance(told, team.TeamError)
-    assert str(told).partition(" on process ")[0] in [f"Trainer {number}" for number in range(4)]
-    assert str(told).endswith("failed: DataError: 2 rows cannot be shared by 4 trainers; take fewer of them.")
+    result = ended(Team(hosts, job, 1).run)
+    assert isinstance(result, team.TeamError)
+    assert str(result).partition(" on process ")[0] in [f"Trainer {number}" for number in range(4)]
+    assert str(result).endswith("failed: DataError: 2 rows cannot be shared by 4 trainers; take fewer of them.")
 
 
 def test_a_checkpoint_whose_files_another_training_removed_is_never_the_newest(tmp_path, undisturbed):

@@ -18,10 +18,10 @@ def started(tmp_path, code: str, program: str = sys.executable) -> Process:
 def test_what_a_process_says_and_prints_that_does_not_join_is_told(tmp_path):
     (tmp_path / "log").write_text("of another process before\n")
     one = started(tmp_path, "import sys; print('Welcome!'); print('no key', file=sys.stderr)")
-    with pytest.raises(StoreError) as told:
+    with pytest.raises(StoreError) as error:
         one.join(SECONDS)
-    assert str(told.value).startswith("node 1 did not join the cluster. It said b'Welcome!\\n'. Its log ")
-    assert str(told.value).endswith("ends with:\nno key")
+    assert str(error.value).startswith("node 1 did not join the cluster. It said b'Welcome!\\n'. Its log ")
+    assert str(error.value).endswith("ends with:\nno key")
 
 
 def test_a_shell_that_greets_is_not_taken_for_the_process(tmp_path):
@@ -33,9 +33,9 @@ def test_a_shell_that_greets_is_not_taken_for_the_process(tmp_path):
 
 def test_a_process_that_does_not_reach_this_machine_is_told_with_what_to_do(tmp_path):
     one = started(tmp_path, 'print(\'{"unreached": "it: refused."}\', flush=True); input()')
-    with pytest.raises(StoreError) as told:
+    with pytest.raises(StoreError) as error:
         one.join(60)
-    assert str(told.value) == f"node 1 does not reach it: refused. {agent_commands.ADVICE}"
+    assert str(error.value) == f"node 1 does not reach it: refused. {agent_commands.ADVICE}"
     assert one.process.returncode
 
 

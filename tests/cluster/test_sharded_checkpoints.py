@@ -91,7 +91,7 @@ def test_a_newer_checkpoint_takes_the_place_of_the_older_and_half_a_one_does_not
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (None, "holds no checkpoint: there is no manifest.json, which is written last"),
         ({"kind": "x"}, "is no manifest of version 1"),
@@ -106,7 +106,7 @@ def test_a_newer_checkpoint_takes_the_place_of_the_older_and_half_a_one_does_not
         ({"prefix": "step-1-none"}, "step-1-none.shard-0.npz is part of the checkpoint and is not there"),
     ],
 )
-def test_what_is_no_checkpoint_is_refused_and_the_store_can_load_another(tmp_path, change, told):
+def test_what_is_no_checkpoint_is_refused_and_the_store_can_load_another(tmp_path, change, message):
     _, _, state = saved(tmp_path / "right")
     saved(tmp_path / "wrong")
     path = tmp_path / "wrong" / "manifest.json"
@@ -115,7 +115,7 @@ def test_what_is_no_checkpoint_is_refused_and_the_store_can_load_another(tmp_pat
     else:
         path.write_text(json.dumps(json.loads(path.read_text()) | change))
     store = ShardedStore(support.network(2, 1))
-    with pytest.raises((StoreError, ValueError), match=told):
+    with pytest.raises((StoreError, ValueError), match=message):
         store.load_shards(tmp_path / "wrong")
     store.load_shards(tmp_path / "right")
     assert support.same_bits(state, store.state_dict())

@@ -102,7 +102,7 @@ ASKED = {"generation": 0, "trainer": 0, "number": 1, "step": 0, "names": [], "cu
 
 
 @pytest.mark.parametrize(
-    ("kind", "about", "arrays", "told"),
+    ("kind", "about", "arrays", "expected"),
     [
         ("melt", {}, [], "Unknown message 'melt'. Expected one of: hello, load, init"),
         ("pull", {"trainer": 1}, [], "trainer is 1; it is a whole number from 0 to 0"),
@@ -115,19 +115,19 @@ ASKED = {"generation": 0, "trainer": 0, "number": 1, "step": 0, "names": [], "cu
         ("push", {"step": 1, "names": [["w", "dense"]]}, [np.zeros((3, 3))], "was pushed to 'w', which is"),
     ],
 )
-def test_a_shard_takes_no_message_for_granted(kind, about, arrays, told):
+def test_a_shard_takes_no_message_for_granted(kind, about, arrays, expected):
     shard = Shard(0, 1)
     first = {**ASKED, "names": [["w", "dense"]], "shapes": [[4]]}
     assert shard.handle(Message("init", first, [np.arange(4.0)])).kind == "done"
     answer = shard.handle(Message(kind, {**ASKED, "number": 2, **about}, arrays))
     assert answer.kind == "error"
-    assert told in answer.about["text"]
+    assert expected in answer.about["text"]
     pulled = shard.handle(Message("pull", {**ASKED, "names": [["w", "all"]]}))
     np.testing.assert_array_equal(pulled.arrays[0], np.arange(4.0))
 
 
 @pytest.mark.parametrize(
-    ("frames", "told"),
+    ("frames", "message"),
     [
         ([b"\x80\x04"], "its first frame is no header"),
         ([b'["pull",{},[["object",[1]]]]', b"12345678"], "its first frame is no header"),
@@ -136,8 +136,8 @@ def test_a_shard_takes_no_message_for_granted(kind, about, arrays, told):
         ([b'["pull",{},[["float32",[3]]]]', b"12345678"], r"8 bytes for an array float32 \(3,\)"),
     ],
 )
-def test_bytes_that_are_no_message_are_refused(frames, told):
-    with pytest.raises(StoreError, match=told):
+def test_bytes_that_are_no_message_are_refused(frames, message):
+    with pytest.raises(StoreError, match=message):
         Message.from_frames(frames)
 
 
@@ -168,8 +168,8 @@ def test_open_clusters_are_refused_with_the_commands_that_close_them():
     assert is_local("tcp://[::1]:8786")
     assert not is_local("tcp://node7:8786")
     check_encrypted(["tcp://127.0.0.1:1", "tls://10.0.0.1:2", "inproc://10.0.0.1/3"])
-    told = r"tcp://10\.0\.0\.1:2 can be reached.*\n  openssl req .*\n  dask scheduler"
-    with pytest.raises(OpenClusterError, match=told):
+    message = r"tcp://10\.0\.0\.1:2 can be reached.*\n  openssl req .*\n  dask scheduler"
+    with pytest.raises(OpenClusterError, match=message):
         check_encrypted(["tls://10.0.0.1:2", "tcp://10.0.0.1:2"])
 
 

@@ -46,19 +46,19 @@ def hosts(tmp_path_factory):
         yield made
 
 
-def team(hosts, folder, told: list, work: str = "", trainers: int = 2) -> Team:
+def team(hosts, folder, messages: list, work: str = "", trainers: int = 2) -> Team:
     folder.mkdir(exist_ok=True)
     job = Job(support.configuration().model_dump(mode="json"), trainers, str(folder), steps_saved=3, threads=1)
-    return Team(hosts, job, None, told.append, *([f"{HELPERS}:{work}"] if work else []))
+    return Team(hosts, job, None, messages.append, *([f"{HELPERS}:{work}"] if work else []))
 
 
 def test_processes_train_what_one_process_trains_and_tell_every_step(hosts, tmp_path, undisturbed):
-    told: list[dict] = []
-    made = team(hosts, tmp_path, told)
+    result: list[dict] = []
+    made = team(hosts, tmp_path, result)
     answer = made.run()
     assert sorted(made.grown) == [0, 1]  # told with the steps, so known of a training that is stopped, too
     assert support.support.same_bits(support.saved_state(tmp_path), undisturbed[2])
-    assert [said["step"] for said in told if "step" in said] == list(range(1, 13))
+    assert [said["step"] for said in result if "step" in said] == list(range(1, 13))
     assert (answer["losses"], answer["rows"]) == (0, 33)
     assert answer["qualities"]["accuracy"] > 0
 
@@ -70,10 +70,10 @@ def test_a_loss_at_a_message_changes_no_bit(hosts, tmp_path, undisturbed, fault_
     trainers, victim = ((2, 0), (2, 1), (1, 1), (1, 0))[fault_seed % 4]
     strike = {"trainer": drawn.randrange(trainers), "at": drawn.randint(4, 22), "is_after": drawn.random() < 0.5}
     (tmp_path / "strike").write_text(json.dumps({**strike, "how": how, "pid": hosts.own[victim].process.pid}))
-    told: list[dict] = []
-    answer = team(hosts, tmp_path, told, "struck", trainers=trainers).run()
+    result: list[dict] = []
+    answer = team(hosts, tmp_path, result, "struck", trainers=trainers).run()
     assert answer["losses"] == 1
-    (lost,) = [said for said in told if "lost" in said]
+    (lost,) = [said for said in result if "lost" in said]
     assert lost["lost"].startswith(f"local {victim + 1} ")
     assert ("was ended by SIGKILL" if how == "SIGKILL" else "was stopped by a signal") in lost["lost"]
     assert lost["from"] % 3 == 0
@@ -103,10 +103,10 @@ def test_a_process_that_joins_and_is_not_reached_is_refused_with_what_to_do(host
     command = [sys.executable, "-S", "-c", 'print(\'{"address": "tcp://127.0.0.1:9"}\', flush=True); input()']
     monkeypatch.setattr(hosts, "places", [AgentCommand("node 1", command)])
     monkeypatch.setattr(hosts, "own", [])
-    with pytest.raises(StoreError) as told:
+    with pytest.raises(StoreError) as error:
         hosts.renew()
-    assert str(told.value).startswith("node 1 has joined, but this machine does not reach it at tcp://127.0.0.1:9: ")
-    assert str(told.value).endswith(agent_commands.ADVICE)
+    assert str(error.value).startswith("node 1 has joined, but this machine does not reach it at tcp://127.0.0.1:9: ")
+    assert str(error.value).endswith(agent_commands.ADVICE)
 
 
 def test_while_nobody_looks_nobody_is_silent(hosts):
@@ -130,12 +130,12 @@ def test_what_a_trainer_fails_of_is_told_with_its_log(hosts, tmp_path):
 
 
 def test_a_stop_ends_all_trainers_and_the_training_goes_on_later(hosts, tmp_path, undisturbed):
-    told: list[dict] = []
-    first = team(hosts, tmp_path, told)
-    first.tell = lambda said: told.append(said) or ("saved" in said and first.stop())
+    messages: list[dict] = []
+    first = team(hosts, tmp_path, messages)
+    first.tell = lambda said: messages.append(said) or ("saved" in said and first.stop())
     if first.run() is not None:  # it was over before it could be stopped
-        assert told[-1]
-    assert team(hosts, tmp_path, told).run()["losses"] == 0
+        assert messages[-1]
+    assert team(hosts, tmp_path, messages).run()["losses"] == 0
     assert support.support.same_bits(support.saved_state(tmp_path), undisturbed[2])
 
 

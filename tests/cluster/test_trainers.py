@@ -35,11 +35,11 @@ def same_weights(state: dict, weights: dict) -> bool:
 )
 def test_trainers_have_the_bits_of_one_process_with_as_many_workers(changes, tmp_path):
     of = support.configuration(**changes)
-    answers, told = support.on_threads(of, trainers=2, shards=3, folder=str(tmp_path), steps_saved=100)
+    answers, result = support.on_threads(of, trainers=2, shards=3, folder=str(tmp_path), steps_saved=100)
     module = support.alone(of, 2)
     assert same_weights(support.saved_state(tmp_path), module.raw_weights())
     assert [answer["rows"] for answer in answers] == [33, 33]
-    losses = {said["first"]: said["losses"] for said in told if said.get("trainer") == 0}
+    losses = {said["first"]: said["losses"] for said in result if said.get("trainer") == 0}
     assert sum(map(len, losses.values())) == answers[0]["step"] == 2 * 6
     assert answers[0]["qualities"]
 
@@ -76,15 +76,15 @@ def test_a_training_goes_on_from_its_checkpoint_with_the_same_bits(tmp_path):
 
 def test_steps_alone_are_of_all_rows_as_those_of_one_process_are():
     of = support.configuration(epochs=0)
-    answers, told = support.on_threads(of, trainers=2, shards=2)
+    answers, result = support.on_threads(of, trainers=2, shards=2)
     assert [(answer["rows"], answer["step"]) for answer in answers] == [(41, 7)] * 2
-    assert all(said["bytes_grown"] >= 0 for said in told)
+    assert all(said["bytes_grown"] >= 0 for said in result)
     assert "qualities" not in answers[0]
     assert training._sizes(of, 2)["rows_trained"] == 83
 
 
 @pytest.mark.parametrize(
-    ("changes", "trainers", "told"),
+    ("changes", "trainers", "message"),
     [
         ({"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}, 2, "take format csr"),
         ({"batch_rows": 10}, 3, "10 rows are no multiple of 3"),
@@ -93,10 +93,10 @@ def test_steps_alone_are_of_all_rows_as_those_of_one_process_are():
         ({}, 0, "there is 1 or more"),
     ],
 )
-def test_what_several_trainers_cannot_train_is_refused_in_words(changes, trainers, told):
+def test_what_several_trainers_cannot_train_is_refused_in_words(changes, trainers, message):
     of = support.configuration(**changes)
-    assert told in multiple_trainers_reason(setup_of(of), trainers)
-    with pytest.raises(SpecError, match=told):
+    assert message in multiple_trainers_reason(setup_of(of), trainers)
+    with pytest.raises(SpecError, match=message):
         trainer.check(of, trainers)
 
 

@@ -224,8 +224,8 @@ def test_errors_a_user_can_mend_are_one_message_without_a_traceback(arguments, t
     with pytest.raises(SystemExit) as end:
         cli.main()
     assert end.value.code == (1 if "allocate" in text else 2)
-    assert text in (told := capsys.readouterr().err)
-    assert "Traceback" not in told
+    assert text in (output := capsys.readouterr().err)
+    assert "Traceback" not in output
 
 
 def test_a_path_of_a_data_set_that_has_none_is_refused_before_the_set_is_made(monkeypatch):

@@ -48,7 +48,7 @@ def test_a_sound_file_ends_with_status_0(file, framework):
 
 
 @pytest.mark.parametrize(
-    ("arrays", "told"),
+    ("arrays", "expected"),
     [
         ({"indices": np.int32([0, 2, 9])}, "error, data -> pytorch, range: indices[2] is 9"),
         ({"indptr": np.int32([0, 9, 3])}, "error, data -> pytorch, pointers: indptr falls from 9 to 3"),
@@ -57,10 +57,10 @@ def test_a_sound_file_ends_with_status_0(file, framework):
         ({"data": np.float32([1, 2])}, "error, data -> pytorch, lengths"),
     ],
 )
-def test_what_is_wrong_in_a_file_is_a_line_and_status_1(file, arrays, told):
+def test_what_is_wrong_in_a_file_is_a_line_and_status_1(file, arrays, expected):
     status, text = ended(file(**arrays), "--for", "pytorch")
     assert status == 1
-    assert told in text
+    assert expected in text
     assert "1 error" in text
 
 
@@ -101,13 +101,13 @@ def test_classes_that_are_not_counted_from_0_are_an_error_where_numbers_are_take
 
 def test_json_has_every_field(file):
     status, text = ended(file(data=np.float64([1, 2, np.inf])), "--for", "pytorch", "--json")
-    told = json.loads(text)
-    assert (status, told["errors"], told["as_stored"], told["for"]) == (1, 1, True, "pytorch")
-    assert {breach["contract"]: breach["severity"] for breach in told["breaches"]} == {
+    results = json.loads(text)
+    assert (status, results["errors"], results["as_stored"], results["for"]) == (1, 1, True, "pytorch")
+    assert {breach["contract"]: breach["severity"] for breach in results["breaches"]} == {
         "finite": "error",
         "float32": "warning",
     }
-    assert all(breach["advice"] and breach["expected"] for breach in told["breaches"])
+    assert all(breach["advice"] and breach["expected"] for breach in results["breaches"])
 
 
 def test_a_data_set_by_name_is_checked_as_it_is_read():

@@ -161,8 +161,8 @@ def test_a_message_names_parameters_of_readers_as_options():
     error = data.DataError(
         "It needs the parameter 'labels': label='first', labels= a file, whole=True, column = ... (in Python x=1)"
     )
-    told = "the option --labels: --label first, --labels a file, --reading whole=true, --reading column=..."
-    assert exit_codes.text_of(error) == f"It needs {told}"
+    result = "the option --labels: --label first, --labels a file, --reading whole=true, --reading column=..."
+    assert exit_codes.text_of(error) == f"It needs {result}"
 
 
 def test_a_folder_that_is_missing_is_named(tmp_path):

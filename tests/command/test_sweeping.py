@@ -43,7 +43,7 @@ def error_of(text: str | bytes, *options: str) -> Exception:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "output"),
     [
         (HEAD + 'format = "cssr"', "Unknown value 'cssr'. Did you mean 'csr'? Expected one of: dense, csr"),
         (
@@ -61,8 +61,8 @@ def error_of(text: str | bytes, *options: str) -> Exception:
         ("name =", "This is not TOML"),
     ],
 )
-def test_a_mistake_in_a_spec_or_its_files_is_found_before_anything_runs(text, told):
-    assert told in str(error_of(text))
+def test_a_mistake_in_a_spec_or_its_files_is_found_before_anything_runs(text, output):
+    assert output in str(error_of(text))
 
 
 def test_a_folder_in_the_place_of_a_spec_is_told_with_the_spec_in_it(tmp_path):
@@ -107,7 +107,7 @@ def test_the_reader_of_a_file_is_guessed_and_the_run_is_named_after_it(monkeypat
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "text"),
     [
         ((), "Nothing to measure was named."),
         (("x.toml", "--widths", "4", "--batch-rows", "8"), "Both a spec and --widths and --batch-rows came"),
@@ -117,11 +117,11 @@ def test_the_reader_of_a_file_is_guessed_and_the_run_is_named_after_it(monkeypat
         (("--dataset", "uniform", "--formats", "cst"), "Did you mean 'csr'?"),
     ],
 )
-def test_a_mistake_in_choices_is_told(arguments, told):
+def test_a_mistake_in_choices_is_told(arguments, text):
     Path("x.toml").write_text(HEAD)
     came = run("sweep", *arguments)
     assert exit_codes.status_of(came.exception) == exit_codes.WRONG_INPUT, came.exception
-    assert told in str(came.exception)
+    assert text in str(came.exception)
     assert not Path("runs").exists()
 
 
@@ -176,9 +176,9 @@ LARGE = {
 @pytest.mark.parametrize("kind", LARGE)
 def test_what_is_large_is_not_started_where_nobody_can_be_asked(kind):
     text, size = LARGE[kind]
-    told = str(error_of(text))
-    assert size in told
-    assert "There is no terminal to ask whether to start it; add --yes" in told
+    output = str(error_of(text))
+    assert size in output
+    assert "There is no terminal to ask whether to start it; add --yes" in output
 
 
 @pytest.mark.parametrize(("answer", "starts"), [("y", True), ("n", False)])
@@ -225,10 +225,10 @@ def until_at_work(folder: str) -> None:
 
 def test_a_process_ends_with_the_message_of_its_error_and_its_status():
     process = typed("report", "nowhere")
-    out, told = process.communicate(timeout=SECONDS)
+    out, text = process.communicate(timeout=SECONDS)
     assert (process.returncode, out) == (exit_codes.WRONG_INPUT, "")
-    assert told.startswith("workbench: There are no results at nowhere. Give a .jsonl file")
-    assert "Traceback" not in told
+    assert text.startswith("workbench: There are no results at nowhere. Give a .jsonl file")
+    assert "Traceback" not in text
 
 
 def test_an_interrupted_sweep_stops_and_says_with_which_command_to_go_on():
@@ -236,10 +236,10 @@ def test_an_interrupted_sweep_stops_and_says_with_which_command_to_go_on():
     process = typed("sweep", "x.toml", "--run", "a folder")
     until_at_work("a folder")
     os.kill(process.pid, signal.SIGINT)
-    out, told = process.communicate(timeout=SECONDS)
+    out, text = process.communicate(timeout=SECONDS)
     assert process.returncode == exit_codes.INTERRUPTED
     assert "Runs in a folder, also without this terminal. Stop it with: workbench stop 'a folder'" in out
-    assert told == "Stopped. Go on with: workbench sweep x.toml --run 'a folder'\n"
+    assert text == "Stopped. Go on with: workbench sweep x.toml --run 'a folder'\n"
     assert run_folder.read_progress("a folder").state == "stopped"
 
 

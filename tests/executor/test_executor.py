@@ -144,8 +144,8 @@ def test_every_step_is_told_with_its_part():
     made, laps = bound(), []
     made.forward(training=True, lap=laps.append)
     made.backward(lap=laps.append)
-    told = [(step.part, step.name, step.op and step.op.name) for step in laps]
-    assert told == [
+    results = [(step.part, step.name, step.op and step.op.name) for step in laps]
+    assert results == [
         ("forward", "scores", "dot"),
         ("loss", "loss", "toy_loss"),
         ("plan", "plan of x", None),

@@ -55,7 +55,7 @@ def test_formats_given_to_bind_override_declared_ones():
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"args": {"z": np.ones(3)}}, r"args has z; the graph's arguments are \['x', 'w', 'y'\]"),
         ({"shapes": {"z": (3,)}}, "shapes are given for z"),
@@ -69,9 +69,9 @@ def test_formats_given_to_bind_override_declared_ones():
         ({"grad_req": {"w": "add"}, "grad_formats": {"w": "fused"}}, "cannot be added to. Request write"),
     ],
 )
-def test_what_cannot_be_bound_is_refused(options, told):
+def test_what_cannot_be_bound_is_refused(options, message):
     options = {"shapes": {"x": (6, 20), "y": (6,)}, **options}
-    with pytest.raises(GraphError, match=told):
+    with pytest.raises(GraphError, match=message):
         executor.bind(model(), **options)
 
 

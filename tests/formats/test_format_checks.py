@@ -84,14 +84,14 @@ def test_a_costly_fault_is_refused_by_the_full_check_only(fault):
 
 def test_each_kind_of_fault_is_told_in_its_own_words():
     words = ("unsorted", "a duplicate", "out of range", "a negative index", "finite values", "dtype", "same number in")
-    told = set()
+    result = set()
     for x, _ in (*CHEAP.values(), *FULL.values()):
         with pytest.raises(FormatError) as error:
             formats.check(x, full=True)
         said = [word for word in words if word in str(error.value)]
         assert len(said) <= 1
-        told.update(said)
-    assert told == set(words)
+        result.update(said)
+    assert result == set(words)
 
 
 def test_the_advice_mends_the_fault():

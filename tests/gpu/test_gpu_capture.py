@@ -61,10 +61,10 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("work", "error", "told"), REFUSED.values(), ids=REFUSED)
-def test_what_no_graph_can_hold_is_an_error_and_the_capture_ends(session, work, error, told: str) -> None:
+@pytest.mark.parametrize(("work", "error", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_no_graph_can_hold_is_an_error_and_the_capture_ends(session, work, error, message: str) -> None:
     array = emulator.put(np.ones(3))
-    with pytest.raises(error, match=told):
+    with pytest.raises(error, match=message):
         emulator.recorded(lambda: work(session, array))()
     emulator.empty(3, np.float32)
 

@@ -176,12 +176,12 @@ MISSED = {
 }
 
 
-@pytest.mark.parametrize(("order", "method", "places", "told"), MISSED.values(), ids=MISSED)
-def test_a_wait_that_is_left_out_is_found(session, order: str, method: str, places: list[int], told: str) -> None:
+@pytest.mark.parametrize(("order", "method", "places", "message"), MISSED.values(), ids=MISSED)
+def test_a_wait_that_is_left_out_is_found(session, order: str, method: str, places: list[int], message: str) -> None:
     after(EmulatedSession(emulator), order)
     real, calls = getattr(session, method), iter(range(10**6))
     setattr(session, method, lambda mark: None if next(calls) in places else real(mark))
-    with pytest.raises(OrderError, match=told):
+    with pytest.raises(OrderError, match=message):
         after(session, order)
 
 

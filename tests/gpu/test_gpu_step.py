@@ -106,11 +106,11 @@ MISSED = {
 }
 
 
-@pytest.mark.parametrize(("order", "method", "places", "told"), MISSED.values(), ids=MISSED)
-def test_a_wait_that_is_left_out_is_found(session, order: str, method: str, places: list[int], told: str) -> None:
+@pytest.mark.parametrize(("order", "method", "places", "message"), MISSED.values(), ids=MISSED)
+def test_a_wait_that_is_left_out_is_found(session, order: str, method: str, places: list[int], message: str) -> None:
     after(EmulatedSession(emulator), order)
     forget(session, method, places)
-    with pytest.raises(OrderError, match=told):
+    with pytest.raises(OrderError, match=message):
         after(session, order)
 
 

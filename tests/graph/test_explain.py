@@ -26,8 +26,8 @@ def trained(**options):
 
 def test_the_text_tells_formats_kernels_and_bytes_of_every_node():
     x, w = graph.variable("x", "csr", (8, 50)), graph.variable("w", shape=(50, 3))
-    told = ops.negative(ops.dot(x, w)).explain(densities={"x": 0.1})
-    lines = str(told).splitlines()
+    text = ops.negative(ops.dot(x, w)).explain(densities={"x": 0.1})
+    lines = str(text).splitlines()
     assert lines[0].split() == ["node", "operator", "inputs", "result", "kernel", "bytes", "remark"]
     assert re.split(r"\s{2,}", lines[4]) == ["dot0", "dot", "csr x, dense w", "dense [8, 3] float32", "csr_dense", "96"]
     assert "≈ 356" in lines[2]
@@ -37,30 +37,30 @@ def test_the_text_tells_formats_kernels_and_bytes_of_every_node():
 
 
 def test_what_would_be_made_dense_is_marked_everywhere():
-    told = ops.exp(graph.variable("x", "csr", (8, 50))).explain()
-    assert [line.name for line in told.densified] == ["exp0"]
-    assert "!! densifies: no rule for csr; 1,600 bytes made dense." in told.text()
-    assert told.text().endswith("Made dense on the way: 1,600 bytes, by exp0.")
-    assert "⚠ makes its inputs dense" in told.svg()
-    assert "⚠ densifies: no rule for csr" in told._repr_html_()
+    result = ops.exp(graph.variable("x", "csr", (8, 50))).explain()
+    assert [line.name for line in result.densified] == ["exp0"]
+    assert "!! densifies: no rule for csr; 1,600 bytes made dense." in result.text()
+    assert result.text().endswith("Made dense on the way: 1,600 bytes, by exp0.")
+    assert "⚠ makes its inputs dense" in result.svg()
+    assert "⚠ densifies: no rule for csr" in result._repr_html_()
     kept = ops.abs(graph.variable("x", "csr", (8, 50))).explain()
     assert not kept.densified
     assert "⚠" not in kept.svg() + kept._repr_html_()
 
 
 def test_an_executor_explains_its_backward_part_and_what_it_fuses():
-    told = trained(grad_formats={"w": "fused"}).explain()
-    remarks = {line.name: line.remark for line in told.lines}
+    result = trained(grad_formats={"w": "fused"}).explain()
+    remarks = {line.name: line.remark for line in result.lines}
     assert remarks["loss"] == "with its slope, one pass"
     assert remarks["loss:slope"] == "written by the loss"
     assert remarks["loss:head"] == "from outside, or ones"
     assert remarks["multiply0"] == "in place of the slope"
     assert remarks["dot1"] == "left unsummed, for the update"
-    kinds = {line.name: line.operator for line in told.lines}
+    kinds = {line.name: line.operator for line in result.lines}
     assert (kinds["loss:slope"], kinds["loss:head"], kinds["x"]) == ("slope", "head gradient", "variable")
-    assert [line.name for line in told.lines if line.backward] == ["multiply0", "dot1"]
-    assert ("loss", "loss:slope") in told.edges
-    assert "made by differentiation" in told.svg()
+    assert [line.name for line in result.lines if line.backward] == ["multiply0", "dot1"]
+    assert ("loss", "loss:slope") in result.edges
+    assert "made by differentiation" in result.svg()
 
 
 def test_sizes_follow_the_arrays_that_are_held():
@@ -72,12 +72,12 @@ def test_sizes_follow_the_arrays_that_are_held():
 
 
 def test_pictures_are_well_formed_and_names_escaped():
-    told = trained(hostile=True).explain()
-    for text in (told.svg(), told.html(), told._repr_html_()):
+    result = trained(hostile=True).explain()
+    for text in (result.svg(), result.html(), result._repr_html_()):
         assert "<script" not in text
-    root = ElementTree.fromstring(told.svg())
+    root = ElementTree.fromstring(result.svg())
     titles = [entry.text for entry in root.iter(f"{SVG}title")]
-    assert len(titles) == len(told.lines)
+    assert len(titles) == len(result.lines)
     assert any(title.startswith(HOSTILE) for title in titles)
 
 
@@ -112,8 +112,8 @@ def test_boxes_do_not_overlap_and_stand_inside(made):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_lines_pass_between_the_boxes(seed):
-    told = many(seed).explain()
-    layout = arrange([line.name for line in told.lines], told.edges, 270, 14, 26)
+    result = many(seed).explain()
+    layout = arrange([line.name for line in result.lines], result.edges, 270, 14, 26)
     rows = {}
     for place, layer in layout.layers.items():
         rows.setdefault(layer, []).append((layout.middles[place], 14 if isinstance(place, tuple) else 270))
@@ -121,7 +121,7 @@ def test_lines_pass_between_the_boxes(seed):
         row.sort()
         for (left, a), (right, b) in itertools.pairwise(row):
             assert right - left >= (a + b) / 2 + 26 - 1e-6
-    for source, target in told.edges:
+    for source, target in result.edges:
         route = [layout.layers[place] for place in layout.routes[source, target]]
         assert route == list(range(route[0], route[-1] + 1)), "a line goes down, layer by layer"
 
@@ -153,11 +153,11 @@ def test_large_graphs_are_shown_as_a_table_alone():
     node = graph.variable("v", shape=(2,))
     for _ in range(100):
         node = ops.negative(node)
-    told = node.explain()
-    assert "<svg" not in told._repr_html_()
-    assert "<svg" in told.svg()
+    result = node.explain()
+    assert "<svg" not in result._repr_html_()
+    assert "<svg" in result.svg()
 
 
 def test_one_node():
-    told = graph.variable("v", shape=()).explain()
-    assert len(boxes(told.svg())[0]) == 1
+    result = graph.variable("v", shape=()).explain()
+    assert len(boxes(result.svg())[0]) == 1

@@ -57,7 +57,7 @@ def test_two_variables_of_one_name_are_refused_when_used_together(w):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "told"),
+    ("arguments", "error", "message"),
     [
         ({"name": 3}, TypeError, "A name is a string; 3 came"),
         ({"name": None}, GraphError, "needs a name"),
@@ -72,8 +72,8 @@ def test_two_variables_of_one_name_are_refused_when_used_together(w):
         ({"decay_multiplier": float("nan")}, GraphError, "decay_multiplier of v is nan"),
     ],
 )
-def test_a_variable_that_cannot_be_is_refused(arguments, error, told):
-    with pytest.raises(error, match=told):
+def test_a_variable_that_cannot_be_is_refused(arguments, error, message):
+    with pytest.raises(error, match=message):
         graph.variable(**{"name": "v", **arguments})
 
 

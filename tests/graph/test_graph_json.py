@@ -149,8 +149,8 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_what_is_not_understood_is_refused(name):
-    change, told = BAD[name]
-    with pytest.raises(ValueError, match=told.replace("(", r"\(")) as error:
+    change, message = BAD[name]
+    with pytest.raises(ValueError, match=message.replace("(", r"\(")) as error:
         graph.from_json(edited(change))
     assert type(error.value) in (GraphError, formats.FormatError, ops.OpError)
 

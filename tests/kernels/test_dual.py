@@ -84,7 +84,7 @@ def test_duplicates_are_summed_before_they_are_squared() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "told"),
+    ("name", "value", "text"),
     [
         ("decay", 0.0, "decay is 0.0, intercept_square 0.5; the first is above 0"),
         ("intercept_square", -1.0, "intercept_square -1.0; the first is above 0"),
@@ -94,10 +94,10 @@ def test_duplicates_are_summed_before_they_are_squared() -> None:
     ],
 )
 @sparse_and_dense
-def test_wrong_arguments_are_refused(ascent: ModuleType, name: str, value: object, told: str) -> None:
+def test_wrong_arguments_are_refused(ascent: ModuleType, name: str, value: object, text: str) -> None:
     with pytest.raises(KernelError) as refused:
         assert_as_defined(ascent.get("logistic"), CASES["plain"], **{name: value})
-    assert told in str(refused.value)
+    assert text in str(refused.value)
 
 
 @pytest.mark.parametrize("ascent", [dual, dual_dense, dual_decays], ids=["sparse", "dense", "several decays"])

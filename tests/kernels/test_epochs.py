@@ -331,7 +331,7 @@ def test_memory_layout_and_read_only_inputs_do_not_matter(get: Callable[..., Ker
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "told"),
+    ("name", "value", "text"),
     [
         ("batch_rows", 0, "batch_rows is 0; a batch has one row or more"),
         ("counts", np.ones(3, np.float32), "counts has 3 numbers; it has one for each of 7 rows, or none"),
@@ -341,10 +341,10 @@ def test_memory_layout_and_read_only_inputs_do_not_matter(get: Callable[..., Ker
     ],
 )
 @sparse_and_dense
-def test_wrong_arguments_are_refused(get: Callable[..., Kernel], name: str, value: object, told: str) -> None:
+def test_wrong_arguments_are_refused(get: Callable[..., Kernel], name: str, value: object, text: str) -> None:
     with pytest.raises(KernelError) as refused:
         assert_as_defined(get("logistic", "adagrad"), CASES["plain"], **{name: value})
-    assert told in str(refused.value)
+    assert text in str(refused.value)
 
 
 @pytest.mark.parametrize("serial", [False, None])

@@ -208,8 +208,8 @@ def test_what_does_not_belong_to_the_graph_is_refused():
         training.make_run(run.setup, x[:59, :39], y[:59], 3, run.given.facts)
     with pytest.raises(ModelError, match="needs data with a graph of its rows; this data has none"):
         training.make_run(run.setup, x, y, 3)
-    told = "The graph_convolution model has no steps on cuda yet: models whose scores are X @ W train there."
-    assert training.impossible_reason(training.Setup(model="graph_convolution", device="cuda")) == told
+    result = "The graph_convolution model has no steps on cuda yet: models whose scores are X @ W train there."
+    assert training.impossible_reason(training.Setup(model="graph_convolution", device="cuda")) == result
 
 
 def test_rows_of_x_are_divided_by_their_sums_where_that_is_asked_for():

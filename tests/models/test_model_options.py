@@ -61,8 +61,8 @@ def test_data_that_lacks_what_a_model_needs_is_refused():
     with pytest.raises(ModelError, match="The toy model needs data with a graph of its rows; this data has none"):
         toy(needs=("graph",)).given(30, 1, None, {"graph": None})
     assert problem.missing_facts_reason(toy(), "stdlib") == ""
-    told = "The toy model needs data with a graph of its rows; uniform has none. There is: "
-    assert problem.missing_facts_reason(toy(needs=("graph",)), "uniform").startswith(told)
+    result = "The toy model needs data with a graph of its rows; uniform has none. There is: "
+    assert problem.missing_facts_reason(toy(needs=("graph",)), "uniform").startswith(result)
 
 
 def test_unknown_options_make_no_configuration_and_those_of_other_models_are_left_out():

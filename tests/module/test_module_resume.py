@@ -83,8 +83,8 @@ def test_resumed_training_has_the_same_bits(tmp_path, optimizer, point):
 
 def test_a_training_may_be_stopped_again_and_again(tmp_path):
     feed, path = small.batches(shuffle=True, seed=3), tmp_path / "saved"
-    through, told = module_for(feed, "adam"), []
-    errors = fit(through, feed, batch_end=lambda event: told.append((event.epoch, event.batch)))
+    through, messages = module_for(feed, "adam"), []
+    errors = fit(through, feed, batch_end=lambda event: messages.append((event.epoch, event.batch)))
     module, seen, gathered = module_for(feed, "adam"), [], []
     for point in [(0, 2), (0, 3), (1, 1), (1, 6), (2, 4), (9, 9)]:
         stop = stop_at(point, path)["batch_end"]
@@ -92,7 +92,7 @@ def test_a_training_may_be_stopped_again_and_again(tmp_path):
         gathered += fit(module, feed, batch_end=calls)
         if point[0] < EPOCHS:
             module = module_for(feed, "adam").restore(path)
-    assert seen == told
+    assert seen == messages
     assert gathered == errors
     assert small.same(module.weights(), through.weights())
 

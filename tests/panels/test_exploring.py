@@ -77,9 +77,9 @@ def test_the_slider_has_the_measured_densities_and_some_between(state):
 def test_the_table_of_gains_follows_density_factor_and_filters(state):
     state.choose("width", "width 16")
     state.ask_density("1 %")
-    told = explore.gains_table(state)
-    assert "Time at 1 % density" in told
-    assert "2 x or more" in told
+    text = explore.gains_table(state)
+    assert "Time at 1 % density" in text
+    assert "2 x or more" in text
     state.ask_density("2 %")
     assert "; read from 1 to 3.01 %" in explore.gains_table(state)
     state.choose("format", "coo")
@@ -88,12 +88,12 @@ def test_the_table_of_gains_follows_density_factor_and_filters(state):
 
 def test_behind_a_cell_are_its_trials_samples_and_the_command_that_trains_it_again(state):
     state.cell = next(name for name in state.cells if name.startswith("CSR ours") and "at 1 % density" in name)
-    told = explore.behind(state)
-    assert told.count("✓ ok</td>") == 4, "a line for each round"
-    assert "Samples" in told
-    assert "µs" in told
-    assert "<code>workbench train " in told
-    assert "--density 0.01" in told
+    text = explore.behind(state)
+    assert text.count("✓ ok</td>") == 4, "a line for each round"
+    assert "Samples" in text
+    assert "µs" in text
+    assert "<code>workbench train " in text
+    assert "--density 0.01" in text
 
 
 def test_a_cell_without_a_result_shows_its_reason(state):
@@ -102,9 +102,9 @@ def test_a_cell_without_a_result_shows_its_reason(state):
 
 
 def test_outliers_are_listed_by_cell_with_their_reasons(state):
-    told = explore.outliers_table(state)
-    assert "memory: needs 5 GB, the limit is 4 GB" in told
-    assert "other programs took 50 % of the cores" in told
+    text = explore.outliers_table(state)
+    assert "memory: needs 5 GB, the limit is 4 GB" in text
+    assert "other programs took 50 % of the cores" in text
 
 
 def test_rows_that_arrive_are_read_and_filters_stay(tmp_path):
@@ -140,6 +140,6 @@ def test_texts_of_rows_are_escaped(tmp_path):
     row = made.failed(made.sweep()[0], "failed", "<script>alert(1)</script>")
     write_run(tmp_path, [row | {"run": "<b>", "dataset": "<i>"}], "finished")
     state = Exploration(str(tmp_path))
-    told = explore.behind(state) + explore.outliers_table(state)
-    assert "<script>" not in told
-    assert "<b>" not in told
+    text = explore.behind(state) + explore.outliers_table(state)
+    assert "<script>" not in text
+    assert "<b>" not in text

@@ -45,7 +45,7 @@ def lines(shown):
     """The rows of the grid as texts."""
     body = shown.partition("<tbody>")[2].partition("</tbody>")[0]
     texts = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", line) for line in body.split("</tr>") if line]
-    return {name: [html.unescape(re.sub("<.*?>", "", text)) for text in told] for name, *told in texts}
+    return {name: [html.unescape(re.sub("<.*?>", "", text)) for text in result] for name, *result in texts}
 
 
 def test_every_configuration_tells_what_came_of_it_with_its_reason_and_reasons_are_listed_once(study):

@@ -109,7 +109,7 @@ def test_numbers_are_read_as_people_write_them(here):
 
 
 @pytest.mark.parametrize(
-    ("chosen", "told"),
+    ("chosen", "output"),
     [
         ({"densities": "0.1, lots"}, "Densities: 'lots' is not a number"),
         ({"densities": "2"}, " = 2.0: Input should be less than or equal to 1"),
@@ -127,16 +127,16 @@ def test_numbers_are_read_as_people_write_them(here):
         ({"formats": "row_sparse", "engines": "vendor"}, "there is no row_sparse with these kernels and updates"),
     ],
 )
-def test_wrong_choices_are_told_in_words_and_nothing_is_lost(panel, chosen, told):
+def test_wrong_choices_are_told_in_words_and_nothing_is_lost(panel, chosen, output):
     with pytest.raises(lab.ChoiceError) as error:
         lab.study(**chosen)
-    assert told in str(error.value)
+    assert output in str(error.value)
     panel.state.choose(**chosen)
-    assert pages.html.escape(told) in text(panel)
+    assert pages.html.escape(output) in text(panel)
     assert panel.run.disabled
     assert panel.state.planned is None
     panel.state.choose(**lab.study().choices)
-    assert told not in text(panel)
+    assert output not in text(panel)
     assert not panel.run.disabled
 
 

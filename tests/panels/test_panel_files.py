@@ -43,13 +43,13 @@ def test_what_the_user_typed_stays_and_is_told(here, opened, news):
     panel.form.fields["path"].inputs[0].value = str(news)
     assert panel.state.spec().axes["width"] == (4,)
     assert "Widths 4 instead of natural: as you asked." in text(panel)
-    told = []
+    messages = []
     lab.study(dataset="svmlight", path=str(news), widths=[16])
     study = lab.study(dataset="svmlight", path=str(news), widths=[16])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run_folder, "start_run", lambda spec, folder: write_run(folder, made.sweep(), "finished"))
-        lab.run(study, tell=told.append)
-    assert "Widths 16 instead of natural: as you asked." in told[0]
+        lab.run(study, tell=messages.append)
+    assert "Widths 16 instead of natural: as you asked." in messages[0]
 
 
 def test_parameters_of_the_notebook_that_are_none_follow_the_data_set(news):
@@ -87,7 +87,7 @@ def test_another_kind_of_file_is_read_by_the_reader_that_suits_it_unless_one_was
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "result"),
     [
         ("nws.svm", "there is no 'nws.svm' in {here}. Did you mean 'news.svm'?"),
         ("gone/news.svm", "and no folder {here}/gone either."),
@@ -98,12 +98,12 @@ def test_another_kind_of_file_is_read_by_the_reader_that_suits_it_unless_one_was
         ("n" * 300, "cannot be looked at"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_told_at_once(here, opened, news, name, told):
+def test_a_file_that_cannot_be_read_is_told_at_once(here, opened, news, name, result):
     (here / "folder").mkdir()
     (here / "folder" / "inside.txt").write_text("1 1:1\n")
     (here / "empty").touch()
     os.mkfifo(here / "pipe")
-    expected = "Your file: ", told.format(here=here)
+    expected = "Your file: ", result.format(here=here)
     with pytest.raises(lab.ChoiceError) as error:
         lab.study(dataset="svmlight", path=str(here / name))
     assert all(part in str(error.value) for part in expected)

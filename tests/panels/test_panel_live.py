@@ -65,15 +65,15 @@ def test_charts_are_drawn_again_only_for_new_rows_and_not_all_the_time(here, ope
 
 def test_nothing_is_drawn_beside_a_trial_that_is_timed_unless_rows_wait_too_long(here, opened, no_charts, monkeypatch):
     study, clock = lab.study(), Clock()
-    panel, rows, told = opened(study, clock=clock), made.sweep(), []
-    monkeypatch.setattr(panels_panel, "of_run", lambda state: told.append(clock.now) or "")
+    panel, rows, messages = opened(study, clock=clock), made.sweep(), []
+    monkeypatch.setattr(panels_panel, "of_run", lambda state: messages.append(clock.now) or "")
     for count, stage in enumerate(TIMED, 1):
         write_run(study.folder, rows[:count], stage=stage, current_key="5eed")
         for _ in range(5):
             panel.step()
         clock.now += 2
     assert panel.results.chart.stale
-    assert len(told) == len(TIMED), "the grid of cells is told again for what is new alone"
+    assert len(messages) == len(TIMED), "the grid of cells is told again for what is new alone"
     write_run(study.folder, rows[:4], stage="compiling")
     panel.step()
     assert panel.results.chart.stale, "it began long ago, and the clock may run at any moment"

@@ -106,9 +106,9 @@ def test_the_model_and_the_guesses_are_those_of_the_other_doors(here, opened):
     panel.form.fields["path"].inputs[0].value = "shop.csv"
     wait_until(panel, "done")
     assert panel.form.fields["model"].value == "logistic"
-    told = panel.profile.text.value
-    assert "The label is the column &#x27;bought&#x27;" in told
-    assert "NAME in the field <em>Label</em>" in told
+    output = panel.profile.text.value
+    assert "The label is the column &#x27;bought&#x27;" in output
+    assert "NAME in the field <em>Label</em>" in output
 
 
 def test_sets_that_read_no_file_have_no_profile(here, opened, counted):

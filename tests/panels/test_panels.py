@@ -138,22 +138,22 @@ def test_without_a_front_end_no_panel_is_made(here, capsys):
 
 
 def test_run_without_a_panel_starts_waits_and_tells(here, monkeypatch):
-    told = []
+    messages = []
     monkeypatch.setattr(run_folder, "start_run", lambda spec, folder: write_run(folder, made.sweep(), "finished"))
     study = lab.study(threads=1)
-    lab.run(study, tell=told.append)
+    lab.run(study, tell=messages.append)
     assert len(study.rows) == 48
-    assert told[0].startswith("90 to 540 trials; Run takes ")
-    assert told[-1] == "Finished: 48 of 48 trials."
+    assert messages[0].startswith("90 to 540 trials; Run takes ")
+    assert messages[-1] == "Finished: 48 of 48 trials."
     assert "48 of 48 trials gave a result" in lab.gate(study).text
 
 
 def test_run_with_a_panel_leaves_it_to_the_user(here, opened, monkeypatch):
     monkeypatch.setattr(run_folder, "start_run", lambda *_: pytest.fail("it started"))
-    told = []
+    messages = []
     study = lab.study()
-    lab.run(study, opened(study), tell=told.append)
-    assert "Press Run" in told[0]
+    lab.run(study, opened(study), tell=messages.append)
+    assert "Press Run" in messages[0]
     assert "No rows yet" in lab.gate(study).text
 
 

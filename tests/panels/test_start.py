@@ -69,12 +69,12 @@ def test_a_view_is_made_once_and_kept(start):
 def test_inspect_shows_the_format_and_bytes_of_each_array(start):
     shown = start("inspect", source="uniform")
     shown.view.button.click()
-    told = shown.view.answer.value
-    assert "uniform, softmax: a batch of 256 rows x 16,384 columns, 1 % stored" in told
-    assert "row_sparse [16384, 10] float32" in told
-    assert "Nothing is made dense on the way." in told
+    text = shown.view.answer.value
+    assert "uniform, softmax: a batch of 256 rows x 16,384 columns, 1 % stored" in text
+    assert "row_sparse [16384, 10] float32" in text
+    assert "Nothing is made dense on the way." in text
     assert re.search(
-        "csr .256, 16384. float32</td><td[^>]*></td><td[^>]*>≈ 3[0-9]{2},[0-9]{3}<", told
+        "csr .256, 16384. float32</td><td[^>]*></td><td[^>]*>≈ 3[0-9]{2},[0-9]{3}<", text
     )  # as it is filled
 
 
@@ -243,12 +243,12 @@ def test_compare_tells_what_changed_between_two_runs(start, run):
 
 
 def test_advice_is_measured_on_a_thread_and_shown_with_its_command(start, monkeypatch):
-    told = SimpleNamespace(
+    result = SimpleNamespace(
         headline=Statement("Go <sparse>."), grounds=(Statement("Since it is faster."),), would_change=()
     )
     guess = "The label is the column 'a' (its name). Another one: --label NAME (in Python label=\"NAME\")."
     command = "workbench train --dataset uniform"
-    answer = SimpleNamespace(recommendation=told, command=command, spent="3 trials", guesses=(guess,))
+    answer = SimpleNamespace(recommendation=result, command=command, spent="3 trials", guesses=(guess,))
     asked = []
     monkeypatch.setattr(advise, "advise", lambda settings, seconds, follow: asked.append((settings, seconds)) or answer)
     shown = start("advise", source="uniform", model="softmax", seconds=12)

@@ -61,7 +61,7 @@ def test_the_time_to_a_loss_counts_the_drop_and_not_the_first_step():
 
 
 @pytest.mark.parametrize(
-    ("sparse", "told"),
+    ("sparse", "expected"),
     [
         (falling(0.4, 0.3), "cannot be compared: the loss starts lower there"),
         (falling(0.7, 0.4), "It is not reached with CSR ours"),
@@ -72,11 +72,11 @@ def test_the_time_to_a_loss_counts_the_drop_and_not_the_first_step():
     ],
     ids=["starts lower", "not reached", "rises again", "lost at the end", "one step", "two steps, far apart"],
 )
-def test_a_loss_that_sparse_does_not_reach_is_not_claimed(sparse, told):
+def test_a_loss_that_sparse_does_not_reach_is_not_claimed(sparse, expected):
     title, sentence = said(falling(0.7, 0.3), sparse)
     assert "instead of" not in title
     assert NOT_REACHED in sentence
-    assert told in sentence
+    assert expected in sentence
 
 
 @pytest.mark.parametrize(

@@ -24,15 +24,15 @@ def test_the_answers_are_those_that_the_records_bear(run_file):
     path, rows = run_file
     came = CliRunner().invoke(cli.app, ["report", str(path), "--json"])
     assert came.exit_code == 0, came.output
-    told = [load for load in json.loads(came.stdout) if load["measure"] == "time"]
-    for one, known in zip(told, contests(rows), strict=True):
+    results = [load for load in json.loads(came.stdout) if load["measure"] == "time"]
+    for one, known in zip(results, contests(rows), strict=True):
         ratio = known.decision.ratio
         assert one["density"] == pytest.approx(known.densities[-1])
         assert [one["ratio"], one["low"], one["high"]] == pytest.approx(ratio[:3])
         assert (one["side"], one["source"]) == (known.time, "measured")
         likely = ratio.probability if known.time == "sparse" else 1 - ratio.probability
         assert one["probability"] == pytest.approx(likely)
-    assert {one["side"] for one in told} == {"sparse", "dense"}
+    assert {one["side"] for one in results} == {"sparse", "dense"}
     assert not path.with_name("report.html").exists(), "nothing is written"
 
 

@@ -199,8 +199,8 @@ def test_a_likely_side_is_called_likely_and_never_a_winner():
     assert likely, "the rows are to have a likely side"
     assert {contest.time for contest in facts.contests if contest.likely} == {"inconclusive"}
     for text in written("likely"):
-        told = re.findall(r"(sparse|dense) is probably faster, [\d.]+ times \(\d+ %\)", " ".join(text.split()), re.I)
-        assert {side.lower() for side in told} == likely
+        result = re.findall(r"(sparse|dense) is probably faster, [\d.]+ times \(\d+ %\)", " ".join(text.split()), re.I)
+        assert {side.lower() for side in result} == likely
 
 
 def test_how_sure_the_answer_is_stands_once_in_the_page_and_under_the_verdict(kind):
@@ -220,10 +220,10 @@ def test_the_same_configuration_has_the_same_number_in_every_table(kind):
     alike = times.merge(memory, on=["configuration", "density"])
     assert len(alike) == len(times) == len(memory)
     phases = plots.table("phases", frame)
-    told = dict(zip(phases["configuration"], phases["time a step"], strict=True))
+    result = dict(zip(phases["configuration"], phases["time a step"], strict=True))
     shown = plots.get("phases").chosen(frame, {})["density"]
     here = times[times["density"] == shown]
-    assert told == dict(zip(here["configuration"], here["time a step"], strict=True))
+    assert result == dict(zip(here["configuration"], here["time a step"], strict=True))
 
 
 # These tests can fail: a number, a winner or a row that is changed is found.

@@ -143,7 +143,7 @@ def test_records_of_the_schema_before_are_of_one_percent(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "expected"),
     [
         ({"status": "unsupported", "reason": "x is not installed."}, "x is not installed."),
         ({"status": "memory", "bytes_needed": 3 * 10**9}, "would need 3 GB"),
@@ -151,13 +151,13 @@ def test_records_of_the_schema_before_are_of_one_percent(tmp_path):
         ({"status": "timeout"}, "not reached in 5 s"),
     ],
 )
-def test_a_candidate_without_seconds_says_why(more, told):
+def test_a_candidate_without_seconds_says_why(more, expected):
     (case,) = found(*OURS, row("other", curve=(), side="rival", **more))
-    assert case.entries[1].state == told
+    assert case.entries[1].state == expected
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "expected"),
     [
         ({"left": "no gain"}, "not reached; no gain any more after 1 s"),
         ({"left": "limit", "seconds_rung": 0.5}, "not reached in 1 s; left there, behind others"),
@@ -165,9 +165,9 @@ def test_a_candidate_without_seconds_says_why(more, told):
         ({}, "not reached in 5 s"),
     ],
 )
-def test_who_did_not_reach_the_target_says_how_it_ended(more, told):
+def test_who_did_not_reach_the_target_says_how_it_ended(more, expected):
     (case,) = found(*OURS, row("other", curve=((1.0, 0.9, 1),), side="rival", **more))
-    assert case.entries[1].state == told
+    assert case.entries[1].state == expected
 
 
 def test_where_a_competitor_had_less_time_than_the_fastest_needed_nobody_is_called_faster():

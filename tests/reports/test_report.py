@@ -110,28 +110,28 @@ def test_the_answer_comes_first_a_number_a_table_a_chart_then_words_and_grounds(
     verdict = advise(store.frame(maker.rich())).verdict
     assert verdict in page.text
     order = ("Sparse is", "✓", "Numbers behind", verdict, "trained a worse model than", "A break-even is the density")
-    places = [page.text.index(told) for told in order]
+    places = [page.text.index(result) for result in order]
     assert places == sorted(places)
     assert GIVEN["command"] in page.text
-    for told in (
+    for result in (
         "AMD EPYC 9354",
         "caches: L3",
         "32 MB",
         "OpenBLAS 0.3.30",
         "There are 4 rounds a configuration, and 80 samples.",
     ):
-        assert told in page.text
+        assert result in page.text
     assert "The largest relative error against the reference is 2.0e-07; 1.0e-05 is allowed there" in page.text
 
 
 def test_the_method_names_one_number_once_and_the_baseline_of_each_device():
-    told = " ".join(
+    text = " ".join(
         report.sentences(configurations.records(configurations.pool_rounds(store.frame(maker.sweep(device="cuda")))))
     )
-    assert "There are 4 rounds a configuration, and 80 samples." in told
+    assert "There are 4 rounds a configuration, and 80 samples." in text
     assert (
         "It has one candidate: dense on cuda. It is what sparse is compared with. Its products are those of cuBLAS"
-        in told
+        in text
     )
     assert "cuBLAS" not in " ".join(
         report.sentences(configurations.records(configurations.pool_rounds(store.frame(maker.sweep()))))
@@ -140,8 +140,8 @@ def test_the_method_names_one_number_once_and_the_baseline_of_each_device():
 
 def test_a_list_of_mappings_is_told_in_words():
     blas = [{"internal_api": "openblas", "num_threads": 2}, {"internal_api": "mkl", "num_threads": 1}]
-    told = "internal_api openblas num_threads 2, internal_api mkl num_threads 1"
-    assert page.flat({"blas": blas, "layers": ["omp", "tbb"]}) == [("blas", told), ("layers", "omp, tbb")]
+    result = "internal_api openblas num_threads 2, internal_api mkl num_threads 1"
+    assert page.flat({"blas": blas, "layers": ["omp", "tbb"]}) == [("blas", result), ("layers", "omp, tbb")]
 
 
 def test_all_tags_are_closed_and_all_ids_are_used_once(rich):
@@ -173,13 +173,13 @@ def test_charts_and_tables_can_be_read_aloud(rich):
 
 def test_every_failed_configuration_is_listed_with_its_reason(rich):
     _, page = rich
-    for told in (
+    for result in (
         "csc has no row_sparse gradient with sgd",
         "no result after 60 s",
         "needs 5 GB, the limit is 4 GB",
         "5.2 GB",
     ):
-        assert told in page.text
+        assert result in page.text
 
 
 def test_text_from_rows_and_arguments_is_taken_literally(tmp_path):

@@ -229,7 +229,7 @@ def test_a_full_disk_is_an_error_and_leaves_the_rows_before_it(tmp_path):
     path = tmp_path / "trials.jsonl"
     store.append(path, some("a"))
     writer = python(FULL_DISK, path, stderr=subprocess.PIPE, text=True)
-    told = writer.communicate(timeout=SECONDS)[1]
+    text = writer.communicate(timeout=SECONDS)[1]
     assert writer.returncode != 0
-    assert "File too large, the row is lost" in told
+    assert "File too large, the row is lost" in text
     assert [row["key"] for row in store.read(path)] == ["a"], "and no part of the other"

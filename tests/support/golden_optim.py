@@ -79,9 +79,9 @@ def _lazy(case: Mapping[str, Any]) -> str:
 
 def gradients(case: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> list:
     """One for each step, in the case's format."""
-    told = case["grads"]
-    shape, ends = tuple(told["shape"]), np.cumsum(read(arrays, told["count"]))
-    parts = [np.split(read(arrays, told[name]), ends[:-1]) for name in ("data", "indices")]
+    results = case["grads"]
+    shape, ends = tuple(results["shape"]), np.cumsum(read(arrays, results["count"]))
+    parts = [np.split(read(arrays, results[name]), ends[:-1]) for name in ("data", "indices")]
     made = [formats.RowSparse(values, rows, shape) for values, rows in zip(*parts, strict=True)]
     return [formats.to_format(g, STYPES[case["grad_stype"]]) for g in made]
 

@@ -44,15 +44,15 @@ def alone(of: Configuration, trainers: int) -> Module:
 
 def on_threads(of: Configuration, trainers: int, shards: int, **options) -> tuple[list[dict], list[dict]]:
     """(answer of each trainer, all that they told) of trainers on threads, with shards in this process."""
-    transport, told, answers = support.network(shards, trainers), [], {}
+    transport, messages, answers = support.network(shards, trainers), [], {}
     job = Job(of.model_dump(mode="json"), trainers, **options)
 
     def train(number: int) -> None:
-        answers[number] = trainers_room.train(transport, number, job, told.append)
+        answers[number] = trainers_room.train(transport, number, job, messages.append)
 
     support.on_threads(train, trainers)
     assert sorted(answers) == list(range(trainers))
-    return [answers[number] for number in range(trainers)], told
+    return [answers[number] for number in range(trainers)], messages
 
 
 def saved_state(folder: Path) -> dict:

@@ -126,8 +126,8 @@ def test_a_group_never_mixes_devices_and_names_them():
     assert sorted(group.label for group in groups) == ["on cpu", "on cuda"]
     for group in groups:
         assert {row["device"] for row in group.rows} == {group.settings["device"]}
-    told = "\n".join(advisor.advise(store.frame(on_both())).sentences)
-    assert "on cuda" in told
+    text = "\n".join(advisor.advise(store.frame(on_both())).sentences)
+    assert "on cuda" in text
 
 
 def test_the_verdict_and_what_moves_it_name_a_device_once():
@@ -153,8 +153,8 @@ def test_memory_on_a_device_is_that_of_the_device():
     assert pooled["bytes_predicted"].tolist() == [row["bytes_device_predicted"] for row in once]
     on_cpu = store.frame(made.sweep(rounds=1))
     assert configurations.pool_rounds(on_cpu)["bytes_peak"].equals(on_cpu["bytes_peak"])
-    told = advisor.advise(store.frame(rows)).memory[0]
-    assert "at its peak on the device instead of 999 MB" in told or "at its peak on the device instead of 1 GB" in told
+    text = advisor.advise(store.frame(rows)).memory[0]
+    assert "at its peak on the device instead of 999 MB" in text or "at its peak on the device instead of 1 GB" in text
     figure = Figure(figsize=(8, 5))
     plots.draw("memory_density", pooled, figure)
     assert "peak of the device" in figure.axes[0].get_title(loc="left").replace("\n", " ")
@@ -168,10 +168,10 @@ def a_tenth(row: dict) -> dict:
 
 def test_the_advice_says_which_device_is_faster():
     quick = [a_tenth(row) for row in made.sweep()]
-    told = "\n".join(advisor.advise(store.frame([*made.sweep(), *quick])).time)
-    assert re.search(r"At 0.1 % density cuda is (10|9|8.9)\b", told)
+    text = "\n".join(advisor.advise(store.frame([*made.sweep(), *quick])).time)
+    assert re.search(r"At 0.1 % density cuda is (10|9|8.9)\b", text)
     assert (
-        "faster than cpu, each at its fastest: CSR ours (row_sparse gradient, standard update) on cuda and CSR" in told
+        "faster than cpu, each at its fastest: CSR ours (row_sparse gradient, standard update) on cuda and CSR" in text
     )
     known = {"rounds": 12, "noise": 0.01}
     same = advisor.advise(store.frame([*made.sweep(**known), *made.sweep(device="cuda", **known)])).time
@@ -208,7 +208,7 @@ def test_a_trial_takes_what_the_supervisor_found_and_looks_no_more(monkeypatch):
         raise AssertionError("it was told")
 
     monkeypatch.setattr(devices, "probe", probe)
-    told = {"gpu": vars(devices.Gpu(reason="no CUDA device: none"))}
+    result = {"gpu": vars(devices.Gpu(reason="no CUDA device: none"))}
     configuration = {"dataset": "uniform", "rows": 60, "features": 30, "density": 0.1, "device": "cuda"}
-    row = row_of_trial({"cell": configuration, "measure": {}, "bytes_limit": 2**30, **told})
+    row = row_of_trial({"cell": configuration, "measure": {}, "bytes_limit": 2**30, **result})
     assert (row["status"], row["reason"]) == ("unsupported", "No CUDA device: none.")

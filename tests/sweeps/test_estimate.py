@@ -103,8 +103,10 @@ def test_trials_of_several_trainers_start_processes_which_takes_longer():
     share = 0.5 if 2 in kinds else 0.0  # without Dask they are left out
     assert estimate.seconds_of(size, spec)[0] == pytest.approx(size.trials * (each[0] + share * (each[1] - each[0])))
     rows = [{"trainers": 2, "seconds_overhead": 9.0}, {"trainers": None, "seconds_overhead": 2.0}]
-    told = [estimate.seconds_a_trial(spec, rows, several) - estimate.seconds_a_trial(spec) for several in (False, True)]
-    assert told == pytest.approx([2.0 - estimate.SECONDS_OVERHEAD, 9.0 - estimate.SECONDS_OVERHEAD])
+    results = [
+        estimate.seconds_a_trial(spec, rows, several) - estimate.seconds_a_trial(spec) for several in (False, True)
+    ]
+    assert results == pytest.approx([2.0 - estimate.SECONDS_OVERHEAD, 9.0 - estimate.SECONDS_OVERHEAD])
 
 
 def test_the_budget_of_a_sweep_bounds_its_time():

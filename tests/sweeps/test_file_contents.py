@@ -156,8 +156,8 @@ def test_rows_from_before_content_was_recorded_are_read_and_it_is_told_that_they
     store.append(folder / store.FILE, row | {"content": None, "key": "of before"})
     run_folder.replace_file(folder / run_folder.PLAN, '{"keys": ["of before"], "dropped": {}}')
     assert [old["content"] for old in run_folder.read_current_records(folder)] == [None], "reports read it"
-    told = run_folder.replaced_records_warning(folder, spec_of(path))
-    assert told == (
+    text = run_folder.replaced_records_warning(folder, spec_of(path))
+    assert text == (
         f"{folder} has 1 row that does not say which content of its file was measured: it stays in trials.jsonl and is "
         "measured anew."
     )

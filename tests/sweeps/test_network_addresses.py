@@ -58,9 +58,9 @@ def test_an_address_or_an_interface_can_be_named(named):
     ],
 )
 def test_what_is_no_address_here_is_refused_with_those_that_are(where, named, words):
-    with pytest.raises(SpecError) as told:
+    with pytest.raises(SpecError) as error:
         agent_commands.local_address(where, named)
-    assert words in str(told.value)
+    assert words in str(error.value)
 
 
 def test_the_system_is_asked_for_the_way(monkeypatch):

@@ -80,17 +80,17 @@ def test_a_supervisor_in_waiting_that_was_killed_is_replaced(tmp_path):
 
 
 def test_stages_are_told_as_they_begin_and_a_trial_that_ends_in_one_has_failed(tmp_path, monkeypatch):
-    told = []
+    messages = []
     enter = runner.Supervisor.enter
 
     def heard(supervisor, stage):
         enter(supervisor, stage)
-        told.append(run_folder.read_progress(supervisor.folder).now.partition(", ")[0])
+        messages.append(run_folder.read_progress(supervisor.folder).now.partition(", ")[0])
 
     monkeypatch.setattr(runner.Supervisor, "enter", heard)
     state = swept(spec_of(candidates=({},), density=[0.1]), tmp_path / "run")
     line = "CSR ours · row_sparse gradient · lazy"
-    assert told == [
+    assert messages == [
         f"starting: {line}",
         f"compiling: {line}",
         f"preparing data: {line}",

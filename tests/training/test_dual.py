@@ -130,7 +130,7 @@ def test_a_trial_of_dual_ascent_fills_its_row(held):
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "expected"),
     [
         ({"options": {}}, "needs a decay above 0, which the weights are divided by"),
         ({"optimizer": "adagrad"}, "take optimizer sgd and update exact; with adagrad and exact launch is kernels"),
@@ -144,7 +144,7 @@ def test_a_trial_of_dual_ascent_fills_its_row(held):
     ],
     ids=str,
 )
-def test_what_dual_ascent_does_not_train_is_refused_with_what_does(settings, told):
+def test_what_dual_ascent_does_not_train_is_refused_with_what_does(settings, expected):
     reason = training.impossible_reason(replace(SETUP, **settings))
     assert reason.startswith("Dual ascent ")
-    assert re.search(told, reason)
+    assert re.search(expected, reason)

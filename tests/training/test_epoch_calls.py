@@ -123,7 +123,7 @@ def test_the_call_itself_is_checked_before_it_is_timed(made, model, monkeypatch)
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "expected"),
     [
         ({"format": "coo"}, "with format coo launch is kernels"),
         ({"ahead": True}, "nothing ahead; with ahead launch is kernels"),
@@ -136,10 +136,10 @@ def test_the_call_itself_is_checked_before_it_is_timed(made, model, monkeypatch)
     ],
     ids=str,
 )
-def test_what_goes_into_no_call_is_refused_with_what_does(settings, told):
+def test_what_goes_into_no_call_is_refused_with_what_does(settings, expected):
     reason = training.impossible_reason(training.Setup(launch="epoch", **settings))
     assert reason.startswith("Epochs in one call ")
-    assert re.search(told, reason)
+    assert re.search(expected, reason)
 
 
 def test_an_exact_update_that_misses_nothing_goes_into_calls(made):

@@ -79,7 +79,7 @@ def test_other_rows_are_held_the_same_way():
 
 
 @pytest.mark.parametrize(
-    ("hold", "value", "told"),
+    ("hold", "value", "message"),
     [
         ("uint8", 0.5, "The value 0.5 at row 3, column 5 is not exact in uint8"),
         ("uint8", 256.0, "The value 256 at row 3, column 5 is not exact in uint8"),
@@ -89,17 +89,17 @@ def test_other_rows_are_held_the_same_way():
         ("float16", 0.1, "The value 0.100000001 at row 3, column 5 is not exact in float16"),
     ],
 )
-def test_a_value_that_is_not_exact_is_named(hold, value, told):
+def test_a_value_that_is_not_exact_is_named(hold, value, message):
     x = counts().toarray()
     x[3, 5] = value
-    with pytest.raises(formats.FormatError, match=told):
+    with pytest.raises(formats.FormatError, match=message):
         trained(x, hold)
     with pytest.raises(formats.FormatError, match="hold = csr or hold = format"):
         trained(formats.to_format(x, "csr"), hold)
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "expected"),
     [
         ({"hold": "csr"}, "format csr is held as it is: take hold format, or format dense"),
         ({"hold": "bits", **DENSE}, "Unknown hold 'bits'. Expected one of: format, csr, uint8, float16"),
@@ -107,8 +107,8 @@ def test_a_value_that_is_not_exact_is_named(hold, value, told):
         ({"hold": "csr", **DENSE, "model": "graph_convolution"}, "graph_convolution model completes its batches"),
     ],
 )
-def test_what_cannot_be_held_so_is_refused_in_words(settings, told):
-    assert told in training.impossible_reason(training.Setup(**settings))
+def test_what_cannot_be_held_so_is_refused_in_words(settings, expected):
+    assert expected in training.impossible_reason(training.Setup(**settings))
 
 
 def test_stored_rows_come_as_csr_and_in_no_smaller_type(tmp_path):

@@ -156,18 +156,18 @@ def test_bytes_on_the_device_are_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "expected"),
     [
         ({"format": "csc"}, "On cuda no csc trains by engine ours; there is: coo by ours, csr by ours, csr by vendor"),
         ({"update": "exact"}, "An exact update keeps what rows have missed on the host: it runs on cpu"),
         ({"device": "tpu"}, "Unknown device 'tpu'. Did you mean 'cpu'? Expected one of: cpu, cuda."),
     ],
 )
-def test_what_does_not_run_there_is_refused_in_words(settings: dict, told: str) -> None:
+def test_what_does_not_run_there_is_refused_in_words(settings: dict, expected: str) -> None:
     made = data.load("uniform", rows=20, features=10, density=0.2, classes=3, seed=0)
     with pytest.raises(training.SetupError) as raised:
         training.make_run(training.Setup(**{"device": "cuda", **settings}), made.x, made.y, 3)
-    assert str(raised.value).startswith(told)
+    assert str(raised.value).startswith(expected)
 
 
 def test_without_cupy_the_install_line_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

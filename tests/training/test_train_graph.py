@@ -250,7 +250,7 @@ def test_there_is_room_for_every_batch(rows: int, shuffle: bool, last: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "expected"),
     [
         ({"device": "cpu"}, "A step in one graph runs on a CUDA device; on cpu launch is kernels."),
         ({"format": "coo"}, "A step in one graph has format csr or dense; with format coo launch is kernels."),
@@ -262,9 +262,9 @@ def test_there_is_room_for_every_batch(rows: int, shuffle: bool, last: str) -> N
         ({"launch": "magic"}, "Unknown launch 'magic'. Expected one of: kernels, graph, epoch, dual."),
     ],
 )
-def test_what_is_no_graph_is_refused_in_words(settings: dict, told: str) -> None:
+def test_what_is_no_graph_is_refused_in_words(settings: dict, expected: str) -> None:
     setup = training.Setup(**{**GRAPH["fused"], "device": "cuda", **settings})
-    assert training.impossible_reason(setup).startswith(told)
+    assert training.impossible_reason(setup).startswith(expected)
 
 
 def test_engine_gradient_and_update_of_a_dense_graph_are_completed() -> None:
@@ -277,5 +277,5 @@ def test_engine_gradient_and_update_of_a_dense_graph_are_completed() -> None:
 
 def test_a_loss_that_no_graph_has_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training.setup, "LOSSES", ("squared", "logistic"))
-    told = training.impossible_reason(training.Setup(**GRAPH["fused"], device="cuda"))
-    assert told == "A step in one graph has the loss squared, logistic; for softmax, launch is kernels."
+    text = training.impossible_reason(training.Setup(**GRAPH["fused"], device="cuda"))
+    assert text == "A step in one graph has the loss squared, logistic; for softmax, launch is kernels."

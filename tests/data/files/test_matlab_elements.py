@@ -54,7 +54,7 @@ def test_sound_files_pass_and_are_read_as_before(tmp_path, pack):
 
 @pytest.mark.parametrize("pack", [bytes, packed])
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({176: 21}, "element 3 of a variable has the type 21"),
         ({176: 154}, "element 3 of a variable has the type 154"),
@@ -66,9 +66,9 @@ def test_sound_files_pass_and_are_read_as_before(tmp_path, pack):
         ({170: 9}, "in a tag that has 4"),
     ],
 )
-def test_elements_that_would_end_the_process_are_refused(tmp_path, pack, changes, told):
+def test_elements_that_would_end_the_process_are_refused(tmp_path, pack, changes, message):
     raw = pack(changed(SPARSE, changes))
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         check_elements(io.BytesIO(raw), NAMES)
     (tmp_path / "x.mat").write_bytes(raw)
     with pytest.raises(data.DataError, match=r"x.mat"):

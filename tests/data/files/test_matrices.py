@@ -287,7 +287,7 @@ def test_the_archive_of_these_tests_is_sound(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"format": np.array(3)}, r"its format is int64 \[\], and is the name of one"),
         ({"format": np.array(["csr", "csr"])}, r"its format is <U3 \[2\], and is the name of one"),
@@ -295,6 +295,6 @@ def test_the_archive_of_these_tests_is_sound(tmp_path):
         ({"indptr": np.arange(5.0)}, r"'indptr.npy' holds float64; indices are whole numbers"),
     ],
 )
-def test_members_that_scipy_would_cut_or_stumble_over_are_refused(tmp_path, changes, told):
-    with pytest.raises(data.DataError, match=told):
+def test_members_that_scipy_would_cut_or_stumble_over_are_refused(tmp_path, changes, message):
+    with pytest.raises(data.DataError, match=message):
         data.load("npz", cache=False, **_archive(tmp_path, **changes))

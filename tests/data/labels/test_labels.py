@@ -33,7 +33,7 @@ def npz(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("labels", "told", "classes"),
+    ("labels", "expected", "classes"),
     [
         ([1.0, 5.0, 2.0], "3 classes (guessed: whole numbers, few of them)", ("1", "2", "5")),
         (np.int8([10, 9, -1]), "3 classes (guessed: whole numbers, few of them)", ("-1", "9", "10")),
@@ -49,9 +49,9 @@ def npz(tmp_path):
         ([[3], [4]], "2 classes (guessed: whole numbers, few of them)", ("3", "4")),
     ],
 )
-def test_the_kind_is_guessed_and_the_guess_is_told(npz, labels, told, classes):
+def test_the_kind_is_guessed_and_the_guess_is_told(npz, labels, expected, classes):
     made = npz(labels, x=sp.eye_array(len(labels), 50, format="csr"))
-    assert (str(made.labels), made.classes) == (told, classes)
+    assert (str(made.labels), made.classes) == (expected, classes)
 
 
 def test_the_kind_can_be_stated(npz):
@@ -194,8 +194,8 @@ def test_quality_on_a_second_file_is_the_true_one(npz):
     run = training.make_run(setup, fit.x, fit.y, width=2)
     for _ in run.events(epochs=5):
         pass
-    told = [int(fit.classes[number]) for number in run.predict(other.x).argmax(axis=1)]
-    assert metrics.accuracy(run.predict(other.x), other.y) == np.mean(told == y[rows])
+    results = [int(fit.classes[number]) for number in run.predict(other.x).argmax(axis=1)]
+    assert metrics.accuracy(run.predict(other.x), other.y) == np.mean(results == y[rows])
 
 
 # several labels a row

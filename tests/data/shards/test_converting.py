@@ -175,10 +175,10 @@ def test_wrong_arguments_are_refused(tmp_path, arguments, message):
 
 
 def test_progress_is_told_of_both_stages(tmp_path):
-    told = []
-    stored(tmp_path / "X.sparse", drawn(), shuffle=0, progress=told.append)
-    assert told[0].stage == "reading"
-    assert told[-1] == data.Progress("writing", 300, 300)
+    messages = []
+    stored(tmp_path / "X.sparse", drawn(), shuffle=0, progress=messages.append)
+    assert messages[0].stage == "reading"
+    assert messages[-1] == data.Progress("writing", 300, 300)
 
 
 @pytest.mark.parametrize("most_bytes", [400, 4000])

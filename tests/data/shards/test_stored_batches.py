@@ -125,12 +125,12 @@ def test_values_are_read_in_the_type_that_is_asked_for(kept):
 
 
 def test_settings_tell_shuffled_batches_from_others(kept):
-    def told(**options):
+    def result(**options):
         return StoredBatches(kept.x, kept.y, **options).settings()
 
-    made = [told(), told(shuffle=True), told(shuffle=True, seed=1), told(shuffle=True, buffer_rows=5)]
+    made = [result(), result(shuffle=True), result(shuffle=True, seed=1), result(shuffle=True, buffer_rows=5)]
     assert all(one != other for one, other in itertools.combinations(made, 2))
-    assert told(seed=1) == made[0]
+    assert result(seed=1) == made[0]
 
 
 def test_wrong_arguments_are_refused(kept):

@@ -56,13 +56,13 @@ def test_the_seed_draws_all_of_it():
 
 
 @pytest.mark.parametrize(
-    ("parameters", "told"),
+    ("parameters", "message"),
     [
         ({"hashed": 0}, "hashed is 0; it is 1 or more"),
         ({"rate": 1.0}, "rate is 1.0; it is a share of clicks, above 0 and below 1"),
         ({"pairs": -1.0}, "pairs is -1.0; each is 0 or more"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(parameters, told):
-    with pytest.raises(data.DataError, match=told):
+def test_what_cannot_be_drawn_is_refused(parameters, message):
+    with pytest.raises(data.DataError, match=message):
         made(**parameters)

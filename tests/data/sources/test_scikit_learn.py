@@ -50,10 +50,10 @@ def offline(monkeypatch):
 @pytest.mark.parametrize("name", DOWNLOADED)
 def test_nothing_is_downloaded_unasked(tmp_path, offline, name):
     entry = scikit_learn.ENTRIES[name]
-    with pytest.raises(DataError, match=r"is not among scikit-learn's data .*\nType --reading download=true ") as told:
+    with pytest.raises(DataError, match=r"is not among scikit-learn's data .*\nType --reading download=true ") as error:
         load(name, folder=tmp_path)
-    assert entry.download in str(told.value)
-    assert entry.licence in str(told.value)
+    assert entry.download in str(error.value)
+    assert entry.licence in str(error.value)
 
 
 def test_what_was_downloaded_before_is_used_unasked(tmp_path, offline):

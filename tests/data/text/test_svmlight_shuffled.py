@@ -116,9 +116,9 @@ def test_settings_tell_shuffled_batches_from_others(path):
         shuffled(path, buffer_rows=5),
         stream(path, seed=1),
     ]
-    told = [batches.settings() for batches in made]
-    assert told[0] == told[4]
-    assert all(one != other for one, other in itertools.combinations(told[:4], 2))
+    results = [batches.settings() for batches in made]
+    assert results[0] == results[4]
+    assert all(one != other for one, other in itertools.combinations(results[:4], 2))
 
 
 def test_a_fault_is_told_with_its_line_also_from_a_part(path):
