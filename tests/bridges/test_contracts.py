@@ -1,4 +1,4 @@
-"""Every contract can be broken and is then told; what is right passes; nothing malformed is followed."""
+"""Every contract can be broken and is then told; what is right passes; nothing invalid is followed."""
 
 import numpy as np
 import pytest
@@ -56,7 +56,7 @@ ONE_EACH = {
 
 ONLY_OURS = ("unsorted", "indices narrow")
 """What a `RowSparse` may not be, and a gradient of another framework may."""
-MALFORMED = [(format, fault) for format in SPARSE for fault in FAULTS[format] if fault not in ONLY_OURS]
+INVALID = [(format, fault) for format in SPARSE for fault in FAULTS[format] if fault not in ONLY_OURS]
 
 
 def goals_of_malformed(case):
@@ -190,8 +190,8 @@ def test_labels_of_several_classes_a_row_are_counted():
 
 @pytest.mark.covering(goals=goals_of_malformed)
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-@pytest.mark.parametrize(("format", "fault"), MALFORMED)
-def test_every_way_to_be_malformed_is_an_error_for_every_framework(format, fault, framework):
+@pytest.mark.parametrize(("format", "fault"), INVALID)
+def test_every_way_to_be_invalid_is_an_error_for_every_framework(format, fault, framework):
     assert any(breach.severity == "error" for breach in check(broken(format, fault), for_=framework))
 
 

@@ -42,7 +42,7 @@ def test_a_dense_array_is_no_densification():
     assert not log
 
 
-def test_malformed_arrays_are_not_made_dense():
+def test_invalid_arrays_are_not_made_dense():
     wrong = X.copy()
     wrong.indices = np.int32([1, 7])
     with pytest.raises(FormatError, match="out of range"):

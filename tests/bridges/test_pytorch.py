@@ -10,7 +10,7 @@ import scipy.sparse
 
 torch = pytest.importorskip("torch")
 
-from tests.support.torch_rows import dense, drawn, malformed, ones  # noqa: E402
+from tests.support.torch_rows import dense, drawn, invalid, ones  # noqa: E402
 from workbench.bridges import pytorch  # noqa: E402
 from workbench.bridges.contracts import ContractError  # noqa: E402
 from workbench.bridges.pytorch.rows import rows_of  # noqa: E402
@@ -90,17 +90,17 @@ def test_a_view_with_gaps_is_copied():
     assert pytorch.to_tensor(x).values().tolist() == [1, 2]
 
 
-@pytest.mark.parametrize("case", malformed())
-def test_malformed_matrices_are_refused(case):
-    indptr, indices, data = malformed()[case]
+@pytest.mark.parametrize("case", invalid())
+def test_invalid_matrices_are_refused(case):
+    indptr, indices, data = invalid()[case]
     x = assemble("csr", indptr, indices, data, (3, 5))
     with pytest.raises(ContractError, match="matrix -> tensor"):
         pytorch.to_tensor(x)
 
 
 @pytest.mark.parametrize("case", ["column too large", "column below zero", "starts fall"])
-def test_malformed_tensors_are_refused_on_the_way_back(case):
-    parts = map(torch.from_numpy, malformed()[case])
+def test_invalid_tensors_are_refused_on_the_way_back(case):
+    parts = map(torch.from_numpy, invalid()[case])
     tensor = torch.sparse_csr_tensor(*parts, size=(3, 5), check_invariants=False)
     with pytest.raises(ContractError, match="tensor -> matrix"):
         pytorch.from_tensor(tensor)
@@ -146,8 +146,8 @@ def test_bags_of_ones_have_no_weights():
     assert pytorch.to_bags(pytorch.to_tensor(ones(drawn())))[2] is None
 
 
-def test_bags_of_malformed_rows_are_refused():
-    tensors = [torch.from_numpy(part) for part in malformed()["column too large"]]
+def test_bags_of_invalid_rows_are_refused():
+    tensors = [torch.from_numpy(part) for part in invalid()["column too large"]]
     with pytest.raises(ContractError, match="EmbeddingBag"):
         pytorch.to_bags(pytorch.SparseRows(*tensors, 5))
 

@@ -5,7 +5,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from tests.support.torch_rows import drawn, malformed  # noqa: E402
+from tests.support.torch_rows import drawn, invalid  # noqa: E402
 from workbench.bridges import pytorch  # noqa: E402
 from workbench.bridges.contracts import ContractError  # noqa: E402
 from workbench.bridges.pytorch import SparseLinear, SparseRows, layers, rows_of  # noqa: E402
@@ -59,13 +59,13 @@ def test_compiled_training_has_the_bits_of_eager_training():
     np.testing.assert_array_equal(*trained)
 
 
-def test_compiled_code_refuses_malformed_rows():
+def test_compiled_code_refuses_invalid_rows():
     torch._dynamo.reset()
     layer = SparseLinear(5, 2)
     forward = torch.compile(layer, backend="aot_eager", fullgraph=True)
     sound = SparseRows(torch.tensor([0, 1]), torch.tensor([2]), torch.ones(1), 5)
     assert forward(sound).shape == (1, 2)
-    tensors = [torch.from_numpy(part) for part in malformed()["column far outside"]]
+    tensors = [torch.from_numpy(part) for part in invalid()["column far outside"]]
     with pytest.raises(ContractError, match="range"):
         forward(SparseRows(*tensors, 5))
 

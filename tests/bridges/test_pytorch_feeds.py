@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader  # noqa: E402
 from kernels import threads  # noqa: E402
 from kernels.threads import clear  # noqa: E402
 from tests.support.clocks import SECONDS  # noqa: E402
-from tests.support.torch_rows import dense, drawn, malformed  # noqa: E402
+from tests.support.torch_rows import dense, drawn, invalid  # noqa: E402
 from workbench import data  # noqa: E402
 from workbench.bridges.contracts import ContractError  # noqa: E402
 from workbench.bridges.pytorch import FeedDataset, RowDataset, SparseRows, collate, from_tensor, rows_of, to_tensor  # noqa: E402
@@ -144,13 +144,13 @@ def test_rows_with_and_without_values_are_joined_with_ones():
     assert collate([(one, 0), (one, 1)])[0].data is None
 
 
-def test_rows_of_different_width_and_malformed_ones_are_refused():
+def test_rows_of_different_width_and_invalid_ones_are_refused():
     with pytest.raises(ValueError, match=r"30.*31"):
         collate([(drawn(), 0), (drawn(columns=31), 0)])
     with pytest.raises(data.DataError, match="41 rows"):
         RowDataset(X, Y[:-1])
     with pytest.raises(ContractError, match="range"):
-        RowDataset(assemble("csr", *malformed()["column too large"], (3, 5)))
+        RowDataset(assemble("csr", *invalid()["column too large"], (3, 5)))
     with pytest.raises(IndexError, match="0 to 40"):
         RowDataset(X, Y).__getitems__([41])
 

@@ -8,7 +8,7 @@ import scipy.sparse
 
 torch = pytest.importorskip("torch")
 
-from tests.support.torch_rows import dense, drawn, malformed, ones  # noqa: E402
+from tests.support.torch_rows import dense, drawn, invalid, ones  # noqa: E402
 from workbench.bridges import pytorch  # noqa: E402
 from workbench.bridges.contracts import ContractError  # noqa: E402
 from workbench.bridges.pytorch import SparseEmbeddingBag, SparseLinear, SparseRows, rows_of  # noqa: E402
@@ -121,9 +121,9 @@ def test_a_second_derivative_is_refused_with_the_reason_and_a_first_one_is_not()
     assert torch.autograd.grad((layer(rows) ** 2).sum(), layer.weight, create_graph=True)
 
 
-@pytest.mark.parametrize("case", malformed())
-def test_malformed_rows_are_refused_and_nothing_is_read(case):
-    tensors = [torch.from_numpy(part) for part in malformed()[case]]
+@pytest.mark.parametrize("case", invalid())
+def test_invalid_rows_are_refused_and_nothing_is_read(case):
+    tensors = [torch.from_numpy(part) for part in invalid()[case]]
     with pytest.raises((ContractError, TypeError), match=r"llowed|Expected"):
         SparseLinear(5, 2)(SparseRows(*tensors, 5))
 

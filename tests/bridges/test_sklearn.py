@@ -253,7 +253,7 @@ CONTAINED = [(format, fault) for format in ("csr", "csc", "coo") for fault in FA
 
 
 @pytest.mark.parametrize(("format", "fault"), CONTAINED)
-def test_a_malformed_matrix_is_refused_and_not_followed(format, fault):
+def test_an_invalid_matrix_is_refused_and_not_followed(format, fault):
     y = [0, 1, 1, 0]
     estimator = SparseClassifier(random_state=0, max_iter=1)
     right = estimator.fit(sound(format), y).coef_.copy()

@@ -8,7 +8,7 @@ from workbench.sweeps import grid
 from workbench.sweeps.spec import Configuration
 
 
-def test_a_malformed_line_is_refused():
+def test_an_invalid_line_is_refused():
     with pytest.raises(data.DataError, match="reading is 'zero'; it is name=value"):
         contract.of_source(data.get("svmlight"), "zero")
 

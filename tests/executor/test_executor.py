@@ -227,7 +227,7 @@ def csr(rows, columns, values, shape=(4, 20)):
     return scipy.sparse.csr_array((np.float32(values), columns, indptr), shape=shape)
 
 
-HOSTILE = {
+ADVERSARIAL = {
     "duplicates": csr([0, 0, 0, 2], [3, 3, 1, 3], [1, 2, 3, 4]),
     "unsorted": csr([0, 0, 3, 3], [9, 1, 8, 0], [1, 2, 3, 4]),
     "explicit zeros": csr([0, 1], [3, 3], [0, 0]),
@@ -239,9 +239,9 @@ HOSTILE = {
 
 @pytest.mark.filterwarnings("ignore:invalid value")
 @pytest.mark.parametrize("grad_format", ["dense", "row_sparse", "fused"])
-@pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_batches(name, grad_format):
-    x = HOSTILE[name]
+@pytest.mark.parametrize("name", ADVERSARIAL)
+def test_adversarial_batches(name, grad_format):
+    x = ADVERSARIAL[name]
     made = executor.bind(
         ops.dot(graph.variable("x", "csr"), graph.variable("w", shape=(20, 2))),
         {"x": x},

@@ -162,7 +162,7 @@ FOREIGN = {
     "wrong shape of dense": npz(**table(format="dense", parts={"values": "data"})),
     "no name": npz(contents=np.array(json.dumps({"kind": files.KIND, "version": 1, "arrays": [{}]}))),
 }
-MALFORMED = {
+INVALID = {
     "out of range": (npz(**{**table(), "indices": np.int32([1, 9, 0])}), r"indices\[1\] is 9, out of range"),
     "pointers": (npz(**{**table(), "indptr": np.int32([0, 2, 1, 3])}), "indptr falls"),
     "two dimensions": (npz(**table(shape=[12])), "two dimensions"),
@@ -186,9 +186,9 @@ def test_a_file_that_is_not_ours_is_refused(tmp_path, kind):
         formats.load(path)
 
 
-@pytest.mark.parametrize("fault", MALFORMED)
-def test_a_malformed_array_is_refused(tmp_path, fault):
-    written, message = MALFORMED[fault]
+@pytest.mark.parametrize("fault", INVALID)
+def test_an_invalid_array_is_refused(tmp_path, fault):
+    written, message = INVALID[fault]
     (tmp_path / "x.npz").write_bytes(written)
     with pytest.raises(FormatError, match=rf"x.npz cannot be read: .*{message}"):
         formats.load(tmp_path / "x.npz")

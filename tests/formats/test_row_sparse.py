@@ -36,7 +36,7 @@ def rows(values=((1, 2), (3, 4)), at=(1, 4), shape=(6, 2), dtype=np.float32):
         ({"dtype": np.int8}, "values has dtype int8. Allowed: float32, float64, int32, int64, uint8 and float16"),
     ],
 )
-def test_a_malformed_row_sparse_is_refused(parts, message):
+def test_an_invalid_row_sparse_is_refused(parts, message):
     with pytest.raises(FormatError) as error:
         rows(**parts)
     assert message in str(error.value)

@@ -1,4 +1,4 @@
-"""Every GPU twin on the host emulator, on the hostile cases of the CPU twins and on some of its own."""
+"""Every GPU twin on the host emulator, on the adversarial cases of the CPU twins and on some of its own."""
 
 import functools
 

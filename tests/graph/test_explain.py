@@ -13,14 +13,14 @@ from workbench import executor, graph, ops
 from workbench.graph.explanation import _apart, arrange, cut
 
 SVG = "{http://www.w3.org/2000/svg}"
-HOSTILE = "<script>alert('&')</script>" * 3
+ADVERSARIAL = "<script>alert('&')</script>" * 3
 
 
 def trained(**options):
     x = graph.variable("x", "csr", (8, 50))
     w = graph.variable("w", shape=(50, 3))
     loss = joint_loss(ops.dot(x, w), graph.variable("y", shape=(8,), dtype="int64"), name="loss")
-    made = graph.group([loss, ops.dot(ops.exp(x), w, name=HOSTILE)]) if options.pop("hostile", False) else loss
+    made = graph.group([loss, ops.dot(ops.exp(x), w, name=ADVERSARIAL)]) if options.pop("adversarial", False) else loss
     return executor.bind(made, grad_req={"w": "write"}, **options)
 
 
@@ -72,13 +72,13 @@ def test_sizes_follow_the_arrays_that_are_held():
 
 
 def test_pictures_are_well_formed_and_names_escaped():
-    result = trained(hostile=True).explain()
+    result = trained(adversarial=True).explain()
     for text in (result.svg(), result.html(), result._repr_html_()):
         assert "<script" not in text
     root = ElementTree.fromstring(result.svg())
     titles = [entry.text for entry in root.iter(f"{SVG}title")]
     assert len(titles) == len(result.lines)
-    assert any(title.startswith(HOSTILE) for title in titles)
+    assert any(title.startswith(ADVERSARIAL) for title in titles)
 
 
 def boxes(svg):
@@ -98,7 +98,7 @@ def many(seed):
     return graph.group(nodes)
 
 
-@pytest.mark.parametrize("made", [trained(hostile=True).explain(), *(many(seed).explain() for seed in range(4))])
+@pytest.mark.parametrize("made", [trained(adversarial=True).explain(), *(many(seed).explain() for seed in range(4))])
 def test_boxes_do_not_overlap_and_stand_inside(made):
     found, width, height = boxes(made.svg())
     for x, y, wide, high in found:
@@ -133,7 +133,7 @@ def test_places_are_the_closest_that_keep_order_and_distance():
 
 
 def test_texts_fit_their_boxes():
-    root = ElementTree.fromstring(trained(hostile=True).explain().svg())
+    root = ElementTree.fromstring(trained(adversarial=True).explain().svg())
     for group in root.iter(f"{SVG}g"):
         for text in group.iter(f"{SVG}text"):
             assert len(text.text) * float(text.get("font-size")) * 0.55 <= 270

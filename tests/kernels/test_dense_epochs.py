@@ -11,7 +11,7 @@ from kernels.epochs.dense.loops import MOST_NARROW, make_loop, programs_for
 from kernels.epochs.dense.sources import HALVES, SOURCES
 from kernels.epochs.loops import compiled
 from kernels.rules.rule import get_rule
-from tests.kernels.test_epochs import HOSTILE, RULES, WAYS, assert_as_defined, hostile, unchanged
+from tests.kernels.test_epochs import ADVERSARIAL, RULES, WAYS, adversarial, assert_as_defined, unchanged
 from tests.support.cases import CASES, random_case
 from tests.support.implementations import run, same_bits
 from tests.support.thread_counts import TWO_AT_MOST, share_out
@@ -77,12 +77,12 @@ RULE_OF_WIDTH = {3: "adagrad", 20: "sgd"}
 
 
 @pytest.mark.parametrize("held", SOURCES)
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_dense_epoch_of_hostile_rows_is_what_the_definition_says(name: str, held: str) -> None:
+@pytest.mark.parametrize("name", ADVERSARIAL)
+def test_a_dense_epoch_of_adversarial_rows_is_what_the_definition_says(name: str, held: str) -> None:
     if held == "dense":
-        assert_as_defined(dense.get("logistic", "adagrad", held), hostile(name))
+        assert_as_defined(dense.get("logistic", "adagrad", held), adversarial(name))
     else:  # loops that trainings have
-        kernel, case = dense.get("softmax", "adagrad", held), hostile(name)
+        kernel, case = dense.get("softmax", "adagrad", held), adversarial(name)
         assert_as_defined(kernel, case, **unchanged(kernel, case))
 
 

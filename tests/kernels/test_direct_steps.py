@@ -7,7 +7,7 @@ from kernels import Case, Kernel, epochs, threads
 from kernels.epochs import calls, loops, placed
 from kernels.rules import steps
 from kernels.rules.rule import get_rule
-from tests.kernels.test_epochs import HOSTILE, assert_as_defined, hostile
+from tests.kernels.test_epochs import ADVERSARIAL, adversarial, assert_as_defined
 from tests.support.cases import random_case
 from tests.support.implementations import same_bits
 from tests.support.thread_counts import TWO_AT_MOST, share_out
@@ -53,13 +53,13 @@ def plain(kernel: Kernel, case: Case) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("serial", [False, None])
 @pytest.mark.parametrize("way", ["lazy", "standard"])
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", ADVERSARIAL)
 @pytest.mark.usefixtures("never_placed")
-def test_hostile_rows_are_stepped_as_the_definition_says(
+def test_adversarial_rows_are_stepped_as_the_definition_says(
     name: str, way: str, serial: bool | None, monkeypatch: pytest.MonkeyPatch, taken: list[str]
 ) -> None:
     share_out(monkeypatch, serial)
-    kernel, case = epochs.get("logistic", "sgd", way), hostile(name)
+    kernel, case = epochs.get("logistic", "sgd", way), adversarial(name)
     assert_as_defined(kernel, case, **plain(kernel, case))
     assert set(taken) <= {"direct"}
 
@@ -79,11 +79,11 @@ def test_rows_of_any_width_and_batches_of_any_size(
     assert taken == ["direct"] * 3
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", ADVERSARIAL)
 @pytest.mark.usefixtures("never_placed")
 def test_the_bits_are_the_same_on_any_number_of_threads(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
-    kernel, case = epochs.get("logistic", "sgd"), hostile(name)
+    kernel, case = epochs.get("logistic", "sgd"), adversarial(name)
     alone = assert_as_defined(kernel, case, **plain(kernel, case))
     share_out(monkeypatch)
     together = assert_as_defined(kernel, case, **plain(kernel, case))

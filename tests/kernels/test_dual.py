@@ -8,16 +8,16 @@ import pytest
 from kernels import Case, Kernel, KernelError, Sizes
 from kernels.epochs import dual, dual_decays, dual_dense
 from kernels.loss_blocks import curvature_of
-from tests.kernels.test_epochs import HOSTILE, assert_as_defined, hostile
+from tests.kernels.test_epochs import ADVERSARIAL, adversarial, assert_as_defined
 from tests.support.cases import CASES, random_case
 from tests.support.implementations import assert_close, run, same_bits, strided
 
 sparse_and_dense = pytest.mark.parametrize("ascent", [dual, dual_dense], ids=["sparse", "dense"])
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_dual_ascent_on_hostile_rows_is_what_the_definition_says(name: str) -> None:
-    assert_as_defined(dual.get("logistic"), hostile(name))
+@pytest.mark.parametrize("name", ADVERSARIAL)
+def test_dual_ascent_on_adversarial_rows_is_what_the_definition_says(name: str) -> None:
+    assert_as_defined(dual.get("logistic"), adversarial(name))
 
 
 @pytest.mark.parametrize(("loss", "name"), [("softmax", "plain"), ("squared", "64 bits, narrow")])

@@ -6,14 +6,14 @@ import pytest
 
 from kernels import KernelError, Sizes
 from kernels.epochs import dual, dual_decays
-from tests.kernels.test_epochs import HOSTILE, assert_as_defined, hostile
+from tests.kernels.test_epochs import ADVERSARIAL, adversarial, assert_as_defined
 from tests.support.cases import CASES
 from tests.support.implementations import run, same_bits
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_several_decays_on_hostile_rows_are_what_the_definition_says(name: str) -> None:
-    assert_as_defined(dual_decays.get("logistic"), hostile(name))
+@pytest.mark.parametrize("name", ADVERSARIAL)
+def test_several_decays_on_adversarial_rows_are_what_the_definition_says(name: str) -> None:
+    assert_as_defined(dual_decays.get("logistic"), adversarial(name))
 
 
 @pytest.mark.parametrize(

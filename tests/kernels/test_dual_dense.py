@@ -8,7 +8,7 @@ import pytest
 from kernels import Case, Sizes
 from kernels.epochs import dual, dual_dense
 from kernels.vector.tiles import full_lanes
-from tests.kernels.test_epochs import HOSTILE, assert_as_defined, hostile
+from tests.kernels.test_epochs import ADVERSARIAL, adversarial, assert_as_defined
 from tests.support.cases import CASES, random_case
 from tests.support.implementations import run, same_bits
 
@@ -16,9 +16,9 @@ LANES = full_lanes(32)
 FULL = LANES * dual_dense.IN_FLIGHT
 
 
-@pytest.mark.parametrize("name", [name for name in HOSTILE if name != "nan and inf"])
-def test_dense_rows_of_hostile_shapes_are_what_the_definition_says(name: str) -> None:
-    assert_as_defined(dual_dense.get("logistic"), hostile(name))
+@pytest.mark.parametrize("name", [name for name in ADVERSARIAL if name != "nan and inf"])
+def test_dense_rows_of_adversarial_shapes_are_what_the_definition_says(name: str) -> None:
+    assert_as_defined(dual_dense.get("logistic"), adversarial(name))
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_every_length_of_a_row(columns: int) -> None:
 
 @pytest.mark.filterwarnings("ignore:invalid value")
 def test_numbers_that_are_not_finite_go_through() -> None:
-    assert_as_defined(dual_dense.get("logistic"), hostile("nan and inf"))
+    assert_as_defined(dual_dense.get("logistic"), adversarial("nan and inf"))
 
 
 def test_rows_beyond_the_caches_are_asked_for_ahead(monkeypatch) -> None:

@@ -21,7 +21,7 @@ RULES = ("adamw", "centered_rmsprop", "group_adagrad", "nesterov", "rmsprop", "s
 """Beside adagrad, which most tests have, and those of `WAYS` that step the touched rows alone."""
 LIKE_OTHERS = ("adamw", "nesterov", "rmsprop", "signum")
 """Rules that have as many states as another one; each compiles loops."""
-HOSTILE = (
+ADVERSARIAL = (
     *("no rows", "no columns", "no entries", "one entry", "empty rows", "duplicates", "explicit zeros", "nan and inf"),
     *("full row", "full column", "sorted"),
 )
@@ -43,7 +43,7 @@ sparse_and_dense = pytest.mark.parametrize("get", [epochs.get, dense.get], ids=[
 """Tests of arguments, which the epochs of batches of both kinds take alike."""
 
 
-def hostile(name: str) -> Case:
+def adversarial(name: str) -> Case:
     """The case of that name at width 3."""
     return replace(CASES[name], N=3)
 
@@ -79,9 +79,9 @@ def unchanged(kernel: Kernel, case: Case) -> dict[str, np.ndarray]:
     return tables
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_an_epoch_of_hostile_rows_is_what_the_definition_says(name: str) -> None:
-    assert_as_defined(epochs.get("logistic", "adagrad"), hostile(name))
+@pytest.mark.parametrize("name", ADVERSARIAL)
+def test_an_epoch_of_adversarial_rows_is_what_the_definition_says(name: str) -> None:
+    assert_as_defined(epochs.get("logistic", "adagrad"), adversarial(name))
 
 
 @pytest.mark.parametrize("name", WIDTHS)
@@ -112,7 +112,7 @@ def each_of_either(case: dict) -> set:
 @pytest.mark.parametrize(("rule", "way"), WAYS)
 @pytest.mark.parametrize("name", ["duplicates", "empty rows", "plain"])
 def test_every_way_treats_rows_that_are_not_touched_as_defined(name: str, rule: str, way: str) -> None:
-    kernel, case = epochs.get("softmax", rule, way), hostile(name)
+    kernel, case = epochs.get("softmax", rule, way), adversarial(name)
     assert kernel.name == f"softmax_{rule}_epoch_{way}"
     assert_as_defined(kernel, case, **unchanged(kernel, case))
 
@@ -124,7 +124,7 @@ def test_every_way_treats_rows_that_are_not_touched_as_defined(name: str, rule: 
 )
 @pytest.mark.parametrize("name", ["duplicates", "empty rows", "plain"])
 def test_every_way_has_batches_of_one_row(name: str, rule: str, way: str) -> None:
-    kernel, case = epochs.get("softmax", rule, way), hostile(name)
+    kernel, case = epochs.get("softmax", rule, way), adversarial(name)
     assert_as_defined(kernel, sorted_case(case), batch_rows=1, **unchanged(kernel, case))
 
 
@@ -211,7 +211,7 @@ def test_the_tests_leave_no_rule_out() -> None:
 
 @pytest.mark.parametrize("name", ["duplicates", "sorted", "empty rows"])
 def test_batches_of_one_row_are_online_training(name: str) -> None:
-    assert_as_defined(epochs.get("logistic", "adagrad"), hostile(name), batch_rows=1)
+    assert_as_defined(epochs.get("logistic", "adagrad"), adversarial(name), batch_rows=1)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "softmax"])
@@ -245,7 +245,7 @@ def by_column(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(placed, "suits", lambda *sizes: False)
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", ADVERSARIAL)
 @pytest.mark.usefixtures("by_column")
 def test_wide_rows_are_summed_column_by_column_as_the_definition_says(name: str) -> None:
     assert touched.suits(WIDE, 4)

@@ -1,4 +1,4 @@
-"""Every registered kernel on every hostile case: a new kernel is tested by being registered."""
+"""Every registered kernel on every adversarial case: a new kernel is tested by being registered."""
 
 import re
 import sys

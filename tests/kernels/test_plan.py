@@ -1,4 +1,4 @@
-"""The batch plan: its invariants on every hostile case, its limits, and what it refuses."""
+"""The batch plan: its invariants on every adversarial case, its limits, and what it refuses."""
 
 import re
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""dot and sampled_dot: every row of the table has its dense meaning, on hostile operands, and the pattern it says."""
+"""dot and sampled_dot: every row of the table has its dense meaning, on adversarial operands and its pattern."""
 
 import itertools
 
@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 
 import kernels
-from tests.support.operands import canonical, close, dense_of, hostile, operand, shares_memory, turned
+from tests.support.operands import adversarial, canonical, close, dense_of, operand, shares_memory, turned
 from workbench import formats, ops
 from workbench.ops import products
 from workbench.ops.products import methods
@@ -32,7 +32,7 @@ def goals_of_rows(case):
 def test_every_row_has_its_dense_meaning(row, kind):
     dtype = "float64" if kind == "usual" else "float32"
     a, b = operand(7, 5, kind, dtype), operand(5, 6, kind, dtype)
-    make = hostile if kind == "hostile" else formats.to_format
+    make = adversarial if kind == "hostile" else formats.to_format
     for transpose_b in flags:
         x, y = make(turned(a, row.transpose_a), row.x), make(turned(b, transpose_b), row.y)
         asked = {"transpose_a": row.transpose_a, "transpose_b": transpose_b, "result": row.result}

@@ -8,7 +8,7 @@ import pytest
 from kernels import Case, KernelError, epochs, threads
 from kernels.epochs import calls, placed, scattered, touched
 from kernels.rules.rule import get_rule
-from tests.kernels.test_epochs import HOSTILE, assert_as_defined, hostile, unchanged
+from tests.kernels.test_epochs import ADVERSARIAL, adversarial, assert_as_defined, unchanged
 from tests.support.cases import CASES, from_rows, random_case
 from tests.support.implementations import run, same_bits
 
@@ -22,10 +22,10 @@ def weights_of(case: Case) -> np.ndarray:
     return np.zeros((case.D, case.N), case.dtype)
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_rows_are_summed_as_the_definition_says(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ADVERSARIAL)
+def test_adversarial_rows_are_summed_as_the_definition_says(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scattered, "suits", lambda *sizes: True)
-    assert_as_defined(epochs.get("logistic", "adagrad"), hostile(name))
+    assert_as_defined(epochs.get("logistic", "adagrad"), adversarial(name))
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_several_threads_take_other_sums() -> None:
     assert calls._sums(call, 100, 2) != "scattered"
 
 
-@pytest.mark.parametrize("name", [*HOSTILE, "plain"])
+@pytest.mark.parametrize("name", [*ADVERSARIAL, "plain"])
 def test_batches_by_column_are_as_the_definition_says_and_have_the_bits_of_others(name: str) -> None:
     case = replace(CASES[name], N=1)
     kernel, other = (epochs.get("logistic", "adagrad", way) for way in ("indexed", "lazy"))
@@ -107,14 +107,14 @@ def test_batches_by_column_are_as_the_definition_says_and_have_the_bits_of_other
 
 def test_wider_rows_and_two_threads_leave_the_index_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scattered, "indexed_for", None)
-    assert_as_defined(epochs.get("logistic", "adagrad", "indexed"), hostile("duplicates"))
+    assert_as_defined(epochs.get("logistic", "adagrad", "indexed"), adversarial("duplicates"))
     kernel, case = epochs.get("logistic", "adagrad", "indexed"), replace(CASES["plain"], N=1)
     active = dict(zip([name for name, _, _ in kernel.parsed], kernel.arguments(case), strict=True))["columns"].size
     assert_as_defined(kernel, case, batch_rows=10**6, batches=np.array([0, active]))
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "told"),
+    ("name", "value", "message"),
     [
         ("order", 4, "batches has .* numbers; it has 3"),
         ("rows", [3], "rows"),
@@ -122,12 +122,12 @@ def test_wider_rows_and_two_threads_leave_the_index_alone(monkeypatch: pytest.Mo
         ("segments", [10**6], "segments"),
     ],
 )
-def test_an_index_that_does_not_fit_is_refused(name: str, value: int | list, told: str) -> None:
+def test_an_index_that_does_not_fit_is_refused(name: str, value: int | list, message: str) -> None:
     kernel, case = epochs.get("logistic", "adagrad", "indexed"), replace(CASES["plain"], N=1)
     made = dict(zip([name for name, _, _ in kernel.parsed], kernel.arguments(case), strict=True))
     made[name] = made[name][:value].copy() if isinstance(value, int) else np.append(made[name][:-1], value)
     made[name] = made[name].astype(made["indices"].dtype if name != "order" else np.int64)
-    with pytest.raises(KernelError, match=told):
+    with pytest.raises(KernelError, match=message):
         kernel.cpu(*made.values())
 
 

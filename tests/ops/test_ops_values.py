@@ -88,7 +88,7 @@ def test_what_does_not_fit_is_refused(call, message):
         call()
 
 
-def test_malformed_arrays_are_refused_before_anything_reads_them():
+def test_invalid_arrays_are_refused_before_anything_reads_them():
     with pytest.raises(formats.FormatError, match="indptr has 3 entries for 3 rows"):
         ops.abs(op_arrays.csr([1, 2], [0, 1], [0, 1, 2], (3, 4)))
     with pytest.raises(formats.FormatError, match="out of range"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from tests.support.operands import canonical, close, hostile, operand, turned
+from tests.support.operands import adversarial, canonical, close, operand, turned
 from workbench import autodiff, formats, graph, ops
 from workbench.ops.products.methods import SPARSE
 
@@ -21,7 +21,7 @@ flags = (False, True)
 def test_a_sampled_product_is_the_product_where_the_pattern_is(format, a, b):
     left, right = operand(7, 4, "usual", "float64"), operand(4, 5, "usual", "float64")
     dense = operand(7, 5, "usual", "float64")
-    pattern, bad = formats.to_format(dense, format), hostile(dense, format)
+    pattern, bad = formats.to_format(dense, format), adversarial(dense, format)
     for ta, tb in itertools.product(flags, flags):
         x, y = formats.to_format(turned(left, ta), a), formats.to_format(turned(right, tb), b)
         with ops.settings(strict=True):

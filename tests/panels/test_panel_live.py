@@ -232,13 +232,13 @@ def test_every_table_can_be_shown_with_and_without_rows(here, opened, no_charts,
 def test_texts_of_rows_are_escaped(here, opened):
     study = lab.study()
     rows = made.sweep()
-    hostile = made.failed(rows[0], "failed", "<script>alert(1)</script>")
-    write_run(study.folder, [hostile], "finished", current="<img>")
+    adversarial = made.failed(rows[0], "failed", "<script>alert(1)</script>")
+    write_run(study.folder, [adversarial], "finished", current="<img>")
     panel = opened(study)
     for view in VIEWS:
         panel.results.view.value = view
         assert "<script>" not in text(panel)
-    assert "&lt;script&gt;" in pages.latest_rows([hostile])
+    assert "&lt;script&gt;" in pages.latest_rows([adversarial])
 
 
 def test_the_table_is_capped():

@@ -1,4 +1,4 @@
-"""No malformed array ends a process or is computed with in silence, whatever public call it comes in by.
+"""No invalid array ends a process or is computed with in silence, whatever public call it comes in by.
 
 The cases are in `tests/support/input_validation`: every operator, kernel and class that takes arrays, with arrays
 wrong in some hundred ways. They are tried in a child process, which is started again after the case that it died of.
@@ -62,7 +62,7 @@ def tried(tmp_path_factory) -> list[Tried]:
 
 
 @pytest.mark.parametrize("group", ["formats", "ops", "executor", "module", "training", "optimizers", "kernels"])
-def test_malformed_arrays_are_refused_at_every_door_and_sound_ones_are_not(tried, group):
+def test_invalid_arrays_are_refused_at_every_door_and_sound_ones_are_not(tried, group):
     here = [case for case in tried if case.name.startswith(f"{group}: ")]
     assert {case.is_refused for case in here} == {True, False}
     assert not {case.name: case.fault for case in here if case.fault}

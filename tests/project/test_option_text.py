@@ -19,6 +19,6 @@ def test_what_is_written_is_read_back(options):
 
 
 @pytest.mark.parametrize("text", ["a", "a=1, a=2", "=3", "a=1,,b=2", "a='open", "a=1; b=2'x'"])
-def test_a_malformed_line_is_refused(text):
+def test_an_invalid_line_is_refused(text):
     with pytest.raises(ValueError, match="reading is"):
         option_text.parsed(text, "reading")

@@ -72,6 +72,6 @@ def stored_places(x: Any) -> np.ndarray:
 
 
 def csr(data: list, indices: list, indptr: list, shape: Shape, index: type = np.int32, dtype: type = np.float32) -> Any:
-    """A csr array of these parts, malformed or not."""
+    """A csr array of these parts, invalid or not."""
     parts = {"data": np.array(data, dtype), "indices": np.array(indices, index), "indptr": np.array(indptr, index)}
     return formats.get("csr").build(parts, shape)

@@ -1,4 +1,4 @@
-"""Operands for tests of products, selection and layout: usual ones and hostile ones, and how results are compared."""
+"""Operands for tests of products, selection and layout: usual ones and adversarial ones, and comparisons of results."""
 
 import itertools
 
@@ -24,7 +24,7 @@ def operand(rows: int, columns: int, kind: str, dtype: str) -> np.ndarray:
     return values
 
 
-def hostile(dense: np.ndarray, format: str) -> object:
+def adversarial(dense: np.ndarray, format: str) -> object:
     """In that format, stored badly: backwards, a value in two parts, an explicit zero, 64-bit indices, locked."""
     x = formats.to_format(dense, format)
     if format == "row_sparse":

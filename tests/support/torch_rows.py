@@ -1,4 +1,4 @@
-"""Sparse rows for tests of the bridge to PyTorch: hostile ones that are allowed, and malformed ones."""
+"""Sparse rows for tests of the bridge to PyTorch: adversarial ones that are allowed, and invalid ones."""
 
 import numpy as np
 import scipy.sparse
@@ -28,7 +28,7 @@ def dense(x) -> np.ndarray:
     return scipy.sparse.coo_array(x).toarray()
 
 
-def malformed() -> dict[str, tuple]:
+def invalid() -> dict[str, tuple]:
     """(indptr, indices, data) of 3 rows and 5 columns by what is wrong with them."""
     sound = {"indptr": [0, 1, 1, 3], "indices": [4, 0, 2], "data": [1.0, 2.0, 3.0]}
     wrong = {

@@ -192,8 +192,8 @@ def require_sound(x: Any, boundary: str) -> None:
         raise ContractError([Violation("container", boundary, ERROR, *_violation_of(error))]) from None
     broken: set[str] = set()
     for contract in (contract for contract in CONTRACTS if contract.name in (*STRUCTURE, "numbers")):
-        if error := _error_of_parts(contract, parts, asked, broken):
-            raise ContractError([Violation(contract.name, boundary, ERROR, *_violation_of(error))])
+        if invalid := _error_of_parts(contract, parts, asked, broken):
+            raise ContractError([Violation(contract.name, boundary, ERROR, *_violation_of(invalid))])
 
 
 def check_saved(

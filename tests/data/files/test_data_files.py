@@ -85,7 +85,7 @@ def test_svmlight_reads_what_is_written(tmp_path):
         ("nan 1:1\n", "data.svm:1: the label 'nan' is no finite number"),
     ],
 )
-def test_malformed_svmlight_is_refused_by_name(tmp_path, text, message):
+def test_invalid_svmlight_is_refused_by_name(tmp_path, text, message):
     with pytest.raises(DataError, match=message):
         svmlight(tmp_path, text)
 
@@ -134,7 +134,7 @@ def test_rows_of_a_query_are_a_group_that_is_never_parted(tmp_path):
         ("1 1:1\n1 2:1\n\0\n", "data.svm cannot be read as svmlight text.* a binary file of another kind"),
     ],
 )
-def test_malformed_queries_and_text_are_refused_with_the_line(tmp_path, text, message):
+def test_invalid_queries_and_text_are_refused_with_the_line(tmp_path, text, message):
     (tmp_path / "data.svm").write_bytes(text.encode("latin-1"))
     with pytest.raises(DataError, match=message):
         data.load("svmlight", path=tmp_path / "data.svm")

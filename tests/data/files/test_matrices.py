@@ -146,7 +146,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_malformed_files_are_refused_with_the_line(tmp_path, text):
+def test_invalid_files_are_refused_with_the_line(tmp_path, text):
     with pytest.raises(DataError, match=WRONG[text]):
         load(tmp_path, text)
 

@@ -1,4 +1,4 @@
-"""The profile of a data set against what loops over every element of small, hostile sets count."""
+"""The profile of a data set against what loops over every element of small, adversarial sets count."""
 
 import itertools
 import json
@@ -32,7 +32,7 @@ def of_dense(dense, index=np.int32):
     return csr(x.indptr, x.indices, x.data, x.shape, index=index)
 
 
-HOSTILE = {
+ADVERSARIAL = {
     "plain": of_dense(drawn(7, 9, 0.4)),
     "empty rows": of_dense([[0, 0, 0], [1, 0, 2], [0, 0, 0], [0, 0, 3]]),
     "duplicate rows": of_dense([[1, 2, 0], [0, 1, 2], [1, 2, 0], [1, 2, 0], [2, 1, 0], [0, 0, 0], [0, 0, 0]]),
@@ -72,13 +72,13 @@ class Case(NamedTuple):
     rows: list[list[tuple[int, float]]]
 
 
-@pytest.fixture(params=HOSTILE)
+@pytest.fixture(params=ADVERSARIAL)
 def case(request, monkeypatch):
-    """A hostile set, counted in parts of three entries."""
+    """An adversarial set, counted in parts of three entries."""
     monkeypatch.setattr(profiles, "PART", 3)
     monkeypatch.setattr(profiles, "PART", 3)
     monkeypatch.setattr(profiles, "BATCHES", (1, 2, 4, 100))
-    made = dataset(HOSTILE[request.param])
+    made = dataset(ADVERSARIAL[request.param])
     return Case(made, data.profile(made), stored(made.x))
 
 

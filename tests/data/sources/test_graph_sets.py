@@ -124,7 +124,7 @@ def test_named_nodes_have_any_names(folder):
         ("0 1 1\n1 2 1e300\n", r"e.txt cannot be read as a graph .* is inf"),
     ],
 )
-def test_malformed_edge_lists_are_refused_with_the_line(folder, text, message):
+def test_invalid_edge_lists_are_refused_with_the_line(folder, text, message):
     with pytest.raises(DataError, match=message):
         edge_list(folder, text)
 
@@ -185,7 +185,7 @@ def test_a_citation_archive_has_all_in_it(folder):
         ({"attr_indices": np.int64([-1] * 9)}, r"a.npz cannot be read as a graph"),
     ],
 )
-def test_malformed_archives_are_refused(folder, changes, message):
+def test_invalid_archives_are_refused(folder, changes, message):
     with pytest.raises(DataError, match=message):
         data.load("graph", path=archive(folder, **changes), cache=False)
 

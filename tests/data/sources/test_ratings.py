@@ -172,7 +172,7 @@ def test_stars_can_be_classes(tmp_path):
         ("1 2 3\n", {"unknown": "x"}, "unknown is 'x'; it is one of refuse, empty"),
     ],
 )
-def test_malformed_files_are_refused_with_the_line(tmp_path, text, parameters, message):
+def test_invalid_files_are_refused_with_the_line(tmp_path, text, parameters, message):
     with pytest.raises(DataError, match=message):
         load(tmp_path, text, **parameters)
 

@@ -40,7 +40,7 @@ def _saved(x: Any) -> None:
 
 
 def of_ops() -> Iterator[Case]:
-    """Every operator, with each of its inputs malformed in some way, in turn; products in all their forms and malformed
+    """Every operator, with each of its inputs invalid in some way, in turn; products in all their forms and invalid
     in all ways; row numbers."""
     turns = {format: itertools.cycle(FAULTS[format]) for format in SPARSE}
     for name in ops.names():

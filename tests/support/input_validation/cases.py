@@ -21,7 +21,7 @@ def dense(*shape: int) -> np.ndarray:
 
 
 def of_each(door: str, call: Door, held: tuple[str, ...] = SPARSE) -> Iterator[Case]:
-    """The call with a sound array of each format, and with every malformed one."""
+    """The call with a sound array of each format, and with every invalid one."""
     for format in held:
         yield f"{door}({format})", lambda format=format: call(sound(format)), False
         for fault in FAULTS[format]:
