@@ -177,7 +177,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _covered_by_others(items: list[pytest.Item]) -> set[pytest.Item]:
-    """Find the cases of tests marked `covering` whose goals other cases reach; a case that is asked for alone stays."""
+    """Find the cases of tests marked `covering` whose targets other cases reach; one asked for alone stays."""
     grids = defaultdict(list)
     for item in items:
         if mark := item.get_closest_marker("covering"):

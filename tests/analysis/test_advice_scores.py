@@ -122,7 +122,7 @@ def test_a_suite_whose_cases_have_one_winner_judges_nothing_and_says_so():
     assert one_sided["cases with the sides within 1.5 x of each other"].met is False
     fair = judged(*[5.0] * 4, *[0.4] * 4, *[0.95, 1.1, 1.2, 1.4])
     assert fair["cases"].met is True
-    assert fair["compared with: always sparse"].met is True, "it misses a goal"
+    assert fair["compared with: always sparse"].met is True, "it misses a target"
     assert fair["compared with: always dense"].met is True
     assert fair["cases that dense wins, by 1.1 x or more"].measured == "4"
     assert fair["cases with the sides within 1.5 x of each other"].measured == "4"

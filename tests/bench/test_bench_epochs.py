@@ -83,7 +83,7 @@ def test_rows_have_the_lengths_and_values_asked_for_and_labels_that_can_be_learn
     assert set(epoch_problem.draw(small("rows", "sgd", "new")).csr.data) == {1.0}
 
 
-def goals_of(case):
+def targets_of(case):
     """Each candidate that takes part at each size, and its loop of each rule; once that it says why it does not."""
     name, size, optimizer = case["name"], case["size"], case["optimizer"]
     if CANDIDATES[name].unavailable(small(size, optimizer, case["batches"])):
@@ -91,7 +91,7 @@ def goals_of(case):
     return {(name, size), (name, optimizer, "outputs" in size), (name, optimizer, size.startswith("one row"))}
 
 
-@pytest.mark.covering(goals=goals_of)
+@pytest.mark.covering(targets=targets_of)
 @pytest.mark.parametrize("name", CANDIDATES)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("optimizer", RULES)

@@ -24,7 +24,7 @@ BENCH_FRAMES = {
 }
 
 
-@pytest.mark.covering(goals=lambda case: {(case["name"], bool(case["rows"])), id(case["rows"])})
+@pytest.mark.covering(targets=lambda case: {(case["name"], bool(case["rows"])), id(case["rows"])})
 @pytest.mark.parametrize("name", plots.names("bench"))
 @pytest.mark.parametrize("rows", BENCH_FRAMES.values(), ids=BENCH_FRAMES)
 def test_charts_of_benchmarks_draw_every_frame(name, rows):

@@ -104,7 +104,7 @@ LOOPS = ("Numba", "project")
 """First words of candidates that compile a loop for each loss and way to hold rows."""
 
 
-def goals_of_training(case):
+def targets_of_training(case):
     """Return the targets of a case: each candidate, with each loss and on batches of one row and of several; of those
     that compile loops each candidate once, and these targets by all whose names begin with the same two parts together.
     """
@@ -113,7 +113,7 @@ def goals_of_training(case):
     return {name, (of, size.split(",")[0]), (of, "one row" in size)}
 
 
-@pytest.mark.covering(goals=goals_of_training)
+@pytest.mark.covering(targets=targets_of_training)
 @pytest.mark.parametrize("name", INSTALLED)
 @pytest.mark.parametrize("size", TINY)
 def test_a_competitor_trains_what_float64_loops_train_or_says_why_it_cannot(name, size):

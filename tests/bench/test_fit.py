@@ -159,14 +159,14 @@ def test_of_many_users_some_are_looked_at(monkeypatch):
 # Candidates
 
 
-def goals_of_learning(case):
+def targets_of_learning(case):
     """Return the targets of a case: what trains in one call, which compiles, has each model by a candidate."""
     name, model = case["name"], case["model"]
     is_in_one_call = name.startswith("ours") and ("in one call" in name or "dual" in name)
     return {name, ("in one call", model)} if is_in_one_call else {(name, model)}
 
 
-@pytest.mark.covering(goals=goals_of_learning)
+@pytest.mark.covering(targets=targets_of_learning)
 @pytest.mark.parametrize(("name", "model"), TRAINED)
 def test_a_candidate_learns(name, model):
     candidate, toy = candidates.get(name), fit_rows.judge_for(model)

@@ -48,7 +48,7 @@ def test_an_unknown_framework_is_refused_with_the_known_ones():
 
 
 @pytest.mark.filterwarnings("ignore")  # of frameworks about their own code, such as sparse tensors in beta state
-@pytest.mark.covering(goals=lambda case: {case["name"], (get(case["name"]).framework, case["classes"])})
+@pytest.mark.covering(targets=lambda case: {case["name"], (get(case["name"]).framework, case["classes"])})
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.exhaustive if "compile" in name else ()) for name in names()]

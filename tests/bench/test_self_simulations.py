@@ -165,7 +165,7 @@ def test_power_grows_with_less_noise_and_equals_are_seldom_told_apart():
         found = list(simulations.power(maker.normal_noise(sd), count=100))
         return [row["share"] for row in found]
 
-    assert shares(0.25)[0] == pytest.approx(shares(0.5)[0], abs=0.15), "the noise of the goal is scaled to be usual"
+    assert shares(0.25)[0] == pytest.approx(shares(0.5)[0], abs=0.15), "the noise of the target is scaled to be usual"
     assert max(share for sd in (0.1, 0.25) for share in shares(sd)[1:]) <= 0.05
 
 

@@ -59,10 +59,10 @@ ONLY_OURS = ("unsorted", "indices narrow")
 INVALID = [(format, fault) for format in SPARSE for fault in FAULTS[format] if fault not in ONLY_OURS]
 
 
-def goals_of_malformed(case):
+def targets_of_malformed(case):
     """Every error in every format for the first framework, and each once in any format for each of the others."""
-    goals = {(case["framework"], case["fault"]), (case["framework"], case["format"])}
-    return goals | {(case["format"], case["fault"])} if case["framework"] == next(iter(FRAMEWORKS)) else goals
+    targets = {(case["framework"], case["fault"]), (case["framework"], case["format"])}
+    return targets | {(case["format"], case["fault"])} if case["framework"] == next(iter(FRAMEWORKS)) else targets
 
 
 def names(breaches):
@@ -188,7 +188,7 @@ def test_labels_of_several_classes_a_row_are_counted():
     assert names(check(csr(), scipy.sparse.csr_array(np.eye(3)), for_="sklearn")) == {"label count"}
 
 
-@pytest.mark.covering(goals=goals_of_malformed)
+@pytest.mark.covering(targets=targets_of_malformed)
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 @pytest.mark.parametrize(("format", "fault"), INVALID)
 def test_every_way_to_be_invalid_is_an_error_for_every_framework(format, fault, framework):

@@ -32,13 +32,13 @@ OF_EACH = ("check_estimators_pickle", "check_fit2d_predict1d", "check_sample_wei
 """Checks that every estimator passes in the default run; two classifiers, and two regressors, have one base class."""
 
 
-def goals_of_checks(case):
+def targets_of_checks(case):
     """Return the targets of a case: each check by a classifier and by a regressor, some by every estimator."""
     estimator, check = case["estimator"], getattr(case["check"], "func", case["check"]).__name__
     return {(is_classifier(estimator), check), (type(estimator) if check in OF_EACH else None, check)}
 
 
-@pytest.mark.covering(goals=goals_of_checks)
+@pytest.mark.covering(targets=targets_of_checks)
 @parametrize_with_checks([made() for made in ESTIMATORS])
 def test_contract_of_scikit_learn(estimator, check):
     check(estimator)

@@ -28,7 +28,7 @@ from tests.support.gpu_implementations import (
     shifted,
 )
 from tests.support.implementations import assert_close, copies, not_finite, run, same_bits
-from tests.support.kernel_goals import CORE_CUDA, WIDTHS_CUDA, family_of, goals_of
+from tests.support.kernel_targets import CORE_CUDA, WIDTHS_CUDA, family_of, targets_of
 
 emulator_build = pytest.importorskip("tests.support.emulator.build")
 if emulator_build.compiler() is None:
@@ -54,7 +54,7 @@ def test_every_kernel_has_a_gpu_twin() -> None:
     assert WITHOUT == []
 
 
-@pytest.mark.covering(goals=goals_of(GPU_CASES, CORE_CUDA, WIDTHS_CUDA, family_of))
+@pytest.mark.covering(targets=targets_of(GPU_CASES, CORE_CUDA, WIDTHS_CUDA, family_of))
 @pytest.mark.parametrize(("name", "case"), pairs(WITH).values(), ids=pairs(WITH))
 def test_gpu_twin_computes_what_the_reference_defines(name: str, case: Case) -> None:
     assert_gpu_is_reference(emulator, name, case)

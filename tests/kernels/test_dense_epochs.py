@@ -63,7 +63,7 @@ STRIPED = (("adagrad", 1), ("adagrad", 3), ("group_adagrad", 3), ("sgd", 20))
 """Rules with the width of their weights, each of which has a loop of stripes of its own."""
 
 
-def goals_of_stripes(case: dict) -> set:
+def targets_of_stripes(case: dict) -> set:
     """Return the targets of a case: each size of a batch with each loop, which has one way to hold rows; no other case.
 
     Every loop compiles anew for each way to hold rows.
@@ -86,7 +86,7 @@ def test_a_dense_epoch_of_adversarial_rows_is_what_the_definition_says(name: str
         assert_as_defined(kernel, case, **unchanged(kernel, case))
 
 
-@pytest.mark.covering(goals=lambda case: {case["name"]})
+@pytest.mark.covering(targets=lambda case: {case["name"]})
 @pytest.mark.parametrize("held", SOURCES)
 @pytest.mark.parametrize("name", [pytest.param("narrow", marks=pytest.mark.exhaustive), "64 bits, narrow"])
 def test_a_dense_epoch_is_of_any_type(name: str, held: str) -> None:
@@ -120,7 +120,7 @@ def test_every_rule_has_its_dense_epoch(rule: str) -> None:
     assert_as_defined(kernel, case, **({} if rule == "sgd" else unchanged(kernel, case)))
 
 
-@pytest.mark.covering(goals=lambda case: {case["held"], (case["rule"], case["width"])})
+@pytest.mark.covering(targets=lambda case: {case["held"], (case["rule"], case["width"])})
 @pytest.mark.parametrize("held", ["dense", "csr"])
 @pytest.mark.parametrize(("rule", "width"), [("adagrad", 3), ("group_adagrad", 3), ("sgd", 20)])
 @pytest.mark.usefixtures("small_blocks")
@@ -130,7 +130,7 @@ def test_a_batch_of_several_blocks_has_one_step(width: int, rule: str, held: str
     assert_as_defined(kernel, case, batch_rows=17, **settings)
 
 
-@pytest.mark.covering(goals=goals_of_stripes)
+@pytest.mark.covering(targets=targets_of_stripes)
 @pytest.mark.parametrize("held", SOURCES)
 @pytest.mark.parametrize(("rule", "width"), STRIPED)
 @pytest.mark.parametrize("batch_rows", [1, 45, 400])
@@ -171,12 +171,12 @@ THREADED = (("one block", 20, "dense"), ("small_blocks", 3, "dense"), ("in_strip
 loop for threads. Each kind of blocks is there and each width, not each with each."""
 
 
-def goals_of_threads(case: dict) -> set:
+def targets_of_threads(case: dict) -> set:
     """Return the targets of a case: itself if it is one of `THREADED`."""
     return {(case["blocks"], case["width"], case["held"])} & set(THREADED)
 
 
-@pytest.mark.covering(goals=goals_of_threads)
+@pytest.mark.covering(targets=targets_of_threads)
 @pytest.mark.parametrize("held", ["dense", "csr", "float16"])
 @pytest.mark.parametrize("width", [3, 20])
 @pytest.mark.parametrize("blocks", ["one block", "small_blocks", "in_stripes"])

@@ -64,7 +64,7 @@ def test_adversarial_rows_are_stepped_as_the_definition_says(
     assert set(taken) <= {"direct"}
 
 
-@pytest.mark.covering(goals=lambda case: {("width", case["width"]), ("serial", case["serial"])})
+@pytest.mark.covering(targets=lambda case: {("width", case["width"]), ("serial", case["serial"])})
 @pytest.mark.parametrize("serial", [False, None])
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.usefixtures("never_placed")

@@ -108,7 +108,7 @@ def each_of_either(case: dict) -> set:
     return {case["rule"], case["name"]}
 
 
-@pytest.mark.covering(goals=lambda case: {case["rule"]} if ROWS_OF.get(case["rule"]) == case["name"] else set())
+@pytest.mark.covering(targets=lambda case: {case["rule"]} if ROWS_OF.get(case["rule"]) == case["name"] else set())
 @pytest.mark.parametrize(("rule", "way"), WAYS)
 @pytest.mark.parametrize("name", ["duplicates", "empty rows", "plain"])
 def test_every_way_treats_rows_that_are_not_touched_as_defined(name: str, rule: str, way: str) -> None:
@@ -117,7 +117,7 @@ def test_every_way_treats_rows_that_are_not_touched_as_defined(name: str, rule: 
     assert_as_defined(kernel, case, **unchanged(kernel, case))
 
 
-@pytest.mark.covering(goals=lambda case: each_of_either(case) if case["rule"] in ("sgd", "adam") else set())
+@pytest.mark.covering(targets=lambda case: each_of_either(case) if case["rule"] in ("sgd", "adam") else set())
 @pytest.mark.parametrize(
     ("rule", "way"),
     [pytest.param(*way, marks=() if way[0] in ("sgd", "adam") else pytest.mark.exhaustive) for way in WAYS],

@@ -64,7 +64,7 @@ def each_rule_and_each_kind(case: dict) -> set:
     return {(case["rule"], case["kind"])} if case["rule"] in DISTINCT or case["kind"] == "dense" else set()
 
 
-@pytest.mark.covering(goals=each_rule_and_each_kind)
+@pytest.mark.covering(targets=each_rule_and_each_kind)
 @every_rule
 @pytest.mark.parametrize("kind", ["dense", "lazy", "fused"])
 def test_gradient_as_it_is_has_code_of_its_own_with_the_same_bits(rule: str, kind: str) -> None:

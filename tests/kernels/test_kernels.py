@@ -21,7 +21,7 @@ from tests.support.implementations import (
     same_bits,
     strided,
 )
-from tests.support.kernel_goals import goals_in_parts, goals_of, loops_of
+from tests.support.kernel_targets import loops_of, targets_in_parts, targets_of
 from tests.support.thread_counts import TWO_AT_MOST, share_out
 
 NAMES = [name for name in kernels.names() if kernels.get(name).cpu or not kernels.get(name).gpu]
@@ -54,7 +54,7 @@ def two_threads(kept_threads):
     threads.set_threads(TWO_AT_MOST)
 
 
-@pytest.mark.covering(goals=goals_of(CASES))
+@pytest.mark.covering(targets=targets_of(CASES))
 @every_case(NAMES)
 def test_twin_computes_what_the_reference_defines(name: str, case: Case) -> None:
     kernel = get(name)
@@ -64,7 +64,7 @@ def test_twin_computes_what_the_reference_defines(name: str, case: Case) -> None
     assert_inputs_unchanged(kernel, args, came)
 
 
-@pytest.mark.covering(goals=goals_of(CASES))
+@pytest.mark.covering(targets=targets_of(CASES))
 @every_case([name for name in OURS if kernels.get(name).bound])
 def test_a_call_that_is_bound_to_arrays_has_the_bits_of_the_others(name: str, case: Case) -> None:
     kernel = get(name)
@@ -90,7 +90,7 @@ def test_arrays_that_a_call_would_copy_are_not_bound() -> None:
     assert kernel.bind(weights, gradient) is None
 
 
-@pytest.mark.covering(goals=goals_in_parts(CASES))
+@pytest.mark.covering(targets=targets_in_parts(CASES))
 @every_case(OURS)
 @pytest.mark.usefixtures("tiny_work_is_parallel")
 def test_same_bits_at_every_thread_count_and_on_every_run(name: str, case: Case) -> None:
@@ -103,7 +103,7 @@ def test_same_bits_at_every_thread_count_and_on_every_run(name: str, case: Case)
     assert_inputs_unchanged(kernel, args, two)
 
 
-@pytest.mark.covering(goals=lambda case: {case["name"], (loops_of(case["name"]), case["case_name"])})
+@pytest.mark.covering(targets=lambda case: {case["name"], (loops_of(case["name"]), case["case_name"])})
 @pytest.mark.parametrize("case_name", ["plain", "narrow", "width 33", "64 bits"])
 @every_kernel
 def test_memory_layout_and_read_only_inputs_do_not_matter(name: str, case_name: str) -> None:

@@ -19,14 +19,14 @@ PAIRS = [*itertools.product(FORMATS, FORMATS)]
 flags = (False, True)
 
 
-def goals_of_rows(case):
+def targets_of_rows(case):
     """Every row of the table, and every kind of operand in every format on both sides and by every kernel."""
     row, kind = case["row"], case["kind"]
     values = {"x": row.x, "y": row.y, "transposed": row.transpose_a, "result": row.result}
     return {repr(row), (kind, row.kernel, row.engines), *((kind, *pair) for pair in values.items())}
 
 
-@pytest.mark.covering(goals=goals_of_rows)
+@pytest.mark.covering(targets=targets_of_rows)
 @pytest.mark.parametrize("row", METHODS, ids=lambda r: f"{r.x}-{r.y}-{r.transpose_a:d}-{r.result}-{r.engines[0]}")
 @pytest.mark.parametrize("kind", ["usual", "empty", "full", "hostile"])
 def test_every_row_has_its_dense_meaning(row, kind):
@@ -45,7 +45,7 @@ def test_every_row_has_its_dense_meaning(row, kind):
 
 
 @pytest.mark.covering(
-    goals=lambda case: {(case["x"], case["y"]), *((case["shapes"], side, case[side]) for side in "xy")}
+    targets=lambda case: {(case["x"], case["y"]), *((case["shapes"], side, case[side]) for side in "xy")}
 )
 @pytest.mark.parametrize("shapes", [(0, 3, 2), (3, 0, 2), (3, 2, 0), (1, 1, 1), (0, 0, 0)], ids=str)
 @pytest.mark.parametrize(("x", "y"), PAIRS)

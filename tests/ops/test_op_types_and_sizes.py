@@ -136,7 +136,7 @@ GIVEN = {
 }  # fmt: skip
 
 
-@pytest.mark.covering(goals=lambda case: op_examples.goals_of_paths(case["name"], case["held"].split()[-1]))
+@pytest.mark.covering(targets=lambda case: op_examples.targets_of_paths(case["name"], case["held"].split()[-1]))
 @pytest.mark.parametrize("held", HUGE)
 @pytest.mark.parametrize("name", [name for name in ops.names() if ops.get(name).inputs])
 def test_shapes_past_two_to_the_63(name, held):

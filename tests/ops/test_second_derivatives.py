@@ -96,7 +96,7 @@ def _differences(made, name):
     return found, exists
 
 
-@pytest.mark.covering(goals=lambda case: op_examples.goals_of_paths(case["name"], case["form"]))
+@pytest.mark.covering(targets=lambda case: op_examples.targets_of_paths(case["name"], case["form"]))
 @pytest.mark.parametrize("form", ["dense", "row_sparse", "csr"])
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.filterwarnings("ignore::workbench.ops.DensifyWarning")

@@ -32,12 +32,12 @@ FRAMES = {
 }
 
 
-def goals_of_frames(case):
+def targets_of_frames(case):
     """Return the targets of a case: each chart of rows and of none, each frame by one chart."""
     return {(case["name"], bool(case["rows"])), id(case["rows"])}
 
 
-@pytest.mark.covering(goals=goals_of_frames)
+@pytest.mark.covering(targets=targets_of_frames)
 @pytest.mark.parametrize("name", plots.names())
 @pytest.mark.parametrize("rows", FRAMES.values(), ids=FRAMES)
 def test_every_chart_draws_every_frame_and_says_what_it_shows(name, rows):

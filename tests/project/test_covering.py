@@ -1,4 +1,4 @@
-"""The choice of cases from a grid reaches every goal, is small, and is the same every time."""
+"""The choice of cases from a grid reaches every target, is small, and is the same every time."""
 
 import itertools
 
@@ -48,12 +48,12 @@ def test_the_choice_is_the_same_every_time_and_in_order():
     assert chosen == cover(grid((3, 4, 5))) == sorted(set(chosen))
 
 
-def test_a_case_without_a_goal_of_its_own_is_left_out():
+def test_a_case_without_a_target_of_its_own_is_left_out():
     assert cover([{"a": 1}, {"a": 2}, {"a": 1}]) == [0, 1]
     assert cover([]) == []
 
 
-def test_other_goals_than_pairs_are_reached():
+def test_other_targets_than_pairs_are_reached():
     cases = grid((4, 6))
     chosen = cover(cases, lambda case: {("a", case["a"]), ("b", case["b"] % 3)})
     assert len(chosen) == 4
@@ -75,7 +75,7 @@ import pytest
 def test_pairs(a, b, c):
     pass
 
-@pytest.mark.covering(goals=lambda case: {case["a"]})
+@pytest.mark.covering(targets=lambda case: {case["a"]})
 @pytest.mark.parametrize("b", range(3))
 @pytest.mark.parametrize("a", range(3))
 def test_of_one_parameter(a, b):

@@ -131,7 +131,7 @@ def test_every_number_and_winner_of_the_reports_is_borne_by_the_rows(kind):
     assert markdown_faults(markdown, facts_of(kind)) == []
 
 
-@pytest.mark.covering(goals=lambda case: {case["kind"], case["name"]})  # reports have the sentences of all charts
+@pytest.mark.covering(targets=lambda case: {case["kind"], case["name"]})  # reports have the sentences of all charts
 @pytest.mark.parametrize("name", plots.names())
 def test_every_number_and_winner_of_a_chart_is_borne_by_the_rows(kind, name):
     facts = facts_of(kind)

@@ -8,8 +8,8 @@ import itertools
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
-Goals = Callable[[Mapping[str, Any]], Iterable[Hashable]]
-"""The goals that a case reaches, from its parameters by name."""
+Targets = Callable[[Mapping[str, Any]], Iterable[Hashable]]
+"""The targets that a case reaches, from its parameters by name."""
 
 
 def all_pairs(case: Mapping[str, Any]) -> set[Hashable]:
@@ -18,14 +18,14 @@ def all_pairs(case: Mapping[str, Any]) -> set[Hashable]:
     return set(itertools.combinations(values, min(2, len(values))))
 
 
-def cover(cases: Sequence[Mapping[str, Any]], goals: Goals = all_pairs) -> list[int]:
-    """Choose positions of cases, ascending, that together reach every goal that any case reaches.
+def cover(cases: Sequence[Mapping[str, Any]], targets: Targets = all_pairs) -> list[int]:
+    """Choose positions of cases, ascending, that together reach every target that any case reaches.
 
-    Greedy and deterministic: the next case is the one with the most goals not yet reached, the earliest of several.
+    Greedy and deterministic: the next case is the one with the most targets not yet reached, the earliest of several.
     """
     reached: set[Hashable] = set()
-    of_case = [frozenset(goals(case)) for case in cases]
-    # The number of missing goals of a case only falls, so the top of the queue is the best once it is up to date.
+    of_case = [frozenset(targets(case)) for case in cases]
+    # The number of missing targets of a case only falls, so the top of the queue is the best once it is up to date.
     queue = [(-len(found), position) for position, found in enumerate(of_case)]
     heapq.heapify(queue)
     chosen = []

@@ -172,7 +172,7 @@ def maps_stored_values(name: str) -> bool:
     )
 
 
-def goals_of_paths(name: str, form: str) -> set[tuple[str, str]]:
+def targets_of_paths(name: str, form: str) -> set[tuple[str, str]]:
     """What a case of an operator with its first input in a format must show, for tests marked `covering`.
 
     Each operator is tested dense and in the formats for which it has a rule of its own; formats that it makes dense

@@ -46,7 +46,7 @@ def test_models_pass_the_check_before_timing(model, setting):
     assert (row["status"], row["reason"]) == ("ok", "")
 
 
-@pytest.mark.covering(goals=lambda case: {case["optimizer"], str(case["setting"])})
+@pytest.mark.covering(targets=lambda case: {case["optimizer"], str(case["setting"])})
 @pytest.mark.parametrize("optimizer", optimizers.names())
 @pytest.mark.parametrize("setting", [{}, DENSE, FUSED], ids=str)
 def test_every_optimizer_passes_the_check_before_timing(optimizer, setting):

@@ -104,7 +104,7 @@ def test_without_it_nothing_is_there(made):
     assert run.executor.graph.arguments() == ["x", "w", "y"]
 
 
-@pytest.mark.covering(goals=lambda case: {case["model"], str(case["setting"])})
+@pytest.mark.covering(targets=lambda case: {case["model"], str(case["setting"])})
 @pytest.mark.parametrize("model", [name for name in models.names() if models.get(name).has_intercept])
 @pytest.mark.parametrize("setting", [{}, DENSE, FUSED, {"update": "exact"}], ids=str)
 def test_trials_check_it_before_timing(model, setting):

@@ -37,7 +37,7 @@ def test_batches_of_every_kind_train_as_on_the_cpu(way: str, shuffle: bool, ahea
     assert_same_training(*in_graph(way, shuffle=shuffle, ahead=ahead, last=last, optimizer="adagrad"), epochs=3)
 
 
-@pytest.mark.covering(goals=lambda case: {(case["way"], case["model"]), (case["way"], case["optimizer"])})
+@pytest.mark.covering(targets=lambda case: {(case["way"], case["model"]), (case["way"], case["optimizer"])})
 @both_ways
 @pytest.mark.parametrize("model", WIDTHS)
 @pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam", "group_adagrad", "ftrl"])

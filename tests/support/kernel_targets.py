@@ -37,16 +37,16 @@ def folder_of(name: str) -> str:
     return kernels.get(name).reference.__module__.split(".")[1]
 
 
-def goals_of(
+def targets_of(
     cases: Mapping[str, Case],
     core: tuple[str, ...] = CORE,
     widths: tuple[int, ...] = WIDTHS,
     typed: Callable[[str], str] = folder_of,
 ) -> Callable[[Mapping[str, Any]], set[Hashable]]:
-    """Make the goals for a test that is given cases of this table; `typed` is what has all types of each width."""
+    """Make the targets for a test that is given cases of this table; `typed` is what has all types of each width."""
     names = {id(case): title for title, case in cases.items()}
 
-    def goals(params: Mapping[str, Any]) -> set[Hashable]:
+    def targets(params: Mapping[str, Any]) -> set[Hashable]:
         name, case = params["name"], params["case"]
         title, types = names[id(case)], f"{case.dtype} {case.indices.dtype}"
         width = sum(bound < case.N for bound in widths)
@@ -58,22 +58,22 @@ def goals_of(
         is_core = title in core and (compiled == name or "64 bits" not in title)
         return found | {(name, title)} if is_core else found
 
-    return goals
+    return targets
 
 
-def goals_in_parts(cases: Mapping[str, Case]) -> Callable[[Mapping[str, Any]], set[Hashable]]:
-    """Make the goals for a test of work that is shared out: cases of which there is only one part show nothing.
+def targets_in_parts(cases: Mapping[str, Case]) -> Callable[[Mapping[str, Any]], set[Hashable]]:
+    """Make the targets for a test of work that is shared out: cases of which there is only one part show nothing.
 
     Code for threads takes longest to compile: of each folder one kernel has the cases of 64 bits, which every kernel
     computes on one thread.
     """
     names = {id(case): title for title, case in cases.items()}
-    whole = goals_of(cases, ("many rows",))
+    whole = targets_of(cases, ("many rows",))
 
-    def goals(params: Mapping[str, Any]) -> set[Hashable]:
+    def targets(params: Mapping[str, Any]) -> set[Hashable]:
         case = params["case"]
         if case.R < 2 or case.D < 2 or case.indices.size < 2:
             return set()
         return whole(params) if case.indices.itemsize == 4 else {(folder_of(params["name"]), names[id(case)])}
 
-    return goals
+    return targets
