@@ -144,7 +144,11 @@ class Slot:
     """Arrays of one batch on a device, as a layout declares them; initially without rows."""
 
     def __init__(self, session: Session, layout: Any, buffers: Turns) -> None:
-        """Allocate zeroed device arrays as the layout declares them; the slot has no batch yet."""
+        """Allocate zeroed device arrays as the layout declares them; the slot has no batch yet.
+
+        `layout.arrays()` gives names, shapes and dtypes; `buffers` are the pinned host memory that batches are copied
+        through.
+        """
         self.session, self.layout, self.buffers = session, layout, buffers
         self.arrays = {name: session.device.zeros(*kind) for name, kind in layout.arrays().items()}
         self.arrived: Mark = None

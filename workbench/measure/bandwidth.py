@@ -425,11 +425,14 @@ class Limits:
             rates[rate.bytes_table] = max(rates.get(rate.bytes_table, 0.0), rate.bytes_per_second)
 
     def stream(self, bytes_moved: float) -> float:
-        """Return the bandwidth (bytes/s) of streaming over that many bytes repeatedly."""
+        """Return the bandwidth (bytes/s) of streaming over `bytes_moved` bytes repeatedly, interpolated."""
         return _between(self.streams, bytes_moved)
 
     def gather(self, bytes_table: float, bytes_row: float) -> float:
-        """Return the bandwidth (bytes/s) of gathering rows of that size at random from a table of that size."""
+        """Return the bandwidth (bytes/s) of gathering rows of `bytes_row` bytes at random from a table.
+
+        The table has `bytes_table` bytes. Interpolated from the measured rates.
+        """
         return _between({row: _between(rates, bytes_table) for row, rates in self.gathers.items()}, bytes_row)
 
     def bound(

@@ -127,9 +127,9 @@ class Missed:
     def foresee(self, matrices: Sequence[tuple[float, ...]], settings: np.ndarray, steps: int) -> tuple[str, tuple]:
         """Return (strategy, (last, missed, first, now)) for `steps` further steps in one call of `kernels.epochs`.
 
-        `settings` [steps or 1, numbers] are those of the formula, `matrices`, as many, the zero-gradient maps. last
-        [rows] is each row's last step, `missed` the table or tree of steps from `first` on, `now` the current step.
-        Call `done` afterwards.
+        `settings` [steps or 1, numbers] are those of the formula, `matrices`, as many, the zero-gradient maps; they are
+        written ahead to the table or tree of this object. last [rows] is each row's last step, `missed` the table or
+        tree of steps from `first` on, `now` the current step. Call `done` afterwards.
         """
         now = self.base + self.count
         if self.way == "coast":

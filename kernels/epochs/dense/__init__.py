@@ -112,7 +112,10 @@ def rows_of_block(batch_rows: int, columns: int, itemsize: int, rows_at_once: in
 
 
 def store_for(shape: tuple[int, int], width: int, dtype: np.dtype, has_intercept: bool) -> Store:
-    """Allocate a `Store` for weights of `shape` in the programs' layout and `width` outputs: zeros, `wrong` -1."""
+    """Allocate a `Store` for weights of `shape` in the programs' layout and `width` outputs: zeros, `wrong` -1.
+
+    Each stripe has a gradient [shape], a loss, `wrong` (its invalid target) and, with an intercept, sums [width, 1].
+    """
     return Store(
         np.zeros((STRIPES * shape[0], shape[1]), dtype),
         np.zeros(STRIPES),
