@@ -15,7 +15,16 @@ from numpy.typing import DTypeLike
 from kernels import reused, sorting
 from kernels.contract import KernelError
 from kernels.sorting import wrong_column
-from kernels.threads import compiled, compiled_parallel, equal_count, get_threads, is_serial, parts
+from kernels.threads import (
+    compiled,
+    compiled_parallel,
+    compiled_part,
+    compiled_with_arrays,
+    equal_count,
+    get_threads,
+    is_serial,
+    parts,
+)
 
 # Stable sort of the entries of a batch by column, in time and memory that the number of columns does not enter.
 #
@@ -126,7 +135,7 @@ def largest(keys):
     return most
 
 
-@compiled
+@compiled_part
 def _count(keys, shift, counts):
     """Add the histogram of the digit above bit `shift` of the keys [z] to counts [2**width], in place."""
     low, mask = np.uint64(shift), np.uint64(counts.size - 1)
@@ -134,7 +143,7 @@ def _count(keys, shift, counts):
         counts[(np.uint64(keys[k]) >> low) & mask] += 1
 
 
-@compiled
+@compiled_part
 def _count_digits(keys, word, counts, later):
     """Add the histograms of all digits of the keys [z]: the first to counts, others by digit and stream to later."""
     _count(keys, 0, counts)
@@ -142,7 +151,7 @@ def _count_digits(keys, word, counts, later):
         _count(keys, digit * word.width - word.streams, later[digit - 1])
 
 
-@compiled
+@compiled_part
 def _cursors(counts, cursors, edges):
     """Turn counts [values, writers] into the position of each writer's first entry: cursors [writers, values].
 
@@ -158,7 +167,7 @@ def _cursors(counts, cursors, edges):
     edges[edges.size - 1] = total
 
 
-@compiled
+@compiled_part
 def _later_cursors(counts, cursors, edges):
     """Write the cursors of a later pass, and its `edges`.
 
@@ -170,7 +179,7 @@ def _later_cursors(counts, cursors, edges):
     _cursors(counts[0].reshape((cursors.shape[1], cursors.shape[0])), cursors, edges)
 
 
-@compiled
+@compiled_part
 def _scatter_words(starts, keys, values, word, first, last, cursors, out):
     """Write entries first to last - 1 as words to `out`, sorted by their first digit; cursors advance in place.
 
@@ -189,7 +198,7 @@ def _scatter_words(starts, keys, values, word, first, last, cursors, out):
         k, row = end, row + 1
 
 
-@compiled
+@compiled_part
 def _move(word, shift, mask, cursor, out):
     """Write `word` to `out` at the cursor of its digit, above bit `shift`, and advance that cursor in place."""
     digit = (word >> shift) & mask
@@ -198,7 +207,7 @@ def _move(word, shift, mask, cursor, out):
     out[place] = word
 
 
-@compiled
+@compiled_with_arrays
 def _scatter_four(source, edges, shift, cursors, out):
     """Sort four streams of words, source[edges[s]:edges[s + 1]], to `out` by the digit above bit `shift`.
 
@@ -218,7 +227,7 @@ def _scatter_four(source, edges, shift, cursors, out):
             _move(source[k], shift, mask, cursors[stream], out)
 
 
-@compiled
+@compiled_part
 def _split(words, word, first, last, following, rows, permutation):
     """Write rows and positions (or values) of sorted words first to last - 1; return the number of columns.
 
@@ -285,7 +294,7 @@ def _sort_parts(starts, keys, values, word, counts, later, cursors, edges, buffe
         distinct[part] = _split(words, word, bounds[part], bounds[part + 1], following[part], rows, permutation)
 
 
-@compiled
+@compiled_part
 def _unpack(words, word, columns, ends):
     """Write columns [n] and the exclusive end of each column's entries from the words that `_split` left."""
     to_column, one = np.uint64(word.column), np.uint64(1)

@@ -19,7 +19,7 @@ from numba import prange
 from kernels import reused
 from kernels.contract import KernelError
 from kernels.structure import plain
-from kernels.threads import call_parallel, compiled, compiled_parallel, equal_cost, equal_count
+from kernels.threads import call_parallel, compiled, compiled_parallel, compiled_part, equal_cost, equal_count
 
 # Stable sort by column of the few entries of a small batch, and the rest of its plan, in one compiled call.
 #
@@ -64,7 +64,7 @@ class _Scratch(threading.local):
 _scratch = _Scratch()
 
 
-@compiled
+@compiled_part
 def _row_lengths(starts, entries):
     """Return (whether starts rise and span `entries` entries, fewest or 0, most entries of a row); `starts` is [R + 1].
 
@@ -76,7 +76,7 @@ def _row_lengths(starts, entries):
     return least >= 0 and starts[starts.size - 1] - starts[0] == entries, least, most
 
 
-@compiled
+@compiled_part
 def _make_words(starts, keys, words, rows):
     """Write the words (column << 12 | position) and the row of each entry; return the largest column as uint64.
 
@@ -93,7 +93,7 @@ def _make_words(starts, keys, words, rows):
     return largest
 
 
-@compiled
+@compiled_part
 def _pass(source, shift, counts, out):
     """Write the words of `source` to `out`, stably sorted by the 8-bit digit above bit `shift`.
 
@@ -112,7 +112,7 @@ def _pass(source, shift, counts, out):
         counts[digit] += 1
 
 
-@compiled
+@compiled_part
 def _split(words, of_entry, columns, segments, rows, permutation):
     """Write columns, segments, rows and permutation of sorted words, the last pass of `sort`.
 

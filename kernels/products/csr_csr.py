@@ -23,7 +23,7 @@ from kernels.gpu import indices as on_device
 from kernels.gpu.source import FLOATS, blocks, c_name, source
 from kernels.plan import index_type, largest, sort_segments
 from kernels.registry import register
-from kernels.threads import compiled, compiled_parallel, equal_cost, get_threads, is_serial
+from kernels.threads import compiled, compiled_parallel, compiled_part, equal_cost, get_threads, is_serial
 
 ENTRY_COST = 32
 """What finding a column's sum costs, in multiply-adds of `threads.is_serial`."""
@@ -99,7 +99,7 @@ def _count(a_indptr, a_indices, b_indptr, b_indices, marks, counts, first, last)
         counts[r + 1] = count
 
 
-@compiled
+@compiled_part
 def _fill_row(r, a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, marks, sums, columns):
     """Write the sums of row r of A @ B to sums [columns], and its distinct columns, unsorted, to `columns`.
 
@@ -119,7 +119,7 @@ def _fill_row(r, a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, marks
             sums[column] += value * b_data[j]
 
 
-@compiled
+@compiled_part
 def _sort_few(columns):
     """Sort the 1-d `columns` in place as Shell (1959), with the steps of Knuth (1973).
 
@@ -138,7 +138,7 @@ def _sort_few(columns):
         step //= 3
 
 
-@compiled
+@compiled_part
 def _sort(columns, bits):
     """Sort the columns of a row in place, by a bit for each possible column unless these are too many.
 
