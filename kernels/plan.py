@@ -15,16 +15,7 @@ from numpy.typing import DTypeLike
 from kernels import reused, sorting
 from kernels.contract import KernelError
 from kernels.sorting import wrong_column
-from kernels.threads import (
-    compiled,
-    compiled_parallel,
-    compiled_part,
-    compiled_with_arrays,
-    equal_count,
-    get_threads,
-    is_serial,
-    parts,
-)
+from kernels.threads import compiled, compiled_parallel, compiled_part, equal_count, get_threads, is_serial, parts
 
 # Stable sort of the entries of a batch by column, in time and memory that the number of columns does not enter.
 #
@@ -207,15 +198,15 @@ def _move(word, shift, mask, cursor, out):
     out[place] = word
 
 
-@compiled_with_arrays
+@compiled_part
 def _scatter_four(source, edges, shift, cursors, out):
     """Sort four streams of words, source[edges[s]:edges[s + 1]], to `out` by the digit above bit `shift`.
 
     Cursors advance.
     """
-    shift, mask, at = np.uint64(shift), np.uint64(cursors.shape[1] - 1), edges.astype(np.uint64)
-    a, b, c, d = at[0], at[1], at[2], at[3]
-    shortest = min(min(b - a, c - b), min(d - c, at[4] - d))
+    shift, mask = np.uint64(shift), np.uint64(cursors.shape[1] - 1)
+    a, b, c, d = np.uint64(edges[0]), np.uint64(edges[1]), np.uint64(edges[2]), np.uint64(edges[3])
+    shortest = min(min(b - a, c - b), min(d - c, np.uint64(edges[4]) - d))
     of_a, of_b, of_c, of_d = cursors[0], cursors[1], cursors[2], cursors[3]
     for k in range(shortest):
         _move(source[a + k], shift, mask, of_a, out)
@@ -223,7 +214,7 @@ def _scatter_four(source, edges, shift, cursors, out):
         _move(source[c + k], shift, mask, of_c, out)
         _move(source[d + k], shift, mask, of_d, out)
     for stream in range(4):
-        for k in range(at[stream] + shortest, at[stream + 1]):
+        for k in range(np.uint64(edges[stream]) + shortest, np.uint64(edges[stream + 1])):
             _move(source[k], shift, mask, cursors[stream], out)
 
 
