@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import kernels
 from kernels import Case, Kernel, KernelError, Sizes, epochs, threads
 from kernels.choice import ALONE, SHARED
 from kernels.choosing import Series
@@ -203,10 +204,8 @@ def test_a_way_or_steps_that_there_are_not_are_refused() -> None:
 
 
 def test_the_tests_leave_no_rule_out() -> None:
-    get_rule("sgd")
-    from kernels.rules.rule import _rules
-
-    assert {*RULES, "adagrad", *(rule for rule, way in WAYS if way != "standard")} == set(_rules)
+    known = {name.removesuffix("_lazy") for name in kernels.names() if name.endswith("_lazy")}
+    assert {*RULES, "adagrad", *(rule for rule, way in WAYS if way != "standard")} == known
 
 
 @pytest.mark.parametrize("name", ["duplicates", "sorted", "empty rows"])
