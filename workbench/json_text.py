@@ -19,7 +19,7 @@ def parsed(text: str | bytes) -> Any:
         raise ValueError(_too_deep()) from None
     level = [value]
     for _ in range(DEEPEST + 1):
-        level = [item for held in level for item in _items(held) if isinstance(item, list | dict)]
+        level = [item for container in level for item in _items(container) if isinstance(item, list | dict)]
         if not level:
             return value
     raise ValueError(_too_deep())
@@ -30,9 +30,9 @@ def is_whole(value: Any, least: int = 0, most: int = 2**53) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
-def _items(held: Any) -> Any:
+def _items(container: Any) -> Any:
     """Return the children of a JSON value: values of a dict, items of a list, () for a scalar."""
-    return held.values() if isinstance(held, dict) else held if isinstance(held, list) else ()
+    return container.values() if isinstance(container, dict) else container if isinstance(container, list) else ()
 
 
 def _too_deep() -> str:

@@ -191,8 +191,8 @@ def name_configuration(row: Mapping[str, Any]) -> str:
     launches = {"graph": "one graph", "epoch": "epochs in one call", "dual": "dual ascent"}
     launch = launches.get(str(row.get("launch")), "")
     if row["format"] == "dense":
-        held = f"data held as {_storage_name(row)}" if _storage_name(row) else ""
-        more = ", ".join(filter(None, (held, launch)))
+        storage_text = f"data held as {_storage_name(row)}" if _storage_name(row) else ""
+        more = ", ".join(filter(None, (storage_text, launch)))
         return f"dense{place}{f' ({more})' if more else ''}"
     index = "64-bit indices" if row.get("index_dtype") == "int64" else ""
     name = f"{NAMES.get(row['format'], row['format'])} {row['engine']}{place}"
@@ -233,8 +233,8 @@ def short_configuration_name(row: Mapping[str, Any]) -> str:
     place = f"{device_suffix(row)}{_processors(row)}"
     launch = {"graph": "graph", "epoch": "epoch", "dual": "dual"}.get(str(row.get("launch")), "")
     if row["format"] == "dense":
-        held = f"held as {_storage_name(row)}" if _storage_name(row) else ""
-        return " · ".join(filter(None, (f"dense{place}", held, launch)))
+        storage_text = f"held as {_storage_name(row)}" if _storage_name(row) else ""
+        return " · ".join(filter(None, (f"dense{place}", storage_text, launch)))
     index = "int64" if row.get("index_dtype") == "int64" else ""
     lazy = "" if row["update"] == "standard" else row["update"]
     name = f"{NAMES.get(row['format'], row['format'])} {row['engine']}{place}"

@@ -112,8 +112,8 @@ def play_race(
         if way.is_race and number >= LEAST_OF_RACE and spent + case.seconds_trial > seconds:
             break
         spent += case.seconds_trial
-        drawn = named[key]["seconds"] * math.exp(noise / math.sqrt(2) * rng.standard_normal())
-        course.add({"key": key, "status": "ok", "run": "", "round": course.measured, "seconds_step": drawn})
+        sampled = named[key]["seconds"] * math.exp(noise / math.sqrt(2) * rng.standard_normal())
+        course.add({"key": key, "status": "ok", "run": "", "round": course.measured, "seconds_step": sampled})
         if not way.is_race and spent > seconds and number + 1 >= len(named):
             break
     chosen = named[str(course.posterior.best())]

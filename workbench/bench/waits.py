@@ -443,7 +443,7 @@ register(Part("searching", searching))
 STRENGTHS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 """Values of C that LogisticRegression tries."""
 HELD_OUT = 0.2
-DRAWN = ((3_000, 2_000, 15, 2.0), (20_000, 20_000, 30, 3.0), (8_000, 60_000, 40, 6.0), (20_000, 300, 12, 1.0))
+SYNTHETIC_SIZES = ((3_000, 2_000, 15, 2.0), (20_000, 20_000, 30, 3.0), (8_000, 60_000, 40, 6.0), (20_000, 300, 12, 1.0))
 """Rows, columns, entries of a row, and slope of the synthetic sets."""
 
 
@@ -452,7 +452,7 @@ def defaults(request: Request) -> Iterator[Timed]:
 
     svmlight files of two classes in the folder `data` of the results are further data sets.
     """
-    for rows, features, entries, slope in DRAWN[:1] if request.is_quick else DRAWN:
+    for rows, features, entries, slope in SYNTHETIC_SIZES[:1] if request.is_quick else SYNTHETIC_SIZES:
         case = f"{rows:,} rows of {features:,} columns, {entries} entries, slope {slope:g}"
         yield from _defaults_on(case, *synthetic(rows, features, entries, request.seed, slope), request)
     for path in sorted((request.folder.parent / "data").glob("*")):

@@ -90,10 +90,10 @@ def densify(x: Any, budget_bytes: int, why: str) -> np.ndarray:
     Explicit, so `ops.settings(strict=True)` does not refuse it; `ops.recording` records it with `why`. Raises
     DensifyError above `budget_bytes`, before any memory is taken, and FormatError for invalid arrays.
     """
-    held, x = formats.get(formats.format_of(x)), formats.check(x, canonical=False)
-    if held.name == "dense":
+    found, x = formats.get(formats.format_of(x)), formats.check(x, canonical=False)
+    if found.name == "dense":
         return x
-    fallback.allow(f"densify, {why}", held.name, x, budget_bytes)
+    fallback.allow(f"densify, {why}", found.name, x, budget_bytes)
     return formats.to_format(x, "dense")
 
 

@@ -61,10 +61,10 @@ def joined(states: Mapping[int, State], partitions: Mapping[Key, Partition | Mov
     state: State = {}
     for key, partition in partitions.items():
         name = f"{VALUE}{json.dumps(key)}"
-        held = {shard: own[name] for shard, own in states.items() if name in own}
-        if not held:
+        stored = {shard: own[name] for shard, own in states.items() if name in own}
+        if not stored:
             raise StoreError(f"No shard has a value of {key!r}; the files are of another store.")
-        state[name] = cluster_partition.joined(held, partition)
+        state[name] = cluster_partition.joined(stored, partition)
     abouts = {shard: _about(own) for shard, own in states.items() if ABOUT in own}
     if abouts:
         said = {}
@@ -104,8 +104,8 @@ def _shape(shape: list[int], rows: int) -> list[int]:
 def _local(parameters: Mapping[str, Any], partitions: Mapping[Key, Partition], shard: int) -> dict[str, Any]:
     """Return the descriptions of the parameters that have rows on the shard, with the shape of its part."""
     counts = {name_of(key): partition.count(shard) for key, partition in partitions.items()}
-    held = {name: said for name, said in parameters.items() if counts.get(name)}
-    return {name: said | {"shape": _shape(said["shape"], counts[name])} for name, said in held.items()}
+    stored = {name: said for name, said in parameters.items() if counts.get(name)}
+    return {name: said | {"shape": _shape(said["shape"], counts[name])} for name, said in stored.items()}
 
 
 def _joined_about(name: str, own: Mapping[int, Mapping[str, Any]], partition: Partition | Move) -> dict[str, Any]:
@@ -311,9 +311,9 @@ def _loaded(file: Path, shard: int, manifest: Manifest, partitions: Mapping[Key,
     for key, shape, dtype in manifest.values:
         if not (count := partitions[key].count(shard)):
             continue
-        held, wanted = state.get(f"{VALUE}{json.dumps(key)}"), (count, *shape[1:]) if shape else ()
-        if held is None or (held.shape, held.dtype.name) != (wanted, dtype):
-            found = "nothing" if held is None else f"{held.dtype} {held.shape}"
+        stored, wanted = state.get(f"{VALUE}{json.dumps(key)}"), (count, *shape[1:]) if shape else ()
+        if stored is None or (stored.shape, stored.dtype.name) != (wanted, dtype):
+            found = "nothing" if stored is None else f"{stored.dtype} {stored.shape}"
             raise StoreError(
                 f"{file} is of another store: of {key!r} it has {found}; {MANIFEST} says {dtype} {wanted}."
             )

@@ -211,7 +211,7 @@ def _is_ready(file: int, event: int) -> bool:
 # measure it, and its rows show how they differ.
 
 
-HELD = 4
+COMPARISONS_AT_ONCE = 4
 """Comparisons that an agent takes turns with."""
 
 Record = Mapping[str, Any]
@@ -243,7 +243,7 @@ class Placement:
         """The machine that measures a group; it is free when no agent is there any more."""
         self.machines: dict[str, str] = {}
         """The machine of each agent that is there."""
-        self.held: dict[str, dict[int, ComparisonState]] = {}
+        self.in_progress: dict[str, dict[int, ComparisonState]] = {}
         """The comparisons that each agent has, by place, the one whose turn is next first."""
         self.extend(configurations.configurations, stored)
 
@@ -261,7 +261,7 @@ class Placement:
         for row in stored:
             if row["key"] in own:
                 self._store(row)
-        for place, machine in sorted(self.rows, key=lambda held: -len(self.rows[held])):
+        for place, machine in sorted(self.rows, key=lambda key: -len(self.rows[key])):
             if place:  # the common one tells nothing
                 self.machine_of_group.setdefault(self.groups[place], machine)
         self.reused += sum(self._course(*self._best(place)).reused for place in places)
@@ -295,34 +295,34 @@ class Placement:
 
     def join(self, agent: str, machine: str) -> None:
         """Register an agent and the id of its machine; it has no comparisons yet."""
-        self.machines[agent], self.held[agent] = machine, {}
+        self.machines[agent], self.in_progress[agent] = machine, {}
 
     def leave(self, agent: str) -> None:
         """Remove an agent; its comparisons are free for others. No error for an unknown one."""
         self.machines.pop(agent, None)
-        self.held.pop(agent, None)
+        self.in_progress.pop(agent, None)
 
     def next(self, agent: str) -> list[Task]:
         """Return the trials of the next round that the agent is to measure; [] if other agents have all that is left.
 
         Assigns comparisons to the agent as needed; it works on them in turns.
         """
-        held = self.held[agent]
+        in_progress = self.in_progress[agent]
         self._let_go(agent)
-        while len(held) < self._share(agent) and (place := self._free(agent)) is not None:
-            held[place] = self._course(place, self.machines[agent]).course
+        while len(in_progress) < self._share(agent) and (place := self._free(agent)) is not None:
+            in_progress[place] = self._course(place, self.machines[agent]).course
             self._let_go(agent)
-        if not held:
+        if not in_progress:
             return []
-        turn = next(iter(held))
-        held[turn] = held.pop(turn)  # the last in turn now
-        return held[turn].round()
+        turn = next(iter(in_progress))
+        in_progress[turn] = in_progress.pop(turn)  # the last in turn now
+        return in_progress[turn].round()
 
     def _let_go(self, agent: str) -> None:
         """Release from the agent the comparisons that are over, and mark them in `over` and `ended`."""
-        held = self.held[agent]
-        for place in [place for place, course in held.items() if not course.due()]:
-            self.ended[place] = held.pop(place)
+        in_progress = self.in_progress[agent]
+        for place in [place for place, course in in_progress.items() if not course.due()]:
+            self.ended[place] = in_progress.pop(place)
             self.over.add(place)
             if not place:
                 self.common.add(self.machines[agent])
@@ -330,13 +330,13 @@ class Placement:
     def add(self, agent: str, row: Record) -> None:
         """Add the record of a trial to the comparison that the agent has; KeyError if it has none such."""
         self._store(row)
-        self.held[agent][self.place[row["key"]]].add(row)
+        self.in_progress[agent][self.place[row["key"]]].add(row)
 
     def _share(self, agent: str) -> int:
         """Return how many comparisons the agent may have at once, 1 to `HELD`: an equal share on its machine."""
         machine = self.machines[agent]
         own = [one for one in self._left() if self._assigned_machine(one) in ("", machine)]
-        return max(1, min(HELD, -(-len(own) // list(self.machines.values()).count(machine))))
+        return max(1, min(COMPARISONS_AT_ONCE, -(-len(own) // list(self.machines.values()).count(machine))))
 
     def _left(self) -> list[int]:
         """Return the indices of the comparisons that are not over, in order."""
@@ -344,7 +344,7 @@ class Placement:
 
     def waiting(self) -> list[int]:
         """Return the indices of the comparisons that are not over and that no agent has."""
-        taken = {place for held in self.held.values() for place in held}
+        taken = {place for own in self.in_progress.values() for place in own}
         return [place for place in self._left() if place not in taken]
 
     def _free(self, agent: str) -> int | None:
@@ -378,7 +378,7 @@ class Placement:
 
         That one is measured on every machine, to show how they differ.
         """
-        at_work = any(0 in held and self.machines[other] == machine for other, held in self.held.items())
+        at_work = any(0 in own and self.machines[other] == machine for other, own in self.in_progress.items())
         return bool(self.comparisons) and not at_work and machine not in self.common
 
     # How far it is
@@ -386,11 +386,11 @@ class Placement:
     @property
     def is_over(self) -> bool:
         """Whether every comparison is over on some machine and no agent has one, so that none is needed any more."""
-        return len(self.over) == len(self.comparisons) and not any(self.held.values())
+        return len(self.over) == len(self.comparisons) and not any(self.in_progress.values())
 
     def schedule(self) -> Schedule:
         """Return all comparisons, each in its state on the machine that has it (or has most records), for counting."""
-        at_work = self.ended | {place: course for held in self.held.values() for place, course in held.items()}
+        at_work = self.ended | {place: course for own in self.in_progress.values() for place, course in own.items()}
         places = range(len(self.comparisons))
         courses = [at_work.get(place) or self._course(*self._best(place)).course for place in places]
         return Schedule(courses, self.reused, dropped=self.dropped)

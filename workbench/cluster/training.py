@@ -379,7 +379,7 @@ def write(folder: Path, rows: int, features: int = 10**6, seed: int = 0) -> int:
 MODEL = "logistic"
 BATCH_ROWS = 8192
 PROCESSES = 2
-HELD = "whole=True"
+READ_WHOLE = "whole=True"
 """The reading that holds all rows (`data.load`)."""
 
 
@@ -405,7 +405,7 @@ def trained(rows: int, folder: Path) -> Iterator[dict[str, Any]]:
     settings = {"dataset": "sparse", "path": str(made), "model": MODEL, "width": 1, "epochs": 1}
     settings |= {"batch_rows": min(BATCH_ROWS, rows // 8), "learning_rate": 0.05}
     record["seconds_made"] = time.perf_counter() - start
-    for name, reading in zip(names_of(rows), ({}, {"reading": HELD}), strict=True):
+    for name, reading in zip(names_of(rows), ({}, {"reading": READ_WHOLE}), strict=True):
         yield record | {"what": name, "is_held": bool(reading)} | _trained(settings | reading, folder, whole // 2)
 
 

@@ -228,10 +228,10 @@ def _is_data(path: Path) -> bool:
     text = path.read_text(encoding="utf-8", errors="replace")
     for part in (text, text.lstrip().partition("\n")[0]):  # JSON, or a record a line
         try:
-            held = json_format.loads(part)
+            parsed = json_format.loads(part)
         except (ValueError, RecursionError):
             continue
-        return isinstance(held, list) or (isinstance(held, dict) and bool(held) and not _is_spec(held.keys()))
+        return isinstance(parsed, list) or (isinstance(parsed, dict) and bool(parsed) and not _is_spec(parsed.keys()))
     return False
 
 

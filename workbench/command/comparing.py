@@ -52,13 +52,15 @@ def run(before: str, after: str | None, with_files: Sequence[Path], within: floa
         show(found)
         texts.append(page.of_runs(found, before, after))
     for path in with_files:
-        held = changes.compare_external(first, others_read(path), within)
+        comparisons = changes.compare_external(first, others_read(path), within)
         terminal.console.print(
-            make_table(changes.EXTERNAL_COLUMNS, changes.external_table(held), f"{path.name} compared with {before}")
+            make_table(
+                changes.EXTERNAL_COLUMNS, changes.external_table(comparisons), f"{path.name} compared with {before}"
+            )
         )
-        for sentence in changes.external_notes(held):
+        for sentence in changes.external_notes(comparisons):
             terminal.console.print(sentence, markup=False)
-        texts.append(page.of_others(held, path.name, before))
+        texts.append(page.of_others(comparisons, path.name, before))
     if out is not None:
         out.write_text("\n".join(texts), encoding="utf-8")
         typer.echo(out)

@@ -66,13 +66,13 @@ def check_source(source: str, framework: str, width: int = 0, like: str = "", **
     if framework not in NAMES:
         raise data.DataError(unknown_name("framework", framework, NAMES))
     trained = _read(*data_source.named_source(like, **{**options, "labels": ""})) if like else None
-    held = _read(*data_source.named_source(source, **options), like=trained)
+    read = _read(*data_source.named_source(source, **options), like=trained)
     asked: dict[str, Any] = {"for_": framework, "boundary": f"data -> {framework}"}
     asked["width"] = width or (trained.x.shape[1] if trained else None)
-    if held.y is not None and options.get("kind") == "classes" and FRAMEWORKS[framework].counts_classes:
-        asked |= {"labels": "classes", "classes": len(np.unique(held.y))}
-    found = check(held.x, held.y, **asked) + _of_codes(source, like)
-    return Checked(source, framework, held.made is None, tuple(found), held.summed)
+    if read.y is not None and options.get("kind") == "classes" and FRAMEWORKS[framework].counts_classes:
+        asked |= {"labels": "classes", "classes": len(np.unique(read.y))}
+    found = check(read.x, read.y, **asked) + _of_codes(source, like)
+    return Checked(source, framework, read.made is None, tuple(found), read.summed)
 
 
 @dataclass(frozen=True)

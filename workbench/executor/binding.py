@@ -308,8 +308,8 @@ def _heads(executor: "Executor") -> list[str]:
 def _densities(executor: "Executor") -> dict[str, float]:
     """Return {name: density} of each sparse argument whose array is not released."""
     gone = executor.released.names.values()
-    held = {name: array for name, array in executor.args.items() if name not in gone}
-    sparse = {name: array for name, array in held.items() if not isinstance(array, np.ndarray)}
+    kept = {name: array for name, array in executor.args.items() if name not in gone}
+    sparse = {name: array for name, array in kept.items() if not isinstance(array, np.ndarray)}
     return {name: array.nnz / max(math.prod(array.shape), 1) for name, array in sparse.items()}
 
 

@@ -72,7 +72,7 @@ def initialise(
     specs = {name: default if spec is None else spec for name, spec in specs.items() if name not in values}
     initialisers.checked(specs)
     for name, weight in self.workers[0].weights.items():
-        start = values[name] if name in values else _drawn(specs[name], name, weight, seed)
+        start = values[name] if name in values else _initial_value(specs[name], name, weight, seed)
         if self.store is None or not isinstance(start, LazyRandomRows):
             _put(name, weight, start.whole() if isinstance(start, LazyRandomRows) else start)
     if self.store is not None:
@@ -90,7 +90,7 @@ def _put(name: str, weight: Any, value: Any) -> None:
     formats.assign(weight, value)
 
 
-def _drawn(spec: Spec, name: str, weight: Any, seed: int) -> Any:
+def _initial_value(spec: Spec, name: str, weight: Any, seed: int) -> Any:
     """Return random initial values of the weight `name`, in its format, from an initialiser and seed."""
     values = initialisers.draw(spec, name, weight.shape, weight.dtype, seed)
     return RowSparse(values, np.arange(len(values)), weight.shape) if isinstance(weight, RowSparse) else values

@@ -63,7 +63,7 @@ def _zeros(out: np.ndarray | None = None, *, shape: Shape, format: str, dtype: s
     return out
 
 
-def _drawn(draw: Callable) -> Callable:
+def _filled_by(draw: Callable) -> Callable:
     """Return an operator's call from `draw(generator, shape, **params)`, which returns a dense array."""
 
     def call(
@@ -106,13 +106,13 @@ def _normal(source: np.random.Generator, shape: Shape, mean: float, deviation: f
 _register("zeros", _zeros, "Zeros; sparse formats store nothing.", {})
 _register(
     "random_uniform",
-    _drawn(_uniform),
+    _filled_by(_uniform),
     "Numbers drawn evenly from [low, high).",
     {"seed": REQUIRED, "low": 0.0, "high": 1.0},
 )
 _register(
     "random_normal",
-    _drawn(_normal),
+    _filled_by(_normal),
     "Numbers drawn from the normal distribution.",
     {"seed": REQUIRED, "mean": 0.0, "deviation": 1.0},
 )

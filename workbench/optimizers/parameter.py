@@ -119,7 +119,7 @@ class Parameter:
         self.nothing: np.ndarray | None = None  # a gradient of zeros, which code that does many steps fills and clears
         self.seen: np.ndarray | None = None
         """The weights of the last step, of row_sparse ones the values: kept where rows may have missed something."""
-        self.held: np.ndarray | None = None
+        self.stored_rows: np.ndarray | None = None
         """The rows that row_sparse weights held after the last step: the array itself, read-only."""
 
     @property
@@ -158,7 +158,7 @@ class Parameter:
 
         Indices of row_sparse weights are replaced by a read-only copy.
         """
-        if isinstance(weights, RowSparse) and weights.indices is not self.held:
+        if isinstance(weights, RowSparse) and weights.indices is not self.stored_rows:
             formats.get("row_sparse").replace(
                 weights, {"values": weights.values, "indices": _fixed(weights.indices.copy())}
             )
@@ -172,7 +172,9 @@ class Parameter:
     def replace(self, weights: Weights) -> None:
         """Continue with other weights, whose rows count as up to date; the old ones catch up first, in place."""
         if self.missed is not None and self.seen is not None:
-            self.catch_up(self.seen if self.held is None else RowSparse.assemble(self.seen, self.held, self.shape))
+            self.catch_up(
+                self.seen if self.stored_rows is None else RowSparse.assemble(self.seen, self.stored_rows, self.shape)
+            )
             self.seen = None
         self.take_weights(weights)
         self.hold(weights, weights.indices if isinstance(weights, RowSparse) else None)
@@ -186,20 +188,20 @@ class Parameter:
             return False
         if isinstance(weights, np.ndarray):
             return not _is_same_memory(weights, self.seen)
-        same_rows = self.held is not None and _same(weights.indices, self.held)
+        same_rows = self.stored_rows is not None and _same(weights.indices, self.stored_rows)
         return not (same_rows and _is_same_memory(weights.values, self.seen))
 
     def _lags(self) -> bool:
         """Return whether a row of the weights of the last step has yet to catch up."""
         if self.missed is None:
             return False
-        last = self.missed.last if self.held is None else self.missed.last[self.held]
+        last = self.missed.last if self.stored_rows is None else self.missed.last[self.stored_rows]
         return bool((last < self.step).any())
 
     def _remember(self, weights: Weights) -> None:
         """Keep a reference to these weights as those of the last step."""
         if isinstance(weights, RowSparse):
-            self.held = weights.indices
+            self.stored_rows = weights.indices
         if self.missed is not None:
             self.seen = weights if isinstance(weights, np.ndarray) else weights.values
 
@@ -383,9 +385,9 @@ class Parameter:
             rows = np.arange(self.rows) if rows is None else rows
             self.missed.catch_up(self.tables(weights), rows, None, mark)
             return
-        held = weights.indices
-        rows = held if rows is None else rows
-        self.missed.catch_up(self.tables(weights), rows, functools.partial(np.searchsorted, held), mark)
+        stored_rows = weights.indices
+        rows = stored_rows if rows is None else rows
+        self.missed.catch_up(self.tables(weights), rows, functools.partial(np.searchsorted, stored_rows), mark)
 
 
 def summed(gradient: Gradient) -> np.ndarray | RowSparse:

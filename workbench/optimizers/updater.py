@@ -506,7 +506,7 @@ class Updater:
         check_weights(name, weights)
         if first is not None:
             check_held(name, first, weights)
-        if isinstance(weights, RowSparse) and (first is None or weights.indices is not first.held):
+        if isinstance(weights, RowSparse) and (first is None or weights.indices is not first.stored_rows):
             weights.check()  # its indices may have been written to since it was made
         if first is not None and not is_announced:
             first.check_replaced(name, weights)

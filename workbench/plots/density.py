@@ -61,10 +61,10 @@ class Shown:
         lines = self.dense_lines
         if len(lines) <= MOST_BASELINES:
             return lines
-        held: dict[str, list[list[configurations.Record]]] = {}
+        by_storage: dict[str, list[list[configurations.Record]]] = {}
         for rows in lines:
-            held.setdefault(configurations.storage_of(rows[0]), []).append(rows)
-        return [rows for alike in held.values() for rows in self._best_of(alike)]
+            by_storage.setdefault(configurations.storage_of(rows[0]), []).append(rows)
+        return [rows for alike in by_storage.values() for rows in self._best_of(alike)]
 
     def _best_of(self, lines: Sequence[list[configurations.Record]]) -> list[list[configurations.Record]]:
         """Return the line that is lowest at most densities, and lines over 10 % lower at another density."""
@@ -173,10 +173,10 @@ def nothing(shown: Shown) -> str:
 
 def intervals(shown: Shown) -> str:
     """Return the part of a subtitle that says what the drawn intervals are, and how many records were disturbed."""
-    drawn = style.drawable(shown.rows, shown.measure)
-    busy = sum(row["status"] == "disturbed" for row in drawn) if shown.measure.startswith("seconds") else 0
+    plotted = style.drawable(shown.rows, shown.measure)
+    busy = sum(row["status"] == "disturbed" for row in plotted) if shown.measure.startswith("seconds") else 0
     less = (
-        f"; {busy} of {formatting.format_count(len(drawn), 'configuration')} only next to other programs"
+        f"; {busy} of {formatting.format_count(len(plotted), 'configuration')} only next to other programs"
         if busy
         else ""
     )
@@ -244,8 +244,10 @@ def dodged(lines: Sequence[Sequence[configurations.Record]], measure: str) -> li
     """
     places: list[dict[float, float]] = []
     for rows in lines:
-        drawn = style.drawable(rows, measure)
-        places.append({density: math.log(row[measure]) for row in drawn if (density := configurations.density_of(row))})
+        plotted = style.drawable(rows, measure)
+        places.append(
+            {density: math.log(row[measure]) for row in plotted if (density := configurations.density_of(row))}
+        )
     heights = [height for known in places for height in known.values()]
     near = NEAR * max(max(heights, default=0.0) - min(heights, default=0.0), 1.0)
     return [
@@ -282,8 +284,8 @@ def _points(
     rows: Sequence[configurations.Record], measure: str, is_disturbed: bool = False
 ) -> tuple[list[float], list[Interval]]:
     """Return (densities ascending, intervals) of the drawable records that are disturbed, or not."""
-    drawn = [row for row in style.drawable(rows, measure) if style.is_disturbed(row, measure) == is_disturbed]
-    pairs = [(configurations.density_of(row), interval_of(row, measure)) for row in drawn]
+    plotted = [row for row in style.drawable(rows, measure) if style.is_disturbed(row, measure) == is_disturbed]
+    pairs = [(configurations.density_of(row), interval_of(row, measure)) for row in plotted]
     known = [(density, interval) for density, interval in pairs if density is not None and interval is not None]
     return [density for density, _ in known], [interval for _, interval in known]
 
@@ -443,9 +445,9 @@ def draw(figure: Figure, shown: Shown, label: str) -> Axes:
     _baseline(
         axes, [row for row in rows if configurations.is_dense(row) and not style.is_disturbed(row, measure)], measure
     )
-    drawn = [*rows, *lost]
-    axes.set_yticks(range(len(drawn)), [style.name(row, drawn) for row in drawn])
-    axes.set_ylim(max(len(drawn), 4) - 0.5, -0.6)
+    plotted = [*rows, *lost]
+    axes.set_yticks(range(len(plotted)), [style.name(row, plotted) for row in plotted])
+    axes.set_ylim(max(len(plotted), 4) - 0.5, -0.6)
     axes.set_xlim(0, ROOM * longest)
     axes.set_xlabel(label, fontsize=style.NORMAL)
     axes.xaxis.set_major_locator(MaxNLocator(6))

@@ -31,12 +31,12 @@ def draw(frame: pd.DataFrame, figure: Figure, *, case: str | None) -> str:
     """
     every = _of(frame, case)
     found = _usual(every)
-    drawn = [(entry, curve) for entry in soonest_of(found) if (curve := curve_of(entry)).size]
-    if not drawn:
+    plotted = [(entry, curve) for entry in soonest_of(found) if (curve := curve_of(entry)).size]
+    if not plotted:
         return message(figure, f"No candidate of {found.name} has a point yet.")
     axes = figure.add_subplot()
     looks = {"sparse": iter(OURS), "dense": iter([(style.DENSE, "P")]), "rival": iter(COMPETITORS)}
-    for entry, curve in drawn:
+    for entry, curve in plotted:
         colour, marker = next(looks[kind_of(entry)], style.OTHER[:2])
         line: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": "-" if entry.is_ours else "--"}
         face = colour if entry.is_ours else "white"
@@ -47,7 +47,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, case: str | None) -> str:
     axes.set_xscale("log")
     style.log_axis(axes.xaxis, formatting.format_seconds, "seconds of training")
     axes.set_ylabel(f"{found.row['measure']} on rows held out", fontsize=style.NORMAL)
-    _limit(axes, found, [curve for _, curve in drawn])
+    _limit(axes, found, [curve for _, curve in plotted])
     title, sentence = _finding(found)
     below = f"{found.name}: {found.row['rows']:,} rows x {found.row['features']:,} features"
     style.framed(figure, axes, title, below)

@@ -38,7 +38,7 @@ CANDIDATES = {
 }
 """Colour and marker by engine and format."""
 
-HELD = {"csr": "#8A8A8A", "uint8": "#7B1E3A", "float16": "#5B5B9A"}
+STORAGE_COLOURS = {"csr": "#8A8A8A", "uint8": "#7B1E3A", "float16": "#5B5B9A"}
 """Colour of a dense training by what its data are held as, where that is no dense array of their type."""
 DENSE_MARKERS = {"epoch": "X", "dual": "d", "graph": "*"}
 """Marker of a dense training by its launch, where that is not a step at a time."""
@@ -65,7 +65,7 @@ def look(row: configurations.Record) -> dict[str, Any]:
     """Return keyword arguments of `Axes.plot` (colour, marker, line style, ...) for a record's configuration."""
     base, marker = CANDIDATES.get((row["engine"], row["format"]), OTHER[:2])
     if configurations.is_dense(row):
-        base = HELD.get(configurations.storage_of(row), base)
+        base = STORAGE_COLOURS.get(configurations.storage_of(row), base)
         marker = DENSE_MARKERS.get(str(row.get("launch")), marker)
     pale = row["gradient"] == "dense" and not configurations.is_dense(row)
     red, green, blue = (0.75 * part + 0.25 for part in colors.to_rgb(base))
@@ -297,8 +297,8 @@ def drawable(rows: Iterable[configurations.Record], measure: str) -> list[config
 
 def lost(rows: Sequence[configurations.Record], measure: str) -> list[configurations.Record]:
     """Return the records that `drawable` leaves out, in their order."""
-    drawn = {id(row) for row in drawable(rows, measure)}
-    return [row for row in rows if id(row) not in drawn]
+    plotted = {id(row) for row in drawable(rows, measure)}
+    return [row for row in rows if id(row) not in plotted]
 
 
 FAMILIES = {

@@ -25,15 +25,15 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, measure: str
     """
     shown = _pick(frame, group)
     column, label = MEASURES[measure]
-    drawn = [points for rows in table_size.records_by_size(shown) if (points := _points(rows, column))]
-    if not drawn:
+    plotted = [points for rows in table_size.records_by_size(shown) if (points := _points(rows, column))]
+    if not plotted:
         return message(figure, style.nothing(shown.rows, f"has a {measure}"))
     axes = figure.add_subplot()
     axes.set_xscale("log")
     axes.set_yscale("log")
     style.log_axis(axes.xaxis, lambda value: f"{value:,.0f}", "rows of each table (features of the data)")
     style.log_axis(axes.yaxis, formatting.format_seconds if measure == "time" else formatting.format_bytes, label)
-    for points in drawn:
+    for points in plotted:
         _line(axes, points, column)
     lost = [row for row in shown.rows if row["status"] not in configurations.NUMBERED]
     style.count_lost(axes, shown.rows if measure == "time" else [], lost)

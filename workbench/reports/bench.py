@@ -134,13 +134,13 @@ def _tasks(frame: pd.DataFrame) -> list[str]:
 
 def _charts(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the charts of each task for the template: ratios (of steps by kind of batches), rooflines of kernels."""
-    drawn = []
+    charts = []
     for task in _tasks(frame):
         known = {row["batches"] for row in style.measured(frame, task)} - {None}
-        drawn += [_chart("rival_ratio", frame, task, batches) for batches in sorted(known, reverse=True) or [None]]
+        charts += [_chart("rival_ratio", frame, task, batches) for batches in sorted(known, reverse=True) or [None]]
         if not known:
-            drawn.append(_chart("roofline", frame, task))
-    return drawn
+            charts.append(_chart("roofline", frame, task))
+    return charts
 
 
 def _chart(name: str, frame: pd.DataFrame, task: str, batches: str | None = None) -> dict[str, Any]:

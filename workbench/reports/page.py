@@ -343,10 +343,10 @@ def of_runs(found: Changes, before: str, after: str) -> str:
     return _page(f"{before} and {after}", changes.headline(found), list(changes.sentences(found)), tables)
 
 
-def of_others(held: Sequence[ExternalComparison], theirs: str, run: str) -> str:
+def of_others(comparisons: Sequence[ExternalComparison], theirs: str, run: str) -> str:
     """Return the comparison of another tool's records with a run as Markdown; `theirs` and `run` name both."""
-    tables = [("Theirs and ours", changes.EXTERNAL_COLUMNS, changes.external_table(held))]
-    return _page(f"{theirs} compared with {run}", "", changes.external_notes(held), tables)
+    tables = [("Theirs and ours", changes.EXTERNAL_COLUMNS, changes.external_table(comparisons))]
+    return _page(f"{theirs} compared with {run}", "", changes.external_notes(comparisons), tables)
 
 
 def _page(title: str, headline: str, sentences: Sequence[str], tables: Sequence[tuple]) -> str:

@@ -366,15 +366,15 @@ def charts_of(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame, dict[str, st
     order = sorted(plots.names(), key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
     labels: list[str | None] = [group.label for group in _shown(configurations.groups(pooled))]
     labels = labels or [None]
-    drawn = []
+    charts = []
     for name in order:
         controls = {control.name for control in plots.get(name).controls}
         each = labels if "group" in controls and "density" not in controls else labels[:1]
-        drawn += [(name, pooled, {"group": label} if label and "group" in controls else {}) for label in each]
-    return drawn
+        charts += [(name, pooled, {"group": label} if label and "group" in controls else {}) for label in each]
+    return charts
 
 
-def _drawn(name: str, frame: pd.DataFrame, controls: dict[str, str]) -> tuple[Figure, dict[str, Any]]:
+def _draw_chart(name: str, frame: pd.DataFrame, controls: dict[str, str]) -> tuple[Figure, dict[str, Any]]:
     """Return a figure with the chart drawn, and its name, heading, sentence and table for the template."""
     figure = Figure(figsize=FIGURE_INCHES)
     sentence = plots.draw(name, frame, figure, **controls)
@@ -391,7 +391,7 @@ def _svg_chart(place: str, name: str, frame: pd.DataFrame, controls: dict[str, s
 
     "svg" is "" if the chart is only a message.
     """
-    figure, chart = _drawn(name, frame, controls)
+    figure, chart = _draw_chart(name, frame, controls)
     if not is_drawn(figure):
         return chart | {"id": place, "svg": "", "narrow": ""}
     heading, sentence = chart["heading"], chart["sentence"]
@@ -424,7 +424,7 @@ def _narrow_height(figure: Figure) -> float:
 
 def _png_chart(path: Path, name: str, frame: pd.DataFrame, controls: dict[str, str]) -> dict[str, Any]:
     """Save a chart as PNG next to `path`; return its values for the template, the file name in "picture"."""
-    figure, chart = _drawn(name, frame, controls)
+    figure, chart = _draw_chart(name, frame, controls)
     if not is_drawn(figure):
         return chart | {"picture": ""}
     group = re.sub(r"\W+", "-", controls.get("group", "")).strip("-").lower()

@@ -176,7 +176,7 @@ def _with_drawn_marks(svg: str) -> str:
     """
     marks = {found[1]: found for found in _MARK.finditer(svg)}
 
-    def drawn(found: re.Match) -> str:
+    def replaced(found: re.Match) -> str:
         """Return the replacement of a matched group of marks by one path; unchanged if its marks are no such lines."""
         uses = re.findall(_USE, found[2])
         names = {name for name, _, _ in uses}
@@ -187,7 +187,7 @@ def _with_drawn_marks(svg: str) -> str:
         style = "; ".join([*_STYLE.findall(found[1]), *_STYLE.findall(mark[6])])
         return f'<path d="{"".join(lines)}"{_STYLE.sub("", found[1])} style="{style}"/>'
 
-    text = re.sub(rf"<g((?: [^>]*)?)>({_USES})</g>", drawn, svg)
+    text = re.sub(rf"<g((?: [^>]*)?)>({_USES})</g>", replaced, svg)
     text = _NEIGHBOURS.sub(lambda found: f'<path d="{"".join(re.findall(_LINES, found[0]))}{found[2]}', text)
     referred = set(_REFERENCE.findall(text))
     return re.sub(r'<defs><path id="([^"]*)"[^>]*/></defs>', lambda found: found[0] * (found[1] in referred), text)

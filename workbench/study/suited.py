@@ -51,8 +51,8 @@ def files_of(dataset: Any) -> tuple[str, ...]:
 
 def suggest_choices(dataset: Any) -> dict[str, str]:
     """Return {choice: value} for the choices that follow the data set: densities, widths and features."""
-    drawn = complete_choices({})
-    return {name: drawn[name] for name in OF_FILES} | _choices_of_data_set(dataset)
+    defaults = complete_choices({})
+    return {name: defaults[name] for name in OF_FILES} | _choices_of_data_set(dataset)
 
 
 def _choices_of_data_set(dataset: Any) -> dict[str, str]:

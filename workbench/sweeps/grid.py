@@ -153,9 +153,9 @@ def predicted_bytes(
         parts["data"] = formats.predicted_bytes("csr", rows, features, nnz, configuration.dtype, "int32")
     bytes_graph = given.nbytes
     for one in model.inputs(given, batch_rows):
-        held = "dense" if configuration.format == "dense" else one.format
+        storage = "dense" if configuration.format == "dense" else one.format
         height, length = one.shape
-        bytes_graph += formats.predicted_bytes(held, height, length, one.nnz, configuration.dtype, "int32")
+        bytes_graph += formats.predicted_bytes(storage, height, length, one.nnz, configuration.dtype, "int32")
     return parts | {"graph": bytes_graph} if bytes_graph else parts
 
 

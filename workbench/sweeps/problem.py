@@ -215,10 +215,10 @@ def _parameters(configuration: Configuration, held_out: float) -> dict:
     `held_out` is the share of rows for validation; None in the result if the configuration trains no epochs.
     """
     needed = ("dataset", "rows", "features", "density", "seed")
-    drawn = is_synthetic(configuration.dataset)
+    is_made = is_synthetic(configuration.dataset)
     values = {name: getattr(configuration, name) for name in settings.names(goes_to="data")}
     shared = {name: values.pop(name) for name in needed}
-    kept = ("model", "width") if drawn else tuple(values.keys() - {"model", "width"})
+    kept = ("model", "width") if is_made else tuple(values.keys() - {"model", "width"})
     shared["held_out"] = held_out if configuration.epochs and held_out else None
     return shared | {name: value if name in kept else None for name, value in values.items()}
 

@@ -119,8 +119,8 @@ def some_users(x: Any, fields: Any, seed: int) -> Any:
     users = np.unique(user)
     if users.size <= most:
         return x
-    drawn = np.random.default_rng(seed).choice(users, most, replace=False)
-    return x[np.flatnonzero(np.isin(user, drawn))]
+    sampled = np.random.default_rng(seed).choice(users, most, replace=False)
+    return x[np.flatnonzero(np.isin(user, sampled))]
 
 
 COMPETITORS = 4

@@ -305,22 +305,22 @@ def coverage(noise: Noise, count: int | None = None) -> Iterator[dict[str, Any]]
     quiet = noise.undisturbed()  # what a load does to a ratio is not in proportion to the noise without one
     for deviation in DEVIATIONS:
         scaled, random = quiet.scaled(deviation / quiet.pair_sd(CSR, DENSE)), np.random.default_rng(4)
-        drawn = truths(count // 4, 2, random).tolist()
-        found = [answer for rounds in FEW_AND_MANY for answer in answers(scaled, QUIET, rounds, drawn, random)]
+        sampled = truths(count // 4, 2, random).tolist()
+        found = [answer for rounds in FEW_AND_MANY for answer in answers(scaled, QUIET, rounds, sampled, random)]
         held = [one.holds for one in found]
         yield _share("coverage", f"{what}, all ratios", f"quiet, sd of a ratio {deviation:g}", held, COVERED)
     for load in conditions(noise):
         random, every = np.random.default_rng(1), list[Answer]()
         for candidates in CANDIDATES:
             for rounds in ROUNDS:
-                drawn = truths(count // 10, candidates, random).tolist()
-                every += answers(noise, load, rounds, drawn, random)
+                sampled = truths(count // 10, candidates, random).tolist()
+                every += answers(noise, load, rounds, sampled, random)
         yield _share("coverage", f"{what}, all ratios", load, [one.holds for one in every], COVERED)
         bounds = [one.bounds for one in every]
         yield _share("coverage", "the ratio is at least the bound stated, all ratios", load, bounds, BOUNDED)
         for ratio in TRUTHS:
-            drawn = truths(count // 4, 1, random, ratio).tolist()
-            found = [answer for rounds in FEW_AND_MANY for answer in answers(noise, load, rounds, drawn, random)]
+            sampled = truths(count // 4, 1, random, ratio).tolist()
+            found = [answer for rounds in FEW_AND_MANY for answer in answers(noise, load, rounds, sampled, random)]
             yield _share(
                 "coverage",
                 f"{what}, {ratio:g} x",

@@ -265,14 +265,14 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-def stepped(rule: Rule, held: Sequence[Any], gradient: Any, settings: Any) -> list[Any]:
-    """Return the new weights and states [U, ...] of the `held` ones and their gradient; nothing is changed in place.
+def stepped(rule: Rule, arrays: Sequence[Any], gradient: Any, settings: Any) -> list[Any]:
+    """Return the new weights and states [U, ...] of the `arrays` and their gradient; nothing is changed in place.
 
     `settings` is a vector of the formula's numbers. States of a rule with an average over the row have length one in
     every axis but the first.
     """
     backend = Tensors(gradient.dtype)
-    weights, *states = map(backend.number, held)
+    weights, *states = map(backend.number, arrays)
     slope, count = backend.number(gradient), len(rule.settings(*rule.example))
     numbers = [backend.number(settings[place]) for place in range(count)]
     mean: tuple[Float, ...] = ()

@@ -87,11 +87,11 @@ def _unregistered_attributes(module: torch.nn.Module) -> Iterator[str]:
     """Yield the arrays that the module and its parts hold and do not save, as texts of path, type and shape."""
     saved = module.state_dict()
     for place, part in module.named_modules():
-        for name, held in {**vars(part), **part._buffers}.items():
+        for name, value in {**vars(part), **part._buffers}.items():
             path = f"{place}.{name}" if place else name
-            is_array = isinstance(held, torch.Tensor | np.ndarray) or scipy.sparse.issparse(held)
+            is_array = isinstance(value, torch.Tensor | np.ndarray) or scipy.sparse.issparse(value)
             if is_array and path not in saved:
-                yield f"{path} {str(held.dtype).removeprefix('torch.')} {list(held.shape)}"
+                yield f"{path} {str(value.dtype).removeprefix('torch.')} {list(value.shape)}"
 
 
 # Gradients on their way to an optimizer of PyTorch: still row-sparse, and each row once.

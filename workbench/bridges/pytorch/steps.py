@@ -107,13 +107,13 @@ class Steps:
 
     def _check_caught_up(self, gradient: np.ndarray | RowSparse | Unsummed) -> None:
         """Raise OptimizerError for a gradient that was computed from rows that had still to catch up."""
-        held = self.updater.parameters.get(NAME)
-        if held is None or held.missed is None:
+        parameter = self.updater.parameters.get(NAME)
+        if parameter is None or parameter.missed is None:
             return
-        last = held.missed.last
+        last = parameter.missed.last
         if not isinstance(gradient, np.ndarray):
             last = last[gradient.indices if isinstance(gradient, RowSparse) else gradient.plan.columns]
-        if (last < held.step).any():
+        if (last < parameter.step).any():
             raise OptimizerError(
                 'With lazy="exact" a gradient came from rows that had not caught up when they were read. SparseLinear '
                 "and SparseEmbeddingBag let rows catch up, torch.compile and other layers do not: call "

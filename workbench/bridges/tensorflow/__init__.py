@@ -174,14 +174,14 @@ def sparse_product(x: tf.SparseTensor, w: Any, *, values_too: bool = False) -> t
     @tf.custom_gradient
     def product(values: tf.Tensor, table: tf.Tensor) -> Any:
         """Return the product [R, N] of values [z] and gathered rows of w [U, N], and its gradients' function."""
-        held = tf.SparseTensor(places, values, shape)
+        matrix = tf.SparseTensor(places, values, shape)
 
         def gradients(grad_scores: tf.Tensor) -> Any:
             """Return the gradients of the values [z], None unless asked for, and of the gathered rows [U, N]."""
-            of_table = tf.sparse.sparse_dense_matmul(held, grad_scores, adjoint_a=True)
+            of_table = tf.sparse.sparse_dense_matmul(matrix, grad_scores, adjoint_a=True)
             return _of_values(places, grad_scores, table) if values_too else None, of_table
 
-        return tf.sparse.sparse_dense_matmul(held, table), gradients
+        return tf.sparse.sparse_dense_matmul(matrix, table), gradients
 
     return product(x.values, tf.gather(w, rows))
 
