@@ -1,6 +1,6 @@
 """Fixtures that several files of tests share, what they need imported when they are asked for; and who runs what.
 
-`make test` has a worker a core and one more (pytest-xdist), four at most. A file of tests is one worker's, with all
+`make test` has a worker a core and two more (pytest-xdist), four at most. A file of tests is one worker's, with all
 that its tests share.
 """
 
@@ -150,12 +150,12 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than cores that this process may use, for a sixth of the time a worker waits for other processes.
+    """Two more than cores that this process may use: a worker waits for other processes for a quarter of its time.
 
     xdist counts the cores of the machine.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(cores + 1, MOST_WORKERS)
+    return min(cores + 2, MOST_WORKERS)
 
 
 @pytest.hookimpl(tryfirst=True)
