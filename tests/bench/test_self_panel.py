@@ -65,7 +65,7 @@ def test_the_panel_that_looks_on_is_one_of_the_sweep_of_these_configurations(her
     exec(panel.PANEL.format(folder=str(here)), names)
     names["panel"].threads[1].step()
     assert len(names["panel"].state.rows) == 6
-    assert names["panel"].configurations.value.count("✓") == 6
+    assert names["panel"].cells.value.count("✓") == 6
     names["panel"].close()
 
 

@@ -81,7 +81,7 @@ def test_nothing_set_predicts_about_as_well_as_the_best_strength(request_of):
 
 
 def test_own_files_of_two_classes_are_sets_too(request_of, tmp_path, monkeypatch):
-    monkeypatch.setattr(suite, "DRAWN", ())
+    monkeypatch.setattr(suite, "SYNTHETIC_SIZES", ())
     x, y = suite.synthetic(300, 20, 5, seed=1)
     (tmp_path / "data").mkdir()
     lines = [f"{label} " + " ".join(f"{j + 1}:1" for j in x[[i]].indices) for i, label in enumerate(y)]

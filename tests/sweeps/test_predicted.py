@@ -50,9 +50,9 @@ def test_what_a_trial_has_told_stays_known_and_compiling_counts_for_no_limit(mon
     supervisor = Supervisor.__new__(Supervisor)
     monkeypatch.setattr(Supervisor, "enter", lambda *_: None)
     clock = TrialClock(100.0)
-    assert supervisor.is_told({"known": {"bytes_predicted": 7}}, clock)
-    assert supervisor.is_told({"stage": COMPILING}, clock)
-    assert not supervisor.is_told({"status": "ok"}, clock)
+    assert supervisor.is_interim({"known": {"bytes_predicted": 7}}, clock)
+    assert supervisor.is_interim({"stage": COMPILING}, clock)
+    assert not supervisor.is_interim({"status": "ok"}, clock)
     assert clock.known == {"bytes_predicted": 7}
     assert "limit of compiling" not in str(clock.why_end)
 
