@@ -8,7 +8,8 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pictures
@@ -257,14 +258,22 @@ def gallery(folder: Path) -> str:
             shutil.copyfile(chart, target)
         for page in sorted(machine.glob("*.md")):
             place = _copy_results_page(page, folder, {name: sentence for name, (_, sentence) in captions.items()})
-            listed.append(place.removesuffix(".md"))
+            listed.append((page.read_text(encoding="utf-8").partition("\n")[0].lstrip("# "), machine.name, place))
             newest = max(map(_time_of, _records(machine, page.stem.removesuffix("-report"))), default="")
             rows.append((f"[{page.stem}]({place})", _lead(page.read_text(encoding="utf-8")), newest[:10]))
         parts.append(table(("page", "what came of it", "newest record"), rows))
         for name, (title, sentence) in captions.items():
             if (machine / f"{name}.svg").exists():
                 parts.append(f"### {title}\n\n![{sentence}](charts/{machine.name}/{name}.svg)\n\n{sentence}\n")
-    return "\n".join([*parts, "```{toctree}", ":hidden:", "", *listed, "```", ""])
+    return "\n".join([*parts, "```{toctree}", ":hidden:", "", *_entries(listed), "```", ""])
+
+
+def _entries(listed: Sequence[tuple[str, str, str]]) -> Iterator[str]:
+    """Yield the entry of each page (title, machine, place) in a toctree: with the machine if others have that title."""
+    count = Counter(title for title, _, _ in listed)
+    for title, machine, place in listed:
+        page = place.removesuffix(".md")
+        yield f"{title} ({machine}) <{page}>" if count[title] > 1 else page
 
 
 def _copy_results_page(page: Path, folder: Path, captions: Mapping[str, str]) -> str:
