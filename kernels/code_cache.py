@@ -134,7 +134,7 @@ def njit_part(**options: Any) -> Callable[[Function], Function]:
     """
 
     def decorate(function: Function) -> Function:
-        """Return the Numba dispatcher of `function`, for inlining: no machine code of its own, not cached."""
+        """Return the Numba dispatcher of `function`, for inlining: no separate machine code, not cached."""
         own = _PART | options
         dispatcher = numba.njit(pipeline_class=PartCompiler, **own)(function)
         bounds.register_checked(dispatcher, own)

@@ -189,7 +189,7 @@ class CudaSession(Session):
     """The current CUDA device, with CuPy's pools of device memory and pinned host memory."""
 
     def __init__(self) -> None:
-        """Use the current CUDA device, with a second stream of its own. Raises ImportError without CuPy."""
+        """Use the current CUDA device, with a separate second stream. Raises ImportError without CuPy."""
         self.cupy = devices.cupy()
         self.device = devices.CupyDevice()
         self.second = self.cupy.cuda.Stream(non_blocking=True)

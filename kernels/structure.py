@@ -153,7 +153,7 @@ def _mixed(words):
 
 
 def fingerprint(array: np.ndarray) -> tuple[str, tuple[int, ...], int, bytes]:
-    """Return dtype, shape and a hash of the bytes of an array, which almost surely tell a change. O(bytes).
+    """Return dtype, shape and a hash of the bytes of an array, for detecting a change. O(bytes).
 
     >>> one = np.arange(5)
     >>> before = fingerprint(one)

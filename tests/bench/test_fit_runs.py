@@ -11,7 +11,7 @@ POINTS = {"ours, sparse": [[1.0, 0.51, 1], [2.0, 0.5, 2]], "scikit-learn SGDClas
 
 
 class Told(runner.Runner):
-    """A runner whose processes are told: the points of each setting by the name of the candidate."""
+    """A runner with scripted processes: the points of each setting by the name of the candidate."""
 
     asked: list
     end = None

@@ -1,4 +1,4 @@
-"""Every contract can be broken and is then told; what is right passes; nothing invalid is followed."""
+"""Every contract can be broken and is then reported; what is right passes; nothing invalid is followed."""
 
 import numpy as np
 import pytest

@@ -197,7 +197,7 @@ def predictions(rows: Iterable[Record]) -> list[Prediction]:
 
 
 def predictions_within(rows: Iterable[Record]) -> list[Prediction]:
-    """Predict each record by a model fitted on the other records of its configuration, also of its own data set.
+    """Predict each record by a model fitted on the other records of its configuration, also of the same data set.
 
     Configurations with fewer than `LEAST` + 1 records are left out.
     """

@@ -21,11 +21,11 @@ from workbench.measure.rounds import INTERIM_ANALYSES
 
 Record = Mapping[str, Any]
 SPREAD = 0.1
-"""Deviation of a configuration's rounds, as a share, from which on it is told; also that of the fixed work."""
+"""Deviation of a configuration's rounds, as a share, from which on it is reported; also that of the fixed work."""
 NOISIER = 2.0
 """Where the noise is known that is usual, a spread is told from so many times that on."""
 SLOW = 0.8
-"""Frequency of a round by the highest of the configuration below which it is told."""
+"""Frequency of a round by the highest of the configuration below which it is reported."""
 
 OTHERS = "other programs"
 

@@ -26,7 +26,7 @@ class ShownPanel:
 
     @property
     def result(self) -> Result:
-        """What the panel's run has measured so far; DataError for a panel of questions, which has no run of its own."""
+        """What the panel's run has measured so far; DataError for a panel of questions, which has no run."""
         if self._state is None:
             raise DataError("A panel of questions has no run of its own.\nType wb.runs() to see what was measured.")
         self._state.poll()

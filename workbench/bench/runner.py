@@ -199,7 +199,7 @@ SECONDS_CELL = 150.0
 SECONDS_START = 120.0
 WORK = "workbench.bench.child:answers"
 ELEMENTS_ALONE = 2**27
-"""D * N from which a configuration of the suite of steps has a process of its own."""
+"""D * N from which a configuration of the suite of steps has a separate process."""
 FINAL = ("ok", "memory", "unsupported", "wrong")
 ONCE = {"import": "import kernels", "numba": "start of Numba"}
 """Names in the rows of what a process pays once."""

@@ -259,7 +259,7 @@ def _documented(text: str, defaults: Mapping[str, Any]) -> str:
 
 
 def with_parameters(**own: Any) -> Callable[[type], type]:
-    """Return a decorator that gives a class an `__init__` of its own and the shared parameters, documented."""
+    """Return a decorator that gives a class its `__init__` and the shared parameters, documented."""
     defaults = own | SHARED
 
     def decorate(cls: type) -> type:

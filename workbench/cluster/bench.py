@@ -284,7 +284,7 @@ def _steps(hosts: "Hosts", configuration: Configuration, height: int, shards: in
 def _at_once(hosts: "Hosts", configuration: Configuration, addresses: Sequence[str], shards: int) -> list[np.ndarray]:
     """Run steps of `configuration` in each of the processes at `addresses` at once; return their seconds.
 
-    A float64 array `[steps]` for each. Every process has `shards` shards of its own; 0 means no store. Raises
+    A float64 array `[steps]` for each. Every process has `shards` separate shards; 0 means no store. Raises
     RuntimeError if one fails.
     """
     work = f"{__name__}:{(seconds_with_store if shards else seconds_without_store).__name__}"

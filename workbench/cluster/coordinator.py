@@ -182,7 +182,7 @@ class Link:
 def end_process(process: subprocess.Popen) -> None:
     """Close the input of a process, wait up to `SECONDS_END` for its end, then kill its process group.
 
-    `process` must have been started in a session of its own with a pipe as input.
+    `process` must have been started in a new session with a pipe as input.
     """
     assert process.stdin is not None
     with contextlib.suppress(OSError):  # it is gone already

@@ -36,7 +36,7 @@ PAGES: dict[str, Callable[[Path], Path]] = {
     store.SELF.file: suites.write_self_trial,
     store.WAITS.file: suites.write_waits,
 }
-"""The function that writes the page of a suite which has a table of its own, by the name of the file of its records."""
+"""The function that writes the page of a suite with a separate table, by the name of the file of its records."""
 
 
 def write_pages(folder: str | Path) -> list[Path]:

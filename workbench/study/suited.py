@@ -348,7 +348,7 @@ UNREAD = "unread"
 def spec_of(choices: Mapping[str, Any], name: str) -> Spec:
     """Return the sweep spec of complete choices; ChoiceError with all problems, unusable files included."""
     errors = find_file_errors(choices)
-    sound = drop_unread_files(choices) | dict.fromkeys(errors, UNREAD)  # so that the other slips are told next to them
+    sound = drop_unread_files(choices) | dict.fromkeys(errors, UNREAD)  # to report the other errors too
     try:
         spec = make_spec(sound, name, QUESTION)
     except ChoiceError as error:

@@ -158,7 +158,7 @@ before: to make an index takes what five to ten epochs gain by it."""
 class RepeatedBatches:
     """Column indices of batches that repeat, kept as long as rows and their order stay the same.
 
-    An index has up to 20 bytes an entry. Whether X is what it was is told by a hash of its arrays in each epoch, as
+    An index has up to 20 bytes an entry. A hash of its arrays in each epoch tells whether X changed, as
     their owner may write to them.
     """
 

@@ -131,7 +131,7 @@ class LazyOptimizer(torch.optim.Optimizer):
         )
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Take a group of parameters with options of its own, in place.
+        """Take a group of parameters with its options, in place.
 
         Raises OptimizerError for an unknown option or a parameter that kernels cannot step; the group is then left out.
         """

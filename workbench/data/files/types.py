@@ -294,7 +294,7 @@ def _of_text(first: bytes) -> Kind:
 
 
 def _of_marks(rows: list[bytes]) -> Kind | None:
-    """Return the kind of text told by marks in its first rows (HTML, ARFF, Markdown, JSON, libffm, svmlight), or None.
+    """Return the kind of text by marks in its first rows (HTML, ARFF, Markdown, JSON, libffm, svmlight), or None.
 
     `rows` are the stripped lines. Some of these kinds have no reader but advice.
     """

@@ -69,7 +69,7 @@ def are_words(offsets, letters, word_offsets, word_letters):
 
 @compiled
 def are_decimal(offsets, letters):
-    """Return bool [texts]: whether a text is `[+-]digits[.digits][e[+-]digits]` with a digit beside the point.
+    """Return bool [texts]: whether a text is `[+-]digits[.digits][e[+-]digits]` with a digit next to the point.
 
     Texts are letters[offsets[i]:offsets[i + 1]], uint8.
     """
