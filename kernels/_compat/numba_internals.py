@@ -81,7 +81,10 @@ def _environments_without_modules() -> Iterator[None]:
     """Have environments of Numba's own functions loaded without importing the modules that define them.
 
     Compiled code reads the constants of its environment; only object mode, which these functions lack, reads globals.
+    Raises ImportError if Numba has no such function.
     """
+    if not hasattr(environment, "_rebuild_env"):
+        raise missing("numba.core.environment._rebuild_env")
     before = environment._rebuild_env
 
     def rebuild(module: str, constants: list, name: str) -> Any:
