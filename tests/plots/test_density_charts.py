@@ -43,7 +43,7 @@ def test_both_baselines_are_drawn_and_told_apart():
     np.testing.assert_array_less(lines["dense"].get_ydata(), lines["dense, 1 thread"].get_ydata())
 
 
-def test_what_ran_only_beside_other_programs_is_grey_and_hollow_and_not_on_the_line():
+def test_what_ran_only_beside_other_programs_is_pale_and_not_on_the_line():
     rows = [maker.disturbed(row) if row["density"] == 0.01 and row["format"] == "csr" else row for row in maker.sweep()]
     figure, _ = drawn("time_density", rows)
     lines = figure.axes[0].get_lines()
@@ -53,16 +53,18 @@ def test_what_ran_only_beside_other_programs_is_grey_and_hollow_and_not_on_the_l
     pooled = pool_rounds(store.frame(rows))
     (known,) = pooled[pooled["status"] == "disturbed"].to_dict("records")
     assert beside.get_xydata().tolist() == [pytest.approx([known["density_measured"], known["seconds_step"]])]
-    assert (beside.get_color(), beside.get_markerfacecolor()) == (style.GREY, "white")
-    assert beside.get_marker() == quiet.get_marker(), "the configuration is still told"
+    assert beside.get_alpha() == style.PALE
+    look = [(line.get_color(), line.get_markerfacecolor(), line.get_marker()) for line in (beside, quiet)]
+    assert look[0] == look[1], "the configuration is still recognised"
     assert f"{style.DISTURBED}: 4 trials" in said(figure)
     assert style.DISTURBED not in said(drawn("memory_density", rows)[0]), "memory is the same next to other programs"
 
 
-def test_a_chart_of_cells_that_all_ran_beside_other_programs_has_their_times():
+def test_a_chart_of_configurations_that_all_ran_beside_other_programs_has_their_times_and_looks():
     figure, _ = drawn("time_density", [maker.disturbed(row) for row in maker.sweep()])
-    grey = [line for line in figure.axes[0].get_lines() if line.get_markerfacecolor() == "white"]
-    assert sorted(len(line.get_xdata()) for line in grey if str(line.get_label()).startswith("_")) == [6, 6]
+    pale = [line for line in figure.axes[0].get_lines() if line.get_alpha() == style.PALE and len(line.get_xdata())]
+    assert sorted(len(line.get_xdata()) for line in pale) == [6, 6]
+    assert len({line.get_color() for line in pale}) == 2, "each has the colour of its configuration"
     assert f"{style.DISTURBED}: 48 trials" in said(figure)
     assert "12 of 12 configurations only next to other programs" in said(figure)
 
@@ -76,7 +78,7 @@ def test_what_ran_only_beside_other_programs_is_never_the_baseline():
     axes = drawn("time_density", rows)[0].axes[0]
     baseline = next(line for line in axes.get_lines() if "baseline" in str(line.get_label()))
     assert baseline.get_label().startswith("dense, 1 thread")
-    assert [to_hex(bar.get_edgecolor()) for bar in axes.patches].count(style.GREY) == 1
+    assert [bar.get_alpha() for bar in axes.patches].count(style.PALE) == 1
 
 
 @pytest.mark.parametrize("name", ["phases", "loss_seconds"])

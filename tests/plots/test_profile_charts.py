@@ -78,6 +78,11 @@ def test_the_bars_hold_all_rows_that_have_entries():
     assert shares == pytest.approx(100 * (1 - profile.lengths.empty / profile.rows))
 
 
+def test_the_axis_of_shares_ends_at_all_rows():
+    figure, _ = drawn("row_lengths", SETS["one element"])
+    assert 100 < figure.axes[0].get_ylim()[1] < 150
+
+
 def test_touched_columns_stay_below_entries_and_columns():
     figure, _ = drawn("touched_columns", SETS["skewed"])
     lines = {line.get_label(): line.get_ydata() for line in figure.axes[0].lines}

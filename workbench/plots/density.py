@@ -216,8 +216,8 @@ def baseline(axes: Axes, shown: Shown) -> None:
             line["marker"] = ""
         _draw_disturbed(axes, rows, shown.measure)
         if not x:
-            hollow = style.hollow_look(look) | {"linestyle": "none"} if style.drawable(rows, shown.measure) else {}
-            axes.plot([], [], **line | hollow)
+            pale = style.disturbed_look(look) | {"linestyle": "none"} if style.drawable(rows, shown.measure) else {}
+            axes.plot([], [], **line | pale)
             continue
         band: dict[str, Any] = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
         if len(x) == 1:
@@ -267,10 +267,10 @@ def _moved(densities: Sequence[float], shift: Shift) -> list[float]:
 
 
 def _draw_disturbed(axes: Axes, rows: Sequence[configurations.Record], measure: str, shift: Shift = 0.0) -> None:
-    """Draw grey hollow markers for the records that were measured only while other programs ran."""
+    """Draw pale markers for the records that were measured only while other programs ran."""
     densities, known = _points(rows, measure, is_disturbed=True)
     if known:
-        look = style.hollow_look(style.look(rows[0])) | {"linestyle": "none"}
+        look = style.disturbed_look(style.look(rows[0])) | {"linestyle": "none"}
         x = _moved(densities, shift)
         axes.plot(
             x,
@@ -296,7 +296,7 @@ def whiskers(
     """Draw a configuration's records: a line through its densities with an error bar each, moved right by `shift`.
 
     `measure` is the column drawn, `label` the legend's text; `change` overrides line properties. Disturbed records have
-    hollow markers off the line. Nothing if none can be drawn.
+    pale markers off the line. Nothing if none can be drawn.
     """
     densities, known = _points(rows, measure)
     if not style.drawable(rows, measure):
@@ -306,7 +306,7 @@ def whiskers(
     x = _moved(densities, shift)
     look = style.look(rows[0]) | change
     if not x:  # the legend has the markers that are drawn
-        axes.plot([], [], label=label, **style.hollow_look(look) | {"linestyle": "none"})
+        axes.plot([], [], label=label, **style.disturbed_look(look) | {"linestyle": "none"})
         return
     axes.errorbar(x, [k.value for k in known], yerr=ends, label=label, capsize=3, elinewidth=1.2, **look)
 
@@ -477,9 +477,10 @@ def _bar(axes: Axes, place: int, row: configurations.Record, measure: str, longe
     known = interval_of(row, measure)
     if known is None:
         return
-    look = style.hollow_look(style.look(row)) if style.is_disturbed(row, measure) else style.look(row)
+    look = style.disturbed_look(style.look(row)) if style.is_disturbed(row, measure) else style.look(row)
     face = look["markerfacecolor"]
     bar: dict[str, Any] = {"facecolor": face, "edgecolor": look["color"], "linewidth": 1.8, "height": 0.56}
+    bar |= {"alpha": look.get("alpha")}
     axes.barh(place, known.value, linestyle=look["linestyle"] if face == "white" else "-", **bar)
     ends = [[known.value - known.low], [known.high - known.value]]
     axes.errorbar([known.value], [place], xerr=ends, fmt="none", ecolor="#888888", elinewidth=2, capsize=4)

@@ -39,7 +39,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
     for row in trained:
         seconds, loss = curve_of(row).T[:2]
         is_disturbed = style.is_disturbed(row, "seconds_step")
-        look = style.hollow_look(style.look(row)) if is_disturbed else style.look(row)
+        look = style.disturbed_look(style.look(row)) if is_disturbed else style.look(row)
         look |= {"markevery": max(seconds.size // 8, 1), "markersize": 5}
         axes.plot(seconds, loss, color=look["color"], linewidth=0.8, alpha=0.35)
         axes.plot(seconds, np.where(np.isfinite(loss), smooth(row), np.nan), label=_label(row, rows), **look)

@@ -30,8 +30,6 @@ PHASES = {
     "batches": "#332288",
 }
 DARK = ("forward", "gradient", "update", "graph", "batches")  # white letters can be read on these
-PALE = 0.45
-"""Opacity of bars measured only next to other programs."""
 TOTALS = {"time a step": "seconds_step", "preparing a batch": "seconds_prepare"}
 READABLE = 8  # times the fastest bar that the slowest may take
 ROOM = 0.016  # share of the longest bar that a segment needs for each letter of its name
@@ -82,7 +80,7 @@ def _bar(axes: Axes, place: int, row: configurations.Record, unit: float, longes
         width = seconds / unit if unit else 0.0
         edge = 0.8 if width > 0.01 * longest else 0.0  # an edge would hide a thin segment
         look: dict[str, Any] = {"color": PHASES[name], "edgecolor": "white", "linewidth": edge}
-        look |= {"alpha": PALE} if style.is_disturbed(row, "seconds_step") else {}
+        look |= {"alpha": style.PALE} if style.is_disturbed(row, "seconds_step") else {}
         axes.barh(place, width, left=start, height=0.62, label=f"_{name}", **look)  # in no legend, but told of the bar
         if width > ROOM * len(name) * longest:
             colour = "white" if name in DARK else "black"

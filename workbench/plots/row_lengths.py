@@ -11,6 +11,8 @@ from workbench.plots.chart import Chart, message, register
 
 MARKS = (("median", "median", "#D55E00", "--"), ("p99", "99th percentile", "#009E73", ":"))
 BARS = "#0072B2"
+MOST = 115
+"""Upper bound of the axis of shares, in percent: the bar of all rows has space above it."""
 NARROW = 4
 """An axis whose ends are less far apart has equally spaced ticks."""
 
@@ -36,6 +38,7 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
     style.log_axis(axes.xaxis, lambda value: f"{value:,.0f}", "entries a row")
     style.log_axis(axes.yaxis, lambda value: f"{formatting.format_number(value)} %", "share of the rows")
     style.framed(figure, axes, _title(row), _below(row))
+    axes.set_ylim(top=min(axes.get_ylim()[1], MOST))
     if widths[-1] + starts[-1] < NARROW * starts[0]:
         axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
         axes.xaxis.set_minor_locator(NullLocator())

@@ -54,7 +54,9 @@ FILLED = {"lazy": "left", "exact": "top"}
 """Filled half of the marker of several trainers, by update; right for all others."""
 GREY = "#555555"
 DISTURBED = "next to other programs"
-"""Name of what was measured only while other programs ran: grey and hollow, and never the best of a chart."""
+"""Name of what was measured only while other programs ran: pale, and never the best of a chart."""
+PALE = 0.4
+"""Opacity of what was measured only while other programs ran."""
 SMALL, NORMAL, LARGE = 9, 10, 12
 UNITS = r"(%|ns|µs|ms|s|B|kB|MB|GB|TB|times)(?!\w)"
 SHORT, SHORTEST = 30, 4
@@ -86,10 +88,9 @@ def is_disturbed(row: configurations.Record, measure: str) -> bool:
     return measure.startswith("seconds") and row["status"] == "disturbed"
 
 
-def hollow_look(look: dict[str, Any]) -> dict[str, Any]:
-    """Return a look with grey colours and a hollow marker, for disturbed records; its shape stays."""
-    half = {"fillstyle": "full", "markeredgewidth": 1.4}
-    return look | half | {"color": GREY, "markeredgecolor": GREY, "markerfacecolor": "white"}
+def disturbed_look(look: dict[str, Any]) -> dict[str, Any]:
+    """Return a pale look for disturbed records: colour, shape and fill stay, which say whose record it is."""
+    return look | {"alpha": PALE}
 
 
 def is_plain_dense(row: configurations.Record) -> bool:
@@ -284,7 +285,8 @@ def count_lost(axes: Axes, rows: Sequence[configurations.Record], lost: Sequence
         label = f"no result: {formatting.join_items(f'{count} {status}' for status, count in failed)}"
         axes.plot([], [], "x", color=GREY, markersize=8, markeredgewidth=2, label=label)
     if busy := sum(row["rounds_disturbed"] for row in rows):
-        look = hollow_look({"marker": "o" if any(is_disturbed(row, "seconds_step") for row in rows) else ""})
+        marker = "o" if any(is_disturbed(row, "seconds_step") for row in rows) else ""
+        look = disturbed_look({"marker": marker, "color": GREY})
         axes.plot([], [], linestyle="none", label=f"{DISTURBED}: {formatting.format_count(busy, 'trial')}", **look)
 
 

@@ -69,7 +69,7 @@ def _of_epoch(row: configurations.Record, known: Interval, column: str) -> Inter
 
 
 def _line(axes: Axes, points: Sequence[Point], column: str) -> None:
-    """Draw one configuration with error bars; disturbed records have hollow markers off the line."""
+    """Draw one configuration with error bars; disturbed records have pale markers off the line."""
     row = points[0][0]
     disturbed = [point for point in points if style.is_disturbed(point[0], column)]
     quiet = [point for point in points if not style.is_disturbed(point[0], column)]
@@ -79,7 +79,7 @@ def _line(axes: Axes, points: Sequence[Point], column: str) -> None:
         x, [k.value for k in known], yerr=ends, label=formatting.short_configuration_name(row), capsize=3, **_look(row)
     )
     if disturbed:
-        look = style.hollow_look(_look(row)) | {"linestyle": "none"}
+        look = style.disturbed_look(_look(row)) | {"linestyle": "none"}
         x, known = [row[table_size.ROWS] for row, _ in disturbed], [interval for _, interval in disturbed]
         axes.plot(
             x, [k.value for k in known], label=f"_{formatting.short_configuration_name(row)}, {style.DISTURBED}", **look
