@@ -177,18 +177,15 @@ def starts_fault(name: str, starts: np.ndarray, entries: int) -> str:
 # say so, is left to `contract.check_operands`, which is slower still.
 
 
-def guarded(
-    parsed: tuple, kinds: dict[str, tuple[np.dtype, ...]], right: Callable[..., Any], otherwise: Callable[[tuple], Any]
-) -> Callable[..., Any]:
+def guarded(parsed: tuple, right: Callable[..., Any], otherwise: Callable[[tuple], Any]) -> Callable[..., Any]:
     """Return a function that calls `right(*args)` for valid plain operands, else `otherwise(args)`.
 
     Compiled from source. Plain arrays are C-contiguous, aligned and writable. `parsed` are the operands (name, kind,
-    axes) and `kinds` the dtypes of each kind, as in `kernels.operands.KINDS`. The source is kept in `linecache` for
-    tracebacks.
+    axes). The source is kept in `linecache` for tracebacks.
     """
-    names: dict[str, Any] = {_type(kind, n): dtype for kind, types in kinds.items() for n, dtype in enumerate(types)}
+    names: dict[str, Any] = {_type(kind, n): dtype for kind, types in KINDS.items() for n, dtype in enumerate(types)}
     names |= {"ndarray": np.ndarray, "right": right, "otherwise": otherwise}
-    source = _source(parsed, kinds)
+    source = _source(parsed)
     file = f"<check of {' '.join(name for name, _, _ in parsed)}>"
     exec(compile(source, file, "exec"), names)  # nothing but what is written below: operands give numbers and kinds
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)  # a traceback shows it
@@ -200,7 +197,7 @@ def _type(kind: str, number: int) -> str:
     return f"{kind}_type_{number}"
 
 
-def _source(parsed: tuple, kinds: dict[str, tuple[np.dtype, ...]]) -> str:
+def _source(parsed: tuple) -> str:
     """Return the Python source of the check of these operands: a function `call(*args)`."""
     arrays = [(place, kind, axes) for place, (_, kind, axes) in enumerate(parsed) if kind != "s"]
     plain = [f"type(array_{place}) is ndarray and array_{place}.flags.carray" for place, _, _ in arrays]
@@ -220,7 +217,7 @@ def _source(parsed: tuple, kinds: dict[str, tuple[np.dtype, ...]]) -> str:
         *(f"        {_lengths_of(place, axes)} = array_{place}.shape" for axes, place in first.items()),
         "    except ValueError:  # another number of axes",
         "        return otherwise(args)",
-        f"    if {_all([*_types(arrays, kinds), *_lengths(first), *alike])}:",
+        f"    if {_all([*_types(arrays), *_lengths(first), *alike])}:",
         f"        return right({operands})",
         "    return otherwise(args)",
     ]
@@ -242,7 +239,7 @@ def _all(tests: Iterable[str]) -> str:
     return " and ".join(tests) or "True"
 
 
-def _types(arrays: list[tuple], kinds: dict[str, tuple[np.dtype, ...]]) -> list[str]:
+def _types(arrays: list[tuple]) -> list[str]:
     """Return source conditions on dtypes of `arrays`, (position, kind, axes): allowed by `kinds`, equal in a kind."""
     first: set[str] = set()
     tests = []
@@ -251,7 +248,7 @@ def _types(arrays: list[tuple], kinds: dict[str, tuple[np.dtype, ...]]) -> list[
             tests.append(f"array_{place}.dtype is type_{kind}")
             continue
         first.add(kind)
-        allowed = [f"type_{kind} is {_type(kind, number)}" for number in range(len(kinds[kind]))]
+        allowed = [f"type_{kind} is {_type(kind, number)}" for number in range(len(KINDS[kind]))]
         tests.append(f"({' or '.join(allowed)})")
     return tests
 
@@ -446,7 +443,7 @@ class Kernel:
     @functools.cached_property
     def _are_plain(self) -> Callable[..., bool]:
         """Return the generated function that tells whether operands are plain arrays of valid dtypes and shapes."""
-        return guarded(self.parsed, KINDS, lambda *_: True, lambda _: False)
+        return guarded(self.parsed, lambda *_: True, lambda _: False)
 
     @functools.cached_property
     def _checked(self) -> Callable:
@@ -523,7 +520,7 @@ def _behind_checks(kernel: Kernel, raw: Callable) -> Callable:
                 arg[...] = used
         return result
 
-    return bounds.with_bounds_check(functools.wraps(raw)(guarded(parsed, KINDS, raw, otherwise)), kernel.name)
+    return bounds.with_bounds_check(functools.wraps(raw)(guarded(parsed, raw, otherwise)), kernel.name)
 
 
 def _checked_before(kernel: Kernel, fault: Callable[[tuple], str]) -> Callable:

@@ -31,8 +31,8 @@ count = runtime.getDeviceCount()
 found = runtime.getDeviceProperties(0)
 print(json.dumps({
     "name": found["name"].decode(), "bytes_memory": found["totalGlobalMem"], "bytes_cache": found["l2CacheSize"],
-    "capability": f"sm_{found['major']}{found['minor']}", "multiprocessors": found["multiProcessorCount"],
-    "driver": runtime.driverGetVersion(), "runtime": runtime.runtimeGetVersion(), "cupy": cupy.__version__,
+    "capability": f"sm_{found['major']}{found['minor']}", "driver": runtime.driverGetVersion(),
+    "runtime": runtime.runtimeGetVersion(), "cupy": cupy.__version__,
 }))
 """
 
@@ -48,7 +48,6 @@ class Gpu:
     """Bytes of the cache of the second level."""
     capability: str = ""
     """Such as sm_90."""
-    multiprocessors: int = 0
     driver: int = 0
     """Newest CUDA that the driver knows, as CUDA counts: 12040 is 12.4."""
     runtime: int = 0

@@ -36,8 +36,8 @@ PLACE_BITS = 12
 COLUMNS = 1 << (64 - PLACE_BITS)
 """Columns up to which a column fits the rest of a word."""
 
-RIGHT, WRONG_STARTS, WRONG_COLUMN = range(3)
-"""What is found of a batch: row starts that fall or end elsewhere, a column out of range."""
+WRONG_STARTS, WRONG_COLUMN = 1, 2
+"""What is found of an invalid batch: row starts that fall or end elsewhere, a column out of range."""
 
 
 class Found(NamedTuple):

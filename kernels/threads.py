@@ -378,14 +378,6 @@ def parts() -> int:
     return PARTS * get_threads()
 
 
-def specializations(function: Any) -> int:
-    """Return the number of compiled versions of a Numba function in this process.
-
-    A test asserts that calls add none.
-    """
-    return len(function.signatures)
-
-
 choose_layer()
 
 

@@ -105,16 +105,12 @@ def test_a_reference_is_no_candidate():
     assert ended == "ours ends with AUC about 0.5 after about 1 s."
     assert level == "click rate: AUC 0.5, with no training."
     assert few.startswith("Fewer than four repeats: ")
-    assert curves.unbeaten_references(both, "AUC") == ["click rate"]
 
 
 def test_a_reference_is_to_be_beaten_and_a_bound_is_not():
     levels = [point("known", side=side, value=value) for side, value in (("reference", 0.6), ("bound", 0.99))]
     both = curves.frame([*two().to_dict("records"), *(level | {"who": level["side"]} for level in levels)])
     assert curves.reference_levels(both, "AUC") == {"reference": 0.6, "bound": 0.99}
-    assert curves.unbeaten_references(both, "AUC") == []
-    of_loss = curves.frame([one | {"measure": "RMSE"} for one in both.to_dict("records")])
-    assert curves.unbeaten_references(of_loss, "RMSE") == ["reference"]
 
 
 def test_a_point_with_other_columns_is_refused():

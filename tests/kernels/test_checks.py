@@ -8,7 +8,7 @@ import pytest
 
 import kernels
 from kernels import KernelError
-from kernels.contract import KINDS, check_operands, guarded
+from kernels.contract import check_operands, guarded
 from tests.support.cases import CASES
 
 NAMES = [name for name in kernels.names() if kernels.get(name).cpu is not None]
@@ -51,7 +51,7 @@ def accepted(kernel: kernels.Kernel, args: tuple) -> bool:
 
 
 def check_of(kernel: kernels.Kernel) -> Callable[[tuple], bool]:
-    call = guarded(kernel.parsed, KINDS, lambda *args: len(args) == len(kernel.parsed), lambda args: False)
+    call = guarded(kernel.parsed, lambda *args: len(args) == len(kernel.parsed), lambda args: False)
     return lambda args: call(*args)
 
 
@@ -77,7 +77,7 @@ def test_it_agrees_with_the_slow_check(name: str) -> None:
 
 def test_traceback_shows_the_line_of_the_check() -> None:
     kernel = kernels.get("csr_dense")
-    call = guarded(kernel.parsed, KINDS, lambda *args: 1 / 0, lambda args: False)
+    call = guarded(kernel.parsed, lambda *args: 1 / 0, lambda args: False)
     with pytest.raises(ZeroDivisionError) as caught:
         call(*kernel.arguments(CASE))
     shown = "".join(traceback.format_exception(caught.value))

@@ -166,17 +166,6 @@ def reference_levels(curves: pd.DataFrame, measure: str, side: str | None = None
     return {str(who): float(value) for who, value in of_side.groupby("who", sort=False)["value"].mean().items()}
 
 
-def unbeaten_references(curves: pd.DataFrame, measure: str) -> list[str]:
-    """Return the names of reference values that this project's best candidate does not beat, by means over repeats.
-
-    `curves` is a frame with the columns COLUMNS; for a loss smaller is better.
-    """
-    mine = curves[curves["side"] == "ours"]
-    sign = -1 if measure in SMALLER else 1
-    least = sign * _mean([end.value for end in final_values(mine, measure)[best_candidate(mine, measure)].values()])
-    return [who for who, value in reference_levels(curves, measure, "reference").items() if sign * value >= least]
-
-
 def seconds_to(curves: pd.DataFrame, who: str, measure: str, targets: Mapping[int, float]) -> dict[int, float]:
     """Return {repeat: seconds at which candidate `who` first reached `targets[repeat]`}.
 

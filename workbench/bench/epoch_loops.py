@@ -23,7 +23,6 @@ from workbench.bench.fair.loops import ONE, ZERO, add_entries, loop, score_entri
 
 RULES = {"sgd": 1, "adagrad": 2, "adam": 3, "ftrl": 3}
 """Arrays of each rule: the weights and its states."""
-LOOPS = ("plain", "prefetch", "indexed")
 
 EPSILON_ADAGRAD, EPSILON_ADAM, BETA_FTRL, L1 = np.float32(1e-16), np.float32(1e-8), np.float32(1), np.float32(0)
 BETA1, BETA2 = np.float32(0.9), np.float32(0.999)
@@ -403,7 +402,7 @@ def _wide_indexed(step: Any, rate_of: Any) -> Any:
 
 @functools.cache
 def loop_of(rule: str, outputs: int, how: str) -> Callable[..., None]:
-    """Return the compiled loop of optimizer `rule` for `outputs` outputs; `how` is one of `LOOPS`; cached."""
+    """Return the compiled loop, "plain", "prefetch" or "indexed", of optimizer `rule` for `outputs` outputs; cached."""
     rate_of = corrected_rate if rule == "adam" else constant_rate
     if how == "indexed":
         return (_narrow_indexed if outputs == 1 else _wide_indexed)(STEPS[rule], rate_of)

@@ -121,7 +121,7 @@ def lengths(parts: Parts, asked: Requirements) -> None:
         problem = f"The values have shape {parts.values.shape} in a gradient of shape {parts.shape}"
         raise refuse(problem, f"rows of {parts.shape[1:]}", "Build the gradient again from its parts")
     if parts.format not in ("bsr", "row_sparse"):
-        contract.check_one_dimension(parts.values, "data")
+        contract.check_one_dimension(parts.values)
     for name in names:
         contract.check_same_length(parts.values, parts.indices[name], ("data", name))
 

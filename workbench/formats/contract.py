@@ -3,7 +3,7 @@
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -32,10 +32,6 @@ class FormatError(ValueError):
     """
 
     sentences: tuple[str, str, str] | None = None
-
-
-SparseArray: TypeAlias = scipy.sparse.csr_array | scipy.sparse.csc_array | scipy.sparse.coo_array
-"""SciPy's sparse arrays that formats hold."""
 
 
 class Coo(NamedTuple):
@@ -303,10 +299,10 @@ def as_shape(shape: Any) -> tuple[int, ...]:
     return shape
 
 
-def check_one_dimension(values: np.ndarray, name: str) -> None:
-    """Raise FormatError unless the stored `values` are a one-dimensional array; `name` is theirs in the message."""
-    if values.ndim != 1:
-        raise refuse(f"{name} has {values.ndim} dimensions", "1 dimension", f"Call {name}.ravel()")
+def check_one_dimension(data: np.ndarray) -> None:
+    """Raise FormatError unless the stored values `data` are a one-dimensional array."""
+    if data.ndim != 1:
+        raise refuse(f"data has {data.ndim} dimensions", "1 dimension", "Call data.ravel()")
 
 
 def is_sound_compressed(x: Any) -> bool:
@@ -337,7 +333,7 @@ def check_compressed(x: Any, full: bool, canonical: bool) -> None:
     check_two_dimensions(x.shape, x.format)
     check_values(x.data, "data", SCIPY_VALUES)
     check_index_types(indptr=x.indptr, indices=x.indices)
-    check_one_dimension(x.data, "data")
+    check_one_dimension(x.data)
     check_same_length(x.data, x.indices, ("data", "indices"))
     major, minor = ("rows", "columns") if x.format == "csr" else ("columns", "rows")
     check_pointers(x.indptr, x.shape[0] if x.format == "csr" else x.shape[1], len(x.indices), major)

@@ -46,7 +46,7 @@ def _check(x: Any, full: bool, canonical: bool) -> None:
     """
     check_two_dimensions(x.shape, "coo")
     check_values(x.data, "data", SCIPY_VALUES)
-    check_one_dimension(x.data, "data")
+    check_one_dimension(x.data)
     check_index_types(row=x.row, col=x.col)
     check_same_length(x.row, x.col, ("row", "col"))
     check_same_length(x.data, x.row, ("data", "row"))

@@ -125,7 +125,6 @@ register(
 
 
 MATRICES = ("csr", "csc", "coo")
-SPARSE = (*MATRICES, "row_sparse")
 COPIES = "numpy: what is stored is copied"
 
 

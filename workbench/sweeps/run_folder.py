@@ -235,12 +235,6 @@ def read_current_records(folder: str | Path) -> list[dict]:
     return list(last.values())
 
 
-def read_dropped_counts(folder: str | Path) -> dict[str, int]:
-    """Return {reason: number of combinations of settings left out} of a run; empty before it was planned."""
-    plan = read_plan(Path(folder))
-    return plan["dropped"] if plan is not None else {}
-
-
 def list_runs(root: str | Path = ROOT) -> list[Path]:
     """Return the run folders directly below `root` (those with a progress file), most recently updated first."""
     files = sorted(Path(root).glob(f"*/{PROGRESS}"), key=lambda path: path.stat().st_mtime, reverse=True)

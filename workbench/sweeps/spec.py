@@ -445,11 +445,6 @@ def _kernels(configuration: Configuration) -> Iterator[str]:
         yield from (name for name in kernels.names() if library and name.startswith(library))
 
 
-def modules_of(configuration: Configuration) -> frozenset[str]:
-    """Return the names of all modules that the configuration's result depends on, imported ones included."""
-    return closure.installed_code().modules(roots_of(configuration), _excluded_modules(configuration))
-
-
 def files_of(configuration: Configuration, code: closure.Code | None = None) -> list[Path]:
     """Return the source files that the configuration's result depends on, on "cuda" with its CUDA sources.
 

@@ -31,7 +31,7 @@ MOST_HASHED_DIGITS = 4000
 """Digits from which on a name is hashed, as Python's integers end there."""
 NO_NAMESPACE = -1
 
-_ONE, _BYTE = np.uint32(1), np.uint32(8)
+_ONE = np.uint32(1)
 _FIRST, _SECOND = np.uint32(0xCC9E2D51), np.uint32(0x1B873593)
 
 

@@ -229,8 +229,8 @@ dot = register(
 )
 
 
-def _at_csr(indptr, indices, shape, a, b, transpose_a, transpose_b) -> np.ndarray:
-    """Return the values [z] of op(a) @ op(b) at the entries of a CSR pattern (indptr [R+1], indices [z]) of `shape`."""
+def _at_csr(indptr, indices, a, b, transpose_a, transpose_b) -> np.ndarray:
+    """Return the values [z] of op(a) @ op(b) at the entries of a CSR pattern (indptr [R+1], indices [z])."""
     sparse = [formats.format_of(operand) in SPARSE for operand in (a, b)]
     if all(sparse):
         product = dot(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
@@ -311,7 +311,7 @@ def _csr(pattern, a, b, transpose_a, transpose_b):
     """
     pattern = stored.canonical(pattern)
     indptr, indices = pattern.indptr, pattern.indices
-    data = _at_csr(indptr, indices, pattern.shape, a, b, transpose_a, transpose_b)
+    data = _at_csr(indptr, indices, a, b, transpose_a, transpose_b)
     return compressed.assemble("csr", indptr.copy(), indices.copy(), data, pattern.shape)
 
 
@@ -322,7 +322,7 @@ def _csc(pattern, a, b, transpose_a, transpose_b):
     """
     pattern = stored.canonical(pattern)
     indptr, indices = pattern.indptr, pattern.indices
-    data = _at_csr(indptr, indices, pattern.shape[::-1], b, a, not transpose_b, not transpose_a)
+    data = _at_csr(indptr, indices, b, a, not transpose_b, not transpose_a)
     return compressed.assemble("csc", indptr.copy(), indices.copy(), data, pattern.shape)
 
 
@@ -334,7 +334,7 @@ def _coo(pattern, a, b, transpose_a, transpose_b):
     pattern = stored.canonical(pattern)
     row, col = pattern.coords
     indptr = np.searchsorted(row, np.arange(pattern.shape[0] + 1)).astype(col.dtype)
-    data = _at_csr(indptr, col, pattern.shape, a, b, transpose_a, transpose_b)
+    data = _at_csr(indptr, col, a, b, transpose_a, transpose_b)
     return scipy.sparse.coo_array((data, (row.copy(), col.copy())), shape=pattern.shape)
 
 
