@@ -135,6 +135,12 @@ def test_load_torch_sparse_tensors():
     np.testing.assert_array_equal(made.x.toarray(), X)
 
 
+def test_load_torch_tensors_of_floats_that_numpy_lacks():
+    torch = pytest.importorskip("torch")
+    for tensor in (torch.from_numpy(X).bfloat16(), torch.from_numpy(X).bfloat16().to_sparse_coo()):
+        np.testing.assert_array_equal(wb.load(tensor).x.toarray(), X)
+
+
 def test_load_tensorflow_sparse_tensors():
     tensorflow = pytest.importorskip("tensorflow")
     np.testing.assert_array_equal(wb.load((tensorflow.sparse.from_dense(X), Y)).x.toarray(), X)
@@ -230,6 +236,15 @@ BAD = {
     ),
     "complex": (lambda: wb.load((X.astype(complex), Y)), "complex; expected real numbers.\nType X.real"),
     "reader's setting": (lambda: wb.load((X, Y), hashed=4), "hashed is a setting of a reader of files"),
+    "masked values": (
+        lambda: wb.load((np.ma.masked_equal(X, 0), Y)),
+        r"X is a masked array with \d masked values.*\nType X.filled",
+    ),
+    "values beyond float32": (lambda: wb.load((np.where(X, 1e300, 0), Y)), "of the size 1e\\+300.*\nScale it"),
+    "entries beyond float32": (
+        lambda: wb.load((scipy.sparse.csr_array(np.where(X, -1e39, 0)), Y)),
+        "of the size 1e\\+39.*\nScale it",
+    ),
     "indices out of range": (
         lambda: wb.load((scipy.sparse.csr_array((np.ones(1), np.array([9]), np.array([0, 1, 1, 1, 1])), (4, 3)), Y)),
         "9",
@@ -289,6 +304,21 @@ def test_an_address_is_refused_with_what_to_type():
     message = r'address.*\nType urllib.request.urlretrieve\("https://example.org/a/x.csv", "x.csv"\)'
     with pytest.raises(FileNotFoundError, match=f"(?s){message}"):
         wb.load("https://example.org/a/x.csv")
+
+
+def test_a_name_that_no_file_can_have_is_a_file_not_found_error(folder):
+    for name in ("x" * 5000, "a" * 300 + ".csv", "a\0b"):
+        with pytest.raises(FileNotFoundError, match=r"There is no file '[ax].*\nCheck the path"):
+            wb.load(name)
+
+
+@pytest.mark.parametrize("format", ["bsr", "coo", "csc", "csr", "dia", "dok", "lil"])
+@pytest.mark.parametrize("end", ["array", "matrix"])
+def test_every_sparse_format_is_loaded_alone_and_with_labels(format, end):
+    made = getattr(scipy.sparse, f"{format}_{end}")(X)
+    np.testing.assert_array_equal(wb.load(made).x.toarray(), X)
+    np.testing.assert_array_equal(wb.load((made, Y)).x.toarray(), X)
+    assert wb.profile(made).facts.entries == np.count_nonzero(X)
 
 
 def test_a_missing_file_is_a_file_not_found_error(folder):

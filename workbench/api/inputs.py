@@ -71,6 +71,8 @@ def unwrapped(x: Any) -> Any:
 
 def _of_torch(tensor: Any) -> Any:
     """Return a PyTorch CPU tensor as a NumPy array that shares its memory, or as a COO array if it is sparse."""
+    if tensor.is_floating_point() and str(tensor.dtype) not in ("torch.float16", "torch.float32", "torch.float64"):
+        tensor = tensor.float()  # NumPy has no bfloat16 and no floats of 8 bits
     if str(tensor.layout) == "torch.strided":
         return tensor.numpy()
     entries = tensor.to_sparse_coo().coalesce()
@@ -128,6 +130,7 @@ def matrix_of(x: Any, name: str = "X") -> scipy.sparse.csr_array:
     try:
         return canonical(_with_floats(x) if scipy.sparse.issparse(x) else x)
     except FormatError as error:
+        _refuse_beyond_float32(x, name)
         raise DataError(f"{name} is damaged: {error}\nCheck how its indices and indptr were made.") from None
 
 
@@ -159,6 +162,11 @@ def _dense(x: Any, name: str) -> np.ndarray:
         array = np.asarray(x)
     except ValueError as error:
         raise DataError(f"{name} is not a matrix: {error}.\nGive rows of equal length.") from None
+    if isinstance(x, np.ma.MaskedArray) and (count := int(np.ma.count_masked(x))):
+        raise DataError(
+            f"{name} is a masked array with {count:,} masked values; expected a value everywhere.\n"
+            f"Type {name}.filled(0), or the value that stands for a missing one."
+        )
     if array.dtype.kind in "OSUV":
         raise InputTypeError(
             f"{name} has dtype {array.dtype}; expected numbers.\n"
@@ -179,6 +187,17 @@ def _refuse_values(x: Any, name: str) -> None:
             f"{name} has {many} NaN or infinite; expected finite numbers.\n"
             f"Type np.nan_to_num({name}{'.data' if hasattr(x, 'format') else ''}), or impute: "
             "sklearn.impute.SimpleImputer().fit_transform(X)."
+        )
+
+
+def _refuse_beyond_float32(x: Any, name: str) -> None:
+    """Raise DataError if a value of x, all of which are finite, is too large for float32; x is called `name`."""
+    values = x.data if scipy.sparse.issparse(x) else x
+    largest = np.abs(values).max(initial=0) if isinstance(values, np.ndarray) else 0
+    if largest > np.finfo(np.float32).max:
+        raise DataError(
+            f"{name} has a value of the size {largest:.3g}; float32, which training uses, holds up to 3.4e38.\n"
+            f"Scale it: sklearn.preprocessing.MaxAbsScaler().fit_transform({name})."
         )
 
 

@@ -1,6 +1,7 @@
 """Loading: one function for files, data sets by name, and what is in memory."""
 
 import difflib
+import os
 import re
 import weakref
 from collections.abc import Collection, Mapping
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from kernels.registry import nearest, unknown_name
 from workbench import data
@@ -278,7 +280,7 @@ def _pair_of(source: Any) -> tuple[Any, Any]:
             return source[0], source[1]
     if isinstance(source, list) and source and all(isinstance(row, Mapping) for row in source):
         return _frame_of(source), None
-    if isinstance(source, Mapping):
+    if isinstance(source, Mapping) and not scipy.sparse.issparse(source):  # SciPy's dok is a dict of its entries
         for x, y in PAIRS:
             if x in source and y in source:
                 return source[x], source[y]
@@ -351,7 +353,9 @@ def _of_path(source: str | Path, y: Any, label: str | None, given: dict[str, Any
             f"{name} is an address, and data is read from files.\n"
             f'Type urllib.request.urlretrieve("{name}", "{name.rsplit("/", 1)[-1] or "data"}") and load that file.'
         )
-    if name not in data.names() and not Path(name).expanduser().exists():
+    if name not in data.names() and not os.path.exists(
+        Path(name).expanduser()
+    ):  # False for a name too long, unlike Path
         near = "" if Path(name).suffix or "/" in name else f" Data sets: {', '.join(data.names())}."
         raise FileNotFoundError(f"There is no file {name!r}, seen from {Path.cwd()}.{near}\nCheck the path.")
     dataset, text = str(given.pop("dataset", "")), str(given.pop("reading", ""))

@@ -1,6 +1,7 @@
 """The data set that a command's words name: a file or folder whose reader is guessed, or a data set by its name."""
 
 import inspect
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -123,7 +124,7 @@ def with_source(settings: Mapping[str, Any], source: str, label: str, is_guessed
     if source:
         if "path" in settings:
             raise data.DataError(f"SOURCE is {source!r} and --path is {settings['path']!r}; give one of the two.")
-        if not Path(source).expanduser().exists() and source in data.names():
+        if not os.path.exists(Path(source).expanduser()) and source in data.names():
             settings, is_guessed = settings | {"dataset": source}, False
         else:
             settings["path"] = source

@@ -115,11 +115,18 @@ GUESSED = {
             b".5 1:1 2:1",
             b"1 0:3:1 1:7:0.5\n",
             b"spam 1:1 7:0.5\n",
+            b"spam 1:1 7:0.5\nham\nham 2:1\nspam # a row without entries\n",
         ),
         {},
     ),
     "vw": ((b"1 |f 3:1\n", b"-1 2.0 'tag| a b\n", b"|f x y\n"), {}),
-    "matrix_market": ((b"%%MatrixMarket matrix coordinate real general\n1 1 1\n",), {}),
+    "matrix_market": (
+        (
+            b"%%MatrixMarket matrix coordinate real general\n1 1 1\n",
+            codecs.BOM_UTF8 + b"%%MatrixMarket matrix coordinate real general\n3 3 1\n1 1 1\n",
+        ),
+        {},
+    ),
     "matlab": ((b"MATLAB 5.0 MAT-file" + bytes(200), b"MATLAB 7.3 MAT-file" + bytes(600) + b"\x89HDF"), {}),
     "table": (
         (
@@ -176,6 +183,12 @@ def test_the_reader_of_a_file_is_guessed(tmp_path, reader, pack):
     for content in contents:
         (tmp_path / "some").write_bytes(pack(content))
         assert data.guess(tmp_path / "some")[:2] == (reader, options), content
+
+
+def test_a_byte_order_mark_alone_is_an_empty_file(tmp_path):
+    (tmp_path / "some").write_bytes(codecs.BOM_UTF8)
+    with pytest.raises(DataError, match="some looks like an empty file"):
+        data.guess(tmp_path / "some")
 
 
 @pytest.mark.parametrize("content", OF_NO_READER)

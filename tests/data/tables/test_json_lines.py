@@ -29,6 +29,10 @@ FORMS = {
     "an array": json.dumps(ROWS, ensure_ascii=False),
     "an array in many lines": json.dumps(ROWS, indent=1),
     "columns": json.dumps({name: [row[name] for row in ROWS] for name in ROWS[0]}),
+    "columns by row number, as pandas writes them": json.dumps(
+        {name: {str(number): row[name] for number, row in enumerate(ROWS)} for name in ROWS[0]}
+    ),
+    "rows by row number": json.dumps({str(number): row for number, row in enumerate(ROWS)}),
     "fields in another order, and without those that are null": "".join(
         json.dumps({name: row[name] for name in reversed(row) if row[name] is not None}) + "\n" for row in ROWS
     ),

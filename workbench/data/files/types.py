@@ -194,12 +194,14 @@ def _kind_of(path: str | os.PathLike) -> Kind:
     if Path(path).is_dir():
         return _of_folder(Path(path))
     first = read_head(path, HEAD)
+    is_cut = len(first) == HEAD
     if first.startswith(b"PK\x03\x04"):
         return _of_archive(path)
     if first.startswith(b"\x89HDF"):
         return _of_hdf5(first)
     if first.startswith(b"\x93NUMPY"):
         return _of_array(path)
+    first = first.removeprefix(codecs.BOM_UTF8)
     for signature, kind in SIGNATURES:
         if first.startswith(signature):
             return kind
@@ -209,7 +211,7 @@ def _kind_of(path: str | os.PathLike) -> Kind:
         return Kind("a tar archive", "", "Unpack it, as tar -xf FILE does, and give a file of it")
     if b"\0" in first:
         return Kind("a binary file of another kind", "", SAVE)
-    return _of_text(first)
+    return _of_text(first, is_cut)
 
 
 def _of_hdf5(first: bytes) -> Kind:
@@ -276,12 +278,10 @@ def _of_archive(path: str | os.PathLike) -> Kind:
     return Kind("an empty archive or another zip file", "", f"{SAVE} and its labels by numpy.save")
 
 
-def _of_text(first: bytes) -> Kind:
-    """Return the kind of a text file from its first bytes.
-
-    Lines cut at 64 KiB, comments and blank lines are ignored.
-    """
-    lines = first.removeprefix(codecs.BOM_UTF8).splitlines()[: -1 if len(first) == HEAD else None] or [first]
+def _of_text(first: bytes, is_cut: bool) -> Kind:
+    """Return the kind of a text file from its first bytes without a byte order mark; of cut ones the last line is not
+    used, as comments and blank lines are not."""
+    lines = first.splitlines()[: -1 if is_cut else None] or [first]
     lines = lines[1:] if SAID_SEPARATOR.fullmatch(lines[0].decode("utf-8", "replace")) else lines
     lines = [line for line in lines if line.strip() and not line.startswith((b"#", b"%"))]
     if not lines:
@@ -319,9 +319,17 @@ def _of_marks(rows: list[bytes]) -> Kind | None:
         return Kind("svmlight rows with commas between entries, as text", "", advice)
     if all(map(_UNLABELLED.fullmatch, rows[:20])):
         return _read_by("svmlight text without labels", "svmlight")
-    if all(map(_WORDS_AS_LABELS.fullmatch, rows[:20])) and not any(map(_SVMLIGHT.fullmatch, rows[:20])):
+    if _have_words_as_labels(rows[:20]):
         return _read_by(WORDS_AS_LABELS, "svmlight")
     return None
+
+
+def _have_words_as_labels(rows: list[bytes]) -> bool:
+    """Return whether all rows are svmlight rows with a word as label; a row without entries has the label of others."""
+    with_entries = [row for row in rows if _WORDS_AS_LABELS.fullmatch(row)]
+    labels = {row.split(None, 1)[0] for row in with_entries}
+    others = {row.split(b"#")[0].strip() for row in rows if not _WORDS_AS_LABELS.fullmatch(row)}
+    return bool(with_entries) and others <= labels and not any(map(_SVMLIGHT.fullmatch, rows))
 
 
 def _of_columns(rows: list[bytes]) -> Kind | None:

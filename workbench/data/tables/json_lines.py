@@ -1,6 +1,7 @@
 """Tables in JSON: an object a line, or one array of objects. Each holds the values of a row by the names of columns.
-One object alone holds columns, if its fields are arrays of one length; or rows, in a field `data` beside `columns`, as
-pandas splits them, or in the only field that is an array of objects.
+One object alone holds columns, if its fields are arrays of one length, or objects whose names are the row numbers, as
+pandas writes them by default; or rows, in a field `data` beside `columns`, as pandas splits them, or in the only field
+that is an array of objects, or by their numbers.
 
 Values become the texts that they are written as; a field that an object lacks, or that is null, is missing. Values of
 an object within a row are columns as `user.age`; columns of arrays are `nested`, which a table leaves out.
@@ -86,8 +87,8 @@ class JsonTable:
     def _of_columns(self, place: str, whole: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         """Yield (place, row dict) for each row of a file that is one object; (place, object) alone if it is one row.
 
-        The rows are found in pandas' split form, in the only field that is an array of objects, or in arrays of one
-        length as columns. Sets `_has_columns` then. Raises DataError if several fields hold rows.
+        The rows are found in pandas' split or indexed form, in the only field that is an array of objects, or in arrays
+        of one length as columns. Sets `_has_columns` then. Raises DataError if several fields hold rows.
         """
         lists = {name: value for name, value in whole.items() if isinstance(value, list)}
         of_rows = [name for name, rows in lists.items() if rows and all(isinstance(row, dict) for row in rows)]
@@ -98,6 +99,10 @@ class JsonTable:
         if _is_split(whole):
             lists = _transposed(place, whole)
             whole = lists
+        elif (by_index := _rows_by_index(whole)) is not None:
+            self._has_columns = True
+            yield from ((f"{self.path}, row {number}", row) for number, row in enumerate(by_index))
+            return
         elif of_rows:
             self._has_columns = True
             yield from ((f"{self.path}, row {number}", row) for number, row in enumerate(lists[of_rows[0]]))
@@ -154,6 +159,23 @@ def _is_split(whole: dict[str, Any]) -> bool:
     """Return whether an object is a table in pandas' split form: names in "columns", rows as arrays in "data"."""
     names, rows = whole.get("columns"), whole.get("data")
     return isinstance(names, list) and isinstance(rows, list) and all(isinstance(row, list) for row in rows)
+
+
+def _rows_by_index(whole: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """Return the rows of an object of objects of one set of names, whose other names are whole numbers, else None.
+
+    pandas writes the index of a frame so, within each column or, with `orient="index"`, around each row.
+    """
+    names = [tuple(entry) if isinstance(entry, dict) else () for entry in whole.values()]
+    if not names or not names[0] or any(each != names[0] for each in names):
+        return None
+    if any(isinstance(value, dict) for entry in whole.values() for value in entry.values()):
+        return None
+    if all(map(str.isdecimal, whole)):
+        return list(whole.values())
+    if all(map(str.isdecimal, names[0])):
+        return [{column: values[index] for column, values in whole.items()} for index in names[0]]
+    return None
 
 
 def _transposed(place: str, whole: dict[str, Any]) -> dict[str, list]:
