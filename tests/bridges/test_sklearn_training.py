@@ -130,3 +130,27 @@ def test_epochs_of_one_batch_are_the_same_in_one_call_and_in_several(optimizer):
         np.testing.assert_allclose(losses, np.mean(means, axis=1), rtol=1e-6)
         np.testing.assert_allclose(weights, step_by_step.arrays["w"], rtol=1e-6, atol=1e-9)
         assert steps == 6 * LEAST_STEPS
+
+
+@pytest.mark.parametrize(
+    ("estimator", "scale"),
+    [
+        (SparseClassifier(), 1e300),
+        (SparseRegressor(), 1e300),
+        (SparseRegressor(optimizer="sgd", learning_rate=1e6), 1.0),
+        (FactorizationMachineRegressor(optimizer="sgd", learning_rate=1e6), 1.0),
+    ],
+)
+def test_a_training_that_ends_in_weights_that_are_not_finite_is_refused(estimator, scale):
+    """Such weights predict NaN, of which the largest is the first class."""
+    x, y = drawn(rows=400)
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match=r"(?s)Training diverged: .*\nScale the values"):
+        estimator.fit(x * scale, y)
+
+
+def test_a_part_of_a_training_that_diverges_is_refused():
+    x, y = drawn()
+    estimator = SparseRegressor(optimizer="sgd", learning_rate=1e30)
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="Training diverged"):
+        for _ in range(5):
+            estimator.partial_fit(x, y)

@@ -307,8 +307,8 @@ def test_an_address_is_refused_with_what_to_type():
 
 
 def test_a_name_that_no_file_can_have_is_a_file_not_found_error(folder):
-    for name in ("x" * 5000, "a" * 300 + ".csv", "a\0b"):
-        with pytest.raises(FileNotFoundError, match=r"There is no file '[ax].*\nCheck the path"):
+    for name in ("x" * 5000, "a" * 300 + ".csv", "a\0b", "~nobody_of_this_name/a"):
+        with pytest.raises(FileNotFoundError, match=r"There is no file '[ax~].*\nCheck the path"):
             wb.load(name)
 
 

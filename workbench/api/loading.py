@@ -1,7 +1,6 @@
 """Loading: one function for files, data sets by name, and what is in memory."""
 
 import difflib
-import os
 import re
 import weakref
 from collections.abc import Collection, Mapping
@@ -18,6 +17,7 @@ from workbench.advising.source import settings_of
 from workbench.api import inputs
 from workbench.data import Dataset
 from workbench.data.errors import DataError
+from workbench.data.files.reading import path_exists
 from workbench.data.labels import Wanted, read_labels
 from workbench.data.tables.guessing import LABELS
 from workbench.sweeps.problem import parameters_of_file
@@ -353,9 +353,7 @@ def _of_path(source: str | Path, y: Any, label: str | None, given: dict[str, Any
             f"{name} is an address, and data is read from files.\n"
             f'Type urllib.request.urlretrieve("{name}", "{name.rsplit("/", 1)[-1] or "data"}") and load that file.'
         )
-    if name not in data.names() and not os.path.exists(
-        Path(name).expanduser()
-    ):  # False for a name too long, unlike Path
+    if name not in data.names() and not path_exists(name):
         near = "" if Path(name).suffix or "/" in name else f" Data sets: {', '.join(data.names())}."
         raise FileNotFoundError(f"There is no file {name!r}, seen from {Path.cwd()}.{near}\nCheck the path.")
     dataset, text = str(given.pop("dataset", "")), str(given.pop("reading", ""))

@@ -59,7 +59,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
 
 from workbench import models, ops
-from workbench.bridges.sklearn_base import Estimator, with_parameters
+from workbench.bridges.sklearn_base import Estimator, Learner, with_parameters
 from workbench.models import Model
 
 
@@ -81,6 +81,21 @@ def named(name: str, targets: tuple[str, ...]) -> Model:
         able = ", ".join(known for known in models.names() if models.get(known).target in targets)
         raise ValueError(f"The model {name} answers with {model.target}; models that would do: {able}.")
     return model
+
+
+def require_finite(learner: Learner, x: Any, is_whole: bool) -> None:
+    """Raise ValueError if trained weights are not finite: all are checked after a whole training on x.
+
+    After a part of one, only arrays no larger than x are, so that the check costs no more than the step.
+    """
+    most = None if is_whole else x.size
+    for name, array in learner.run.arrays.items():
+        if (most is None or array.size <= most) and not np.isfinite(array).all():
+            count = int(np.count_nonzero(~np.isfinite(array)))
+            raise ValueError(
+                f"Training diverged: {count:,} of {array.size:,} weights in {name!r} are NaN or infinite.\n"
+                "Scale the values, as sklearn.preprocessing.MaxAbsScaler does, or lower learning_rate."
+            )
 
 
 class _Regressor(RegressorMixin, Estimator):
@@ -122,6 +137,7 @@ class _Regressor(RegressorMixin, Estimator):
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, x, dtype=x.dtype)
         targets = np.ascontiguousarray(y.reshape(x.shape[0], -1), self._learner.dtype)
         self._train(x, targets, weights, epochs)
+        require_finite(self._learner, x, is_whole=epochs is None)
         return self
 
     def _width(self, model: Model) -> int:
@@ -208,6 +224,7 @@ class _Classifier(ClassifierMixin, Estimator):
         if self._learner.model.target == "binary":
             targets = targets.astype(self._learner.dtype)[:, None]
         self._train(x, targets, weights, epochs)
+        require_finite(self._learner, x, is_whole=epochs is None)
         return self
 
     def _weights(self, x: Any, y: np.ndarray, numbers: np.ndarray, sample_weight: Any) -> np.ndarray | None:

@@ -1,7 +1,6 @@
 """The data set that a command's words name: a file or folder whose reader is guessed, or a data set by its name."""
 
 import inspect
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from workbench import data
 from workbench.command.console import console
 from workbench.data import content, contract
 from workbench.data.errors import MissingLabelsError
+from workbench.data.files.reading import path_exists
 from workbench.data.tables import Columns
 
 # A bar while a large file is read: bytes done, MB/s and the time left.
@@ -124,7 +124,7 @@ def with_source(settings: Mapping[str, Any], source: str, label: str, is_guessed
     if source:
         if "path" in settings:
             raise data.DataError(f"SOURCE is {source!r} and --path is {settings['path']!r}; give one of the two.")
-        if not os.path.exists(Path(source).expanduser()) and source in data.names():
+        if not path_exists(source) and source in data.names():
             settings, is_guessed = settings | {"dataset": source}, False
         else:
             settings["path"] = source

@@ -56,6 +56,14 @@ def check_features(features: int | None) -> None:
         raise DataError(f"features is {features!r}; it is the number of columns, a whole number from 1 on.")
 
 
+def path_exists(path: str | os.PathLike) -> bool:
+    """Return whether there is a file or folder; False, unlike `Path.exists`, for a name that is too long for one."""
+    try:
+        return Path(path).expanduser().exists()
+    except (OSError, RuntimeError):  # RuntimeError: "~name" of a user that is not there
+        return False
+
+
 def fingerprint(*paths: str | os.PathLike | None) -> str:
     """Return full name, size and modification time of each file, one per line; "PATH missing" without one.
 
