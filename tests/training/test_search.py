@@ -7,7 +7,7 @@ import scipy.sparse
 from tests.support.linear_rows import drawn
 from workbench.training import Run, Setup
 from workbench.training.epoch_calls import TOGETHER, column_sums
-from workbench.training.search import LOSSES, search_decay
+from workbench.training.search import LOSSES, _minimum, search_decay
 
 GIVEN = {"outputs": 1, "has_intercept": True, "count": 4, "seed": 0}
 
@@ -81,3 +81,13 @@ def test_losses_of_several_settings_are_those_of_each(loss):
         "softmax": lambda one: np.log(np.exp(one).sum(axis=1)) - one[np.arange(4), y],
     }[loss]
     np.testing.assert_allclose(losses, [expected(one) for one in scores])
+
+
+@pytest.mark.parametrize("count", [3, 4, 8])
+def test_the_minimum_between_settings_is_that_of_a_curve_steep_on_one_side(count):
+    decays = np.geomspace(1e-3, 1e3, count)
+    positions = np.log(decays / 2.0)
+    losses = np.exp(-positions / 3) + positions / 3  # least where the position is 0, steep towards weak decays
+    distance = abs(np.log(_minimum(decays, losses) / 2.0))
+    assert distance < {3: 2.8, 4: 2.0, 8: 0.05}[count]
+    assert _minimum(decays, np.arange(count, dtype=float)) == decays[0]

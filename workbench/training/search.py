@@ -4,8 +4,8 @@ Each of K decays is a block of columns of one weight matrix, so that each row is
 (`kernels.epochs.dual_decays`), and dual ascent needs no learning rate. Decays are spaced evenly in the logarithm of
 q / (decay * rows), q the mean sum of squares of a row, which does not change when features are scaled together. A tenth
 of the rows is held out, or of few rows each fifth in turn, again as columns of the same matrix. Epochs go on until the
-best held-out loss gains no more; the minimum of a parabola through the best decay and its neighbours is taken, and the
-weights are trained on with all rows.
+best held-out loss gains no more; the minimum of a polynomial through the losses of the best decay and its neighbours is
+taken, and the weights are trained on with all rows.
 
 >>> import numpy as np, scipy.sparse
 >>> generator = np.random.default_rng(0)
@@ -154,10 +154,13 @@ class _Columns:
             return
         dual_decays.get(self.rows.loss).trusted(x.indptr, x.indices, x.data, *operands, self.decays)
 
-    def score(self, x: Any) -> np.ndarray:
-        """Return the scores [rows, W] of CSR x by all columns."""
-        scores = x @ self.weights
-        return scores + self.intercept if self.intercept.size else scores
+    def score(self, x: Any, fold: int, count: int) -> np.ndarray:
+        """Return the scores [K, rows, N] of CSR x by the `count` decays K of one fold."""
+        columns = slice(fold * count * self.rows.outputs, (fold + 1) * count * self.rows.outputs)
+        scores = x @ self.weights[:, columns]
+        if self.intercept.size:
+            scores += self.intercept[columns]
+        return np.ascontiguousarray(scores.reshape(x.shape[0], count, self.rows.outputs).transpose(1, 0, 2))
 
     def only(self, k: int, decay: float) -> "_Columns":
         """Return a copy of the columns of decay index k, rescaled so that its dual variables fit another decay."""
@@ -317,8 +320,8 @@ def _search(
         best = min(best, float(losses.min()))
         if without_gain >= MOST_WITHOUT_GAIN:
             break
-    chosen = _vertex(decays, losses)
-    return columns, Choice(chosen, decays, losses, held_out.x.shape[0], folds, epoch)
+    rows_held_out = sum(held.x.shape[0] for held in held_out)
+    return columns, Choice(_minimum(decays, losses), decays, losses, rows_held_out, folds, epoch)
 
 
 def _orders(total: int, count: int, generator: np.random.Generator) -> Iterator[np.ndarray]:
@@ -342,42 +345,50 @@ def _split(rows: _Rows, count: int, generator: np.random.Generator, folds: int |
 
 
 class _HeldOut(NamedTuple):
-    """Rows that are held out: csr x [H, D], targets, weights [H] or None, the fold [H] that holds each out."""
+    """Rows that one fold holds out: csr x [H, D], targets, weights [H] or None."""
 
     x: Any
     y: np.ndarray
     weights: np.ndarray | None
-    fold: np.ndarray
 
 
-def _held_out(rows: _Rows, part: np.ndarray, folds: int) -> _HeldOut:
-    """Return the rows held out: all rows if there are several folds, else those of part 0."""
-    if folds > 1:
-        return _HeldOut(rows.x, rows.y, rows.weights, part)
-    out = np.flatnonzero(part == 0)
-    weights = None if rows.weights is None else rows.weights[out]
-    return _HeldOut(rows.x[out], rows.y[out], weights, np.zeros(len(out), np.int64))
+def _held_out(rows: _Rows, part: np.ndarray, folds: int) -> list[_HeldOut]:
+    """Return the rows that each fold holds out: those of its part."""
+    held_out = []
+    for fold in range(folds):
+        out = np.flatnonzero(part == fold)
+        weights = None if rows.weights is None else rows.weights[out]
+        held_out.append(_HeldOut(rows.x[out], rows.y[out], weights))
+    return held_out
 
 
-def _held_out_losses(columns: _Columns, held_out: _HeldOut, count: int) -> np.ndarray:
+def _held_out_losses(columns: _Columns, held_out: list[_HeldOut], count: int) -> np.ndarray:
     """Return the mean held-out loss of each decay, float64 [K]; each row is scored by the columns of its fold."""
-    x, y, weights, fold = held_out
-    scores = columns.score(x).reshape(len(fold), -1, count, columns.rows.outputs)[np.arange(len(fold)), fold]
-    losses = LOSSES[columns.rows.loss](np.ascontiguousarray(scores.transpose(1, 0, 2)), y)
-    if weights is None:
-        return losses.mean(axis=1, dtype=np.float64)
-    return (losses @ weights).astype(np.float64) / max(float(weights.sum()), 1e-30)
+    sums, total = np.zeros(count), 0.0
+    for fold, (x, y, weights) in enumerate(held_out):
+        losses = LOSSES[columns.rows.loss](columns.score(x, fold, count), y)
+        sums += losses.sum(axis=1, dtype=np.float64) if weights is None else losses @ weights
+        total += x.shape[0] if weights is None else float(weights.sum())
+    return sums / max(total, 1e-30)
 
 
-def _vertex(decays: np.ndarray, losses: np.ndarray) -> float:
-    """Return the decay at the minimum of the parabola through the best loss and its neighbours, over log decay.
+NEAR = 5
+"""Losses that the polynomial goes through: with decays a factor of 7 apart, a parabola through three losses, which rise
+far more steeply towards weak decays, has its minimum at 1.4 times the best decay."""
 
-    The best decay itself if it is the first or last.
+
+def _minimum(decays: np.ndarray, losses: np.ndarray) -> float:
+    """Return the decay at the minimum of a polynomial over log decay, between the neighbours of the best loss.
+
+    The polynomial goes through the `NEAR` losses around the best. The best decay itself if it is the first or last.
     """
     best = int(losses.argmin())
     if not 0 < best < len(decays) - 1:
         return float(decays[best])
-    before, at, after = losses[best - 1 : best + 2]
-    bend = before - 2 * at + after
-    shift = (before - after) / (2 * bend) if bend > 0 else 0.0
-    return float(np.exp(np.log(decays[best]) + shift * np.log(decays[best + 1] / decays[best])))
+    first = max(0, min(best - NEAR // 2, len(decays) - NEAR))
+    near = losses[first : first + NEAR]
+    powers = np.vander(np.arange(len(near)) - (best - first), increasing=True)
+    shifts = np.linspace(-1, 1, 201)
+    values = np.vander(shifts, len(near), increasing=True) @ np.linalg.solve(powers, near)
+    shift = float(shifts[values.argmin()])
+    return float(decays[best] * (decays[best + 1] / decays[best]) ** shift)
