@@ -1,5 +1,6 @@
 """Whole epochs compared with the fastest loop: configurations, candidates against float64 loops, runs, the page."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -12,7 +13,8 @@ from workbench.bench import epoch_problem, epochs
 from workbench.bench.child import set_threads
 from workbench.bench.epoch_loops import RULES
 from workbench.bench.epoch_problem import AXES, Configuration, all_configurations, default_configurations
-from workbench.bench.epochs import CANDIDATES, Policy, Runner
+from workbench.bench.epochs import CANDIDATES, POLICY, SUITE
+from workbench.bench.experiment import CandidateRunner
 from workbench.bench.fair.configurations import pairs_of
 from workbench.bench.shapes import BenchError
 from workbench.command import cli
@@ -154,11 +156,11 @@ def two_small(monkeypatch):
 
 
 def test_a_run_has_a_record_of_every_candidate_and_is_resumed_after_its_budget(two_small, tmp_path):
-    policy = Policy(seconds_call=0.001, rounds=3)
-    assert Runner(tmp_path, policy, 1, budget=0.0).run(two_small)
+    policy = dataclasses.replace(POLICY, seconds_call=0.001, rounds=3)
+    assert CandidateRunner(SUITE, tmp_path, policy, 1, budget=0.0).run(two_small)
     assert not store.is_stored(tmp_path / store.EPOCHS.file)
     for count in (1, 2, 2):
-        assert Runner(tmp_path, policy, 1).run(two_small[:count])
+        assert CandidateRunner(SUITE, tmp_path, policy, 1).run(two_small[:count])
         records = store.EPOCHS.read(tmp_path)
         assert len(records) == count * len(CANDIDATES)
     assert {record["status"] for record in records} == {"ok", "unsupported"}
@@ -178,14 +180,14 @@ def test_a_candidate_whose_weights_are_wrong_is_not_timed(monkeypatch):
     problem = epoch_problem.draw(small("rows", "sgd", "new"))
     candidate = CANDIDATES["Numba loop"]
     monkeypatch.setattr(epochs.LoopTrainer, "state", lambda self: epoch_problem.State(*[np.ones((1, 1))] * 3))
-    record, ready = epochs.prepare(candidate, problem, Policy())
+    record, ready = epochs.prepare(candidate, problem, POLICY)
     assert record["status"] == "wrong"
     assert "Differs from float64 loops" in record["reason"]
     assert ready is None
 
 
 def test_what_needs_too_much_memory_has_records_that_say_so(two_small, tmp_path):
-    runner = Runner(tmp_path, Policy(), 1)
+    runner = CandidateRunner(SUITE, tmp_path, POLICY, 1)
     runner.worker.bytes_limit = 1
     assert {record["status"] for record in runner.measured(two_small[0]).values()} == {"memory"}
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from workbench import store
+from workbench.bench import experiment
 from workbench.bench.child import set_threads
 from workbench.bench.fair import competitors, configurations, loops, measure, runner
 from workbench.bench.fair.competitors import project, sklearn_sgd
@@ -261,7 +262,7 @@ def test_what_takes_long_to_make_ready_is_left_out_if_what_it_is_like_is_far_beh
 
 def test_a_run_writes_a_record_of_every_candidate_and_is_resumed(tmp_path):
     policy = measure.Policy(seconds_call=0.002, rounds=2)
-    made = runner.Runner(tmp_path, policy, threads=1)
+    made = experiment.CandidateRunner(runner.SUITE, tmp_path, policy, threads=1)
     made.measured = lambda one: dict(answered(one, policy))
     assert made.run([TINY["logistic"]])
     records = store.FAIR.read(tmp_path)
@@ -272,8 +273,8 @@ def test_a_run_writes_a_record_of_every_candidate_and_is_resumed(tmp_path):
     )
     made.measured = None  # nothing is measured again
     assert made.run([TINY["logistic"]])
-    assert runner.done_keys(records) == {made.key(TINY["logistic"])}
-    assert not runner.done_keys([records[0] | {"status": "timeout"}])
+    assert experiment.done_keys(records) == {made.key(TINY["logistic"])}
+    assert not experiment.done_keys([records[0] | {"status": "timeout"}])
 
 
 def answered(one, policy):
@@ -283,7 +284,7 @@ def answered(one, policy):
 
 
 def test_a_candidate_that_ends_its_process_is_left_out_and_the_others_are_measured(tmp_path):
-    made = runner.Runner(tmp_path, measure.Policy(), threads=1)
+    made = experiment.CandidateRunner(runner.SUITE, tmp_path, measure.Policy(), threads=1)
     asked = []
 
     def answers(one, left_out):

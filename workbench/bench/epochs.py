@@ -7,13 +7,11 @@ repeat, and what depends on the batches alone is made before.
 """
 
 import importlib.util
-import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
-from pathlib import Path
-from time import monotonic, perf_counter
+from time import perf_counter
 from typing import Any, final
 
 import numpy as np
@@ -23,14 +21,20 @@ from workbench.bench import epoch_loops, epoch_problem, experiment
 from workbench.bench.child import set_threads
 from workbench.bench.epoch_loops import RULES
 from workbench.bench.epoch_problem import BATCHES_INDEXED, Configuration, Problem, State, error_of
-from workbench.bench.experiment import Progress, Record, Results, Worker
+from workbench.bench.experiment import Record
 from workbench.bench.fair.competitors.sklearn_sgd import DECAY_SPARSE
-from workbench.bench.fair.runner import done_keys
+from workbench.bench.fair.measure import (
+    ALLOWED,
+    Policy,
+    Prepared,
+    ReadyCandidate,
+    failure_record,
+    measure_candidates,
+    with_facts,
+    wrong_record,
+)
 from workbench.bench.fit.candidates import Rows, vowpal_wabbit
 from workbench.measure import closure
-from workbench.measure.clock import median_interval
-from workbench.measure.machine import OtherPrograms, describe_stack
-from workbench.measure.rounds import counterbalanced_order
 from workbench.sweeps import spec
 
 # Candidates
@@ -319,31 +323,8 @@ CANDIDATES: dict[str, Candidate] = {
 # Process of a configuration
 
 
-ALLOWED = 1e-3
-"""Largest relative error of the first epoch: float32 sums, of which the next steps are made."""
-
-
-@dataclass(frozen=True)
-class Policy:
-    """A call trains whole epochs for about `seconds_call`; there are `rounds`, none begun after `seconds_most` but the
-    first `rounds_least`. A candidate that is `slow` times slower than the fastest of its side has `rounds_least`."""
-
-    seconds_call: float = 0.08
-    rounds: int = 9
-    rounds_least: int = 3
-    seconds_most: float = 12.0
-    slow: float = 2.0
-
-
-@dataclass
-class Ready:
-    """A candidate that is ready: epochs of a call, seconds an epoch as estimated, and those of each round."""
-
-    side: str
-    trainer: Trainer
-    epochs: int
-    estimate: float
-    samples: list[float] = field(default_factory=list)
+POLICY = Policy(seconds_call=0.08, rounds=9, rounds_slow=3, slow=2.0, seconds_most=12.0)
+"""A call trains whole epochs for about `seconds_call`."""
 
 
 def _seconds_of(call: Callable[[], object]) -> float:
@@ -371,26 +352,15 @@ def answers(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     configuration, policy = Configuration(**request["configuration"]), Policy(**request["policy"])
     yield {"at": "rows"}
     problem = epoch_problem.draw(configuration, request["threads"])
-    facts = {"nnz": int(problem.csr.nnz)}
-    able: dict[str, Ready] = {}
-    records: dict[str, Record] = {}
-    for name, candidate in CANDIDATES.items():
-        if name in request["left_out"]:
-            continue
-        yield {"at": name}
-        records[name], ready = prepare(candidate, problem, policy)
-        if ready:
-            able[name] = ready
-    yield {"at": "rounds"}
-    others = OtherPrograms()
-    time_rounds(able, policy)
-    busy = others.share()
-    for name, record in records.items():
-        times = times_of(able[name]) | {"busy_others": busy} if name in able else {}
-        yield {"name": name, "record": facts | record | times}
+    able = {
+        name: lambda _, one=candidate: prepare(one, problem, policy)
+        for name, candidate in CANDIDATES.items()
+        if name not in request["left_out"]
+    }
+    yield from with_facts({"nnz": int(problem.csr.nnz)}, measure_candidates(able, policy))
 
 
-def prepare(candidate: Candidate, problem: Problem, policy: Policy) -> tuple[Record, Ready | None]:
+def prepare(candidate: Candidate, problem: Problem, policy: Policy) -> Prepared:
     """Make a candidate ready, check its first epoch against float64 loops and estimate its time.
 
     Returns (columns, ready candidate or None). An exception becomes the columns `status` and `reason`; an error above
@@ -404,16 +374,13 @@ def prepare(candidate: Candidate, problem: Problem, policy: Policy) -> tuple[Rec
         trainer.run()
         known = check(trainer, problem) | {"seconds_ready": perf_counter() - start}
         estimate = time_call(trainer, 1)
-    except MemoryError as failure:
-        return {"status": "memory", "reason": f"Out of memory: {failure or 'an allocation failed'}."}, None
     except Exception as failure:
-        traceback.print_exc()
-        return {"status": "failed", "reason": f"{type(failure).__name__}: {failure}"}, None
-    if known["error"] is not None and not known["error"] <= ALLOWED:
-        reason = f"Differs from float64 loops over the same batches by {known['error']:.2g}; allowed is {ALLOWED:g}."
-        return known | {"status": "wrong", "reason": reason}, None
+        return failure_record(failure), None
+    if wrong := wrong_record(known["error"]):
+        return known | wrong, None
     epochs = max(1, round(policy.seconds_call / estimate))
-    return known | {"status": "ok", "reason": ""}, Ready(candidate.side, trainer, epochs, estimate)
+    known |= {"status": "ok", "reason": "", "epochs_call": epochs}
+    return known, ReadyCandidate((candidate.side,), partial(time_call, trainer, epochs), estimate)
 
 
 def check(trainer: Trainer, problem: Problem) -> Record:
@@ -426,104 +393,7 @@ def check(trainer: Trainer, problem: Problem) -> Record:
     return {"error": error, "error_allowed": ALLOWED, "loss": loss}
 
 
-def time_rounds(able: Mapping[str, Ready], policy: Policy) -> None:
-    """Time the candidates in rounds of counterbalanced order; appends seconds per epoch to their `samples`.
-
-    Candidates twice as slow as the fastest of their side take part in the first rounds only. `able` is {name: ready
-    candidate}; no round begins after `policy.seconds_most` but the first ones.
-    """
-    fastest = {side: min(one.estimate for one in able.values() if one.side == side) for side in _sides(able)}
-    start = perf_counter()
-    for number in range(policy.rounds):
-        if number >= policy.rounds_least and perf_counter() - start > policy.seconds_most:
-            break
-        for name in counterbalanced_order(list(able), number):
-            one = able[name]
-            if number < policy.rounds_least or one.estimate <= policy.slow * fastest[one.side]:
-                one.samples.append(time_call(one.trainer, one.epochs))
-
-
-def _sides(able: Mapping[str, Ready]) -> set[str]:
-    """Return the sides ("project", "competitor") that have a candidate."""
-    return {one.side for one in able.values()}
-
-
-def times_of(ready: Ready) -> Record:
-    """Return the columns `samples`, `seconds`, `seconds_low`, `seconds_high` (s an epoch) and `epochs_call`."""
-    median, low, high = median_interval(ready.samples)
-    times = {"samples": ready.samples, "seconds": median, "seconds_low": low, "seconds_high": high}
-    return times | {"epochs_call": ready.epochs}
-
-
 # Runs
-
-
-WORK = "workbench.bench.epochs:answers"
-SECONDS_CANDIDATE = 120.0
-"""Seconds until a candidate is ready, compiling included, and for all rounds together."""
-
-
-class Runner:
-    """Measures configurations into a folder of results; `budget` are seconds after which none is begun."""
-
-    def __init__(
-        self,
-        folder: Path,
-        policy: Policy,
-        threads: int | None = None,
-        budget: float = float("inf"),
-        progress: Progress = lambda what, share: None,
-    ) -> None:
-        """Open the results of a folder and set the limits; `threads` None takes all, `budget` is seconds of the run."""
-        self.policy, self.progress, self.threads = policy, progress, experiment.resolve_threads(threads)
-        self.results, self.budget = Results(store.EPOCHS, folder), budget
-        self.worker = Worker(WORK, folder, ["workbench.bench.epochs"])
-
-    def run(self, configurations: Sequence[Configuration]) -> bool:
-        """Measure the configurations without final records; False if Ctrl-C stopped it, which loses nothing finished.
-
-        Not final are "failed" and "timeout", which are measured again.
-        """
-        done = done_keys(self.results.open())
-        return self.results.collect(lambda: self._measure_missing(configurations, done))
-
-    def _measure_missing(self, configurations: Sequence[Configuration], done: set[str]) -> None:
-        """Append the records of each configuration whose key is not in `done`, until the budget is spent."""
-        start = monotonic()
-        for place, one in enumerate(configurations):
-            if (key := self.key(one)) in done:
-                continue
-            if monotonic() - start >= self.budget:
-                return
-            self.progress(one.name, place / len(configurations))
-            for name, record in self.measured(one).items():
-                candidate = CANDIDATES[name]
-                own = {"side": candidate.side, "note": candidate.note, "threads": self.threads}
-                columns = {"key": key, "candidate": name, "source": source_hash()} | one.columns() | own | record
-                self.results.append(**columns)
-
-    def measured(self, configuration: Configuration) -> dict[str, Record]:
-        """Return {candidate name: its columns} of one configuration, measured in new processes.
-
-        Candidates that end their process, or do not fit in memory, have status and reason.
-        """
-        limit = self.worker.bytes_limit
-        if configuration.bytes_needed > limit:
-            reason = f"Needs {configuration.bytes_needed} bytes; the limit is {limit}."
-            return {name: {"status": "memory", "reason": reason} for name in CANDIDATES}
-
-        def of(left_out: list[str]) -> Iterator[Record]:
-            """Yield the answers of a new process that times all candidates except `left_out`."""
-            settings = {"configuration": asdict(configuration), "policy": asdict(self.policy)}
-            request = settings | {"threads": self.threads, "left_out": left_out}
-            return self.worker.answers(request, lambda _: SECONDS_CANDIDATE)
-
-        return experiment.records_of_candidates(CANDIDATES, of)
-
-    def key(self, configuration: Configuration) -> str:
-        """Return the hash of everything that the records of a configuration depend on: settings, code, versions."""
-        settings = [asdict(configuration), asdict(self.policy), self.threads, list(CANDIDATES), source_hash()]
-        return closure.result_key([*settings, describe_stack("scikit-learn", "vowpalwabbit")])
 
 
 @cache
@@ -534,3 +404,13 @@ def source_hash() -> str:
         for rule in RULES:
             roots |= spec.roots_of(spec.Configuration(dataset="uniform", model=model, optimizer=rule, gradient="fused"))
     return closure.installed_code().digest(roots)
+
+
+SUITE = experiment.Suite(
+    table=store.EPOCHS,
+    work="workbench.bench.epochs:answers",
+    preload="workbench.bench.epochs",
+    candidates=lambda: {name: {"side": one.side, "note": one.note} for name, one in CANDIDATES.items()},
+    source_hash=source_hash,
+    libraries=("scikit-learn", "vowpalwabbit"),
+)

@@ -13,14 +13,15 @@ its answers become. A record is on the disk before the next process starts, so a
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, final
+from typing import Any, ClassVar, Protocol, TypeVar, final
 
 from kernels import threads as threads_of_kernels
 from kernels.registry import unknown_name
 from workbench import store
 from workbench.bench.shapes import BenchError
-from workbench.measure import machine, memory
+from workbench.measure import closure, machine, memory
 from workbench.measure.child import Child, Ended, fork_server, start, why_too_long
 
 MACHINE, LOG = "machine.json", "log.txt"
@@ -169,3 +170,114 @@ def records_of_candidates(names: Iterable[str], answers: Callable[[list[str]], I
             missing = [name for name in known if name not in ended | records]
             records |= dict.fromkeys(missing, end_columns(end))
         return ended | records
+
+
+SECONDS_CANDIDATE = 120.0
+"""Seconds until a candidate is ready, compiling included, and for all rounds together."""
+AGAIN = ("failed", "timeout")
+"""Statuses that a later start tries again."""
+
+
+class Configuration(Named, Protocol):
+    """What a suite of candidates measures: a dataclass with a name, and with columns of a record."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def bytes_needed(self) -> float:
+        """Bytes of memory that the process of the configuration needs."""
+
+    def columns(self) -> Record:
+        """Return the columns of a record that say what was measured."""
+
+
+@dataclass(frozen=True)
+class Suite:
+    """What a suite has of its own in which candidates are timed in turned rounds.
+
+    `work` is "module:function", the work of a process, which `preload` is imported for; `candidates()` gives the
+    columns of each candidate by its name, `source_hash()` is that of the code that draws the rows, trains and times,
+    and `libraries` are those whose versions matter.
+    """
+
+    table: store.Table
+    work: str
+    preload: str
+    candidates: Callable[[], dict[str, Record]]
+    source_hash: Callable[[], str]
+    libraries: tuple[str, ...]
+
+
+@final
+class CandidateRunner:
+    """Measures configurations of a suite into a folder of results, each in a process of its own with limits.
+
+    The records of a configuration are on the disk before the next one starts. `policy` is the dataclass that the work
+    is asked with, `threads` of None means all that this process can use, and no configuration is begun `budget` seconds
+    after the start.
+    """
+
+    def __init__(
+        self,
+        suite: Suite,
+        folder: Path,
+        policy: Any,
+        threads: int | None = None,
+        progress: Progress = lambda what, share: None,
+        budget: float = float("inf"),
+    ) -> None:
+        """Open the results of a folder and set the limits; nothing is measured yet."""
+        self.suite, self.policy, self.progress, self.budget = suite, policy, progress, budget
+        self.threads = resolve_threads(threads)
+        self.results = Results(suite.table, folder)
+        self.worker = Worker(suite.work, folder, [suite.preload])
+
+    def run(self, configurations: Sequence[Configuration]) -> bool:
+        """Measure the configurations without final records; False if Ctrl-C stopped it, which loses nothing finished.
+
+        Not final are "failed" and "timeout", which are measured again.
+        """
+        done = done_keys(self.results.open())
+        return self.results.collect(lambda: self._measure_missing(configurations, done))
+
+    def _measure_missing(self, configurations: Sequence[Configuration], done: set[str]) -> None:
+        """Append the records of each configuration whose key is not in `done`, until the budget is spent."""
+        start, candidates = time.monotonic(), self.suite.candidates()
+        for place, one in enumerate(configurations):
+            if (key := self.key(one)) in done:
+                continue
+            if time.monotonic() - start >= self.budget:
+                return
+            self.progress(one.name, place / len(configurations))
+            known = {"key": key, "source": self.suite.source_hash(), "threads": self.threads} | one.columns()
+            for name, record in self.measured(one).items():
+                self.results.append(**known | {"candidate": name} | candidates[name] | record)
+
+    def measured(self, configuration: Configuration) -> dict[str, Record]:
+        """Return {candidate: its columns} of one configuration, measured in new processes.
+
+        Candidates that end their process, or do not fit in memory, have status and reason.
+        """
+        limit, names = self.worker.bytes_limit, list(self.suite.candidates())
+        if configuration.bytes_needed > limit:
+            reason = f"Needs {configuration.bytes_needed} bytes; the limit is {limit}."
+            return {name: {"status": "memory", "reason": reason} for name in names}
+        return records_of_candidates(names, lambda left_out: self._answers(configuration, left_out))
+
+    def _answers(self, configuration: Configuration, left_out: list[str]) -> Iterator[Record]:
+        """Yield the answers of a new process that measures all candidates except `left_out`."""
+        settings = {"configuration": asdict(configuration), "policy": asdict(self.policy)}
+        request = settings | {"threads": self.threads, "left_out": left_out}
+        return self.worker.answers(request, lambda _: SECONDS_CANDIDATE)
+
+    def key(self, configuration: Configuration) -> str:
+        """Return the hash of everything that the records of a configuration depend on: settings, code, versions."""
+        settings = [asdict(configuration), asdict(self.policy), self.threads, list(self.suite.candidates())]
+        versions = machine.describe_stack(*self.suite.libraries)
+        return closure.result_key([*settings, self.suite.source_hash(), versions])
+
+
+def done_keys(records: Sequence[Record]) -> set[str]:
+    """Return the keys whose candidates' newest records all have a final status (not "failed" or "timeout")."""
+    newest = {(record["key"], record["candidate"]): record["status"] for record in records}
+    return {key for key, _ in newest} - {key for (key, _), status in newest.items() if status in AGAIN}

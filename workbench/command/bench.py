@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -514,15 +515,16 @@ def bench_fair(
     """
     from workbench import store
     from workbench.analysis import fair as analysis
+    from workbench.bench.experiment import CandidateRunner
     from workbench.bench.fair.configurations import choose_configurations
     from workbench.bench.fair.measure import Policy
-    from workbench.bench.fair.runner import Runner
+    from workbench.bench.fair.runner import SUITE
     from workbench.reports.suites import write_fair
 
     only = {"features": features, "batch_rows": batch_rows, "width": width, "density": density}
     configurations = choose_configurations(configuration or (), quick, only)
     with progress_line() as progress:
-        is_whole = Runner(results, Policy(rounds=rounds), threads, progress).run(configurations)
+        is_whole = CandidateRunner(SUITE, results, Policy(rounds=rounds), threads, progress).run(configurations)
     if store.is_stored(results / store.FAIR.file):
         found = analysis.compare_all(store.FAIR.read(results))
         print_targets(analysis.list_targets(found))
@@ -550,12 +552,14 @@ def bench_epochs(
     from workbench import store
     from workbench.analysis import fair as analysis
     from workbench.bench import epoch_problem, epochs
+    from workbench.bench.experiment import CandidateRunner
     from workbench.reports.suites import write_epochs
 
     chosen = epoch_problem.choose_configurations(configuration or (), quick, full, optimizer)
     seconds = float("inf") if full and exit_codes.is_default(ctx, "budget") else budget
     with progress_line() as progress:
-        is_whole = epochs.Runner(results, epochs.Policy(rounds=rounds), threads, seconds, progress).run(chosen)
+        policy = replace(epochs.POLICY, rounds=rounds)
+        is_whole = CandidateRunner(epochs.SUITE, results, policy, threads, progress, seconds).run(chosen)
     if store.is_stored(results / store.EPOCHS.file):
         found = analysis.compare_epochs(store.EPOCHS.read(results))
         print_targets(analysis.list_epoch_targets(found))

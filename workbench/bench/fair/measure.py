@@ -1,8 +1,9 @@
 """One configuration: every candidate is made ready and checked, then all that are right are timed in turned rounds."""
 
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -28,7 +29,12 @@ def answers(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     problem = draw(configuration, request["threads"])
     facts = {"nnz": int(problem.csr.nnz), "batches": problem.batches}
     able = [competitor for competitor in list_competitors() if competitor.name not in request["left_out"]]
-    for answer in measure(problem, able, Policy(**request["policy"])):
+    yield from with_facts(facts, measure(problem, able, Policy(**request["policy"])))
+
+
+def with_facts(facts: "Record", answers: Iterable["Record"]) -> Iterator["Record"]:
+    """Yield the answers of a process, their records with the columns `facts`, which those of a record override."""
+    for answer in answers:
         yield answer | ({"record": facts | answer["record"]} if "record" in answer else {})
 
 
@@ -61,18 +67,22 @@ class Policy:
 
 @dataclass
 class ReadyCandidate:
-    """A candidate that is ready: batches of a call, seconds a batch as estimated, and those of each round."""
+    """A candidate that is ready: seconds a batch (or epoch) as estimated, and the samples of each round.
 
-    competitor: Competitor
-    trainer: Trainer
-    batches: int
+    Candidates are compared with the fastest of their `group`. `call()` trains for about the time of a call and returns
+    seconds a batch.
+    """
+
+    group: tuple[str, ...]
+    call: Callable[[], float]
     estimate: float
-    seconds: dict[int, float] = field(default_factory=dict)
+    samples: list[float] = field(default_factory=list)
 
-    @property
-    def group(self) -> tuple[str, str]:
-        """(side, kind): candidates are compared with the fastest of their group."""
-        return self.competitor.side, self.competitor.kind
+
+Prepared = tuple[Record, ReadyCandidate | None]
+"""Columns of a record, and the candidate, or None for one that is not timed."""
+Prepare = Callable[[Mapping[str, ReadyCandidate]], Prepared]
+"""Makes a candidate ready, given those that were made ready before it."""
 
 
 def batches_checked(problem: Problem) -> int:
@@ -92,28 +102,56 @@ def measure(
     Candidates that do not take part are answered at once, the others after the last round of timing. `competitors` are
     the candidates, `policy` the times of measuring, `clock` gives seconds.
     """
+
+    def prepare(competitor: Competitor, able: Mapping[str, ReadyCandidate]) -> Prepared:
+        """Make a competitor ready unless there is a reason to leave it out."""
+        record = skipped_record(competitor, problem, able)
+        return (record, None) if record else prepare_candidate(competitor, problem, policy, clock)
+
+    return measure_candidates({one.name: partial(prepare, one) for one in competitors}, policy, clock)
+
+
+def measure_candidates(
+    candidates: Mapping[str, Prepare], policy: Policy, clock: Clock = perf_counter
+) -> Iterator[Record]:
+    """Prepare each candidate, then time all that are ready in rounds; yield answers as `measure` does."""
     able: dict[str, ReadyCandidate] = {}
     records: dict[str, Record] = {}
-    for competitor in competitors:
-        yield {"at": competitor.name}
-        record, entered = skipped_record(competitor, problem, able), None
-        if not record:
-            record, entered = prepare_candidate(competitor, problem, policy, clock)
+    for name, prepare in candidates.items():
+        yield {"at": name}
+        record, entered = prepare(able)
         if entered is None:
-            yield {"name": competitor.name, "record": record}
+            yield {"name": name, "record": record}
             continue
-        able[competitor.name], records[competitor.name] = entered, record
+        able[name], records[name] = entered, record
     yield {"at": "rounds"}
     others = OtherPrograms()
-    time_rounds(able, problem, policy, clock)
+    time_rounds(able, policy, clock)
     busy = others.share()
     for name, entered in able.items():
-        yield {"name": name, "record": records[name] | times_of(entered) | {"busy_others": busy}}
+        yield {"name": name, "record": records[name] | times_of(entered.samples) | {"busy_others": busy}}
 
 
-def untimed_record(status: str, reason: str) -> tuple[Record, None]:
-    """Return (the columns `status` and `reason`, None) for a candidate that is not timed."""
-    return {"status": status, "reason": reason}, None
+def failure_record(failure: Exception) -> Record:
+    """Return the columns `status` and `reason` of a candidate that raised; prints the traceback unless memory lacked.
+
+    Call it where the exception is handled.
+    """
+    if isinstance(failure, MemoryError):
+        return {"status": "memory", "reason": f"Out of memory: {failure or 'an allocation failed'}."}
+    traceback.print_exc()
+    return {"status": "failed", "reason": f"{type(failure).__name__}: {failure}"}
+
+
+def wrong_record(error: float | None) -> Record:
+    """Return the columns `status` and `reason` of a candidate whose error is above `ALLOWED`; {} for another one.
+
+    An error of None was not found out.
+    """
+    if error is None or error <= ALLOWED:
+        return {}
+    reason = f"Differs from float64 loops over the same batches by {error:.2g}; allowed is {ALLOWED:g}."
+    return {"status": "wrong", "reason": reason}
 
 
 def skipped_record(competitor: Competitor, problem: Problem, able: Mapping[str, ReadyCandidate]) -> Record:
@@ -123,7 +161,7 @@ def skipped_record(competitor: Competitor, problem: Problem, able: Mapping[str, 
     """
     if reason := competitor.unavailable(problem):
         return {"status": "unsupported", "reason": reason}
-    competitors = [entered.estimate for entered in able.values() if entered.group == (competitor.side, competitor.kind)]
+    competitors = [one.estimate for one in able.values() if one.group == (competitor.side, competitor.kind)]
     if competitor.like not in able or not competitors:
         return {}
     factor = able[competitor.like].estimate / min(competitors)
@@ -134,9 +172,7 @@ def skipped_record(competitor: Competitor, problem: Problem, able: Mapping[str, 
     return {"status": "skipped", "reason": reason} if factor > competitor.near else {}
 
 
-def prepare_candidate(
-    competitor: Competitor, problem: Problem, policy: Policy, clock: Clock
-) -> tuple[Record, ReadyCandidate | None]:
+def prepare_candidate(competitor: Competitor, problem: Problem, policy: Policy, clock: Clock) -> Prepared:
     """Return (columns, ready candidate or None): make it, check its first run in float64, calibrate the call.
 
     An exception becomes the columns `status` and `reason`. Prints the traceback of an unexpected exception.
@@ -147,17 +183,20 @@ def prepare_candidate(
         done = trainer.run(batches_checked(problem))
         order = trainer.first_order()[: done * problem.batch_rows]
         error = error_of(trainer.state(), problem.expected(order, trainer.rate_intercept))
-    except MemoryError as failure:
-        return untimed_record("memory", f"Out of memory: {failure or 'an allocation failed'}.")
     except Exception as failure:
-        traceback.print_exc()
-        return untimed_record("failed", f"{type(failure).__name__}: {failure}")
-    known = {"error": error, "error_allowed": ALLOWED, "batches_checked": done, "seconds_ready": clock() - start}
-    if not error <= ALLOWED:
-        reason = f"Differs from float64 loops over the same batches by {error:.2g}; allowed is {ALLOWED:g}."
-        return untimed_record("wrong", reason)[0] | known, None
+        return failure_record(failure), None
+    known: Record = {"error": error, "error_allowed": ALLOWED, "batches_checked": done, "seconds_ready": clock() - start}
+    if wrong := wrong_record(error):
+        return wrong | known, None
     batches, estimate = calibrate(trainer, problem, policy, clock)
-    return {"status": "ok", "reason": ""} | known, ReadyCandidate(competitor, trainer, batches, estimate)
+
+    def call() -> float:
+        """Train the batches of a call and return the seconds of a batch."""
+        seconds, done = time_run(trainer, batches, clock)
+        return seconds / done
+
+    known |= {"status": "ok", "reason": "", "batches_call": batches}
+    return known, ReadyCandidate((competitor.side, competitor.kind), call, estimate)
 
 
 def calibrate(trainer: Trainer, problem: Problem, policy: Policy, clock: Clock) -> tuple[int, float]:
@@ -184,12 +223,9 @@ def time_run(trainer: Trainer, batches: int, clock: Clock) -> tuple[float, int]:
     return clock() - start, done
 
 
-def time_rounds(able: Mapping[str, ReadyCandidate], problem: Problem, policy: Policy, clock: Clock) -> None:
-    """Time the candidates in rounds of counterbalanced order; fills their `seconds` per batch by round.
-
-    Slow candidates take part in the first rounds only. `problem` is unused.
-    """
-    fastest: dict[tuple[str, str], float] = {}
+def time_rounds(able: Mapping[str, ReadyCandidate], policy: Policy, clock: Clock) -> None:
+    """Time the candidates in rounds of counterbalanced order, as the policy says; fills their `samples`."""
+    fastest: dict[tuple[str, ...], float] = {}
     for one in able.values():
         fastest[one.group] = min(one.estimate, fastest.get(one.group, one.estimate))
     start = clock()
@@ -198,20 +234,11 @@ def time_rounds(able: Mapping[str, ReadyCandidate], problem: Problem, policy: Po
             break
         for name in counterbalanced_order(list(able), number):
             one = able[name]
-            if number >= policy.rounds_slow and one.estimate > policy.slow * fastest[one.group]:
-                continue
-            seconds, done = time_run(one.trainer, one.batches, clock)
-            one.seconds[number] = seconds / done
+            if number < policy.rounds_slow or one.estimate <= policy.slow * fastest[one.group]:
+                one.samples.append(one.call())
 
 
-def times_of(entered: ReadyCandidate) -> Record:
-    """Return the columns of a candidate's times: `samples` (s per batch, by round), median and its interval."""
-    samples = list(entered.seconds.values())
+def times_of(samples: list[float]) -> Record:
+    """Return the columns of times: `samples` in the order of the rounds, their median and its interval."""
     median, low, high = median_interval(samples)
-    return {
-        "batches_call": entered.batches,
-        "samples": samples,
-        "seconds": median,
-        "seconds_low": low,
-        "seconds_high": high,
-    }
+    return {"samples": samples, "seconds": median, "seconds_low": low, "seconds_high": high}
