@@ -49,7 +49,8 @@ from workbench.formats.row_parts import (
     spread,
 )
 
-# Arithmetic signs of `RowSparse`: `+ - * / ** % @ < <= > >= .T`, `abs` and unary minus, computed by `workbench.ops`.
+# Signs of `RowSparse` arrays and of symbols: `+ - * / ** % @ < <= > >= .T`, `abs` and unary minus, computed by
+# `workbench.ops`.
 #
 # Operators are built on formats, so the arrows allow no import of them here. `workbench.ops`, when it is imported, puts
 # its functions in by `fill`; until then a sign raises a `TypeError` that says so.
@@ -94,10 +95,7 @@ def apply(name: str, *operands: Any) -> Any:
 
 
 class Arithmetic:
-    """Mixin with Python's arithmetic operators.
-
-    `x += y` and the like compute `x + y` and assign the result to `x`, which keeps its format and dtype.
-    """
+    """Mixin with Python's operators on arrays, for `RowSparse` and for symbols of a graph."""
 
     __slots__ = ()
     __array_ufunc__ = None  # NumPy then leaves `array + x` to `__radd__`
@@ -110,10 +108,6 @@ class Arithmetic:
         """Return other + self, by `ops.add`."""
         return apply("add", other, self)
 
-    def __iadd__(self, other: Any) -> Self:
-        """Overwrite this array by self + other, in its format and dtype, and return it."""
-        return arrays.assign(self, apply("add", self, other))
-
     def __sub__(self, other: Any) -> Any:
         """Return self - other, by `ops.subtract`."""
         return apply("subtract", self, other)
@@ -121,10 +115,6 @@ class Arithmetic:
     def __rsub__(self, other: Any) -> Any:
         """Return other - self, by `ops.subtract`."""
         return apply("subtract", other, self)
-
-    def __isub__(self, other: Any) -> Self:
-        """Overwrite this array by self - other, in its format and dtype, and return it."""
-        return arrays.assign(self, apply("subtract", self, other))
 
     def __mul__(self, other: Any) -> Any:
         """Return self * other elementwise, by `ops.multiply`."""
@@ -134,10 +124,6 @@ class Arithmetic:
         """Return other * self elementwise, by `ops.multiply`."""
         return apply("multiply", other, self)
 
-    def __imul__(self, other: Any) -> Self:
-        """Overwrite this array by self * other, in its format and dtype, and return it."""
-        return arrays.assign(self, apply("multiply", self, other))
-
     def __truediv__(self, other: Any) -> Any:
         """Return self / other elementwise, by `ops.divide`."""
         return apply("divide", self, other)
@@ -145,10 +131,6 @@ class Arithmetic:
     def __rtruediv__(self, other: Any) -> Any:
         """Return other / self elementwise, by `ops.divide`."""
         return apply("divide", other, self)
-
-    def __itruediv__(self, other: Any) -> Self:
-        """Overwrite this array by self / other, in its format and dtype, and return it."""
-        return arrays.assign(self, apply("divide", self, other))
 
     def __pow__(self, other: Any) -> Any:
         """Return self ** other elementwise, by `ops.power`."""
@@ -181,11 +163,6 @@ class Arithmetic:
     def __abs__(self) -> Any:
         """Return the absolute values, by `ops.abs`."""
         return apply("abs", self)
-
-    @property
-    def T(self) -> Any:  # noqa: N802 - as NumPy has it
-        """Return the transpose, in the format that `ops.transpose` returns."""
-        return apply("transpose", self)
 
     def __lt__(self, other: Any) -> Any:
         """Return self < other elementwise as 0 and 1, by `ops.less`."""
@@ -227,8 +204,9 @@ class RowSparse(Arithmetic):
     Components are checked again wherever a RowSparse is read, since they are shared with the caller. Attributes cannot
     be assigned; values may be written to, and `x[:] = value` replaces all of them. `x[i]` is row i, dense; `x[a:b]` a
     RowSparse that shares the values unless the step is other than 1 and -1; iteration yields the rows. `+ - * / ** % @`
-    and comparisons are computed by `workbench.ops`; `==` returns whether two arrays are equal as a whole. There is no
-    `len`, as with SciPy's arrays: NumPy and SciPy would treat it as a list and make it dense, row by row.
+    and comparisons are computed by `workbench.ops`; `x += y` and the like assign `x + y` to `x`, which keeps its format
+    and dtype; `==` returns whether two arrays are equal as a whole. There is no `len`, as with SciPy's arrays: NumPy
+    and SciPy would treat it as a list and make it dense, row by row.
 
     Examples
     --------
@@ -254,6 +232,27 @@ class RowSparse(Arithmetic):
         object.__setattr__(self, "indices", indices)
         object.__setattr__(self, "shape", row_shape(shape, values, indices))
         self.check()
+
+    def __iadd__(self, other: Any) -> Self:
+        """Overwrite this array by self + other, in its format and dtype, and return it."""
+        return arrays.assign(self, apply("add", self, other))
+
+    def __isub__(self, other: Any) -> Self:
+        """Overwrite this array by self - other, in its format and dtype, and return it."""
+        return arrays.assign(self, apply("subtract", self, other))
+
+    def __imul__(self, other: Any) -> Self:
+        """Overwrite this array by self * other, in its format and dtype, and return it."""
+        return arrays.assign(self, apply("multiply", self, other))
+
+    def __itruediv__(self, other: Any) -> Self:
+        """Overwrite this array by self / other, in its format and dtype, and return it."""
+        return arrays.assign(self, apply("divide", self, other))
+
+    @property
+    def T(self) -> Any:  # noqa: N802 - as NumPy has it
+        """Return the transpose, in the format that `ops.transpose` returns."""
+        return apply("transpose", self)
 
     @classmethod
     def assemble(cls, values: np.ndarray, indices: np.ndarray, shape: tuple[int, ...]) -> Self:

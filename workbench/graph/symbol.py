@@ -12,111 +12,10 @@ from numpy.typing import DTypeLike
 
 from workbench import formats as known_formats
 from workbench import ops
+from workbench.formats.row_sparse import Arithmetic
 from workbench.graph import explanation, inference
 from workbench.graph.inference import GraphError, merged, named, ordered
 from workbench.ops.contract import Op, Symbolic
-
-# Python's operators on symbols: each adds the node of the operator of that meaning.
-
-
-class Arithmetic:
-    """Mixin with Python's operators: numbers become parameters, arrays constants; `==` compares elementwise."""
-
-    __slots__ = ()
-    __array_ufunc__ = None  # NumPy arrays on the left leave the operation to the symbol
-
-    def __hash__(self) -> int:
-        """Return the hash of the object's identity, since == builds a node."""
-        return object.__hash__(self)
-
-    def __add__(self, other):
-        """Return the node self + other."""
-        return ops.get("add")(self, other)
-
-    def __radd__(self, other):
-        """Return the node other + self."""
-        return ops.get("add")(other, self)
-
-    def __sub__(self, other):
-        """Return the node self - other."""
-        return ops.get("subtract")(self, other)
-
-    def __rsub__(self, other):
-        """Return the node other - self."""
-        return ops.get("subtract")(other, self)
-
-    def __mul__(self, other):
-        """Return the node self * other, elementwise."""
-        return ops.get("multiply")(self, other)
-
-    def __rmul__(self, other):
-        """Return the node other * self, elementwise."""
-        return ops.get("multiply")(other, self)
-
-    def __truediv__(self, other):
-        """Return the node self / other, elementwise."""
-        return ops.get("divide")(self, other)
-
-    def __rtruediv__(self, other):
-        """Return the node other / self, elementwise."""
-        return ops.get("divide")(other, self)
-
-    def __mod__(self, other):
-        """Return the node self % other, elementwise."""
-        return ops.get("mod")(self, other)
-
-    def __rmod__(self, other):
-        """Return the node other % self, elementwise."""
-        return ops.get("mod")(other, self)
-
-    def __pow__(self, other):
-        """Return the node self ** other, elementwise."""
-        return ops.get("power")(self, other)
-
-    def __rpow__(self, other):
-        """Return the node other ** self, elementwise."""
-        return ops.get("power")(other, self)
-
-    def __matmul__(self, other):
-        """Return the node of the matrix product self @ other."""
-        return ops.get("dot")(self, other)
-
-    def __rmatmul__(self, other):
-        """Return the node of the matrix product other @ self."""
-        return ops.get("dot")(other, self)
-
-    def __neg__(self):
-        """Return the node -self."""
-        return ops.get("negative")(self)
-
-    def __abs__(self):
-        """Return the node of the absolute values."""
-        return ops.get("abs")(self)
-
-    def __eq__(self, other):
-        """Return the node self == other, elementwise as 0 and 1."""
-        return ops.get("equal")(self, other)
-
-    def __ne__(self, other):
-        """Return the node self != other, elementwise as 0 and 1."""
-        return ops.get("not_equal")(self, other)
-
-    def __gt__(self, other):
-        """Return the node self > other, elementwise as 0 and 1."""
-        return ops.get("greater")(self, other)
-
-    def __ge__(self, other):
-        """Return the node self >= other, elementwise as 0 and 1."""
-        return ops.get("greater_equal")(self, other)
-
-    def __lt__(self, other):
-        """Return the node self < other, elementwise as 0 and 1."""
-        return ops.get("less")(self, other)
-
-    def __le__(self, other):
-        """Return the node self <= other, elementwise as 0 and 1."""
-        return ops.get("less_equal")(self, other)
-
 
 Shape = tuple[int | None, ...]
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -297,6 +196,11 @@ class Symbol(Graph, Arithmetic, Symbolic):
         Value of a constant.
     attributes : mapping
         Of a variable: format, shape, dtype, init, rate_multiplier and decay_multiplier.
+
+    Notes
+    -----
+    Python's operators add the node of the operator of that meaning: numbers become parameters, arrays constants; `==`
+    compares elementwise.
     """
 
     __slots__ = ("attributes", "given", "inputs", "op", "own_name", "params", "taken", "value")
@@ -338,6 +242,18 @@ class Symbol(Graph, Arithmetic, Symbolic):
                     f"{self.taken[given].described}. Give another name."
                 )
             put(self, "taken", self.taken | {given: self})
+
+    def __hash__(self) -> int:
+        """Return the hash of the object's identity, since == builds a node."""
+        return object.__hash__(self)
+
+    def __eq__(self, other):
+        """Return the node self == other, elementwise as 0 and 1."""
+        return ops.get("equal")(self, other)
+
+    def __ne__(self, other):
+        """Return the node self != other, elementwise as 0 and 1."""
+        return ops.get("not_equal")(self, other)
 
     @property
     def heads(self) -> tuple["Symbol", ...]:

@@ -185,7 +185,8 @@ def prepare_candidate(competitor: Competitor, problem: Problem, policy: Policy, 
         error = error_of(trainer.state(), problem.expected(order, trainer.rate_intercept))
     except Exception as failure:
         return failure_record(failure), None
-    known: Record = {"error": error, "error_allowed": ALLOWED, "batches_checked": done, "seconds_ready": clock() - start}
+    known: Record = {"error": error, "error_allowed": ALLOWED, "batches_checked": done}
+    known["seconds_ready"] = clock() - start
     if wrong := wrong_record(error):
         return wrong | known, None
     batches, estimate = calibrate(trainer, problem, policy, clock)
