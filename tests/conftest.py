@@ -124,6 +124,7 @@ def pytest_configure(config: pytest.Config) -> None:
     hear_signals()
     _have_many_files()
     config.stash[SIGNALS] = heard()
+    config.pluginmanager.register(_ModulesWithExamples())
     if config.getoption("--bounds"):
         from kernels import bounds
 
@@ -140,12 +141,16 @@ def _no_wrong_access(request: pytest.FixtureRequest):
         assert not bounds.take()
 
 
-def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Leave out modules of the project without an example: each worker would import them, frameworks included."""
-    is_module = collection_path.suffix == ".py" and collection_path.is_relative_to(ROOT)
-    if is_module and collection_path.relative_to(ROOT).parts[0] in ("kernels", "workbench"):
-        return True if ">>>" not in collection_path.read_text(encoding="utf-8") else None
-    return None
+class _ModulesWithExamples:
+    """A plugin, as pytest asks a `conftest.py` of the files in its own folder alone."""
+
+    @staticmethod
+    def pytest_ignore_collect(collection_path: Path) -> bool | None:
+        """Leave out modules of the project without an example: each worker would import them, frameworks included."""
+        is_module = collection_path.suffix == ".py" and collection_path.is_relative_to(ROOT)
+        if is_module and collection_path.relative_to(ROOT).parts[0] in ("kernels", "workbench"):
+            return True if ">>>" not in collection_path.read_text(encoding="utf-8") else None
+        return None
 
 
 @pytest.hookimpl(optionalhook=True)

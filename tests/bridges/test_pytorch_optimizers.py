@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from tests.support.torch_rows import drawn  # noqa: E402
-from tests.support.torch_training import BATCHES, RULES, assert_same, class_of, layer_of, train  # noqa: E402
+from tests.support.torch_training import RULES, assert_same, batches, class_of, layer_of, train  # noqa: E402
 from workbench import optimizers  # noqa: E402
 from workbench.bridges import pytorch  # noqa: E402
 from workbench.bridges.pytorch import SparseEmbeddingBag, ours  # noqa: E402
@@ -22,7 +22,7 @@ def test_steps_have_the_bits_of_an_updater(rule, lazy):
     layer, other = layer_of(), layer_of()
     optimizer = class_of(rule)(layer.parameters(), lazy=lazy, weight_decay=0.01)
     updater = Updater(rule, lazy=lazy, decay=0.01)
-    for rows in BATCHES:
+    for rows in batches():
         optimizer.zero_grad()
         other.zero_grad()
         weights = {name: parameter.detach().numpy() for name, parameter in other.named_parameters()}
@@ -52,7 +52,7 @@ def test_steps_are_those_of_pytorch_where_the_mathematics_is_the_same(rule, fuse
     theirs = torch.nn.EmbeddingBag(30, 3, mode="sum", sparse=True, include_last_offset=True, dtype=torch.float64)
     theirs.load_state_dict(mine.state_dict())
     ours_, their_ = class_of(rule)(mine.parameters(), lr=0.1, fused=fused, **options), make(theirs.parameters())
-    for rows in BATCHES:
+    for rows in batches():
         for module, optimizer in ((mine, ours_), (theirs, their_)):
             optimizer.zero_grad()
             (module(rows.indices, rows.indptr, rows.data.double()) ** 2).sum().backward()
@@ -77,7 +77,7 @@ def test_off_and_exact_are_the_dense_optimizers_of_pytorch(rule, lazy):
     decay = {} if rule == "adagrad" else {"weight_decay": 0.1}
     eps = {} if rule == "sgd" else {"eps": 1e-24 if rule == "adagrad" else 1e-14}
     mine, theirs = class_of(rule)(layer.parameters(), lr=0.01, lazy=lazy, **decay, **eps), DENSE[rule]([weight, bias])
-    for rows in BATCHES:
+    for rows in batches():
         matrix = torch.from_numpy(pytorch.from_tensor(pytorch.to_tensor(drawn())).toarray()) * 0
         matrix = torch.zeros(8, 30, dtype=torch.float64)
         counts = rows.indptr.diff()
@@ -99,7 +99,7 @@ def test_off_and_exact_are_the_dense_optimizers_of_pytorch(rule, lazy):
 @pytest.mark.parametrize("rule", RULES)
 def test_fused_steps_are_those_of_two_kernels(rule, lazy):
     layer, other = layer_of(dtype=torch.float64), layer_of(dtype=torch.float64)
-    double = [rows._replace(data=rows.data.double()) for rows in BATCHES]
+    double = [rows._replace(data=rows.data.double()) for rows in batches()]
     fused = class_of(rule)(layer.parameters(), lazy=lazy, fused=True)
     train(layer, fused, double)
     two = class_of(rule)(other.parameters(), lazy=lazy)
@@ -112,7 +112,7 @@ def test_fused_steps_are_those_of_two_kernels(rule, lazy):
 def test_what_a_fused_gradient_leaves_is_dropped_settled_and_added_to():
     layer, other = layer_of(), layer_of()
     fused, plain = pytorch.LazySGD(layer.parameters(), fused=True), pytorch.LazySGD(other.parameters())
-    one, two, three = BATCHES[:3]
+    one, two, three = batches()[:3]
     layer(one).sum().backward()
     assert layer.weight.grad._nnz() == 0
     layer.zero_grad()  # the module's own, of which the optimizer hears nothing
@@ -136,8 +136,8 @@ def test_what_a_fused_gradient_leaves_is_dropped_settled_and_added_to():
 def test_row_sparse_gradients_are_clipped_as_dense_ones(fused):
     layer, other = layer_of(), layer_of()
     optimizer = pytorch.LazySGD(layer.parameters(), lr=0.1, fused=fused)
-    (layer(BATCHES[0]) ** 2).sum().backward()
-    (other(BATCHES[0]) ** 2).sum().backward()
+    (layer(batches()[0]) ** 2).sum().backward()
+    (other(batches()[0]) ** 2).sum().backward()
     other.weight.grad = other.weight.grad.to_dense()
     norm = torch.nn.utils.clip_grad_norm_(other.parameters(), 0.5)
     assert optimizer.clip_grad_norm_(0.5).item() == pytest.approx(norm.item())
@@ -151,7 +151,7 @@ def test_a_fused_gradient_without_its_optimizer_is_a_gradient():
     layer = layer_of()
     pytorch.LazySGD(layer.parameters(), fused=True)
     gc.collect()
-    layer(BATCHES[0]).sum().backward()
+    layer(batches()[0]).sum().backward()
     assert layer.weight.grad._nnz() > 0
 
 
@@ -159,7 +159,7 @@ def test_stock_embedding_bag_with_our_optimizer():
     """Its gradient holds rows more than once."""
     bags = torch.nn.EmbeddingBag(30, 3, mode="sum", sparse=True, include_last_offset=True)
     other = copy.deepcopy(bags)
-    rows = BATCHES[0]
+    rows = batches()[0]
     for module, optimizer in (
         (bags, pytorch.LazyAdam(bags.parameters())),
         (other, torch.optim.SparseAdam(list(other.parameters()))),
@@ -219,7 +219,7 @@ def test_groups_schedulers_and_closures():
     def closure_of(module, stepped):
         def closure():
             stepped.zero_grad()
-            loss = (module(BATCHES[0]) ** 2).sum() * 0.01
+            loss = (module(batches()[0]) ** 2).sum() * 0.01
             loss.backward()
             return loss
 

@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from tests.support.torch_training import BATCHES, RULES, assert_same, class_of, layer_of, train  # noqa: E402
+from tests.support.torch_training import RULES, assert_same, batches, class_of, layer_of, train  # noqa: E402
 from workbench import optimizers  # noqa: E402
 from workbench.bridges import pytorch  # noqa: E402
 from workbench.bridges.contracts import class_name  # noqa: E402
@@ -19,16 +19,16 @@ def test_a_state_that_is_saved_and_loaded_goes_on_with_the_same_bits(rule, lazy,
     options = {"lazy": lazy, "weight_decay": 0.01}
     layer = layer_of()
     optimizer = class_of(rule)([{"params": [layer.weight]}, {"params": [layer.bias], "lr": 0.02}], **options)
-    train(layer, optimizer, BATCHES[:3])
+    train(layer, optimizer, batches()[:3])
     torch.save({"model": layer.state_dict(), "optimizer": optimizer.state_dict()}, tmp_path / "run.pt")
-    train(layer, optimizer, BATCHES[3:])
+    train(layer, optimizer, batches()[3:])
     saved = torch.load(tmp_path / "run.pt", weights_only=True)
     other = layer_of(seed=1)
     other.load_state_dict(saved["model"])
     again = class_of(rule)([{"params": [other.weight]}, {"params": [other.bias]}], **options)
     again.load_state_dict(saved["optimizer"])
     assert again.param_groups[1]["lr"] == 0.02
-    train(other, again, BATCHES[3:])
+    train(other, again, batches()[3:])
     optimizer.catch_up()
     again.catch_up()
     assert_same(layer, other)
@@ -68,9 +68,9 @@ def test_exact_rows_catch_up_when_they_are_read_and_saved():
     other = layer_of()
     other.load_state_dict(layer.state_dict())
     assert_same(layer, other)
-    rows = BATCHES[0]
+    rows = batches()[0]
     before = layer.weight.detach().clone()
-    train(layer, optimizer, BATCHES[1:2])
+    train(layer, optimizer, batches()[1:2])
     with torch.no_grad():
         layer(rows)
     touched = rows.indices.unique().long()
@@ -86,12 +86,12 @@ def test_exact_refuses_a_gradient_of_rows_that_had_not_caught_up():
         bags(rows.indices, rows.indptr, per_sample_weights=rows.data).sum().backward()
         optimizer.step()
 
-    step(BATCHES[0])
-    step_all = lambda: [step(rows) for rows in BATCHES[1:]]  # noqa: E731
+    step(batches()[0])
+    step_all = lambda: [step(rows) for rows in batches()[1:]]  # noqa: E731
     with pytest.raises(OptimizerError, match="catch_up"):
         step_all()
     optimizer.catch_up()
-    step(BATCHES[1])
+    step(batches()[1])
 
 
 def test_autograd_sees_that_a_step_wrote_to_the_weight():

@@ -1,6 +1,7 @@
 """Products and rows with tables of two bytes a value on the emulated device."""
 
 import functools
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -155,38 +156,41 @@ def right(name: str, case: Case = CASES["plain"]) -> list:
     return with_tables(kernels.get(function).arguments(case), places, "float16")[0]
 
 
-def wrong_calls() -> list[tuple]:
-    """(function, arguments, place, what is put there, what the message says)."""
-    product, inner = right("csr_dense"), right("sddmm")
+OF_FLOAT16, OF_INDICES = "allowed is float16, or uint16, which", "allowed is int32 or int64"
+WRONG_CALLS = [
+    ("csr_dense", 3, lambda x: x.astype(np.float32), f"x is float32; {OF_FLOAT16}"),
+    ("csr_dense", 2, lambda data: data.astype(np.float64), "data is float64; allowed is float32"),
+    ("csr_dense", 4, lambda out: out.astype(np.float16), "out is float16; allowed is float32"),
+    ("csr_dense", 0, lambda indptr: indptr.astype(np.int64), f"indices is int32; {OF_INDICES}, the same"),
+    ("csr_dense", 4, lambda out: out[1:], r"out has shape \[6, 3\], but R is 7 by the operands before it"),
+    ("csr_dense", 1, lambda indices: indices[1:], r"data has shape \[20\], but z is 19"),
+    ("csr_dense", 0, lambda indptr: indptr[:0], r"indptr has shape \[0\], but it is too short"),
+    ("csr_dense", 3, lambda x: x[0], "x has 1 axes; it needs 2"),
+    ("csr_dense_ones", 2, lambda _: np.zeros((11, 3), np.int16), "x is int16; allowed is float16"),
+    ("csr_t_dense", 3, lambda _: np.zeros((7, 4), np.uint16), r"out has shape \[\d+, 3\], but N is 4"),
+    ("sddmm", 3, lambda _: np.zeros((11, 3), np.uint16), "b is uint16; allowed is float16, .*; the first is float16"),
+    ("sddmm", 2, lambda a: a.astype(np.float64), "a is float64; allowed is float32, or the type of the table"),
+    ("take_rows", 2, lambda out: out.astype(np.uint16), "out is uint16; .*; the first is float16"),
+    ("take_rows", 0, lambda source: source.astype(np.float32), "source is float32"),
+    ("take_rows", 1, lambda index: index.astype(np.int16), f"index is int16; {OF_INDICES}"),
+    ("scatter_rows", 2, lambda _: np.zeros((11, 3), np.uint16), "out is uint16"),
+]
+"""(function, place, what is put there of what is right, what the message says)."""
+
+
+def right_arguments(name: str) -> list:
+    """Arguments of a product, of rows that are taken or of rows that are scattered, which are refused nowhere."""
     table, index, out = np.zeros((5, 3), np.float16), np.array([0, 4]), np.zeros((2, 3), np.float32)
-    take, brain = [table, index, out], np.zeros((11, 3), np.uint16)
-    return [
-        ("csr_dense", product, 3, product[3].astype(np.float32), "x is float32; allowed is float16, or uint16, which"),
-        ("csr_dense", product, 2, product[2].astype(np.float64), "data is float64; allowed is float32"),
-        ("csr_dense", product, 4, product[4].astype(np.float16), "out is float16; allowed is float32"),
-        ("csr_dense", product, 0, product[0].astype(np.int64), "indices is int32; allowed is int32 or int64, the same"),
-        ("csr_dense", product, 4, product[4][1:], r"out has shape \[6, 3\], but R is 7 by the operands before it"),
-        ("csr_dense", product, 1, product[1][1:], r"data has shape \[20\], but z is 19"),
-        ("csr_dense", product, 0, product[0][:0], r"indptr has shape \[0\], but it is too short"),
-        ("csr_dense", product, 3, product[3][0], "x has 1 axes; it needs 2"),
-        ("csr_dense_ones", right("csr_dense_ones"), 2, brain.astype(np.int16), "x is int16; allowed is float16"),
-        ("csr_t_dense", right("csr_t_dense"), 3, np.zeros((7, 4), np.uint16), r"out has shape \[\d+, 3\], but N is 4"),
-        ("sddmm", inner, 3, brain, "b is uint16; allowed is float16, .*; the first is float16"),
-        ("sddmm", inner, 2, inner[2].astype(np.float64), "a is float64; allowed is float32, or the type of the table"),
-        ("take_rows", take, 2, out.astype(np.uint16), "out is uint16; .*; the first is float16"),
-        ("take_rows", take, 0, table.astype(np.float32), "source is float32"),
-        ("take_rows", take, 1, index.astype(np.int16), "index is int16; allowed is int32 or int64"),
-        ("scatter_rows", [out.astype(np.float16), index, table], 2, brain, "out is uint16"),
-    ]
+    rows = {"take_rows": [table, index, out], "scatter_rows": [out.astype(np.float16), index, table]}
+    return rows[name] if name in rows else right(name)
 
 
-@pytest.mark.parametrize("call", wrong_calls(), ids=lambda call: f"{call[0]}-{call[2]}")
-def test_wrong_arguments_are_refused_by_name(call: tuple) -> None:
-    name, args, place, wrong, words = call
-    function = getattr(narrow, name)
+@pytest.mark.parametrize(("name", "place", "wrong", "words"), WRONG_CALLS)
+def test_wrong_arguments_are_refused_by_name(name: str, place: int, wrong: Callable, words: str) -> None:
+    args, function = right_arguments(name), getattr(narrow, name)
     run_on(emulator, function, tuple(args))
     with pytest.raises(KernelError, match=f"^{name}: {words}"):
-        run_on(emulator, function, (*args[:place], wrong, *args[place + 1 :]))
+        run_on(emulator, function, (*args[:place], wrong(args[place]), *args[place + 1 :]))
 
 
 def test_wrong_numbers_of_arguments_and_host_arrays_are_refused() -> None:

@@ -8,7 +8,10 @@ from workbench import data, executor, formats, graph, ops
 from workbench.executor import BindError
 from workbench.module import Module, ModuleError
 
-UNLABELLED = data.Batches(small.batches().x, None, 10)
+
+def unlabelled():
+    """Batches without labels."""
+    return data.Batches(small.batches().x, None, 10)
 
 
 def two_outputs():
@@ -19,7 +22,7 @@ def two_outputs():
 @pytest.mark.parametrize("workers", [1, 3])
 def test_a_batch_without_labels_has_no_loss(workers):
     module = small.module(two_outputs(), workers=workers)
-    batch = next(UNLABELLED.epoch())
+    batch = next(unlabelled().epoch())
     scores, loss = module.forward(batch, training=False)
     assert loss is None
     labelled = module.forward(next(small.batches().epoch()), training=False)
@@ -32,7 +35,7 @@ def test_a_batch_without_labels_has_no_loss(workers):
 def test_predictions_and_scores_compute_no_loss(workers):
     module = small.module(two_outputs(), workers=workers)
     wanted = module.forward(next(small.batches(rows=small.ROWS).epoch()), training=False)[0].copy()
-    np.testing.assert_allclose(module.predict(UNLABELLED), wanted, rtol=1e-12)
+    np.testing.assert_allclose(module.predict(unlabelled()), wanted, rtol=1e-12)
     assert module.outputs[1] is None
     np.testing.assert_allclose(module.predict(small.batches()), wanted, rtol=1e-12)
     assert module.outputs[1] is None
@@ -59,7 +62,7 @@ def test_training_goes_on_as_if_nothing_had_been_predicted(workers):
 def test_output_layers_predict_without_labels():
     module = small.module()
     assert module.layout.without_labels == [0]
-    came = module.forward(next(UNLABELLED.epoch()), training=False)[0]
+    came = module.forward(next(unlabelled().epoch()), training=False)[0]
     assert came.shape == (10, 2)
 
 
@@ -69,11 +72,11 @@ def test_a_prediction_that_is_made_of_labels_needs_them():
     module = small.module(error)
     assert module.predict(small.batches()).shape == small.TARGETS.shape
     with pytest.raises(ModuleError, match=r"output 0, subtract0, which is computed from labels; the batch has none"):
-        module.predict(UNLABELLED)
+        module.predict(unlabelled())
     with pytest.raises(ModuleError, match="A metric compares with the label 'label'; the batch has the labels none"):
-        small.module(two_outputs()).score(UNLABELLED, "mse")
+        small.module(two_outputs()).score(unlabelled(), "mse")
     with pytest.raises(ModuleError, match="not initialised yet"):
-        Module(two_outputs()).predict(UNLABELLED)
+        Module(two_outputs()).predict(unlabelled())
 
 
 # the executor's part

@@ -143,7 +143,8 @@ def row(
     drawn = law.seconds(density) * slower * np.exp(noise / 3 * rng.standard_normal(samples))
     size = law.bytes(density) * (1 + 0.02 * noise * float(rng.standard_normal()))
     settings = {"density": density} | {name: getattr(law, name) for name in LINE}
-    phases = {f"seconds_{name}": share * trial_statistic(drawn) for name, share in PHASES.items()}
+    typical = trial_statistic(drawn)
+    phases = {f"seconds_{name}": share * typical for name, share in PHASES.items()}
     identity = {"run": "r1", "experiment": "known-law", "time": "2026-01-02T03:04:05Z", "status": "ok"}
     columns = identity | SETTINGS | settings | measured(law, density, drawn, size) | phases | known
     return store.new_row(**{"key": key_of(columns)} | columns)

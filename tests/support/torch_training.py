@@ -1,5 +1,7 @@
 """Layers, batches and steps for tests of our optimizers in PyTorch, which must be there."""
 
+import functools
+
 import numpy as np
 import torch
 
@@ -10,7 +12,12 @@ from workbench.bridges.contracts import class_name
 from workbench.bridges.pytorch import SparseLinear, rows_of
 
 RULES = optimizers.names()
-BATCHES = [rows_of(drawn(seed=seed)) for seed in range(5)]
+
+
+@functools.cache
+def batches() -> list:
+    """Five, whose making compiles code: not while tests are collected."""
+    return [rows_of(drawn(seed=seed)) for seed in range(5)]
 
 
 def class_of(rule: str):
@@ -22,8 +29,8 @@ def layer_of(seed: int = 0, dtype=torch.float32) -> SparseLinear:
     return SparseLinear(30, 3, dtype=dtype)
 
 
-def train(layer, optimizer, batches=BATCHES, after=None) -> None:
-    for rows in batches:
+def train(layer, optimizer, some=None, after=None) -> None:
+    for rows in batches() if some is None else some:
         optimizer.zero_grad()
         (layer(rows) ** 2).sum().backward()
         optimizer.step()

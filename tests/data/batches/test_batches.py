@@ -237,25 +237,31 @@ def test_real_rows_tells_the_padding():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"x": matrix(0), "y": np.zeros(0)}, "x has no rows, so there are no mini-batches"),
-        ({"y": np.zeros(10)}, "y has 10 entries for 11 rows of x; it needs one for each"),
-        ({"x": {"a": matrix(), "b": np.zeros((10, 2))}}, "b has 10 entries for 11 rows of a; it needs one for each"),
-        ({"x": {"a": matrix()}, "y": {"a": np.zeros(11)}}, "'a' names data and labels; every array has a name of its"),
-        ({"x": {}}, "x has no arrays; give at least one"),
-        ({"x": {3: matrix()}}, "x names an array 3; names are strings"),
-        ({"y": np.array(["a"] * 11)}, "y is <U1 of 1 dimensions; mini-batches are cut from rows of numbers"),
-        ({"y": np.array(3.0)}, "y is float64 of 0 dimensions"),
+        (lambda: {"x": matrix(0), "y": np.zeros(0)}, "x has no rows, so there are no mini-batches"),
+        (lambda: {"y": np.zeros(10)}, "y has 10 entries for 11 rows of x; it needs one for each"),
         (
-            {"x": formats.to_format(matrix(), "csc")},
+            lambda: {"x": {"a": matrix(), "b": np.zeros((10, 2))}},
+            "b has 10 entries for 11 rows of a; it needs one for each",
+        ),
+        (
+            lambda: {"x": {"a": matrix()}, "y": {"a": np.zeros(11)}},
+            "'a' names data and labels; every array has a name of its",
+        ),
+        (lambda: {"x": {}}, "x has no arrays; give at least one"),
+        (lambda: {"x": {3: matrix()}}, "x names an array 3; names are strings"),
+        (lambda: {"y": np.array(["a"] * 11)}, "y is <U1 of 1 dimensions; mini-batches are cut from rows of numbers"),
+        (lambda: {"y": np.array(3.0)}, "y is float64 of 0 dimensions"),
+        (
+            lambda: {"x": formats.to_format(matrix(), "csc")},
             r"x is csc; mini-batches are cut from csr, dense, row_sparse: formats.to_format\(",
         ),
-        ({"rows": 0}, "rows is 0; it is the number of rows of a mini-batch, 1 or more"),
-        ({"last": "fill"}, "last is 'fill'; it is one of keep, discard, pad, roll_over"),
-        ({"rows": 12, "last": "discard"}, "rows=12 with last='discard' leaves no batch of 11 rows; use 'keep'"),
+        (lambda: {"rows": 0}, "rows is 0; it is the number of rows of a mini-batch, 1 or more"),
+        (lambda: {"last": "fill"}, "last is 'fill'; it is one of keep, discard, pad, roll_over"),
+        (lambda: {"rows": 12, "last": "discard"}, "rows=12 with last='discard' leaves no batch of 11 rows; use 'keep'"),
     ],
 )
 def test_wrong_arguments_are_refused(change, message):
-    arguments = {"x": matrix(), "y": np.zeros(11), **change}
+    arguments = {"x": matrix(), "y": np.zeros(11), **change()}
     with pytest.raises(DataError, match=message):
         Batches(**arguments)
 
