@@ -268,7 +268,7 @@ def advise(
     Type budget=60.
     """
     budget = take_budget(budget, reading)
-    refuse_misspelled("advise", reading, inspect.signature(advise).parameters)
+    refuse_misspelled(reading, inspect.signature(advise).parameters)
     usual = SECONDS if framework is None else SECONDS_FRAMEWORK
     seconds, start = _seconds(usual if budget is None else budget), time.monotonic()
     if framework is not None:

@@ -312,12 +312,12 @@ def reader_settings() -> set[str]:
     }
 
 
-def refuse_misspelled(verb: str, given: Collection[str], known: Collection[str]) -> None:
-    """Raise InputTypeError, naming function `verb`, for a name that is no reader setting but near one in `known`."""
+def refuse_misspelled(given: Collection[str], known: Collection[str]) -> None:
+    """Raise InputTypeError, naming `advise`, for a name that is no reader setting but near one in `known`."""
     for name in given:
         near = "" if name in reader_settings() else nearest(name, known)
         if near:
-            raise inputs.InputTypeError(f"{verb} has no parameter {name!r}.{near}")
+            raise inputs.InputTypeError(f"advise has no parameter {name!r}.{near}")
 
 
 def labels_as_named(dataset: Dataset) -> np.ndarray:

@@ -323,7 +323,7 @@ def _measure_case(
     answer = _advise_case(case, seconds, place / "advice", follow) if seconds else None
     if answer is None or answer.is_stopped:
         return None
-    return columns_of(case, by_key, run_folder.read_current_records(place / SWEEP), answer, seconds)
+    return columns_of(by_key, run_folder.read_current_records(place / SWEEP), answer, seconds)
 
 
 def full_sweep(case: Case) -> Spec:
@@ -374,7 +374,6 @@ def _advise_case(case: Case, seconds_sweep: float, folder: Path, follow: Follow)
 
 
 def columns_of(
-    case: Case,
     by_key: Mapping[str, Configuration],
     rows: list[dict[str, Any]],
     answer: Answer,

@@ -83,10 +83,10 @@ def _normal(seed: int, dtype: str) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(2**18 + 1, np.float32).astype(dtype)
 
 
-def draw_batch(shape: Shape, seed: int = 0, dtype: str = "float32", index_dtype: str = "int32", N: int = 1) -> Batch:
+def draw_batch(shape: Shape, seed: int = 0, N: int = 1) -> Batch:
     """Return a random CSR batch of a shape, columns of a row sorted and distinct; the same for the same seed.
 
-    O(nnz + features). `N` is its dense width; values have `dtype`, indptr and indices `index_dtype`.
+    O(nnz + features). `N` is its dense width; values are float32, indptr and indices int32.
     """
     rng = np.random.default_rng(seed)
     lengths = row_lengths(shape.rows, shape.features, shape.length / shape.features, shape.sigma, rng)
@@ -96,7 +96,7 @@ def draw_batch(shape: Shape, seed: int = 0, dtype: str = "float32", index_dtype:
     order = np.argsort(rows * shape.features + columns)
     indptr = np.searchsorted(keys, np.arange(shape.rows + 1) * shape.features)
     data = np.ones(len(keys)) if shape.values == "ones" else rng.standard_normal(len(keys))
-    return Batch(indptr.astype(index_dtype), columns[order].astype(index_dtype), data.astype(dtype), shape.features, N)
+    return Batch(indptr.astype("int32"), columns[order].astype("int32"), data.astype("float32"), shape.features, N)
 
 
 _TWINS = (

@@ -339,11 +339,11 @@ def train_on_several(
     assert process.stdin is not None
     print(json.dumps(request), file=process.stdin, flush=True)
     try:
-        ended = show(_lines(process), configuration.epochs)
+        ended = show(_lines(process))
     except KeyboardInterrupt:
         console.print("Stopping.")
         process.stdin.close()
-        ended = show(_lines(process), configuration.epochs)
+        ended = show(_lines(process))
     finally:
         _end(process)
     return conclude(ended, folder)
@@ -387,7 +387,7 @@ def tell_plan(where: str, address: str = "") -> None:
     console.print(reached, markup=False, highlight=False, soft_wrap=True)
 
 
-def show(lines: Iterator[dict[str, Any]], epochs: int) -> dict[str, Any]:
+def show(lines: Iterator[dict[str, Any]]) -> dict[str, Any]:
     """Show a live table of epochs from the training's messages, until they end.
 
     Return the last message, {} without any.

@@ -28,13 +28,14 @@ MOST_ROUNDS = 12
 # it. `scipy.stats` would take a quarter of the time in which a sweep or panel starts.
 
 
-def quantile_interval(
-    samples: Sequence[float], quantile: float, confidence: float = 0.95
-) -> tuple[float, float, float]:
+CONFIDENCE = 0.95
+
+
+def quantile_interval(samples: Sequence[float], quantile: float) -> tuple[float, float, float]:
     """Return (quantile, low, high) of samples: low and high are the ranks that bracket the true quantile.
 
     It assumes no distribution, but that the samples are independent: how many of n lie below the quantile q is
-    binomial(n, q), and the ranks are the innermost with at least `confidence`. If no ranks reach that, as below six
+    binomial(n, q), and the ranks are the innermost with at least `CONFIDENCE`. If no ranks reach that, as below six
     samples for a median at 95 %, the smallest and the largest are returned. Same unit as the samples. O(n log n).
     ValueError without samples or if one is not finite.
     """
@@ -45,17 +46,17 @@ def quantile_interval(
     from scipy import special
 
     at_most = special.bdtr(np.arange(ordered.size + 1), ordered.size, quantile)
-    ranks = np.searchsorted(at_most, ((1 - confidence) / 2, (1 + confidence) / 2))
+    ranks = np.searchsorted(at_most, ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2))
     low, high = max(ranks[0], 1), min(ranks[1] + 1, ordered.size)
     return float(np.quantile(ordered, quantile)), float(ordered[low - 1]), float(ordered[high - 1])
 
 
-def median_interval(samples: Sequence[float], confidence: float = 0.95) -> tuple[float, float, float]:
+def median_interval(samples: Sequence[float]) -> tuple[float, float, float]:
     """Return (median, low, high) of independent samples, as `quantile_interval` does for the quantile 0.5."""
-    return quantile_interval(samples, 0.5, confidence)
+    return quantile_interval(samples, 0.5)
 
 
-def share_interval(hits: int, count: int, confidence: float = 0.95) -> tuple[float, float, float]:
+def share_interval(hits: int, count: int) -> tuple[float, float, float]:
     """Return (share, low, high) of `hits` of `count`: the score interval (Wilson 1927, JASA 22, 209), 0 to 1.
 
     ValueError unless 0 <= hits <= count and 0 < count.
@@ -67,7 +68,7 @@ def share_interval(hits: int, count: int, confidence: float = 0.95) -> tuple[flo
         raise ValueError(f"A share needs 0 <= hits <= count and a count above 0; {hits} of {count} came.")
     from scipy import special
 
-    z = -float(special.ndtri((1 - confidence) / 2))
+    z = -float(special.ndtri((1 - CONFIDENCE) / 2))
     share, spread = hits / count, z**2 / count
     middle = (share + spread / 2) / (1 + spread)
     half = z / (1 + spread) * (share * (1 - share) / count + spread / (4 * count)) ** 0.5

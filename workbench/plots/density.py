@@ -165,7 +165,7 @@ def nothing(shown: Shown) -> str:
     """Return a sentence on why the chart has nothing to draw, with counts by status; "" if it has something."""
     if style.drawable(shown.rows, shown.measure):
         return ""
-    why = style.nothing(shown.rows, f"has a {COLUMNS[shown.measure]}")
+    why = style.nothing(f"has a {COLUMNS[shown.measure]}")
     counts = Counter(row["status"] for row in shown.rows).most_common()
     each = formatting.join_items(f"{count} {status}" for status, count in counts) if counts else "no configurations"
     return f"{why.rstrip('.')}: {each}."

@@ -28,7 +28,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
     rows = style.at_density(shown, density)
     found = trained_records(rows)
     if not found:
-        return message(figure, style.nothing(rows, f"trained epochs and has a quality at {density} density"))
+        return message(figure, style.nothing(f"trained epochs and has a quality at {density} density"))
     axes = figure.add_subplot()
     best = pareto_front(found)
     axes.plot(

@@ -34,7 +34,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
     rows = style.at_density(shown, density)
     trained = [row for row in rows if curve_of(row).size]
     if not trained:
-        return message(figure, style.nothing(rows, f"has a loss curve at {density} density"))
+        return message(figure, style.nothing(f"has a loss curve at {density} density"))
     axes = figure.add_subplot()
     for row in trained:
         seconds, loss = curve_of(row).T[:2]

@@ -44,7 +44,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
     shown = style.pick(frame, group)
     rows = style.at_density(shown, density)
     if not any(map(style.is_timed, rows)):
-        return message(figure, style.nothing(rows, f"was timed at {density} density"))
+        return message(figure, style.nothing(f"was timed at {density} density"))
     axes = figure.add_subplot()
     totals = [sum(phases_of(row).values()) for row in rows]
     longest = 1.0 if scale == "share" else max(totals) or 1.0

@@ -183,13 +183,7 @@ def finish(figure: Figure, axes: Axes, title: str, group: configurations.Group, 
 def framed(figure: Figure, axes: Axes, title: str, below: str, **change: Any) -> None:
     """Add title, subtitle `below`, grid, ticks and legend to a chart; `change` as in `finish`."""
     width = figure.get_figwidth()
-    figure.suptitle(wrapped(title, int(10 * width)), x=0.01, ha="left", fontsize=LARGE, fontweight="bold")
-    below = wrapped(below, int(13 * width * change.get("room", 1.0)))
-    axes.set_title(below, loc="left", fontsize=SMALL, color=GREY)
-    axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.tick_params(labelsize=SMALL)
+    _add_title_and_grid(figure, axes, title, below, change.get("room", 1.0))
     axes.margins(y=0.1)  # keeps lines off the marks at the edges
     for axis in (axes.xaxis, axes.yaxis):
         low, high = sorted(axis.get_view_interval())
@@ -202,6 +196,17 @@ def framed(figure: Figure, axes: Axes, title: str, below: str, **change: Any) ->
         labels = [wrapped(label, int(13 * width) - 8) for _, label in entries]  # the mark takes the rest of a line
         columns = min(change.get("columns", 2), _columns_of(labels, width))
         figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=SMALL, frameon=False)
+
+
+def _add_title_and_grid(figure: Figure, axes: Axes, title: str, below: str, room: float = 1.0) -> None:
+    """Add title, subtitle `below` (as wide as a share `room` of the figure) and grid to a chart."""
+    width = figure.get_figwidth()
+    figure.suptitle(wrapped(title, int(10 * width)), x=0.01, ha="left", fontsize=LARGE, fontweight="bold")
+    axes.set_title(wrapped(below, int(13 * width * room)), loc="left", fontsize=SMALL, color=GREY)
+    axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=SMALL)
 
 
 def _columns_of(labels: Sequence[str], width: float) -> int:
@@ -267,8 +272,8 @@ def at(rows: Sequence[configurations.Record], label: str | None) -> str:
     return f"density {label}{own}"
 
 
-def nothing(rows: Sequence[configurations.Record], what: str) -> str:
-    """Return the sentence that no configuration of the group `what`, such as "has a time"; `rows` is unused."""
+def nothing(what: str) -> str:
+    """Return the sentence that no configuration of the group `what`, such as "has a time"."""
     return f"No configuration of this group {what}."
 
 
@@ -366,8 +371,6 @@ def _first_task(frame: pd.DataFrame) -> str | None:
 
 def finish_bench_chart(figure: Figure, axes: Axes, title: str, rows: Sequence[bench.Record], more: str) -> None:
     """Add title, a subtitle with `more`, threads, cache and machines, grid, and the legend below the axes."""
-    width = figure.get_figwidth()
-    figure.suptitle(wrapped(title, int(10 * width)), x=0.01, ha="left", fontsize=LARGE, fontweight="bold")
     machines, threads = ({row[name] for row in rows if row[name] is not None} for name in ("machine", "threads"))
     on = ", ".join(sorted(machines)) or "machine unknown"
     count = " or ".join(map(str, sorted(threads))) or "?"
@@ -377,14 +380,8 @@ def finish_bench_chart(figure: Figure, axes: Axes, title: str, rows: Sequence[be
         f"on {formatting.join_items(devices)}" if devices else f"{count} threads",
         *(f"cache {cache}" for cache in sorted(caches)),
     ]
-    fixed = "; ".join([more, "float32", *at, on])
-    fixed = wrapped(fixed, int(13 * width))
-    axes.set_title(fixed, loc="left", fontsize=SMALL, color=GREY)
-    axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.tick_params(labelsize=SMALL)
+    _add_title_and_grid(figure, axes, title, "; ".join([more, "float32", *at, on]))
     handles, labels = axes.get_legend_handles_labels()
     if handles:
-        columns = 3 if width > 7 else 1
+        columns = 3 if figure.get_figwidth() > 7 else 1
         figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=SMALL, frameon=False)

@@ -27,7 +27,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, measure: str
     column, label = MEASURES[measure]
     plotted = [points for rows in table_size.records_by_size(shown) if (points := _points(rows, column))]
     if not plotted:
-        return message(figure, style.nothing(shown.rows, f"has a {measure}"))
+        return message(figure, style.nothing(f"has a {measure}"))
     axes = figure.add_subplot()
     axes.set_xscale("log")
     axes.set_yscale("log")

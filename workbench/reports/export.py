@@ -145,7 +145,6 @@ def write_report(
     out: str | Path | None = None,
     *,
     markdown: bool = False,
-    command: str = "",
     predicted: Advice | None = None,
 ) -> Path:
     """Write the report of one or several runs and return its path, by default next to the first's records.
@@ -163,7 +162,7 @@ def write_report(
     frame = store.frame() if is_empty else frame_of(paths)
     if kind in TABLES:
         return _write_frame(frame, path)
-    given = _given(paths, command) | {"structures": _structures([*paths, path]), "predicted": predicted}
+    given = _given(paths) | {"structures": _structures([*paths, path]), "predicted": predicted}
     if kind == ".pdf":
         browser()  # first of all: without one there is no need to draw
         with tempfile.TemporaryDirectory(prefix="workbench-report-") as folder:
@@ -190,18 +189,18 @@ def refuse_options(out: Path | None, markdown: bool) -> None:
         raise ExportError("--results writes all files of a run into a folder; leave out --out and --markdown.")
 
 
-def _given(paths: Sequence[Path], command: str) -> dict[str, Any]:
+def _given(paths: Sequence[Path]) -> dict[str, Any]:
     """Return title, command, machine and (of a single run) spec of a report, as keyword arguments.
 
     Machines of several runs are keyed by id if they differ.
     """
     if len(paths) == 1:
         run, spec = paths[0], spec_of(paths[0])
-        command = command or (f"workbench sweep {run_folder.SPEC}" if spec else f"workbench report {run}")
+        command = f"workbench sweep {run_folder.SPEC}" if spec else f"workbench report {run}"
         return {"title": title_of(run), "command": command, "machine": machine_of(run), "spec": spec}
     machines = {str(one.get("id", path)): one for path in paths if (one := machine_of(path))}
     machine = next(iter(machines.values()), {}) if len(machines) < 2 else machines
-    command = command or " ".join(["workbench report", *map(str, paths)])
+    command = " ".join(["workbench report", *map(str, paths)])
     return {"title": "; ".join(dict.fromkeys(map(title_of, paths))), "command": command, "machine": machine}
 
 

@@ -334,15 +334,19 @@ def write_fair(folder: str | Path, command: str = "") -> Path:
             ("family", "break-even measured", "each side at its best", "by"),
             ([fair.family_text(s.family), *_shift_cells(s)] for s in fair.breakeven_shifts(found)),
         ),
-        "left": page.table_of(
-            ("candidate", "status", "reason, of the first", "configurations"),
-            ([name, status, reason, str(count)] for name, status, reason, count in fair.list_untimed(found)),
-        ),
-        "notes": page.table_of(("candidate", "what differs"), sorted(fair_notes(found).items())),
         "method": fair_method(found),
+    } | _of_candidates(found, folder)
+    return _write(folder, "bench-fair.md", "fair.md.jinja", content, command, "workbench bench fair")
+
+
+def _of_candidates(found: Sequence[fair.Compared], folder: Path) -> dict[str, page.Table]:
+    """Return the tables of candidates without a time, of what differs in their work, and of the machine."""
+    left = ([name, status, reason, str(count)] for name, status, reason, count in fair.list_untimed(found))
+    return {
+        "left": page.table_of(("candidate", "status", "reason, of the first", "configurations"), left),
+        "notes": page.table_of(("candidate", "what differs"), sorted(fair_notes(found).items())),
         "machine": _machine_of_folder(folder),
     }
-    return _write(folder, "bench-fair.md", "fair.md.jinja", content, command, "workbench bench fair")
 
 
 def _shift_cells(shift: fair.Shift) -> list[str]:
@@ -424,18 +428,12 @@ def write_epochs(folder: str | Path, command: str = "") -> Path:
         "verdict": _met_sentence(wanted),
         "targets": page.targets_table(wanted, "not measured"),
         "configurations": page.table_of(EPOCH_COLUMNS, map(epoch_line, found)),
-        "left": page.table_of(
-            ("candidate", "status", "reason, of the first", "configurations"),
-            ([name, status, reason, str(count)] for name, status, reason, count in fair.list_untimed(found)),
-        ),
-        "notes": page.table_of(("candidate", "what differs"), sorted(fair_notes(found).items())),
         "count": len(found),
         "rounds": max((len(record["samples"]) for record in timed), default=0),
         "threads": ", ".join(sorted({str(record["threads"]) for record in timed})),
         "error": f"{max((record['error'] or 0.0 for record in timed), default=0.0):.1e}",
         "busy": f"{100 * max((record['busy_others'] or 0.0 for record in timed), default=0.0):.0f} %",
-        "machine": _machine_of_folder(folder),
-    }
+    } | _of_candidates(found, folder)
     return _write(folder, "bench-epochs.md", "epochs.md.jinja", content, command, "workbench bench epochs")
 
 

@@ -20,17 +20,16 @@ from workbench.sweeps.spec import Configuration
 ROWS = 256
 
 
-def inspected(asked: RequestState, rows: int = ROWS) -> Shown:
-    """Return a table of the arrays in one training step on a batch of `rows` rows: format, shape, bytes.
+def inspected(asked: RequestState) -> Shown:
+    """Return a table of the arrays in one training step on a batch of `ROWS` rows: format, shape, bytes.
 
     Reads the data, trains one step in CSR and explains it as HTML and text. The text compares the batch's bytes with
     dense ones. DataError without such data, ModelError if the model cannot be trained on it.
     """
-    configuration = Configuration(
-        batch_rows=rows, shuffle=False, **_settings(asked)
-    )  # batches that repeat are held for sizes
+    # batches that repeat are held for sizes
+    configuration = Configuration(batch_rows=ROWS, shuffle=False, **_settings(asked))
     problem = make_problem(configuration)
-    batch, features = min(rows, problem.x.shape[0]), problem.x.shape[1]
+    batch, features = min(ROWS, problem.x.shape[0]), problem.x.shape[1]
     run = training.Run(grid.setup_of(configuration), problem.x, problem.y, problem.width, facts_of(problem.dataset))
     next(iter(run.events(1)))  # a step, so that sizes are those of its batch
     explained = run.executor.explain()
