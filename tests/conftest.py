@@ -53,6 +53,12 @@ def _cache_of_the_run(tmp_path_factory):
 
 
 @pytest.fixture
+def own_cache(tmp_path, monkeypatch):
+    """The test has an empty cache of data sets for itself."""
+    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
 def kept_threads():
     """The count of threads is what it was when the test is over."""
     from kernels import threads

@@ -13,10 +13,7 @@ from workbench.data import cache
 from workbench.data import content as data_content
 from workbench.data import contract as sources
 
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def drawn(where=None, **parameters):

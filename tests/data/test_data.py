@@ -12,13 +12,10 @@ import scipy.sparse as sp
 
 from tests.support.small_sets import labelled, same
 from workbench import data, formats
-from workbench.data import DataError, cache, synthetic
+from workbench.data import DataError, synthetic
 from workbench.data.sources import stdlib
 
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.fixture(scope="module")

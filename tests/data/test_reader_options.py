@@ -8,14 +8,16 @@ from workbench.sweeps import grid
 from workbench.sweeps.spec import Configuration
 
 
-def test_an_invalid_line_is_refused():
-    with pytest.raises(data.DataError, match="reading is 'zero'; it is name=value"):
-        contract.of_source(data.get("svmlight"), "zero")
-
-
-def test_an_unknown_option_lists_the_known_ones():
-    with pytest.raises(data.DataError, match=r"no parameter 'zero'; its parameters are .*zero_based"):
-        contract.of_source(data.get("svmlight"), "zero=true")
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("zero", "reading is 'zero'; it is name=value"),
+        ("zero=true", r"no parameter 'zero'; its parameters are .*zero_based"),
+    ],
+)
+def test_invalid_and_unknown_options_are_refused(text, message):
+    with pytest.raises(data.DataError, match=message):
+        contract.of_source(data.get("svmlight"), text)
 
 
 def test_a_configuration_reads_its_file_with_the_options(tmp_path):

@@ -142,6 +142,10 @@ def test_records_of_the_schema_before_are_of_one_percent(tmp_path):
     assert (tolerance, case.target, case.fastest("sparse").seconds[0]) == (0.01, 0.505, 1.0)
 
 
+SHORT = ((1.0, 0.9, 1),)
+"""A curve of one point, short of the target."""
+
+
 @pytest.mark.parametrize(
     ("more", "expected"),
     [
@@ -149,24 +153,14 @@ def test_records_of_the_schema_before_are_of_one_percent(tmp_path):
         ({"status": "memory", "bytes_needed": 3 * 10**9}, "would need 3 GB"),
         ({"status": "failed", "reason": "It broke."}, "failed: It broke."),
         ({"status": "timeout"}, "not reached in 5 s"),
+        ({"curve": SHORT, "left": "no gain"}, "not reached; no gain any more after 1 s"),
+        ({"curve": SHORT, "left": "limit", "seconds_rung": 0.5}, "not reached in 1 s; left there, behind others"),
+        ({"curve": SHORT, "left": "limit", "seconds_rung": 5.0}, "not reached in 1 s"),
+        ({"curve": SHORT}, "not reached in 5 s"),
     ],
 )
 def test_a_candidate_without_seconds_says_why(more, expected):
-    (case,) = found(*OURS, row("other", curve=(), side="rival", **more))
-    assert case.entries[1].state == expected
-
-
-@pytest.mark.parametrize(
-    ("more", "expected"),
-    [
-        ({"left": "no gain"}, "not reached; no gain any more after 1 s"),
-        ({"left": "limit", "seconds_rung": 0.5}, "not reached in 1 s; left there, behind others"),
-        ({"left": "limit", "seconds_rung": 5.0}, "not reached in 1 s"),
-        ({}, "not reached in 5 s"),
-    ],
-)
-def test_who_did_not_reach_the_target_says_how_it_ended(more, expected):
-    (case,) = found(*OURS, row("other", curve=((1.0, 0.9, 1),), side="rival", **more))
+    (case,) = found(*OURS, row("other", side="rival", **{"curve": (), **more}))
     assert case.entries[1].state == expected
 
 

@@ -25,9 +25,14 @@ def whole():
     return drawn(groups=np.arange(300) // 3)
 
 
-def test_svmlight_text_reads_back_equal(made, whole, tmp_path):
-    data.export(made, tmp_path / "rows.svm", to="svmlight")
-    again = data.load("svmlight", path=tmp_path / "rows.svm", zero_based=True, features=40, cache=False)
+@pytest.mark.parametrize(
+    ("kind", "name", "settings"),
+    [("svmlight", "rows.svm", {"zero_based": True, "features": 40}), ("npz", "x.npz", {"labels": "x.npz.labels.npy"})],
+)
+def test_svmlight_text_and_archives_of_scipy_read_back_equal(made, whole, tmp_path, monkeypatch, kind, name, settings):
+    monkeypatch.chdir(tmp_path)
+    data.export(made, name, to=kind)
+    again = data.load(kind, path=name, cache=False, **settings)
     assert same(again, data.Dataset("", whole.x, whole.y, again.labels, "", ""))
     assert again.classes == whole.classes
 
@@ -51,13 +56,6 @@ def test_several_classes_a_row_have_commas_and_several_numbers_are_refused(tmp_p
     with pytest.raises(DataError, match="has 3 numbers a row, and a line of svmlight text one label"):
         data.export(numbers, tmp_path / "numbers.svm", to="svmlight")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["rows.svm"]
-
-
-def test_an_archive_of_scipy_reads_back_equal(made, whole, tmp_path):
-    data.export(made, tmp_path / "x.npz", to="npz")
-    again = data.load("npz", path=tmp_path / "x.npz", labels=tmp_path / "x.npz.labels.npy", cache=False)
-    assert same(again, data.Dataset("", whole.x, whole.y, again.labels, "", ""))
-    assert again.classes == whole.classes
 
 
 def test_matrix_market_is_read_by_scipy(made, whole, tmp_path):

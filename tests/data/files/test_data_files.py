@@ -6,12 +6,9 @@ import scipy.sparse as sp
 
 from tests.support.small_sets import svmlight
 from workbench import data, formats
-from workbench.data import DataError, cache
+from workbench.data import DataError
 
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.mark.parametrize("name", ["csr", "csc", "coo"])
@@ -90,20 +87,18 @@ def test_invalid_svmlight_is_refused_by_name(tmp_path, text, message):
         svmlight(tmp_path, text)
 
 
-def test_columns_beyond_the_features_asked_for_are_refused(tmp_path):
-    with pytest.raises(DataError, match=r"data.svm:2: column 5 is out of range; with features=4 they are 1 to 4"):
-        svmlight(tmp_path, "1 1:1\n1 5:1\n", features=4)
-
-
-@pytest.mark.parametrize("features", [0, -1, "4", 2.5, True])
-def test_what_is_no_number_of_columns_is_refused(tmp_path, features):
-    with pytest.raises(DataError, match=f"features is {features!r}; it is the number of columns"):
-        svmlight(tmp_path, "1 1:1\n", features=features)
-
-
-def test_a_wrong_kind_of_labels_lists_the_kinds(tmp_path):
-    with pytest.raises(DataError, match="kind is 'class'; it is one of classes, numbers, multilabel"):
-        svmlight(tmp_path, "1 1:1\n", kind="class")
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"features": 4}, r"data.svm:2: column 5 is out of range; with features=4 they are 1 to 4"),
+        *(({"features": value}, f"features is {value!r}; it is the number of columns") for value in (0, -1, "4", 2.5)),
+        ({"features": True}, "features is True; it is the number of columns"),
+        ({"kind": "class"}, "kind is 'class'; it is one of classes, numbers, multilabel"),
+    ],
+)
+def test_settings_that_do_not_suit_the_file_are_refused(tmp_path, settings, message):
+    with pytest.raises(DataError, match=message):
+        svmlight(tmp_path, "1 1:1\n1 5:1\n", **settings)
 
 
 def test_rows_of_a_query_are_a_group_that_is_never_parted(tmp_path):

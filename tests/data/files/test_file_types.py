@@ -13,12 +13,9 @@ import scipy.sparse as sp
 
 from tests.support.small_sets import svmlight
 from workbench import data
-from workbench.data import DataError, cache
+from workbench.data import DataError
 
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.mark.parametrize(("suffix", "pack"), [("", bytes), (".gz", gzip.compress), (".bz2", bz2.compress)])

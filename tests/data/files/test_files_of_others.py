@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from workbench import data, option_text
-from workbench.data import DataError, cache
+from workbench.data import DataError
 from workbench.data.errors import MissingLabelsError
 
 ROWS = [
@@ -19,9 +19,7 @@ ROWS = [
 CSV = "age,colour,y\n" + "".join(f"{age}.5,{colour},{y}\n" for age, colour, y in ROWS)
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def loaded(path, **given):

@@ -12,10 +12,7 @@ from workbench import data, metrics, training
 from workbench.data import DataError, cache
 from workbench.data.labels import class_numbers
 
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.fixture
