@@ -19,6 +19,11 @@ UNCOMPILED := $(INSTALL) --no-compile
 unexport PYTHONDONTWRITEBYTECODE
 INPUTS := pyproject.toml constraints.txt
 
+# Kernels and emulated CUDA sources that tests compile, by what they were compiled from, for all checkouts: to compile
+# them takes a third of a run. The folder may be removed at any time.
+COMPILED := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/sparse-workbench/compiled
+test exhaustive coverage mutants: export NUMBA_CACHE_DIR ?= $(COMPILED)
+
 .PHONY: demo test exhaustive coverage mutants peers bounds lab docs docs-quick lint clean
 
 demo: $(VENV)/core

@@ -222,7 +222,7 @@ def test_the_first_notebook_answers_by_its_buttons_and_a_file_has_its_chart_afte
 SWEEP = (
     "import numpy as np, scipy.sparse, workbench as wb\n"
     "X = scipy.sparse.random(2000, 1000, 0.01, format='csr', random_state=0); y = np.arange(2000) % 2",
-    "result = wb.sweep(X, y, density=[0.005, 0.01, 0.03, 0.1], format=['csr', 'dense'], rounds=12, trial_seconds=1,\n"
+    "result = wb.sweep(X, y, density=[0.005, 0.01, 0.03, 0.1], format=['csr', 'dense'], rounds=12, trial_seconds=0.3,\n"
     "                  threads=1, engine='ours', launch='kernels', hold='format', update='lazy')\n"
     "print('kept', len(result.trials), result.is_running)",
 )

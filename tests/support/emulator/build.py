@@ -12,7 +12,8 @@ from pathlib import Path
 from kernels.gpu.source import Source
 
 HERE = Path(__file__).parent
-CACHE = HERE.parents[2] / ".pytest_cache" / "emulator"
+CACHE = Path(os.environ.get("NUMBA_CACHE_DIR") or HERE.parents[2] / ".pytest_cache") / "emulator"
+"""Beside the compiled kernels of all checkouts where these have a folder."""
 FLAGS = ("-std=c++17", "-Og", "-fPIC", "-fno-strict-aliasing", "-ffp-contract=off", "-Wall", "-Wextra")
 FLAGS += (
     "-Wno-unknown-pragmas",
