@@ -99,18 +99,24 @@ def command_line() -> str:
     root = typer.main.get_command(cli.app)
     parts = ["# Command line\n", "Every command has `--help`. The commands in the order of their names:\n"]
     for names, command in _commands(root, ()):
-        parts += [f"## {' '.join(('workbench', *names))}\n", f"{(command.help or '').strip()}\n"]
+        parts += [f"## {' '.join(('workbench', *names))}\n", f"{with_options_as_code((command.help or '').strip())}\n"]
         rows = []
         for parameter in command.params:
-            if parameter.name == "help":
+            if parameter.name == "help" or getattr(parameter, "hidden", False):
                 continue
             is_option = parameter.param_type_name == "option"
             shown = ", ".join(f"`{name}`" for name in parameter.opts) if is_option else f"`{parameter.name.upper()}`"
             default = "" if parameter.default in (None, (), False) or callable(parameter.default) else parameter.default
-            rows.append((shown, getattr(parameter, "help", "") or "", f"`{default}`" if default != "" else ""))
+            meaning = with_options_as_code(getattr(parameter, "help", "") or "")
+            rows.append((shown, meaning, f"`{default}`" if default != "" else ""))
         if rows:
             parts.append(table(("argument or option", "meaning", "default"), rows))
     return "\n".join(parts)
+
+
+def with_options_as_code(text: str) -> str:
+    """Return a text with options such as --run as code: typography would make one dash of two."""
+    return re.sub(r"(?<![\w`])--[a-z][\w-]*", r"`\g<0>`", text)
 
 
 def settings_table() -> str:
@@ -125,10 +131,10 @@ def settings_table() -> str:
         limits += [f"at most {setting.most:g}" if setting.most is not None else ""]
         bounds = "; ".join(filter(None, [allowed, *limits]))
         default = "" if setting.default is None else f"`{setting.default}`"
-        rows.append((f"`{setting.name}`", setting.type.__name__, default, bounds, setting.meaning))
+        rows.append((f"`{setting.name}`", setting.meaning, default, bounds, setting.type.__name__))
     text = "# Settings\n\nA configuration is one value for each of these settings. They are axes of a sweep's file,\n"
     text += "options of `workbench sweep` and `train`, fields of the panel, and columns of the records.\n\n"
-    return text + table(("setting", "type", "default", "allowed", "meaning"), rows)
+    return text + table(("setting", "meaning", "default", "allowed", "type"), rows)
 
 
 def columns() -> str:
@@ -260,7 +266,8 @@ def gallery(folder: Path) -> str:
             place = _copy_results_page(page, folder, {name: sentence for name, (_, sentence) in captions.items()})
             listed.append((page.read_text(encoding="utf-8").partition("\n")[0].lstrip("# "), machine.name, place))
             newest = max(map(_time_of, _records(machine, page.stem.removesuffix("-report"))), default="")
-            rows.append((f"[{page.stem}]({place})", _lead(page.read_text(encoding="utf-8")), newest[:10]))
+            day = newest[:10].replace("-", "\u2011")  # hyphens at which a narrow column does not break
+            rows.append((f"[{page.stem}]({place})", _lead(page.read_text(encoding="utf-8")), day))
         parts.append(table(("page", "what came of it", "newest record"), rows))
         for name, (title, sentence) in captions.items():
             if (machine / f"{name}.svg").exists():

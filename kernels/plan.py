@@ -373,7 +373,7 @@ class BatchPlan:
 
     shape: tuple[int, int]
     columns: np.ndarray
-    """Touched columns, sorted, unique: int64 [U]."""
+    """Active columns, sorted, unique: int64 [U]."""
     segments: np.ndarray
     """Row starts of A.T restricted to the active columns: int32 or int64 [U + 1]."""
     rows: np.ndarray
@@ -389,7 +389,7 @@ class BatchPlan:
     row_order: Any = None
     """Rows in descending order of entries, where a device was asked for it; see `kernels.gpu.row_sums.Lengths`."""
     column_order: Any = None
-    """Touched columns in descending order of entries, where asked for, as places in `columns`."""
+    """Active columns in descending order of entries, where asked for, as places in `columns`."""
     kept: list[np.ndarray] = field(default_factory=list, repr=False, compare=False)
     """The batch's values and the same in column order, where `in_order` was asked for them."""
 

@@ -87,10 +87,10 @@ SYNTHETIC = "of a synthetic set 16,384"
 FROM_DATA = "; by default what the data asks for"
 
 SETTINGS = (
-    Setting("dataset", str, "stdlib", "data set that is trained on: drawn, built in, or a reader of your file", "data",
-            goes_to=("data",), is_shown=True, noun="data",
+    Setting("dataset", str, "stdlib", "data set that is trained on: synthetic, built in, or a reader of your file",
+            "data", goes_to=("data",), is_shown=True, noun="data",
             control=Control("dataset", "Data set", "one", "stdlib",
-                            "What is trained on; uniform, power_law and mixed are drawn at any size.", main=True)),
+                            "What is trained on; uniform, power_law and mixed are generated at any size.", main=True)),
     Setting("path", str, None, "your file or folder, for data sets that are read", goes_to=("data",), is_file=True,
             control=Control("path", "Your file", "text", help="What to read, for data sets that are read.")),
     Setting("labels", str, None, "your file of labels (.npy or text), where the data has none", goes_to=("data",),
@@ -110,16 +110,16 @@ SETTINGS = (
             goes_to=("data",), say=lambda options: f"read with {options}",
             control=Control("reading", "Read with", "text", help="Parameters of the reader, name=value with commas "
                             "between; a wrong name lists all.")),
-    Setting("positive", str, None, "class that means yes to a model of yes or no; by default the larger of two, or the "
-            "one called 1, true, yes", goes_to=("target",), say=lambda name: f"{name} is positive",
-            control=Control("positive", "Positive class", "text", help="The class that means yes; empty: the larger "
-                            "of two, or the one called 1, true, yes.")),
+    Setting("positive", str, None, "positive class of a binary classifier; by default the larger of two, or the one "
+            "called 1, true, yes", goes_to=("target",), say=lambda name: f"{name} is positive",
+            control=Control("positive", "Positive class", "text", help="Positive class of a binary classifier; "
+                            "empty: the larger of two, or the one called 1, true, yes.")),
     Setting("merge", bool, False, "whether a width below the number of classes makes the rarest of them one class",
             goes_to=("target",), say=lambda on: "rare classes as one" if on else "",
             control=Control("merge", "Merge rare classes", "one", "no", "yes: a width below the number of classes "
                             "makes the rarest of them one; no: it is refused.")),
-    Setting("model", str, "softmax", "model that is trained, such as linear (numbers), logistic (yes or no), softmax "
-            "(classes)", "models", goes_to=("model", "target", "setup", "data"), is_shown=True, noun="model",
+    Setting("model", str, "softmax", "model that is trained, such as linear (numbers), logistic (two classes), "
+            "softmax (classes)", "models", goes_to=("model", "target", "setup", "data"), is_shown=True, noun="model",
             control=Control("model", "Model", "one", "softmax", main=True)),
     Setting("model_options", str, None, "options of the model, name=value with commas between, such as hidden=64; by "
             "default its own", goes_to=("model", "setup"), say=lambda options: f"with {options}",
@@ -131,7 +131,7 @@ SETTINGS = (
     Setting("rows", int, None, f"rows of the data, picked by the seed; by default all, {SYNTHETIC}", least=1,
             goes_to=("data",), column="rows_total", say=_count("row"),
             control=Control("rows", "Rows of the data", "numbers",
-                            help="Use so many rows only; empty: all there are.")),
+                            help="Number of rows to use; empty: all.")),
     Setting("features", int, None, f"D, columns of the data, the most frequent ones; by default all, {SYNTHETIC}",
             least=1, goes_to=("data",), say=_count("feature"),
             control=Control("features", "Features", "numbers", "2048",
@@ -153,7 +153,7 @@ SETTINGS = (
             goes_to=("trial",), noun="threads", say=_count("thread"),
             control=Control("threads", "Threads", "numbers",
                             help="Processor threads each trial may use; empty: all cores.")),
-    Setting("shuffle", bool, True, "whether rows are drawn in a new order each epoch",
+    Setting("shuffle", bool, True, "whether rows are shuffled anew for each epoch",
             say=lambda on: "shuffled" if on else "in order"),
     Setting("ahead", bool, False, "whether the next batch is prepared on a thread parallel to the step",
             say=lambda on: "batches prepared ahead" if on else "batches prepared in the step"),
@@ -172,15 +172,15 @@ SETTINGS = (
             role="line", is_shown=True,
             control=Control("formats", "Sparse formats", "many", ("csr",),
                             "What a sparse batch is held in; dense is always measured too, in all its launches.")),
-    Setting("engine", str, "ours", "whose products: ours, vendor (SciPy, cuSPARSE) or dense (BLAS, cuBLAS)",
-            "engines", role="line", is_shown=True,
-            control=Control("engines", "Library", "many", ("ours", "vendor"), "Whose code computes with the sparse "
-                            "formats: ours, or the vendor's: SciPy, cuSPARSE.")),
-    Setting("gradient", str, "row_sparse", "what the gradient of the weights is held in: dense, row_sparse (touched "
+    Setting("engine", str, "ours", "whose kernels multiply: ours (native), vendor (SciPy, cuSPARSE) or dense (BLAS, "
+            "cuBLAS)", "engines", role="line", is_shown=True,
+            control=Control("engines", "Library", "many", ("ours", "vendor"), "Whose kernels multiply sparse arrays: "
+                            "ours, or those of the vendor: SciPy, cuSPARSE.")),
+    Setting("gradient", str, "row_sparse", "what the gradient of the weights is held in: dense, row_sparse (active "
             "rows), or fused with the update", ("dense", "row_sparse", "fused"), role="line", is_shown=True),
-    Setting("update", str, "lazy", "rows that an update changes: standard (all), lazy (touched ones), exact (lazy, and "
+    Setting("update", str, "lazy", "rows that an update changes: standard (all), lazy (active ones), exact (lazy, and "
             "rows catch up on what they missed)", ("standard", "lazy", "exact"), role="line", is_shown=True,
-            control=Control("updates", "Updates", "many", ("lazy", "standard"), "lazy: the rows a batch touches. "
+            control=Control("updates", "Updates", "many", ("lazy", "standard"), "lazy: the active rows of a batch. "
                             "exact: those, others catch up. standard: all.")),
     Setting("hold", str, "format", "how dense data is held in memory: format, as it is trained on; csr, each batch "
             "made dense; uint8 or float16, each batch widened, if every value is exact in it",
@@ -194,16 +194,16 @@ SETTINGS = (
             control=Control("launches", "Launches", "many", ("kernels", "epoch"), "kernels: one by one. graph: on "
                             "cuda, each step as one. epoch: on cpu, all batches in one call. dual: rows by dual "
                             "ascent.")),
-    Setting("serial", bool, False, "whether it runs on one thread where the others of its group may use more; dense "
-            "steps always have such a twin", goes_to=("trial",), role="line"),
-    Setting("trainers", int, 1, "processes that share the training, each with rows of its own and rows of the weights; "
+    Setting("serial", bool, False, "whether it runs on one thread though the others of its group may use more; dense "
+            "candidates always run so, too", goes_to=("trial",), role="line"),
+    Setting("trainers", int, 1, "processes that share the training, each with a part of the rows and of the weights; "
             "on one machine they share its threads", least=1, role="line", noun="trainers"),
     Setting("learning_rate", float, None, "step length of the optimizer; by default the optimizer's own", above=0,
             goes_to=("optimizer",), role="best"),
     Setting("decay", float, None, "weight decay of the optimizer; by default the optimizer's own", least=0,
             goes_to=("optimizer",), noun="decay", say=lambda decay: f"decay {decay:g}" if decay else ""),
-    Setting("seed", int, 0, "draws rows, held-out rows, starting weights and the order of batches", least=0,
-            goes_to=("setup", "data"), role="best"),
+    Setting("seed", int, 0, "seed of the random choice of rows, held-out rows, starting weights and order of "
+            "batches", least=0, goes_to=("setup", "data"), role="best"),
 )  # fmt: skip
 BY_NAME = {setting.name: setting for setting in SETTINGS}
 

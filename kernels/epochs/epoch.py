@@ -1,4 +1,4 @@
-"""A batch after a batch: scores X @ W + b, their gradient g, X.T @ g on the touched columns, a lazy step of W.
+"""A batch after a batch: scores X @ W + b, their gradient g, X.T @ g on the active columns, a lazy step of W.
 
 Arguments  indptr int32|int64 [T+1] - row starts; indices same type [z]; data float32|float64 [z]; targets as the loss
            takes them, a row for each of T; counts same as data [T], what the loss of each row counts for, or [0];

@@ -1,4 +1,4 @@
-"""Vector code of an epoch's inner loops: the scores of a row, an entry's part of a gradient, steps of touched rows."""
+"""Vector code of an epoch's inner loops: the scores of a row, an entry's part of a gradient, steps of active rows."""
 
 import functools
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The touched columns of some rows, numbered in the order in which they are met, and what finds the number of one.
+"""The active columns of some rows, numbered in the order in which they are met, and what finds the number of one.
 
 A table has a place for every column where there are few of them, else one of a power of two, at least twice as many as
 the rows can touch: multiply-shift hashing (Dietzfelbinger et al. 1997) and the next free place. What is kept grows with

@@ -112,7 +112,7 @@ class Layout:
         room = self.room.rows, self.room.entries, self.room.touched
         if any(size > most for size, most in zip(batch, room, strict=True)):
             raise KernelError(
-                f"A batch with {batch[0]} rows, {batch[1]} entries and {batch[2]} touched columns came; there is room "
+                f"A batch with {batch[0]} rows, {batch[1]} entries and {batch[2]} active columns came; there is room "
                 f"for {room[0]}, {room[1]} and {room[2]}. Make the step with more room."
             )
         self.targets.refuse(batch[0], targets)

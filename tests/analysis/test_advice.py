@@ -39,7 +39,7 @@ def test_how_sure_it_is_tells_rounds_runs_the_interval_what_could_be_seen_and_wh
     for part in (
         r"from 10 rounds of 2 runs\.",
         r"How sure: 95 % intervals from",
-        r"Differences from 1\.\d times on could be told at every density",
+        r"Differences from 1\.\d times on could be detected at every density",
         r"Other programs ran next to 10 % of the trials, which count for less\.",
     ):
         assert re.search(part, result), (part, result)
@@ -54,7 +54,7 @@ def test_the_smallest_difference_that_could_be_seen_is_told_by_density():
     worst = max(one.minimum_detectable_ratio for one in found)
     assert re.fullmatch(
         (
-            rf"differences from 1\.\d+ times on could be told at most densities, from {format_number(worst, 2)} "
+            rf"differences from 1\.\d+ times on could be detected at most densities, from {format_number(worst, 2)} "
             rf"times at 0\.3 %"
         ),
         result,

@@ -95,7 +95,7 @@ def test_what_cannot_be_told_is_said_so():
     alike = curves.frame([point(who, repeat) for who in "ab" for repeat in range(4)])
     assert "a and b: their AUC is the same" in curves.compare_paired_repeats(alike, "AUC", "a", "b")
     level = [point("a", r, value=0.5 + 0.01 * (-1) ** r) for r in range(4)] + [point("b", r) for r in range(4)]
-    assert "their AUC cannot be told apart" in curves.compare_paired_repeats(curves.frame(level), "AUC", "a", "b")
+    assert "their AUC cannot be distinguished" in curves.compare_paired_repeats(curves.frame(level), "AUC", "a", "b")
 
 
 def test_a_reference_is_no_candidate():

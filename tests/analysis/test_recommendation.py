@@ -105,13 +105,13 @@ def test_where_nothing_ran_the_reasons_are_told():
 
 @pytest.mark.parametrize("lucky", [0.9, 1.1])
 def test_who_left_the_race_is_not_said_to_be_slower_or_faster_for_one_round(lucky):
-    """Its one round says which of two to take, and no more than that: the other cannot be told from it."""
+    """Its one round says which of two to take, and no more than that: the other cannot be distinguished from it."""
     rows = [row for row in swept(rounds=9) if row["engine"] != "vendor" or row["round"] == 0]
     first = next(row for row in rows if row["gradient"] == "fused" and row["round"] == 0)
     rows = [row | {"seconds_step": lucky * first["seconds_step"]} if row["engine"] == "vendor" else row for row in rows]
     came = said(rows)
     assert came.settings["engine"] == ("vendor" if lucky < 1 else "ours")
-    assert any(" cannot be told from it: it takes 0." in str(ground) for ground in came.grounds)
+    assert any(" cannot be distinguished from it: it takes 0." in str(ground) for ground in came.grounds)
     assert came.time.ratio.rounds == (1 if lucky < 1 else 9)
 
 

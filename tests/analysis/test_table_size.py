@@ -1,4 +1,4 @@
-"""Touched rows against all rows of tables, where the law is known: one line over sizes, and who wins from where."""
+"""Active rows against all rows of tables, where the law is known: one line over sizes, and who wins from where."""
 
 from dataclasses import replace
 
@@ -30,15 +30,15 @@ def test_the_winner_changes_with_the_size():
     ]  # fmt: skip
     assert found[-1].contest.ratio.low < 10 < found[-1].contest.ratio.high
     title, sentence = table_size.headline(group(swept(rounds=30)), "seconds_step")
-    assert title == "Touched rows are faster from 100,000 rows on"
+    assert title == "Active rows are faster from 100,000 rows on"
     assert "Up to 1,000 rows, stay dense" in sentence
     assert "level, within 10 %, at 10,000 rows" in sentence
 
 
 def test_memory_has_its_own_answer_and_both_are_told():
     time, memory = table_size.table_size_sentences(store.frame(swept()))
-    assert time.startswith("For time, touched rows win from 100,000 rows on")
-    assert memory.startswith("For memory, touched rows win from 100,000 rows on")
+    assert time.startswith("For time, active rows win from 100,000 rows on")
+    assert memory.startswith("For memory, active rows win from 100,000 rows on")
     assert "less memory than CSR ours (dense gradient, standard update)" in memory
 
 
@@ -59,7 +59,7 @@ def test_where_all_rows_do_not_fit_touched_rows_win_by_running():
         for row in swept()
     ]
     sentence = table_size.headline(group(rows), "seconds_step")[1]
-    assert "at 100,000 rows only touched rows run: CSR ours (dense gradient, standard update) needs 82 GB" in sentence
+    assert "at 100,000 rows only active rows run: CSR ours (dense gradient, standard update) needs 82 GB" in sentence
 
 
 @pytest.mark.parametrize("kept", ["dense", "row_sparse"])

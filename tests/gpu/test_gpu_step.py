@@ -151,7 +151,7 @@ def test_settings_are_sent_when_they_change(session) -> None:
 
 def test_a_batch_that_does_not_fit_is_refused(session) -> None:
     step = make_step(session, "sgd", start("sgd", 4), room=Room(R, 400, 20))
-    with pytest.raises(KernelError, match=r"500 entries and 40 touched columns came; there is room for 300, 400 and"):
+    with pytest.raises(KernelError, match=r"500 entries and 40 active columns came; there is room for 300, 400 and"):
         load(step, 0, "softmax", batches(4)[0])
     with pytest.raises(KernelError, match="with 301 rows"):
         load(step, 0, "softmax", random_case(R + 1, D, 20, 4, dtype=np.float64))

@@ -86,7 +86,7 @@ def test_the_axis_of_shares_ends_at_all_rows():
 def test_touched_columns_stay_below_entries_and_columns():
     figure, _ = drawn("touched_columns", SETS["skewed"])
     lines = {line.get_label(): line.get_ydata() for line in figure.axes[0].lines}
-    touched, entries = lines["touched columns U"], lines["entries z of the batch"]
+    touched, entries = lines["active columns U"], lines["entries z of the batch"]
     assert (np.array(touched) < entries).all()
     assert max(touched) <= lines["all 400 columns"][0]
 

@@ -174,7 +174,7 @@ STORAGE = (
         "storage",
         ("optimizer",),
         "raises",
-        "The lazy rule of AdaGrad has weight decay, of the touched rows.",
+        "The lazy rule of AdaGrad has weight decay, of the active rows.",
         when=lambda case: params(case).get("optimizer") == "AdaGrad" and "wd" in params(case),
     ),
 )

@@ -78,7 +78,7 @@ class Answer:
         took = f"{self.trials} trials in {self.seconds:.0f} of {self.seconds_budget:.0f} s"
         once = f", {self.seconds_compiled:.0f} s of them compiling, which is kept" if self.seconds_compiled >= 1 else ""
         read = f"{self.note}\n" if self.note else ""
-        return f"{read}{stopped}{took}{once}. Rows: {self.folder}"
+        return f"{read}{stopped}{took}{once}. Records: {self.folder}"
 
     def as_json(self) -> dict[str, Any]:
         """Return the answer as a dict for JSON: numbers, sentences with their keys, command and profile.
@@ -254,7 +254,10 @@ def advise(
     data.DataError for what cannot be trained on.
     """
     if not SECONDS_LEAST <= seconds < math.inf:
-        raise SpecError(f"seconds is {seconds:g}; advice takes {SECONDS_LEAST:g} or more, {SECONDS:g} is usual.")
+        raise SpecError(
+            f"A budget of {seconds:g} seconds is too small; expected {SECONDS_LEAST:g} or more, {SECONDS:g} is usual.\n"
+            f"Type --budget {SECONDS:g}."
+        )
     clock = _Clock(seconds, seconds_spent)
     given = _absolute(settings)
     part = first_part(given, READING_SHARE * clock.left)

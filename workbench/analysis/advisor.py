@@ -163,7 +163,7 @@ def list_sensitivities(groups: Sequence[configurations.Group], evens: Sequence[B
         yield from _largest_effect(name, evens)
     shared = [name for name in _SETTINGS if name not in varied and name in groups[0].settings and name != "machine"]
     fixed = configurations.describe(groups[0].settings, shared)
-    yield f"Everything was measured with {fixed}; of others these rows say nothing, so measure your own."
+    yield f"Everything was measured with {fixed}; other settings were not measured."
 
 
 def _values(name: str, groups: Sequence[configurations.Group]) -> set:
@@ -308,11 +308,11 @@ def minimum_detectable_sentence(contests: Sequence[Contest]) -> str:
         key=lambda one: one.minimum_detectable_ratio or 0.0,
     )
     if not seen:
-        return "no difference could be told"
+        return "no difference could be detected"
     usual = seen[len(seen) // 2].minimum_detectable_ratio or 1.0
     worse = [one for one in seen if (one.minimum_detectable_ratio or 0.0) > ALIKE * usual]
     where = "" if len(contests) == 1 else " at every density" if len(seen) == len(contests) else " at most densities"
-    text = f"differences from {formatting.format_number(usual, 2)} times on could be told{where}"
+    text = f"differences from {formatting.format_number(usual, 2)} times on could be detected{where}"
     if not worse:
         return text
     far = (

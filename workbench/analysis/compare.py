@@ -24,7 +24,7 @@ WORSE = "every sparse configuration trained a worse model"
 NO_RESULT = "a side has no result"
 APART = "no run has both"
 REMEDY = {
-    HOLDS_ONE: "more rounds, or a quieter machine, tell smaller differences",
+    HOLDS_ONE: "more rounds, or a quieter machine, detect smaller differences",
     PARTLY: "measure all configurations at this density",
     NO_DENSE: "measure dense for the same configurations",
     NO_SPARSE: "measure a sparse format for the same configurations",

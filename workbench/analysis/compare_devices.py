@@ -184,7 +184,7 @@ def _sentence(density: float | None, one: _Location, other: _Location, found: Co
     if found.verdict == "level":
         return f"{where} {both} are level, within 10 %."
     if found.verdict == "inconclusive":
-        return f"{where} {both} cannot be told apart: {found.why} ({REMEDY[found.why]})."
+        return f"{where} {both} cannot be distinguished: {found.why} ({REMEDY[found.why]})."
     best, slower, ratio = found.known
     pairs = [(one, best), (other, slower)]
     (first, fast), (second, slow) = pairs if found.verdict == "sparse" else pairs[::-1]

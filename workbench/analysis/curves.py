@@ -329,7 +329,7 @@ def _compare_quality(found: Mapping[str, Ends], measure: str, first: str, second
     if max(-apart.low, apart.high) < SAME:
         return f"their {measure} is the same"
     if apart.low <= 0 <= apart.high:
-        return f"their {measure} cannot be told apart ({formatting.format_span(apart.low, apart.high, _exact)})"
+        return f"their {measure} cannot be distinguished ({formatting.format_span(apart.low, apart.high, _exact)})"
     is_first = (apart.value > 0) != (measure in SMALLER)
     low, high = sorted(map(abs, (apart.low, apart.high)))
     size = formatting.format_span(low, high, lambda end: formatting.format_number(end, 2))

@@ -386,7 +386,7 @@ def _each_binary(cases: Sequence[CaseResult]) -> PerformanceTarget:
 
     `cases` are the results of all cases at one tolerance.
     """
-    return _targets_of_each("each set of yes or no, against the fastest competitor", _binary(cases), EACH)
+    return _targets_of_each("each binary set, against the fastest competitor", _binary(cases), EACH)
 
 
 def _together_binary(cases: Sequence[CaseResult]) -> PerformanceTarget:
@@ -394,7 +394,7 @@ def _together_binary(cases: Sequence[CaseResult]) -> PerformanceTarget:
 
     `cases` are the results of all cases at one tolerance.
     """
-    return _targets_of_mean("sets of yes or no together, geometric mean", _binary(cases), TOGETHER)
+    return _targets_of_mean("binary sets together, geometric mean", _binary(cases), TOGETHER)
 
 
 def _each_softmax(cases: Sequence[CaseResult]) -> PerformanceTarget:

@@ -169,7 +169,7 @@ def _at_one(asked: Sequence[Contest]) -> str:
     """Return whether the gain is reached at the only density compared, such as "yes, at 1 %, the one density"."""
     if not asked:
         return "not compared with dense"
-    words = {"sparse": "yes", "dense": "no", "level": "about that", "inconclusive": "cannot be told"}
+    words = {"sparse": "yes", "dense": "no", "level": "about that", "inconclusive": "inconclusive"}
     return f"{words[asked[0].verdict]}, at {formatting.format_density(asked[0].density or 0.0)}, the one density"
 
 
@@ -195,4 +195,4 @@ def _describe_reach(status: str, ends: tuple, asked: Sequence[Contest]) -> str:
             if formatting.format_density(high) == first
             else f"not from {formatting.format_density(high)} on"
         )
-    return "about that at every density" if status == "level" else "cannot be told"
+    return "about that at every density" if status == "level" else "inconclusive"

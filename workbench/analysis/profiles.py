@@ -259,7 +259,7 @@ def _columns(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
 
 
 def _active(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
-    """Return ("touched columns, mean", lines): active columns of random batches, one line per batch size."""
+    """Return ("active columns, mean", lines): active columns of random batches, one line per batch size."""
 
     def lines() -> Iterator[str]:
         """Yield one line on active columns per batch size."""
@@ -268,7 +268,7 @@ def _active(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
             counts = f"{batch['columns']:,.0f} of {profile['features']:,}, U/z {formatting.format_number(share)}"
             yield f"{_count(batch['batch_rows'], 'random row')}: {counts}"
 
-    return "touched columns, mean", lines()
+    return "active columns, mean", lines()
 
 
 def _values(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:

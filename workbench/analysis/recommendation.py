@@ -431,7 +431,7 @@ def _next_best_comparison(best: Record, others: Sequence[Record]) -> Statement:
         )
     return Statement(
         (
-            f"{formatting.name_configuration(row)} cannot be told from it: it takes "
+            f"{formatting.name_configuration(row)} cannot be distinguished from it: it takes "
             f"{formatting.format_times(ratio)} as long."
         ),
         keys,

@@ -17,9 +17,9 @@ from workbench.analysis.verdict_text import MEASURES
 Record = Mapping[str, Any]
 MARKS = {
     "wins": ("✓", "the winner"),
-    "alike": ("≈", "cannot be told from the winner"),
+    "alike": ("≈", "cannot be distinguished from the winner"),
     "level": ("=", "the best sparse and the best dense are within 10 %"),
-    "inconclusive": ("?", "the best sparse and the best dense, which the rounds do not tell apart"),
+    "inconclusive": ("?", "the best sparse and the best dense, which the rounds do not distinguish"),
     "worse": ("†", "trained a worse model, so it may not win"),
     "": ("", "not the best of its side"),
 }

@@ -131,13 +131,13 @@ def headline(group: configurations.Group, measure: str) -> tuple[str, str]:
     best = f"{formatting.name_configuration(last.contest.known[0])} {verb} {format_factor(last.contest)} {better}"
     most = f"{best} than {formatting.name_configuration(last.contest.known[1])} at {_rows(last)}"
     if any(one.rows > first.rows for one in lost):
-        both = f"touched rows win at {_sizes(won)}, all rows at {_sizes(lost)}"
+        both = f"active rows win at {_sizes(won)}, all rows at {_sizes(lost)}"
         return f"Which {verb} {better} changes: {both}", f"For {name} it depends on the size: {both}; {most}{rest}."
     where = "at every size measured" if len(won) == len(found) else f"from {_rows(first)} on"
     least = f", and {format_factor(first.contest)} at {_rows(first)}" if first is not last else ""
     dense = f" Up to {_rows(lost[-1])}, stay dense." if lost else ""
-    full = f"For {name}, touched rows win {where}: {most}{least}{rest}.{dense}"
-    return f"Touched rows {_plural(verb)} {better} {where}", full
+    full = f"For {name}, active rows win {where}: {most}{least}{rest}.{dense}"
+    return f"Active rows {_plural(verb)} {better} {where}", full
 
 
 def _without_win(found: Sequence[AtSize], lost: Sequence[AtSize], rest: str, measure: str) -> tuple[str, str]:
@@ -166,7 +166,7 @@ def _open_sizes_clause(found: Sequence[AtSize]) -> str:
         parts.append(f"inconclusive at {_sizes(open_)} ({why}; to decide it: {_remedy(why)})")
     for one in found:
         if not one.contest.ratio and one.contest.verdict == "sparse" and one.contest.dense:
-            parts.append(f"at {_rows(one)} only touched rows run: {failure_reason(one.contest.dense)}")
+            parts.append(f"at {_rows(one)} only active rows run: {failure_reason(one.contest.dense)}")
     return "".join(f"; {part}" for part in parts)
 
 

@@ -99,14 +99,14 @@ def _gain_clause(first: Contest, last: Contest, measure: str) -> str:
 
 
 def _equivalent_sentence(density_range: Sequence[Contest]) -> str:
-    """Return "; NAME cannot be told from it" for configurations equivalent at every density of the range, else ""."""
+    """Return "; NAME cannot be distinguished from it" for configurations equivalent at all densities of the range."""
     lines = [{formatting.name_configuration(row) for row in one.level} for one in density_range]
     level = sorted(set.intersection(*lines))
     if not level:
         return ""
     if len(level) == 1:
-        return f"; {level[0]} cannot be told from it"
-    return f"; {len(level)} other sparse configurations cannot be told from it"
+        return f"; {level[0]} cannot be distinguished from it"
+    return f"; {len(level)} other sparse configurations cannot be distinguished from it"
 
 
 def _inconclusive_sentence(contest: Contest, measure: str, several: bool, is_with_remedy: bool) -> str:

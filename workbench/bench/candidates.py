@@ -92,7 +92,7 @@ LARGE = 2**24
 """Elements from which on an array that is only read stays as it is: what it is multiplied with is float64 already."""
 
 SAMPLED = 48
-"""Touched rows that an update is checked on."""
+"""Active rows that an update is checked on."""
 
 
 def _sorted_by(numbers, count, *others):

@@ -305,7 +305,7 @@ def describe_cluster_record(row: dict[str, Any]) -> str:
     if row["part"] == "bytes":
         return (
             f"table of {row['features']:,} rows: {row['bytes_moved']:,.0f} bytes a step, {row['ratio']:.3f} of numbers "
-            f"and values of the {row['touched']:,.0f} touched rows; {row['rows_made']:,} rows were made"
+            f"and values of the {row['touched']:,.0f} active rows; {row['rows_made']:,} rows were made"
         )
     if row["part"] == "step":
         parts = [(name, row[f"seconds_{part}"]) for part, name in PARTS.items() if row[f"seconds_{part}"] is not None]

@@ -92,7 +92,7 @@ Folder = Annotated[Path, typer.Option(help="Folder for the runs.")]
 
 
 @app.callback(invoke_without_command=True)
-def about(version: Annotated[bool, typer.Option("--version", help="Say the version, and end.")] = False) -> None:
+def about(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
     """Would sparse tensors reduce my training time and memory: in which format, on which device, from which density?"""
     if version:
         import workbench
@@ -247,10 +247,12 @@ def sweep(
     spec: Annotated[
         Path | None,
         typer.Argument(
-            help="A TOML file, the spec.json of a run (workbench/specs has examples), or your data as --path."
+            help="Your data, as --path; or a spec: a TOML file, or the spec.json of a run (examples: workbench/specs)."
         ),
     ] = None,
-    run: Annotated[Path | None, typer.Option(help="Run folder, by default runs/NAME; resumed if it has rows.")] = None,
+    run: Annotated[
+        Path | None, typer.Option(help="Run folder, by default runs/NAME; resumed if it has records.")
+    ] = None,
     detach: Annotated[bool, typer.Option("--detach", help="Start it and return at once.")] = False,
     dry_run: Annotated[
         bool,
@@ -315,7 +317,7 @@ def status(
     run: Annotated[str | None, typer.Argument(help="A run folder, or the name of a run; by default all.")] = None,
     root: Root = Path("runs"),
 ) -> None:
-    """List all sweeps: state, trials done, time left, process and folder; sweeps whose process died are included."""
+    """List all sweeps: state, trials done, time left, process and folder; also those whose process died."""
     from workbench.command import console, running
 
     runs = running.find(root) if run is None else [running.choose(run, root)]
@@ -336,7 +338,7 @@ def stop(
     all_runs: Annotated[bool, typer.Option("--all", help="Every running sweep.")] = False,
     root: Root = Path("runs"),
 ) -> None:
-    """Stop a sweep that is at work; the trial at work ends within a second, finished rows stay, and it can go on."""
+    """Stop a running sweep: its trial ends within a second, finished records are kept, and it can be resumed."""
     from workbench.command import running
 
     for one in running.to_stop(run, all_runs, root):
@@ -347,25 +349,26 @@ def stop(
 @app.command()
 def report(
     runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN...", help="Run folders, or .jsonl files of rows; all make one report.")
+        list[Path],
+        typer.Argument(metavar="RUN...", help="Run folders, or .jsonl files of records; all make one report."),
     ],
     out: Annotated[
         Path | None,
         typer.Option(
-            help="File to write, by default report.html next to the rows: .html, .md, .pdf (printed by a Chromium of "
-            "this machine), or the rows alone as .csv or .parquet."
+            help="File to write, by default report.html next to the records: .html, .md, .pdf (printed by a Chromium "
+            "of this machine), or the records alone as .csv or .parquet."
         ),
     ] = None,
     markdown: Markdown = False,
     results: Annotated[
         Path | None,
-        typer.Option(help="Put rows, report and charts of each run into this folder, such as results/MACHINE."),
+        typer.Option(help="Put records, report and charts of each run into this folder, such as results/MACHINE."),
     ] = None,
     json: Annotated[
         bool, typer.Option("--json", help="Print the answer of each density as JSON for programs; write nothing.")
     ] = False,
 ) -> None:
-    """Write the report of runs: headline, verdict table, charts, words, tables, every row with its samples."""
+    """Write the report of runs: headline, verdict table, charts, sentences, tables, all records and their samples."""
     from workbench.reports import export
     from workbench.reports import results as kept
 
@@ -392,15 +395,17 @@ def _print_answers(runs: list[Path]) -> None:
 @app.command()
 def compare(
     before: Annotated[
-        str, typer.Argument(help="A run folder, a .jsonl file of rows, or REVISION:FILE, as git has it at a commit.")
+        str, typer.Argument(help="A run folder, a .jsonl file of records, or REVISION:FILE, a file at a git commit.")
     ],
-    after: Annotated[str | None, typer.Argument(help="What is compared with it, of the same kinds.")] = None,
+    after: Annotated[
+        str | None, typer.Argument(help="What is compared with it: a run folder, file or REVISION:FILE.")
+    ] = None,
     with_files: Annotated[
         list[Path] | None,
         typer.Option(
             "--with",
             metavar="FILE.jsonl",
-            help="Rows of another tool or person to compare with the first run: who, seconds (a list, one number a "
+            help="Records of another tool or person to compare with the first run: who, seconds (a list, one number a "
             "run), and the settings they are for, such as density; an unknown column lists all.",
         ),
     ] = None,
@@ -409,8 +414,8 @@ def compare(
 ) -> None:
     """Say which configurations and kernels are slower, faster, the same or ambiguous in a second run, drift taken out.
 
-    Exit status, for CI: 0 if nothing is significantly worse (ambiguous is not), 1 where a configuration or kernel is
-    significantly slower, takes significantly more memory, or has no result any more, 2 for wrong input.
+    Exit status, for CI: 0 if nothing is significantly worse (ambiguous is not), 1 if a configuration or kernel is
+    significantly slower, takes significantly more memory, or no longer has a result, 2 for wrong input.
     """
     from workbench.command import comparing
 
@@ -430,7 +435,7 @@ def train(
     ctx: typer.Context,
     source: Annotated[
         str,
-        typer.Argument(metavar="[SOURCE]", help="Your file or folder, or the name of a data set.", show_default=False),
+        typer.Argument(metavar="SOURCE", help="Your file or folder, or the name of a data set.", show_default=False),
     ] = "",
     label: data_commands.Label = "",
     save: Annotated[
@@ -454,11 +459,11 @@ def train(
         typer.Option(help="Train on several processes: local:N, ssh:HOST,HOST, slurm:N, or a scheduler's address."),
     ] = None,
     checkpoints: Annotated[
-        Path, typer.Option(help="Folder of checkpoints and logs of several trainers, which goes on from what is there.")
+        Path, typer.Option(help="Folder of checkpoints and logs of several trainers; resumed if it has some.")
     ] = Path("runs/train"),
     address: Annotated[
         str,
-        typer.Option(help="Address or interface here at which other machines reach this one; else one on the way."),
+        typer.Option(help="Address or interface of this machine that the others reach; by default guessed."),
     ] = "",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say how the processes of --cluster are started; start nothing.")
@@ -525,10 +530,8 @@ def lab(
     ip: Annotated[
         str | None, typer.Option(help="Address to listen at; 0.0.0.0 for a container's published port.")
     ] = None,
-    no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Open no browser; by itself in a container.")
-    ] = False,
-    allow_root: Annotated[bool, typer.Option("--allow-root", help="Run as root; by itself for root.")] = False,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser; implied in a container.")] = False,
+    allow_root: Annotated[bool, typer.Option("--allow-root", help="Run as root; implied for root.")] = False,
 ) -> None:
     """Open JupyterLab on the notebooks."""
     from workbench.command import jupyter
@@ -540,7 +543,7 @@ def lab(
 def check(
     source: data_commands.Named,
     framework: Annotated[
-        str, typer.Option("--for", help="tensorflow, keras, pytorch or sklearn: what the data shall be handed to.")
+        str, typer.Option("--for", help="Framework that will read the data: tensorflow, keras, pytorch or sklearn.")
     ],
     dataset: data_commands.Dataset = "",
     labels: data_commands.Labels = "",
@@ -555,7 +558,7 @@ def check(
     ] = "",
     json: data_commands.Json = False,
 ) -> None:
-    """Say what a framework would stumble over, or take without a word: a line a violation; status 1 after an error."""
+    """Check data for a framework: one line per problem; exit status 1 on errors."""
     from workbench.command import data_checks
     from workbench.data.contract import with_label
 

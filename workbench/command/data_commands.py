@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 import workbench
-from workbench.command.exit_codes import Group
+from workbench.command.exit_codes import Group, without_python
 from workbench.data.content import cache_folder
 
 # What `workbench data list` shows, kept in the cache folder: to import every reader takes longer than to show them.
@@ -122,8 +122,9 @@ def columns(
         Path | None, typer.Option(help="File to write (.toml), to be edited and given to others as --columns.")
     ] = None,
     columns: Columns = "",
+    label: Label = "",
     reading: Annotated[
-        str, typer.Option(help="How to read it: separator, header, quotes, label, hashed, bins; name=value, commas.")
+        str, typer.Option(help="How to read it: separator, header, quotes, hashed, bins; name=value, commas between.")
     ] = "",
 ) -> None:
     """Say what each column of a table is taken for: kind, encoding, distinct values, share missing, and why.
@@ -131,9 +132,10 @@ def columns(
     Printed as a table; --out writes a TOML file as well. Exit status: 2 if the table cannot be read.
     """
     from workbench.command import data_source
+    from workbench.data import contract
 
-    chosen = data_source.columns(source, columns, reading)
-    typer.echo(chosen.text())
+    chosen = data_source.columns(source, columns, contract.with_label(reading, label))
+    typer.echo(without_python(chosen.text()))
     if out is not None:
         chosen.save(out)
         typer.echo(f"Written: {out}")

@@ -107,7 +107,7 @@ def text_of(error: Exception) -> str:
     if "DataError" in (kind.__name__ for kind in type(error).__mro__):  # the type itself would import all of data
         return _as_options(str(error))
     if not isinstance(error, OSError) or not error.strerror:
-        return _without_python(str(error))
+        return without_python(str(error))
     if not error.filename:
         return error.strerror
     folder = Path(os.fsdecode(error.filename)).parent
@@ -115,7 +115,7 @@ def text_of(error: Exception) -> str:
     return f"{error.strerror}: {error.filename}{advice}"
 
 
-def _without_python(text: str) -> str:
+def without_python(text: str) -> str:
     """Return the text without parts such as ' (in Python label="NAME")'."""
     return re.sub(r' \(in Python (?:"[^"\n]*"|[^()"\n])*\)', "", text)
 
@@ -124,7 +124,7 @@ def _as_options(text: str) -> str:
     """Return a message about data in which parameters of a reader are replaced by options of the command."""
     from workbench import data
 
-    text = _without_python(text)
+    text = without_python(text)
     for own in ("labels", "columns", "kind"):
         text = text.replace(f"parameter {own!r}", f"option --{own}").replace(f"{own}= ", f"--{own} ")
     names = {name for source in data.names() for name in data.get(source).parameters}

@@ -147,6 +147,7 @@ def add_help_texts(app: typer.Typer, group: str = "") -> None:
         command.epilog = _epilog(EXAMPLES.get(f"{group} {name}".strip(), ()))
         command.rich_help_panel = panels.get(name, "Commands") if not group else "Commands"
         if command.callback is not None:
+            command.help = _unwrapped(command.callback.__doc__ or "")
             group_options(command.callback)
     for inner in app.registered_groups:
         inner.rich_help_panel = panels[str(inner.name)]
@@ -155,6 +156,11 @@ def add_help_texts(app: typer.Typer, group: str = "") -> None:
     if not group:
         app.info.epilog = _epilog(GROUP_EXAMPLES[""])
         app.registered_commands.sort(key=lambda command: _place_in(order, _name_of(command)))
+
+
+def _unwrapped(text: str) -> str:
+    """Return a docstring with each paragraph on one line: the width of the terminal breaks it, not that of the code."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in inspect.cleandoc(text).split("\n\n"))
 
 
 def _epilog(examples: tuple[str, ...]) -> str | None:

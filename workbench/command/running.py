@@ -80,8 +80,11 @@ def choose(name: str, root: Path = run_folder.ROOT) -> Run:
     for run in runs:
         if name in (str(run.folder), run.folder.name):
             return run
-    known = ", ".join(str(run.folder) for run in runs) or f"none under {root}"
-    raise NoRunError(f"There is no run {name!r}. There is: {known}.")
+    known = ", ".join(str(run.folder) for run in runs)
+    expected = (
+        f"Expected one of: {known}." if known else f"There are no runs under {root}; name their folder by --root."
+    )
+    raise NoRunError(f"There is no run {name!r}. {expected}")
 
 
 def table(runs: Sequence[Run]) -> Table:
@@ -103,7 +106,7 @@ def lines(run: Run) -> list[str]:
     state = run.progress
     counts = ", ".join(f"{count} {status}" for status, count in sorted(state.counts.items()))
     doing = [*filter(None, [state.current]), *state.by_agent] if state.alive else []
-    at_work = f"At work: {BELOW.join(doing)}" if doing else ""
+    at_work = f"Running: {BELOW.join(doing)}" if doing else ""
     now = f"Now: {state.now}" if state.alive and state.stage else ""
     reused = f"{state.reused} trials were done before." if state.reused else ""
     if state.alive:
@@ -114,7 +117,9 @@ def lines(run: Run) -> list[str]:
         place = run_folder.read_agents_option(run.folder)
         where = ("--cluster", place) if place else ()
         todo = f"Go on with: {_command('sweep', run.folder / run_folder.SPEC, '--run', run.folder, *where)}"
-    return [line for line in (state.message, now, at_work, f"Rows: {counts}" if counts else "", reused, todo) if line]
+    return [
+        line for line in (state.message, now, at_work, f"Records: {counts}" if counts else "", reused, todo) if line
+    ]
 
 
 def _command(*words: str | Path) -> str:

@@ -38,9 +38,12 @@ def load_sweep(path: Path | None, choices: Mapping[str, str | None], budget: flo
     chosen = {name: value for name, value in choices.items() if value is not None}
     if path is not None and chosen:
         given = formatting.join_items(suited.option_of(name) for name in chosen)
-        raise SpecError(f"Both a spec and {given} came; change the spec, or leave it out and choose everything.")
+        raise SpecError(f"Both a spec and {given} are given; change the spec, or leave it out and choose everything.")
     if path is None and not chosen:
-        raise SpecError("Nothing to measure was named. Give a spec, a TOML file, or choose: --dataset, --path, ...")
+        raise SpecError(
+            "No data and no spec is given; expected a file, a data set, or a TOML file of a sweep.\n"
+            "Type workbench sweep train.txt, workbench sweep --dataset stdlib, or workbench sweep my_sweep.toml."
+        )
     spec = _read(path) if path is not None else _of_choices(chosen)
     if budget is not None:
         spec = spec.model_copy(update={"limits": spec.limits.model_copy(update={"seconds_sweep": budget})})

@@ -124,7 +124,7 @@ def summarize(folder: Path) -> None:
     state = run_folder.read_progress(folder)
     counts = ", ".join(f"{count} {status}" for status, count in sorted(state.counts.items())) or "nothing new"
     reused = f", {state.reused} found done" if state.reused else ""
-    console.print(f"{state.state}: {counts}{reused}. Rows: {folder / 'trials.jsonl'}", highlight=False)
+    console.print(f"{state.state}: {counts}{reused}. Records: {folder / 'trials.jsonl'}", highlight=False)
     if state.message:
         console.print(state.message, style="red", markup=False)
     rows = run_folder.read_current_records(folder) if state.done else []

@@ -23,7 +23,7 @@ ROUNDS = 24
 RANK = 16
 """Most directions that the teacher's weights span."""
 
-ORIGIN = "drawn from a seed by Sparse Workbench"
+ORIGIN = "generated from a seed by Sparse Workbench"
 LICENCE = "none needed"
 
 

@@ -110,7 +110,7 @@ class Released:
         if not all(map(arrays.__contains__, self.names)):
             missing = [name for slot, name in self.names.items() if slot not in arrays]
             raise BindError(
-                f"The arrays of {', '.join(missing)} were let go of by release; give them to forward again."
+                f"The arrays of {', '.join(missing)} were freed by release(). Pass them to forward() again."
             )
         self.names.clear()
 
@@ -170,7 +170,7 @@ class ReentrancyGuard:
 
     def refuse(self) -> NoReturn:
         """Raise BindError, which says that another call or thread is using the executor."""
-        raise BindError(f"This executor is at work already, in another call or thread. {ADVICE}")
+        raise BindError(f"This executor is already running, in another call or thread. {ADVICE}")
 
     def require_trained(self) -> None:
         """Raise BindError unless this thread did the last forward pass for training and its values are not used up."""

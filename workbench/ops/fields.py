@@ -155,7 +155,7 @@ register(
         _shape,
         "For each row of x [R, D] and each of F fields, which are so many columns each, the sum of x_i v_i over the "
         "features of that field, with v [D, K]: [R, F K]. With `sparse_grad` the gradient of v is row_sparse where x "
-        "is sparse: the touched rows.",
+        "is sparse: the active rows.",
         params={"fields": REQUIRED, "sparse_grad": True},
         rules=tuple(Rule((form, "dense"), "dense", _sparse, "csr_dense") for form in ("csr", *SPARSE)),
         dtype=real,

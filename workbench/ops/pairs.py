@@ -167,7 +167,7 @@ register(
         _dense,
         _shape,
         "For each row of x [R, D] the sum over all pairs of its features i < j of x_i x_j <v_i, v_j>, with v [D, K]: "
-        "[R, 1], in O(z K). With `sparse_grad` the gradient of v is row_sparse where x is sparse: the touched rows.",
+        "[R, 1], in O(z K). With `sparse_grad` the gradient of v is row_sparse where x is sparse: the active rows.",
         params={"sparse_grad": True},
         rules=_rules(_sparse, _sparse, 1, "dense"),
         dtype=real,

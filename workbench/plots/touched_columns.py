@@ -1,5 +1,4 @@
-"""Columns that a batch touches, by its rows: what a lazy update has to change, in addition to the entries of the
-batch."""
+"""Active columns by the rows of a batch: what a lazy update has to change, in addition to the entries of the batch."""
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -21,7 +20,7 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
     row = records(frame)[0]
     batches = row["touched"]
     if not row["entries"]:
-        return message(figure, f"{row['name']} stores no entry, so no batch touches a column.")
+        return message(figure, f"{row['name']} stores no entry, so no batch has an active column.")
     axes = figure.add_subplot(xscale="log", yscale="log")
     sizes = [batch["batch_rows"] for batch in batches]
     axes.axhline(
@@ -29,7 +28,7 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
     )
     axes.plot(sizes, [batch["entries"] for batch in batches], "s--", color=ENTRIES, label="entries z of the batch")
     touched = [batch["columns"] for batch in batches]
-    axes.plot(sizes, touched, "o-", color=TOUCHED, linewidth=2.2, markersize=7, label="touched columns U")
+    axes.plot(sizes, touched, "o-", color=TOUCHED, linewidth=2.2, markersize=7, label="active columns U")
     for batch in batches:
         note = f"U/z {formatting.format_number(batch['columns'] / batch['entries'], 2)}"
         place = (batch["batch_rows"], batch["columns"])
@@ -46,15 +45,15 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
 
 
 def _title(row: Record) -> str:
-    """Return the title of the chart: columns that a batch of about 256 rows touches."""
+    """Return the title of the chart: the active columns of a batch of about 256 rows."""
     batch = min(row["touched"], key=lambda batch: abs(batch["batch_rows"] - 256))
     share = formatting.format_density(batch["columns"] / row["features"])
     rows = f"{batch['batch_rows']:,} {'row' if batch['batch_rows'] == 1 else 'rows'}"
-    return f"A batch of {rows} touches {batch['columns']:,.0f} columns ({share})"
+    return f"A batch of {rows} has {batch['columns']:,.0f} active columns ({share})"
 
 
 def table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the points of the chart as text: rows a batch, touched columns U, entries z, U/z."""
+    """Return the points of the chart as text: rows a batch, active columns U, entries z, U/z."""
     row = records(frame)[0]
     shown = [
         (
@@ -65,7 +64,7 @@ def table(frame: pd.DataFrame) -> pd.DataFrame:
         )
         for batch in row["touched"]
     ]
-    return pd.DataFrame(shown, columns=("rows a batch", "touched columns U", "entries z", "U/z"))
+    return pd.DataFrame(shown, columns=("rows a batch", "active columns U", "entries z", "U/z"))
 
 
-register(Chart("touched_columns", "Columns that a batch touches", draw, table, rows="profile"))
+register(Chart("touched_columns", "Active columns by the rows of a batch", draw, table, rows="profile"))

@@ -353,7 +353,7 @@ def _seconds(configuration: Configuration, sizes: Mapping[str, Any], cost: _Cost
     else:
         entries, weights = sizes["nnz_batch"], sizes["touched"]
         if configuration.update == "standard":
-            weights = max(weights, sizes["features"] / 10)  # untouched rows are stepped in one run over memory
+            weights = max(weights, sizes["features"] / 10)  # other rows are stepped in one run over memory
     return (
         cost.step
         + cost.row * rows

@@ -151,7 +151,7 @@ def _log_factors(many: int, rows: int, few: int) -> np.ndarray:
 
 
 BATCHES = (64, 256, 1024, 4096)
-"""Rows of the batches whose touched columns are told; all rows in place of the sizes that a set is too small for."""
+"""Rows of the batches whose active columns are told; all rows in place of the sizes that a set is too small for."""
 BINS_OCTAVE = 3
 """Bins of the distribution of row lengths from one length to its double."""
 FEW = 24

@@ -19,6 +19,10 @@ from workbench.data.tables.schema import ENCODINGS, SAYABLE, Column
 HEADINGS = ("column", "kind", "encoding", "distinct", "missing", "why")
 
 
+WIDEST_NAME = 40
+"""Characters of a column's name that are shown: the first line of a file without a header may be one name."""
+
+
 def table_lines(columns: Iterable[Column]) -> list[str]:
     """Return the columns as an aligned text table: a heading, a line of dashes, one line per column."""
     rows = [HEADINGS, *map(_cells, columns)]
@@ -32,7 +36,9 @@ def _cells(column: Column) -> tuple[str, ...]:
     found = column.found
     distinct = f"{'over ' if found.is_least else ''}{found.distinct:,}" if found else ""
     missing = f"{found.missing_share:.1%}" if found else ""
-    return shown(column.name), column.kind, encoding_text(column), distinct, missing, shown(column.why)
+    name = shown(column.name)
+    name = name if len(name) <= WIDEST_NAME else f"{name[: WIDEST_NAME - 1]}…"
+    return name, column.kind, encoding_text(column), distinct, missing, shown(column.why)
 
 
 def encoding_text(column: Column) -> str:
@@ -115,7 +121,9 @@ class Columns:
             header = "a header" if self.layout.get("header", True) else "no header"
             lines.insert(0, f"{self.source or 'table'}: separated by {self.layout.get('separator')!r}, {header}")
         if self.label is None:
-            lines.append("No column is the label: name it with label=, or give one the kind label.")
+            lines.append(
+                'No column is the label. Type --label NAME (in Python label="NAME"), or give one the kind label.'
+            )
         return "\n".join(lines)
 
     def save(self, path: str | os.PathLike) -> None:
