@@ -145,8 +145,8 @@ def columns() -> str:
     for name in ("TRIALS", "BENCH", "FAIR", "FIT", "ADVICE", "CLUSTER", "SELF"):
         of_table = getattr(store, name)
         parts.append(f"## {name.lower()}: `{of_table.file}`\n")
-        rows = ((f"`{column.name}`", column.kind, column.meaning) for column in of_table.columns.values())
-        parts.append(table(("column", "type", "meaning"), rows))
+        rows = ((f"`{column.name}`", column.meaning, column.kind) for column in of_table.columns.values())
+        parts.append(table(("column", "meaning", "type"), rows))
     return "\n".join(parts)
 
 

@@ -182,7 +182,7 @@ def test_training_shows_loss_phases_memory_and_quality():
         "update",
         "held-out accuracy",
         "arrays hold",
-        "dense it would be",
+        "stored dense it would take",
         "always predicting the most frequent class gets 0.",
     ):
         assert text in came.output

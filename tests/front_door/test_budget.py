@@ -164,7 +164,7 @@ def test_budget_of_the_panel(name, tmp_path, monkeypatch):
     start = lab.Start(tabs.RequestState(source="uniform", seconds=9.0), "advise")
     try:
         field = start.view.seconds
-        assert (field.description, field.value) == ("Budget", "9")
+        assert (field.description, field.value) == ("Budget (s)", "9")
     finally:
         start.close()
 

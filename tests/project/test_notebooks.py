@@ -165,7 +165,7 @@ def is_picture(shown: dict) -> bool:
 @pytest.mark.slow
 def test_papermill_runs_the_notebook_and_it_holds_charts_and_a_verdict(here):
     notebook = run("out.ipynb", **SMALL)
-    assert "Nobody is there to click, so there is no panel" in outputs(notebook, "panel")
+    assert "No front end is attached, so there is no panel" in outputs(notebook, "panel")
     assert re.search(r"Finished: (\d+) of \1 trials", outputs(notebook, "run"))
     verdict = outputs(notebook, "verdict")
     assert "For time" in verdict

@@ -2,10 +2,17 @@
 
 import dataclasses
 import inspect
+import itertools
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
-from workbench import settings, store, training
+from workbench import plots, settings, store, training
 from workbench.analysis import configurations
 from workbench.command import cli
 from workbench.study import CHOICES
@@ -74,3 +81,41 @@ def test_an_unknown_value_is_refused_with_those_that_are_known(setting):
 def test_a_number_below_the_least_is_refused(setting):
     with pytest.raises(SpecError, match=f"axis {setting.name} = "):
         spec.validate_spec({"name": "x", "axes": {setting.name: setting.least - 1}})
+
+
+FORMER = re.compile(
+    r"\b(touch\w*|contender\w*|rival\w*|breach\w*|goals?|doubts?|told|stumble|slopes?|yes or no|at work|of its own)\b"
+)
+"""Words that the glossary has replaced, and phrases without a meaning of their own."""
+
+
+def shown_texts() -> Iterator[tuple[str, str]]:
+    """Yield (place, text) of what the command line, the panel, charts and notebooks show to a user."""
+    root = typer.main.get_command(cli.app)
+    for names, command in commands(root):
+        yield names, command.help or ""
+        yield from ((f"{names} {each.name}", getattr(each, "help", "") or "") for each in command.params)
+    for setting in settings.SETTINGS:
+        yield f"setting {setting.name}", setting.meaning
+    for control in settings.CONTROLS:
+        yield f"control {control.name}", f"{control.label} {control.help}"
+    for name in itertools.chain.from_iterable(map(plots.names, plots.POOLED)):
+        yield f"chart {name}", plots.get(name).title
+    for path in sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb")):
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            if cell["cell_type"] == "markdown":
+                yield path.name, "".join(cell["source"])
+
+
+def commands(command: Any, names: str = "workbench") -> Iterator[tuple[str, Any]]:
+    """Yield (what is typed, command) for a command and all below it that are not hidden."""
+    if not command.hidden:
+        yield names, command
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from commands(inner, f"{names} {name}")
+
+
+def test_what_users_read_has_the_words_of_the_glossary():
+    texts = [*shown_texts()]
+    assert len(texts) > 300
+    assert [(place, found[0], text) for place, text in texts if (found := FORMER.search(text))] == []

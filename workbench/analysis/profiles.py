@@ -201,8 +201,10 @@ def _is_worth_measuring(profile: Mapping[str, Any]) -> str:
         return f"{stored} and {against}, so sparse saves no memory here, and there is little to measure."
     times = f"{formatting.format_number(dense / sparse, 2)} times the {formatting.format_bytes(sparse)} of CSR"
     if dense < WORTH * sparse:
-        return f"{stored}, {times}: little memory to save. Whether a step is faster only a measurement tells."
-    return f"{stored}, {times}, so it is sparse enough to be worth measuring; how fast a step is, trials tell."
+        return f"{stored}, {times}: little memory to save. Only a measurement shows whether a step is faster."
+    return (
+        f"{stored}, {times}, so it is sparse enough to be worth measuring. Only a measurement shows how fast a step is."
+    )
 
 
 def profile_facts(profile: Mapping[str, Any]) -> list[Fact]:

@@ -14,7 +14,7 @@ OUTSIDE = (
     "wb.lab shows its panel in a notebook, and this is none.\n"
     "Type workbench lab in a shell to open JupyterLab, or wb.advise(X, y) for an answer here."
 )
-UNATTENDED = "Nobody is there to click, so there is no panel. Type wb.sweep(X, y) to measure the same in a cell."
+UNATTENDED = "No front end is attached, so there is no panel. Type wb.sweep(X, y) to measure the same in a cell."
 
 
 class ShownPanel:
@@ -28,7 +28,7 @@ class ShownPanel:
     def result(self) -> Result:
         """What the panel's run has measured so far; DataError for a panel of questions, which has no run."""
         if self._state is None:
-            raise DataError("A panel of questions has no run of its own.\nType wb.runs() to see what was measured.")
+            raise DataError("A panel of questions has no run.\nType wb.runs() to see what was measured.")
         self._state.poll()
         return Result(self._state.folder)
 

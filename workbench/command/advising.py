@@ -63,7 +63,7 @@ def advise(
 
 def print_guess(sentence: str) -> None:
     """Print a sentence on what was guessed to standard error."""
-    print(sentence, file=sys.stderr)
+    print(exit_codes.without_python(sentence), file=sys.stderr)
 
 
 def follow(heading: str, folder: Path, spent: float, budget: float) -> None:

@@ -315,7 +315,7 @@ def describe_cluster_record(row: dict[str, Any]) -> str:
         return f"{row['what']}: {row['reason']}"
     limit, resident = (f"{row[name] / 2**20:,.0f} MiB" for name in ("bytes_limit", "bytes_resident"))
     return (
-        f"{row['what']}: {row['rows_trained']:,} rows trained; a process may have {limit} of its own, the largest was "
+        f"{row['what']}: {row['rows_trained']:,} rows trained; a process may allocate {limit}, the largest was "
         f"{resident} with its libraries. AUC {row['quality']:.3f}, {row['seconds_all']:,.0f} s"
     )
 
@@ -360,7 +360,7 @@ def _judge_advice(names: tuple[str, ...], is_quick: bool, folder: Path, runs: Pa
     done = f", {len(chosen) - len(left)} of them found done" if len(left) < len(chosen) else ""
     lasting = f"; about {estimate.format_duration(sum(map(advice_suite.seconds_of, left)))}" if left else ""
     cases = formatting.format_count(len(chosen), "case")
-    typer.echo(f"{cases}{done}{lasting}. Ctrl-C stops; the same command goes on.", err=True)
+    typer.echo(f"{cases}{done}{lasting}. Ctrl-C stops; the same command resumes.", err=True)
     is_whole = advice_suite.run(chosen, folder, runs, follow)
     if store.is_stored(folder / store.ADVICE.file):
         print_targets(analysis.list_targets(store.ADVICE.frame(store.ADVICE.read(folder))))
@@ -435,11 +435,12 @@ def bench_fit(
     columns: data_commands.Columns = "",
     kind: data_commands.Kind = "",
     reading: data_commands.Reading = "",
-    positive: Annotated[str, typer.Option(help="Class that means yes, for --data.")] = "",
+    positive: Annotated[str, typer.Option(help="Positive class of a binary classifier, for --data.")] = "",
     width: Annotated[int | None, typer.Option(min=1, help="Outputs or factors; by default the model's.")] = None,
     model_options: Annotated[str, typer.Option(help="Options of the model, name=value with commas between.")] = "",
     case: Annotated[list[str] | None, typer.Option(help="A case of the suite; a wrong name lists all.")] = None,
-    contender: Annotated[list[str] | None, typer.Option(help="A candidate alone; a wrong name lists all.")] = None,
+    candidate: Annotated[list[str] | None, typer.Option(help="A candidate alone; a wrong name lists all.")] = None,
+    contender: Annotated[list[str] | None, typer.Option(hidden=True, help="The former name of --candidate.")] = None,
     seconds: Annotated[float, typer.Option(min=0.1, help="Seconds of training after which a setting is left.")] = 20.0,
     first_seconds: FirstSeconds = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each best setting; from 4 on more where needed.")] = 4,
@@ -471,7 +472,7 @@ def bench_fit(
         chosen = [fit_case_of(data, held_out, dataset, with_label(reading, label), **settings)]
     policy = Policy(seconds, rounds, threads, first_seconds)
     with progress_line() as progress:
-        is_whole = Runner(results, policy, progress).run(chosen, tuple(contender or ()))
+        is_whole = Runner(results, policy, progress).run(chosen, (*(candidate or ()), *(contender or ())))
     if store.is_stored(results / store.FIT.file):
         found = analysis.by_tolerance(store.FIT.frame(store.FIT.read(results)))
         print_targets(analysis.list_targets(found))
@@ -500,9 +501,9 @@ def fit_case_of(source: str, held_out: str, dataset: str = "", reading: str = ""
 def bench_fair(
     ctx: typer.Context,
     configuration: Named = None,
-    features: Annotated[int | None, typer.Option(help="Only configurations with so many columns.")] = None,
-    batch_rows: Annotated[int | None, typer.Option(help="Only those with so many rows a batch.")] = None,
-    width: Annotated[int | None, typer.Option(help="Only those with so many outputs.")] = None,
+    features: Annotated[int | None, typer.Option(help="Only configurations with this number of columns.")] = None,
+    batch_rows: Annotated[int | None, typer.Option(help="Only those with this number of rows a batch.")] = None,
+    width: Annotated[int | None, typer.Option(help="Only those with this number of outputs.")] = None,
     density: Annotated[float | None, typer.Option(help="Only those of this density, such as 0.15.")] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds in which all candidates that are near are timed.")] = 7,
     threads: Threads = None,
@@ -574,7 +575,9 @@ def bench_prune(
     pack: Annotated[
         bool, typer.Option("--pack", help="Compress files of 200 kB or more to FILE.jsonl.gz, which is read as before.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be removed, and change nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be removed, and change nothing.")
+    ] = False,
 ) -> None:
     """Keep the newest records of each configuration, remove those of older code, compress on request.
 

@@ -10,6 +10,7 @@ import typer
 
 from workbench import data
 from workbench.command.console import console
+from workbench.command.exit_codes import without_python
 from workbench.data import content, contract
 from workbench.data.errors import MissingLabelsError
 from workbench.data.files.reading import path_exists
@@ -85,7 +86,7 @@ def load_with_or_without_labels(
         typer.echo(f"{str(error).splitlines()[0]} It is read without labels.", err=True)
         return load(source, dataset, labels, "none", reading, columns)
     for line in read.facts.get("guesses", ()):
-        typer.echo(line, err=True)
+        typer.echo(without_python(line), err=True)
     return read
 
 
@@ -148,7 +149,7 @@ def with_model(settings: Mapping[str, Any]) -> dict[str, Any]:
         read = data.describe(settings["dataset"], **parameters_of_file(settings))
     model = model_for(read)
     for line in (*read.facts.get("guesses", ()), model_note(read, model)):
-        typer.echo(line, err=True)
+        typer.echo(without_python(line), err=True)
     return {**settings, "model": model}
 
 

@@ -267,7 +267,9 @@ def _frameworks() -> list[Finding]:
 
 
 def findings_table(findings: Iterable[Finding]) -> Table:
-    """Return a table of findings and what to fix, those with advice in yellow."""
+    """Return a table of findings, each with what to fix below it, those with advice in yellow."""
     known = list(findings)
-    rows = [(each.what, each.found, each.advice or "-") for each in known]
-    return make_table(("what", "found", "to fix"), rows, styles=["yellow" if each.advice else None for each in known])
+    rows = [(each.what, f"{each.found}\nto fix: {each.advice}" if each.advice else each.found) for each in known]
+    return make_table(
+        ("what", "found, and what to fix"), rows, styles=["yellow" if each.advice else None for each in known]
+    )

@@ -47,7 +47,7 @@ OPTION_PANELS = {
             "search",
         ),
         *(
-            "contender",
+            "candidate",
             "budget",
             "seconds",
             "trial_seconds",

@@ -247,7 +247,7 @@ def show_problem(configuration: Configuration, problem: Problem) -> None:
     bytes_dense = formats.predicted_bytes("dense", rows, features, problem.x.nnz, configuration.dtype, "int32")
     console.print(
         f"{configuration.dataset}: {rows:,} rows x {features:,} features, density {density:.3g}, "
-        f"width {problem.width}; dense it would be {bytes_dense / 2**20:,.0f} MiB. "
+        f"width {problem.width}; stored dense it would take {bytes_dense / 2**20:,.0f} MiB. "
         f"Licence: {data.get(configuration.dataset).licence}",
         markup=False,
     )

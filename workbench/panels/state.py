@@ -115,7 +115,7 @@ def left(progress: Progress) -> str:
 
 FIELDS = {choice.axis or choice.name: choice.label for choice in CHOICES} | {
     "label": "Label",
-    "budget": "Budget",
+    "budget": "Budget (s)",
     "dataset": "Reader",
     "reading": "Read with",
 }
@@ -125,7 +125,7 @@ _OPTION = re.compile(r"--([a-z][a-z-]*[a-z])(?:[ =]('[^']*'|\"[^\"]*\"|[\w./~:=<
 _PARAMETER = re.compile(r"\b(?:the )?(parameter|option) '(\w+)'")
 _NEEDED = re.compile(r"\bthe axis (\w+)")
 _SUBJECT = re.compile(r"\b(label|labels|columns|kind|reading)( is | ?= ?)(?=['\"])")
-_NAMED = re.compile(r"\*([A-Z][\w ]*)\*")
+_NAMED = re.compile(r"\*([A-Z][\w ()]*)\*")
 _AXIS = re.compile(r"\baxis (\w+) = ")
 
 

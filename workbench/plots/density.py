@@ -203,7 +203,7 @@ def axes_of(figure: Figure, shown: Shown, label: str) -> Axes:
 def baseline(axes: Axes, shown: Shown) -> None:
     """Draw each dense line with its interval band; a horizontal line if only one density has a value.
 
-    Disturbed records have a grey hollow marker and no interval. Several lines have markers; lines that are left out are
+    Disturbed records have a pale marker and no interval. Several lines have markers; lines that are left out are
     counted in the legend.
     """
     baselines = shown.baselines

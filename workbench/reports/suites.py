@@ -539,7 +539,7 @@ def fit_method(found: list[fit.CaseResult]) -> str:
     busy = max((number_or_none(row["busy_others"]) or 0.0 for row in rounds), default=0.0)
     return (
         f"Each candidate tries {', '.join(map(str, tried))} settings of at most {each}, on "
-        f"{', '.join(map(str, threads))} threads, in processes of its own. {_halving_sentence(rows)}"
+        f"{', '.join(map(str, threads))} threads, in separate processes. {_halving_sentence(rows)}"
         f"In the rounds other programs took up to {100 * busy:.0f} % of the cores."
     )
 

@@ -21,40 +21,40 @@ RATINGS = named([0, 1, 1, 2], ("1", "2", "5"), guess="whole numbers, few of them
             "classes",
             None,
             "target: one of 3 classes; labels: 3 classes (guessed: whole numbers, few of them): "
-            "1 25 %, 2 50 %, 5 25 %; without X: accuracy 0.5",
+            "1 25 %, 2 50 %, 5 25 %; without features: accuracy 0.5",
         ),
         (
             RATINGS,
             "numbers",
             None,
             "target: a number, mean 2.5, standard deviation 1.5; labels: 3 classes (guessed: whole numbers, few of "
-            "them): 1 25 %, 2 50 %, 5 25 %; without X: r2 0 (the mean)",
+            "them): 1 25 %, 2 50 %, 5 25 %; without features: r2 0 (the mean)",
         ),
         (
             RATINGS,
             "multilabel",
             3,
             "target: 3 columns of 0 and 1, 1 ones a row; labels: 3 classes (guessed: whole numbers, few of them): "
-            "1 25 %, 2 50 %, 5 25 %; without X: accuracy 0.667",
+            "1 25 %, 2 50 %, 5 25 %; without features: accuracy 0.667",
         ),
         (
             named([0, 1, 1, 1], ("no", "yes")),
             "binary",
             None,
-            "target: yes is 'yes'; labels: 2 classes: no 25 %, yes 75 %; without X: accuracy 0.75",
+            "target: yes is 'yes'; labels: 2 classes: no 25 %, yes 75 %; without features: accuracy 0.75",
         ),
         (
             SEVERAL,
             "multilabel",
             None,
             "target: 3 columns of 0 and 1, 1.33 ones a row; labels: 3 classes, several a row: "
-            "a 50 %, b 33.3 %, c 50 %; without X: accuracy 0.556",
+            "a 50 %, b 33.3 %, c 50 %; without features: accuracy 0.556",
         ),
         (
             targets(range(6)),
             "numbers",
             None,
-            "target: a number, mean 2.5, standard deviation 1.71; labels: numbers; without X: r2 0 (the mean)",
+            "target: a number, mean 2.5, standard deviation 1.71; labels: numbers; without features: r2 0 (the mean)",
         ),
     ],
 )

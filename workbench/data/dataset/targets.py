@@ -205,11 +205,11 @@ def summary(dataset: Dataset, target: str, width: int | None = None) -> str:
     >>> labels = data.Labels("classes", ("no", "yes"), guess="text")
     >>> x = data.load("uniform", rows=4, features=4, density=0.5, cache=False).x
     >>> summary(Dataset("mails", x, np.array([0, 0, 1, 0]), labels, "the file mails.npz", ""), "binary")
-    "target: yes is 'yes'; labels: 2 classes (guessed: text): no 75 %, yes 25 %; without X: accuracy 0.75"
+    "target: yes is 'yes'; labels: 2 classes (guessed: text): no 75 %, yes 25 %; without features: accuracy 0.75"
     """
     y = targets(dataset, target, width, np.float64)
     asked_for, without_x = SUMMARIES[target](dataset, y)
-    return f"target: {asked_for}; labels: {dataset.labels}{_shares(dataset)}; without X: {without_x}"
+    return f"target: {asked_for}; labels: {dataset.labels}{_shares(dataset)}; without features: {without_x}"
 
 
 def _of_classes(dataset: Dataset, y: np.ndarray) -> tuple[str, str]:

@@ -40,7 +40,7 @@ class _Advise:
         """Make the fields for data, model and budget, the buttons and the answer; starts nothing."""
         self.asked = asked
         self.seconds = widgets.Text(
-            f"{asked.seconds:g}", description="Budget", tooltip="Seconds that it may take", style=LABELLED
+            f"{asked.seconds:g}", description="Budget (s)", tooltip="Seconds that it may take", style=LABELLED
         )
         self.button = widgets.Button(description="Advise me", tooltip="Measure, then say", button_style="primary")
         self.stop = widgets.Button(description="Stop", tooltip="Answer from what was measured", disabled=True)
