@@ -64,10 +64,10 @@ def test_status_of_one_run_says_what_is_at_work_and_what_to_do_next():
     doing = {"n2": "waiting for work", "n1": "format=csr"}
     add("runs/many", state="running", pid=os.getpid(), agents=doing, waiting=3, done=3, total=9)
     many = say("status", "many").output
-    assert "At work: n1: format=csr\n           n2: waiting for work\n           3 comparisons wait\n" in many
+    assert "Running: n1: format=csr\n           n2: waiting for work\n           3 comparisons wait\n" in many
     out = say("status", "now").output
     assert "Now: measuring round 3 of 12: CSR ours" in out
-    for text in ("At work: dataset=uniform", "Rows: 3 ok", "Stop it with: workbench stop runs/now"):
+    for text in ("Running: dataset=uniform", "Records: 3 ok", "Stop it with: workbench stop runs/now"):
         assert text in out
     assert "Its report: workbench report elsewhere/done" in say("status", "elsewhere/done").output
     add("runs/of two words", state="finished")
@@ -101,7 +101,7 @@ def test_a_run_at_work_elsewhere_is_found_by_its_process(tmp_path, monkeypatch):
 
 def test_unknown_names_list_the_runs_there_are():
     came = say("status", "nope")
-    assert "There is no run 'nope'. There is: none under runs." in str(came.exception)
+    assert "There is no run 'nope'. There are no runs under runs; name their folder by --root." in str(came.exception)
     add("runs/some")
     came = say("stop", "nope")
     assert "There is: runs/some." in str(came.exception)

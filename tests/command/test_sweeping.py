@@ -109,8 +109,8 @@ def test_the_reader_of_a_file_is_guessed_and_the_run_is_named_after_it(monkeypat
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ((), "Nothing to measure was named."),
-        (("x.toml", "--widths", "4", "--batch-rows", "8"), "Both a spec and --widths and --batch-rows came"),
+        ((), "Type workbench sweep train.txt"),
+        (("x.toml", "--widths", "4", "--batch-rows", "8"), "Both a spec and --widths and --batch-rows are given"),
         (("--dataset", "uniform", "--path", "x.toml"), "Your file: the data set uniform reads none"),
         (("--path", "none.svm"), "Your file: There is no file none.svm"),
         (("--dataset", "uniform", "--densities", "0.1, x"), "Densities: 'x' is not a number."),

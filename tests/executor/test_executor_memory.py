@@ -240,7 +240,7 @@ def test_arrays_that_were_let_go_of_are_asked_for_again():
     del held
     gc.collect()
     assert values() is None
-    with pytest.raises(executor.BindError, match="x were let go of by release; give them to forward again"):
+    with pytest.raises(executor.BindError, match=r"x were freed by release\(\). Pass them to forward\(\) again"):
         made.forward(**others)
     for output, expected in zip(made.forward(training=True, **batch()), wanted, strict=True):
         np.testing.assert_array_equal(output, expected)

@@ -43,7 +43,7 @@ def test_call_while_another_thread_is_at_work_is_refused(call: str) -> None:
     executor.forward(training=True, lap=lambda _: errors.append(in_another_thread(getattr(executor, call))))
     assert errors
     for error in errors:
-        with pytest.raises(BindError, match=r"at work already, in another call or thread\. Bind an executor for each"):
+        with pytest.raises(BindError, match=r"already running, in another call or thread\. Bind an executor for each"):
             raise error
     executor.backward()  # the refused calls have changed nothing
     assert executor.grads["w"].tolist() == [[1, 1]] * 3

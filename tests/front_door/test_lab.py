@@ -59,7 +59,7 @@ def test_the_panel_of_questions_opens_at_one_and_has_no_run(notebook):
     try:
         assert shown.panel.buttons.value == "inspect"
         assert shown.panel.asked.seconds == 30.0
-        with pytest.raises(ValueError, match=r"no run of its own.\nType wb.runs\(\)"):
+        with pytest.raises(ValueError, match=r"questions has no run.\nType wb.runs\(\)"):
             shown.result  # noqa: B018
     finally:
         shown.panel.close()

@@ -51,15 +51,19 @@ def test_what_would_be_made_dense_is_marked_everywhere():
 def test_an_executor_explains_its_backward_part_and_what_it_fuses():
     result = trained(grad_formats={"w": "fused"}).explain()
     remarks = {line.name: line.remark for line in result.lines}
-    assert remarks["loss"] == "with its slope, one pass"
-    assert remarks["loss:slope"] == "written by the loss"
+    assert remarks["loss"] == "with grad_scores, one pass"
+    assert remarks["loss:grad_scores"] == "written by the loss"
     assert remarks["loss:head"] == "from outside, or ones"
-    assert remarks["multiply0"] == "in place of the slope"
-    assert remarks["dot1"] == "left unsummed, for the update"
+    assert remarks["multiply0"] == "in place of grad_scores"
+    assert remarks["dot1"] == "left as factors, for the update"
     kinds = {line.name: line.operator for line in result.lines}
-    assert (kinds["loss:slope"], kinds["loss:head"], kinds["x"]) == ("slope", "head gradient", "variable")
+    assert (kinds["loss:grad_scores"], kinds["loss:head"], kinds["x"]) == (
+        "gradient of the scores",
+        "head gradient",
+        "variable",
+    )
     assert [line.name for line in result.lines if line.backward] == ["multiply0", "dot1"]
-    assert ("loss", "loss:slope") in result.edges
+    assert ("loss", "loss:grad_scores") in result.edges
     assert "made by differentiation" in result.svg()
 
 

@@ -168,7 +168,7 @@ def explored(page: Lab) -> None:
     page.click("Explore")
     page.panel.get_by_label("Another run or file").fill("kept")
     page.page.keyboard.press("Enter")
-    page.panel.get_by_text("All 240 rows of kept.").wait_for(timeout=1000 * SECONDS)
+    page.panel.get_by_text("All 240 records of kept.").wait_for(timeout=1000 * SECONDS)
     page.panel.evaluate(CLICK_POINT, "CSR ours · row_sparse gradient at 1 %:")
     page.panel.get_by_text("4 trials of this setting").wait_for(timeout=1000 * SECONDS)
     assert "CSR ours (row_sparse gradient, standard update) at 1 % density, width 16\n✓ ok" in page.panel.inner_text()

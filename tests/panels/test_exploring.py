@@ -41,7 +41,7 @@ def test_a_filter_leaves_its_rows_and_the_dense_baseline(state):
     state.choose("format", ALL)
     state.choose("width", ALL)
     assert len(state.rows) == len(state.every)
-    assert state.left.startswith(f"All {len(state.every)} rows of ")
+    assert state.left.startswith(f"All {len(state.every)} records of ")
 
 
 def test_unknown_filters_and_options_list_those_there_are(state):

@@ -117,8 +117,11 @@ def test_the_budget_of_a_sweep_bounds_its_time():
 @pytest.mark.parametrize(
     ("rounds", "said"),
     [
-        (12, r"12 rounds give a ratio of 2 the interval 1\.[67]\d? to 2\.[34]\d?, and tell differences from 1\.2 x on"),
-        (3, r"3 rounds give a ratio of 2 the interval 1\.5\d? to 2\.[67]\d?, and tell differences from 1\.[34] x on"),
+        (
+            12,
+            r"12 rounds give a ratio of 2 the interval 1\.[67]\d? to 2\.[34]\d?, and detect differences from 1\.2 x on",
+        ),
+        (3, r"3 rounds give a ratio of 2 the interval 1\.5\d? to 2\.[67]\d?, and detect differences from 1\.[34] x on"),
         (1, r"1 round gives a ratio of 2 the interval"),
     ],
 )

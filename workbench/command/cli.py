@@ -250,9 +250,7 @@ def sweep(
             help="Your data, as --path; or a spec: a TOML file, or the spec.json of a run (examples: workbench/specs)."
         ),
     ] = None,
-    run: Annotated[
-        Path | None, typer.Option(help="Run folder, by default runs/NAME; resumed if it has records.")
-    ] = None,
+    run: Annotated[Path | None, typer.Option(help="Run folder, by default runs/NAME; resumed if it exists.")] = None,
     detach: Annotated[bool, typer.Option("--detach", help="Start it and return at once.")] = False,
     dry_run: Annotated[
         bool,
@@ -349,8 +347,7 @@ def stop(
 @app.command()
 def report(
     runs: Annotated[
-        list[Path],
-        typer.Argument(metavar="RUN...", help="Run folders, or .jsonl files of records; all make one report."),
+        list[Path], typer.Argument(metavar="RUN...", help="Run folders or .jsonl files of records, for one report.")
     ],
     out: Annotated[
         Path | None,
@@ -397,9 +394,7 @@ def compare(
     before: Annotated[
         str, typer.Argument(help="A run folder, a .jsonl file of records, or REVISION:FILE, a file at a git commit.")
     ],
-    after: Annotated[
-        str | None, typer.Argument(help="What is compared with it: a run folder, file or REVISION:FILE.")
-    ] = None,
+    after: Annotated[str | None, typer.Argument(help="The same, of a later run; without it, see --with.")] = None,
     with_files: Annotated[
         list[Path] | None,
         typer.Option(

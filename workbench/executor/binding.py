@@ -29,7 +29,9 @@ def slopes_of(graph: Graph, facts: Mapping[Symbol, Facts]) -> dict[Symbol, Symbo
         joint = node.op is not None and node.op.joint is not None
         if joint and all(facts[entry].format == "dense" for entry in node.inputs):
             scores = facts[node.inputs[0]]
-            slopes[node] = variable(f"{facts[node].name}:slope", shape=_free(scores.complete.shape), dtype=scores.dtype)
+            slopes[node] = variable(
+                f"{facts[node].name}:grad_scores", shape=_free(scores.complete.shape), dtype=scores.dtype
+            )
     return slopes
 
 
@@ -102,7 +104,7 @@ def _unsummed(name: str, gradient: Symbol, known: Declared) -> Symbol:
     if gradient.kind != "dot" or not params["transpose_a"] or params["transpose_b"]:
         what = "a sum of several" if gradient.kind in ("add", "add_n") else f"made by {gradient.kind}"
         raise AutodiffError(
-            f"The gradient of {name} cannot be fused: it is {what}. Only a product X.T @ slope can be left unsummed. "
+            f"The gradient of {name} cannot be fused: it is {what}. Only a product X.T @ grad_scores can be left as factors. "
             "Ask for row_sparse or dense."
         )
     product = _asked(gradient, "row_sparse")
@@ -112,7 +114,7 @@ def _unsummed(name: str, gradient: Symbol, known: Declared) -> Symbol:
     if not rule.plan:
         raise AutodiffError(
             f"The gradient of {name} cannot be fused: {rule.kernel} reads no batch plan. X in csr or coo with a "
-            "dense slope has one; else ask for row_sparse or dense."
+            "dense gradient of the scores has one; else ask for row_sparse or dense."
         )
     return product
 
@@ -296,7 +298,7 @@ def explain(executor: "Executor") -> Explanation:
     notes = _notes(executor)
     slopes = {slope.name: executor.training.names[loss] for loss, slope in executor.training.slopes.items()}
     made_by = {facts.name: slopes[facts.name] for facts in inference if facts.name in slopes}
-    kinds = dict.fromkeys(_heads(executor), "head gradient") | dict.fromkeys(made_by, "slope")
+    kinds = dict.fromkeys(_heads(executor), "head gradient") | dict.fromkeys(made_by, "gradient of the scores")
     return Explanation(inference, notes | dict.fromkeys(made_by, "written by the loss"), made_by, kinds)
 
 
@@ -317,12 +319,12 @@ def _notes(executor: "Executor") -> dict[str, str]:
     """Return remarks by node name on what the executor does beyond the rules, such as "handed on, no copy"."""
     program = executor.program
     notes = dict.fromkeys(_heads(executor), "from outside, or ones")
-    notes |= {step.name: "with its slope, one pass" for step in program.training if step.part == "loss"}
+    notes |= {step.name: "with grad_scores, one pass" for step in program.training if step.part == "loss"}
     for step in (*program.forward, *program.backward):
         if step.call is scale_in_place:
-            notes[step.name] = "in place of the slope"
+            notes[step.name] = "in place of grad_scores"
         elif step.call is identity:
             notes[step.name] = "handed on, no copy"
         elif getattr(step.call, "__name__", "") == "factors":
-            notes[step.name] = "left unsummed, for the update"
+            notes[step.name] = "left as factors, for the update"
     return notes

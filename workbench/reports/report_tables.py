@@ -85,7 +85,7 @@ def _table(found: Standings, anchors: Anchors) -> dict[str, Any]:
     what = "Time a step" if timed else "Peak memory"
     legend = [f"{MARKS[mark][0]} {MARKS[mark][1]}" for mark in found.marks]
     if any(place["doubt"] for line in lines for place in line["places"]):
-        legend.append("! doubtful: its row says why")
+        legend.append("! uncertain: its record says why")
     if len(measured) < sum(len(line.places) for line in found.lines):
         legend.append("empty: not measured there")
     data = {"caption": f"{what} by density and candidate", "legend": legend}

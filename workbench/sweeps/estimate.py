@@ -191,7 +191,7 @@ def minimum_detectable_sentence(spec: Spec) -> str:
     return (
         f"If ratios vary by {100 * DEVIATION:.0f} % from round to round, as is usual on a shared machine, "
         f"{rounds} {'round gives' if rounds == 1 else 'rounds give'} a ratio of 2 the interval {2 / factor:.2g} to "
-        f"{2 * factor:.2g}, and tell differences from {factor:.2g} x on."
+        f"{2 * factor:.2g}, and detect differences from {factor:.2g} x on."
     )
 
 

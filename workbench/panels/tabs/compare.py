@@ -81,4 +81,4 @@ def _shown(asked: RequestState) -> Any:
     return of_runs(before, after) if before and after else said(TWO if runs() else NONE)
 
 
-register(Answer("compare", "Compare", "Hold one run against another: faster, slower or the same.", 3, _Compare, _shown))
+register(Answer("compare", "Compare", "Compare two runs: faster, slower or the same.", 3, _Compare, _shown))

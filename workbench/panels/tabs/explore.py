@@ -147,10 +147,10 @@ class Exploration(traitlets.HasTraits):
     def left(self) -> str:
         """Sentence on how many records are shown and by which filters."""
         if not self.chosen:
-            return f"All {formatting.format_count(len(self.every), 'row')} of {self.run}."
+            return f"All {formatting.format_count(len(self.every), 'record')} of {self.run}."
         said = ", ".join(f"{_label(name)} {option}" for name, option in self.chosen.items())
         kept = "; dense stays" if any(name in configurations.LINE for name in self.chosen) else ""
-        return f"{len(self.rows)} of {formatting.format_count(len(self.every), 'row')} of {self.run}: {said}{kept}."
+        return f"{len(self.rows)} of {formatting.format_count(len(self.every), 'record')} of {self.run}: {said}{kept}."
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -532,4 +532,4 @@ def _shown(asked: RequestState) -> Any:
     return Shown(f"<p>{html.escape(state.left)}</p>{verdict.html}{more}", f"{state.left}\n{verdict.text}")
 
 
-register(Answer("explore", "Explore", "Look at any run: verdict, charts, break-evens, rows.", 2, _Explore, _shown))
+register(Answer("explore", "Explore", "Look at any run: verdict, charts, break-evens, records.", 2, _Explore, _shown))
