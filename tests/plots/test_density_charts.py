@@ -1,8 +1,11 @@
 """Charts against density: baselines, the data's own density, disturbed and few rounds, ranges, and bars."""
 
+import itertools
+
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
 
 from tests.support import rows as maker
 from tests.support.figures import drawn, notes, said
@@ -125,3 +128,17 @@ def test_a_marker_that_would_lie_on_another_is_moved_a_little_to_the_right():
     first, second, third = density.dodged([[low], [high], [other]], "seconds_step")
     assert (first, second) == ({0.01: 0.0}, {0.01: 0.0})
     assert 0 < third[0.01] < 0.1
+
+
+@pytest.mark.parametrize("name", ["time_density", "phases"])
+def test_a_narrow_figure_names_its_bars_above_them_and_its_ticks_are_apart(name):
+    figure = Figure(figsize=(4.25, 6))
+    plots.draw(name, store.frame(maker.sweep(densities=(0.05,))), figure)
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    assert [text.get_text() for text in axes.texts if text.get_gid() == style.NAMES_OF_BARS] == [
+        text.get_text() for text in drawn(name, maker.sweep(densities=(0.05,)))[0].axes[0].get_yticklabels()
+    ]
+    boxes = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_text()]
+    assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
+    assert axes.get_window_extent().width > 0.7 * figure.get_window_extent().width

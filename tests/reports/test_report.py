@@ -105,7 +105,7 @@ def test_the_answer_comes_first_a_number_a_table_a_chart_then_words_and_grounds(
         "Quality",
         "Roofline",
     ]
-    order += ["Configurations without a result", "Machine, versions, command", "How it was measured", "Rows"]
+    order += ["Configurations without a result", "Machine, versions, command", "How it was measured", "Records"]
     assert [words for level, words in page.headings if level == "h2"] == order
     verdict = advise(store.frame(maker.rich())).verdict
     assert verdict in page.text

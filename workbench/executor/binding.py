@@ -104,7 +104,7 @@ def _unsummed(name: str, gradient: Symbol, known: Declared) -> Symbol:
     if gradient.kind != "dot" or not params["transpose_a"] or params["transpose_b"]:
         what = "a sum of several" if gradient.kind in ("add", "add_n") else f"made by {gradient.kind}"
         raise AutodiffError(
-            f"The gradient of {name} cannot be fused: it is {what}. Only a product X.T @ grad_scores can be left as factors. "
+            f"The gradient of {name} cannot be fused: it is {what}. Only X.T @ grad_scores can be left as factors. "
             "Ask for row_sparse or dense."
         )
     product = _asked(gradient, "row_sparse")

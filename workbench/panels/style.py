@@ -114,6 +114,9 @@ SHEET = """<style>
 .workbench-lab .wb-cell-picker, .workbench-lab .wb-cell-picker select { width: 100%; max-width: 760px; }
 :is([data-jp-theme-light="false"], .vscode-dark, html[theme="dark"])
   .workbench-lab svg[aria-label="graph of operators"] { filter: invert(1) hue-rotate(180deg); }
+:is([data-jp-theme-light="false"], .vscode-dark, html[theme="dark"]) .workbench-lab select {
+  background-image: linear-gradient(45deg, transparent 50%, #ddd 50%), linear-gradient(135deg, #ddd 50%, transparent 50%);
+  background-position: right 13px center, right 8px center; background-size: 5px 5px; }
 .workbench-lab code { overflow-wrap: anywhere; white-space: pre-wrap; }
 .workbench-lab summary { cursor: pointer; }
 .workbench-lab pre { white-space: pre-wrap; }

@@ -410,9 +410,16 @@ def _described(row: configurations.Record, measures: Sequence[str]) -> dict[str,
     """Return the texts configuration, density, each measure, rounds ("from") and result of a record, by column."""
     known = {"configuration": formatting.name_configuration(row), "density": configurations.density_label(row)}
     known |= {COLUMNS[measure]: _quantity(row, measure) for measure in measures}
-    rests = formatting.format_count(row["rounds"], "round") if row["status"] in configurations.NUMBERED else ""
+    rests = _rounds_of(row) if row["status"] in configurations.NUMBERED else ""
     result = row["status"] if row["status"] == "ok" else f"{row['status']}: {row['reason']}"
     return known | {"from": rests, "result": result}
+
+
+def _rounds_of(row: configurations.Record) -> str:
+    """Return how many rounds a record rests on, "4 rounds" or "2 rounds, 2 disturbed rounds"."""
+    quiet, disturbed = row["rounds"], row["rounds_disturbed"]
+    counts = [formatting.format_count(quiet, "round")] if quiet or not disturbed else []
+    return ", ".join([*counts, *([formatting.format_count(disturbed, "disturbed round")] if disturbed else [])])
 
 
 def _quantity(row: configurations.Record, measure: str) -> str:
@@ -446,11 +453,11 @@ def draw(figure: Figure, shown: Shown, label: str) -> Axes:
         axes, [row for row in rows if configurations.is_dense(row) and not style.is_disturbed(row, measure)], measure
     )
     plotted = [*rows, *lost]
-    axes.set_yticks(range(len(plotted)), [style.name(row, plotted) for row in plotted])
-    axes.set_ylim(max(len(plotted), 4) - 0.5, -0.6)
+    style.name_bars(axes, [style.name(row, plotted) for row in plotted])
+    axes.set_ylim(max(len(plotted), 4) - 0.5, -0.8 if style.is_narrow(axes) else -0.6)
     axes.set_xlim(0, ROOM * longest)
     axes.set_xlabel(label, fontsize=style.NORMAL)
-    axes.xaxis.set_major_locator(MaxNLocator(6))
+    axes.xaxis.set_major_locator(MaxNLocator(3 if style.is_narrow(axes) else 6))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: formatting.format_quantity(value, measure)))
     style.count_lost(axes, shown.rows if measure.startswith("seconds") else [], [])
     return axes
@@ -459,7 +466,7 @@ def draw(figure: Figure, shown: Shown, label: str) -> Axes:
 def finish(figure: Figure, axes: Axes, title: str, shown: Shown, note: str) -> None:
     """Add title, subtitle (density and `note`) and legend to a bar chart, leaving space for the names on the left."""
     at = style.at(shown.rows, configurations.density_label(shown.rows[0]))
-    style.finish(figure, axes, title, shown.group, f"{at}; {note}", room=0.75)
+    style.finish(figure, axes, title, shown.group, f"{at}; {note}", room=style.room_beside_names(axes))
     axes.grid(visible=False, axis="y")
 
 

@@ -53,7 +53,8 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
     _axes(axes, rows, longest, scale)
     style.count_lost(axes, rows, [])
     title = _finding(rows, density)
-    style.finish(figure, axes, title, shown, style.at(rows, density), columns=len(PHASES) + 1, room=0.75)
+    room = style.room_beside_names(axes)
+    style.finish(figure, axes, title, shown, style.at(rows, density), columns=len(PHASES) + 1, room=room)
     axes.grid(visible=False, axis="y")
     return f"{title}."
 
@@ -108,8 +109,8 @@ def _axes(axes: Axes, rows: Sequence[configurations.Record], longest: float, sca
 
     Add a legend entry for each phase that occurs.
     """
-    axes.set_yticks(range(len(rows)), [style.name(row, rows) for row in rows])
-    axes.set_ylim(max(len(rows), 4) - 0.5, -0.6)
+    style.name_bars(axes, [style.name(row, rows) for row in rows])
+    axes.set_ylim(max(len(rows), 4) - 0.5, -0.8 if style.is_narrow(axes) else -0.6)
     axes.set_xlim(0, 1.2 * longest)
     share = scale == "share"
     axes.set_xlabel("share of a step" if share else "time a step", fontsize=style.NORMAL)

@@ -209,6 +209,35 @@ def _add_title_and_grid(figure: Figure, axes: Axes, title: str, below: str, room
     axes.tick_params(labelsize=SMALL)
 
 
+NARROW = 5
+"""Figures of fewer inches have the names of horizontal bars above them: next to them, hardly a bar would be left."""
+NAMES_OF_BARS = "names of bars"
+"""Group id of such names, by which a figure's height is chosen."""
+
+
+def name_bars(axes: Axes, names: Sequence[str]) -> None:
+    """Name horizontal bars at 0, 1, ...: next to the axis, or in a narrow figure above each bar."""
+    axes.set_yticks(range(len(names)), names)
+    if not is_narrow(axes):
+        return
+    axes.set_yticks(range(len(names)), [""] * len(names))
+    for place, name in enumerate(names):
+        above = {"xycoords": axes.get_yaxis_transform(), "xytext": (3, 0), "textcoords": "offset points"}
+        text = axes.annotate(name, (0, place - 0.3), va="bottom", fontsize=SMALL, **above)
+        text.set_gid(NAMES_OF_BARS)
+
+
+def is_narrow(axes: Axes) -> bool:
+    """Return whether the figure of the axes is less than `NARROW` inches wide."""
+    figure = axes.get_figure(root=True)
+    return figure is not None and figure.get_figwidth() < NARROW
+
+
+def room_beside_names(axes: Axes) -> float:
+    """Return the share of the figure's width that the axes of named bars have."""
+    return 0.95 if is_narrow(axes) else 0.75
+
+
 def _columns_of(labels: Sequence[str], width: float) -> int:
     """Return how many columns a legend with these labels may have in a figure of `width` inches, 1 or more."""
     widest = max(map(len, labels)) / 13 + 0.6  # characters an inch, as in `framed`, and the mark before them

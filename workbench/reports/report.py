@@ -22,6 +22,7 @@ from workbench.analysis.advisor import MEASURES, Advice, advise
 from workbench.analysis.breakeven import BreakEven, breakeven
 from workbench.analysis.compare import EQUIVALENCE_MARGIN
 from workbench.analysis.intervals import MEMORY_SHARE
+from workbench.plots.style import NAMES_OF_BARS
 from workbench.reports import report_tables
 from workbench.reports.page import LONGEST, Table, flat, inline, is_drawn, table_of, templates, written, written_frame
 from workbench.reports.svg import with_rules_once
@@ -419,7 +420,9 @@ def _narrow_height(figure: Figure) -> float:
     """Return the height (inches) at which a narrow chart has space for its title and legend."""
     legends = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
     above = [figure.get_suptitle(), *(axes.get_title(loc="left") for axes in figure.axes[:1])]
-    return NARROW_INCHES[1] + LINE_INCHES * sum(text.count("\n") + 1 for text in (*legends, *above))
+    lines = sum(text.count("\n") + 1 for text in (*legends, *above))
+    bars = sum(text.get_gid() == NAMES_OF_BARS for axes in figure.axes for text in axes.texts)
+    return NARROW_INCHES[1] + LINE_INCHES * (lines + bars)
 
 
 def _png_chart(path: Path, name: str, frame: pd.DataFrame, controls: dict[str, str]) -> dict[str, Any]:

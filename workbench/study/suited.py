@@ -193,8 +193,8 @@ def describe_following(given: Mapping[str, Any], filled: Mapping[str, str] | Non
 
 
 def _follow_or_follows(names: Sequence[str]) -> str:
-    """Return "follow" for several names, "follows" for one."""
-    return "follow" if len(names) > 1 else "follows"
+    """Return "follow" for several names or a label in the plural, such as Densities, else "follows"."""
+    return "follow" if len(names) > 1 or BY_NAME[names[0]].label.endswith("s") else "follows"
 
 
 def _is_natural(value: str) -> bool:
