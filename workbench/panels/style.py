@@ -115,7 +115,8 @@ SHEET = """<style>
 :is([data-jp-theme-light="false"], .vscode-dark, html[theme="dark"])
   .workbench-lab svg[aria-label="graph of operators"] { filter: invert(1) hue-rotate(180deg); }
 :is([data-jp-theme-light="false"], .vscode-dark, html[theme="dark"]) .workbench-lab select {
-  background-image: linear-gradient(45deg, transparent 50%, #ddd 50%), linear-gradient(135deg, #ddd 50%, transparent 50%);
+  background-image: linear-gradient(45deg, transparent 50%, #ddd 50%),
+    linear-gradient(135deg, #ddd 50%, transparent 50%);
   background-position: right 13px center, right 8px center; background-size: 5px 5px; }
 .workbench-lab code { overflow-wrap: anywhere; white-space: pre-wrap; }
 .workbench-lab summary { cursor: pointer; }
