@@ -194,7 +194,7 @@ def bench_self(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[PART]",
+            metavar="PART",
             help="record (noise of this machine), constants, coverage, calibration and power (simulations with it), "
             "slow (one kernel made slower), threshold (loads next to trials), threads (all threads against one), "
             "busy (the same next to a busy core), turns (fresh processes against processes in turns), duets (turns "

@@ -575,7 +575,7 @@ def warm(
     cases: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[CASE]", help="adagrad-steps, adam-epochs and so on; a wrong name lists all. By default all."
+            metavar="CASE", help="adagrad-steps, adam-epochs and so on; a wrong name lists all. By default all."
         ),
     ] = None,
 ) -> None:
