@@ -273,6 +273,6 @@ def device_of(array: Any) -> Device:
     kind = type(array)
     if kind not in _devices:
         if kind.__module__.split(".")[0] != "cupy":
-            raise TypeError(f"A GPU twin was given a {kind.__module__}.{kind.__name__}; pass CuPy arrays.")
+            raise TypeError(f"A GPU implementation was given a {kind.__module__}.{kind.__name__}; pass CuPy arrays.")
         register_device(kind, CupyDevice())
     return _devices[kind]

@@ -239,19 +239,19 @@ class _Classifier(ClassifierMixin, Estimator):
         return own if weights is None else own * weights
 
     def _model(self) -> Model:
-        """Return the model that is named; else the linear one, of yes or no for two classes.
+        """Return the model that is named; else the linear one, logistic regression for two classes.
 
-        Raises ValueError if the named one answers yes or no and there are more classes.
+        Raises ValueError if the named one is binary and there are more classes.
         """
         named, count = self._named_model(), len(self.classes_)
         model = named or linear("binary" if count == 2 else "classes")
         if model.target == "binary" and count > 2:
-            about = f"The model {model.name} answers yes or no"
+            about = f"The model {model.name} is a binary classifier"
             raise ValueError(f"Only binary classification is supported. The type of the target is multiclass. {about}.")
         return model
 
     def _width(self, model: Model) -> int:
-        """Return the columns of the weights: 1 for yes or no, else the count of classes; or the factors of a model."""
+        """Return the columns of the weights: 1 if binary, else the count of classes; or the factors of a model."""
         if model.outputs is not None:
             return self._chosen_width() or model.width or 1
         return 1 if model.target == "binary" else len(self.classes_)
@@ -425,7 +425,7 @@ class FactorizationMachineClassifier(_Classifier):
     """
 
     def _named_model(self) -> Model | None:
-        """Return the factorization machine for yes or no, whatever the parameters are."""
+        """Return the binary factorization machine, whatever the parameters are."""
         return models.get("factorization_machine_logistic")
 
     def _chosen_width(self) -> int | None:

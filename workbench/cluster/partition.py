@@ -275,8 +275,8 @@ def check_lazy(updater: Updater | None, keys: Iterable[Key]) -> None:
     """Raise StoreError if `updater` changes rows without a gradient while values of `keys` are generated lazily."""
     if updater is not None and updater.lazy != "on" and (named := ", ".join(map(repr, keys))):
         raise StoreError(
-            f"Rows of {named} are drawn when they are first touched, which a lazy update leaves as they are; this one "
-            f"is lazy={updater.lazy!r}. Take lazy='on', or give all rows: drawn.whole()."
+            f"Rows of {named} are generated when a batch first uses them, which needs a lazy update; this one is "
+            f"lazy={updater.lazy!r}. Pass lazy='on', or give all rows: rows.whole()."
         )
 
 

@@ -51,6 +51,6 @@ register(
             "layers": Option(1, "hidden layers", least=1, most=16),
         },
         has_kinks=True,
-        predicts="yes or no, by embeddings and hidden layers",
+        predicts="one of two classes, by embeddings and hidden layers",
     )
 )

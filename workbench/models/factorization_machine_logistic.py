@@ -12,7 +12,7 @@ register(
         quality_name="accuracy",
         quality=binary_accuracy,
         measures={"AUC": auc, "log loss": logit_loss},
-        predicts="yes or no, by pairs of features",
+        predicts="one of two classes, by pairs of features",
         scores=scores,
         parameters=parameters,
         widths="any number of factors from 1",

@@ -11,7 +11,7 @@ register(
         quality_name="accuracy",
         quality=binary_accuracy,
         measures={"AUC": auc, "log loss": logit_loss},
-        predicts="yes or no",
+        predicts="one of two classes",
         usual_for="binary",
         widths="width 1",
         allows=lambda width: width == 1,

@@ -148,7 +148,7 @@ def table(frame: pd.DataFrame, *, task: str | None, rival: str, batches: str) ->
         [
             {
                 "configuration": bench.describe_configuration(r.row),
-                "rival": r.competitor,
+                "competitor": r.competitor,
                 "competitor's time": formatting.format_seconds(r.row["seconds"]),
                 "competitor's time / ours": formatting.format_with_interval(r.value, r.low, r.high, tell),
             }

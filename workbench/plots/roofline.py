@@ -157,7 +157,7 @@ def _described(row: bench.Record) -> dict[str, str]:
     share = row["bound_share"]
     return {
         "configuration": bench.describe_configuration(row),
-        "contender": row["contender"],
+        "candidate": row["contender"],
         "time": formatting.format_seconds(row["seconds"]),
         "flop/B": formatting.format_number(_intensity(row)),
         "Gflop/s": formatting.format_number(_speed(row) / 1e9),

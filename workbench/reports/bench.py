@@ -95,11 +95,11 @@ def _content(frame: pd.DataFrame, machine: dict[str, Any], command: str, most: i
         "targets": page.targets_table(reached, "not measured"),
         "tables": [(task, _cut(plots.table("rival_ratio", frame, task=task), most)) for task in _tasks(frame)],
         "shares": page.table_of(
-            ("kernel", "share of the bound", "bound by", "cells", "why it is below"),
+            ("kernel", "share of the bound", "bound by", "configurations", "why it is below"),
             performance_targets.share_lines(frame),
         ),
         "lost": page.table_of(
-            ("contender", "task", "cells", "why"),
+            ("candidate", "task", "configurations", "why"),
             ([candidate, task, str(n), reason] for (candidate, task, reason), n in lost.items()),
         ),
         "machine": page.table_of(("what", "value"), page.flat(machine)),

@@ -32,7 +32,7 @@ def multiple_trainers_reason(setup: "Setup", trainers: int) -> str:
         return f"Trainers exchange rows at every step, and launch {setup.launch} does not stop there: take kernels."
     if setup.format != "csr" or setup.gradient == "fused":
         return (
-            "Trainers send the rows that a batch touched: take format csr and the gradient row_sparse (or dense); "
+            "Trainers send the active rows of a batch: take format csr and the gradient row_sparse (or dense); "
             f"this is {setup.format} with {setup.gradient}."
         )
     if model.sampler is not None or not model.rows_apart:
@@ -188,7 +188,7 @@ def _why_not_held(setup: Setup) -> str:
 def _why_not_fused(setup: Setup) -> str:
     """Return why the setup cannot have a fused gradient, as a sentence; "" if it can."""
     if setup.update == "standard":
-        return "A fused gradient is applied as it is summed, to the rows it touches; its update is lazy or exact."
+        return "A fused gradient is applied to the active rows as it is summed; its update is lazy or exact."
     if not setup.gradient_rule.plan:
         return f"A fused gradient is summed by a batch plan, which {setup.format} has none of; csr and coo have."
     return ""

@@ -94,14 +94,14 @@ def _binary(dataset: Dataset, width: int | None, dtype: np.dtype) -> np.ndarray:
     Raises DataError if `width` is neither None nor 1, the labels are numbers, or no class is the positive one.
     """
     if (width or 1) != 1:
-        raise DataError(f"width is {width}; a yes-or-no target has one output: leave the width out.")
+        raise DataError(f"width is {width}; a binary target has one output: leave the width out.")
     if not dataset.classes:
-        raise DataError(f"{_labels_are(dataset)}; this model answers yes or no. {_advice(dataset)}")
+        raise DataError(f"{_labels_are(dataset)}; this model is a binary classifier. {_advice(dataset)}")
     positive = dataset.labels.positive
     if positive is None:
-        advice = "name the one that means yes: positive = '...'"
+        advice = "name the positive class: positive = '...'"
         raise DataError(
-            f"{_labels_are(dataset)}: {format_names(dataset.classes)}. This model answers yes or no; {advice}."
+            f"{_labels_are(dataset)}: {format_names(dataset.classes)}. This model is a binary classifier; {advice}."
         )
     number = dataset.classes.index(positive)
     yes = dataset.y[:, number] == 1 if dataset.kind == "multilabel" else dataset.y == number
@@ -134,7 +134,9 @@ def _indicators(dataset: Dataset, width: int | None, dtype: np.dtype) -> np.ndar
     Raises DataError if labels are numbers, or `width` is below the number of classes (None: as many as classes).
     """
     if not dataset.classes:
-        raise DataError(f"{_labels_are(dataset)}; this model has a yes or no for each class. {_advice(dataset)}")
+        raise DataError(
+            f"{_labels_are(dataset)}; this model predicts each class apart (multilabel). {_advice(dataset)}"
+        )
     _check_width(dataset, width)
     width = width or len(dataset.classes)
     if dataset.kind == "classes":

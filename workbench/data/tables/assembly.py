@@ -284,7 +284,7 @@ class LabelColumn:
         is_said = self.wanted.kind is not None or self.wanted.classes is not None
         if not is_said and (self.are_words_for_missing or self.rows_of_text <= (1 - MOSTLY) * self.rows):
             row, text = self.first_text
-            advice = "Mend it, or say kind = 'classes' if labels are names."
+            advice = "Fix it, or say kind = 'classes' if labels are names."
             what = f"the label in column {self.column.name!r} is {text!r}, and others are numbers"
             advice = f"{advice}\n{_WITHOUT_SUCH_ROWS}" if self.are_words_for_missing else advice
             raise WrongValueError(row, f"{what}. {advice}")

@@ -233,7 +233,7 @@ def refuse_fault(path: str | os.PathLike, dialect: Dialect) -> None:
                 raise DataError(f"{path}:{line}: a comment between the rows. {advice}.")
             by = next((word for word, sign in NAMED.items() if sign == dialect.separator), dialect.separator)
             counts = f"this row has {len(fields):,} fields and the first {expected:,}, separated by {by}"
-            raise DataError(f"{path}:{line}: {counts}. Mend the row; fields that hold a separator stand in quotes.")
+            raise DataError(f"{path}:{line}: {counts}. Fix the row; fields that hold a separator stand in quotes.")
 
 
 def _lines(file: Iterator[bytes]) -> Iterator[bytes]:
