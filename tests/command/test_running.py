@@ -104,7 +104,7 @@ def test_unknown_names_list_the_runs_there_are():
     assert "There is no run 'nope'. There are no runs under runs; name their folder by --root." in str(came.exception)
     add("runs/some")
     came = say("stop", "nope")
-    assert "There is: runs/some." in str(came.exception)
+    assert "Expected one of: runs/some." in str(came.exception)
     assert exit_codes.status_of(came.exception) == exit_codes.WRONG_INPUT
 
 
