@@ -222,8 +222,15 @@ def name_bars(axes: Axes, names: Sequence[str]) -> None:
         return
     axes.set_yticks(range(len(names)), [""] * len(names))
     for place, name in enumerate(names):
-        above = {"xycoords": axes.get_yaxis_transform(), "xytext": (3, 0), "textcoords": "offset points"}
-        text = axes.annotate(name, (0, place - 0.3), va="bottom", fontsize=SMALL, **above)
+        text = axes.annotate(
+            name,
+            (0, place - 0.3),
+            xycoords=axes.get_yaxis_transform(),
+            xytext=(3, 0),
+            textcoords="offset points",
+            va="bottom",
+            fontsize=SMALL,
+        )
         text.set_gid(NAMES_OF_BARS)
 
 
