@@ -143,9 +143,9 @@ def test_another_density_is_looked_at_with_all_candidates_where_there_is_time_el
     ("settings", "seconds", "message"),
     [
         ({"dataset": "uniform", "model": "softmx"}, 60, "Did you mean 'softmax'"),
-        ({"dataset": "uniform", "model": "softmax"}, 1, "seconds is 1; advice takes 5 or more"),
-        ({"dataset": "uniform", "model": "softmax"}, float("nan"), "seconds is nan; advice takes 5 or more"),
-        ({"dataset": "uniform", "model": "softmax"}, float("inf"), "seconds is inf; advice takes 5 or more"),
+        ({"dataset": "uniform", "model": "softmax"}, 1, "The budget is 1 seconds; expected 5 or more"),
+        ({"dataset": "uniform", "model": "softmax"}, float("nan"), "The budget is nan seconds; expected 5 or more"),
+        ({"dataset": "uniform", "model": "softmax"}, float("inf"), "The budget is inf seconds; expected 5 or more"),
         ({"dataset": "uniform", "model": "bpr"}, 60, "needs data with columns in two fields"),
     ],
 )

@@ -218,10 +218,10 @@ def test_explore_opens_a_file_of_rows_that_is_named(start, here):
         store.append(here / "rows.jsonl", row)
     shown = start("explore")
     shown.view.file.value = "rows.jsonl"
-    assert "All 48 rows of rows.jsonl." in pressed(shown, "explore")
+    assert "All 48 records of rows.jsonl." in pressed(shown, "explore")
     assert shown.view.picker.value == "rows.jsonl"
     shown.view.file.value = ""
-    assert "All 48 rows of rows.jsonl." in pressed(shown, "explore"), "it stays"
+    assert "All 48 records of rows.jsonl." in pressed(shown, "explore"), "it stays"
     shown.view.file.value = "none.jsonl"
     assert "is not a run folder" in shown.trouble.value
 

@@ -255,7 +255,7 @@ def advise(
     """
     if not SECONDS_LEAST <= seconds < math.inf:
         raise SpecError(
-            f"A budget of {seconds:g} seconds is too small; expected {SECONDS_LEAST:g} or more, {SECONDS:g} is usual.\n"
+            f"The budget is {seconds:g} seconds; expected {SECONDS_LEAST:g} or more, {SECONDS:g} is usual.\n"
             f"Type --budget {SECONDS:g}."
         )
     clock = _Clock(seconds, seconds_spent)
