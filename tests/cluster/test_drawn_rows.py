@@ -71,7 +71,7 @@ def test_draws_are_spread_as_they_say_and_differ_by_seed_name_and_row():
 def test_an_update_of_rows_that_nobody_touched_is_refused(lazy):
     store = ShardedStore(support.network(1, 1))
     store.init("w", TABLE)
-    with pytest.raises(StoreError, match=rf"Rows of 'w' are drawn .*lazy='{lazy}'.*drawn\.whole\(\)"):
+    with pytest.raises(StoreError, match=rf"Rows of 'w' are generated .*lazy='{lazy}'.*rows\.whole\(\)"):
         store.set_optimizer(Updater("sgd", lazy=lazy))
 
 
