@@ -84,8 +84,21 @@ def _word(typing_context: Any, text: Any, at: Any) -> Any:
 
 
 @intrinsic
-def _zeros_behind(typing_context: Any, word: Any) -> Any:
-    """Compile `_zeros_behind(word)`: the number of trailing zero bits of a uint64, 64 if it is 0."""
+def store_word(typing_context: Any, text: Any, at: Any, word: Any) -> Any:
+    """Compile `store_word(text, at, word)`: text[at:at + 8] = the bytes of a uint64, lowest first, range unchecked."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        """Emit the unaligned 64-bit store."""
+        data = context.make_array(signature.args[0])(context, builder, values[0]).data
+        builder.store(values[2], builder.bitcast(builder.gep(data, [values[1]]), _WORD.as_pointer()), align=1)
+        return context.get_dummy_value()
+
+    return types.none(text, types.int64, types.uint64), generate
+
+
+@intrinsic
+def zeros_behind(typing_context: Any, word: Any) -> Any:
+    """Compile `zeros_behind(word)`: the number of trailing zero bits of a uint64, 64 if it is 0."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         """Emit the count-trailing-zeros instruction."""
@@ -137,7 +150,7 @@ def read_digits(text, at, number):
     while at + WORD_BYTES <= text.size:
         word = _word(text, at) ^ np.uint64(0x3030303030303030)
         excess = (word | (word + np.uint64(0x7676767676767676))) & np.uint64(0x8080808080808080)
-        count = _zeros_behind(excess) >> np.uint64(3)
+        count = zeros_behind(excess) >> np.uint64(3)
         half = np.uint64(4 * WORD_BYTES) - (count << np.uint64(2))
         word = word << half << half  # a shift by all 64 bits has no defined result
         word = word * np.uint64(10) + (word >> np.uint64(8))

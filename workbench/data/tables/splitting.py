@@ -19,12 +19,15 @@ from workbench.data.files.decimal_numbers import (
     MINUS,
     NINE,
     PLUS,
+    POINT,
     TENS,
     ZERO,
     compiled,
     compiled_inline,
     marked,
     read_number,
+    store_word,
+    zeros_behind,
 )
 
 NEWLINE, RETURN, QUOTE, TAB, BLANK = 10, 13, 34, 9, 32
@@ -62,25 +65,50 @@ def word_at(text, place):
     )
 
 
+@compiled_inline
+def _marks(word, repeated):
+    """Return a uint64 with the highest bit of each byte set in which `word` and `repeated` are equal.
+
+    No carry passes from one byte to the next, so that no other bit is set.
+    """
+    others, low = word ^ repeated, np.uint64(0x7F7F7F7F7F7F7F7F)
+    return ~(((others & low) + low) | others | low)
+
+
 @compiled
 def find_ends(text, begin, stop, separator, ends):
     """Write the positions of separators and line ends in text[begin:stop] to `ends`, behind `begin - 1` in ends[0].
 
-    `text` is uint8, `separator` a byte code, `ends` int32 and overwritten. Returns (number of positions, how many are
-    line ends); (-1, 0) if `ends` is too short.
+    `text` is uint8 with `PADDING` bytes behind `stop`, `separator` a byte code, `ends` int32 and overwritten. Returns
+    (number of positions, how many are line ends); (-1, 0) if `ends` is too short. Eight bytes are compared at once; the
+    first two ends among them are written without a branch, the second over what comes next if there is only one.
     """
-    count, lines = np.uint64(1), 0
+    each, one = np.uint64(0x0101010101010101), np.uint64(1)
+    of_lines, of_fields = each * np.uint64(NEWLINE), each * np.uint64(separator)
+    count, lines = np.uint64(1), np.uint64(0)
     ends[0] = begin - 1
     for first in range(begin, stop, BYTES_AT_ONCE):
-        if np.int64(count) + BYTES_AT_ONCE > len(ends):
+        if np.int64(count) + BYTES_AT_ONCE + 2 > len(ends):
             return -1, 0
-        for at in range(first, min(first + BYTES_AT_ONCE, stop)):
-            letter = text[np.uint64(at)]
-            is_line = letter == NEWLINE
-            ends[count] = at
-            count += np.uint64(is_line | (letter == separator))
-            lines += is_line
-    return np.int64(count) - 1, lines
+        for at in range(first, min(first + BYTES_AT_ONCE, stop), 8):
+            word = word_at(text, at)
+            is_line = _marks(word, of_lines)
+            found = is_line | _marks(word, of_fields)
+            if at + 8 > stop:
+                inside = (one << np.uint64(8 * (stop - at))) - one
+                is_line &= inside
+                found &= inside
+            lines += ((is_line >> np.uint64(7)) * each) >> np.uint64(56)
+            rest = found & (found - one)
+            ends[count] = at + np.int64(zeros_behind(found) >> np.uint64(3))
+            ends[count + one] = at + np.int64(zeros_behind(rest) >> np.uint64(3))
+            count += np.uint64(found != 0) + np.uint64(rest != 0)
+            rest &= rest - one
+            while rest:
+                ends[count] = at + np.int64(zeros_behind(rest) >> np.uint64(3))
+                count += one
+                rest &= rest - one
+    return np.int64(count) - 1, np.int64(lines)
 
 
 @compiled
@@ -109,17 +137,21 @@ def take_off(text, starts, stops, columns, has_returns, has_quotes):
 
 
 @compiled_inline
-def _key(text, start, length):
-    """Return a uint64 key of text[start:start + length]: the bytes themselves up to eight, a hash of longer texts.
+def _keys(text, start, length):
+    """Return two uint64 keys of text[start:start + length], which texts of up to 16 bytes share only if they are equal.
 
-    `text` is a padded uint8 array.
+    They are the first eight bytes and the rest; of longer texts a hash and the last eight bytes. `text` is a padded
+    uint8 array.
     """
+    first = word_at(text, start)
     if length <= 8:
-        return word_at(text, start) & MASKS[length]
-    key = word_at(text, start + length - 8)
-    for at in range(start, start + length - 8, 8):
-        key = (key ^ (key >> np.uint64(29))) * MULTIPLIER ^ word_at(text, at)
-    return (key ^ (key >> np.uint64(32))) * MULTIPLIER
+        return first & MASKS[length], np.uint64(0)
+    if length <= 16:
+        return first, word_at(text, start + 8) & MASKS[length - 8]
+    last = word_at(text, start + length - 8)
+    for at in range(start + 8, start + length - 8, 8):
+        first = (first ^ (first >> np.uint64(29))) * MULTIPLIER ^ word_at(text, at)
+    return first, last
 
 
 @compiled_inline
@@ -139,9 +171,10 @@ def number_texts(text, starts, stops, columns, wanted, numbers, found, counts, t
     """Find the distinct texts of the `wanted` columns and write the index of each row's text. O(fields).
 
     Fields are `starts` and `stops` int32 [rows * columns] in the padded uint8 `text`. Written: `numbers` int32 [wanted,
-    rows], indices in the order of first appearance; `found` uint64 [wanted, rows, 2], for each distinct text its key
-    and start << 32 | length; `counts` int64 [wanted], zeros on entry, the number of distinct texts. `tables` int32
-    [wanted, a power of two above the rows] are hash tables, zeros on entry.
+    rows], indices in the order of first appearance; `found` uint64 [wanted, rows, 3], for each distinct text
+    start << 32 | length and its keys, by which those of up to 16 bytes are compared without another look at the text;
+    `counts` int64 [wanted], zeros on entry, the number of distinct texts. `tables` int32 [wanted, a power of two above
+    the rows] are hash tables, zeros on entry.
     """
     rows, mask, half = len(starts) // columns, np.uint64(tables.shape[1] - 1), np.uint64(32)
     for first in range(0, rows, ROWS_AT_ONCE):
@@ -150,23 +183,27 @@ def number_texts(text, starts, stops, columns, wanted, numbers, found, counts, t
             for row in range(first, min(first + ROWS_AT_ONCE, rows)):
                 at = row * columns + wanted[one]
                 start, length = np.int64(starts[at]), np.int64(stops[at]) - np.int64(starts[at])
-                key = _key(text, start, length)
-                slot = ((key * MULTIPLIER) >> half) & mask
+                key, more = _keys(text, start, length)
+                mixed = (key ^ (more ^ (more >> half)) * MULTIPLIER) * MULTIPLIER
+                slot = (mixed >> half) & mask
                 while True:
                     held = np.int64(tables[one, slot]) - 1
                     if held < 0:
                         held = count
-                        found[one, held, 0] = key
-                        found[one, held, 1] = np.uint64(start) << half | np.uint64(length)
+                        found[one, held, 0] = np.uint64(start) << half | np.uint64(length)
+                        found[one, held, 1] = key
+                        found[one, held, 2] = more
                         count += 1
                         tables[one, slot] = count
                         break
-                    if found[one, held, 0] == key:
-                        place = found[one, held, 1]
-                        if np.int64(place & np.uint64(0xFFFFFFFF)) == length and (
-                            length <= 8 or _is_same(text, start, np.int64(place >> half), length)
-                        ):
-                            break
+                    place = found[one, held, 0]
+                    if (
+                        found[one, held, 1] == key
+                        and found[one, held, 2] == more
+                        and np.int64(place & np.uint64(0xFFFFFFFF)) == length
+                        and (length <= 16 or _is_same(text, start, np.int64(place >> half), length))
+                    ):
+                        break
                     slot = (slot + np.uint64(1)) & mask
                 numbers[one, row] = held
             counts[one] = count
@@ -176,15 +213,20 @@ def number_texts(text, starts, stops, columns, wanted, numbers, found, counts, t
 def gather(text, starts, stops, offsets, letters):
     """Copy the texts one after the other into `letters` and write where each begins to `offsets`.
 
-    Texts are text[starts[i]:stops[i]], uint8. `offsets` is int32 [texts + 1], `letters` uint8 for all; both
-    are overwritten.
+    Texts are text[starts[i]:stops[i]], padded uint8. `offsets` is int32 [texts + 1], `letters` uint8 for all; both
+    are overwritten. Eight bytes are copied at once where `letters` has room for them.
     """
     total = np.int64(0)
     offsets[0] = 0
     for one in range(len(starts)):
-        for at in range(np.int64(starts[one]), np.int64(stops[one])):
-            letters[total] = text[at]
-            total += 1
+        start, length = np.int64(starts[one]), np.int64(stops[one]) - np.int64(starts[one])
+        if total + length + 8 <= len(letters):
+            for at in range(0, length, 8):
+                store_word(letters, total + at, word_at(text, start + at))
+        else:
+            for at in range(length):
+                letters[total + at] = text[start + at]
+        total += length
         offsets[one + 1] = total
 
 
@@ -256,6 +298,10 @@ def read_numbers(text, starts, stops, values):
     """
     has_hard = False
     for one in range(len(starts)):
+        first = text[starts[one]]
+        if not (ZERO <= first <= NINE or first in (MINUS, POINT, PLUS)):
+            values[one] = np.nan
+            continue
         value, is_read = _short_number(text, np.int64(starts[one]), np.int64(stops[one]))
         if is_read:
             values[one] = value
@@ -405,13 +451,13 @@ def _numbered(
     """
     rows, several = len(starts) // columns, len(wanted)
     numbers, counts = np.empty((several, rows), np.int32), np.zeros(several, np.int64)
-    found = scratch.take("found", np.uint64, several, rows, 2)
+    found = scratch.take("found", np.uint64, several, rows, 3)
     tables = scratch.take("tables", np.int32, several, 1 << (rows + rows // 2).bit_length())
     tables[:] = 0
     number_texts(text, starts, stops, columns, np.array(wanted, np.int64), numbers, found, counts, tables)
     texts: dict[int, tuple[Fields, np.ndarray | None]] = {}
     for one, place in enumerate(wanted):
-        places = found[one, : counts[one], 1]
+        places = found[one, : counts[one], 0]
         begins = (places >> np.uint64(32)).astype(np.int32)
         fields = Fields(text, begins, begins + (places & np.uint64(0xFFFFFFFF)).astype(np.int32))
         texts[place] = fields, numbers[one]
