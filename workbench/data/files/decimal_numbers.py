@@ -72,8 +72,8 @@ _WORD = ir.IntType(64)
 
 
 @intrinsic
-def _word(typing_context: Any, text: Any, at: Any) -> Any:
-    """Compile `_word(text, at)`: text[at:at + 8] of a uint8 array as little-endian uint64, range unchecked."""
+def load_word(typing_context: Any, text: Any, at: Any) -> Any:
+    """Compile `load_word(text, at)`: text[at:at + 8] of a uint8 array as little-endian uint64, range unchecked."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         """Emit the unaligned 64-bit load."""
@@ -148,7 +148,7 @@ def read_digits(text, at, number):
     are.
     """
     while at + WORD_BYTES <= text.size:
-        word = _word(text, at) ^ np.uint64(0x3030303030303030)
+        word = load_word(text, at) ^ np.uint64(0x3030303030303030)
         excess = (word | (word + np.uint64(0x7676767676767676))) & np.uint64(0x8080808080808080)
         count = zeros_behind(excess) >> np.uint64(3)
         half = np.uint64(4 * WORD_BYTES) - (count << np.uint64(2))

@@ -395,7 +395,7 @@ class CheckedText(io.RawIOBase):
         Raises DataError as `open_text` describes.
         """
         if not self._ready:
-            self._ready = self._next(len(buffer))
+            self._ready = self._next(min(len(buffer), PIECE))
         count = min(len(self._ready), len(buffer))
         buffer[:count] = self._ready[:count]
         self._ready = self._ready[count:]
@@ -508,6 +508,9 @@ def _blocks(file: BinaryIO, stop: int) -> Iterator[bytes]:
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+PIECE = 1 << 18
+"""Bytes that are read and checked at once: their memory is used again, and they are in the cache when they are copied.
+"""
 BYTES = 1 << 22
 """Bytes of a block: long enough for the calls of Python around it to cost nothing, short enough to stay in a cache."""
 AHEAD = 2

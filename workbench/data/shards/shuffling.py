@@ -269,14 +269,19 @@ def stack_csr(blocks: list[Any]) -> Any:
     return assemble("csr", indptr, indices, np.concatenate([block.data for block in blocks]), (rows, width))
 
 
-def stack_with_labels(parts: Iterable[tuple[Any, Any]], path: str | os.PathLike) -> tuple[Any, Any]:
+def stack_with_labels(
+    parts: Iterable[tuple[Any, Any]], path: str | os.PathLike, rows: int | None = None
+) -> tuple[Any, Any]:
     """Return (CSR array of all rows, their labels) of an iterable of (CSR array, labels) parts.
 
     Labels are arrays, or lists of tuples, which are concatenated. Raises DataError, naming `path`, if there is no part.
-    Memory holds one part in addition to the result, if the parts are made one by one.
+    Memory holds one part in addition to the result, if the parts are made one by one. `rows` is how many there are
+    presumably: memory for all their entries is reserved at the first part.
     """
     starts, labels, width, stacked = [np.zeros(1, np.int64)], [], 0, Growing()
     for x, of_part in parts:
+        if rows is not None and not labels:
+            stacked = Growing(int(MARGIN * x.nnz * max(rows, x.shape[0]) / max(x.shape[0], 1)))
         starts.append(x.indptr[1:] + np.int64(stacked.count))
         stacked.add(x.indices, x.data)
         labels.append(of_part)
@@ -294,15 +299,19 @@ def stack_with_labels(parts: Iterable[tuple[Any, Any]], path: str | os.PathLike)
 
 GROWTH = 1.25
 """Factor by which arrays grow that are too short; the system moves pages of large ones and copies nothing."""
+MARGIN = 1.02
+"""Share of entries for which memory is reserved of those that are expected."""
+MOST_RESERVED = 1 << 26
+"""Entries, at most, for which memory is reserved: the system hands it out when it is first written to."""
 
 
 @final
 class Growing:
     """Indices and values of entries that come part by part."""
 
-    def __init__(self) -> None:
-        """Start without entries."""
-        self.count = 0
+    def __init__(self, expected: int = 0) -> None:
+        """Start without entries; the first part reserves memory for `expected` ones, which the system clears once."""
+        self.count, self._expected = 0, min(expected, MOST_RESERVED)
         self._arrays: list[np.ndarray] = []
 
     def add(self, indices: np.ndarray, values: np.ndarray) -> None:
@@ -311,7 +320,7 @@ class Growing:
         Dtypes are those of the first part, indices are widened if needed.
         """
         if not self._arrays:
-            self._arrays = [np.empty(0, indices.dtype), np.empty(0, values.dtype)]
+            self._arrays = [np.empty(self._expected, indices.dtype), np.empty(self._expected, values.dtype)]
         if indices.itemsize > self._arrays[0].itemsize:
             self._arrays[0] = self._arrays[0].astype(indices.dtype)
         end = self.count + len(indices)

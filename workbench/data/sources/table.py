@@ -90,6 +90,12 @@ class HeldTable:
         elif names:
             yield from self._read(names)
 
+    @property
+    def rows(self) -> int | None:
+        """Number of rows if the table was read and is kept, else None."""
+        blocks = self._kept if self._is_whole else []
+        return sum(len(next(iter(block.values())).numbers) for block in blocks) or None
+
     def take(self, columns: Columns) -> None:
         """Store the kinds of the columns, which decide whether what is kept of them suffices."""
         self._columns = {column.name: column for column in columns}
@@ -223,8 +229,9 @@ def make(
     with reading(path, TABLE):
         layout = dict(zip(LAYOUT, (separator, header, quotes, decimal, encoding), strict=True))
         learned, facts = _learned(path, wanted, columns, label, hashed, bins, unlabelled, is_held=True, **layout)
+        rows = learned.table.rows if isinstance(learned.table, HeldTable) else None
         made = dataset_of(
-            "table", *stack_with_labels(learned.parts(), path), wanted, path, LICENCE, learned.table.place
+            "table", *stack_with_labels(learned.parts(), path, rows), wanted, path, LICENCE, learned.table.place
         )
     return dataclasses.replace(made, facts=facts)
 

@@ -28,7 +28,7 @@ from workbench.data.tables.arrow import (
     values_of,
 )
 from workbench.data.tables.blocks import Block, Table
-from workbench.data.tables.compiled import find_ranges, put_one_each, put_several_each
+from workbench.data.tables.compiled import find_ranges, put_in_each_row, put_one_each, put_several_each
 from workbench.data.tables.quantiles import Counted, Quantiles, Spread
 from workbench.data.tables.schema import Column
 from workbench.data.tables.vocabulary import Vocabulary
@@ -524,6 +524,19 @@ def _put_one_each(encoded: list[Encoded], first: int, free: np.ndarray, indices:
     put_one_each(np.stack([one.indices for one in encoded]), values, firsts, places, free, indices, data)
 
 
+def _full_rows(encoded: list[Encoded], rows: int, width: int) -> scipy.sparse.csr_array:
+    """Return encoded columns side by side as canonical CSR [rows, width] if each has one entry in every row."""
+    each = len(encoded)
+    dtype = index_dtype(rows, width, rows * each)
+    indices, data = np.empty(rows * each, dtype), np.ones(rows * each, np.float32)
+    firsts = np.cumsum([0, *(one.width for one in encoded[:-1])])
+    put_in_each_row(np.stack([one.indices for one in encoded]), firsts, indices)
+    for place, one in enumerate(encoded):
+        if one.values is not None:
+            data[place::each] = one.values
+    return assemble("csr", np.arange(rows + 1, dtype=dtype) * dtype.type(each), indices, data, (rows, width))
+
+
 def matrix(encoded: list[Encoded], rows: int) -> scipy.sparse.csr_array:
     """Return the encoded columns side by side as canonical CSR, float32 [rows, sum of widths]. O(entries).
 
@@ -532,9 +545,11 @@ def matrix(encoded: list[Encoded], rows: int) -> scipy.sparse.csr_array:
     width = sum(one.width for one in encoded)
     if width > INT32_LIMIT:
         raise DataError(f"The columns make {width:,} features; at most 2**31 - 1 are held: hash into fewer buckets.")
+    are_in_each_row = [one.lengths is None and one.indices.min(initial=0) >= 0 for one in encoded]
+    if all(are_in_each_row):
+        return _full_rows(encoded, rows, width)
     lengths = np.zeros(rows, np.int64)
-    for one in encoded:
-        is_in_each_row = one.lengths is None and one.indices.min(initial=0) >= 0
+    for one, is_in_each_row in zip(encoded, are_in_each_row, strict=True):
         lengths += 1 if is_in_each_row else one.indices >= 0 if one.lengths is None else one.lengths
     indptr = np.concatenate([[0], np.cumsum(lengths)])
     dtype = index_dtype(rows, width, int(indptr[-1]))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernels.code_cache import njit
+from workbench.data.files.decimal_numbers import load_word
 
 MINUS, PLUS, POINT, ZERO, NINE, LOWER, LETTER_E = 45, 43, 46, 48, 57, 32, 101
 FIRST_PRINTED, LAST_PRINTED = 33, 126
@@ -100,9 +101,17 @@ def are_decimal(offsets, letters):
 def are_dressed(offsets, letters):
     """Return bool [texts]: whether a text has a digit, and a blank, a sign of `MARKS` or a byte beyond ASCII.
 
-    Texts are letters[offsets[i]:offsets[i + 1]], uint8. It preselects numbers with a currency or the like.
+    Texts are letters[offsets[i]:offsets[i + 1]], uint8. It preselects numbers with a currency or the like. Bytes are
+    looked at one by one only if there is such a sign at all.
     """
-    found = np.empty(len(offsets) - 1, np.bool_)
+    found = np.zeros(len(offsets) - 1, np.bool_)
+    is_any = False
+    for at in range(offsets[0], offsets[-1]):
+        letter = letters[at]
+        is_any |= (letter > LAST_PRINTED) | (letter == MARKS[0]) | (letter == MARKS[1]) | (letter == MARKS[2])
+        is_any |= (letter == MARKS[3]) | (letter == MARKS[4]) | (letter == MARKS[5])
+    if not is_any:
+        return found
     for row in range(len(found)):
         has_digit = has_mark = False
         for at in range(offsets[row], offsets[row + 1]):
@@ -158,9 +167,15 @@ def hash_texts(offsets, letters):
         c, d = np.uint64(KEY_0 ^ 0x6C7967656E657261), np.uint64(KEY_1 ^ 0x7465646279746573)
         whole = start + (stop - start) // 8 * 8
         for at in range(start, whole + 1, 8):
-            word = np.uint64(0) if at < whole else np.uint64((stop - start) & 255) << np.uint64(56)
-            for place in range(8 if at < whole else stop - whole):
-                word |= np.uint64(letters[at + place]) << np.uint64(8 * place)
+            if at < whole:
+                word = load_word(letters, at)
+            else:
+                word = np.uint64((stop - start) & 255) << np.uint64(56)
+                if at + 8 <= len(letters):
+                    word |= load_word(letters, at) & ((np.uint64(1) << np.uint64(8 * (stop - whole))) - np.uint64(1))
+                else:
+                    for place in range(stop - whole):
+                        word |= np.uint64(letters[at + place]) << np.uint64(8 * place)
             d ^= word
             a, b, c, d = _mixed(a, b, c, d)
             a, b, c, d = _mixed(a, b, c, d)
@@ -229,6 +244,21 @@ def put_one_each(columns, values, firsts, places, free, indices, data):
                     indices[at] = column + first
                     data[at] = values[place, row] if place >= 0 else np.float32(1)
                     free[row] = at + 1
+
+
+@compiled
+def put_in_each_row(columns, firsts, indices):
+    """Write one entry per row and column to CSR rows that have no other ones.
+
+    `columns` int32 [encoded, rows] are local column indices, to which firsts[i] is added; `indices` [rows * encoded] is
+    overwritten.
+    """
+    each, rows = columns.shape
+    for begin in range(0, rows, ROWS_AT_ONCE):
+        for one in range(each):
+            first = indices.dtype.type(firsts[one])
+            for row in range(begin, min(begin + ROWS_AT_ONCE, rows)):
+                indices[row * each + one] = columns[one, row] + first
 
 
 @compiled

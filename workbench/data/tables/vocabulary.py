@@ -10,6 +10,8 @@ from workbench.data.tables.splitting import MULTIPLIER, word_at
 
 LEAST_TABLE = 1 << 6
 """Places of an empty table."""
+LOWER = np.uint64(0xFFFFFFFF)
+"""Bits of a place that hold the index of a text."""
 
 
 @compiled_inline
@@ -27,27 +29,45 @@ def _hash(text, start, stop):
     return hashed ^ (hashed >> np.uint64(32))
 
 
+@compiled_inline
+def _is_equal(text, start, other, begin, length):
+    """Return whether text[start:start + length] and other[begin:begin + length], both uint8, are equal.
+
+    Texts of at least eight bytes are compared in words of eight.
+    """
+    if length < 8:
+        is_same = True
+        for at in range(length):
+            is_same &= text[start + at] == other[begin + at]
+        return is_same
+    for at in range(0, length - 8, 8):
+        if word_at(text, start + at) != word_at(other, begin + at):
+            return False
+    return word_at(text, start + length - 8) == word_at(other, begin + length - 8)
+
+
 @compiled
 def look_up(text, offsets, letters, starts, hashes, table, count, is_added, numbers):
     """Write the index of each text in the hash table to `numbers`, -1 if unknown; return the number of known texts.
 
     With `is_added`, unknown texts are appended and get the next index, from `count` on. Texts are
     text[offsets[i]:offsets[i + 1]], uint8. The table is `letters` uint8 and `starts` int64 [known + 1], the known texts
-    end to end, `hashes` uint64 [known], and `table` int32 [a power of two] with index + 1, 0 for free slots; all have
-    room for the new texts and are changed in place.
+    end to end, `hashes` uint64 [known], and `table` uint64 [a power of two] with index + 1 below the upper half of the
+    hash, 0 for free slots; all have room for the new texts and are changed in place.
     """
-    mask = np.uint64(len(table) - 1)
+    mask, upper = np.uint64(len(table) - 1), ~LOWER
     for one in range(len(numbers)):
         start, stop = np.int64(offsets[one]), np.int64(offsets[one + 1])
         hashed = _hash(text, start, stop)
         slot, found = hashed & mask, np.int64(-1)
         while table[slot] and found < 0:
-            known = np.int64(table[slot]) - 1
-            if hashes[known] == hashed and starts[known + 1] - starts[known] == stop - start:
-                begin, is_same = starts[known], True
-                for at in range(stop - start):
-                    is_same &= letters[begin + at] == text[start + at]
-                found = known if is_same else found
+            known = np.int64(table[slot] & LOWER) - 1
+            if (
+                (table[slot] ^ hashed) & upper == 0
+                and starts[known + 1] - starts[known] == stop - start
+                and _is_equal(text, start, letters, starts[known], stop - start)
+            ):
+                found = known
             slot = (slot + np.uint64(1)) & mask
         if found < 0 and is_added:
             found = count
@@ -56,20 +76,20 @@ def look_up(text, offsets, letters, starts, hashes, table, count, is_added, numb
                 letters[starts[found] + at] = text[start + at]
             starts[found + 1] = starts[found] + stop - start
             count += 1
-            table[slot] = count
+            table[slot] = (hashed & upper) | np.uint64(count)
         numbers[one] = found
     return count
 
 
 @compiled
 def fill(hashes, count, table):
-    """Write index + 1 of each of `count` uint64 hashes into the hash table `table`, int32 zeros [a power of two]."""
-    mask = np.uint64(len(table) - 1)
+    """Write `count` uint64 hashes into the hash table `table` of `look_up`, uint64 zeros [a power of two]."""
+    mask, upper = np.uint64(len(table) - 1), ~LOWER
     for one in range(count):
         slot = hashes[one] & mask
         while table[slot]:
             slot = (slot + np.uint64(1)) & mask
-        table[slot] = one + 1
+        table[slot] = (hashes[one] & upper) | np.uint64(one + 1)
 
 
 @final
@@ -80,7 +100,7 @@ class Vocabulary:
         """Set up an empty hash table and add `texts`, which get the indices 0, 1, ..."""
         self._count = 0
         self._letters, self._starts = np.empty(0, np.uint8), np.zeros(1, np.int64)
-        self._hashes, self._table = np.empty(0, np.uint64), np.zeros(LEAST_TABLE, np.int32)
+        self._hashes, self._table = np.empty(0, np.uint64), np.zeros(LEAST_TABLE, np.uint64)
         if texts:
             self.add(Texts(strings_of(texts), np.empty(0, np.int32)))
 
@@ -125,7 +145,7 @@ class Vocabulary:
         if most > len(self._hashes):
             self._hashes, self._starts = _grown(self._hashes, most), _grown(self._starts, most + 1)
         if 3 * most > 2 * len(self._table):
-            self._table = np.zeros(1 << (3 * most // 2).bit_length(), np.int32)
+            self._table = np.zeros(1 << (3 * most // 2).bit_length(), np.uint64)
             fill(self._hashes, self._count, self._table)
 
     def array(self) -> Any:
