@@ -13,6 +13,7 @@ from workbench.data.sources.table import HeldTable
 from workbench.data.tables import guessing
 from workbench.data.tables.arrow import MISSING_WORDS, Texts, each_number
 from workbench.data.tables.blocks import table_of
+from workbench.data.tables.compiled import are_dressed, are_printed
 from workbench.data.tables.splitting import PADDING, Fields
 from workbench.data.tables.vocabulary import Vocabulary
 
@@ -183,3 +184,16 @@ def test_fractions_are_counted_where_the_guess_is_shown(tmp_path):
     assert guessing.guess(path).columns[0].found.distinct == 300
     table = table_of(path)
     assert guessing.survey(table, ["a"], counts_all=False)["a"].distinct == guessing.MANY
+
+
+@pytest.mark.parametrize("length", [1, 7, 8, 9, 20])
+def test_signs_are_found_wherever_they_stand(length):
+    signs = [*range(1, 256)]
+    for place in range(length):
+        letters = np.full((len(signs), length), ord("7"), np.uint8)
+        letters[:, place] = signs
+        for sign, row in zip(signs, letters, strict=True):
+            offsets = np.array([0, length], np.int32)
+            assert are_printed(offsets, row) == (33 <= sign <= 126)
+            is_marked = chr(sign) in " $%'(," or sign > 126
+            assert are_dressed(offsets, row)[0] == (is_marked and (length > 1 or chr(sign).isdecimal()))

@@ -28,7 +28,7 @@ from workbench.data.tables.arrow import (
     values_of,
 )
 from workbench.data.tables.blocks import Block, Table
-from workbench.data.tables.compiled import find_ranges, put_in_each_row, put_one_each, put_several_each
+from workbench.data.tables.compiled import count_rows, find_ranges, put_in_each_row, put_one_each, put_several_each
 from workbench.data.tables.quantiles import Counted, Quantiles, Spread
 from workbench.data.tables.schema import Column
 from workbench.data.tables.vocabulary import Vocabulary
@@ -118,7 +118,8 @@ class Numbers:
         if self.is_binned and is_each_number(texts.numbers):
             self._quantiles.add(Counted(numbers, np.broadcast_to(np.int64(1), len(numbers))))
             return
-        counts = np.bincount(texts.numbers[texts.numbers >= 0], minlength=len(texts))
+        counts = np.zeros(len(texts), np.int64)
+        count_rows(texts.numbers, counts)
         some = Counted(numbers[counts > 0], counts[counts > 0])
         if self.is_binned:
             self._quantiles.add(some)

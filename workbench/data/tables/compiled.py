@@ -37,16 +37,33 @@ def buffers_of(strings: Any) -> tuple[np.ndarray, np.ndarray]:
     return held, np.zeros(0, np.uint8) if letters is None else np.frombuffer(letters, np.uint8)
 
 
+@compiled_inline
+def _has_outside(letters, start, stop, least):
+    """Return whether a byte of letters[start:stop] is below `least`, at most 128, or above `LAST_PRINTED`.
+
+    Eight bytes are compared at once. A byte is below n if a borrow of its own sets its highest bit, which is not set
+    before, and above m if the highest bit is set when 127 - m is added; a carry or a borrow from a byte below only
+    comes of one that is found itself (S. E. Anderson, https://graphics.stanford.edu/~seander/bithacks.html).
+    """
+    each, found = np.uint64(0x0101010101010101), np.uint64(0)
+    below, above = each * np.uint64(least), each * np.uint64(127 - LAST_PRINTED)
+    whole = start + (stop - start) // 8 * 8
+    for at in range(start, whole, 8):
+        word = load_word(letters, at)
+        found |= ((word - below) & ~word) | (word + above) | word
+    has_other = found & (each * np.uint64(0x80)) != 0
+    for at in range(whole, stop):
+        has_other |= not least <= letters[at] <= LAST_PRINTED
+    return has_other
+
+
 @compiled
 def are_printed(offsets, letters):
     """Return whether all bytes of the texts are printable ASCII without blanks, so that nothing is to be stripped.
 
     Texts are letters[offsets[i]:offsets[i + 1]], uint8. True without bytes.
     """
-    are_all = True
-    for at in range(offsets[0], offsets[-1]):
-        are_all &= FIRST_PRINTED <= letters[at] <= LAST_PRINTED
-    return are_all
+    return not _has_outside(letters, np.int64(offsets[0]), np.int64(offsets[-1]), FIRST_PRINTED)
 
 
 @compiled
@@ -102,15 +119,10 @@ def are_dressed(offsets, letters):
     """Return bool [texts]: whether a text has a digit, and a blank, a sign of `MARKS` or a byte beyond ASCII.
 
     Texts are letters[offsets[i]:offsets[i + 1]], uint8. It preselects numbers with a currency or the like. Bytes are
-    looked at one by one only if there is such a sign at all.
+    looked at one by one only if one is below the last of these signs or beyond ASCII at all.
     """
     found = np.zeros(len(offsets) - 1, np.bool_)
-    is_any = False
-    for at in range(offsets[0], offsets[-1]):
-        letter = letters[at]
-        is_any |= (letter > LAST_PRINTED) | (letter == MARKS[0]) | (letter == MARKS[1]) | (letter == MARKS[2])
-        is_any |= (letter == MARKS[3]) | (letter == MARKS[4]) | (letter == MARKS[5])
-    if not is_any:
+    if not _has_outside(letters, np.int64(offsets[0]), np.int64(offsets[-1]), MARKS[-1] + 1):
         return found
     for row in range(len(found)):
         has_digit = has_mark = False
@@ -199,6 +211,14 @@ def spread(of_texts, of_missing, numbers, values):
     for row in range(len(numbers)):
         number = numbers[row]
         values[row] = of_texts[number] if number >= 0 else of_missing
+
+
+@compiled
+def count_rows(numbers, counts):
+    """Add to counts[number] for each row of `numbers`, int32 [rows] text indices, negative ones left out; in place."""
+    for row in range(len(numbers)):
+        if numbers[row] >= 0:
+            counts[numbers[row]] += 1
 
 
 @compiled
