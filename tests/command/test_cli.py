@@ -12,6 +12,7 @@ import typer
 from typer.testing import CliRunner
 
 from kernels import devices
+from tests.support import rows as made
 from workbench import data, formats, store
 from workbench.command import cli, demo, doctor, jupyter, terminal, training
 from workbench.measure import loads
@@ -360,3 +361,11 @@ def test_without_a_gpu_device_cuda_is_one_message_and_leaves_nothing(command, tm
     assert came.exit_code == 1
     assert "cudaErrorNoDevice. Take --device cpu." in str(came.exception)
     assert not list(tmp_path.glob("runs/*"))
+
+
+def test_trainings_that_ran_next_to_other_programs_have_their_numbers_in_the_demo_s_table():
+    known = {"quality": 0.8, "quality_name": "accuracy", "seconds_epoch": 0.125, "bytes_held": 2**20}
+    rows = [made.disturbed(row) | known for row in made.sweep(densities=(0.05,))]
+    columns = terminal.trained_table(rows).columns
+    assert {str(cell) for cell in columns[1].cells} == {"0.12 (disturbed)"}
+    assert {str(cell) for cell in columns[4].cells} == {"0.800"}

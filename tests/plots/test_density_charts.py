@@ -142,3 +142,21 @@ def test_a_narrow_figure_names_its_bars_above_them_and_its_ticks_are_apart(name)
     boxes = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_text()]
     assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
     assert axes.get_window_extent().width > 0.7 * figure.get_window_extent().width
+
+
+def test_the_only_dense_time_that_is_quiet_is_a_marker_and_no_line_over_all_densities():
+    rows = [
+        maker.disturbed(row) if row["format"] == "dense" and row["density"] != 0.01 else row for row in maker.sweep()
+    ]
+    lines = drawn("time_density", rows)[0].axes[0].get_lines()
+    dense = [line for line in lines if "dense" in str(line.get_label())]
+    assert not [line for line in dense if len(line.get_xdata()) == 2 and line.get_xdata()[0] == 0]
+    assert [1] in [[len(line.get_xdata())] for line in lines if line.get_color() == style.DENSE]
+
+
+def test_configurations_without_a_quiet_time_have_the_strokes_of_their_lines():
+    laws = (maker.DENSE, maker.SPARSE, maker.IN_CALLS)
+    figure, _ = drawn("time_density", [maker.disturbed(row) for row in maker.sweep(laws)])
+    pale = [line for line in figure.axes[0].get_lines() if line.get_alpha() == style.PALE and len(line.get_xdata()) > 1]
+    looks = {(line.get_color(), line.get_marker(), str(line.get_linestyle())) for line in pale}
+    assert len(looks) == len(pale) == 3

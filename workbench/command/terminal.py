@@ -138,9 +138,10 @@ def trained_table(rows: Iterable[dict]) -> Table:
     lines = []
     for row in configurations.records(configurations.pool_rounds(store.frame(rows))):
         name = formatting.name_configuration(row)
-        if row["status"] == "ok":
+        if row["status"] in configurations.NUMBERED and row["quality"] is not None:
             memory = (f"{row[name] / 2**20:,.0f} MiB" for name in ("bytes_peak", "bytes_held"))
-            lines.append([name, f"{row['seconds_epoch']:.2g}", *memory, f"{row['quality']:.3f}"])
+            note = "" if row["status"] == "ok" else f" ({row['status']})"
+            lines.append([name, f"{row['seconds_epoch']:.2g}{note}", *memory, f"{row['quality']:.3f}"])
         else:
             lines.append([name, row["status"], "", "", row["reason"]])
     columns = ("configuration", "seconds an epoch", "peak memory", "held by arrays", "held-out accuracy")

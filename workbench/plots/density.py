@@ -200,11 +200,15 @@ def axes_of(figure: Figure, shown: Shown, label: str) -> Axes:
     return axes
 
 
+PALE_LINE = {"linewidth": 1.0}
+"""Look of the line of a configuration that was measured only while other programs ran."""
+
+
 def baseline(axes: Axes, shown: Shown) -> None:
     """Draw each dense line with its interval band; a horizontal line if only one density has a value.
 
-    Disturbed records have a pale marker and no interval. Several lines have markers; lines that are left out are
-    counted in the legend.
+    Disturbed records have a pale marker and no interval; the only quiet one among them is a marker, too. Several lines
+    have markers; lines that are left out are counted in the legend.
     """
     baselines = shown.baselines
     for rows in baselines:
@@ -216,10 +220,14 @@ def baseline(axes: Axes, shown: Shown) -> None:
             line["marker"] = ""
         _draw_disturbed(axes, rows, shown.measure)
         if not x:
-            pale = style.disturbed_look(look) | {"linestyle": "none"} if style.drawable(rows, shown.measure) else {}
+            pale = style.disturbed_look(look) | PALE_LINE if style.drawable(rows, shown.measure) else {}
             axes.plot([], [], **line | pale)
             continue
         band: dict[str, Any] = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
+        if len(x) == 1 < len(style.drawable(rows, shown.measure)):
+            ends = [[known[0].value - known[0].low], [known[0].high - known[0].value]]
+            axes.errorbar(x, [known[0].value], yerr=ends, capsize=3, **line | {"marker": look["marker"]})
+            continue
         if len(x) == 1:
             axes.axhspan(known[0].low, known[0].high, **band)
             axes.axhline(known[0].value, **line)
@@ -267,10 +275,14 @@ def _moved(densities: Sequence[float], shift: Shift) -> list[float]:
 
 
 def _draw_disturbed(axes: Axes, rows: Sequence[configurations.Record], measure: str, shift: Shift = 0.0) -> None:
-    """Draw pale markers for the records that were measured only while other programs ran."""
+    """Draw pale markers for the records that were measured only while other programs ran.
+
+    A thin line joins them if the configuration has no others: its strokes say whose they are.
+    """
     densities, known = _points(rows, measure, is_disturbed=True)
     if known:
-        look = style.disturbed_look(style.look(rows[0])) | {"linestyle": "none"}
+        is_alone = not _points(rows, measure)[0]
+        look = style.disturbed_look(style.look(rows[0])) | (PALE_LINE if is_alone else {"linestyle": "none"})
         x = _moved(densities, shift)
         axes.plot(
             x,
@@ -296,7 +308,7 @@ def whiskers(
     """Draw a configuration's records: a line through its densities with an error bar each, moved right by `shift`.
 
     `measure` is the column drawn, `label` the legend's text; `change` overrides line properties. Disturbed records have
-    pale markers off the line. Nothing if none can be drawn.
+    pale markers off the line, joined by a thin one if there are no others. Nothing if none can be drawn.
     """
     densities, known = _points(rows, measure)
     if not style.drawable(rows, measure):
@@ -306,7 +318,7 @@ def whiskers(
     x = _moved(densities, shift)
     look = style.look(rows[0]) | change
     if not x:  # the legend has the markers that are drawn
-        axes.plot([], [], label=label, **style.disturbed_look(look) | {"linestyle": "none"})
+        axes.plot([], [], label=label, **style.disturbed_look(look) | PALE_LINE)
         return
     axes.errorbar(x, [k.value for k in known], yerr=ends, label=label, capsize=3, elinewidth=1.2, **look)
 
