@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kernels import threads
+from kernels._compat import numba_internals
 from tests.support.small_sets import labelled, same, svmlight
 from workbench import data
 from workbench.data import cache
@@ -91,6 +93,17 @@ def damage(name, how):
     file = entries()[0] / name
     content = file.read_bytes()
     file.write_bytes({"cut": content[:-5], "flip": content[:-1] + bytes([content[-1] ^ 1]), "empty": b""}[how])
+
+
+def test_checksums_that_are_made_on_several_threads_are_those_of_one(monkeypatch):
+    monkeypatch.setattr(numba_internals.config, "NUMBA_NUM_THREADS", 2)
+    arrays = [np.arange(1000), np.zeros(0), np.ones((3, 4), np.float32).T]
+    alone = cache._sums(arrays)
+    monkeypatch.setattr(cache, "BYTES_ON_THREADS", 0)
+    assert cache._sums(arrays) == alone == list(map(cache._sum, arrays))
+    with threads.serial():
+        monkeypatch.setattr(cache, "ThreadPoolExecutor", None)
+        assert cache._sums(arrays) == alone
 
 
 @pytest.mark.parametrize("how", ["cut", "flip", "empty"])

@@ -14,11 +14,13 @@ import tempfile
 import warnings
 import zlib
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from kernels import threads
 from workbench.data import content
 from workbench.data.content import VARIABLE as VARIABLE
 from workbench.data.content import cache_folder
@@ -236,10 +238,13 @@ def _read(entry: Path) -> Dataset:
     OSError, KeyError or TypeError are raised for missing or damaged files.
     """
     meta = json.loads((entry / META).read_text(encoding="utf-8"))
-    arrays: dict[str, Any] = {}
-    for name, written_sum in meta.pop("sums").items():
-        arrays[name] = np.asarray(np.load(entry / f"{name}.npy", mmap_mode="c" if written_sum else None))
-        if _sum(arrays[name]) != written_sum:
+    written: dict[str, int] = meta.pop("sums")
+    arrays: dict[str, Any] = {
+        name: np.asarray(np.load(entry / f"{name}.npy", mmap_mode="c" if written_sum else None))
+        for name, written_sum in written.items()
+    }
+    for name, found in zip(arrays, _sums(list(arrays.values())), strict=True):
+        if found != written[name]:
             raise ValueError(f"{name}.npy does not have the sum it was written with")
     shape = tuple(meta.pop("shape"))
     x = assemble("csr", arrays.pop("indptr"), arrays.pop("indices"), arrays.pop("data"), shape)
@@ -255,6 +260,19 @@ def _labels(stored: Mapping[str, Any]) -> Labels:
         name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()
     }
     return Labels(**values)
+
+
+BYTES_ON_THREADS = 1 << 24
+"""Bytes of arrays from which on their checksums are made on several threads."""
+
+
+def _sums(arrays: list[np.ndarray]) -> list[int]:
+    """Return the checksum of each array, of large ones on several threads if this thread may use them."""
+    count = min(threads.available_threads(), len(arrays))
+    if count < 2 or sum(array.nbytes for array in arrays) < BYTES_ON_THREADS:
+        return list(map(_sum, arrays))
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(_sum, arrays))
 
 
 def _sum(array: np.ndarray) -> int:

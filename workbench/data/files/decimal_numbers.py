@@ -37,7 +37,10 @@ create views, but no arrays.
 """
 compiled_part = njit_part(nogil=True, error_model="numpy")
 """Decorator of a part of such code: it is compiled within the functions that call it."""
-compiled_inline = njit(nogil=True, error_model="numpy", inline="always", _nrt=False)
+compiled_inline = njit_part(nogil=True, error_model="numpy", forceinline=True)
+"""Decorator of a part whose machine code stands in place of each call, as it is for every number. Numba's own
+`inline="always"` repeats the Python code instead, so that all of it is compiled once a call.
+"""
 
 TENS = np.array([10.0**power for power in range(23)])
 """Powers of ten that are doubles."""
