@@ -278,7 +278,8 @@ def stack_with_labels(
     Memory holds one part in addition to the result, if the parts are made one by one. `rows` is how many there are
     presumably: memory for all their entries is reserved at the first part.
     """
-    starts, labels, width, stacked = [np.zeros(1, np.int64)], [], 0, Growing()
+    labels: list[Any] = []
+    starts, width, stacked = [np.zeros(1, np.int64)], 0, Growing()
     for x, of_part in parts:
         if rows is not None and not labels:
             stacked = Growing(int(MARGIN * x.nnz * max(rows, x.shape[0]) / max(x.shape[0], 1)))
