@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.linear_model import LogisticRegression
 
 from tests.support.linear_rows import drawn
 from workbench.training import Run, Setup
@@ -91,3 +92,31 @@ def test_the_minimum_between_settings_is_that_of_a_curve_steep_on_one_side(count
     distance = abs(np.log(_minimum(decays, losses) / 2.0))
     assert distance < {3: 2.8, 4: 2.0, 8: 0.05}[count]
     assert _minimum(decays, np.arange(count, dtype=float)) == decays[0]
+
+
+def test_a_sample_of_many_rows_of_few_columns_is_searched_unless_the_labels_are_easy():
+    x, y = rows_of(20_000)
+    noisy = np.where(np.random.default_rng(0).random(len(y)) < 0.3, 1 - y, y)
+    choice = search_decay(x, targets_of(noisy), None, "logistic", **GIVEN).choice
+    assert 3000 <= choice.rows < 3200
+    assert choice.folds == 1
+    assert search_decay(x, targets_of(y), None, "logistic", **GIVEN).choice.rows == 2000
+    rare = noisy * (np.random.default_rng(1).random(len(y)) < 0.02)
+    assert search_decay(x, targets_of(rare), None, "logistic", **GIVEN).choice.rows == 2000
+    weights = np.ones(len(y), np.float32)
+    assert search_decay(x, targets_of(noisy), weights, "logistic", **GIVEN).choice.rows == 2000
+
+
+def test_the_training_on_all_rows_goes_on_until_it_settles():
+    x, y = rows_of(6000)
+    y = np.where(np.random.default_rng(0).random(len(y)) < 0.3, 1 - y, y)
+    found = search_decay(x, targets_of(y), None, "logistic", **GIVEN | {"count": 8})
+    decay = found.choice.decay
+    best = LogisticRegression(C=1 / (decay * len(y)), tol=1e-8, max_iter=1000).fit(x, y)
+
+    def objective(weights, intercept):
+        scores = x @ weights + intercept
+        return (np.logaddexp(0, scores) - scores * y).mean() + decay / 2 * (weights**2).sum()
+
+    assert objective(found.weights[:, 0], found.intercept[0]) < 1.01 * objective(best.coef_[0], best.intercept_[0])
+    assert 4 <= found.choice.epochs_final <= 20

@@ -34,8 +34,9 @@ searches, and can be pickled. Values are float32 or float64 as they come, others
 |                       |          | not risen by tol (1e-3) for n_iter_no_change (5) epochs                     |
 
 With nothing set, `fit` trains 8 values of alpha at once, as columns of one weight matrix, chooses one on a held-out
-tenth (of up to 5,000 rows by 5 folds), and trains on with all rows (`workbench.training.search`). `search_` says what
-it was chosen from, `alpha_` is the value; any setting of how to train, or `search=0`, trains that one setting.
+tenth (of up to 5,000 rows by 5 folds; of many more rows than columns on a sample), and trains on with all rows
+(`workbench.training.search`). `search_` says what it was chosen from, `alpha_` is the value; any setting of how to
+train, or `search=0`, trains that one setting.
 
 The loss is the mean over the rows of a batch of weight * loss, with weights scaled to the mean 1: a weight of 2 is the
 row twice and one of 0 its absence, exactly if steps are of all rows (up to 256) and with `launch="dual"`. With

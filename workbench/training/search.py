@@ -3,9 +3,10 @@
 Each of K decays is a block of columns of one weight matrix, so that each row is read once for all of them
 (`kernels.epochs.dual_decays`), and dual ascent needs no learning rate. Decays are spaced evenly in the logarithm of
 q / (decay * rows), q the mean sum of squares of a row, which does not change when features are scaled together. A tenth
-of the rows is held out, or of few rows each fifth in turn, again as columns of the same matrix. Epochs go on until the
-best held-out loss gains no more; the minimum of a polynomial through the losses of the best decay and its neighbours is
-taken, and the weights are trained on with all rows.
+of the rows is held out, or of few rows each fifth in turn, again as columns of the same matrix. Classes with many more
+rows than columns are searched on a sample of the rows, as any decay of the right size is then as good. Epochs go on
+until the best held-out loss gains no more; the minimum of a polynomial through the losses of the best decay and its
+neighbours is taken, and the weights are trained on with all rows.
 
 >>> import numpy as np, scipy.sparse
 >>> generator = np.random.default_rng(0)
@@ -39,9 +40,13 @@ FOLD_BYTES = 2**28
 MOST_EPOCHS, MOST_WITHOUT_GAIN, GAIN, LEAST_GAIN = 40, 3, 2e-3, 5e-4
 """Epochs at most, how many may pass without a gain of the best held-out loss, and what is one: relative, and absolute
 for classes, in nats, by which a search on rows that can be separated ends."""
-LEAST_FINAL, LEAST_FINAL_FEW = 5, 8
-"""Epochs on all rows at least after those of the search, and of at most `FEW_ROWS` rows: going on from the weights of
-the search, the loss of more rows is then within 1e-5 of its minimum on synthetic sets and on a9a."""
+LEAST_FINAL, MOST_FINAL, SETTLED = 4, 20, 3e-3
+"""Epochs on all rows after those of the search, at least and at most, and the relative change of the mean loss of an
+epoch at which they end: the held-out loss is then within 0.2 % of that at the minimum, on synthetic sets that no
+decay separates."""
+LEAST_SAMPLE, ROWS_COLUMN, EASY = 1500, 8, 0.5
+"""Rows of a sample at least, and for each column, if the classes are equally frequent (more if not). A held-out loss
+below `EASY` times that of a constant tells that few rows decide which decay is best: all rows are searched then."""
 MOST_BYTES = 2**30
 """Bytes of weights and dual variables of a search that nobody asked for, at most."""
 LEAST_ROWS = 20
@@ -54,7 +59,7 @@ class Choice:
     """Result of a search: the decay chosen and the alternatives.
 
     `decays` [K] and the held-out `losses` [K] of each; `rows` were held out in `folds` turns; `epochs` of the search,
-    and `epochs_final` of the training on all rows after it.
+    and `epochs_final` of the training on all rows after it, or that are left to do.
     """
 
     decay: float
@@ -137,10 +142,11 @@ class _Columns:
         self.intercept = np.zeros(width if rows.has_intercept else 0, dtype)
         self.squares = np.full(x.shape[0], -1, dtype)
 
-    def do_epoch(self, order: np.ndarray, counts: np.ndarray) -> None:
+    def do_epoch(self, order: np.ndarray, counts: np.ndarray) -> float:
         """Train an epoch over the rows `order` int64, in place; `counts` are row weights [T, K], or [0, K] for none.
 
-        The intercept's decay is centred at its last value.
+        Return the mean loss of the rows, of each before its step, of one decay; infinity of several. The intercept's
+        decay is centred at its last value.
         """
         if self.intercept.size:
             scales = self.square / (np.repeat(self.decays, self.rows.outputs) * len(self.dual))
@@ -150,9 +156,10 @@ class _Columns:
         if self.decays.size == 1:
             kernel, (decay,) = dual.get(self.rows.loss), self.decays.tolist()
             counts = counts.reshape(-1)
-            kernel.trusted(x.indptr, x.indices, x.data, operands[0], counts, *operands[2:], decay)
-            return
+            losses = kernel.trusted(x.indptr, x.indices, x.data, operands[0], counts, *operands[2:], decay)
+            return float(losses.mean())
         dual_decays.get(self.rows.loss).trusted(x.indptr, x.indices, x.data, *operands, self.decays)
+        return np.inf
 
     def score(self, x: Any, fold: int, count: int) -> np.ndarray:
         """Return the scores [K, rows, N] of CSR x by the `count` decays K of one fold."""
@@ -230,7 +237,7 @@ def search_decay(
         Seed of the rows held out and the order of rows.
     epochs : int, optional
         Epochs of the search, and the most of the training after it, which goes on from its weights and has half as
-        many, or `LEAST_FINAL`; by default as many as the held-out loss gains from.
+        many, or `LEAST_FINAL`; by default as many as the losses take to settle.
     folds : int, optional
         Folds that are held out in turn, 2 or more; by default `FOLDS` of few rows, else a tenth is held out once.
     finishes : bool
@@ -258,17 +265,30 @@ def search_decay(
     columns, choice = _search(rows, square / (strengths * x.shape[0]), square, generator, epochs, folds)
     best = int(choice.losses.argmin())
     last = columns.only(best, choice.decay)
-    least = LEAST_FINAL if x.shape[0] > FEW_ROWS else LEAST_FINAL_FEW
-    total = min(epochs or MOST_EPOCHS, max(least, -(-choice.epochs // 2)))
     counts = np.zeros((0, 1), x.dtype) if weights is None else weights[:, None]
-    for order in _orders(x.shape[0], total if finishes else 0, generator):
-        last.do_epoch(order, counts)
-    choice = Choice(**{**vars(choice), "epochs_final": total})
+    done = _finish(last, counts, epochs, generator) if finishes else max(2 * LEAST_FINAL, -(-choice.epochs // 2))
+    choice = Choice(**{**vars(choice), "epochs_final": done})
     weights_of_all = last.weights
     if active is not None:
         weights_of_all = np.zeros((features, outputs), x.dtype)
         weights_of_all[active] = last.weights
     return Found(weights_of_all, last.dual, last.intercept if has_intercept else None, choice)
+
+
+def _finish(columns: _Columns, counts: np.ndarray, epochs: int | None, generator: np.random.Generator) -> int:
+    """Train the one decay of `columns` on all rows, in place, and return the epochs that were done.
+
+    `counts` are row weights [T, 1] or [0, 1]; `epochs` those of the search if they were given, None to go on until the
+    loss of an epoch settles.
+    """
+    most = MOST_FINAL if epochs is None else max(min(epochs, LEAST_FINAL), -(-epochs // 2))
+    before, done = 0.0, 0
+    for order in _orders(len(columns.dual), most, generator):
+        loss, done = columns.do_epoch(order, counts), done + 1
+        if epochs is None and done >= LEAST_FINAL and abs(before - loss) <= SETTLED * before:
+            break
+        before = loss
+    return done
 
 
 def _of_active_columns(x: Any) -> tuple[Any, np.ndarray | None]:
@@ -293,17 +313,21 @@ def _search(
     generator: np.random.Generator,
     epochs: int | None,
     folds: int | None,
+    samples: bool = True,
 ) -> tuple[_Columns, Choice]:
     """Train all decays on the rows that are not held out; return (their columns, the choice by held-out loss).
 
-    `square` is the mean sum of squares of a row; `epochs` None stops when the best loss gains no more.
+    `square` is the mean sum of squares of a row; `epochs` None stops when the best loss gains no more; `samples` is
+    whether a sample of the rows may do.
     """
     total, count = rows.x.shape[0], decays.size
-    part, folds = _split(rows, count, generator, folds)
+    sample = _sample_parts(rows, generator) if samples and folds is None else None
+    part, folds = _split(rows, count, generator, folds) if sample is None else (sample, 1)
+    easy = -np.inf if sample is None else EASY * _constant_loss(rows)
     columns = _Columns(rows, np.tile(decays, folds), square)
     trained, counts = np.arange(total), np.zeros((0, count * folds), rows.x.dtype)
     if folds == 1:
-        trained = np.flatnonzero(part)
+        trained = np.flatnonzero(part > 0)
     if folds > 1 or rows.weights is not None:
         counts = np.ones((total, count * folds), rows.x.dtype)
         counts *= 1 if rows.weights is None else rows.weights[:, None]
@@ -316,6 +340,8 @@ def _search(
         if epochs and epoch < epochs:
             continue
         losses = _held_out_losses(columns, held_out, count)
+        if losses.min() < easy:
+            return _search(rows, decays, square, generator, epochs, None, samples=False)
         without_gain = 0 if losses.min() < best - max(GAIN * best, least) else without_gain + 1
         best = min(best, float(losses.min()))
         if without_gain >= MOST_WITHOUT_GAIN:
@@ -328,6 +354,42 @@ def _orders(total: int, count: int, generator: np.random.Generator) -> Iterator[
     """Yield `count` random orders of `total` rows, int64 [total], by generators that `generator` seeds."""
     for seed in generator.integers(2**63, size=count).tolist():
         yield permutation(np.random.default_rng(seed), total)
+
+
+def _sample_parts(rows: _Rows, generator: np.random.Generator) -> np.ndarray | None:
+    """Return parts of rows, int64 [T]: 1 of a sample to train on, 0 of up to twice as many to hold out, -1 of the rest.
+
+    None if half the rows are no sample of that size, or rows have weights, or targets are numbers.
+    """
+    total, features = rows.x.shape
+    if rows.weights is not None or rows.loss == "squared" or max(LEAST_SAMPLE, ROWS_COLUMN * features) > total / 2:
+        return None
+    shares = _shares(rows)
+    least = 4 * float((shares * (1 - shares)).min())
+    size = max(LEAST_SAMPLE, ROWS_COLUMN * features) / max(least, 1e-30)
+    if size > total / 2:
+        return None
+    train, used = int(size), min(total, 3 * int(size))
+    part, sample = np.full(total, -1), generator.choice(total, used, replace=False)
+    part[sample[:train]], part[sample[train:]] = 1, 0
+    return part
+
+
+def _shares(rows: _Rows) -> np.ndarray:
+    """Return the share of the rows [N] in each class, or with each of the labels."""
+    if rows.loss == "softmax":
+        return np.bincount(rows.y, minlength=rows.outputs) / len(rows.y)
+    return rows.y.mean(axis=0, dtype=np.float64)
+
+
+def _constant_loss(rows: _Rows) -> float:
+    """Return the mean loss of the best constant scores, of classes: the entropy of their shares."""
+    shares = np.clip(_shares(rows), 1e-30, 1)
+    entropy = -float((shares * np.log(shares)).sum())
+    if rows.loss == "softmax":
+        return entropy
+    others = np.clip(1 - shares, 1e-30, 1)
+    return entropy - float((others * np.log(others)).sum())
 
 
 def _split(rows: _Rows, count: int, generator: np.random.Generator, folds: int | None) -> tuple[np.ndarray, int]:
