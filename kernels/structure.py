@@ -45,6 +45,9 @@ class _Alias:
 SERIAL_ENTRIES = 8
 """Indices that are compared in the time of a multiply-add of `threads.is_serial`, which come from memory."""
 
+SERIAL_WORDS = 2
+"""Words that are hashed in that time."""
+
 FEW = 1 << 17
 """Below so many indices, plain ones are checked with no more than one call: in the midst of a step, where nothing of
 this is in a cache, every further one costs microseconds."""
@@ -140,16 +143,38 @@ def is_rising(indices: np.ndarray, limit: int) -> bool:
     return _is_rising(plain(indices), limit)
 
 
-@compiled
-def _mixed(words):
-    """Return the sum, modulo 2^64, of a hash of each 64-bit word and its place."""
+@compiled_part
+def _mixed_from(words, first):
+    """Return the sum, modulo 2^64, of a hash of each 64-bit word and its place, counted from `first`."""
     total = np.uint64(0)
     for k in range(np.uint64(words.size)):
-        mixed = words[k] ^ (k * PLACE)
+        mixed = words[k] ^ ((k + first) * PLACE)
         mixed = (mixed ^ (mixed >> np.uint64(32))) * MIX_FIRST
         mixed = (mixed ^ (mixed >> np.uint64(29))) * MIX_SECOND
         total += mixed ^ (mixed >> np.uint64(32))
     return total
+
+
+@compiled
+def _mixed(words):
+    """Return `_mixed_from` of all words; callable from Python."""
+    return _mixed_from(words, np.uint64(0))
+
+
+@compiled_parallel
+def _mixed_parts(words, bounds, totals):
+    """Write the sum of part p, words bounds[p] to bounds[p + 1] - 1, to totals[p], on several threads."""
+    for part in prange(totals.size):
+        totals[part] = _mixed_from(words[bounds[part] : bounds[part + 1]], np.uint64(bounds[part]))
+
+
+def _hash_of(words: np.ndarray) -> int:
+    """Return the sum, modulo 2^64, of a hash of each 64-bit word and its place, on several threads if they gain."""
+    if is_serial(words.size // SERIAL_WORDS):
+        return int(_mixed(words))
+    totals = np.empty(parts(), np.uint64)
+    _mixed_parts(words, equal_count(words.size, totals.size), totals)
+    return int(totals.sum())
 
 
 def fingerprint(array: np.ndarray) -> tuple[str, tuple[int, ...], int, bytes]:
@@ -163,4 +188,4 @@ def fingerprint(array: np.ndarray) -> tuple[str, tuple[int, ...], int, bytes]:
     """
     held = plain(array).reshape(-1).view(np.uint8)
     whole = held.size // 8 * 8
-    return array.dtype.str, array.shape, int(_mixed(held[:whole].view(np.uint64))), held[whole:].tobytes()
+    return array.dtype.str, array.shape, _hash_of(held[:whole].view(np.uint64)), held[whole:].tobytes()

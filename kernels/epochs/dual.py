@@ -28,13 +28,13 @@ import numpy as np
 
 from kernels.code_cache import inlined, njit
 from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
-from kernels.epochs.loops import ENTRIES_AHEAD, Rows, make_look_ahead, named, rises, take_target
+from kernels.epochs.loops import ENTRIES_AHEAD, Rows, make_look_ahead, named, take_target
 from kernels.epochs.programs import Programs, programs_for
 from kernels.epochs.touched import FACTOR
 from kernels.loss_blocks import block_of, curvature_of, element_of, wrong_label
 from kernels.registry import get as get_kernel
 from kernels.threads import compiled_with_arrays
-from kernels.vector.lanes import emit_row, prefetch
+from kernels.vector.lanes import are_rising, emit_row, prefetch
 from kernels.vector.tiles import cache_bytes
 
 # Steps of the dual variables of one row from its scores, compiled for a loss and a width.
@@ -185,7 +185,7 @@ def square_of(indices, data, start, stop):
 
     `indices` and `data` [z] are those of a CSR matrix.
     """
-    if not rises(indices, start, stop):
+    if not are_rising(indices, start, stop):
         return _of_repeated(indices[start:stop], data[start:stop])
     total = 0.0
     for k in range(np.uint64(start), np.uint64(stop)):

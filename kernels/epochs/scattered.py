@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kernels._compat.numba_internals import flat
 from kernels.aligned import LINE
 from kernels.code_cache import inlined
 from kernels.contract import KernelError
@@ -287,7 +288,7 @@ def make_step_indexed(programs: Programs) -> Callable:
         `batch` ends with the gradient of the scores [R, 1]; `settings` [steps, K] is read at row `at`.
         """
         (batches, columns, segments, rows, values), sums, following = indexed
-        slope = batch[2]
+        slope, totals = flat(batch[2]), flat(sums)
         first, stop = np.uint64(batches[following[0]]), np.uint64(batches[following[0] + 1])
         following[0] += 1
         k = np.uint64(segments[first])
@@ -296,9 +297,9 @@ def make_step_indexed(programs: Programs) -> Callable:
             for u in range(begin, end):
                 total, last = slope.dtype.type(0), np.uint64(segments[u + np.uint64(1)])
                 while k < last:
-                    total += values[k] * slope[np.uint64(rows[k]), 0]
+                    total += values[k] * slope[np.uint64(rows[k])]
                     k += np.uint64(1)
-                sums[u - begin, 0] = total
+                totals[u - begin] = total
             some = columns[begin:end]
             emit_row(steps, 0, 1, (np.int64(end - begin), *stepped, some, some, sums, settings, at))
 

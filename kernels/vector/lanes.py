@@ -30,7 +30,7 @@ from numba.extending import intrinsic
 from kernels._compat.numba_internals import cgutils
 from kernels.formula import Float
 from kernels.vector.operands import Array, Int, Row, Vectors, argument
-from kernels.vector.tiles import Cut, Tile, gathers
+from kernels.vector.tiles import Cut, Tile, gathers, register_bytes
 
 I8, I32, I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 
@@ -401,3 +401,86 @@ def prefetch(typing_context, array, place):
         return context.get_dummy_value()
 
     return types.void(array, types.uint64), generate
+
+
+@intrinsic
+def are_inside(typing_context, indices, start, stop, limit):
+    """Return, in compiled code, whether indices[start:stop], int32 or int64, are all in [0, limit)."""
+
+    def generate(context, builder, signature, values):
+        """Emit the comparison with the limit; return the LLVM value of the answer."""
+        bits, limit = signature.args[0].dtype.bitwidth, values[3]
+        if bits < 64:
+            most = I64(1 << (bits - 1))
+            limit = builder.select(builder.icmp_signed("<", limit, most), limit, most)
+            limit = builder.trunc(limit, ir.IntType(bits))
+
+        def is_outside(load, k):
+            """Return the lanes whose index is not below the limit, without sign: a negative one is larger than any."""
+            found = load(k)
+            return builder.icmp_unsigned(">=", found, _spread(builder, limit, found.type.count))
+
+        return _none_in(context, builder, signature.args[0], values[:3], is_outside)
+
+    return types.boolean(indices, types.int64, types.int64, types.int64), generate
+
+
+@intrinsic
+def are_rising(typing_context, indices, start, stop):
+    """Return, in compiled code, whether indices[start:stop] ascend strictly, so that none repeats; True if empty."""
+
+    def generate(context, builder, signature, values):
+        """Emit the comparison of neighbours; return the LLVM value of the answer."""
+
+        def falls(load, k):
+            """Return the lanes whose index is not larger than the one before."""
+            return builder.icmp_signed("<=", load(k), load(builder.sub(k, I64(1))))
+
+        range_ = values[0], builder.add(values[1], I64(1)), values[2]
+        return _none_in(context, builder, signature.args[0], range_, falls)
+
+    return types.boolean(indices, types.int64, types.int64), generate
+
+
+def _none_in(context, builder, kind, values, is_wrong):
+    """Emit a loop over array[start:stop], a vector at a time, the last one masked; return whether no lane is wrong.
+
+    `kind` is the Numba type of the array, `values` are (array, start, stop). `is_wrong(load, k)` emits the truth of
+    each lane, where `load(k)` emits the elements from k on. Rows of few entries so take no loop over single ones.
+    """
+    (array, start, stop), bits = values, kind.dtype.bitwidth
+    data, lanes = context.make_array(kind)(context, builder, array).data, register_bytes() * 8 // bits
+    truths, vector = ir.VectorType(ir.IntType(1), lanes), ir.VectorType(ir.IntType(bits), lanes)
+    name, whole = f"llvm.masked.load.v{lanes}i{bits}.p0", ir.IntType(lanes)
+    kinds = vector, (vector.as_pointer(), I32, truths, vector)
+    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(*kinds), name)
+    before = builder.block
+    head, inside, after = (builder.append_basic_block(f"none.{part}") for part in ("head", "body", "after"))
+    builder.branch(head)
+    builder.position_at_end(head)
+    k, wrong = builder.phi(I64), builder.phi(truths)
+    k.add_incoming(start, before)
+    wrong.add_incoming(ir.Constant(truths, [0] * lanes), before)
+    builder.cbranch(builder.icmp_signed("<", k, stop), inside, after)
+    builder.position_at_end(inside)
+    numbers = ir.Constant(ir.VectorType(I64, lanes), list(range(lanes)))
+    mask = builder.icmp_signed("<", numbers, _spread(builder, builder.sub(stop, k), lanes))
+
+    def load(at):
+        """Emit the load of the elements from `at` on; those beyond the end are not read and are zero."""
+        pointer = builder.bitcast(builder.gep(data, [at]), vector.as_pointer())
+        return builder.call(function, [pointer, I32(bits // 8), mask, ir.Constant(vector, [0] * lanes)])
+
+    found = builder.and_(mask, is_wrong(load, k))
+    wrong.add_incoming(builder.or_(wrong, found), inside)
+    k.add_incoming(builder.add(k, I64(lanes)), inside)
+    builder.branch(head)
+    builder.position_at_end(after)
+    return builder.icmp_unsigned("==", builder.bitcast(wrong, whole), whole(0))
+
+
+def _spread(builder, scalar, lanes):
+    """Emit a vector with the LLVM value `scalar` in each of `lanes` lanes."""
+    undefined = ir.Constant(ir.VectorType(scalar.type, lanes), ir.Undefined)
+    first = builder.insert_element(undefined, scalar, I32(0))
+    return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(I32, lanes), [0] * lanes))

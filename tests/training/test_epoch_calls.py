@@ -8,7 +8,7 @@ import pytest
 from kernels.epochs import calls
 from tests.support.wrong_steps import with_wrong_weights
 from tests.training.test_train import targets
-from workbench import data, optimizers, training
+from workbench import data, formats, optimizers, training
 from workbench.bench.waits import synthetic
 from workbench.optimizers import deferred_updates, parameter, schedules
 from workbench.sweeps.check import check_step
@@ -259,3 +259,29 @@ def test_indices_have_a_limit_and_are_for_batches_that_gain(few_entries, monkeyp
     for number in range(3):
         list(run.epoch(number))
     assert run.calls.steps.nbytes == 0
+
+
+@pytest.mark.parametrize("wrong", [-1, 40, 2**31 - 1])
+@pytest.mark.parametrize("settings", [{"optimizer": "sgd"}, {}, {"update": "exact"}, {"batch_rows": 1}], ids=str)
+def test_a_column_written_out_of_range_is_refused_before_its_batch_changes_anything(made, settings, wrong):
+    y, width = targets(made, "softmax", "float32")
+    shared = {"batch_rows": 20, "optimizer": "adagrad", "shuffle": False, "launch": "epoch"} | settings
+    setup = training.Setup(model="softmax", **shared)
+    run, before = (training.Run(setup, made.x.astype("float32"), y, width) for _ in range(2))
+    for each in (run, before):
+        list(each.epoch(0))
+    x = run.batches.x
+    place = int(x.indptr[47]) - 1
+    assert place >= x.indptr[46]
+    x.indices[place] = wrong
+    with pytest.raises(formats.FormatError, match=rf"indices\[{place}\] is {wrong}, ") as refused:
+        list(run.epoch(1))
+    assert refused.value.__notes__ == ["This is data of the batches."]
+    done = 0 if setup.update == "exact" else 46 // setup.batch_rows * setup.batch_rows  # columns catch up before
+    if done:
+        before.calls.call(before.batches.x, before.batches.y, None, np.arange(done), setup.batch_rows)
+    for each in (run, before):
+        if not done:
+            each.catch_up()
+    for name, array in before.arrays.items():
+        np.testing.assert_array_equal(run.arrays[name], array)

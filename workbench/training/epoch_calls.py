@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Protocol, final
 
 import numpy as np
 
-from kernels import Kernel, aligned, epochs, structure
+from kernels import Kernel, KernelError, aligned, epochs, structure
 from kernels.epochs import dense, dual, dual_dense, scattered
 from kernels.rules.rule import get_rule
 from workbench import data, formats
+from workbench.data.batches.slicing import require_unchanged
 from workbench.optimizers.deferred_updates import STEPS
 from workbench.training.setup import SetupError
 from workbench.training.training import PhaseTimer, StepEvent
@@ -61,6 +62,11 @@ class DualSteps:
         self.squares = np.full(x.shape[0], -1, self.run.dtype)  # not known before a row comes
         values, axes = (x, "ij") if isinstance(x, np.ndarray) else (x.data, "k")
         self.square = SHARE * float(np.einsum(f"{axes},{axes}->", values, values)) / max(x.shape[0], 1) or 1.0
+
+    @property
+    def checks_columns(self) -> bool:
+        """No: a kernel of dual ascent takes the columns as they are."""
+        return False
 
     def kernel_of(self, x: Any) -> tuple[Kernel, *tuple[np.ndarray, ...]]:
         """Return (kernel for CSR or dense x, *arrays of x that it takes)."""
@@ -139,6 +145,10 @@ class Steps(Protocol):
     def nbytes(self) -> int:
         """Bytes kept between epochs in addition to the parameters."""
 
+    @property
+    def checks_columns(self) -> bool:
+        """Whether `do` refuses a batch with a column out of range before it changes anything by it."""
+
     def begin(self, x: Any) -> None:
         """Prepare an epoch on the rows x."""
 
@@ -174,11 +184,17 @@ class RepeatedBatches:
         return sum(array.nbytes for array in held)
 
     def begin(self, x: Any) -> None:
-        """Count an epoch on X csr; forget all indices if X is not that of the epochs before."""
-        now = tuple(map(structure.fingerprint, (x.indptr, x.indices, x.data)))
-        if now != self.known:
-            self.known, self.times, self.indices = now, 0, {}
+        """Count an epoch on X csr; forget all indices if X is not that of the epochs before.
+
+        Until an index is made X is not looked at, which takes a twentieth of an epoch.
+        """
         self.times += 1
+        if self.times <= EPOCHS_BEFORE:
+            return
+        now = tuple(map(structure.fingerprint, (x.indptr, x.indices, x.data)))
+        if self.indices and now != self.known:
+            self.times, self.indices = 1, {}
+        self.known = now
 
     def index_of(self, x: Any, order: np.ndarray, batch_rows: int) -> scattered.Index | None:
         """Return the index of the batches of these rows of X, which is made in epoch `EPOCHS_BEFORE` + 1; else None."""
@@ -207,6 +223,11 @@ class RuleSteps:
     def nbytes(self) -> int:
         """Bytes of the indices of batches that repeat."""
         return 0 if self.repeated is None else self.repeated.nbytes
+
+    @property
+    def checks_columns(self) -> bool:
+        """Whether the kernel reads csr rows for their scores first: not where their columns catch up before."""
+        return self.run.setup.format == "csr" and self.run.setup.update != "exact"
 
     def begin(self, x: Any) -> None:
         """Find out whether batches of X repeat which are faster to read by column."""
@@ -244,7 +265,11 @@ class RuleSteps:
             way, of_way = "indexed", index
         kernel = dense.get(loss, rule, held) if is_dense else epochs.get(loss, rule, way)
         batches, of_steps = (y, counts, order, batch_rows), (w.settings, of_b.settings, *of_way)
-        losses = kernel.trusted(*rows, *batches, *w.tables, *b, *of_steps)
+        try:
+            losses = kernel.trusted(*rows, *batches, *w.tables, *b, *of_steps)
+        except KernelError:
+            require_unchanged(x, "data")  # tells which index is out of range, if that is what the kernel refused
+            raise
         for ahead in {id(one): one for one in (w, of_b)}.values():
             ahead.end()
         return losses
@@ -278,7 +303,7 @@ class EpochCalls:
         Parameters, states and step count change in place. Raises DataError for stored rows.
         """
         laps, batches = PhaseTimer(), self._batches()
-        order, x = batches.order(epoch), batches.x
+        order, x = batches.order(epoch, with_indices=not self.steps.checks_columns), batches.x
         held = {name: array for name, _, array in batches.labels}
         self.steps.begin(x)
         batch_rows = self.run.setup.batch_rows
