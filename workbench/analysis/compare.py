@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from workbench.analysis import configurations
+from workbench.analysis.configurations import line_key
 from workbench.analysis.intervals import COMPUTED, Interval, interval_of, number_or_none, trials_of
 from workbench.measure.posterior import EQUIVALENCE_MARGIN, LIKELY, Posterior, Ratio, Scatter, posterior
 from workbench.measure.rounds import share_a_run
@@ -115,7 +116,7 @@ def contests(rows: Iterable[Record], measure: str) -> list[Contest]:
     worse = {id(row) for row, _ in trained_worse(rows)}
     met = [_compare_without_worse_models(at, worse, measure) for at in configurations.by_density(rows).values()]
     wins = Counter(
-        line for contest, _ in met for line in {_line(row) for row in (contest.sparse, *contest.level) if row}
+        line for contest, _ in met for line in {line_key(row) for row in (contest.sparse, *contest.level) if row}
     )
     named = [_with_most_frequent_winner(contest, ratios, wins) for contest, ratios in met]
     able = [row for row in rows if id(row) not in worse]
@@ -133,9 +134,9 @@ def _inconclusive_if_incomplete(found: Contest, rows: Sequence[Record], measure:
     row = found.sparse or found.dense
     if found.verdict == "inconclusive" or row is None or not found.density:
         return found
-    here = {_line(other) for other in rows if other["density"] == row["density"]}
+    here = {line_key(other) for other in rows if other["density"] == row["density"]}
     others = (other for other in rows if found.verdict != ("dense" if configurations.is_dense(other) else "sparse"))
-    absent = {line for other in others if (line := _line(other)) not in here}
+    absent = {line for other in others if (line := line_key(other)) not in here}
     are_beaten = all(_lost_at_nearest_density(line, rows, found.density, measure) for line in absent)
     return found if are_beaten else found._replace(verdict="inconclusive", why=PARTLY, level=())
 
@@ -146,12 +147,12 @@ def _lost_at_nearest_density(line: tuple, rows: Sequence[Record], density: float
     It lost if another configuration of its own side, or the other side, is significantly better there. `line` are its
     identifying settings.
     """
-    own = [row for row in rows if _line(row) == line]
+    own = [row for row in rows if line_key(row) == line]
     near = min(own, key=lambda row: abs(math.log((configurations.density_of(row) or density) / density)))["density"]
     there = [row for row in rows if row["density"] == near]
     mine = [row for row in own if row["density"] == near]
     side, other = ("dense", "sparse") if configurations.is_dense(mine[0]) else ("sparse", "dense")
-    if not any(_line(row) == line for row in undominated_records(there, measure, side)):
+    if not any(line_key(row) == line for row in undominated_records(there, measure, side)):
         return True
     met = {"sparse": undominated_records(there, measure), "dense": configurations.dense_rows(there)} | {side: mine}
     return compare_best(met["sparse"], met["dense"], measure).verdict == other
@@ -209,7 +210,7 @@ def _compare_lines(
 ) -> tuple[Contest, dict[tuple, Ratio]]:
     """Return (contest, {configuration: ratio dense / sparse}) of the best records; ratios only of those it names.
 
-    A configuration is the tuple of its settings (`_line`). The density is measured if known, else the requested one.
+    A configuration is the tuple of its settings (`line_key`). The density is measured if known, else the requested one.
     """
     judge = _compare_times if measure.startswith("seconds") else _compare_memory
     found, ratios = judge(sparse, dense, measure)
@@ -225,11 +226,11 @@ def _with_most_frequent_winner(found: Contest, ratios: Mapping[tuple, Ratio], wi
     """
     if not found.level or found.sparse is None:
         return found
-    least = ratios[_line(found.sparse)].value / EQUIVALENCE_MARGIN
-    alike = [row for row in (found.sparse, *found.level) if ratios[_line(row)].value >= least]
-    sparse = max(alike, key=lambda row: wins[_line(row)])
+    least = ratios[line_key(found.sparse)].value / EQUIVALENCE_MARGIN
+    alike = [row for row in (found.sparse, *found.level) if ratios[line_key(row)].value >= least]
+    sparse = max(alike, key=lambda row: wins[line_key(row)])
     others = tuple(row for row in (found.sparse, *found.level) if row is not sparse)
-    return found._replace(sparse=sparse, ratio=ratios[_line(sparse)], level=others)
+    return found._replace(sparse=sparse, ratio=ratios[line_key(sparse)], level=others)
 
 
 def _compare_times(
@@ -255,14 +256,14 @@ def _compare_times(
     judged = _with_ratio(best, base, ratio_between(base, best, measure))
     if judged.verdict != "sparse":
         return judged, {}
-    ratios = {_line(best): judged.known[2]}
+    ratios = {line_key(best): judged.known[2]}
     level = []
     for k in found.names:
-        if k >= len(sparse) or k == first or found.ratio(k, first).low > 1 or _line(rows[k]) in ratios:
+        if k >= len(sparse) or k == first or found.ratio(k, first).low > 1 or line_key(rows[k]) in ratios:
             continue
         ratio = ratio_between(base, rows[k], measure)
         if ratio and ratio.verdict == "sparse":
-            ratios[_line(rows[k])] = ratio
+            ratios[line_key(rows[k])] = ratio
             level.append(rows[k])
     return judged._replace(level=tuple(level)), ratios
 
@@ -400,12 +401,12 @@ def _compare_memory(
     least = min(interval.high for _, interval in known_of[1])
     base, against = next(pair for pair in known_of[1] if pair[1].value <= least)  # alike, the first has the name
     found = _disjoint_intervals_ratio(best, size, base, against)
-    ratios = {_line(best): found.known[2]}
+    ratios = {line_key(best): found.known[2]}
     level = []
     for row, interval in known_of[0]:
         other = _disjoint_intervals_ratio(row, interval, base, against)
-        if interval.value <= size.high and other.verdict == found.verdict and _line(row) not in ratios:
-            ratios[_line(row)] = other.known[2]
+        if interval.value <= size.high and other.verdict == found.verdict and line_key(row) not in ratios:
+            ratios[line_key(row)] = other.known[2]
             level.append(row)
     return found._replace(level=tuple(level)), ratios
 
@@ -470,11 +471,6 @@ def _without_ratio(sparse: Record | None, dense: Record | None) -> Contest:
     if "memory" in (sparse["status"], dense["status"]) and any(fits):
         return Contest(None, sparse, dense, "sparse" if fits[0] else "dense", source=BOUNDED)
     return Contest(None, sparse, dense, "inconclusive", None, APART if all(ran) else NO_RESULT)
-
-
-def _line(row: Record) -> tuple:
-    """Return the values of the settings that identify a configuration at any density, as a hashable tuple."""
-    return tuple(configurations.line_of(row).values())
 
 
 # Rows of a lazy or an exact update that trained a worse model than the standard one next to them.

@@ -118,12 +118,17 @@ def line_of(row: Record) -> dict[str, Any]:
     return dict(zip(LINE, _values_of_line(row), strict=True))
 
 
+def line_key(row: Record) -> tuple:
+    """Return the values of the settings that identify a configuration at any density, as a hashable tuple."""
+    return tuple(line_of(row).values())
+
+
 def sparse_lines(rows: Iterable[Record]) -> dict[tuple, list[Record]]:
     """Return {configuration: its records}, in the order met; records of dense candidates are left out."""
     lines: dict[tuple, list[Record]] = {}
     for row in rows:
         if not is_dense(row):
-            lines.setdefault(tuple(line_of(row).values()), []).append(row)
+            lines.setdefault(line_key(row), []).append(row)
     return lines
 
 
@@ -131,7 +136,7 @@ def dense_lines(rows: Iterable[Record]) -> dict[tuple, list[Record]]:
     """Return {dense configuration: its records}; dense arrays first, per-step execution first, all threads first."""
     lines: dict[tuple, list[Record]] = {}
     for row in dense_rows(rows):
-        lines.setdefault(tuple(line_of(row).values()), []).append(row)
+        lines.setdefault(line_key(row), []).append(row)
     return dict(sorted(lines.items(), key=lambda item: _dense_order(item[1][0])))
 
 

@@ -27,7 +27,7 @@ from workbench.analysis.compare import (
     trained_worse,
     undominated_records,
 )
-from workbench.analysis.configurations import Record
+from workbench.analysis.configurations import Record, line_key
 from workbench.analysis.grades import (
     Statement,
     cost_clause,
@@ -566,12 +566,12 @@ def _unmeasured_competitors(
     found: Contest, at: Sequence[Record], rows: Sequence[Record], accept: Callable[[Record], bool]
 ) -> list[Record]:
     """Return configurations of `rows`, not measured in `at`, that might still beat the winner of `found` there."""
-    measured = {_line(row) for row in at}
+    measured = {line_key(row) for row in at}
     sparse, dense = _split_by_side(rows, accept)
-    absent = [row for row in undominated_records(sparse, TIME) if _line(row) not in measured]
+    absent = [row for row in undominated_records(sparse, TIME) if line_key(row) not in measured]
     missing = [] if found.verdict == "sparse" else [row for row in absent if _winner([row], dense) != "dense"]
     if found.verdict != "dense":
-        absent = [row for row in undominated_records(dense, TIME, "dense") if _line(row) not in measured]
+        absent = [row for row in undominated_records(dense, TIME, "dense") if line_key(row) not in measured]
         missing += [row for row in absent if _winner(sparse, [row]) != "sparse"]
     return [row for row in missing if row["status"] in configurations.NUMBERED]
 
@@ -581,18 +581,13 @@ def _winner(sparse: Sequence[Record], dense: Sequence[Record]) -> str:
     return compare_best(sparse, dense, TIME).verdict
 
 
-def _line(row: Record) -> tuple:
-    """Return the values of the settings that identify a configuration at any density, as a hashable tuple."""
-    return tuple(configurations.line_of(row).values())
-
-
 def break_even(time: Contest, groups: Sequence[configurations.Group]) -> Iterable[Statement]:
     """Yield a statement with the break-even density in time of the contest's sparse side, if it was measured."""
     if time.sparse is None:
         return
     group = next(group for group in groups if any(row is time.sparse for row in group.rows))
     same = [even for even in breakevens_of_group(group, TIME) if even.line == configurations.line_of(time.sparse)]
-    at = [row for row in group.rows if _line(row) == _line(time.sparse) or configurations.is_dense(row)]
+    at = [row for row in group.rows if line_key(row) == line_key(time.sparse) or configurations.is_dense(row)]
     for even in same:
         if even.status == "crossing":
             yield Statement(

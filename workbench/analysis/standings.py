@@ -11,6 +11,7 @@ from workbench.analysis import configurations, execution, formatting
 from workbench.analysis.advisor import headline
 from workbench.analysis.breakeven import BreakEven
 from workbench.analysis.compare import Contest, contests, trained_worse
+from workbench.analysis.configurations import line_key
 from workbench.analysis.grades import format_factor, format_probability, grade_comparison
 from workbench.analysis.verdict_text import MEASURES
 
@@ -101,11 +102,6 @@ def _rank(contest: Contest) -> float:
     return contest.density or 0.0
 
 
-def _line(row: Record) -> tuple:
-    """Return the settings that identify a configuration at any density, as a hashable tuple."""
-    return tuple(configurations.line_of(row).values())
-
-
 def _line_of(
     lines: Mapping[tuple, Sequence[Record]], at: Sequence[Record], contest: Contest, worse: set[int], measure: str
 ) -> Line:
@@ -114,7 +110,7 @@ def _line_of(
     `at` are the records of the density, `worse` the id() of records that trained a worse model. `contest` is that
     of the density in `measure`.
     """
-    places = tuple(_make_standing([row for row in at if _line(row) == line], contest, measure) for line in lines)
+    places = tuple(_make_standing([row for row in at if line_key(row) == line], contest, measure) for line in lines)
     places = tuple(
         place._replace(mark="worse") if place.row is not None and id(place.row) in worse else place for place in places
     )

@@ -69,7 +69,7 @@ def records_by_size(group: configurations.Group) -> list[list[Record]]:
     """
     by_line: dict[tuple, list[Record]] = {}
     for row in group.rows:
-        by_line.setdefault(tuple(configurations.line_of(row).values()), []).append(row)
+        by_line.setdefault(configurations.line_key(row), []).append(row)
     sized = [[row for row in rows if row[ROWS]] for rows in by_line.values()]
     ordered = [sorted(rows, key=lambda row: row[ROWS]) for rows in sized if rows]
     return sorted(ordered, key=lambda rows: not takes_all(rows[0]))

@@ -63,3 +63,8 @@ def reader_option_advice(dataset: str = "", **options: str | bool) -> str:
         f'{name}="{value}"' if isinstance(value, str) else f"{name}={value}" for name, value in named.items()
     )
     return f"Type {f'--dataset {dataset} ' if dataset else ''}--reading {words} (in Python {python})."
+
+
+def quoted(text: bytes) -> str:
+    """Return the first 40 bytes of a text as a quoted str for a message."""
+    return repr(text[:40].decode("utf-8", "backslashreplace"))

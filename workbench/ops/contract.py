@@ -13,7 +13,7 @@ import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import EllipsisType
 from typing import Any
 
@@ -221,6 +221,17 @@ class Rule:
     def fits(self, held: Sequence[str], shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
         """Return whether the rule applies to inputs in the formats `held`, with these shapes and parameters."""
         return self.holds(held) and (self.when is None or self.when(shapes, params))
+
+
+def rules_with_plan(call: Callable[..., Any], heads: int, result: str, kernel: str, flag: str = "") -> list[Rule]:
+    """Return rules of `call` for a sparse x and `heads` dense inputs; for csr it is given the batch plan of x.
+
+    `flag` names the parameter that must be true, "" for none.
+    """
+    dense = ("dense",) * heads
+    known: dict[str, Any] = {"when": lambda shapes, params: bool(params[flag]), "condition": flag} if flag else {}
+    rules = [Rule((form, *dense), result, call, kernel, **known) for form in ("csr", "coo", "csc", "row_sparse")]
+    return [replace(rules[0], plan=True), *rules[1:]]
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,12 +21,11 @@ from kernels.plan import BatchPlan
 from workbench import formats, ops
 from workbench.formats import RowSparse
 from workbench.formats.compressed import assemble
-from workbench.ops.contract import REQUIRED, Op, OpError, Rule, Shape, real, register
+from workbench.ops import stored
+from workbench.ops.contract import REQUIRED, Op, OpError, Rule, Shape, real, register, rules_with_plan
 from workbench.ops.like import put
 from workbench.ops.places import wanted_places
 from workbench.ops.products import make_plan, rule
-
-SPARSE = ("coo", "csc", "row_sparse")
 
 
 def _borders(fields: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -157,7 +156,7 @@ register(
         "features of that field, with v [D, K]: [R, F K]. With `sparse_grad` the gradient of v is row_sparse where x "
         "is sparse: the active rows.",
         params={"fields": REQUIRED, "sparse_grad": True},
-        rules=tuple(Rule((form, "dense"), "dense", _sparse, "csr_dense") for form in ("csr", *SPARSE)),
+        rules=tuple(Rule((form, "dense"), "dense", _sparse, "csr_dense") for form in stored.SPARSE),
         dtype=real,
         gradient=_gradient,
         family="layers",
@@ -173,27 +172,8 @@ register(
         "with `sparse_grad` where x is sparse, else dense. Of v the shape alone is read.",
         params={"fields": REQUIRED, "sparse_grad": True},
         rules=(
-            Rule(
-                ("csr", "dense", "dense"),
-                "row_sparse",
-                _gradient_of_rows,
-                "csr_t_dense",
-                when=lambda shapes, params: bool(params["sparse_grad"]),
-                condition="sparse_grad",
-                plan=True,
-            ),
-            *(
-                Rule(
-                    (form, "dense", "dense"),
-                    "row_sparse",
-                    _gradient_of_rows,
-                    "csr_t_dense",
-                    when=lambda shapes, params: bool(params["sparse_grad"]),
-                    condition="sparse_grad",
-                )
-                for form in SPARSE
-            ),
-            *(Rule((form, "dense", "dense"), "dense", _whole_gradient, "csr_t_dense") for form in ("csr", *SPARSE)),
+            *rules_with_plan(_gradient_of_rows, 2, "row_sparse", "csr_t_dense", "sparse_grad"),
+            *(Rule((form, "dense", "dense"), "dense", _whole_gradient, "csr_t_dense") for form in stored.SPARSE),
         ),
         dtype=real,
         gradient=_second,

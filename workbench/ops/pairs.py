@@ -19,12 +19,10 @@ from kernels.plan import BatchPlan
 from workbench import formats, ops
 from workbench.formats import RowSparse
 from workbench.ops import stored
-from workbench.ops.contract import Op, OpError, Rule, Shape, real, register
+from workbench.ops.contract import Op, OpError, Rule, Shape, real, register, rules_with_plan
 from workbench.ops.like import put
 from workbench.ops.places import wanted_places
 from workbench.ops.products import make_plan, rule
-
-SPARSE = ("csr", "csc", "coo", "row_sparse")
 
 
 def _shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
@@ -148,18 +146,6 @@ def _gradient_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape
     return tuple(shapes[1])
 
 
-def _rules(call: Any, of_others: Any, heads: int, result: str, **narrowed: Any) -> tuple[Rule, ...]:
-    """Return rules for csr with a batch plan, computed by `call`, and for other sparse formats, by `of_others`.
-
-    `heads` is the number of dense inputs after x, `result` the result's format, `narrowed` are conditions of `Rule`.
-    """
-    dense = ("dense",) * heads
-    return (
-        Rule(("csr", *dense), result, call, "csr_dense", plan=True, **narrowed),
-        *(Rule((form, *dense), result, of_others, "csr_dense", **narrowed) for form in ("coo", "csc", "row_sparse")),
-    )
-
-
 register(
     Op(
         "interactions",
@@ -169,7 +155,7 @@ register(
         "For each row of x [R, D] the sum over all pairs of its features i < j of x_i x_j <v_i, v_j>, with v [D, K]: "
         "[R, 1], in O(z K). With `sparse_grad` the gradient of v is row_sparse where x is sparse: the active rows.",
         params={"sparse_grad": True},
-        rules=_rules(_sparse, _sparse, 1, "dense"),
+        rules=tuple(rules_with_plan(_sparse, 1, "dense", "csr_dense")),
         dtype=real,
         gradient=_gradient,
         family="layers",
@@ -185,15 +171,8 @@ register(
         "row_sparse with `sparse_grad` where x is sparse, else dense.",
         params={"sparse_grad": True},
         rules=(
-            *_rules(
-                _gradient_of_rows,
-                _gradient_of_rows,
-                2,
-                "row_sparse",
-                when=lambda shapes, params: bool(params["sparse_grad"]),
-                condition="sparse_grad",
-            ),
-            *(Rule((form, "dense", "dense"), "dense", _whole_gradient, "csr_dense") for form in SPARSE),
+            *rules_with_plan(_gradient_of_rows, 2, "row_sparse", "csr_dense", "sparse_grad"),
+            *(Rule((form, "dense", "dense"), "dense", _whole_gradient, "csr_dense") for form in stored.SPARSE),
         ),
         dtype=real,
         gradient=_second,

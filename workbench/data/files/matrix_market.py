@@ -16,7 +16,7 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from workbench.data.errors import DataError
+from workbench.data.errors import DataError, quoted
 from workbench.data.files.decimal_numbers import (
     BAD,
     HARD,
@@ -452,17 +452,12 @@ def _fault(words: list[bytes], header: Header) -> str:
     )
     for word, limit, name in places:
         if not (_INTEGER.fullmatch(word) and len(word) <= MOST_PLACE_BYTES and 1 <= int(word) <= limit):
-            return f"the {name} {_quoted(word)} is none of 1 to {limit}."
+            return f"the {name} {quoted(word)} is none of 1 to {limit}."
     is_real = header.is_real
     if header.field != "pattern" and not is_real and len(words[-1]) > MOST_WHOLE_BYTES:
-        return f"the value {_quoted(words[-1])} is beyond 10**18."
+        return f"the value {quoted(words[-1])} is beyond 10**18."
     if header.field != "pattern" and not (_NUMBER if is_real else _INTEGER).fullmatch(words[-1]):
-        return f"the value {_quoted(words[-1])} is no {'number' if is_real else 'whole number'}."
+        return f"the value {quoted(words[-1])} is no {'number' if is_real else 'whole number'}."
     if is_real and not np.isfinite(float(words[-1])):
-        return f"the value {_quoted(words[-1])} is beyond the range of float64."
+        return f"the value {quoted(words[-1])} is beyond the range of float64."
     return ""
-
-
-def _quoted(text: bytes) -> str:
-    """Return the first 40 bytes of a text as a quoted str for a message."""
-    return repr(text[:40].decode("utf-8", "backslashreplace"))

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import DTypeLike
 
-from workbench.data.errors import DataError
+from workbench.data.errors import DataError, quoted
 from workbench.data.files.decimal_numbers import (
     BAD,
     COLON,
@@ -285,7 +285,7 @@ def _query_number(token: bytes) -> int:
     """Return the number in `qid:number`; ValueError unless it is an integer from 0 to 2**63 - 1."""
     digits = token.removeprefix(_QUERY)
     if not digits.isdigit() or len(digits) > 19 or int(digits) >= 2**63:
-        raise ValueError(f"{_quoted(token)} is not qid: and a whole number from 0 to 2**63 - 1.")
+        raise ValueError(f"{quoted(token)} is not qid: and a whole number from 0 to 2**63 - 1.")
     return int(digits)
 
 
@@ -365,7 +365,7 @@ def _fault(text: bytes, features: int | None, zero_based: bool, dtype: np.dtype,
         labels, tokens = [], [label, *tokens]
     if not all(_is_number(label, np.dtype(np.float64)) for label in labels):
         advice = "\nType sed 's/, */,/g' FILE > NEW, and give NEW." if label.endswith(b",") else ""
-        return f"the label {_quoted(label)} is no finite number; a line is: label column:value column:value ...{advice}"
+        return f"the label {quoted(label)} is no finite number; a line is: label column:value column:value ...{advice}"
     if tokens and tokens[0].startswith(_QUERY):
         try:
             _query_number(tokens[0])
@@ -376,9 +376,9 @@ def _fault(text: bytes, features: int | None, zero_based: bool, dtype: np.dtype,
     for token in tokens:
         column, colon, value = token.partition(b":")
         if not (colon and _INTEGER.fullmatch(column)):
-            return f"{_quoted(token)} is not column:value with a whole number for the column."
+            return f"{quoted(token)} is not column:value with a whole number for the column."
         if not _is_number(value, dtype):
-            return f"the value in {_quoted(token)} is no finite number that {dtype} holds."
+            return f"the value in {quoted(token)} is no finite number that {dtype} holds."
         if fault := _column_fault(int(column), before, features, zero_based):
             return fault
         before = int(column)
@@ -408,8 +408,3 @@ def _is_number(text: bytes, dtype: np.dtype) -> bool:
         return False
     with np.errstate(over="ignore"):
         return bool(np.isfinite(np.float64(text).astype(dtype)))
-
-
-def _quoted(text: bytes) -> str:
-    """Return the first 40 bytes of a text as a quoted str for a message."""
-    return repr(text[:40].decode("utf-8", "backslashreplace"))

@@ -15,7 +15,7 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from workbench.data.errors import DataError, reader_option_advice
+from workbench.data.errors import DataError, quoted, reader_option_advice
 from workbench.data.files.decimal_numbers import COLON, EXACT, NEWLINE, ZERO, compiled, compiled_part, read_number
 from workbench.data.files.opened import codes_of, line_blocks, map_blocks, open_text
 from workbench.data.files.types import file_type_hint
@@ -465,7 +465,7 @@ class _Reading:
                 for section in self._row(text)[1]:
                     for name, value in zip(section.names, section.values, strict=True):
                         if not _is_number(value, section.weight):
-                            shown = _shown(name + b":" + value)
+                            shown = quoted(name + b":" + value)
                             reason = "is no finite number that float32 holds"
                             raise DataError(f"{self.path}:{number}: the value in {shown} {reason}.")
 
@@ -480,19 +480,19 @@ def _label(before: bytes, ignores_importance: bool) -> float:
         tag = words.pop()
         if not words:
             advice = "a label has a blank between it and the bar: '1 | name:value'"
-            raise ValueError(f"the row has no label, {_shown(tag)} is a tag; {advice}.")
+            raise ValueError(f"the row has no label, {quoted(tag)} is a tag; {advice}.")
     if not words:
         raise ValueError("the row has no label, which training needs; a line is: label | name:value name:value ...")
     if len(words) > 3 or b":" in words[0]:
         raise ValueError(
-            f"{_shown(before.strip())} is more than a label, an importance and a start; costs are not read."
+            f"{quoted(before.strip())} is more than a label, an importance and a start; costs are not read."
         )
     for word, what in zip(words, ("label", "importance", "start"), strict=False):
         if not _is_number(word):
-            raise ValueError(f"the {what} {_shown(word)} is no finite number that float32 holds.")
+            raise ValueError(f"the {what} {quoted(word)} is no finite number that float32 holds.")
     if not ignores_importance and any(float(word) != usual for word, usual in zip(words[1:], (1, 0), strict=False)):
         advice = reader_option_advice(importance="ignored").replace(" (in", " to leave out what stands there (in")
-        given = f"the row has the importance {_shown(b' '.join(words[1:]))}, and rows count alike here"
+        given = f"the row has the importance {quoted(b' '.join(words[1:]))}, and rows count alike here"
         raise ValueError(f"{given}.\n{advice}")
     return float(words[0])
 
@@ -507,7 +507,7 @@ def _section(text: bytes) -> _Section:
     if tokens and not text[:1].isspace():
         namespace, colon, given = tokens.pop(0).partition(b":")
         if colon and not _is_number(given):
-            raise ValueError(f"the weight {_shown(given)} of the namespace {_shown(namespace)} is no finite number.")
+            raise ValueError(f"the weight {quoted(given)} of the namespace {quoted(namespace)} is no finite number.")
         weight = float(given) if colon else 1.0
     names, values = [], []
     for token in tokens:
@@ -516,7 +516,7 @@ def _section(text: bytes) -> _Section:
         values.append(value if colon else b"1")
     if b"" in names:
         wrong = next(token for token in tokens if token.startswith(b":"))
-        raise ValueError(f"{_shown(wrong)} has no name; a feature is name or name:value.")
+        raise ValueError(f"{quoted(wrong)} has no name; a feature is name or name:value.")
     return _Section(namespace, weight, names, values)
 
 
@@ -559,8 +559,3 @@ def _is_number(text: bytes, weight: float = 1.0) -> bool:
     except ValueError:
         return False
     return b"_" not in text and abs(number) <= float(np.finfo(np.float32).max)
-
-
-def _shown(text: bytes) -> str:
-    """Return the first 40 bytes of a text as a quoted str for a message."""
-    return repr(text[:40].decode("utf-8", "backslashreplace"))
