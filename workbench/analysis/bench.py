@@ -123,6 +123,12 @@ class PerformanceTarget(NamedTuple):
     met: bool | None
 
 
+def met_sentence(targets: Iterable[Any], without: str = "Nothing was measured.") -> str:
+    """Return "3 of 5 measured targets are met." for targets with `met` (True, False, None); `without` any measured."""
+    met = [each.met for each in targets if each.met is not None]
+    return f"{sum(met)} of {len(met)} measured targets are met." if met else without
+
+
 def target_at_least(what: str, measured: Iterable[Ratio], wanted: float) -> PerformanceTarget:
     """Return the target named `what` that the geometric mean of ratios is at least `wanted`.
 

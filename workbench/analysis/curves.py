@@ -10,6 +10,7 @@ trial rows; whoever trains another library adds its points.
 [0.7]
 """
 
+import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -148,12 +149,7 @@ def best_candidate(curves: pd.DataFrame, measure: str, side: str | None = None) 
             f"No training of {side or 'any side'} has the measure {measure!r}; there is: {list_measures(curves)}."
         )
     sign = -1 if measure in SMALLER else 1
-    return max(found, key=lambda who: sign * _mean([end.value for end in found[who].values()]))
-
-
-def _mean(values: list[float]) -> float:
-    """Return the arithmetic mean of the values; ZeroDivisionError without any."""
-    return sum(values) / len(values)
+    return max(found, key=lambda who: sign * statistics.fmean(end.value for end in found[who].values()))
 
 
 def reference_levels(curves: pd.DataFrame, measure: str, side: str | None = None) -> dict[str, float]:
@@ -277,7 +273,7 @@ def _exact(value: float, digits: int = 3) -> str:
 def _interval(values: list[float]) -> tuple[float, float, float]:
     """Return (mean, lower, upper): geometric mean and 95 % interval, or mean and range if a value is not above 0."""
     if min(values) <= 0:
-        return _mean(values), min(values), max(values)
+        return statistics.fmean(values), min(values), max(values)
     mean = mean_interval(values)
     return mean.value, mean.low, mean.high
 

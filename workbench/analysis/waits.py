@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from workbench.analysis import formatting
-from workbench.analysis.bench import PerformanceTarget
+from workbench.analysis.bench import PerformanceTarget, met_sentence
 
 Record = Mapping[str, Any]
 
@@ -162,5 +162,4 @@ def summary(found: Sequence[Waited]) -> str:
 
     `found` are the cases of `compare_all`.
     """
-    known = [target.met for target in list_targets(found) if target.met is not None]
-    return f"{sum(known)} of {len(known)} measured targets are met." if known else "Nothing was measured."
+    return met_sentence(list_targets(found))

@@ -11,7 +11,7 @@ import ipywidgets as widgets
 from workbench import data
 from workbench.analysis import formatting
 from workbench.data import contract
-from workbench.panels.guard import Guard
+from workbench.panels.guard import Guard, nothing
 from workbench.panels.state import LabState
 from workbench.study import CHOICES, Choice, suited
 from workbench.study.suited import files_of
@@ -26,14 +26,10 @@ def runs() -> list[str]:
     return [str(path) for path in run_folder.list_runs()]
 
 
-def _nothing() -> None:
-    """Do nothing; default callback."""
-
-
 class RunPicker:
     """Offers the runs, `named` ones first; `chosen` is called when the user takes another."""
 
-    def __init__(self, label: str, help: str, named: Sequence[str], chosen: Callable[[], Any] = _nothing) -> None:
+    def __init__(self, label: str, help: str, named: Sequence[str], chosen: Callable[[], Any] = nothing) -> None:
         """Make the drop-down of runs, `named` ones first ("" is ignored).
 
         `chosen()` is called when the user selects one.

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 
-def _nothing() -> None:
-    """Do nothing; default of `begin`."""
+def nothing() -> None:
+    """Do nothing; the default of callbacks."""
 
 
 class Guard:
@@ -16,7 +16,7 @@ class Guard:
     an action that is no part of another one.
     """
 
-    def __init__(self, tell: Callable[[Exception, str], None], begin: Callable[[], None] = _nothing) -> None:
+    def __init__(self, tell: Callable[[Exception, str], None], begin: Callable[[], None] = nothing) -> None:
         """Make a guard with its own lock; see the class for `tell` and `begin`."""
         self.tell, self.begin = tell, begin
         self._lock, self._depth = threading.RLock(), 0
@@ -30,7 +30,7 @@ class Guard:
 
     def passive_callback(self, what: str, action: Callable[[], Any]) -> Callable[..., None]:
         """Return a callback that runs `action()` under the lock, without `begin`, for events that no user caused."""
-        return self._callback(what, action, _nothing)
+        return self._callback(what, action, nothing)
 
     def background_callback(self, what: str, action: Callable[[], Any]) -> Callable[..., None]:
         """Return a callback that runs `action()` without the lock, for slow work on a thread of the caller.

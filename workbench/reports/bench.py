@@ -84,6 +84,9 @@ def write(folder: str | Path, out: str | Path | None = None, *, markdown: bool =
 def _content(frame: pd.DataFrame, machine: dict[str, Any], command: str, most: int | None) -> dict[str, Any]:
     """Return the values for the template of a benchmark's report; tables have at most `most` rows (None: all)."""
     reached = performance_targets.list_targets(frame)
+    without = (
+        "No performance target was measured." if reached else "There are no performance targets for these records."
+    )
     lost = Counter(
         (row["contender"], row["task"], row["reason"])
         for row in bench.records(bench.newest_records(frame))
@@ -91,7 +94,7 @@ def _content(frame: pd.DataFrame, machine: dict[str, Any], command: str, most: i
     )
     return {
         "title": _title(set(frame["suite"])),
-        "verdict": _verdict([target.met for target in reached]),
+        "verdict": bench.met_sentence(reached, without),
         "targets": page.targets_table(reached, "not measured"),
         "tables": [(task, _cut(plots.table("rival_ratio", frame, task=task), most)) for task in _tasks(frame)],
         "shares": page.table_of(
@@ -111,14 +114,6 @@ def _content(frame: pd.DataFrame, machine: dict[str, Any], command: str, most: i
 def _title(suites: set[str]) -> str:
     """Return the title of a report: that of the only suite in `suites`, or one for several."""
     return TITLES.get(" ".join(suites), SEVERAL)
-
-
-def _verdict(met: list[bool | None]) -> str:
-    """Return a sentence on how many of the measured targets are met; None in `met` is not measured."""
-    measured = [each for each in met if each is not None]
-    if not measured:
-        return "No performance target was measured." if met else "There are no performance targets for these records."
-    return f"{sum(measured)} of {len(measured)} measured targets are met."
 
 
 def _cut(table: pd.DataFrame, most: int | None) -> page.Table:

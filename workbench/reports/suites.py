@@ -4,7 +4,7 @@ A page and its charts are written next to the records of a folder of results; ea
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from workbench import plots, store
 from workbench.analysis import advice, cluster, end, fair, fit, formatting, self_trial, waits
+from workbench.analysis.bench import met_sentence
 from workbench.analysis.configurations import Record
 from workbench.analysis.intervals import number_or_none
 from workbench.plots.fit_curves import describe_entry
@@ -38,12 +39,6 @@ def _write(folder: Path, file: str, template: str, content: dict[str, Any], comm
 def _frame(table: Table, folder: Path) -> pd.DataFrame:
     """Return the records of a folder as a frame, with text cut and cleaned so that it can be shown."""
     return written_frame(table.frame(table.read(folder)))
-
-
-def _met_sentence(targets: Iterable[Any]) -> str:
-    """Return "3 of 5 measured targets are met." for objects with the attribute `met` (True, False, None)."""
-    met = [each.met for each in targets if each.met is not None]
-    return f"{sum(met)} of {len(met)} measured targets are met."
 
 
 def _machine_of_folder(folder: Path) -> page.Table:
@@ -325,7 +320,7 @@ def write_fair(folder: str | Path, command: str = "") -> Path:
     found = fair.compare_all([written(record) for record in store.FAIR.read(folder)])
     wanted = fair.list_targets(found)
     content = {
-        "verdict": _met_sentence(wanted),
+        "verdict": met_sentence(wanted),
         "targets": page.targets_table(wanted, "not measured"),
         "configurations": page.table_of(FAIR_COLUMNS, map(fair_line, found)),
         "apart": page.table_of(FAIR_COLUMNS, map(fair_line, fair.separate_configurations(found))),
@@ -425,7 +420,7 @@ def write_epochs(folder: str | Path, command: str = "") -> Path:
     wanted = fair.list_epoch_targets(found)
     timed = [record for one in found for record in one.records if record["status"] == "ok"]
     content = {
-        "verdict": _met_sentence(wanted),
+        "verdict": met_sentence(wanted),
         "targets": page.targets_table(wanted, "not measured"),
         "configurations": page.table_of(EPOCH_COLUMNS, map(epoch_line, found)),
         "count": len(found),
@@ -472,7 +467,7 @@ def write_fit(folder: str | Path, command: str = "") -> Path:
     found = next(iter(by_tolerance.values()))
     wanted = fit.list_targets(by_tolerance)
     content = {
-        "verdict": _met_sentence(wanted),
+        "verdict": met_sentence(wanted),
         "tolerances": formatting.join_items(map(fit.format_tolerance, by_tolerance)),
         "ratios": page.table_of(*fit.table(by_tolerance)),
         "moved": fit.tolerance_sensitivity(by_tolerance),

@@ -26,6 +26,7 @@ from workbench.bench.self_trial.trials import (
     configuration_of,
     counted,
     outcome,
+    seconds_by_round,
     split_key,
 )
 from workbench.measure.machine import disturbance_limit
@@ -148,7 +149,7 @@ def outcomes(rows: Sequence[Record]) -> Iterator[dict[str, Any]]:
         by_configuration.setdefault(split_key(row["key"])[0], []).append(row)
     names = {grid.configuration_key(configuration): name for name, configuration in configurations().items()}
     for key, own in by_configuration.items():
-        sides = {way: _seconds(own, way) for way in NAMES}
+        sides = {way: seconds_by_round(own, way) for way in NAMES}
         yield _outcome(names.get(key, key), ratio_of(sides[SEEN], sides[ALONE]))
     means = {way: _means(list(by_configuration.values()), way) for way in NAMES}
     yield _outcome(TOGETHER, ratio_of(means[SEEN], means[ALONE]))
@@ -164,17 +165,11 @@ def _outcome(name: str, ratio: Ratio | None) -> dict[str, Any]:
     return compared("panel", f"{name}: seen / alone", "quiet", ratio, truth=1.0, met=is_met)
 
 
-def _seconds(rows: list[Record], way: str) -> dict[tuple[str, int], float]:
-    """Return {(run, round): step seconds} of the successful trials measured one `way` ("alone" or "seen")."""
-    own = (row for row in rows if split_key(row["key"])[1] == way and row["status"] == "ok")
-    return {(row["run"], row["round"]): row["seconds_step"] for row in own}
-
-
 def _means(by_configuration: list[list[Record]], way: str) -> dict[tuple[str, int], float]:
     """Return {(run, round): geometric mean of the step seconds over all configurations}, for complete rounds.
 
     `by_configuration` has the records of each configuration; `way` is "alone" or "seen".
     """
-    each = [_seconds(rows, way) for rows in by_configuration]
+    each = [seconds_by_round(rows, way) for rows in by_configuration]
     whole = set.intersection(*map(set, each)) if each else set()
     return {place: float(np.exp(np.mean([np.log(own[place]) for own in each]))) for place in sorted(whole)}

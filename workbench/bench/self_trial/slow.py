@@ -23,6 +23,7 @@ from workbench.bench.self_trial.trials import (
     compared,
     configuration_of,
     counted,
+    seconds_by_round,
     split_key,
 )
 from workbench.measure import loads
@@ -129,7 +130,7 @@ def _ratio(rows: list[Mapping[str, Any]]) -> Ratio | None:
 
     `rows` are the trial records of one configuration, plain and slowed.
     """
-    plain, changed = (_seconds(rows, name) for name in NAMES)
+    plain, changed = (seconds_by_round(rows, name) for name in NAMES)
     return ratio_of(changed, plain)
 
 
@@ -150,12 +151,6 @@ def _expected(rows: list[Mapping[str, Any]]) -> float:
     plain = [row for row in rows if split_key(row["key"])[1] == NAMES[0] and row["status"] == "ok"]
     shares = [row[PHASE] / row["seconds_step"] for row in plain]
     return 1.0 + (TIMES - 1) * float(np.median(shares)) if shares else 1.0
-
-
-def _seconds(rows: list[Mapping[str, Any]], name: str) -> dict[tuple[str, int], float]:
-    """Return {(run, round): step seconds} of the successful trials of one name ("plain" or "slowed")."""
-    own = (row for row in rows if split_key(row["key"])[1] == name and row["status"] == "ok")
-    return {(row["run"], row["round"]): row["seconds_step"] for row in own}
 
 
 THRESHOLD_FILE = "self-threshold.jsonl"
@@ -200,10 +195,10 @@ def threshold_outcomes(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, 
         key, load = split_key(row["key"])
         by_configuration.setdefault(key, {}).setdefault(load, []).append(row)
     for by_load in by_configuration.values():
-        quiet = _threshold_seconds(by_load.get(loads.QUIET, []))
+        quiet = seconds_by_round(by_load.get(loads.QUIET, []))
         for load in loads.LOADS:
             if own := by_load.get(load, []):
-                yield _outcome(own, load, ratio_of(_threshold_seconds(own), quiet))
+                yield _outcome(own, load, ratio_of(seconds_by_round(own), quiet))
 
 
 def _outcome(rows: list[Mapping[str, Any]], load: str, ratio: Any) -> dict[str, Any]:
@@ -216,8 +211,3 @@ def _outcome(rows: list[Mapping[str, Any]], load: str, ratio: Any) -> dict[str, 
     what = f"{rows[0]['format']} on {threads}: beside {load} / quiet"
     is_met = None if ratio is None else 2 * flagged > len(rows) or ratio.low <= SLOWED
     return compared("threshold", what, load, ratio, hits=flagged, count=len(rows), met=is_met)
-
-
-def _threshold_seconds(rows: list[Mapping[str, Any]]) -> dict[tuple[str, int], float]:
-    """Return {(run, round): step seconds} of the successful trials."""
-    return {(row["run"], row["round"]): row["seconds_step"] for row in rows if row["status"] == "ok"}

@@ -18,6 +18,7 @@ from workbench.bench.self_trial.trials import (
     configuration_of,
     counted,
     key_of,
+    seconds_by_round,
     split_key,
 )
 from workbench.measure import loads
@@ -144,5 +145,4 @@ def busy_outcomes(load: str, rows: Sequence[Record]) -> Iterator[dict[str, Any]]
 
 def _seconds(rows: Sequence[Record], key: str, name: str) -> dict[tuple[str, int], float]:
     """Return {(run, round): step seconds} of the successful trials of a configuration under one name."""
-    own = (row for row in rows if row["key"] == f"{key} {name}" and row["status"] == "ok")
-    return {(row["run"], row["round"]): row["seconds_step"] for row in own}
+    return seconds_by_round(row for row in rows if row["key"] == f"{key} {name}")

@@ -6,7 +6,7 @@ them, and under which load. Versions of libraries are in the rows of outcomes.
 
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -123,6 +123,12 @@ def split_key(key: str) -> tuple[str, str]:
     """
     start, _, name = key.partition(" ")
     return start, name
+
+
+def seconds_by_round(rows: Iterable[Mapping[str, Any]], name: str = "") -> dict[tuple[str, int], float]:
+    """Return {(run, round): step seconds} of the successful trials, of those measured under one name if given."""
+    own = (row for row in rows if row["status"] == "ok" and name in ("", split_key(row["key"])[1]))
+    return {(row["run"], row["round"]): row["seconds_step"] for row in own}
 
 
 def candidate_of(row: Mapping[str, Any]) -> str:
