@@ -282,10 +282,11 @@ def _finish(columns: _Columns, counts: np.ndarray, epochs: int | None, generator
     loss of an epoch settles.
     """
     most = MOST_FINAL if epochs is None else max(min(epochs, LEAST_FINAL), -(-epochs // 2))
+    least = LEAST_FINAL + 2 if columns.rows.loss == "squared" else LEAST_FINAL  # its losses settle before its weights
     before, done = 0.0, 0
     for order in _orders(len(columns.dual), most, generator):
         loss, done = columns.do_epoch(order, counts), done + 1
-        if epochs is None and done >= LEAST_FINAL and abs(before - loss) <= SETTLED * before:
+        if epochs is None and done >= least and abs(before - loss) <= SETTLED * before:
             break
         before = loss
     return done
