@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from workbench import optimizers
 from workbench.formats import RowSparse, to_format
-from workbench.optimizers import Multiplier, OptimizerError, Updater
+from workbench.optimizers import Multiplier, OptimizerError, Updater, schedules
 
 
 @pytest.mark.parametrize("lazy", ["off", "on", "exact"])
@@ -43,6 +44,33 @@ def test_weights_that_became_others_are_refused():
 def test_settings_that_are_not_known_are_refused(settings, words):
     with pytest.raises(OptimizerError, match=words):
         Updater("sgd", **settings)
+
+
+def test_a_rate_of_zero_is_refused_of_the_rule_that_divides_by_it():
+    """The weights became NaN, as in the last steps of a schedule that ends in 0."""
+    with pytest.raises(OptimizerError, match="ftrl: learning_rate is 0; expected above 0"):
+        Updater("ftrl", learning_rate=0.0)
+    with pytest.raises(OptimizerError, match="ftrl: the multiplier of w has learning_rate 0; expected above 0"):
+        Updater("ftrl", multipliers={"w": Multiplier(learning_rate=0.0)})
+    updater, weights = Updater("ftrl", schedule=schedules.Cosine(3)), np.ones((4, 2))
+    for _ in range(3):
+        updater.update({"w": weights}, {"w": np.ones((4, 2))})
+    before = weights.copy()
+    with pytest.raises(OptimizerError, match=r"ftrl: Cosine.* has the rate 0 at step 4; expected above 0"):
+        updater.update({"w": weights}, {"w": np.ones((4, 2))})
+    np.testing.assert_array_equal(weights, before)
+    assert updater.steps == {"w": 3}
+    assert np.isfinite(weights).all()
+
+
+@pytest.mark.parametrize("name", [name for name in optimizers.names() if name != "ftrl"])
+@pytest.mark.parametrize("lazy", ["off", "on", "exact"])
+def test_a_rate_of_zero_leaves_the_weights_of_other_rules_as_they_are(name, lazy):
+    updater, weights = Updater(name, lazy=lazy, learning_rate=0.0), np.ones((4, 2))
+    for _ in range(3):
+        updater.update({"w": weights}, {"w": RowSparse(np.ones((1, 2)), [2], (4, 2))})
+    updater.catch_up({"w": weights})
+    np.testing.assert_array_equal(weights, np.ones((4, 2)))
 
 
 def test_multipliers_without_a_parameter_are_found():

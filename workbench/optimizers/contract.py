@@ -143,7 +143,13 @@ class Optimizer:
             options[option] = number(value)
             if not allowed(options[option]):
                 raise OptimizerError(f"{self.name}: {option} is {value!r:.80}; it is {words}.")
+        self.require_rate(options["learning_rate"], "learning_rate is 0")
         return options
+
+    def require_rate(self, rate: float, problem: str) -> None:
+        """Raise OptimizerError, calling it `problem`, for a rate of 0 of a rule that divides by it."""
+        if rate == 0 and self.rule.settles:
+            raise OptimizerError(f"{self.name}: {problem}; expected above 0, for the rule divides by the rate.")
 
 
 def _present(option: str) -> str:
