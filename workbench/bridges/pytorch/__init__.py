@@ -221,8 +221,10 @@ class LazyOptimizer(torch.optim.Optimizer):
     def state_dict(self) -> dict[str, Any]:
         """Return groups and states as PyTorch's: `state` has by number of parameter its updater's arrays as tensors.
 
-        Tensors are over the memory of what the updater gives; a parameter without a step has none.
+        Tensors are over the memory of what the updater gives; a parameter without a step has none. Rows catch up first:
+        a module that is saved after this one would save rows that have, which a record of missed steps does not fit.
         """
+        self.catch_up()
         state = {}
         for number, parameter in enumerate(self._parameters()):
             updater = self._steps[parameter].updater
