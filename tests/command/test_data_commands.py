@@ -173,6 +173,15 @@ def test_a_folder_that_is_missing_is_named(tmp_path):
     )
 
 
+def test_a_full_disk_is_told_with_what_to_do_though_no_file_is_named():
+    """Writing fails with a number alone; /dev/full always does so."""
+    with pytest.raises(OSError, match="No space left") as raised, open("/dev/full", "wb", buffering=0) as file:
+        file.write(b"1")
+    assert exit_codes.text_of(raised.value) == (
+        "No space left on device. Free some of the disk, or name a folder on another one."
+    )
+
+
 def test_train_guesses_the_reader_of_a_file_as_the_other_commands_do(news, monkeypatch):
     trained = []
     monkeypatch.setattr(training, "train", lambda settings, *_: trained.append(settings))

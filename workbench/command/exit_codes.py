@@ -5,6 +5,7 @@ Errors a user can fix are one message; what is interrupted says how to go on. Ot
 
 import atexit
 import copy
+import errno
 import gc
 import os
 import re
@@ -108,8 +109,9 @@ def text_of(error: Exception) -> str:
         return _as_options(str(error))
     if not isinstance(error, OSError) or not error.strerror:
         return without_python(str(error))
-    if not error.filename:
-        return error.strerror
+    if not error.filename:  # of a write, which knows no name
+        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        return error.strerror + (". Free some of the disk, or name a folder on another one." if is_full else "")
     folder = Path(os.fsdecode(error.filename)).parent
     advice = "" if folder.exists() else f". There is no folder {folder}; make it first, or name another"
     return f"{error.strerror}: {error.filename}{advice}"
