@@ -40,14 +40,14 @@ def test_an_exact_optimizer_may_be_saved_before_its_model(rule, is_copied):
     """Rows caught up twice: the model's weights had caught up, and the optimizer's record said that they had not."""
     layer, other = layer_of(), layer_of(seed=1)
     optimizer, again = (class_of(rule)(each.parameters(), lazy="exact", weight_decay=0.1) for each in (layer, other))
-    train(layer, optimizer, BATCHES[:3])
+    train(layer, optimizer, batches()[:3])
     states = optimizer.state_dict(), layer.state_dict()
     of_optimizer, of_layer = copy.deepcopy(states) if is_copied else states
     other.load_state_dict(of_layer)
     again.load_state_dict(of_optimizer)
     assert_same(layer, other)
     for each, steps in ((layer, optimizer), (other, again)):
-        train(each, steps, BATCHES[3:])
+        train(each, steps, batches()[3:])
         steps.catch_up()
     assert_same(layer, other)
 

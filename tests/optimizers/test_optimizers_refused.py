@@ -50,13 +50,14 @@ def test_a_rate_of_zero_is_refused_of_the_rule_that_divides_by_it():
     """The weights became NaN, as in the last steps of a schedule that ends in 0."""
     with pytest.raises(OptimizerError, match="ftrl: learning_rate is 0; expected above 0"):
         Updater("ftrl", learning_rate=0.0)
-    with pytest.raises(OptimizerError, match="ftrl: the multiplier of w has learning_rate 0; expected above 0"):
-        Updater("ftrl", multipliers={"w": Multiplier(learning_rate=0.0)})
+    frozen = Updater("ftrl", multipliers={"w": Multiplier(learning_rate=0.0)})
+    with pytest.raises(OptimizerError, match="ftrl: the learning rate of step 1 is 0; expected above 0"):
+        frozen.update({"w": np.ones((4, 2))}, {"w": np.ones((4, 2))})
     updater, weights = Updater("ftrl", schedule=schedules.Cosine(3)), np.ones((4, 2))
     for _ in range(3):
         updater.update({"w": weights}, {"w": np.ones((4, 2))})
     before = weights.copy()
-    with pytest.raises(OptimizerError, match=r"ftrl: Cosine.* has the rate 0 at step 4; expected above 0"):
+    with pytest.raises(OptimizerError, match="ftrl: the learning rate of step 4 is 0; expected above 0"):
         updater.update({"w": weights}, {"w": np.ones((4, 2))})
     np.testing.assert_array_equal(weights, before)
     assert updater.steps == {"w": 3}

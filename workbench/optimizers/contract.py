@@ -143,13 +143,14 @@ class Optimizer:
             options[option] = number(value)
             if not allowed(options[option]):
                 raise OptimizerError(f"{self.name}: {option} is {value!r:.80}; it is {words}.")
-        self.require_rate(options["learning_rate"], "learning_rate is 0")
+        require_rate(self.rule, options["learning_rate"], "learning_rate")
         return options
 
-    def require_rate(self, rate: float, problem: str) -> None:
-        """Raise OptimizerError, calling it `problem`, for a rate of 0 of a rule that divides by it."""
-        if rate == 0 and self.rule.settles:
-            raise OptimizerError(f"{self.name}: {problem}; expected above 0, for the rule divides by the rate.")
+
+def require_rate(rule: Rule, rate: float, what: str) -> None:
+    """Raise OptimizerError for a rate of 0, called `what`, of a rule that divides by it."""
+    if rate == 0 and rule.settles:
+        raise OptimizerError(f"{rule.name}: {what} is 0; expected above 0, for the rule divides by it.")
 
 
 def _present(option: str) -> str:
@@ -166,7 +167,11 @@ register, names, get, unavailable = _optimizers.register, _optimizers.names, _op
 
 
 def numbers_of(rule: Rule, options: Mapping[str, float], step: int) -> list[float]:
-    """Return the scalars that kernels of `rule` take after their arrays, in order, for step `step` (counted from 1)."""
+    """Return the scalars that kernels of `rule` take after their arrays, in order, for step `step` (counted from 1).
+
+    Raises OptimizerError for a rate of 0, of a schedule or multiplier, if the rule divides by it.
+    """
+    require_rate(rule, options["learning_rate"], f"the learning rate of step {step}")
     return [step if name == "step" else options[name] for name in rule.numbers]
 
 

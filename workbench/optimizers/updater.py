@@ -298,8 +298,6 @@ class Updater:
             allowed = Schedule if kind == "schedule" else Multiplier
             if not isinstance(value, allowed):
                 raise OptimizerError(f"A {kind} is {value!r}; it is a workbench.optimizers {allowed.__name__}.")
-        for name, multiplier in self.multipliers.items():
-            self.optimizer.require_rate(multiplier.learning_rate, f"the multiplier of {name} has learning_rate 0")
         decays = {name: self._decays(name, options) for name in self.parameters}
         ways = {name: self._way(decayed) for name, decayed in decays.items()}
         for name, parameter in self.parameters.items():
@@ -496,7 +494,6 @@ class Updater:
             )
         except ArithmeticError as error:
             raise OptimizerError(f"{self.schedule} has no rate for step {step}: {error}.") from None
-        self.optimizer.require_rate(rate, f"{self.schedule} has the rate 0 at step {step}")
         return numbers_of(self.optimizer.rule, {**self._decayed(name), "learning_rate": rate, "rescale": rescale}, step)
 
     # Checks
