@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernels import aligned, structure
+from kernels import aligned
 from kernels._compat.numba_internals import each_part, flat, layer
 from kernels.aligned import LINE
 from kernels.code_cache import inlined
-from kernels.contract import KernelError, range_fault
+from kernels.contract import KernelError
 from kernels.epochs import loops, placed, scattered, touched
 from kernels.epochs.loops import (
     Rows,
@@ -406,22 +406,15 @@ def _largest_batch(indptr, order, batch_rows):
 def run(loss: str, rule: Rule, call: Call) -> np.ndarray:
     """Train on all batches of a call in place; return the mean loss of each batch before its step, float64 [batches].
 
-    Raises KernelError for an invalid target or a column out of range; the batches before it have been applied.
+    Raises KernelError for an invalid target; the batches before it have been applied.
     """
     losses = np.zeros(call.batches)
     if call.order.size:
         wrong = _loop(loss, rule, call, losses)
         if wrong >= 0:
-            raise _fault(call, call.order[wrong])
+            row = call.order[wrong]
+            raise wrong_label(row, call.targets[row], call.arrays[0].shape[1])
     return losses
-
-
-def _fault(call: Call, row: int) -> KernelError:
-    """Return the error for a row of X with a column out of range, or else an invalid target."""
-    columns, width = call.arrays[0].shape
-    if not structure.in_range(call.indices[call.indptr[row] : call.indptr[row + 1]], columns):
-        return KernelError(range_fault("indices", call.indices, columns))
-    return wrong_label(row, call.targets[row], width)
 
 
 def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:

@@ -14,8 +14,7 @@ Arguments  indptr int32|int64 [T+1] - row starts; indices same type [z]; data fl
 Writes     weights, intercept and the states of both, last; gradient, which is of zeros again; nothing else changes;
            returns the losses, float64 [batches]: each the mean over its rows before the step, in which all count alike
 Assumes    N >= 1; duplicates are summed, columns may be unsorted; a target out of range is refused when the batches
-           before it have had their steps, and so is a column out of range where the contents are trusted, but in ways
-           that catch up
+           before it have had their steps
 Cost       of a batch: 4*z*N flops, those of the loss and of U steps of the rule; reads z*(index+value) bytes, targets,
            weights and states of U rows, and writes those; way standard: D rows for U; replay: each missed step too
 Parallel   within a batch, where it has work for several threads, over rows and then over columns; same bits on every

@@ -20,7 +20,7 @@ from kernels.epochs.touched import ALL, Hashing, Touched, find, forget, make_aft
 from kernels.loss_blocks import block_of, element_of
 from kernels.rules import steps
 from kernels.rules.rule import Rule
-from kernels.vector.lanes import are_inside, are_rising, emit_row, prefetch
+from kernels.vector.lanes import are_rising, emit_row, prefetch
 
 # The step of a batch without sums of its gradient: each entry steps the weights of its column at once.
 #
@@ -297,8 +297,8 @@ def make_look_ahead(programs: Programs) -> Callable:
 def make_forward(programs: Programs, loss: str) -> Callable:
     """Return compiled forward(rows, order, first, last, ..): scores, losses and gradients of rows order[first:last].
 
-    It writes scores and their gradient to the operand `scratch` and returns (sum of losses, position in `order` of a
-    row with an invalid target or a column out of range, or -1). `loss` is the name of a loss kernel.
+    It writes scores and their gradient to the operand `scratch` and returns (sum of losses, position of an invalid
+    target in `order` or -1). `loss` is the name of a loss kernel.
     """
     score, losses, look_ahead = programs.score, make_losses(loss), make_look_ahead(programs)
 
@@ -307,8 +307,8 @@ def make_forward(programs: Programs, loss: str) -> Callable:
 
         Return (sum of losses, invalid target or -1). `rows` is a `Rows`, `arrays` weights and states, `added` [N] the
         intercept, `is_far` (prefetch entries, prefetch weights). The gradient, scratch.slope [last - first, N], is
-        multiplied by `share` (1 / rows of the batch) and by `rows.counts`. An invalid target, or a row with a column
-        that `arrays` lack, is given as its position in `order`; the pass ends there.
+        multiplied by `share` (1 / rows of the batch) and by `rows.counts`. An invalid target is given as its position
+        in `order`; the pass ends there.
         """
         (scores, targets, slopes), weights, total = scratch, arrays[0], 0.0
         for begin in range(first, last, scores.shape[0]):
@@ -316,10 +316,6 @@ def make_forward(programs: Programs, loss: str) -> Callable:
             for place in range(begin, end):
                 look_ahead(rows, order, place, arrays, is_far)
                 row = np.uint64(order[place])
-                if not are_inside(
-                    rows.indices, rows.indptr[row], rows.indptr[row + np.uint64(1)], weights.shape[0]
-                ):  # here, where the row is read anyhow, it costs a tenth of a pass over all rows
-                    return total, place
                 operands = (row, rows.indptr, rows.indices, rows.data, weights, added, scores)
                 emit_row(score, place - begin, weights.shape[1], operands)
                 take_target(targets, place - begin, rows.targets, row)

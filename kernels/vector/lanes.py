@@ -404,28 +404,6 @@ def prefetch(typing_context, array, place):
 
 
 @intrinsic
-def are_inside(typing_context, indices, start, stop, limit):
-    """Return, in compiled code, whether indices[start:stop], int32 or int64, are all in [0, limit)."""
-
-    def generate(context, builder, signature, values):
-        """Emit the comparison with the limit; return the LLVM value of the answer."""
-        bits, limit = signature.args[0].dtype.bitwidth, values[3]
-        if bits < 64:
-            most = I64(1 << (bits - 1))
-            limit = builder.select(builder.icmp_signed("<", limit, most), limit, most)
-            limit = builder.trunc(limit, ir.IntType(bits))
-
-        def is_outside(load, k):
-            """Return the lanes whose index is not below the limit, without sign: a negative one is larger than any."""
-            found = load(k)
-            return builder.icmp_unsigned(">=", found, _spread(builder, limit, found.type.count))
-
-        return _none_in(context, builder, signature.args[0], values[:3], is_outside)
-
-    return types.boolean(indices, types.int64, types.int64, types.int64), generate
-
-
-@intrinsic
 def are_rising(typing_context, indices, start, stop):
     """Return, in compiled code, whether indices[start:stop] ascend strictly, so that none repeats; True if empty."""
 

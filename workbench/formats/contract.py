@@ -305,11 +305,8 @@ def check_one_dimension(data: np.ndarray) -> None:
         raise refuse(f"data has {data.ndim} dimensions", "1 dimension", "Call data.ravel()")
 
 
-def is_sound_compressed(x: Any, with_indices: bool = True) -> bool:
-    """Return whether a csr or csc array is valid for kernels: dtypes, lengths, pointers, index range. O(rows + nnz).
-
-    Without `with_indices` the index range is not looked at. O(rows).
-    """
+def is_sound_compressed(x: Any) -> bool:
+    """Return whether a csr or csc array is valid for kernels: dtypes, lengths, pointers, index range. O(rows + nnz)."""
     indptr, indices, data, shape = x.indptr, x.indices, x.data, x.shape
     if not (type(indptr) is type(indices) is type(data) is np.ndarray and len(shape) == 2):
         return False
@@ -317,9 +314,7 @@ def is_sound_compressed(x: Any, with_indices: bool = True) -> bool:
     kind, stored = indices.dtype, indices.shape
     alike = indptr.dtype == kind and kind in INTEGERS and data.dtype in SCIPY_VALUES
     whole = indptr.shape == (count + 1,) and len(stored) == 1 and data.shape == stored
-    if not (alike and whole):
-        return False
-    return structure.is_compressed(indptr, indices, limit) if with_indices else structure.rises(indptr, indices.size)
+    return alike and whole and structure.is_compressed(indptr, indices, limit)
 
 
 def check_two_dimensions(shape: tuple[int, ...], name: str) -> None:

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any, Protocol, final
 
 import numpy as np
 
-from kernels import Kernel, KernelError, aligned, epochs, structure
+from kernels import Kernel, aligned, epochs, structure
 from kernels.epochs import dense, dual, dual_dense, scattered
 from kernels.rules.rule import get_rule
 from workbench import data, formats
-from workbench.data.batches.slicing import require_unchanged
 from workbench.optimizers.deferred_updates import STEPS
 from workbench.training.setup import SetupError
 from workbench.training.training import PhaseTimer, StepEvent
@@ -62,11 +61,6 @@ class DualSteps:
         self.squares = np.full(x.shape[0], -1, self.run.dtype)  # not known before a row comes
         values, axes = (x, "ij") if isinstance(x, np.ndarray) else (x.data, "k")
         self.square = SHARE * float(np.einsum(f"{axes},{axes}->", values, values)) / max(x.shape[0], 1) or 1.0
-
-    @property
-    def checks_columns(self) -> bool:
-        """No: a kernel of dual ascent takes the columns as they are."""
-        return False
 
     def kernel_of(self, x: Any) -> tuple[Kernel, *tuple[np.ndarray, ...]]:
         """Return (kernel for CSR or dense x, *arrays of x that it takes)."""
@@ -145,10 +139,6 @@ class Steps(Protocol):
     def nbytes(self) -> int:
         """Bytes kept between epochs in addition to the parameters."""
 
-    @property
-    def checks_columns(self) -> bool:
-        """Whether `do` refuses a batch with a column out of range before it changes anything by it."""
-
     def begin(self, x: Any) -> None:
         """Prepare an epoch on the rows x."""
 
@@ -224,11 +214,6 @@ class RuleSteps:
         """Bytes of the indices of batches that repeat."""
         return 0 if self.repeated is None else self.repeated.nbytes
 
-    @property
-    def checks_columns(self) -> bool:
-        """Whether the kernel reads csr rows for their scores first: not where their columns catch up before."""
-        return self.run.setup.format == "csr" and self.run.setup.update != "exact"
-
     def begin(self, x: Any) -> None:
         """Find out whether batches of X repeat which are faster to read by column."""
         if not self._is_indexed(x):
@@ -265,11 +250,7 @@ class RuleSteps:
             way, of_way = "indexed", index
         kernel = dense.get(loss, rule, held) if is_dense else epochs.get(loss, rule, way)
         batches, of_steps = (y, counts, order, batch_rows), (w.settings, of_b.settings, *of_way)
-        try:
-            losses = kernel.trusted(*rows, *batches, *w.tables, *b, *of_steps)
-        except KernelError:
-            require_unchanged(x, "data")  # tells which index is out of range, if that is what the kernel refused
-            raise
+        losses = kernel.trusted(*rows, *batches, *w.tables, *b, *of_steps)
         for ahead in {id(one): one for one in (w, of_b)}.values():
             ahead.end()
         return losses
@@ -303,7 +284,7 @@ class EpochCalls:
         Parameters, states and step count change in place. Raises DataError for stored rows.
         """
         laps, batches = PhaseTimer(), self._batches()
-        order, x = batches.order(epoch, with_indices=not self.steps.checks_columns), batches.x
+        order, x = batches.order(epoch), batches.x
         held = {name: array for name, _, array in batches.labels}
         self.steps.begin(x)
         batch_rows = self.run.setup.batch_rows

@@ -186,16 +186,13 @@ class Batches(Feed):
             places = np.concatenate([places, start + np.arange(pad) % self.total])
         return self.of_rows(places % self.total if order is None else order.rows(places), pad, rolled)
 
-    def order(self, number: int = 0, with_indices: bool = True) -> np.ndarray:
+    def order(self, number: int = 0) -> np.ndarray:
         """Return the row indices of the batches of epoch `number`, one batch after the other, int64.
 
-        Each batch has `rows` of them, the last perhaps fewer. Raises as `epoch` does; without `with_indices` the
-        columns of csr data are not looked at, for callers that do so before they use a row.
+        Each batch has `rows` of them, the last perhaps fewer. Raises as `epoch` does.
         """
         check_position(number, 0)
-        for name, _, array in self.data:
-            slicing.require_unchanged(array, name, with_indices)
-        for name, _, array in self.labels:
+        for name, _, array in (*self.data, *self.labels):
             slicing.require_unchanged(array, name)
         start, stop = self._span(number)
         count = self.count(number) * self.rows

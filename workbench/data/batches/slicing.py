@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any, final
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import DTypeLike
 
 import kernels
@@ -17,7 +16,6 @@ from workbench import formats
 from workbench.data.errors import DataError
 from workbench.formats import RowSparse, numpy_conversions
 from workbench.formats.compressed import assemble
-from workbench.formats.contract import is_sound_compressed
 
 # Batches made dense from rows that are held otherwise: as CSR, or dense in a smaller type.
 #
@@ -185,18 +183,16 @@ def coerce_for_slicing(x: Any, name: str) -> tuple[str, Any]:
     return format, x
 
 
-def require_unchanged(x: Any, name: str, with_indices: bool = True) -> None:
+def require_unchanged(x: Any, name: str) -> None:
     """Raise FormatError if the sparse array `x`, called `name`, was changed since it was validated.
 
-    Forget dense buffers. Without `with_indices` the columns of csr rows are not looked at.
+    Forget dense buffers.
     """
     if isinstance(x, np.ndarray):
         return
     if isinstance(x, MadeDense):
         x.forget()
         require_unchanged(x.x, name)
-        return
-    if not with_indices and type(x) is scipy.sparse.csr_array and is_sound_compressed(x, with_indices=False):
         return
     try:
         formats.validate(x)
