@@ -88,6 +88,12 @@ def _rises(starts, entries):
     return starts.size > 0 and starts[0] == 0 and not falls and starts[starts.size - 1] == entries
 
 
+@compiled_part
+def are_compressed(starts, indices, limit):
+    """Return whether `starts` [R + 1] are valid row pointers of `indices` [z], all in [0, limit); in compiled code."""
+    return _rises(starts, indices.size) and _in_range(indices, limit)
+
+
 @compiled
 def _are_in_range(indices, limit):
     """Return whether all indices [z] are in [0, limit); callable from Python."""
@@ -103,7 +109,7 @@ def _are_pointers(starts, entries):
 @compiled
 def _is_compressed(starts, indices, limit):
     """Return whether `starts` [R + 1] are valid row pointers of `indices` [z], all in [0, limit)."""
-    return _rises(starts, indices.size) and _in_range(indices, limit)
+    return are_compressed(starts, indices, limit)
 
 
 @compiled

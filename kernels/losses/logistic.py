@@ -88,6 +88,19 @@ def block(scores, targets, gradient, scale):
     return _block(flat(scores), flat(targets), flat(gradient), scale), -1
 
 
+@compiled
+def write_probabilities(scores, both):
+    """Overwrite both [R, 2] by 1 - p and p, the sigmoid of the scores [R, 1] of the same dtype."""
+    one = scores.dtype.type(1)
+    for r in range(scores.shape[0]):
+        s = scores[r, 0]
+        e = exp_of_negative(-abs(s))
+        larger = one / (one + e)
+        p = e * larger if s < 0 else larger
+        both[r, 0] = one - p
+        both[r, 1] = p
+
+
 register_block("logistic", block, curvature=0.25, element=_element)
 
 

@@ -14,6 +14,7 @@ from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gpu.row_sums import UNKNOWN, names_of, row_sums
 from kernels.gpu.source import source
 from kernels.registry import register
+from kernels.threads import LEAST_WORK
 from kernels.vector.gather import RowLoop, work_of
 from kernels.vector.tiles import shape_of
 
@@ -46,6 +47,24 @@ def _row(lane, u, indptr, indices, data, x, out):
 
 
 _rows = RowLoop(_row, starts=0)
+
+MOST_GUARDED = 4 * LEAST_WORK
+"""Work, in multiply-adds, below which `add_product` takes a product: no second thread shortens it."""
+
+
+def add_product(indptr, indices, data, x, added, out):
+    """Compute out = A @ x plus `added` [N], or [0] for nothing, in one call with the check of A; return whether it did.
+
+    False, with out undefined, if A is invalid, if there is too much work for one thread, or if an array is not
+    contiguous, aligned and writable. A in CSR form: indptr [R + 1] and indices [z] int32|int64, data [z]. x [D, N], out
+    [R, N] float32|float64 as data.
+    """
+    rows, width = out.shape
+    if not width or work_of(indices.size, width, rows) > MOST_GUARDED:
+        return False
+    if not (indptr.flags.carray and indices.flags.carray and data.flags.carray and x.flags.carray):
+        return False
+    return _rows.guarded(shape_of(x.shape, x.itemsize))(indptr, indices, data, x, added, out)
 
 
 def cpu(indptr, indices, data, x, out):

@@ -24,6 +24,7 @@ from numba.extending import intrinsic
 
 from kernels._compat.numba_internals import layer, on_threads
 from kernels.code_cache import CodeCache, digest_of, digest_of_files, njit
+from kernels.structure import are_compressed
 from kernels.threads import LEAST_WORK, ROW_COST, share
 from kernels.vector import lanes
 from kernels.vector.lanes import I64, Lane, operands_of, programs
@@ -161,6 +162,30 @@ def _make(name: str) -> Callable:
     return made[-1]
 
 
+@functools.cache
+def _make_guarded(name: str) -> Callable[..., bool]:
+    """Return the compiled function of `RowLoop.guarded` for the code `programs[name]`; cached, also on disk.
+
+    Starts the threading layer, and appends the function to `made`.
+    """
+
+    def run(indptr, indices, data, x, added, out):
+        """Write A @ x plus `added` to out and return True; False, with out unchanged, if the csr A is invalid."""
+        if not are_compressed(indptr, indices, x.shape[0]):
+            return False
+        emit(name, 1, out.shape[0], out.shape[1], (indptr, indices, data, x, out))
+        if added.size:
+            for r in range(out.shape[0]):
+                for n in range(out.shape[1]):
+                    out[r, n] += added[n]
+        return True
+
+    run.__qualname__ = f"guarded_{name.split()[0]}_{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+    layer()  # code is linked with its functions
+    made.append(_compiled(run))
+    return made[-1]
+
+
 class RowLoop(dict[tuple, Callable]):
     """Compiled loops over rows: `row(lane, u, *arguments)` for many rows, cut into tiles by `cut` of
     `kernels.vector.tiles`.
@@ -188,6 +213,7 @@ class RowLoop(dict[tuple, Callable]):
         super().__init__()
         self.row, self.cut, self.starts, self.per_row = row, cut, starts, per_row
         self.name = name or f"{row.__module__}.{row.__qualname__}"
+        self._guarded: dict[tuple, Callable[..., bool]] = {}
 
     def run(self, shape: tuple, rows: int, work: int, *arguments: np.ndarray | float) -> None:
         """Run the row function on rows 0 to rows - 1, on several threads if `work` (in multiply-adds) is worth it.
@@ -208,6 +234,17 @@ class RowLoop(dict[tuple, Callable]):
         if shape[0] and work < LEAST_WORK:
             return functools.partial(self[shape], 1, rows, shape[0])
         return functools.partial(self.run, shape, rows, work)
+
+    def guarded(self, shape: tuple) -> Callable[..., bool]:
+        """Return a compiled function (indptr, indices, data, x, added, out) of one thread for a product of csr A and x.
+
+        It checks A, writes A @ x plus `added` [N], or [0] for nothing, to `out`, and returns whether A is valid: of few
+        rows each call of its own takes as long as the product. Sums have the bits of `run`. Arrays are contiguous.
+        """
+        function = self._guarded.get(shape)
+        if function is None:
+            function = self._guarded[shape] = _make_guarded(self.code(self.cut(*shape)))
+        return function
 
     def __missing__(self, shape: tuple) -> Callable:
         """Compile, store and return the loop for `shape`; a loop that does nothing if its width, shape[0], is 0."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from workbench import data, training
+from workbench import data, formats, training
 from workbench.training.run import Run
 
 ROWS, FEATURES = 70, 30
@@ -40,6 +40,33 @@ def test_rows_in_any_format_are_predicted(held, given):
     expected = x.toarray().astype(np.float64) @ run.read_rows(np.arange(FEATURES)) + run.read_rows(np.arange(3), "b")
     rows = x.toarray() if given == "array" else x.asformat(given)
     np.testing.assert_allclose(run.predict(rows), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["data", "indices", "indptr"])
+@pytest.mark.parametrize("change", ["read-only", "strided", "int64", "several times"])
+def test_few_rows_in_arrays_of_any_kind_have_the_same_scores(name, change):
+    run, x = trained()
+    expected = run.predict(x)
+    rows = x.copy()
+    part = getattr(rows, name)
+    if change == "read-only":
+        part.flags.writeable = False
+    elif change == "strided":
+        setattr(rows, name, np.repeat(part, 2)[::2])
+    elif change == "int64":
+        rows.indices, rows.indptr = rows.indices.astype(np.int64), rows.indptr.astype(np.int64)
+    else:
+        rows = scipy.sparse.vstack([x] * 200, format="csr")  # more than one call of one thread takes
+        expected = np.tile(expected, (200, 1))
+    np.testing.assert_array_equal(run.predict(rows), expected)
+
+
+@pytest.mark.parametrize(("name", "place", "value"), [("indices", 3, FEATURES), ("indices", 3, -1), ("indptr", 5, 999)])
+def test_few_rows_that_are_invalid_are_refused(name, place, value):
+    run, x = trained()
+    getattr(x, name)[place] = value
+    with pytest.raises(formats.FormatError, match=name):
+        run.predict(x)
 
 
 def test_rows_of_another_length_are_refused():

@@ -59,6 +59,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
 
+from kernels.losses.logistic import write_probabilities
 from workbench import models, ops
 from workbench.bridges.sklearn_base import Estimator, Learner, with_parameters
 from workbench.models import Model
@@ -290,6 +291,9 @@ class _Classifier(ClassifierMixin, Estimator):
         if scores.shape[1] > 1:
             return ops.softmax(scores)
         both = np.empty((len(scores), 2), scores.dtype)
+        if scores.dtype == np.float32 and scores.flags.carray:  # of float64 NumPy's exp is the faster one
+            write_probabilities(scores, both)
+            return both
         with np.errstate(over="ignore"):  # of a score far below 0: 1 / infinity is its probability
             inverse = np.exp(-scores[:, 0])
         inverse += 1

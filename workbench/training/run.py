@@ -25,6 +25,8 @@ from typing import Any, final
 import numpy as np
 import scipy.sparse
 
+from kernels.operands import INTEGERS
+from kernels.products.csr_dense import add_product
 from workbench import data, formats, graph, optimizers
 from workbench.data.batches import feed
 from workbench.executor import Executor, bind
@@ -414,6 +416,8 @@ class Run(Training):
         else:
             weights = self.arrays["w"]
             out = np.empty((x.shape[0], weights.shape[1]), self.dtype)
+            if _add_product(x, weights, self.arrays.get("b"), out):
+                return out
             scores = products.multiply(x if x.format == "csr" else formats.to_format(x, "csr"), weights, out=out)
         if (intercept := self.arrays.get("b")) is not None:
             scores += intercept
@@ -449,3 +453,23 @@ class Run(Training):
         own += sum(held.nbytes for held in self.patterned.values())
         own += self.calls.steps.nbytes if self.calls else self.executor.bytes_buffers
         return self.batches.nbytes + self.given.nbytes + kept + self.updater.nbytes + own
+
+
+_NOTHING = {np.dtype(dtype): np.zeros(0, dtype) for dtype in (np.float32, np.float64)}
+"""What is added to scores without an intercept, by their dtype."""
+
+
+def _add_product(x: Any, weights: np.ndarray, intercept: np.ndarray | None, out: np.ndarray) -> bool:
+    """Write x @ weights, plus the intercept if not None, to `out` and return True for few sound rows of csr x.
+
+    Else False, with `out` undefined. The dtype of x is that of the weights.
+    """
+    if x.format != "csr":
+        return False
+    indptr, indices, values = x.indptr, x.indices, x.data
+    if not (type(indptr) is type(indices) is type(values) is np.ndarray):
+        return False
+    if not (indptr.dtype == indices.dtype in INTEGERS and indptr.shape == (out.shape[0] + 1,) and indices.ndim == 1):
+        return False
+    added = _NOTHING[out.dtype] if intercept is None else intercept
+    return values.shape == indices.shape and add_product(indptr, indices, values, weights, added, out)

@@ -32,6 +32,12 @@ PLAIN = {
     "a mark at the start": "\ufeffa,b,y\n" + "\n".join(LINES),
     "texts of any length": "a,b,y\n"
     + "".join(f"{'ab' * (row % 12)},{'x' * 8}{row % 5},ü{row % 3}\n" for row in range(ROWS)),
+    "texts that differ in one byte": "a,b,y\n"
+    + "".join(
+        f"{'x' * (row % 31)}{'uv'[place % 2]}{'x' * (place % 23)},{'y' * 9}{row % 7},{row % 2}\n"
+        for row in range(ROWS)
+        for place in range(6)
+    ),
     "a single column": "a\n" + "".join(f"{row % 4}.5\n" for row in range(ROWS)),
 }
 OTHER = {
