@@ -1,4 +1,4 @@
-// Names for what the theme leaves without one, which a screen reader would skip or misread.
+// Names and keys for what the theme leaves without, which a screen reader would skip or misread.
 document.addEventListener("DOMContentLoaded", () => {
   for (const summary of document.querySelectorAll("details > summary")) {
     if (!summary.textContent.trim() && !summary.hasAttribute("aria-label")) {
@@ -10,4 +10,14 @@ document.addEventListener("DOMContentLoaded", () => {
   for (const button of document.querySelectorAll(".search-button-field")) {
     button.setAttribute("aria-label", button.textContent.trim().replace(/\s+/g, " "));
   }
+  // In a narrow window charts scroll (site.css): the keys reach them, as they do the theme's scrolling tables.
+  const narrow = matchMedia("(max-width: 700px)");
+  const reach = () => {
+    for (const chart of document.querySelectorAll('.bd-article p > img[src$=".svg"]')) {
+      chart.parentElement.toggleAttribute("tabindex", narrow.matches);
+      if (narrow.matches) chart.parentElement.tabIndex = 0;
+    }
+  };
+  narrow.addEventListener("change", reach);
+  reach();
 });
