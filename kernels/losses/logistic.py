@@ -90,15 +90,15 @@ def block(scores, targets, gradient, scale):
 
 @compiled
 def write_probabilities(scores, both):
-    """Overwrite both [R, 2] by 1 - p and p, the sigmoid of the scores [R, 1] of the same dtype."""
-    one = scores.dtype.type(1)
-    for r in range(scores.shape[0]):
-        s = scores[r, 0]
+    """Overwrite both [R, 2] by 1 - p and p, the sigmoid of the scores [R, 1] of the same dtype; both are contiguous."""
+    one, single, pairs = scores.dtype.type(1), flat(scores), flat(both)  # one loop over flat arrays has vector code
+    for r in range(single.size):
+        s = single[r]
         e = exp_of_negative(-abs(s))
         larger = one / (one + e)
         p = e * larger if s < 0 else larger
-        both[r, 0] = one - p
-        both[r, 1] = p
+        pairs[2 * r] = one - p
+        pairs[2 * r + 1] = p
 
 
 register_block("logistic", block, curvature=0.25, element=_element)
