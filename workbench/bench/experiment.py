@@ -193,7 +193,7 @@ class Configuration(Named, Protocol):
 
 @dataclass(frozen=True)
 class Suite:
-    """What a suite has of its own in which candidates are timed in turned rounds.
+    """The parts that differ between suites whose candidates are timed in turned rounds.
 
     `work` is "module:function", the work of a process, which `preload` is imported for; `candidates()` gives the
     columns of each candidate by its name, `source_hash()` is that of the code that draws the rows, trains and times,
@@ -210,7 +210,7 @@ class Suite:
 
 @final
 class CandidateRunner:
-    """Measures configurations of a suite into a folder of results, each in a process of its own with limits.
+    """Measures configurations of a suite into a folder of results, each in a separate process with limits.
 
     The records of a configuration are on the disk before the next one starts. `policy` is the dataclass that the work
     is asked with, `threads` of None means all that this process can use, and no configuration is begun `budget` seconds

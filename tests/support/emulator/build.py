@@ -13,7 +13,7 @@ from kernels.gpu.source import Source
 
 HERE = Path(__file__).parent
 CACHE = Path(os.environ.get("NUMBA_CACHE_DIR") or HERE.parents[2] / ".pytest_cache") / "emulator"
-"""Beside the compiled kernels of all checkouts where these have a folder."""
+"""Next to the compiled kernels in NUMBA_CACHE_DIR if it is set, else within this checkout."""
 FLAGS = ("-std=c++17", "-Og", "-fPIC", "-fno-strict-aliasing", "-ffp-contract=off", "-Wall", "-Wextra")
 FLAGS += (
     "-Wno-unknown-pragmas",
