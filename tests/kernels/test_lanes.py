@@ -225,6 +225,7 @@ def test_rows_of_one_number_are_gathered_for_every_count_of_entries(name: str, i
 
 def test_a_processor_without_gathers_sums_an_entry_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
+    monkeypatch.setattr(gather, "_compiled", numba.njit(nogil=True, error_model="numpy"))  # never loaded from disk
     monkeypatch.setattr(lanes, "gathers", lambda: made.append("asked") or False)
     monkeypatch.setattr(lanes.Lane, "_sum_gathered", lambda *row: pytest.fail("gathered"))
     case = random_case(20, 50, 700, 1)
