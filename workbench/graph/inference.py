@@ -5,6 +5,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, final
 
 import numpy as np
@@ -300,13 +301,13 @@ class Facts:
         """Return whether the node makes its inputs dense, having no rule for their formats."""
         return self.rule is not None and self.rule.densifies
 
-    @property
+    @cached_property
     def known(self) -> bool:
         """Return whether shape, dtype and format are all known."""
         parts = self.dtype, self.format  # by identity: NumPy holds float64 equal to None
         return self.shape is not None and None not in self.shape and all(part is not None for part in parts)
 
-    @property
+    @cached_property
     def complete(self) -> Complete:
         """Return format, shape and dtype. Raises GraphError if one of them or a length is not known."""
         lengths = tuple(length for length in self.shape or () if length is not None)

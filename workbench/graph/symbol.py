@@ -203,7 +203,7 @@ class Symbol(Graph, Arithmetic, Symbolic):
     compares elementwise.
     """
 
-    __slots__ = ("attributes", "given", "inputs", "op", "own_name", "params", "taken", "value")
+    __slots__ = ("attributes", "given", "inputs", "kind", "op", "own_name", "params", "taken", "value")
 
     given: str | None
     op: Op | None
@@ -211,6 +211,8 @@ class Symbol(Graph, Arithmetic, Symbolic):
     params: Mapping[str, Any]
     attributes: Mapping[str, Any]
     value: Any
+    kind: str
+    """"variable", "constant", or the name of the operator."""
     own_name: str | None
     """Name given, or the automatic one once `name` was read."""
     taken: dict[str, "Symbol"]
@@ -233,6 +235,7 @@ class Symbol(Graph, Arithmetic, Symbolic):
         put(self, "params", MappingProxyType(dict(params)))
         put(self, "attributes", MappingProxyType(dict(attributes)))
         put(self, "value", value)
+        put(self, "kind", op.name if op is not None else "variable" if value is None else "constant")
         put(self, "own_name", given)
         put(self, "taken", merged(inputs))
         if given is not None:
@@ -243,9 +246,7 @@ class Symbol(Graph, Arithmetic, Symbolic):
                 )
             put(self, "taken", self.taken | {given: self})
 
-    def __hash__(self) -> int:
-        """Return the hash of the object's identity, since == builds a node."""
-        return object.__hash__(self)
+    __hash__ = object.__hash__  # == builds a node
 
     def __eq__(self, other):
         """Return the node self == other, elementwise as 0 and 1."""
@@ -259,13 +260,6 @@ class Symbol(Graph, Arithmetic, Symbolic):
     def heads(self) -> tuple["Symbol", ...]:
         """Return the symbol itself, as the only head."""
         return (self,)
-
-    @property
-    def kind(self) -> str:
-        """Return "variable", "constant", or the name of the operator, as text."""
-        if self.op is not None:
-            return self.op.name
-        return "variable" if self.value is None else "constant"
 
     @property
     def name(self) -> str:

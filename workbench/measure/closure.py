@@ -16,6 +16,7 @@ from typing import Any, final
 
 import kernels
 from kernels.registry import origin
+from workbench.measure.clock import garbage_kept
 
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.M)
 COMPILED = (".cu", ".cuh")
@@ -55,7 +56,8 @@ class Code:
 
         Modules in `apart` are left out; `compiled` includes CUDA sources.
         """
-        text = "".join(map(self._line, self.files(roots, apart, compiled)))
+        with garbage_kept():  # syntax trees are many objects: to search them for garbage takes most of the time
+            text = "".join(map(self._line, self.files(roots, apart, compiled)))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def _line_of(self, file: Path) -> str:
