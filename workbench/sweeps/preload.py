@@ -7,6 +7,7 @@ that are there by now are kept from the garbage collector, which would look thro
 import gc
 
 import numpy as np
+import scipy.special  # noqa: F401 - intervals of times need it; 65 ms in each trial else
 
 import kernels
 import workbench.sweeps.trial  # noqa: F401 - everything a trial needs
