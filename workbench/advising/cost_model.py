@@ -9,8 +9,9 @@ Only rows are looked at. What the model says outside of the sizes that it was fi
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from scipy.optimize import brentq, nnls
 
 import kernels
 from kernels.contract import Sizes
+from workbench.analysis.pool import group_by
 from workbench.ops import products
 from workbench.settings import columns
 from workbench.training import Setup
@@ -149,16 +151,8 @@ def fit_cost_models(rows: Iterable[Record]) -> list[CostModel]:
 
 def _fits(rows: Iterable[Record], names: Sequence[str]) -> dict[tuple, CostModel]:
     """Return {values of the columns `names`: model of the records that agree in them}, where there are enough."""
-    alike = (rows for rows in _matching_records(rows, names) if len(rows) >= LEAST)
-    return {tuple(rows[0][name] for name in names): _fit_cost_model(rows) for rows in alike}
-
-
-def _matching_records(rows: Iterable[Record], names: Sequence[str] = ALIKE) -> Iterator[list[Record]]:
-    """Yield lists of usable records that agree in the columns `names`, in order of first occurrence."""
-    found: dict[tuple, list[Record]] = {}
-    for row in filter(is_usable, rows):
-        found.setdefault(tuple(row[name] for name in names), []).append(row)
-    yield from found.values()
+    alike = group_by(filter(is_usable, rows), itemgetter(*names))
+    return {values: _fit_cost_model(rows) for values, rows in alike.items() if len(rows) >= LEAST}
 
 
 def _fit_cost_model(rows: Sequence[Record]) -> CostModel:
@@ -203,7 +197,7 @@ def predictions_within(rows: Iterable[Record]) -> list[Prediction]:
     """
     return [
         _predict(row, _fit_cost_model([*alike[:place], *alike[place + 1 :]]))
-        for alike in _matching_records(rows)
+        for alike in group_by(filter(is_usable, rows), itemgetter(*ALIKE)).values()
         if len(alike) > LEAST
         for place, row in enumerate(alike)
     ]
@@ -223,9 +217,7 @@ def median_log_error(found: Iterable[Prediction]) -> float | None:
 
 def error_by_data_set(rows: Iterable[Record]) -> dict[tuple, float]:
     """Return {data: median |log(predicted / measured)|} when each data set is predicted by the others."""
-    by_data: dict[tuple, list[Prediction]] = {}
-    for prediction in predictions(rows):
-        by_data.setdefault(data_of(prediction.row), []).append(prediction)
+    by_data = group_by(predictions(rows), lambda prediction: data_of(prediction.row))
     return {data: median_log_error(found) or 0.0 for data, found in by_data.items()}
 
 

@@ -11,13 +11,14 @@
 
 import math
 from collections.abc import Iterable, Mapping
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from workbench import store
 from workbench.analysis import formatting
-from workbench.analysis.configurations import records
+from workbench.analysis.configurations import group_by, records
 from workbench.analysis.intervals import number_or_none
 
 Record = Mapping[str, Any]
@@ -61,11 +62,9 @@ def group_by_configuration(frame: pd.DataFrame, task: str | None = None) -> list
     Of one `task`, or with None of all tasks except records of the machine itself (no rows of data). `frame` holds
     records of the benchmark suites, in the order written.
     """
-    by_configuration: dict[tuple, list[Record]] = {}
-    for row in records(newest_records(frame)):
-        if row["task"] == task or (task is None and row["rows"] is not None):
-            by_configuration.setdefault(tuple(row[name] for name in CONFIGURATION), []).append(row)
-    return list(by_configuration.values())
+    every = records(newest_records(frame))
+    own = [row for row in every if row["task"] == task or (task is None and row["rows"] is not None)]
+    return list(group_by(own, itemgetter(*CONFIGURATION)).values())
 
 
 def ratios(frame: pd.DataFrame, task: str, competitor: str = "", ours: str = "") -> list[Ratio]:

@@ -483,11 +483,8 @@ def probable_clauses(contests: Sequence[Contest], digits: int = 3) -> list[str]:
 
 def group_inconclusive(contests: Sequence[Contest]) -> dict[str, list[Contest]]:
     """Return {reason: contests} of the contests that are inconclusive and have no probable side, in their order."""
-    groups: dict[str, list[Contest]] = {}
-    for contest in contests:
-        if contest.verdict == "inconclusive" and not contest.likely:
-            groups.setdefault(contest.why, []).append(contest)
-    return groups
+    still_open = (contest for contest in contests if contest.verdict == "inconclusive" and not contest.likely)
+    return configurations.group_by(still_open, lambda contest: contest.why)
 
 
 def format_density_ranges(some: Sequence[Contest], contests: Sequence[Contest], digits: int = 3) -> str:

@@ -221,11 +221,8 @@ def _differences(pairs: Iterable[Pair], measure: str) -> list[_Difference]:
 
 def _by_run(values: Mapping[tuple[str, int], float]) -> list[np.ndarray]:
     """Return the natural logs of the positive values, a float64 array per run; `values` has keys (run, round)."""
-    runs: dict[str, list[float]] = {}
-    for (run, _), value in values.items():
-        if value > 0:
-            runs.setdefault(run, []).append(math.log(value))
-    return [np.array(run) for run in runs.values()]
+    runs = configurations.group_by((place for place, value in values.items() if value > 0), lambda place: place[0])
+    return [np.array([math.log(values[place]) for place in own]) for own in runs.values()]
 
 
 def _variances(found: Sequence[_Difference]) -> list[float]:

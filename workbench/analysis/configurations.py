@@ -10,9 +10,9 @@ import pandas as pd
 from workbench import settings
 from workbench.analysis import formatting
 from workbench.analysis.intervals import number_or_none
-from workbench.analysis.pool import configuration_of, configurations_of, on_its_device, pool_rounds, records
+from workbench.analysis.pool import configuration_of, configurations_of, group_by, on_its_device, pool_rounds, records
 
-__all__ = ["configuration_of", "configurations_of", "on_its_device", "pool_rounds", "records"]
+__all__ = ["configuration_of", "configurations_of", "group_by", "on_its_device", "pool_rounds", "records"]
 
 Record = Mapping[str, Any]
 
@@ -125,19 +125,12 @@ def line_key(row: Record) -> tuple:
 
 def sparse_lines(rows: Iterable[Record]) -> dict[tuple, list[Record]]:
     """Return {configuration: its records}, in the order met; records of dense candidates are left out."""
-    lines: dict[tuple, list[Record]] = {}
-    for row in rows:
-        if not is_dense(row):
-            lines.setdefault(line_key(row), []).append(row)
-    return lines
+    return group_by((row for row in rows if not is_dense(row)), line_key)
 
 
 def dense_lines(rows: Iterable[Record]) -> dict[tuple, list[Record]]:
     """Return {dense configuration: its records}; dense arrays first, per-step execution first, all threads first."""
-    lines: dict[tuple, list[Record]] = {}
-    for row in dense_rows(rows):
-        lines.setdefault(line_key(row), []).append(row)
-    return dict(sorted(lines.items(), key=lambda item: _dense_order(item[1][0])))
+    return group_by(sorted(dense_rows(rows), key=_dense_order), line_key)
 
 
 def _dense_order(row: Record) -> tuple[bool, str, bool, bool]:
@@ -174,10 +167,7 @@ def density_label(row: Record) -> str:
 
 def by_density(rows: Iterable[Record]) -> dict[float | None, list[Record]]:
     """Return {requested density: records}, in the order met; None is the data's own density."""
-    rows_at: dict[float | None, list[Record]] = {}
-    for row in rows:
-        rows_at.setdefault(row["density"], []).append(row)
-    return rows_at
+    return group_by(rows, operator.itemgetter("density"))
 
 
 def failures(rows: Iterable[Record]) -> Counter:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from workbench.analysis import formatting
+from workbench.analysis.pool import group_by
 
 TOLERANCE = 0.02
 """Share by which the held-out loss may be above the best that any candidate reached."""
@@ -32,10 +33,8 @@ def cases_of(records: Iterable[Record]) -> dict[str, list[Record]]:
 
     `records` are those of `bench end`.
     """
-    cases: dict[str, list[Record]] = {}
-    for record in sorted(records, key=lambda record: (record["megabytes"], record["format"])):
-        cases.setdefault(record["case"], []).append(record)
-    return cases
+    ordered = sorted(records, key=lambda record: (record["megabytes"], record["format"]))
+    return group_by(ordered, lambda record: record["case"])
 
 
 def taken(records: Sequence[Record], start: str) -> dict[str, Taken]:
@@ -44,11 +43,9 @@ def taken(records: Sequence[Record], start: str) -> dict[str, Taken]:
     The loss to reach is the best of any record, plus 2 %.
     """
     best = min((record["loss"] for record in records if record["loss"] is not None), default=0.0)
-    found: dict[str, list[Record]] = {}
-    for record in records:
-        if record["start"] == start and record["status"] == "ok" and within(record["loss"], best):
-            found.setdefault(record["candidate"], []).append(record)
-    kept = {name: _median(runs) for name, runs in found.items()}
+    able = [record for record in records if record["start"] == start and record["status"] == "ok"]
+    there = [record for record in able if within(record["loss"], best)]
+    kept = {name: _median(runs) for name, runs in group_by(there, lambda record: record["candidate"]).items()}
     return dict(sorted(kept.items(), key=lambda item: item[1].record["seconds"]))
 
 

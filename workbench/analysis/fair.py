@@ -4,12 +4,14 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from workbench.analysis import formatting
 from workbench.analysis.bench import PerformanceTarget, geometric_mean
+from workbench.analysis.pool import group_by
 from workbench.measure.posterior import Ratio
 
 Record = Mapping[str, Any]
@@ -192,12 +194,9 @@ def list_untimed(found: Sequence[Compared]) -> list[tuple[str, str, str, int]]:
 
     `found` are the configurations of `compare_all`.
     """
-    reasons: dict[tuple[str, str], list[str]] = {}
-    for one in found:
-        for record in one.records:
-            if record["status"] != "ok":
-                reasons.setdefault((record["candidate"], record["status"]), []).append(record["reason"])
-    return [(name, status, each[0], len(each)) for (name, status), each in reasons.items()]
+    untimed = [record for one in found for record in one.records if record["status"] != "ok"]
+    alike = group_by(untimed, itemgetter("candidate", "status"))
+    return [(name, status, each[0]["reason"], len(each)) for (name, status), each in alike.items()]
 
 
 # The shift of the break-even that remaining unfairness could make: with the times measured, and with each side's best.
@@ -314,9 +313,7 @@ def breakeven_shifts(found: Sequence[Compared]) -> list[Shift]:
 
     `found` are the configurations of `compare_all`.
     """
-    families: dict[tuple[int, int, int], list[Compared]] = {}
-    for one in found:
-        families.setdefault(one.family, []).append(one)
+    families = group_by(found, lambda one: one.family)
     slopes = {seconds: fit_slope(found, seconds) for seconds in (measured_seconds, seconds_at_best)}
     every = []
     for family, members in sorted(families.items()):

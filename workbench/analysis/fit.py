@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pandas as pd
 from workbench import store
 from workbench.analysis import formatting
 from workbench.analysis.bench import PerformanceTarget, geometric_mean
-from workbench.analysis.configurations import records
+from workbench.analysis.configurations import group_by, records
 from workbench.measure.posterior import Ratio
 from workbench.measure.rounds import ratio_of
 
@@ -273,9 +274,8 @@ def by_tolerance(frame: pd.DataFrame) -> dict[float, list[CaseResult]]:
     `frame` holds training records in the order written; outdated ones are dropped. Tolerances are those of the records
     of stage "rounds", as fractions; without any it is 0.01 alone.
     """
-    by_case: dict[tuple, list[Record]] = {}
-    for row in (every := records(newest_records(frame))):
-        by_case.setdefault(tuple(row[name] for name in CASE), []).append(row)
+    every = records(newest_records(frame))
+    by_case = group_by(every, itemgetter(*CASE))
     tolerances = sorted({_tolerance(row) for row in every if row["stage"] == "rounds"}) or [OLD]
     return {tolerance: [_make_case(rows, tolerance) for rows in by_case.values()] for tolerance in tolerances}
 

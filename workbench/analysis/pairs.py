@@ -5,6 +5,7 @@ Which records can be compared, and which have no counterpart.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -94,12 +95,10 @@ def _match_records(before: Sequence[Record], after: Sequence[Record]) -> tuple[l
 
     Data sizes that one of the two does not know are ignored.
     """
-    waiting: dict[tuple, list[Record]] = {}
-    for row in after:
-        waiting.setdefault(tuple(row[name] for name in SURE), []).append(row)
+    waiting = configurations.group_by(after, itemgetter(*SURE))
     found = []
     for row in before:
-        alike = waiting.get(tuple(row[name] for name in SURE), [])
+        alike = waiting.get(itemgetter(*SURE)(row), [])
         other = next((other for other in alike if _settings_agree(row, other)), None)
         if other is not None:
             alike.remove(other)

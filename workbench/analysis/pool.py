@@ -3,8 +3,8 @@
 import operator
 import statistics
 import weakref
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 import pandas as pd
 
@@ -13,6 +13,7 @@ from workbench.measure.posterior import Scatter, Trial, residuals, severity_of, 
 from workbench.measure.rounds import mean_interval
 
 Record = Mapping[str, Any]
+Item, Key = TypeVar("Item"), TypeVar("Key", bound=Hashable)
 Place = tuple[str, int]
 """Run and round: what may be paired."""
 
@@ -49,6 +50,18 @@ class Rounds(NamedTuple):
     def best(self) -> dict[Place, dict[str, Any]]:
         """The records whose seconds are shown, by (run, round): undisturbed ones, else the disturbed ones."""
         return self.timed or self.disturbed
+
+
+def group_by(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """Return {key: items with it}; keys in the order of their first item, items in the order given.
+
+    >>> group_by(["csr", "dense", "coo"], len)
+    {3: ['csr', 'coo'], 5: ['dense']}
+    """
+    groups: dict[Key, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
 
 
 def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
@@ -156,11 +169,10 @@ def configurations_of(frame: pd.DataFrame) -> dict[tuple, list[dict[str, Any]]]:
 
     Records get the default of settings that older ones lack, and the memory of their device. O(rows).
     """
-    configurations: dict[tuple, list[dict[str, Any]]] = {}
-    for row in map(on_its_device, records(frame)):
+    rows = [on_its_device(row) for row in records(frame)]
+    for row in rows:
         row |= {name: settings.value_or_default(name, row[name]) for name in ADDED}
-        configurations.setdefault(configuration_of(row), []).append(row)
-    return configurations
+    return group_by(rows, configuration_of)
 
 
 def configuration_of(row: Record) -> tuple:

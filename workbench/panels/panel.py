@@ -20,6 +20,7 @@ import traitlets
 
 from workbench import data
 from workbench.analysis import formatting, profiles
+from workbench.analysis.pool import group_by
 from workbench.data.profiles.worker import Counting
 from workbench.panels import live, pages, picture
 from workbench.panels.form import Form, tree
@@ -312,9 +313,7 @@ def table(cells: Planned, rows: Sequence[Mapping[str, Any]], now: str = "") -> s
     `rows` are the records; `now` is the key of the configuration at work, "" for none. Reasons of failures are folded
     and listed below.
     """
-    by_key: dict[str, list[Mapping[str, Any]]] = {}
-    for row in rows:
-        by_key.setdefault(row["key"], []).append(row)
+    by_key = group_by(rows, lambda row: row["key"])
     reasons: dict[str, int] = {}
     body = "".join(
         f'<tr><th scope="row">{html.escape(name)}</th>'

@@ -61,9 +61,7 @@ class Shown:
         lines = self.dense_lines
         if len(lines) <= MOST_BASELINES:
             return lines
-        by_storage: dict[str, list[list[configurations.Record]]] = {}
-        for rows in lines:
-            by_storage.setdefault(configurations.storage_of(rows[0]), []).append(rows)
+        by_storage = configurations.group_by(lines, lambda rows: configurations.storage_of(rows[0]))
         return [rows for alike in by_storage.values() for rows in self._best_of(alike)]
 
     def _best_of(self, lines: Sequence[list[configurations.Record]]) -> list[list[configurations.Record]]:

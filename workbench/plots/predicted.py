@@ -57,10 +57,7 @@ def _rows(frame: pd.DataFrame) -> list[configurations.Record]:
 
 def _lines(rows: Sequence[configurations.Record]) -> Iterable[list[configurations.Record]]:
     """Return the records grouped by short configuration name, in order of first occurrence."""
-    found: dict[tuple, list[configurations.Record]] = {}
-    for row in rows:
-        found.setdefault((formatting.short_configuration_name(row),), []).append(row)
-    return found.values()
+    return pool.group_by(rows, formatting.short_configuration_name).values()
 
 
 def _diagonal(axes: Axes, rows: Sequence[configurations.Record]) -> None:

@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from workbench.analysis.configurations import Record, records
+from workbench.analysis.configurations import Record, group_by, records
 from workbench.analysis.self_trial import format_measured
 from workbench.plots import style
 from workbench.plots.chart import Chart, message, register
@@ -72,10 +72,8 @@ def _rows(frame: pd.DataFrame) -> list[Record]:
 
 def _lines(rows: list[Record], part: str) -> dict[str, list[Record]]:
     """Return {condition: records by rising true ratio} of a part, of those with one competitor."""
-    lines: dict[str, list[Record]] = {}
-    for row in rows:
-        if row["part"] == part and row["rivals"] == 1:
-            lines.setdefault(row["condition"], []).append(row)
+    own = [row for row in rows if row["part"] == part and row["rivals"] == 1]
+    lines = group_by(own, lambda row: row["condition"])
     return {name: sorted(line, key=lambda row: row["truth"]) for name, line in lines.items()}
 
 

@@ -226,9 +226,7 @@ def _energy(row: configurations.Record) -> str:
 
 def _rounds(row: configurations.Record) -> list[tuple[str, str]]:
     """Return (run, "1.2 ms, 1.3 ms, ...") for each run of a record: the trials' times in the order of rounds."""
-    runs: dict[str, list[tuple[int, float]]] = {}
-    for (run, number), value in values_of(row, "seconds_step").items():
-        runs.setdefault(run, []).append((number, value))
+    runs = configurations.group_by(values_of(row, "seconds_step").items(), lambda item: item[0][0])
     return [(run, ", ".join(formatting.format_seconds(value) for _, value in sorted(own))) for run, own in runs.items()]
 
 

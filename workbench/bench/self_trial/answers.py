@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from workbench import store
+from workbench.analysis.pool import group_by
 from workbench.bench.self_trial import trials
 from workbench.bench.self_trial.trials import counted, outcome
 from workbench.measure import loads
@@ -294,9 +295,7 @@ def demo_outcomes(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]
     `rows` are the decision records of all runs.
     """
     names = list(dict.fromkeys(row["what"] for row in rows))
-    of_load: dict[str, list[Mapping[str, Any]]] = {}
-    for row in rows:
-        of_load.setdefault(load_of(row), []).append(row)
+    of_load = group_by(rows, load_of)
     quiet = of_load.get(loads.QUIET, [])
     winners = {name: [winner for row in rows if row["what"] == name and (winner := _winner(row))] for name in names}
     agreed = sum(max(map(found.count, set(found))) for found in winners.values() if found)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from workbench import store
+from workbench.analysis.pool import group_by
 from workbench.bench.self_trial import trials
 from workbench.bench.self_trial.trials import (
     CANDIDATE_SETTINGS,
@@ -144,9 +145,7 @@ def outcomes(rows: Sequence[Record]) -> Iterator[dict[str, Any]]:
 
     `rows` are the trial records. The last are the shares of trials that a sweep would call disturbed and repeat.
     """
-    by_configuration: dict[str, list[Record]] = {}
-    for row in rows:
-        by_configuration.setdefault(split_key(row["key"])[0], []).append(row)
+    by_configuration = group_by(rows, lambda row: split_key(row["key"])[0])
     names = {grid.configuration_key(configuration): name for name, configuration in configurations().items()}
     for key, own in by_configuration.items():
         sides = {way: seconds_by_round(own, way) for way in NAMES}

@@ -8,9 +8,11 @@ way there and back.
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from workbench.analysis.pool import group_by
 from workbench.bench.self_trial import noise, trials
 from workbench.bench.self_trial.noise import HALVES
 from workbench.bench.self_trial.trials import counted, groups, key_of, split_key
@@ -71,22 +73,17 @@ def comparison_of(configuration: Configuration) -> Comparison:
 def judged(folder: Path) -> dict[str, list[Decision]]:
     """Return {load: decisions} of all finished comparisons of this machine, and of those in the noise recording."""
     met, recorded = (trials.of_this_machine(trials.read(folder / file)) for file in (FILE, noise.FILE))
-    by_load: dict[str, list[Mapping[str, Any]]] = {}
-    for row in recorded:
-        by_load.setdefault(trials.load_of(row["experiment"]), []).append(row)
+    by_load = group_by(recorded, lambda row: trials.load_of(row["experiment"]))
     return decisions(met) | {f"{load}{RECORDED}": in_recording(rows) for load, rows in by_load.items()}
 
 
 def decisions(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Decision]]:
     """Return {load: decisions} of the comparisons among the records that were finished. O(rows)."""
-    runs: dict[tuple[str, str], dict[str, list[Mapping[str, Any]]]] = {}
-    for row in rows:
-        of_run = runs.setdefault((row["experiment"], row["run"]), {})
-        of_run.setdefault(split_key(row["key"])[0], []).append(row)
     found: dict[str, list[Decision]] = {}
-    for (experiment, _), by_comparison in runs.items():
-        usual = usual_scatter(residuals(_trials(own)) for own in by_comparison.values())
-        for own in by_comparison.values():
+    for (experiment, _), of_run in group_by(rows, itemgetter("experiment", "run")).items():
+        by_comparison = list(group_by(of_run, lambda row: split_key(row["key"])[0]).values())
+        usual = usual_scatter(residuals(_trials(own)) for own in by_comparison)
+        for own in by_comparison:
             if decision := _decision(own, usual):
                 found.setdefault(trials.load_of(experiment), []).append(decision)
     return found
@@ -133,12 +130,9 @@ def _trials(rows: Iterable[Mapping[str, Any]]) -> list[Trial]:
 
 def in_recording(rows: Iterable[Mapping[str, Any]]) -> list[Decision]:
     """Return the decisions of each candidate against itself, per twelve rounds of a recording under one load."""
-    by_configuration: dict[str, dict[tuple, list[Mapping[str, Any]]]] = {}
-    for row in rows:
-        of_configuration = by_configuration.setdefault(split_key(row["key"])[0], {})
-        of_configuration.setdefault((row["run"], row["round"]), []).append(row)
     found, most = [], ROUNDS
-    for by_round in by_configuration.values():
+    for of_configuration in group_by(rows, lambda row: split_key(row["key"])[0]).values():
+        by_round = group_by(of_configuration, itemgetter("run", "round"))
         whole = [by_round[place] for place in sorted(by_round) if len(by_round[place]) == len(HALVES)]
         found += [_played(whole[start : start + most]) for start in range(0, len(whole) - most + 1, most)]
     return found

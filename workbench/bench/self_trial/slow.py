@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 import kernels
+from workbench.analysis.pool import group_by
 from workbench.bench.self_trial import trials
 from workbench.bench.self_trial.trials import (
     CANDIDATE_SETTINGS,
@@ -112,9 +113,7 @@ def outcomes(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """
     right = wrong = 0
     names = {grid.configuration_key(configuration): name for name, configuration in configurations().items()}
-    by_configuration: dict[str, list[Mapping[str, Any]]] = {}
-    for row in rows:
-        by_configuration.setdefault(split_key(row["key"])[0], []).append(row)
+    by_configuration = group_by(rows, lambda row: split_key(row["key"])[0])
     for key, own in by_configuration.items():
         name = names.get(key, key)
         ratio, expected = _ratio(own), _expected(own)
@@ -190,11 +189,8 @@ def threshold(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[
 
 def threshold_outcomes(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield the ratio loaded / quiet per configuration and load, with how many trials the check calls disturbed."""
-    by_configuration: dict[str, dict[str, list[Mapping[str, Any]]]] = {}
-    for row in rows:
-        key, load = split_key(row["key"])
-        by_configuration.setdefault(key, {}).setdefault(load, []).append(row)
-    for by_load in by_configuration.values():
+    for of_configuration in group_by(rows, lambda row: split_key(row["key"])[0]).values():
+        by_load = group_by(of_configuration, lambda row: split_key(row["key"])[1])
         quiet = seconds_by_round(by_load.get(loads.QUIET, []))
         for load in loads.LOADS:
             if own := by_load.get(load, []):
