@@ -63,7 +63,7 @@ def group_by_configuration(frame: pd.DataFrame, task: str | None = None) -> list
     records of the benchmark suites, in the order written.
     """
     every = records(newest_records(frame))
-    own = [row for row in every if row["task"] == task or (task is None and row["rows"] is not None)]
+    own: list[Record] = [row for row in every if row["task"] == task or (task is None and row["rows"])]
     return list(group_by(own, itemgetter(*CONFIGURATION)).values())
 
 

@@ -96,7 +96,7 @@ def _match_records(before: Sequence[Record], after: Sequence[Record]) -> tuple[l
     Data sizes that one of the two does not know are ignored.
     """
     waiting = configurations.group_by(after, itemgetter(*SURE))
-    found = []
+    found: list[tuple[Record, Record]] = []
     for row in before:
         alike = waiting.get(itemgetter(*SURE)(row), [])
         other = next((other for other in alike if _settings_agree(row, other)), None)

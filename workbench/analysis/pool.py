@@ -13,7 +13,8 @@ from workbench.measure.posterior import Scatter, Trial, residuals, severity_of, 
 from workbench.measure.rounds import mean_interval
 
 Record = Mapping[str, Any]
-Item, Key = TypeVar("Item"), TypeVar("Key", bound=Hashable)
+Item = TypeVar("Item")
+Key = TypeVar("Key", bound=Hashable)
 Place = tuple[str, int]
 """Run and round: what may be paired."""
 

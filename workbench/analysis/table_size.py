@@ -68,7 +68,7 @@ def records_by_size(group: configurations.Group) -> list[list[Record]]:
     Records of unknown size are left out.
     """
     by_line = configurations.group_by(group.rows, configurations.line_key)
-    sized = [[row for row in rows if row[ROWS]] for rows in by_line.values()]
+    sized: list[list[Record]] = [[row for row in rows if row[ROWS]] for rows in by_line.values()]
     ordered = [sorted(rows, key=lambda row: row[ROWS]) for rows in sized if rows]
     return sorted(ordered, key=lambda rows: not takes_all(rows[0]))
 
