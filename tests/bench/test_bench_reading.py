@@ -163,7 +163,7 @@ def test_the_reports_say_targets_charts_and_what_has_no_time(tmp_path):
 
 
 def test_a_report_has_the_targets_of_its_suite_alone_and_a_file_of_rows_its_machine(tmp_path):
-    (tmp_path / "machine.json").write_text('{"id": "here"}')
+    (tmp_path / "machine.json").write_text('{"id": "bench-1", "cores": 2}')
     for row in maker.steps():
         store.BENCH.append(tmp_path / "loops.jsonl", row | {"suite": "pytorch"})
         store.BENCH.append(tmp_path / "steps.jsonl", row | {"suite": "step"})
@@ -171,10 +171,30 @@ def test_a_report_has_the_targets_of_its_suite_alone_and_a_file_of_rows_its_mach
     assert text.startswith("# Training loops of PyTorch")
     assert "There are no performance targets for these records." in text
     assert "## Goals" not in text
-    assert "| id | here |" in text
+    assert "| id | bench-1 |\n| cores | 2 |\n| recorded | 2026-01-02 |" in text
     text = bench_report.write(tmp_path / "steps.jsonl", tmp_path / "steps.md").read_text()
     assert "whole step, a new batch each" in text
     assert "CSR @ dense against" not in text
+
+
+def test_a_page_names_the_machine_and_the_versions_of_its_records_though_the_folder_has_newer_ones(tmp_path):
+    (tmp_path / "machine.json").write_text('{"id": "m", "cores": 2, "system": "Linux 7", "versions": {"numpy": "2.4"}}')
+
+    def table(**known):
+        (tmp_path / store.FAIR.file).unlink(missing_ok=True)
+        for record in configuration((2e-3, 1e-2), (1e-3, 1e-2)):
+            store.FAIR.append(tmp_path / store.FAIR.file, record | {"time": "2026-01-02T03:04:05"} | known)
+        (path,) = bench_report.write_pages(tmp_path)
+        return re.findall(
+            r"^\| ([^|]+) \| ([^|]+) \|$", path.read_text("utf-8").partition("| what | value |")[2], re.M
+        )[1:]
+
+    dated = ("recorded", "2026-01-02")
+    same = [("id", "m"), ("cores", "2"), ("system", "Linux 7"), ("versions: numpy", "2.4"), dated]
+    assert table(versions={"numpy": "2.4"}) == table(versions={}) == same
+    assert table(versions={"numpy": "2.3"}) == [*same[:2], ("versions: numpy", "2.3"), dated], "its system is unknown"
+    assert table(machine="other", versions={"numpy": "2.4"}) == [("id", "other"), *same[3:]]
+    assert table(machine="") == same[:-1], "without a machine in the records, the folder's file is all there is"
 
 
 def test_the_pages_of_a_folder_of_results_are_written_again_from_its_records(tmp_path):

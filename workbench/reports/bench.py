@@ -16,7 +16,7 @@ from workbench import plots, store
 from workbench.analysis import bench, performance_targets
 from workbench.plots import style
 from workbench.reports import page, suites
-from workbench.reports.page import written, written_frame
+from workbench.reports.page import written_frame
 
 FIGURE_INCHES = (9.0, 6.5)
 MOST_ROWS = 400
@@ -71,8 +71,7 @@ def write(folder: str | Path, out: str | Path | None = None, *, markdown: bool =
     source, markdown = Path(folder), markdown or Path(out or "").suffix == ".md"
     frame = written_frame(store.BENCH.frame(store.BENCH.read(source)))
     folder = source if source.is_dir() else source.parent
-    known = written(page.record(folder / "machine.json"))
-    content = _content(frame, known, command or f"workbench bench report {source}", MOST_ROWS if markdown else None)
+    content = _content(frame, folder, command or f"workbench bench report {source}", MOST_ROWS if markdown else None)
     kind = "md.jinja" if markdown else "html"
     path = Path(out) if out else folder / ("report.md" if markdown else "report.html")
     charts = [] if markdown else _charts(frame)
@@ -81,17 +80,14 @@ def write(folder: str | Path, out: str | Path | None = None, *, markdown: bool =
     return path
 
 
-def _content(frame: pd.DataFrame, machine: dict[str, Any], command: str, most: int | None) -> dict[str, Any]:
+def _content(frame: pd.DataFrame, folder: Path, command: str, most: int | None) -> dict[str, Any]:
     """Return the values for the template of a benchmark's report; tables have at most `most` rows (None: all)."""
     reached = performance_targets.list_targets(frame)
     without = (
         "No performance target was measured." if reached else "There are no performance targets for these records."
     )
-    lost = Counter(
-        (row["contender"], row["task"], row["reason"])
-        for row in bench.records(bench.newest_records(frame))
-        if row["status"] != "ok"
-    )
+    newest = bench.records(bench.newest_records(frame))
+    lost = Counter((row["contender"], row["task"], row["reason"]) for row in newest if row["status"] != "ok")
     return {
         "title": _title(set(frame["suite"])),
         "verdict": bench.met_sentence(reached, without),
@@ -105,7 +101,7 @@ def _content(frame: pd.DataFrame, machine: dict[str, Any], command: str, most: i
             ("candidate", "task", "configurations", "why"),
             ([candidate, task, str(n), reason] for (candidate, task, reason), n in lost.items()),
         ),
-        "machine": page.table_of(("what", "value"), page.flat(machine)),
+        "machine": page.machine_table(folder, newest),
         "command": command,
         "rows": len(frame),
     }

@@ -237,6 +237,44 @@ def record(path: Path) -> dict[str, Any]:
     return value
 
 
+HARDWARE = ("id", "cpu", "cores", "caches", "bytes_memory")
+"""What machine.json says of a machine that an upgrade of its software does not change."""
+
+
+def machine_table(folder: Path, records: Iterable[Mapping[str, Any]]) -> Table:
+    """Return a table of the machine and the versions that `records` were measured with, and of when that was.
+
+    Machine, versions and dates are those of the records. What machine.json of the folder says of that machine comes
+    with them; of its software only if the versions are the same, since the newest run of any suite writes that file.
+    Without a record that names its machine, all is as machine.json has it.
+    """
+    described, measured = record(folder / "machine.json"), [one for one in records if one["machine"]]
+    if not measured:
+        return table_of(("what", "value"), flat(written(described)))
+    versions = joined_values(one["versions"] or {} for one in measured)
+    ids = sorted({one["machine"] for one in measured})
+    if ids != [described.get("id")]:
+        described = {"id": ids}
+    elif versions.items() - (described.get("versions") or {}).items():
+        described = {name: described[name] for name in HARDWARE if name in described}
+    known = described | {"versions": versions or described.get("versions", {}), "recorded": date_span(measured)}
+    return table_of(("what", "value"), flat(written(known)))
+
+
+def joined_values(mappings: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return {name: its values in these mappings, each once, sorted and joined by commas}; empty ones are left out."""
+    values: dict[str, set[str]] = {}
+    for name, value in (item for mapping in mappings for item in mapping.items() if item[1]):
+        values.setdefault(str(name), set()).add(str(value))
+    return {name: ", ".join(sorted(several)) for name, several in values.items()}
+
+
+def date_span(records: Iterable[Mapping[str, Any]]) -> str:
+    """Return the date of the records, or the first and the last, such as "2026-10-01 to 2026-10-03"; "" if unknown."""
+    dates = sorted({str(one["time"])[:10] for one in records if one["time"]})
+    return " to ".join(dict.fromkeys((dates[0], dates[-1]))) if dates else ""
+
+
 def table_of(columns: Iterable[str], rows: Iterable[Sequence[str]]) -> Table:
     """Return a table as the templates take it: {"columns", "rows", "left": 0}."""
     return {"columns": list(columns), "rows": [list(row) for row in rows], "left": 0}

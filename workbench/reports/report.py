@@ -23,7 +23,7 @@ from workbench.analysis.breakeven import BreakEven, breakeven
 from workbench.analysis.compare import EQUIVALENCE_MARGIN
 from workbench.analysis.intervals import MEMORY_SHARE
 from workbench.plots.style import NAMES_OF_BARS
-from workbench.reports import report_tables
+from workbench.reports import page, report_tables
 from workbench.reports.page import LONGEST, Table, flat, inline, is_drawn, table_of, templates, written, written_frame
 from workbench.reports.svg import with_rules_once
 
@@ -226,9 +226,7 @@ def _content(
 def _about(rows: Sequence[configurations.Record], machine: Mapping[str, Any], count: int) -> str:
     """Return data sets, models, machine, dates and number of records in one line, joined by " · "."""
     names = [_named(rows, "dataset"), _named(rows, "model"), str(machine.get("cpu") or machine.get("id") or "")]
-    dates = sorted({str(row["time"])[:10] for row in rows if row["time"]})
-    names += [dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"] if dates else []
-    return " · ".join([*filter(None, names), formatting.format_count(count, "record")])
+    return " · ".join([*filter(None, (*names, page.date_span(rows))), formatting.format_count(count, "record")])
 
 
 def _named(rows: Sequence[configurations.Record], column: str) -> str:
@@ -339,13 +337,8 @@ def _of_machine(machine: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _versions(rows: Sequence[configurations.Record]) -> list[tuple[str, str]]:
     """Return (library, versions) of all records; several versions are joined, since such records are not comparable."""
-    versions: dict[str, set[str]] = {}
-    for row in rows:
-        known = (row["versions"] or {}) | {"BLAS": row["blas"], "code": row["source"]}
-        for name, value in known.items():
-            if value:
-                versions.setdefault(str(name), set()).add(str(value))
-    return [(name, ", ".join(sorted(values))) for name, values in versions.items()]
+    known = ((row["versions"] or {}) | {"BLAS": row["blas"], "code": row["source"]} for row in rows)
+    return list(page.joined_values(known).items())
 
 
 def _shown(groups: Sequence[configurations.Group]) -> Sequence[configurations.Group]:

@@ -41,17 +41,6 @@ def _frame(table: Table, folder: Path) -> pd.DataFrame:
     return written_frame(table.frame(table.read(folder)))
 
 
-def _machine_of_folder(folder: Path) -> page.Table:
-    """Return the machine.json of a folder of results as a table of names and values; empty without the file."""
-    return page.table_of(("what", "value"), page.flat(written(page.record(folder / "machine.json"))))
-
-
-def _machine_of_record(records: Sequence[Record]) -> page.Table:
-    """Return machine and versions of the last record as a table; empty without records."""
-    known = {"machine": records[-1]["machine"], "versions": records[-1]["versions"]} if records else {}
-    return page.table_of(("what", "value"), page.flat(written(known)))
-
-
 def _draw(name: str, frame: pd.DataFrame, path: Path, size: tuple[float, float] = FIGURE_INCHES, **more: Any) -> str:
     """Draw the chart `name` into the file `path`, `size` in inches, with controls `more`; return its sentence."""
     figure = Figure(figsize=size)
@@ -99,7 +88,7 @@ def write_advice(folder: str | Path, command: str = "", predicted: Sequence[str]
         "failed": page.table_of(
             ("case", "why"), ([row["case"], row["reason"]] for row in advice.newest_failed_records(frame))
         ),
-        "machine": _machine_of_record(rows),
+        "machine": page.machine_table(folder, rows),
         "predicted": predicted,
     }
     return _write(folder, "bench-advise.md", "advice.md.jinja", content, command, "workbench bench advise")
@@ -160,7 +149,7 @@ def write_cluster(folder: str | Path, command: str = "") -> Path:
             ("training", "files", "limit a process", "resident at most", "asked for", "AUC", "making, training", "end"),
             map(_streamed_line, cluster.newest_records(frame, "rows")),
         ),
-        "machine": _machine_of_record(cluster.newest_records(frame)),
+        "machine": page.machine_table(folder, cluster.newest_records(frame)),
     }
     return _write(folder, "bench-cluster.md", "cluster.md.jinja", content, command, "workbench bench cluster")
 
@@ -225,7 +214,7 @@ def write_end(folder: str | Path, command: str = "") -> Path:
             END_COLUMNS, [end_line(name, own, start) for name, own in cases.items() for start in end.STARTS]
         ),
         "parts": [_end_section(name, own, frame, folder) for name, own in cases.items()],
-        "machine": _machine_of_folder(folder),
+        "machine": page.machine_table(folder, records),
     }
     return _write(folder, "bench-end.md", "end.md.jinja", content, command, "workbench bench end")
 
@@ -285,7 +274,7 @@ def write_waits(folder: str | Path, command: str = "") -> Path:
         ),
         "notes": sorted({f"{one['candidate']}: {one['note']}" for one in records if one["note"]}),
         "busy": f"{100 * max((record['busy_others'] or 0.0 for record in records), default=0.0):.0f} %",
-        "machine": _machine_of_folder(folder),
+        "machine": page.machine_table(folder, records),
     }
     return _write(folder, "bench-waits.md", "waits.md.jinja", content, command, "workbench bench waits")
 
@@ -340,7 +329,7 @@ def _of_candidates(found: Sequence[fair.Compared], folder: Path) -> dict[str, pa
     return {
         "left": page.table_of(("candidate", "status", "reason, of the first", "configurations"), left),
         "notes": page.table_of(("candidate", "what differs"), sorted(fair_notes(found).items())),
-        "machine": _machine_of_folder(folder),
+        "machine": page.machine_table(folder, (record for one in found for record in one.records)),
     }
 
 
@@ -481,7 +470,7 @@ def write_fit(folder: str | Path, command: str = "") -> Path:
             for case in found
         ],
         "method": fit_method(found),
-        "machine": _machine_of_folder(folder),
+        "machine": page.machine_table(folder, fit.records(fit.newest_records(frame))),
     }
     return _write(folder, "bench-fit.md", "fit.md.jinja", content, command, "workbench bench fit")
 
@@ -563,7 +552,7 @@ def write_self_trial(folder: str | Path, command: str = "") -> Path:
             ([c.part, c.what, c.condition, c.measured] for c in self_trial.other_outcomes(frame)),
         ),
         "charts": [_self_chart(name, frame, folder) for name in plots.names("self")],
-        "machine": _machine_of_folder(folder),
+        "machine": page.machine_table(folder, self_trial.records(self_trial.newest_outcomes(frame))),
     }
     return _write(folder, "self.md", "self_trial.md.jinja", content, command, "workbench bench self")
 
