@@ -64,7 +64,7 @@ def test_advise_sweep_train_and_fit_take_the_label(table, monkeypatch):
     ):
         with pytest.raises(Done):
             typed(*words, "--label", "answer")
-    assert taken["advise"][1]["reading"] == "label=answer"
+    assert taken["advise"][1]["label"] == "answer"
     assert "label=answer" in taken["train"][0]["reading"]
-    assert taken["fit"][3] == "label=answer"
+    assert taken["fit"][2]["label"] == "answer"
     assert taken["sweep"][1]["reading"] == "label=answer"

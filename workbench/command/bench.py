@@ -5,7 +5,7 @@ Imports wait until a command runs.
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -424,17 +424,12 @@ FirstSeconds = Annotated[
 
 
 @bench.command("fit")
+@data_commands.with_files
 def bench_fit(
     ctx: typer.Context,
     data: Annotated[str, typer.Option(help="Your file or folder, or a data set; by default the suite's own.")] = "",
     model: Annotated[str, typer.Option(help="Model, for --data; by default a guess, which is printed.")] = "logistic",
     held_out: HeldOut = "0.2",
-    dataset: data_commands.Dataset = "",
-    label: data_commands.Label = "",
-    labels: data_commands.Labels = "",
-    columns: data_commands.Columns = "",
-    kind: data_commands.Kind = "",
-    reading: data_commands.Reading = "",
     positive: Annotated[str, typer.Option(help="Positive class of a binary classifier, for --data.")] = "",
     width: Annotated[int | None, typer.Option(min=1, help="Outputs or factors; by default the model's.")] = None,
     model_options: Annotated[str, typer.Option(help="Options of the model, name=value with commas between.")] = "",
@@ -450,6 +445,7 @@ def bench_fit(
     results: Annotated[
         Path, typer.Option(help="Folder of rows, page and charts; what it has is not measured again.")
     ] = Path("runs/bench-fit"),
+    **files: str,
 ) -> None:
     """Train to the same held-out quality, sparse, dense and with other libraries; stop with Ctrl-C and lose nothing.
 
@@ -459,17 +455,15 @@ def bench_fit(
     from workbench.analysis import fit as analysis
     from workbench.bench.fit import cases
     from workbench.bench.fit.runner import Policy, Runner
-    from workbench.data.contract import with_label
     from workbench.reports.suites import write_fit
 
     chosen = cases.choose_cases(tuple(case or ()), quick)
     if data:
-        given = {"labels": labels, "columns": columns, "kind": kind, "positive": positive}
-        more = {"model": model, "model_options": model_options, "width": width, "seed": seed}
-        settings = {name: value for name, value in (given | more).items() if value}
+        given = {"positive": positive, "model": model, "model_options": model_options, "width": width, "seed": seed}
+        settings = {name: value for name, value in given.items() if value}
         if exit_codes.is_default(ctx, "model"):
             settings.pop("model")  # guessed from the labels, as train and advise do
-        chosen = [fit_case_of(data, held_out, dataset, with_label(reading, label), **settings)]
+        chosen = [fit_case_of(data, held_out, files, **settings)]
     policy = Policy(seconds, rounds, threads, first_seconds)
     with progress_line() as progress:
         is_whole = Runner(results, policy, progress).run(chosen, (*(candidate or ()), *(contender or ())))
@@ -481,8 +475,8 @@ def bench_fit(
     exit_unless(ctx, is_whole)
 
 
-def fit_case_of(source: str, held_out: str, dataset: str = "", reading: str = "", **settings: Any) -> "Case":
-    """Return the benchmark case of a file or data set `source`, trained with these settings.
+def fit_case_of(source: str, held_out: str, files: Mapping[str, str], **settings: Any) -> "Case":
+    """Return the benchmark case of a file or data set `source`, read as `files` say, trained with these settings.
 
     `held_out` is a share of the rows or a file. A guessed reader or model is printed. Raises DataError or SpecError.
     """
@@ -490,8 +484,7 @@ def fit_case_of(source: str, held_out: str, dataset: str = "", reading: str = ""
     from workbench.command import training
     from workbench.command.data_source import settings_with_notice, with_model
 
-    of_data = {name: settings.pop(name) for name in ("labels", "columns", "kind") if name in settings}
-    given = settings_with_notice(source, dataset, reading, **of_data) | settings
+    given = settings_with_notice(source, **files) | settings
     given = given if "model" in given else {"model": "logistic"} | with_model(given)
     settled = training.configuration_of(given)
     return cases.case_of({name: getattr(settled, name) for name in given}, held_out)

@@ -118,6 +118,7 @@ def demo(
 
 
 @app.command()
+@data_commands.with_files
 def advise(
     ctx: typer.Context,
     source: data_commands.Named,
@@ -139,12 +140,6 @@ def advise(
     lazy: Annotated[
         bool, typer.Option("--lazy", help="An update may be recommended that trains another model than dense.")
     ] = False,
-    dataset: data_commands.Dataset = "",
-    label: data_commands.Label = "",
-    labels: data_commands.Labels = "",
-    columns: data_commands.Columns = "",
-    kind: data_commands.Kind = "",
-    reading: data_commands.Reading = "",
     run: Annotated[
         Path | None,
         typer.Option(
@@ -155,11 +150,11 @@ def advise(
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Show the keys of the records that each sentence rests on.")
     ] = False,
+    **files: str,
 ) -> None:
     """Say what to train your data with: sparse or dense, how, how much faster; measured here, within a minute."""
     from workbench.sweeps import run_folder
 
-    files = {"dataset": dataset, "labels": labels, "kind": kind, "columns": columns}
     is_usual = exit_codes.is_default(ctx, "budget")
     if seconds is not None:
         budget, is_usual = exit_codes.former_budget("--seconds", seconds, is_usual), False
@@ -167,24 +162,17 @@ def advise(
         from workbench.command import advising
 
         asked = None if is_usual else budget
-        advising.show_framework(source, framework, _read_as(files, reading, label), asked, batch_rows, json)
+        advising.show_framework(source, framework, files, asked, batch_rows, json)
         return
     with run_folder.supervisor_in_waiting():  # before what takes long is imported
         from workbench.command import advising
 
         given = {"model": model, "optimizer": optimizer, "batch_rows": batch_rows, "device": device}
-        answer = advising.advise(source, _read_as(files, reading, label), given, budget, lazy, run, json, verbose)
+        answer = advising.advise(source, files, given, budget, lazy, run, json, verbose)
     if answer.is_stopped:
         exit_codes.exit_interrupted(ctx, "Stopped")
     if answer.recommendation.verdict == "none":
         raise typer.Exit(exit_codes.WRONG_INPUT)
-
-
-def _read_as(files: dict[str, str], reading: str, label: str) -> dict[str, str]:
-    """Return `files` with the key "reading", which has the label column added unless `label` is ""."""
-    from workbench.data.contract import with_label
-
-    return files | {"reading": with_label(reading, label)}
 
 
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders, or .jsonl files of records.")]
@@ -535,31 +523,24 @@ def lab(
 
 
 @app.command()
+@data_commands.with_files
 def check(
     source: data_commands.Named,
     framework: Annotated[
         str, typer.Option("--for", help="Framework that will read the data: tensorflow, keras, pytorch or sklearn.")
     ],
-    dataset: data_commands.Dataset = "",
-    labels: data_commands.Labels = "",
-    columns: data_commands.Columns = "",
-    kind: data_commands.Kind = "",
-    label: data_commands.Label = "",
-    reading: data_commands.Reading = "",
     width: Annotated[int, typer.Option(min=0, help="Columns that the model has; 0: those of the data.")] = 0,
     like: Annotated[
         str,
         typer.Option(help="File that the model was trained on, with its columns and its codes of categories."),
     ] = "",
     json: data_commands.Json = False,
+    **files: str,
 ) -> None:
     """Check data for a framework: one line per problem; exit status 1 on errors."""
     from workbench.command import data_checks
-    from workbench.data.contract import with_label
 
-    reading = with_label(reading, label)
-    options = {"dataset": dataset, "labels": labels, "columns": columns, "kind": kind, "reading": reading}
-    data_checks.show(data_checks.check_source(source, framework, width, like, **options), json)
+    data_checks.show(data_checks.check_source(source, framework, width, like, **files), json)
 
 
 @app.command()

@@ -1,8 +1,9 @@
 """`workbench data`: what there is to train on, and what it looks like. One sub-command per public function."""
 
+import inspect
 import json
 import json as json_format
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +12,7 @@ import typer
 
 import workbench
 from workbench.command.exit_codes import Group, without_python
+from workbench.command.options import replace_last_parameter
 from workbench.data.content import cache_folder
 
 # What `workbench data list` shows, kept in the cache folder: to import every reader takes longer than to show them.
@@ -51,8 +53,6 @@ def _state() -> Iterator[Any]:
 
 def _described() -> list[dict[str, Any]]:
     """Return the facts of each data set as dicts, from the readers themselves, all of which are imported."""
-    import inspect
-
     from workbench.data import contract
 
     facts = []
@@ -66,14 +66,28 @@ def _described() -> list[dict[str, Any]]:
 
 data = typer.Typer(cls=Group, help="Look at data before anything is measured: what there is, and how sparse it is.")
 Named = Annotated[str, typer.Argument(metavar="SOURCE", help="Your file or folder, or the name of a data set.")]
-Dataset = Annotated[str, typer.Option(help="Data set that reads SOURCE, by default guessed; a wrong name lists all.")]
 Label = Annotated[str, typer.Option(help="Column or variable of labels; by default a guess, which is printed.")]
-Labels = Annotated[str, typer.Option(help="Your file of labels (.npy or text), where the data has none.")]
 Columns = Annotated[str, typer.Option(help="Your file of column kinds (.toml), for tables.")]
-Kind = Annotated[str, typer.Option(help="What labels are: classes, numbers or multilabel; by default guessed.")]
-Reading = Annotated[str, typer.Option(help="Parameters of the reader, name=value with commas between.")]
+FILES = {
+    "dataset": Annotated[
+        str, typer.Option(help="Data set that reads SOURCE, by default guessed; a wrong name lists all.")
+    ],
+    "labels": Annotated[str, typer.Option(help="Your file of labels (.npy or text), where the data has none.")],
+    "columns": Columns,
+    "kind": Annotated[str, typer.Option(help="What labels are: classes, numbers or multilabel; by default guessed.")],
+    "label": Label,
+    "reading": Annotated[str, typer.Option(help="Parameters of the reader, name=value with commas between.")],
+}
+"""Options that say how SOURCE is read; "" if not given."""
 Charts = Annotated[Path | None, typer.Option(help="Folder to write the charts into, as SVG and as PNG.")]
 Json = Annotated[bool, typer.Option("--json", help="JSON instead of a table.")]
+
+
+def with_files(command: Callable[..., None]) -> Callable[..., None]:
+    """Give `command` the options of `FILES`, replacing its last parameter (**files); return it, changed."""
+    kind = inspect.Parameter.KEYWORD_ONLY
+    options = [inspect.Parameter(name, kind, default="", annotation=one) for name, one in FILES.items()]
+    return replace_last_parameter(command, options)
 
 
 @data.command("list")
@@ -86,28 +100,16 @@ def list_(json: Json = False) -> None:
 
 
 @data.command()
-def profile(
-    source: Named,
-    dataset: Dataset = "",
-    labels: Labels = "",
-    columns: Columns = "",
-    kind: Kind = "",
-    label: Label = "",
-    reading: Reading = "",
-    json: Json = False,
-    charts: Charts = None,
-) -> None:
+@with_files
+def profile(source: Named, *, json: Json = False, charts: Charts = None, **files: str) -> None:
     """Say how sparse a data set is: row lengths, columns, active columns, bytes in each format, duplicates, labels.
 
     The profile is printed; charts are written only with --charts. Exit status: 2 if the data cannot be read.
     """
     from workbench.command import data_source
-    from workbench.data import contract
     from workbench.data import profile as profile_of
 
-    reading = contract.with_label(reading, label)
-    read = data_source.load_with_or_without_labels(source, dataset, labels, kind, reading, columns)
-    known = asdict(profile_of(read))
+    known = asdict(profile_of(data_source.load_with_or_without_labels(source, **files)))
     show_profile(known, json)
     if charts is not None:
         from workbench.reports.results import write_charts
@@ -142,28 +144,22 @@ def columns(
 
 
 @data.command()
+@with_files
 def convert(
     source: Named,
     folder: Annotated[Path, typer.Argument(help="Folder to make, such as X.sparse.")],
-    dataset: Dataset = "",
-    labels: Labels = "",
-    columns: Columns = "",
-    kind: Kind = "",
-    label: Label = "",
-    reading: Reading = "",
     shuffle: Annotated[bool, typer.Option(help="Random order, without which no rows can be held out.")] = True,
     seed: Annotated[int, typer.Option(min=0, help="Draws the order.")] = 0,
     shard_bytes: Annotated[int, typer.Option(min=1024, help="Bytes of a shard; memory holds about three.")] = 2**27,
+    **files: str,
 ) -> None:
     """Convert data into a folder that may be larger than memory; train on it with --dataset sparse --path FOLDER.
 
     Rows, bytes and order are printed. Exit status: 2 if the data cannot be read or the folder exists.
     """
     from workbench.command import data_source
-    from workbench.data import contract
 
-    reading = contract.with_label(reading, label)
-    name, parameters = data_source.named_source(source, dataset, labels, kind, reading, columns)
+    name, parameters = data_source.named_source(source, **files)
     convert_data(name, parameters, folder, seed if shuffle else None, shard_bytes)
 
 

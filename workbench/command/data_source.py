@@ -63,36 +63,30 @@ def _new_progress() -> Any:
     return made
 
 
-def load(
-    source: str, dataset: str = "", labels: str = "", kind: str = "", reading: str = "", columns: str = ""
-) -> data.Dataset:
+def load(source: str, **files: str) -> data.Dataset:
     """Return the data set that SOURCE (a file, folder or name) and the options mean; "" for an option not given.
 
-    `dataset` is the reader, `labels` and `columns` are files, `kind` is the type of labels, `reading` further options.
-    A guessed reader is printed. data.DataError if there is no such data, or a setting does not fit.
+    `files` are options of `data_commands.FILES`. A guessed reader is printed. data.DataError if there is no such data,
+    or a setting does not fit.
     """
-    name, parameters = named_source(source, dataset, labels, kind, reading, columns)
+    name, parameters = named_source(source, **files)
     with show_reading():
         return data.load(name, **parameters)
 
 
-def load_with_or_without_labels(
-    source: str, dataset: str = "", labels: str = "", kind: str = "", reading: str = "", columns: str = ""
-) -> data.Dataset:
+def load_with_or_without_labels(source: str, **files: str) -> data.Dataset:
     """Return the data set as `load` does with these arguments; if it has no labels, read it without and print that."""
     try:
-        read = load(source, dataset, labels, kind, reading, columns)
+        read = load(source, **files)
     except MissingLabelsError as error:
         typer.echo(f"{str(error).splitlines()[0]} It is read without labels.", err=True)
-        return load(source, dataset, labels, "none", reading, columns)
+        return load(source, **files | {"kind": "none"})
     for line in read.facts.get("guesses", ()):
         typer.echo(without_python(line), err=True)
     return read
 
 
-def named_source(
-    source: str, dataset: str = "", labels: str = "", kind: str = "", reading: str = "", columns: str = ""
-) -> tuple[str, dict[str, Any]]:
+def named_source(source: str, **files: str) -> tuple[str, dict[str, Any]]:
     """Return (name, parameters) of the data set that is meant, from the arguments of `load`.
 
     Only the beginning of a file is read. A guessed reader is printed to standard error with the reason. Raises
@@ -100,18 +94,21 @@ def named_source(
     """
     from workbench.sweeps.problem import parameters_of_file
 
-    settings = settings_with_notice(source, dataset, reading, labels=labels, columns=columns, kind=kind)
+    settings = settings_with_notice(source, **files)
     return settings["dataset"], parameters_of_file(settings)
 
 
-def settings_with_notice(source: str, dataset: str = "", reading: str = "", **given: str) -> dict[str, Any]:
+def settings_with_notice(
+    source: str, dataset: str = "", reading: str = "", label: str = "", **given: str
+) -> dict[str, Any]:
     """Return the settings that say which data SOURCE means, such as {"dataset": ..., "path": ...}.
 
-    A guessed reader is printed to standard error with the reason. Raises data.DataError.
+    `label` is the column of labels, which `reading` can name as well; "" for an option not given. A guessed reader is
+    printed to standard error with the reason. Raises data.DataError.
     """
     from workbench.advising.source import settings_of
 
-    settings, why = settings_of(source, dataset, reading, **given)
+    settings, why = settings_of(source, dataset, contract.with_label(reading, label), **given)
     print_reader(source, settings["dataset"], why)
     return settings
 

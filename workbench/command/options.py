@@ -1,7 +1,7 @@
 """Options of commands from the table of settings: what they take, their defaults and their help."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -192,8 +192,7 @@ def group_options(callback: Callable[..., Any]) -> None:
         (one.replace(kind=one.KEYWORD_ONLY) if one.name in options else one for one in signature.parameters.values()),
         key=lambda one: (one.kind, places[one.name]),
     )
-    callback.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    callback.__annotations__ = {one.name: one.annotation for one in parameters}
+    _set_parameters(callback, parameters)
 
 
 def _name_of(command: CommandInfo) -> str:
@@ -212,11 +211,23 @@ COMPLETED = {"engine": "the format", "gradient": "the format", "update": "the gr
 
 def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     """Give `command` an option for each setting, replacing its last parameter (**options); return it, changed."""
+    return replace_last_parameter(command, map(_parameter, SETTINGS))
+
+
+def replace_last_parameter(command: Callable[..., None], options: Iterable[inspect.Parameter]) -> Callable[..., None]:
+    """Give `command` keyword-only options, which it takes as `**` in its last parameter; return it, changed.
+
+    In its help they come before its own parameters that are keyword-only.
+    """
     *own, _ = inspect.signature(command, eval_str=True).parameters.values()
-    parameters = [*own, *(_parameter(setting) for setting in SETTINGS)]
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    _set_parameters(command, sorted([*own, *options], key=lambda one: (one.kind, one in own)))
     return command
+
+
+def _set_parameters(command: Callable[..., Any], parameters: Sequence[inspect.Parameter]) -> None:
+    """Set the parameters that typer sees of a command, in this order."""
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
 
 
 TRIAL_SECONDS = ("seconds", "trial_seconds")
@@ -227,14 +238,9 @@ CHOSEN = "What is chosen, where no spec is given"
 
 def with_choices(command: Callable[..., None]) -> Callable[..., None]:
     """Give `command` an option for each choice of a study, replacing its last parameter; return it, changed."""
-    *own, _ = inspect.signature(command, eval_str=True).parameters.values()
-    options = [_choice(control) for control in CONTROLS]
     former = Annotated[str | None, typer.Option(hidden=True, help="The former name of --trial-seconds.")]
-    kind = inspect.Parameter.KEYWORD_ONLY
-    options.append(inspect.Parameter(TRIAL_SECONDS[0], kind, default=None, annotation=former))
-    command.__signature__ = inspect.Signature([*own, *options])  # type: ignore[attr-defined]
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *options)}
-    return command
+    hidden = inspect.Parameter(TRIAL_SECONDS[0], inspect.Parameter.KEYWORD_ONLY, default=None, annotation=former)
+    return replace_last_parameter(command, [*map(_choice, CONTROLS), hidden])
 
 
 def with_label_and_seconds(choices: dict[str, str | None], label: str) -> dict[str, str | None]:
