@@ -25,7 +25,7 @@ from workbench.bench import steps, steps_pytorch, steps_tensorflow
 from workbench.bench.candidates import ALLOWED, Ready, Setting
 from workbench.bench.shapes import Batch, BenchError, Shape, draw_batch
 from workbench.bench.steps import Learner, Ours, Phases, Problem, StepCandidate
-from workbench.bench.steps_pytorch import bag_of, optimizer_of, take_step
+from workbench.bench.steps_pytorch import SharedLoop, shared_pytorch
 from workbench.formats import compressed
 from workbench.measure import closure
 from workbench.measure.machine import describe_stack
@@ -117,41 +117,24 @@ class CudaKernels(_OnDevice):
         self.update(*self.arrays, *entries, self.grad_scores, *_numbers(self.problem, self.t))
 
 
-class CudaTorch:
+class CudaTorch(SharedLoop):
     """EmbeddingBag(mode="sum", sparse=True) on the device, with the optimizers that take sparse gradients."""
 
     def __init__(self, problem: Problem) -> None:
-        """Copy the weights to the CUDA device and make bag and optimizer; BenchError if PyTorch has no CUDA device."""
-        self.torch, self.problem = pytorch(), problem
-        if not self.torch.cuda.is_available():
-            raise BenchError(f"PyTorch {self.torch.__version__} sees no CUDA device; install a build of it for CUDA.")
-        self.bag = bag_of(self.torch, self._there(problem.tables[0]))
-        self.optimizer = optimizer_of(self.torch, problem, self.bag)
-
-    def _there(self, array: np.ndarray) -> Any:
-        """Return the NumPy array as a PyTorch tensor on the CUDA device."""
-        return self.torch.from_numpy(array).to("cuda")
+        """Raise BenchError if PyTorch has no CUDA device; nothing is copied yet."""
+        torch = pytorch()
+        if not torch.cuda.is_available():
+            raise BenchError(f"PyTorch {torch.__version__} sees no CUDA device; install a build of it for CUDA.")
+        super().__init__(problem, functools.partial(shared_pytorch, place="cuda"))
 
     def prepare(self, number: int) -> tuple:
         """Return (indices, indptr, data, targets) of batch `number` as CUDA tensors, copied through pinned memory."""
-        batch = self.problem.batches[number]
-        arrays = batch.indices, batch.indptr, batch.data, self.problem.targets[number]
-        return tuple(self.torch.from_numpy(array).pin_memory().to("cuda", non_blocking=True) for array in arrays)
-
-    def step(self, prepared: tuple) -> None:
-        """Do one training step on a prepared batch; updates the bag's weights in place."""
-        take_step(self.torch, self.bag, self.optimizer, prepared)
-
-    def start(self) -> None:
-        """Reset the bag's weights to the initial ones and make a new optimizer without state."""
-        self.problem.reset()
-        with self.torch.no_grad():
-            self.bag.weight.copy_(self._there(self.problem.tables[0]))
-        self.optimizer = optimizer_of(self.torch, self.problem, self.bag)
+        return tuple(array.pin_memory().to("cuda", non_blocking=True) for array in super().prepare(number))
 
     def weights(self) -> np.ndarray:
         """Return the weights of the active rows copied to the host, float32 [U, N]."""
-        return self.bag.weight.detach()[self._there(self.problem.active)].cpu().numpy()
+        active = pytorch().from_numpy(self.problem.active).to("cuda")
+        return self.model.weight.detach()[active].cpu().numpy()
 
 
 def list_device_step_candidates(on: Device | None = None) -> list[StepCandidate]:

@@ -6,7 +6,6 @@ and times whole epochs in turned rounds. Batches are new in each epoch, with the
 repeat, and what depends on the batches alone is made before.
 """
 
-import importlib.util
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -34,6 +33,7 @@ from workbench.bench.fair.measure import (
     wrong_record,
 )
 from workbench.bench.fit.candidates import Rows, vowpal_wabbit
+from workbench.bench.shapes import why_not_installed
 from workbench.measure import closure
 from workbench.sweeps import spec
 
@@ -269,11 +269,7 @@ class Candidate:
 
     def unavailable(self, configuration: Configuration) -> str:
         """Return why it cannot take part in a configuration, "" if it can; nothing is imported."""
-        if reason := self.why_not(configuration):
-            return reason
-        if self.needs and not importlib.util.find_spec(self.needs):
-            return f"{self.needs} is not installed: {self.install}."
-        return ""
+        return self.why_not(configuration) or why_not_installed(self.needs, self.install)
 
 
 def why_not_kept(one: Configuration) -> str:

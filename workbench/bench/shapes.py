@@ -3,6 +3,7 @@
 Columns of a power law are numbered in no order, as hashed features and vocabularies are; `values` is normal or ones.
 """
 
+import importlib.util
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,6 +15,11 @@ from workbench.data.synthetic import Popularity, distinct_columns, row_lengths
 
 class BenchError(ValueError):
     """A suite, shape or option of a benchmark that is not known; the message lists what is."""
+
+
+def why_not_installed(package: str, install: str) -> str:
+    """Return that a package is not installed, with the line to type; "" if it is, or for "". Nothing is imported."""
+    return f"{package} is not installed: {install}." if package and not importlib.util.find_spec(package) else ""
 
 
 @dataclass(frozen=True)

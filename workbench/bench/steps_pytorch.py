@@ -6,82 +6,13 @@ optimizer are made tells the candidates apart.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from kernels.competitors.torch_sparse import UNAVAILABLE, pytorch
 from workbench.bench.steps import Problem, StepCandidate
-
-# PyTorch's training step: EmbeddingBag(mode="sum", sparse=True) with its own optimizers for sparse gradients.
-
-
-def bag_of(torch: Any, table: Any) -> Any:
-    """Return an EmbeddingBag with sparse gradient that shares the memory of the table [D, N]."""
-    kept = {"freeze": False, "mode": "sum", "sparse": True, "include_last_offset": True}
-    return torch.nn.EmbeddingBag.from_pretrained(table, **kept)
-
-
-def optimizer_of(torch: Any, problem: Problem, bag: Any) -> Any:
-    """Return a new PyTorch optimizer for sparse gradients with the problem's rule and options."""
-    options, optim, parameters = problem.options, torch.optim, list(bag.parameters())
-    if problem.optimizer == "sgd":
-        return optim.SGD(parameters, lr=options["learning_rate"])
-    if problem.optimizer == "adagrad":
-        return optim.Adagrad(parameters, lr=options["learning_rate"], eps=options["epsilon"])
-    betas = options["beta1"], options["beta2"]
-    return optim.SparseAdam(parameters, lr=options["learning_rate"], betas=betas, eps=options["epsilon"])
-
-
-def take_step(torch: Any, bag: Any, optimizer: Any, prepared: tuple) -> None:
-    """Do one step on (indices, offsets, values, targets [R, N]) with squared loss; updates the bag in place."""
-    indices, offsets, values, targets = prepared
-    optimizer.zero_grad(set_to_none=True)
-    scores = bag(indices, offsets, per_sample_weights=values)
-    loss = torch.nn.functional.mse_loss(scores, targets, reduction="sum") * (0.5 / len(targets))
-    loss.backward()
-    optimizer.step()
-
-
-class Torch:
-    """Weights and states share the problem's memory. SparseAdam is lazy and has our formula."""
-
-    def __init__(self, problem: Problem) -> None:
-        """Make bag and optimizer on tensors that share the memory of the problem's tables."""
-        self.torch, self.problem = pytorch(), problem
-        self.tables = [self.torch.from_numpy(table) for table in problem.tables]
-        self.bag = bag_of(self.torch, self.tables[0])
-        self.optimizer = optimizer_of(self.torch, problem, self.bag)
-        if problem.optimizer == "adagrad":
-            self.optimizer.state[self.bag.weight]["sum"] = self.tables[1]
-
-    def prepare(self, number: int) -> tuple:
-        """Return (indices, offsets, values, targets) of batch `number` as tensors that share its memory."""
-        batch = self.problem.batches[number]
-        arrays = batch.indices, batch.indptr, batch.data, self.problem.targets[number]
-        return tuple(map(self.torch.from_numpy, arrays))
-
-    def step(self, prepared: tuple) -> None:
-        """Do one training step on a prepared batch, in place in the problem's tables."""
-        take_step(self.torch, self.bag, self.optimizer, prepared)
-
-    def start(self) -> None:
-        """Reset the problem's tables and the optimizer's state."""
-        self.problem.reset()
-        parameter = next(iter(self.bag.parameters()))
-        if self.problem.optimizer == "adam":
-            state = {"step": 0, "exp_avg": self.tables[1], "exp_avg_sq": self.tables[2]}
-            self.optimizer.state[parameter] = state
-
-    def weights(self) -> np.ndarray:
-        """Return a copy of the weights of the active rows, float32 [U, N]."""
-        return self.problem.tables[0][self.problem.active]
-
-
-def list_torch_candidates() -> list[StepCandidate]:
-    """Return the candidates of a CPU step by PyTorch: EmbeddingBag with its sparse optimizers."""
-    return [StepCandidate("torch EmbeddingBag", "rival", Torch, UNAVAILABLE)]
-
 
 Made = tuple[Any, Any]
 """A model and its optimizer."""
@@ -145,13 +76,15 @@ class Loop:
         return tuple(map(pytorch().from_numpy, arrays))
 
     def step(self, prepared: tuple) -> None:
-        """Do one step with logistic loss on a prepared batch; updates the model in place."""
+        """Do one step on a prepared batch; updates the model in place."""
         indices, offsets, values, targets = prepared
         self.optimizer.zero_grad()
-        scores = self.model(indices, offsets, per_sample_weights=values)
-        loss = pytorch().nn.functional.binary_cross_entropy_with_logits(scores, targets)
-        loss.backward()
+        self.loss(self.model(indices, offsets, per_sample_weights=values), targets).backward()
         self.optimizer.step()
+
+    def loss(self, scores: Any, targets: Any) -> Any:
+        """Return the mean logistic loss of scores [R, N] as a scalar tensor."""
+        return pytorch().nn.functional.binary_cross_entropy_with_logits(scores, targets)
 
     def start(self) -> None:
         """Make model and optimizer anew, with the initial weights."""
@@ -163,6 +96,48 @@ class Loop:
     def weights(self) -> np.ndarray:
         """Return a copy of the weights of the active rows, float32 [U, N]."""
         return self.model.weight.detach().numpy()[self.problem.active]
+
+
+class SharedLoop(Loop):
+    """The loop of EmbeddingBag with squared loss; weights and states share the problem's memory.
+
+    SparseAdam is lazy and has our formula.
+    """
+
+    def loss(self, scores: Any, targets: Any) -> Any:
+        """Return half the mean over rows of the squared errors of scores [R, N] as a scalar tensor."""
+        return pytorch().nn.functional.mse_loss(scores, targets, reduction="sum") * (0.5 / len(targets))
+
+    def start(self) -> None:
+        """Reset the problem's tables, and make model and optimizer anew on them."""
+        self.problem.reset()
+        self.model, self.optimizer = self.make(self.problem)
+
+    def weights(self) -> np.ndarray:
+        """Return a copy of the weights of the active rows, float32 [U, N]."""
+        return self.problem.tables[0][self.problem.active]
+
+
+def shared_pytorch(problem: Problem, place: str = "cpu") -> Made:
+    """Return PyTorch's (EmbeddingBag, optimizer) for sparse gradients, which share the memory of the tables.
+
+    On the device "cuda" they have copies of them.
+    """
+    torch = pytorch()
+    table, *states = (torch.from_numpy(table).to(place) for table in problem.tables)
+    kept = {"freeze": False, "mode": "sum", "sparse": True, "include_last_offset": True}
+    model = torch.nn.EmbeddingBag.from_pretrained(table, **kept)
+    optimizer = getattr(torch.optim, THEIRS[problem.optimizer][0])(list(model.parameters()), **_options(problem))
+    if problem.optimizer == "adagrad":
+        optimizer.state[model.weight]["sum"] = states[0]
+    elif problem.optimizer == "adam":
+        optimizer.state[model.weight] = {"step": 0, "exp_avg": states[0], "exp_avg_sq": states[1]}
+    return model, optimizer
+
+
+def list_torch_candidates() -> list[StepCandidate]:
+    """Return the candidates of a CPU step by PyTorch: EmbeddingBag with its sparse optimizers."""
+    return [StepCandidate("torch EmbeddingBag", "rival", partial(SharedLoop, make=shared_pytorch), UNAVAILABLE)]
 
 
 def list_pytorch_candidates() -> list[StepCandidate]:

@@ -121,16 +121,8 @@ class Configuration:
 
     def columns(self) -> dict[str, Any]:
         """Return {record column: value} for all columns that the configuration determines."""
-        return {
-            "configuration": self.name,
-            "model": self.model,
-            "features": self.features,
-            "batch_rows": self.batch_rows,
-            "width": self.width,
-            "density": self.density,
-            "rows": self.rows,
-            "seed": self.seed,
-        }
+        known = {"configuration": self.name, "model": self.model, "rows": self.rows}
+        return known | {name: getattr(self, name) for name in (*AXES, "seed")}
 
 
 def all_configurations() -> list[Configuration]:

@@ -360,11 +360,6 @@ def case_of(settings: Mapping[str, Any], held_out: str) -> Case:
     return Case(name, settings, share)
 
 
-def _synthetic_case(model: str, **settings: Any) -> dict[str, Any]:
-    """Return the settings of a case on built-in or synthetic data, with the model added."""
-    return {"model": model, **settings}
-
-
 _POWER = {"dataset": "power_law", "rows": 40_000, "features": 20_000, "density": 0.0015}
 _RATINGS = {"dataset": "low_rank", "reading": "users=2000, items=1000, rows=100000"}
 _NODES = {"dataset": "block_graph", "reading": "rows=5000, features=2000, classes=7, signal=0.05"}
@@ -373,23 +368,23 @@ DENSITIES = (0.02, 0.1, 0.5)
 """Shares of the weights that a pruned network has, in the cases that tell from which on dense matrices are faster."""
 
 CASES = (
-    Case("standard library, logistic", _synthetic_case("logistic", dataset="stdlib")),
-    Case("power law, logistic", _synthetic_case("logistic", **_POWER)),
+    Case("standard library, logistic", {"model": "logistic", "dataset": "stdlib"}),
+    Case("power law, logistic", {"model": "logistic", **_POWER}),
     Case(
         "standard library without its tests, softmax",
-        _synthetic_case("softmax", dataset="stdlib", reading="tests=false"),
+        {"model": "softmax", "dataset": "stdlib", "reading": "tests=false"},
     ),
-    Case("power law, multilabel", _synthetic_case("multilabel", **_POWER, width=10)),
-    Case("power law, factorization machine", _synthetic_case("factorization_machine_logistic", **_POWER)),
-    Case("low rank, matrix factorization", _synthetic_case("matrix_factorization", **_RATINGS)),
-    Case("low rank, bpr", _synthetic_case("bpr", **_RATINGS, width=32)),
-    Case("power law, embedding_mlp", _synthetic_case("embedding_mlp", **_POWER)),
-    Case("power law, linear", _synthetic_case("linear", **_POWER)),
-    Case("block graph, graph_convolution", _synthetic_case("graph_convolution", **_NODES)),
+    Case("power law, multilabel", {"model": "multilabel", **_POWER, "width": 10}),
+    Case("power law, factorization machine", {"model": "factorization_machine_logistic", **_POWER}),
+    Case("low rank, matrix factorization", {"model": "matrix_factorization", **_RATINGS}),
+    Case("low rank, bpr", {"model": "bpr", **_RATINGS, "width": 32}),
+    Case("power law, embedding_mlp", {"model": "embedding_mlp", **_POWER}),
+    Case("power law, linear", {"model": "linear", **_POWER}),
+    Case("block graph, graph_convolution", {"model": "graph_convolution", **_NODES}),
     *(
         Case(
             f"power law, pruned_mlp of {density:.0%}",
-            _synthetic_case("pruned_mlp", **_WORDS, model_options=f"hidden=512x512, density={density}"),
+            {"model": "pruned_mlp", **_WORDS, "model_options": f"hidden=512x512, density={density}"},
         )
         for density in DENSITIES
     ),

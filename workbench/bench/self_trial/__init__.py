@@ -30,7 +30,7 @@ class Part:
 
 def recorded(folder: Path) -> noise.Noise:
     """Return the noise recorded on this machine in a folder; SelfTrialError if it is too little."""
-    return noise.noise_of(trials.of_this_machine(trials.read(folder / noise.FILE)))
+    return noise.noise_of(trials.read(folder / noise.FILE))
 
 
 def _simulated(

@@ -116,9 +116,7 @@ def panel(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[-1])
         shown = begun(seen)
         try:
             with kernel(shown) as tell:
-                for number in range(most):
-                    if number >= INTERIM_ANALYSES[0] and budget.is_over:
-                        break
+                for number in budget.rounds(most):
                     for configuration in configurations().values():
                         for way in counterbalanced_order(NAMES, number):
                             budget.tell(f"a panel next to a trial, round {number + 1}")

@@ -72,7 +72,7 @@ def comparison_of(configuration: Configuration) -> Comparison:
 
 def judged(folder: Path) -> dict[str, list[Decision]]:
     """Return {load: decisions} of all finished comparisons of this machine, and of those in the noise recording."""
-    met, recorded = (trials.of_this_machine(trials.read(folder / file)) for file in (FILE, noise.FILE))
+    met, recorded = (trials.read(folder / file) for file in (FILE, noise.FILE))
     by_load = group_by(recorded, lambda row: trials.load_of(row["experiment"]))
     return decisions(met) | {f"{load}{RECORDED}": in_recording(rows) for load, rows in by_load.items()}
 

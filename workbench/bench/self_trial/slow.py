@@ -96,9 +96,7 @@ def slow(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[-1]) 
     ):
         by_name = dict(zip(NAMES, (plain, changed), strict=True))
         changed.supervisor.run_name = plain.supervisor.run_name  # one run: their rounds are compared
-        for number in range(most):
-            if number >= INTERIM_ANALYSES[0] and budget.is_over:
-                break
+        for number in budget.rounds(most):
             for configuration in configurations().values():
                 for way in counterbalanced_order(NAMES, number):
                     budget.tell(f"{KERNEL} {TIMES} times as slow, round {number + 1}")
@@ -176,9 +174,7 @@ def threshold(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[
     """
     rows, every = [], threshold_configurations()
     with trials.Trials(folder / THRESHOLD_FILE, trials.experiment("threshold")) as measured:
-        for number in range(most):
-            if number >= INTERIM_ANALYSES[0] and budget.is_over:
-                break
+        for number in budget.rounds(most):
             for load in counterbalanced_order(LOADS_TESTED, number):
                 with loads.run_load(load):
                     for configuration in counterbalanced_order(list(every.values()), number):

@@ -109,9 +109,7 @@ def busy(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[-1]) 
     Records are appended to a file in `folder`; returns outcome records.
     """
     rows: dict[str, list[Record]] = {load: [] for load in CONDITIONS}
-    for number in range(most):
-        if number >= INTERIM_ANALYSES[0] and budget.is_over:
-            break
+    for number in budget.rounds(most):
         for load in CONDITIONS:
             with loads.run_load(load), trials.Trials(folder / BUSY_FILE, trials.experiment("busy", load)) as measured:
                 for configuration in busy_configurations().values():

@@ -6,7 +6,7 @@ them, and under which load. Versions of libraries are in the rows of outcomes.
 
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from workbench.measure import machine
 from workbench.measure.clock import share_interval
 from workbench.measure.loads import QUIET
 from workbench.measure.posterior import Ratio
+from workbench.measure.rounds import INTERIM_ANALYSES
 from workbench.sweeps import grid
 from workbench.sweeps.runner import TRIAL, Supervisor
 from workbench.sweeps.schedule import Task
@@ -171,6 +172,13 @@ class Budget:
         """Whether the time has been used up."""
         return time.monotonic() - self.started >= self.seconds
 
+    def rounds(self, most: int, step: int = 1) -> Iterator[int]:
+        """Yield 0, `step` and so on, all below `most`, until the time has been used up; the first few in any case."""
+        for number in range(0, most, step):
+            if number >= INTERIM_ANALYSES[0] and self.is_over:
+                return
+            yield number
+
     def tell(self, what: str) -> None:
         """Report what is done now, with the fraction of the budget that has passed."""
         self.progress(what, min((time.monotonic() - self.started) / max(self.seconds, 1e-9), 1.0))
@@ -243,8 +251,8 @@ def task_of(configuration: Configuration, name: str, round: int) -> Task:
 
 
 def read(file: Path) -> list[dict[str, Any]]:
-    """Return the records of a file, [] if it does not exist yet."""
-    return store.read(file) if store.is_stored(file) else []
+    """Return the records of a file that were measured on this machine, [] if it does not exist yet."""
+    return of_this_machine(store.read(file)) if store.is_stored(file) else []
 
 
 def of_this_machine(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ caches and memory bandwidth from the other. Trials count whatever else ran.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,10 @@ from workbench.measure.rounds import INTERIM_ANALYSES, counterbalanced_order, ra
 from workbench.sweeps.alternation import ROUNDS_A_SET
 from workbench.sweeps.schedule import Task
 
-FILE = "self-turns.jsonl"
+FILE, DUETS_FILE = "self-turns.jsonl", "self-duets.jsonl"
 CONDITIONS = (loads.QUIET, "busy core")
 NAMES = ("fresh", "in turns")
+DUET_NAMES = ("in turns, one thread", "at once, one thread")
 SIDES = ("dense", "csr")
 SHIFT = (0.97, 1.03)
 """Ratio in turns against that of candidates that run alone, at least and at most."""
@@ -32,31 +33,66 @@ Record = Mapping[str, Any]
 Rounds = Mapping[tuple[str, int], float]
 
 
+Arranged = Callable[[trials.Trials, trials.Trials, int], list[dict[str, Any]]]
+"""Measures round `number` of both arrangements by one or two groups of processes, and returns the records."""
+
+
 def turns(folder: Path, budget: trials.Budget, most: int = 10 * INTERIM_ANALYSES[-1]) -> list[dict[str, Any]]:
     """Measure candidates in fresh processes and in turns, in up to `most` rounds per load, at least four.
 
     Records are appended to a file in `folder`; returns outcome records.
     """
+
+    def measure(one: trials.Trials, _two: trials.Trials, number: int) -> list[dict[str, Any]]:
+        """Return the records of a round, appended to the file as well."""
+        fresh = [one.measure_once(task) for task in tasks_of(NAMES[0], number)]
+        return fresh + one.measure_in_turns(tasks_of(NAMES[1], number))
+
+    return _arranged(folder / FILE, "turns", NAMES, "fresh processes against turns", budget, most, measure)
+
+
+def duets(folder: Path, budget: trials.Budget, most: int = 10 * INTERIM_ANALYSES[-1]) -> list[dict[str, Any]]:
+    """Measure candidates on one thread each in turns and simultaneously, in up to `most` rounds per load.
+
+    At least four rounds; records are appended to a file in `folder`; returns outcome records.
+    """
+
+    def measure(one: trials.Trials, two: trials.Trials, number: int) -> list[dict[str, Any]]:
+        """Return the records of a round, appended to the file as well."""
+        in_turns = one.measure_in_turns(tasks_of(DUET_NAMES[0], number, threads=1))
+        return in_turns + measured_at_once((one, two), tasks_of(DUET_NAMES[1], number, threads=1))
+
+    return _arranged(folder / DUETS_FILE, "duets", DUET_NAMES, "turns against duets", budget, most, measure)
+
+
+def _arranged(
+    file: Path, part: str, names: Sequence[str], what: str, budget: trials.Budget, most: int, measure: Arranged
+) -> list[dict[str, Any]]:
+    """Measure two arrangements under each load, in sets of rounds that alternate between the loads.
+
+    Records are appended to `file`, progress is reported as `what`; returns the outcome records of the part.
+    """
     rows: dict[str, list[Record]] = {load: [] for load in CONDITIONS}
-    for first in range(0, most, ROUNDS_A_SET):
-        if first >= INTERIM_ANALYSES[0] and budget.is_over:
-            break
+    for first in budget.rounds(most, ROUNDS_A_SET):
         for load in CONDITIONS:
-            with loads.run_load(load), trials.Trials(folder / FILE, trials.experiment("turns", load)) as measured:
+            name = trials.experiment(part, load)
+            with loads.run_load(load), trials.Trials(file, name) as one, trials.Trials(file, name) as two:
                 for number in range(first, first + ROUNDS_A_SET):
-                    budget.tell(f"fresh processes against turns, {load}, round {number + 1}")
-                    fresh = [measured.measure_once(task) for task in tasks_of(NAMES[0], number)]
-                    in_turns = measured.measure_in_turns(tasks_of(NAMES[1], number))
-                    rows[load] += [{**row, "run": "one"} for row in (*fresh, *in_turns)]
-    return [found for load in CONDITIONS for found in outcomes("turns", NAMES, load, rows[load])]
+                    budget.tell(f"{what}, {load}, round {number + 1}")
+                    rows[load] += [{**row, "run": "one"} for row in measure(one, two, number)]
+    return [found for load in CONDITIONS for found in outcomes(part, names, load, rows[load])]
 
 
-def tasks_of(name: str, number: int) -> list[Task]:
+def tasks_of(name: str, number: int, **settings: Any) -> list[Task]:
     """Return the tasks of both candidates in round `number`, in counterbalanced order, named for an arrangement."""
-    return [
-        trials.task_of(configuration_of(side, 512, 0.03), f"{name} {side}", number)
-        for side in counterbalanced_order(SIDES, number)
-    ]
+    order = counterbalanced_order(SIDES, number)
+    return [trials.task_of(configuration_of(side, 512, 0.03, **settings), f"{name} {side}", number) for side in order]
+
+
+def measured_at_once(each: Sequence[trials.Trials], tasks: Sequence[Task]) -> list[dict[str, Any]]:
+    """Measure the tasks simultaneously in fresh processes, one by each of `each`; return their records."""
+    with ThreadPoolExecutor(len(tasks)) as pool:
+        return list(pool.map(lambda one, task: one.measure_once(task), each, tasks))
 
 
 def outcomes(part: str, names: Sequence[str], load: str, rows: Sequence[Record]) -> Iterator[dict[str, Any]]:
@@ -99,43 +135,3 @@ def _seconds(rows: Sequence[Record], name: str) -> dict[tuple[str, int], float]:
     """Return {(run, round): step seconds} of the trials of one name."""
     own = (row for row in rows if split_key(row["key"])[1] == name and row["seconds_step"])
     return {(row["run"], row["round"]): row["seconds_step"] for row in own}
-
-
-DUETS_FILE = "self-duets.jsonl"
-DUET_NAMES = ("in turns, one thread", "at once, one thread")
-
-
-def duets(folder: Path, budget: trials.Budget, most: int = 10 * INTERIM_ANALYSES[-1]) -> list[dict[str, Any]]:
-    """Measure candidates on one thread each in turns and simultaneously, in up to `most` rounds per load.
-
-    At least four rounds; records are appended to a file in `folder`; returns outcome records.
-    """
-    rows: dict[str, list[Record]] = {load: [] for load in CONDITIONS}
-    for first in range(0, most, ROUNDS_A_SET):
-        if first >= INTERIM_ANALYSES[0] and budget.is_over:
-            break
-        for load in CONDITIONS:
-            name = trials.experiment("duets", load)
-            with (
-                loads.run_load(load),
-                trials.Trials(folder / DUETS_FILE, name) as one,
-                trials.Trials(folder / DUETS_FILE, name) as two,
-            ):
-                for number in range(first, first + ROUNDS_A_SET):
-                    budget.tell(f"turns against duets, {load}, round {number + 1}")
-                    in_turns = one.measure_in_turns(duet_tasks_of(DUET_NAMES[0], number))
-                    at_once = measured_at_once((one, two), duet_tasks_of(DUET_NAMES[1], number))
-                    rows[load] += [{**row, "run": "one"} for row in (*in_turns, *at_once)]
-    return [found for load in CONDITIONS for found in outcomes("duets", DUET_NAMES, load, rows[load])]
-
-
-def duet_tasks_of(name: str, number: int) -> list[Task]:
-    """Return the tasks of both candidates in round `number` on one thread each, named for an arrangement."""
-    order = counterbalanced_order(SIDES, number)
-    return [trials.task_of(configuration_of(side, 512, 0.03, threads=1), f"{name} {side}", number) for side in order]
-
-
-def measured_at_once(each: Sequence[trials.Trials], tasks: Sequence[Task]) -> list[dict[str, Any]]:
-    """Measure the tasks simultaneously in fresh processes, one by each of `each`; return their records."""
-    with ThreadPoolExecutor(len(tasks)) as pool:
-        return list(pool.map(lambda one, task: one.measure_once(task), each, tasks))

@@ -3,7 +3,6 @@
 How a candidate is made ready, trains some batches, and is checked is described by `Competitor` and `Trainer`.
 """
 
-import importlib.util
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ import numpy as np
 
 from kernels.registry import Registry, unknown_name
 from workbench.bench.fair.configurations import Problem, State
-from workbench.bench.shapes import BenchError
+from workbench.bench.shapes import BenchError, why_not_installed
 
 KINDS = ("dense", "sparse")
 """How X is held."""
@@ -99,9 +98,7 @@ class Competitor:
 
     def unavailable(self, problem: Problem) -> str:
         """Return why it does not take part in a problem, "" if it does; nothing is imported."""
-        if self.needs and not importlib.util.find_spec(self.needs):
-            return f"{self.needs} is not installed: {self.install}."
-        return self.why_not(problem)
+        return why_not_installed(self.needs, self.install) or self.why_not(problem)
 
 
 _competitors: Registry[Competitor] = Registry("competitor", ("workbench.bench.fair.competitors",), BenchError)

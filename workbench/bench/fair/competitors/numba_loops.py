@@ -1,5 +1,6 @@
 """Plain Numba loops over dense rows and over CSR rows, by one thread and by all."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, final
 
@@ -20,10 +21,11 @@ LOOPS = {
 class DenseLoops(LoopTrainer):
     """A training by one of the loops; `is_transposed` says which way round these have the weights."""
 
-    def __init__(self, problem: Problem, loop: Any, threads: int, is_transposed: bool) -> None:
+    def __init__(self, problem: Problem, loop: Any, is_threaded: bool, is_transposed: bool) -> None:
         """Allocate zeroed weights ([padded, D] if `is_transposed`, else [D, N]), intercept and the copied batch."""
         super().__init__(problem)
-        self.loop, self.threads, self.is_transposed = loop, threads, is_transposed
+        self.loop, self.is_transposed = loop, is_transposed
+        self.threads = problem.threads if is_threaded else 1
         outputs = loops.padded(problem.outputs) if is_transposed else problem.outputs
         shape = (outputs, problem.features) if is_transposed else (problem.features, outputs)
         self.w, self.b = np.zeros(shape, np.float32), np.zeros(outputs, np.float32)
@@ -42,11 +44,6 @@ class DenseLoops(LoopTrainer):
         return State(w, self.b[:outputs], self.losses)
 
 
-def _make(loop: Any, is_threaded: bool, is_transposed: bool, problem: Problem) -> DenseLoops:
-    """Return the trainer of a dense loop, on all threads of the problem if `is_threaded`, else on one."""
-    return DenseLoops(problem, loop, problem.threads if is_threaded else 1, is_transposed)
-
-
 def why_one_thread(problem: Problem) -> str:
     """Return why several threads do not help (batches of one row, or one thread allowed), or "" if they may."""
     if problem.batch_rows == 1:
@@ -54,18 +51,15 @@ def why_one_thread(problem: Problem) -> str:
     return "" if problem.threads > 1 else "One thread is allowed."
 
 
-for _name, (_serial, _threaded) in LOOPS.items():
-    _is_transposed = "BLAS" not in _name
-    register(Competitor(f"Numba, {_name}", "independent", "dense", partial(_make, _serial, False, _is_transposed)))
-    register(
-        Competitor(
-            f"Numba, {_name}, prange",
-            "independent",
-            "dense",
-            partial(_make, _threaded, True, _is_transposed),
-            why_not=why_one_thread,
-        )
-    )
+def _register(name: str, kind: str, loops: tuple[Any, Any], make: Callable[..., LoopTrainer]) -> None:
+    """Register a loop on one thread, and the same on all threads as "NAME, prange"."""
+    serial, threaded = (partial(make, loop=loop, is_threaded=place == 1) for place, loop in enumerate(loops))
+    register(Competitor(name, "independent", kind, serial))
+    register(Competitor(f"{name}, prange", "independent", kind, threaded, why_one_thread))
+
+
+for _name, _loops in LOOPS.items():
+    _register(f"Numba, {_name}", "dense", _loops, partial(DenseLoops, is_transposed="BLAS" not in _name))
 
 
 # Loops over CSR rows, by one thread and by all.
@@ -81,10 +75,10 @@ CSR_LOOPS = {
 class SparseLoops(LoopTrainer):
     """A training by one of the loops."""
 
-    def __init__(self, problem: Problem, loop: Any, threads: int) -> None:
-        """Allocate zeroed weights [D, N] and intercept [N] for a compiled loop on `threads` threads."""
+    def __init__(self, problem: Problem, loop: Any, is_threaded: bool) -> None:
+        """Allocate zeroed weights [D, N] and intercept [N] for a compiled loop, on all threads or on one."""
         super().__init__(problem)
-        self.loop, self.threads = loop, threads
+        self.loop, self.threads = loop, problem.threads if is_threaded else 1
         self.w = np.zeros((problem.features, problem.outputs), np.float32)
         self.b = np.zeros(problem.outputs, np.float32)
 
@@ -99,19 +93,5 @@ class SparseLoops(LoopTrainer):
         return State(self.w, self.b, self.losses)
 
 
-def _make_csr(loop: Any, is_threaded: bool, problem: Problem) -> SparseLoops:
-    """Return the trainer of a CSR loop, on all threads of the problem if `is_threaded`, else on one."""
-    return SparseLoops(problem, loop, problem.threads if is_threaded else 1)
-
-
-for _name, (_serial, _threaded) in CSR_LOOPS.items():
-    register(Competitor(f"Numba CSR, {_name}", "independent", "sparse", partial(_make_csr, _serial, False)))
-    register(
-        Competitor(
-            f"Numba CSR, {_name}, prange",
-            "independent",
-            "sparse",
-            partial(_make_csr, _threaded, True),
-            why_not=why_one_thread,
-        )
-    )
+for _name, _loops in CSR_LOOPS.items():
+    _register(f"Numba CSR, {_name}", "sparse", _loops, SparseLoops)

@@ -52,7 +52,7 @@ class TorchTrainer(LoopTrainer):
         self.torch = torch
         self.x, self.labels = torch.from_numpy(problem.dense), torch.from_numpy(problem.labels)
         self.w, self.b = torch.zeros(problem.features, problem.outputs), torch.zeros(problem.outputs)
-        self.step = compiled(torch) if is_compiled else step
+        self.step = compiled(torch, step) if is_compiled else step
 
     def train(self, order: np.ndarray, losses: np.ndarray) -> None:
         """Train on the rows of `order` in batches, in place; writes each batch's loss to `losses`."""
@@ -66,13 +66,13 @@ class TorchTrainer(LoopTrainer):
         return State(self.w.numpy(), self.b.numpy(), self.losses)
 
 
-def compiled(torch: Any) -> Any:
-    """Return `step` compiled by `torch.compile` for fixed sizes; resets earlier compilations."""
+def compiled(torch: Any, function: Any) -> Any:
+    """Return the function compiled by `torch.compile` for fixed sizes; resets earlier compilations."""
     import torch._inductor.config as inductor
 
     inductor.compile_threads = 1  # a process of its own for each takes longer than compiling one function
     torch._dynamo.reset()
-    return torch.compile(step, dynamic=False)
+    return torch.compile(function, dynamic=False)
 
 
 def why_not_compiled(problem: Problem) -> str:

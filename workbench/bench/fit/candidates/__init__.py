@@ -1,6 +1,5 @@
 """Candidates of `bench fit`, one library or way a file: what each can train, and the settings it is tried with."""
 
-import importlib.util
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,7 +9,7 @@ import numpy as np
 
 from kernels.registry import Registry
 from workbench import models
-from workbench.bench.shapes import BenchError
+from workbench.bench.shapes import BenchError, why_not_installed
 
 TRIED = 10
 """Settings that every candidate is tried with."""
@@ -152,9 +151,7 @@ class Candidate:
     @property
     def unavailable(self) -> str:
         """Reason why its package is missing here, with the install line; "" if it is available. Nothing is imported."""
-        if not self.needs or importlib.util.find_spec(self.needs):
-            return ""
-        return f"{self.needs} is not installed: {self.install}."
+        return why_not_installed(self.needs, self.install)
 
     def is_at_end(self, model: str, value: Value) -> bool:
         """Return whether a value of the setting is the smallest or largest tried, so that better ones may lie beyond.

@@ -26,18 +26,20 @@ from workbench.models import glorot, he, patterns
 Made = tuple[Any, Callable[[Any], Any]]
 
 
+def intercept_of(rows: Rows, width: int) -> Made:
+    """Return (module, function that adds b [width] to scores); neither does anything if the case has no intercept."""
+    torch = pytorch()
+    held = torch.nn.ParameterDict({"b": torch.nn.Parameter(torch.zeros(width))} if rows.has_intercept else {})
+    return held, lambda scores: scores + held["b"] if rows.has_intercept else scores
+
+
 def product(rows: Rows, sparse: bool) -> Made:
     """Return (module, function from a `Batch` to scores [R, N]): X @ W, plus b if the case has an intercept.
 
     `sparse` makes the gradient of the table sparse. `rows` has the training rows and the sizes of the model.
     """
-    torch = pytorch()
-    table, width = bag(rows, rows.width, sparse), rows.width
-    parts = {"b": torch.nn.Parameter(torch.zeros(width))} if rows.has_intercept else {}
-    module = torch.nn.ModuleDict({"w": table, "more": torch.nn.ParameterDict(parts)})
-    if not rows.has_intercept:
-        return module, partial(look_up, table)
-    return module, lambda batch: look_up(table, batch) + module["more"]["b"]
+    table, (b, with_intercept) = bag(rows, rows.width, sparse), intercept_of(rows, rows.width)
+    return pytorch().nn.ModuleList([table, b]), lambda batch: with_intercept(look_up(table, batch))
 
 
 def linear(rows: Rows, sparse: bool) -> Made:
@@ -63,7 +65,7 @@ def machine(rows: Rows, sparse: bool) -> Made:
     torch = pytorch()
     w, v = bag(rows, 1, sparse), torch.nn.Embedding(rows.x.shape[1], rows.width, sparse=sparse)
     torch.nn.init.normal_(v.weight, std=0.01)
-    b = torch.nn.ParameterDict({"b": torch.nn.Parameter(torch.zeros(1))} if rows.has_intercept else {})
+    b, with_intercept = intercept_of(rows, 1)
 
     def forward(batch: Batch) -> Any:
         """Return the scores [R, 1] of a batch."""
@@ -71,7 +73,7 @@ def machine(rows: Rows, sparse: bool) -> Made:
         of_row, zeros = batch.row_of(), torch.zeros(batch.rows, rows.width)
         sums, squares = zeros.index_add(0, of_row, terms), zeros.index_add(0, of_row, terms * terms)
         pairs = 0.5 * (sums * sums - squares).sum(1, keepdim=True)
-        return look_up(w, batch) + pairs + (b["b"] if rows.has_intercept else 0.0)
+        return with_intercept(look_up(w, batch) + pairs)
 
     return torch.nn.ModuleList([w, v, b]), forward
 
@@ -87,14 +89,13 @@ def factors(rows: Rows, sparse: bool) -> Made:
     w, v = (torch.nn.Embedding(features, size, sparse=sparse) for size in (1, width))
     torch.nn.init.zeros_(w.weight)
     torch.nn.init.normal_(v.weight, std=0.1)
-    b = torch.nn.ParameterDict({"b": torch.nn.Parameter(torch.zeros(1))} if rows.has_intercept else {})
+    b, with_intercept = intercept_of(rows, 1)
 
     def forward(batch: Batch) -> Any:
         """Return the score [R, 1] of each row's pair of user and item."""
         pair = batch.ids.reshape(-1, 2)  # user and item of each row
         both = v(pair)
-        found = w(pair).sum(1) + (both[:, 0] * both[:, 1]).sum(1, keepdim=True)
-        return found + b["b"] if rows.has_intercept else found
+        return with_intercept(w(pair).sum(1) + (both[:, 0] * both[:, 1]).sum(1, keepdim=True))
 
     return torch.nn.ModuleList([w, v, b]), forward
 

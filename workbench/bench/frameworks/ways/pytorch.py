@@ -1,13 +1,13 @@
 """PyTorch: Linear on dense rows, eager and compiled; torch.sparse and EmbeddingBag on CSR rows; our layer and step."""
 
-from abc import abstractmethod
+from collections.abc import Callable
 from functools import partial
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from workbench.bench.fair.competitors import LoopTrainer
-from workbench.bench.fair.competitors.pytorch import why_not_compiled
+from workbench.bench.fair.competitors.pytorch import compiled, why_not_compiled
 from workbench.bench.fair.configurations import Problem, State
 from workbench.bench.frameworks.ways import register_way, why_no_dense
 
@@ -25,37 +25,85 @@ def loss_of(torch: Any, scores: Any, labels: Any) -> Any:
     return torch.nn.functional.cross_entropy(scores, labels)
 
 
-class TorchTrainer(LoopTrainer):
-    """A training loop with autograd: `batch_of(rows)` gives what the model takes, and `optimizer` steps it."""
+class Model(NamedTuple):
+    """A model of PyTorch with plain SGD: what it trains, what it takes for row indices, and its scores [R, N]."""
 
-    def __init__(self, problem: Problem) -> None:
-        """Set PyTorch's threads, make model and optimizer, and set all parameters to zero."""
+    weights: Any
+    """Tensor [D, N] that shares the memory of a parameter."""
+    intercept: Any
+    optimizer: Any
+    batch_of: Callable[[np.ndarray], tuple]
+    scores: Callable[..., Any]
+
+
+def dense(torch: Any, one: Problem) -> Model:
+    """Return torch.nn.Linear on dense rows; `torch` is the module."""
+    layer, x = torch.nn.Linear(one.features, one.outputs), torch.from_numpy(one.dense)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=one.rate)
+    return Model(
+        layer.weight.T, layer.bias, optimizer, lambda rows: (x.index_select(0, torch.from_numpy(rows)),), layer
+    )
+
+
+def sparse_tensor(torch: Any, one: Problem) -> Model:
+    """Return a weight [D, N] with torch.sparse: the gradient is dense; `torch` is the module."""
+    weights, bias = (torch.nn.Parameter(torch.zeros(shape)) for shape in ((one.features, one.outputs), one.outputs))
+
+    def batch_of(rows: np.ndarray) -> tuple:
+        """Return a tuple of one CSR tensor [R, D], the rows with these indices."""
+        x = one.csr[rows]
+        parts = map(torch.from_numpy, (x.indptr, x.indices, x.data))
+        return (torch.sparse_csr_tensor(*parts, size=x.shape, check_invariants=False),)
+
+    optimizer = torch.optim.SGD([weights, bias], lr=one.rate)
+    return Model(weights, bias, optimizer, batch_of, lambda x: torch.sparse.mm(x, weights) + bias)
+
+
+def bag(torch: Any, one: Problem) -> Model:
+    """Return torch.nn.EmbeddingBag with sparse gradients, and its bias next to it; `torch` is the module."""
+    table = torch.nn.EmbeddingBag(one.features, one.outputs, mode="sum", sparse=True, include_last_offset=True)
+    bias = torch.nn.Parameter(torch.zeros(one.outputs))
+
+    def batch_of(rows: np.ndarray) -> tuple:
+        """Return (column indices, row offsets, values) of the rows with these indices, as tensors."""
+        x = one.csr[rows]
+        return tuple(map(torch.from_numpy, (x.indices, x.indptr, x.data)))
+
+    def scores(ids: Any, offsets: Any, values: Any) -> Any:
+        """Return the scores [R, N] of a batch."""
+        return table(ids, offsets, per_sample_weights=values) + bias
+
+    return Model(table.weight, bias, torch.optim.SGD([table.weight, bias], lr=one.rate), batch_of, scores)
+
+
+def bridge(torch: Any, one: Problem) -> Model:
+    """Return `SparseLinear` and `LazySGD` of `workbench.bridges.pytorch`, which take SciPy's rows as they are."""
+    from workbench.bridges.pytorch import LazySGD, SparseLinear
+
+    layer = SparseLinear(one.features, one.outputs)
+    optimizer = LazySGD(layer.parameters(), lr=one.rate)
+    return Model(layer.weight, layer.bias, optimizer, lambda rows: (one.csr[rows],), layer)
+
+
+@final
+class TorchTrainer(LoopTrainer):
+    """A training loop with autograd of a model that `make(torch, problem)` returns."""
+
+    def __init__(self, problem: Problem, make: Callable[[Any, Problem], Model], is_compiled: bool = False) -> None:
+        """Set PyTorch's threads, make the model with all parameters zero; `is_compiled` compiles it with its loss."""
         import torch
 
         super().__init__(problem)
         torch.set_num_threads(problem.threads)
-        self.torch = torch
-        self.labels = torch.from_numpy(problem.labels)
-        self.model, self.optimizer = self.make()
-        with torch.no_grad():
-            for parameter in self.parameters():
-                parameter.zero_()
+        self.torch, self.labels = torch, torch.from_numpy(problem.labels)
+        self.model = make(torch, problem)
+        self.model.weights.detach().zero_()
+        self.model.intercept.detach().zero_()
+        self.loss = compiled(torch, self._loss) if is_compiled else self._loss
 
-    @abstractmethod
-    def make(self) -> tuple[Any, Any]:
-        """Return (model, optimizer) for the problem."""
-
-    @abstractmethod
-    def batch_of(self, rows: np.ndarray) -> tuple:
-        """Return the arguments of the model for these row indices."""
-
-    def parameters(self) -> list[Any]:
-        """Return [weights, intercept], the tensors that the optimizer changes."""
-        return list(self.model.parameters())
-
-    def loss(self, labels: Any, *batch: Any) -> Any:
+    def _loss(self, labels: Any, *batch: Any) -> Any:
         """Return the mean loss of the model on a batch as a scalar tensor."""
-        return loss_of(self.torch, self.model(*batch), labels)
+        return loss_of(self.torch, self.model.scores(*batch), labels)
 
     def train(self, order: np.ndarray, losses: np.ndarray) -> None:
         """Train on the rows of `order` in batches, in place; writes each batch's loss to `losses`."""
@@ -63,137 +111,15 @@ class TorchTrainer(LoopTrainer):
         for number in range(losses.size):
             rows = order[number * size : (number + 1) * size]
             labels = self.labels[self.torch.from_numpy(rows)]
-            self.optimizer.zero_grad(set_to_none=True)
-            loss = self.loss(labels, *self.batch_of(rows))
+            self.model.optimizer.zero_grad(set_to_none=True)
+            loss = self.loss(labels, *self.model.batch_of(rows))
             loss.backward()
-            self.optimizer.step()
+            self.model.optimizer.step()
             losses[number] = loss.item()
 
     def state(self) -> State:
         """Return weights [D, N], intercept [N] and losses as NumPy arrays that share the parameters' memory."""
-        weight, bias = (parameter.detach().numpy() for parameter in self.parameters())
-        return State(self.turned(weight), bias, self.losses)
-
-    def turned(self, weight: np.ndarray) -> np.ndarray:
-        """Return the model's weight as [D, N]; here its transpose."""
-        return weight.T
-
-
-@final
-class Dense(TorchTrainer):
-    """torch.nn.Linear on dense rows; `is_compiled` has model and loss compiled."""
-
-    def __init__(self, problem: Problem, is_compiled: bool) -> None:
-        """Share the dense rows as a tensor, and compile model and loss if `is_compiled`."""
-        super().__init__(problem)
-        self.x = self.torch.from_numpy(problem.dense)
-        self.step = self._compiled() if is_compiled else super().loss
-
-    def _compiled(self) -> Any:
-        """Return the loss function compiled by `torch.compile` for fixed sizes; resets earlier compilations."""
-        import torch._inductor.config as inductor
-
-        inductor.compile_threads = 1
-        self.torch._dynamo.reset()
-        plain = super().loss
-        return self.torch.compile(lambda labels, batch: plain(labels, batch), dynamic=False)
-
-    def make(self) -> tuple[Any, Any]:
-        """Return (linear layer, plain SGD)."""
-        model = self.torch.nn.Linear(self.problem.features, self.problem.outputs)
-        return model, self.torch.optim.SGD(model.parameters(), lr=self.problem.rate)
-
-    def batch_of(self, rows: np.ndarray) -> tuple:
-        """Return a tuple of one dense tensor [R, D], the rows with these indices."""
-        return (self.x.index_select(0, self.torch.from_numpy(rows)),)
-
-    def loss(self, labels: Any, *batch: Any) -> Any:
-        """Return the mean loss of a batch, by the compiled function if there is one."""
-        return self.step(labels, *batch)
-
-
-@final
-class SparseTensor(TorchTrainer):
-    """A weight [D, N] with torch.sparse: the gradient is dense."""
-
-    def make(self) -> tuple[Any, Any]:
-        """Return ([weight [D, N], bias [N]], plain SGD), parameters at zero."""
-        torch, one = self.torch, self.problem
-        parameters = [
-            torch.nn.Parameter(torch.zeros(one.features, one.outputs)),
-            torch.nn.Parameter(torch.zeros(one.outputs)),
-        ]
-        return parameters, torch.optim.SGD(parameters, lr=one.rate)
-
-    def parameters(self) -> list[Any]:
-        """Return [weights, intercept], the tensors that the optimizer changes."""
-        return self.model
-
-    def turned(self, weight: np.ndarray) -> np.ndarray:
-        """Return the weight unchanged, since it is stored as [D, N]."""
-        return weight
-
-    def batch_of(self, rows: np.ndarray) -> tuple:
-        """Return a tuple of one CSR tensor [R, D], the rows with these indices."""
-        x = self.problem.csr[rows]
-        parts = map(self.torch.from_numpy, (x.indptr, x.indices, x.data))
-        return (self.torch.sparse_csr_tensor(*parts, size=x.shape, check_invariants=False),)
-
-    def loss(self, labels: Any, *batch: Any) -> Any:
-        """Return the mean loss of a batch as a scalar tensor."""
-        weight, bias = self.model
-        return loss_of(self.torch, self.torch.sparse.mm(batch[0], weight) + bias, labels)
-
-
-@final
-class Bag(TorchTrainer):
-    """torch.nn.EmbeddingBag with sparse gradients, and its bias next to it."""
-
-    def make(self) -> tuple[Any, Any]:
-        """Return ((EmbeddingBag with sparse gradient, bias [N]), plain SGD)."""
-        torch, one = self.torch, self.problem
-        bag = torch.nn.EmbeddingBag(one.features, one.outputs, mode="sum", sparse=True, include_last_offset=True)
-        bias = torch.nn.Parameter(torch.zeros(one.outputs))
-        return (bag, bias), torch.optim.SGD([*bag.parameters(), bias], lr=one.rate)
-
-    def parameters(self) -> list[Any]:
-        """Return [weights, intercept], the tensors that the optimizer changes."""
-        bag, bias = self.model
-        return [bag.weight, bias]
-
-    def turned(self, weight: np.ndarray) -> np.ndarray:
-        """Return the weight unchanged, since it is stored as [D, N]."""
-        return weight
-
-    def batch_of(self, rows: np.ndarray) -> tuple:
-        """Return (column indices, row offsets, values) of the rows with these indices, as tensors."""
-        x = self.problem.csr[rows]
-        return tuple(map(self.torch.from_numpy, (x.indices, x.indptr, x.data)))
-
-    def loss(self, labels: Any, *batch: Any) -> Any:
-        """Return the mean loss of a batch as a scalar tensor."""
-        (bag, bias), (ids, offsets, values) = self.model, batch
-        return loss_of(self.torch, bag(ids, offsets, per_sample_weights=values) + bias, labels)
-
-
-@final
-class Bridge(TorchTrainer):
-    """`SparseLinear` and `LazySGD` of `workbench.bridges.pytorch`."""
-
-    def make(self) -> tuple[Any, Any]:
-        """Return (`SparseLinear`, `LazySGD`) of this project's bridge."""
-        from workbench.bridges.pytorch import LazySGD, SparseLinear
-
-        model = SparseLinear(self.problem.features, self.problem.outputs)
-        return model, LazySGD(model.parameters(), lr=self.problem.rate)
-
-    def turned(self, weight: np.ndarray) -> np.ndarray:
-        """Return the weight unchanged, since it is stored as [D, N]."""
-        return weight
-
-    def batch_of(self, rows: np.ndarray) -> tuple:
-        """Return a tuple of one SciPy CSR matrix, which the layer takes as it is."""
-        return (self.problem.csr[rows],)
+        return State(self.model.weights.detach().numpy(), self.model.intercept.detach().numpy(), self.losses)
 
 
 LOOP = """\
@@ -258,25 +184,29 @@ EAGER = "PyTorch dense, eager"
 _register(
     EAGER,
     "dense",
-    partial(Dense, is_compiled=False),
+    partial(TorchTrainer, make=dense),
     partial(_lines, DENSE, "scores = model(x[rows])"),
     why_not=why_no_dense,
 )
 _register(
     "PyTorch dense, torch.compile",
     "dense",
-    partial(Dense, is_compiled=True),
+    partial(TorchTrainer, make=dense, is_compiled=True),
     partial(_lines, COMPILED, "scores = model(x[rows])"),
     why_not=why_not_compiled_dense,
     like=EAGER,
     near=NEAR,
 )
-_register("PyTorch torch.sparse, CSR", "sparse", SparseTensor, partial(_lines, SPARSE, OF_SPARSE))
-_register("PyTorch EmbeddingBag, sparse gradient", "sparse", Bag, partial(_lines, BAG, OF_BAG))
+_register(
+    "PyTorch torch.sparse, CSR", "sparse", partial(TorchTrainer, make=sparse_tensor), partial(_lines, SPARSE, OF_SPARSE)
+)
+_register(
+    "PyTorch EmbeddingBag, sparse gradient", "sparse", partial(TorchTrainer, make=bag), partial(_lines, BAG, OF_BAG)
+)
 _register(
     "SparseLinear and LazySGD",
     "sparse",
-    Bridge,
+    partial(TorchTrainer, make=bridge),
     partial(_lines, OURS, "scores = model(x[rows.numpy()])"),
     side="project",
 )
