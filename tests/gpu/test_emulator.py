@@ -6,12 +6,8 @@ import numpy as np
 import pytest
 
 from kernels.gpu.source import Source
-
-emulator_build = pytest.importorskip("tests.support.emulator.build")
-if emulator_build.compiler() is None:
-    pytest.skip("g++, which compiles the CUDA sources for the host, is not installed", allow_module_level=True)
-
-from tests.support.emulator.device import EmulatorError, emulator, run  # noqa: E402
+from tests.support.emulator import build as emulator_build
+from tests.support.emulator.device import EmulatorError, emulator, run
 
 KERNELS = {
     "reversed": """

@@ -5,19 +5,7 @@ import pytest
 
 import kernels
 from tests.support.cases import random_case
-
-emulator_build = pytest.importorskip("tests.support.emulator.build")
-if emulator_build.compiler() is None:
-    pytest.skip("g++, which compiles the CUDA sources for the host, is not installed", allow_module_level=True)
-
-from tests.support.emulated_session import EmulatedSession  # noqa: E402
-from tests.support.emulator.device import EmulatorError, emulator  # noqa: E402
-
-
-@pytest.fixture
-def session(monkeypatch: pytest.MonkeyPatch) -> EmulatedSession:
-    monkeypatch.setattr(emulator, "known", set())
-    return EmulatedSession(emulator)
+from tests.support.emulator.device import EmulatorError, emulator
 
 
 def test_a_graph_repeats_its_calls_with_the_numbers_of_its_capture_and_the_arrays_as_they_are(session) -> None:

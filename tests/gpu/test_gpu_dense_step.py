@@ -1,13 +1,13 @@
 """The whole dense step on the emulated device: the bits of its kernels one by one, and the calls of its graphs."""
 
-from contextlib import contextmanager
-
 import numpy as np
 import pytest
 
 from kernels import KernelError
 from kernels.gpu.slots import STEPS_QUEUED
 from kernels.rules.rule import get_rule
+from tests.support.emulated_session import EmulatedSession, OrderError
+from tests.support.emulator.device import EmulatorError, emulator
 from tests.support.gpu_steps import (
     PAIRS,
     D,
@@ -19,32 +19,6 @@ from tests.support.gpu_steps import (
     make_dense_step,
     numbers_at,
 )
-
-emulator_build = pytest.importorskip("tests.support.emulator.build")
-if emulator_build.compiler() is None:
-    pytest.skip("g++, which compiles the CUDA sources for the host, is not installed", allow_module_level=True)
-
-from tests.support.emulated_session import EmulatedSession, OrderError  # noqa: E402
-from tests.support.emulator.device import EmulatorError, emulator  # noqa: E402
-
-
-@pytest.fixture
-def session(monkeypatch: pytest.MonkeyPatch) -> EmulatedSession:
-    monkeypatch.setattr(emulator, "known", set())  # nothing has been compiled
-    return EmulatedSession(emulator)
-
-
-def refuse(*args):
-    raise AssertionError(f"a step, or a load, made or read an array: {args}")
-
-
-@contextmanager
-def nothing_made(session):
-    with pytest.MonkeyPatch.context() as patch:
-        for method in ("empty", "zeros", "read", "put"):
-            patch.setattr(emulator, method, refuse)
-        patch.setattr(session, "pinned", refuse)
-        yield
 
 
 def softmax_step(session, slots: int = 2, width: int = 4, dtype: str = "float64"):
@@ -60,13 +34,13 @@ def full(number: int = 0, width: int = 4, dtype: str = "float64"):
 @pytest.mark.parametrize(("rule", "loss"), PAIRS)
 def test_steps_have_the_bits_of_their_kernels_one_by_one(session, rule: str, loss: str, width: int) -> None:
     """With batches of fewer rows than there is room for, of one row and of none; nothing is made on the way."""
-    assert_dense_steps_are_those_of_kernels(session, rule, loss, width, "float64", lambda: nothing_made(session))
+    assert_dense_steps_are_those_of_kernels(session, rule, loss, width, "float64", session.nothing_made)
 
 
 @pytest.mark.parametrize("loss", ["softmax", "logistic", "squared"])
 @pytest.mark.parametrize("width", [1, 2, 3, 7, 16, 33, 64])
 def test_every_width_has_the_bits_of_its_kernels_in_float32(session, width: int, loss: str) -> None:
-    assert_dense_steps_are_those_of_kernels(session, "adam", loss, width, "float32", lambda: nothing_made(session))
+    assert_dense_steps_are_those_of_kernels(session, "adam", loss, width, "float32", session.nothing_made)
 
 
 PRODUCTS = {"softmax": "softmax<double, 8, 2>", "logistic": "logistic<double>", "squared": "squared<double>"}
@@ -179,8 +153,7 @@ MISSED = {
 @pytest.mark.parametrize(("order", "method", "places", "message"), MISSED.values(), ids=MISSED)
 def test_a_wait_that_is_left_out_is_found(session, order: str, method: str, places: list[int], message: str) -> None:
     after(EmulatedSession(emulator), order)
-    real, calls = getattr(session, method), iter(range(10**6))
-    setattr(session, method, lambda mark: None if next(calls) in places else real(mark))
+    session.forget(method, places)
     with pytest.raises(OrderError, match=message):
         after(session, order)
 

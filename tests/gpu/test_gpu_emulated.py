@@ -14,6 +14,8 @@ from kernels.gpu.source import sources
 from kernels.products.dense_csr import transpose
 from kernels.rules.rule import get_rule
 from tests.support.cases import CASES
+from tests.support.emulator import build as emulator_build
+from tests.support.emulator.device import emulator
 from tests.support.gpu_implementations import (
     DISTINCT,
     GPU_CASES,
@@ -22,6 +24,7 @@ from tests.support.gpu_implementations import (
     WITH,
     WITHOUT,
     assert_gpu_is_reference,
+    gaps,
     not_run,
     pairs,
     run_on,
@@ -30,11 +33,7 @@ from tests.support.gpu_implementations import (
 from tests.support.implementations import assert_close, copies, not_finite, run, same_bits
 from tests.support.kernel_targets import CORE_CUDA, WIDTHS_CUDA, family_of, targets_of
 
-emulator_build = pytest.importorskip("tests.support.emulator.build")
-if emulator_build.compiler() is None:
-    pytest.skip("g++, which compiles the CUDA sources for the host, is not installed", allow_module_level=True)
-
-from tests.support.emulator.device import emulator  # noqa: E402
+pytestmark = pytest.mark.usefixtures("ascending")
 
 every_twin = pytest.mark.parametrize("name", WITH)
 
@@ -42,12 +41,6 @@ every_twin = pytest.mark.parametrize("name", WITH)
 @pytest.fixture(scope="session", autouse=True)
 def built():
     emulator_build.build_all(list(sources.values()))
-
-
-@pytest.fixture(autouse=True)
-def ascending():
-    yield
-    emulator.seed = 0
 
 
 def test_every_kernel_has_a_gpu_twin() -> None:
@@ -110,19 +103,7 @@ def test_nan_and_inf_go_where_the_reference_puts_them(name: str) -> None:
 def test_arrays_with_gaps_give_the_same(name: str) -> None:
     kernel, case = kernels.get(name), CASES["width 16"]
     args = kernel.arguments(case)
-    there, gaps = [], []
-    for arg in args:
-        if isinstance(arg, np.ndarray):
-            roomy = emulator.put(np.full([2 * length + 1 for length in arg.shape], 99, arg.dtype))
-            gaps.append(type(roomy)(roomy.host[tuple(slice(1, None, 2) for _ in arg.shape)], roomy.region))
-            gaps[-1].host[...] = arg
-            there.append(gaps[-1])
-        else:
-            there.append(arg)
-    result = kernel.gpu(*there)
-    parts = result if isinstance(result, tuple) else () if result is None else (result,)
-    came = [emulator.read(one) if isinstance(one, type(gaps[0])) else one for one in (*parts, *there)]
-    assert same_bits(came, run_on(emulator, kernel.gpu, args))
+    assert same_bits(run_on(emulator, kernel.gpu, args, gaps), run_on(emulator, kernel.gpu, args))
 
 
 @every_twin
@@ -222,9 +203,8 @@ SUMS = ["csr_dense", "csr_dense_ones", "sddmm"]
 def test_every_tile_with_arrays_aligned_and_not(name: str, case: Case, is_shifted: bool) -> None:
     kernel = kernels.get(name)
     args = kernel.arguments(case)
-    there = [shifted(emulator, arg) if is_shifted else emulator.put(arg) for arg in args]
-    kernel.gpu(*there)
-    assert_close(case, [emulator.read(arg) for arg in there], run(kernel.reference, args))
+    came = run_on(emulator, kernel.gpu, args, shifted if is_shifted else None)
+    assert_close(case, came, run(kernel.reference, args))
 
 
 LIVE = ["hot columns", "width 4", "width 33", "width 128", "64 bits, odd"]

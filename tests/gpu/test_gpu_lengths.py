@@ -12,24 +12,15 @@ from kernels.gpu.slots import Room
 from kernels.products import csr_dense, csr_dense_ones
 from kernels.rules.rule import get_rule
 from tests.support.cases import CASES, from_rows
+from tests.support.emulated_session import EmulatedSession
+from tests.support.emulator.device import emulator
 from tests.support.gpu_implementations import GPU_CASES, LONG, run_on
 from tests.support.gpu_steps import D, R, load, make_step, start
 from tests.support.implementations import assert_close, run, same_bits
 
-emulator_build = pytest.importorskip("tests.support.emulator.build")
-if emulator_build.compiler() is None:
-    pytest.skip("g++, which compiles the CUDA sources for the host, is not installed", allow_module_level=True)
-
-from tests.support.emulated_session import EmulatedSession  # noqa: E402
-from tests.support.emulator.device import emulator  # noqa: E402
+pytestmark = pytest.mark.usefixtures("ascending")
 
 PRODUCTS = {"csr_dense": csr_dense.on_device, "csr_dense_ones": csr_dense_ones.on_device}
-
-
-@pytest.fixture(autouse=True)
-def ascending():
-    yield
-    emulator.seed = 0
 
 
 def alike(length: int, rows: int = 9, N: int = 5, D: int = 7, **types) -> Case:

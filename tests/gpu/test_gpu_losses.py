@@ -5,13 +5,8 @@ import pytest
 
 from kernels.gpu import losses
 from kernels.losses import logistic, softmax, squared
+from tests.support.emulator.device import emulator
 from tests.support.implementations import get
-
-emulator_build = pytest.importorskip("tests.support.emulator.build")
-if emulator_build.compiler() is None:
-    pytest.skip("g++, which compiles the CUDA sources for the host, is not installed", allow_module_level=True)
-
-from tests.support.emulator.device import emulator  # noqa: E402
 
 UNTOUCHED = 7.5
 

@@ -12,26 +12,17 @@ from kernels.gpu import indices as gpu_plan
 from kernels.gpu import narrow
 from kernels.gpu import source as gpu_source
 from tests.support.cases import CASES, Case
-from tests.support.gpu_implementations import GPU_CASES, TILES, aligned, not_run, run_on, shifted
+from tests.support.emulator.device import emulator
+from tests.support.gpu_implementations import GPU_CASES, TILES, aligned, gaps, not_run, run_on, shifted
 from tests.support.implementations import run, same_bits
 from tests.support.narrow_implementations import KINDS, NARROW, PRODUCTS, assert_product_is_right, with_tables
 from tests.support.rounding_model import widened
 
-emulator_build = pytest.importorskip("tests.support.emulator.build")
-if emulator_build.compiler() is None:
-    pytest.skip("g++, which compiles the CUDA sources for the host, is not installed", allow_module_level=True)
-
-from tests.support.emulator.device import emulator  # noqa: E402
+pytestmark = pytest.mark.usefixtures("ascending")
 
 each_kind = pytest.mark.parametrize("kind", KINDS)
 each_product = pytest.mark.parametrize("name", PRODUCTS)
 FLOATS = {name: given for name, given in TILES.items() if "float" in name}
-
-
-@pytest.fixture(autouse=True)
-def ascending():
-    yield
-    emulator.seed = 0
 
 
 @each_kind
@@ -129,26 +120,17 @@ def test_rows_that_are_wanted(index: type, kind: str) -> None:
         assert same_bits(run_on(emulator, narrow.retain_rows, given), run(kernel.reference, given))
 
 
-def gaps(array: np.ndarray) -> object:
-    """On the device with gaps in memory."""
-    roomy = emulator.put(np.full([2 * length + 1 for length in array.shape], 99, array.dtype))
-    view = type(roomy)(roomy.host[tuple(slice(1, None, 2) for _ in array.shape)], roomy.region)
-    view.host[...] = array
-    return view
-
-
 @each_kind
 @each_product
 def test_arrays_with_gaps_give_the_same(name: str, kind: str) -> None:
-    assert_product_is_right(emulator, name, CASES["width 16"], kind, gaps)
+    assert_product_is_right(emulator, name, CASES["width 16"], kind, functools.partial(gaps, emulator))
 
 
 @each_kind
 def test_rows_with_gaps_are_copied(kind: str) -> None:
-    table, index, out = np.arange(21, dtype=np.uint16).reshape(7, 3).view(kind), np.array([6, 0, 3]), gaps
-    taken = out(np.zeros((3, 3), kind))
-    narrow.take_rows(gaps(table), gaps(index), taken)
-    assert same_bits([emulator.read(taken)], [table[index]])
+    table, index = np.arange(21, dtype=np.uint16).reshape(7, 3).view(kind), np.array([6, 0, 3])
+    given = table, index, np.zeros((3, 3), kind)
+    assert same_bits(run_on(emulator, narrow.take_rows, given, gaps)[-1:], [table[index]])
 
 
 def right(name: str, case: Case = CASES["plain"]) -> list:

@@ -13,7 +13,8 @@ from kernels.gpu import source as gpu_source
 from kernels.gpu.rounding import NEAREST, Rounding
 from kernels.rules.rule import get_rule
 from tests.support.cases import CASES
-from tests.support.gpu_implementations import GPU_CASES, aligned, not_run, run_on, shifted
+from tests.support.emulator.device import emulator
+from tests.support.gpu_implementations import GPU_CASES, aligned, gaps, not_run, run_on, shifted
 from tests.support.implementations import same_bits
 from tests.support.narrow_implementations import (
     CALLS,
@@ -28,22 +29,12 @@ from tests.support.narrow_implementations import (
 )
 from tests.support.rounding_model import numbers_of, rounded, widened
 
-emulator_build = pytest.importorskip("tests.support.emulator.build")
-if emulator_build.compiler() is None:
-    pytest.skip("g++, which compiles the CUDA sources for the host, is not installed", allow_module_level=True)
-
-from tests.support.emulator.device import emulator  # noqa: E402
+pytestmark = pytest.mark.usefixtures("ascending")
 
 each_kind = pytest.mark.parametrize("kind", KINDS)
 each_pair = pytest.mark.parametrize(("rule", "call"), CALLS, ids=map("-".join, CALLS))
 each_call = pytest.mark.parametrize("call", ["dense", "lazy", "fused"])
 each_way = pytest.mark.parametrize("how", HOWS.values(), ids=HOWS)
-
-
-@pytest.fixture(autouse=True)
-def ascending():
-    yield
-    emulator.seed = 0
 
 
 def test_rules_are_those_of_the_registry() -> None:
@@ -118,13 +109,6 @@ def call_with(put, call: str, rule: str, args: list, how: Rounding) -> list:
     there = [put(emulator, arg) if isinstance(arg, np.ndarray) else arg for arg in args]
     getattr(narrow, call)(rule, *there, rounding=how)
     return [emulator.read(arg) for arg in there if hasattr(arg, "address")]
-
-
-def gaps(_, array: np.ndarray) -> object:
-    roomy = emulator.put(np.full([2 * length + 1 for length in array.shape], 99, array.dtype))
-    view = type(roomy)(roomy.host[tuple(slice(1, None, 2) for _ in array.shape)], roomy.region)
-    view.host[...] = array
-    return view
 
 
 @pytest.mark.covering

@@ -8,15 +8,10 @@ import pytest
 from kernels import KernelError
 from kernels.gpu import rounding
 from kernels.gpu.rounding import Rounding
+from tests.support.emulator.device import emulator
 from tests.support.gpu_implementations import not_run, run_on, shifted
 from tests.support.implementations import same_bits
 from tests.support.rounding_model import boundaries, numbers_of, philox, rounded, widened
-
-emulator_build = pytest.importorskip("tests.support.emulator.build")
-if emulator_build.compiler() is None:
-    pytest.skip("g++, which compiles the CUDA sources for the host, is not installed", allow_module_level=True)
-
-from tests.support.emulator.device import emulator  # noqa: E402
 
 KINDS = ["float16", "uint16"]
 each_kind = pytest.mark.parametrize("kind", KINDS)

@@ -1,6 +1,6 @@
 """The whole step on the emulated device against the CPU's kernels one by one; copies beside it, with no new arrays."""
 
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -10,6 +10,8 @@ from kernels import KernelError, plan
 from kernels.gpu.slots import STEPS_QUEUED, Room
 from kernels.rules.rule import get_rule
 from tests.support.cases import from_rows, random_case
+from tests.support.emulated_session import EmulatedSession, OrderError
+from tests.support.emulator.device import emulator
 from tests.support.gpu_steps import (
     PAIRS,
     D,
@@ -25,13 +27,6 @@ from tests.support.implementations import same_bits
 from tests.support.rounding_model import numbers_of as numbers_of_elements
 from tests.support.rounding_model import rounded, widened
 
-emulator_build = pytest.importorskip("tests.support.emulator.build")
-if emulator_build.compiler() is None:
-    pytest.skip("g++, which compiles the CUDA sources for the host, is not installed", allow_module_level=True)
-
-from tests.support.emulated_session import EmulatedSession, OrderError  # noqa: E402
-from tests.support.emulator.device import emulator  # noqa: E402
-
 NUMBERS = get_rule("sgd").example
 
 
@@ -40,37 +35,11 @@ def numbers_of(step: int) -> tuple[float, ...]:
     return NUMBERS[0] / (step + 1), *NUMBERS[1:]
 
 
-@pytest.fixture
-def session() -> EmulatedSession:
-    return EmulatedSession(emulator)
-
-
-def refuse(*args):
-    raise AssertionError(f"a step, or a load, made or read an array: {args}")
-
-
 @pytest.mark.parametrize("width", [4, 5])
 @pytest.mark.parametrize(("rule", "loss"), PAIRS)
-def test_steps_change_weights_states_and_loss_as_the_cpu_does(
-    session, rule: str, loss: str, width: int, monkeypatch
-) -> None:
-    @contextmanager
-    def nothing_made_or_read():
-        with monkeypatch.context() as patch:
-            for method in ("empty", "zeros", "read", "put"):
-                patch.setattr(emulator, method, refuse)
-            yield
-
-    assert_steps_are_those_of_the_cpu(session, rule, loss, width, nothing_made_or_read)
-
-
-def test_a_load_makes_no_array_on_the_device_and_none_that_is_pinned(session, monkeypatch) -> None:
-    step = make_step(session, "sgd", start("sgd", 4))
-    for method in ("empty", "zeros", "read", "put"):
-        monkeypatch.setattr(emulator, method, refuse)
-    monkeypatch.setattr(session, "pinned", refuse)
-    for number, case in enumerate(batches(4)):
-        load(step, number % 2, "softmax", case)
+def test_steps_change_weights_states_and_loss_as_the_cpu_does(session, rule: str, loss: str, width: int) -> None:
+    """No array is made or read on the way, on the device or pinned."""
+    assert_steps_are_those_of_the_cpu(session, rule, loss, width, session.nothing_made)
 
 
 def after(session: EmulatedSession, order: str, slots: int = 2) -> list[np.ndarray]:
@@ -91,12 +60,6 @@ def test_a_slot_may_be_filled_again_while_its_step_is_queued(session) -> None:
         np.testing.assert_array_equal(after(EmulatedSession(emulator), order)[0], one_by_one[0])
 
 
-def forget(session: EmulatedSession, method: str, places: list[int]) -> None:
-    """Leave the calls of those numbers of a method out."""
-    real, calls = getattr(session, method), iter(range(10**6))
-    setattr(session, method, lambda mark: None if next(calls) in places else real(mark))
-
-
 MISSED = {
     "load waits for the zeros": ("load", "wait_for", [0], "second stream uses an array that the first one may be at"),
     "step waits for copies": ("load run", "wait_for", [1], "first stream uses an array that the second one may be at"),
@@ -109,7 +72,7 @@ MISSED = {
 @pytest.mark.parametrize(("order", "method", "places", "message"), MISSED.values(), ids=MISSED)
 def test_a_wait_that_is_left_out_is_found(session, order: str, method: str, places: list[int], message: str) -> None:
     after(EmulatedSession(emulator), order)
-    forget(session, method, places)
+    session.forget(method, places)
     with pytest.raises(OrderError, match=message):
         after(session, order)
 

@@ -16,6 +16,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
+import pytest
 
 from kernels.sessions import Beside, Session
 from tests.support.emulator.device import Emulator
@@ -58,6 +59,24 @@ class EmulatedSession(Session):
     def stream(self) -> str:
         """The current one of this thread."""
         return getattr(self.current, "stream", "first")
+
+    @contextlib.contextmanager
+    def nothing_made(self) -> Iterator[None]:
+        """Within it no array may be made or read, on the device or in pinned memory."""
+
+        def refuse(*args):
+            raise AssertionError(f"a step, or a load, made or read an array: {args}")
+
+        with pytest.MonkeyPatch.context() as patch:
+            for method in ("empty", "zeros", "read", "put"):
+                patch.setattr(self.emulator, method, refuse)
+            patch.setattr(self, "pinned", refuse)
+            yield
+
+    def forget(self, method: str, places: list[int]) -> None:
+        """Leave the calls of those numbers of a method out."""
+        real, calls = getattr(self, method), iter(range(10**6))
+        setattr(self, method, lambda mark: None if next(calls) in places else real(mark))
 
     def _advance(self) -> Seen:
         """One more thing is queued on the current stream, by a host that knows what it knows."""

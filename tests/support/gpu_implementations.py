@@ -2,6 +2,7 @@
 
 import functools
 import re
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -90,9 +91,13 @@ def pairs(names: list[str]) -> dict[str, tuple[str, Case]]:
     }
 
 
-def run_on(device: Device, function, args: tuple) -> list:
-    """Call with copies on the device; the result's parts, then every argument as the call left it, on the host."""
-    there = [device.put(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
+def run_on(device: Device, function, args: tuple, put: Callable[[Device, np.ndarray], object] | None = None) -> list:
+    """Call with copies on the device; the result's parts, then every argument as the call left it, on the host.
+
+    `put` copies an array to the device in another way than usual.
+    """
+    copied = functools.partial(put, device) if put else device.put
+    there = [copied(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
     result = function(*there)
     parts = result if isinstance(result, tuple) else () if result is None else (result,)
     return [device.read(one) if hasattr(one, "shape") and one.shape != () else one for one in (*parts, *there)]
@@ -118,6 +123,14 @@ def aligned(device: Device, array: np.ndarray, by: int = 0) -> object:
 
 
 shifted = functools.partial(aligned, by=1)
+
+
+def gaps(device: Device, array: np.ndarray) -> object:
+    """On the emulated device with gaps in memory."""
+    roomy = device.put(np.full([2 * length + 1 for length in array.shape], 99, array.dtype))
+    view = type(roomy)(roomy.host[tuple(slice(1, None, 2) for _ in array.shape)], roomy.region)
+    view.host[...] = array
+    return view
 
 
 PARTS = dict.fromkeys(("lazy", "fused", "fused_pieces", "replay"), "narrow updates")

@@ -5,16 +5,11 @@ import gc
 import numpy as np
 import pytest
 
+from tests.support.emulated_session import EmulatedSession, OrderError
+from tests.support.emulator.device import emulator
 from workbench import data, training
 from workbench.sweeps.check import check_step
 from workbench.training.device import DeviceRun
-
-emulator_build = pytest.importorskip("tests.support.emulator.build")
-if emulator_build.compiler() is None:
-    pytest.skip("g++, which compiles the CUDA sources for the host, is not installed", allow_module_level=True)
-
-from tests.support.emulated_session import EmulatedSession, OrderError  # noqa: E402
-from tests.support.emulator.device import emulator  # noqa: E402
 
 CSR = {"format": "csr", "engine": "ours"}
 WAYS = {

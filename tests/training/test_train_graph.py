@@ -4,19 +4,14 @@ as kernel by kernel."""
 import numpy as np
 import pytest
 
+from tests.support.emulated_session import EmulatedSession, OrderError
+from tests.support.emulator.device import emulator
+from tests.training.test_train_device import WAYS, WIDTHS, assert_same_training, both
 from workbench import data, training
 from workbench.sweeps.check import check_step
 from workbench.training import device
 from workbench.training.device import DeviceRun, most_entries
 from workbench.training.setup import complete_settings
-
-emulator_build = pytest.importorskip("tests.support.emulator.build")
-if emulator_build.compiler() is None:
-    pytest.skip("g++, which compiles the CUDA sources for the host, is not installed", allow_module_level=True)
-
-from tests.support.emulated_session import EmulatedSession, OrderError  # noqa: E402
-from tests.support.emulator.device import emulator  # noqa: E402
-from tests.training.test_train_device import WAYS, WIDTHS, assert_same_training, both  # noqa: E402
 
 GRAPH = {way: WAYS[way] | {"launch": "graph"} for way in ("fused", "dense")}
 both_ways = pytest.mark.parametrize("way", GRAPH)

@@ -6,11 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
 from kernels import devices
 from kernels.gpu.source import THREADS, Source
 from tests.support.emulator import build
 from tests.support.emulator.memory import Array, new_array
+
+if build.compiler() is None:
+    pytest.skip("g++, which compiles the CUDA sources for the host, is not installed", allow_module_level=True)
 
 KINDS = {np.dtype(np.int32): "i", np.dtype(np.int64): "l", np.dtype(np.float32): "f", np.dtype(np.float64): "d"}
 
