@@ -15,7 +15,7 @@ from kernels.gpu.row_sums import UNKNOWN, names_of, row_sums
 from kernels.gpu.source import source
 from kernels.registry import register
 from kernels.threads import LEAST_WORK
-from kernels.vector.gather import RowLoop, work_of
+from kernels.vector.gather import REFUSED, RowLoop, work_of
 from kernels.vector.tiles import shape_of
 
 
@@ -53,17 +53,17 @@ MOST_GUARDED = 4 * LEAST_WORK
 
 
 def add_product(indptr, indices, data, x, added, out):
-    """Compute out = A @ x plus `added` [N], or [0] for nothing, in one call with the check of A; return whether it did.
+    """Compute out = A @ x plus `added` [N], or [0] for nothing, in one call with the check of A.
 
-    False, with out undefined, if A is invalid, if there is too much work for one thread, or if an array is not
-    contiguous, aligned and writable. A in CSR form: indptr [R + 1] and indices [z] int32|int64, data [z]. x [D, N], out
-    [R, N] float32|float64 as data.
+    Return FINITE, or WRITTEN if a result is infinite or NaN; REFUSED, with out undefined, if A is invalid, if there is
+    too much work for one thread, or if an array is not contiguous, aligned and writable. A in CSR form: indptr [R + 1]
+    and indices [z] int32|int64, data [z]. x [D, N], out [R, N] float32|float64 as data.
     """
     rows, width = out.shape
     if not width or work_of(indices.size, width, rows) > MOST_GUARDED:
-        return False
+        return REFUSED
     if not (indptr.flags.carray and indices.flags.carray and data.flags.carray and x.flags.carray):
-        return False
+        return REFUSED
     return _rows.guarded(shape_of(x.shape, x.itemsize))(indptr, indices, data, x, added, out)
 
 

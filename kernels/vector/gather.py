@@ -22,9 +22,9 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from kernels._compat.numba_internals import layer, on_threads
+from kernels._compat.numba_internals import flat, layer, on_threads
 from kernels.code_cache import CodeCache, digest_of, digest_of_files, njit
-from kernels.structure import are_compressed
+from kernels.structure import are_compressed, are_finite
 from kernels.threads import LEAST_WORK, ROW_COST, share
 from kernels.vector import lanes
 from kernels.vector.lanes import I64, Lane, operands_of, programs
@@ -162,23 +162,27 @@ def _make(name: str) -> Callable:
     return made[-1]
 
 
+REFUSED, WRITTEN, FINITE = 0, 1, 2
+"""What `RowLoop.guarded` returns: nothing was written; all is written; so it is, and every result is finite."""
+
+
 @functools.cache
-def _make_guarded(name: str) -> Callable[..., bool]:
+def _make_guarded(name: str) -> Callable[..., int]:
     """Return the compiled function of `RowLoop.guarded` for the code `programs[name]`; cached, also on disk.
 
     Starts the threading layer, and appends the function to `made`.
     """
 
     def run(indptr, indices, data, x, added, out):
-        """Write A @ x plus `added` to out and return True; False, with out unchanged, if the csr A is invalid."""
+        """Write A @ x plus `added` to out; return FINITE or WRITTEN; REFUSED, with out unchanged, if A is invalid."""
         if not are_compressed(indptr, indices, x.shape[0]):
-            return False
+            return REFUSED
         emit(name, 1, out.shape[0], out.shape[1], (indptr, indices, data, x, out))
         if added.size:
             for r in range(out.shape[0]):
                 for n in range(out.shape[1]):
                     out[r, n] += added[n]
-        return True
+        return FINITE if are_finite(flat(out)) else WRITTEN
 
     run.__qualname__ = f"guarded_{name.split()[0]}_{hashlib.sha256(name.encode()).hexdigest()[:16]}"
     layer()  # code is linked with its functions
@@ -213,7 +217,7 @@ class RowLoop(dict[tuple, Callable]):
         super().__init__()
         self.row, self.cut, self.starts, self.per_row = row, cut, starts, per_row
         self.name = name or f"{row.__module__}.{row.__qualname__}"
-        self._guarded: dict[tuple, Callable[..., bool]] = {}
+        self._guarded: dict[tuple, Callable[..., int]] = {}
 
     def run(self, shape: tuple, rows: int, work: int, *arguments: np.ndarray | float) -> None:
         """Run the row function on rows 0 to rows - 1, on several threads if `work` (in multiply-adds) is worth it.
@@ -235,11 +239,12 @@ class RowLoop(dict[tuple, Callable]):
             return functools.partial(self[shape], 1, rows, shape[0])
         return functools.partial(self.run, shape, rows, work)
 
-    def guarded(self, shape: tuple) -> Callable[..., bool]:
+    def guarded(self, shape: tuple) -> Callable[..., int]:
         """Return a compiled function (indptr, indices, data, x, added, out) of one thread for a product of csr A and x.
 
-        It checks A, writes A @ x plus `added` [N], or [0] for nothing, to `out`, and returns whether A is valid: of few
-        rows each call of its own takes as long as the product. Sums have the bits of `run`. Arrays are contiguous.
+        It checks A, writes A @ x plus `added` [N], or [0] for nothing, to `out`, and returns FINITE, WRITTEN or, if A
+        is invalid, REFUSED: of few rows each call of its own takes as long as the product. Sums have the bits of `run`.
+        Arrays are contiguous.
         """
         function = self._guarded.get(shape)
         if function is None:

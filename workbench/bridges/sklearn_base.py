@@ -5,6 +5,7 @@ import textwrap
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from numbers import Integral, Real
@@ -14,13 +15,7 @@ import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import (
-    Hidden,
-    Interval,
-    Options,
-    StrOptions,
-    validate_parameter_constraints,
-)
+from sklearn.utils._param_validation import Hidden, Interval, Options, StrOptions, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernels.registry import nearest
@@ -134,7 +129,8 @@ def as_csr(x: Any, dtype: np.dtype) -> scipy.sparse.csr_array:
 
 
 FLOATS = [np.float32, np.float64]
-PLAIN = (np.ndarray, scipy.sparse.csr_array, scipy.sparse.csr_matrix)
+CSR = scipy.sparse.csr_array, scipy.sparse.csr_matrix
+PLAIN = (np.ndarray, *CSR)
 """Types of data that scikit-learn's validation does not convert."""
 UPDATES = {lazy: update for update, lazy in LAZY.items()}
 """The update of a setup by the word of the optimizers."""
@@ -536,15 +532,15 @@ class Estimator(BaseEstimator, ABC):
         stored value takes part in a score, which it makes infinite or NaN; to look at scores is cheaper.
         """
         run = self._learner.run
-        if type(x) not in PLAIN[1:] or len(x.shape) != 2 or 0 in x.shape or getattr(x, "dtype", None) != run.dtype:
+        if type(x) not in CSR or len(x.shape) != 2 or 0 in x.shape or not self._has_width(x, False):
             return None
-        if not (run.model.is_product and self._has_width(x, False)):
-            return None
-        try:
-            scores = run.predict(x)
-        except formats.FormatError:
-            return None
-        return scores if _are_finite(scores) else None
+        run.catch_up()
+        if few := run.scores_of_few(x):
+            return few[0] if few[1] else None
+        with suppress(formats.FormatError):
+            if run.model.is_product and getattr(x, "dtype", None) == run.dtype:
+                return scores if _are_finite(scores := run.predict(x)) else None
+        return None
 
 
 def _with_mean_one(

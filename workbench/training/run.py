@@ -27,6 +27,7 @@ import scipy.sparse
 
 from kernels.operands import INTEGERS
 from kernels.products.csr_dense import add_product
+from kernels.vector.gather import FINITE
 from workbench import data, formats, graph, optimizers
 from workbench.data.batches import feed
 from workbench.executor import Executor, bind
@@ -414,14 +415,40 @@ class Run(Training):
         if isinstance(x, np.ndarray) or self.setup.format == "dense":  # by BLAS or SciPy, of which nothing is compiled
             scores = np.asarray(x @ self.arrays["w"])
         else:
-            weights = self.arrays["w"]
-            out = np.empty((x.shape[0], weights.shape[1]), self.dtype)
-            if _add_product(x, weights, self.arrays.get("b"), out):
-                return out
-            scores = products.multiply(x if x.format == "csr" else formats.to_format(x, "csr"), weights, out=out)
+            if x.format == "csr" and (few := self.scores_of_few(x)) is not None:
+                return few[0]
+            scores = products.multiply(x if x.format == "csr" else formats.to_format(x, "csr"), self.arrays["w"])
         if (intercept := self.arrays.get("b")) is not None:
             scores += intercept
         return scores
+
+    @cached_property
+    def _multiplies_csr(self) -> bool:
+        """Whether scores are X @ W + b of rows that are multiplied in csr form."""
+        return self.model.is_product and not self.patterned and self.setup.format != "dense"
+
+    def scores_of_few(self, x: Any) -> tuple[np.ndarray, bool] | None:
+        """Return (scores [rows, outputs], whether all are finite) of few rows of a csr array, by one compiled call.
+
+        None if the model or format is another one, for other dtypes and features, for invalid arrays, which the longer
+        ways refuse, and for so many rows that threads share them. Rows that lag must have caught up.
+        """
+        shape = x.shape
+        if len(shape) != 2 or shape[1] != self.features or not self._multiplies_csr:
+            return None
+        weights, indptr, indices, values = self.arrays["w"], x.indptr, x.indices, x.data
+        if not (type(indptr) is type(indices) is type(values) is np.ndarray and values.dtype is weights.dtype):
+            return None
+        if not (indptr.dtype == indices.dtype in INTEGERS and indptr.shape == (shape[0] + 1,) and indices.ndim == 1):
+            return None
+        if values.shape != indices.shape:
+            return None
+        out = np.empty((shape[0], weights.shape[1]), weights.dtype)
+        intercept = self.arrays.get("b")
+        added = _NOTHING[weights.dtype] if intercept is None else intercept
+        if not (ended := add_product(indptr, indices, values, weights, added, out)):
+            return None
+        return out, ended == FINITE
 
     def scores_of(self, batch: data.Batch) -> np.ndarray:
         """Return the scores [R, outputs] of a batch, in the executor's memory, which the next call overwrites."""
@@ -457,19 +484,3 @@ class Run(Training):
 
 _NOTHING = {np.dtype(dtype): np.zeros(0, dtype) for dtype in (np.float32, np.float64)}
 """What is added to scores without an intercept, by their dtype."""
-
-
-def _add_product(x: Any, weights: np.ndarray, intercept: np.ndarray | None, out: np.ndarray) -> bool:
-    """Write x @ weights, plus the intercept if not None, to `out` and return True for few sound rows of csr x.
-
-    Else False, with `out` undefined. The dtype of x is that of the weights.
-    """
-    if x.format != "csr":
-        return False
-    indptr, indices, values = x.indptr, x.indices, x.data
-    if not (type(indptr) is type(indices) is type(values) is np.ndarray):
-        return False
-    if not (indptr.dtype == indices.dtype in INTEGERS and indptr.shape == (out.shape[0] + 1,) and indices.ndim == 1):
-        return False
-    added = _NOTHING[out.dtype] if intercept is None else intercept
-    return values.shape == indices.shape and add_product(indptr, indices, values, weights, added, out)
