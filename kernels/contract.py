@@ -384,6 +384,8 @@ class Kernel:
     unavailable: str = ""
     prepare: Callable[..., Callable[[], Any]] | None = None
     bound: Callable[..., Callable[..., Any]] | None = None
+    cpu_few: Callable[..., bool] | None = None
+    """Check of the contents and CPU implementation in one call, for little work; returns whether it did both."""
     why_below: str = ""
     parsed: tuple = field(init=False, repr=False, default=())
     _raw: tuple[Callable | None, Callable[[tuple], str]] = field(init=False, repr=False)
@@ -451,12 +453,14 @@ class Kernel:
 
         It raises KernelError.
         """
-        raw, fault = self._raw
+        (raw, fault), few = self._raw, None if self.rival_of else self.cpu_few  # a competitor takes over the fields
         if raw is None:
             raise KernelError(f"{self.name} has no CPU implementation.")
 
         def with_contents(*args: Any) -> Any:
             """Validate the contents of the operands and run the CPU implementation; KernelError if they are invalid."""
+            if few is not None and few(*args):
+                return None
             if wrong := fault(args):
                 raise KernelError(f"{self.name}: {wrong}")
             return raw(*args)

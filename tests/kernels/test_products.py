@@ -1,5 +1,7 @@
 """dot and sampled_dot: every row of the table has its dense meaning, on adversarial operands and its pattern."""
 
+import dataclasses
+import functools
 import itertools
 
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 import scipy.sparse
 
 import kernels
+from kernels import threads
 from tests.support.operands import adversarial, canonical, close, dense_of, operand, shares_memory, turned
 from workbench import formats, ops
 from workbench.ops import products
@@ -225,3 +228,33 @@ def test_a_weight_of_a_million_rows_costs_what_it_stores():
 def test_a_vendor_product_is_dense_where_no_result_is_asked_for():
     x = formats.to_format(operand(6, 4, "usual", "float32"), "csr")
     assert isinstance(ops.dot(x, np.ones((6, 2), np.float32), transpose_a=True, engine="vendor"), np.ndarray)
+
+
+@pytest.mark.parametrize("width", [0, 1, 3, 4, 16, 17])
+@pytest.mark.parametrize("rows", [0, 1, 40, 4000])
+def test_products_of_few_and_many_rows_have_the_same_bits_checked_or_not(rows, width):
+    rng = np.random.default_rng(rows + width)
+    indptr = np.concatenate([[0], rng.integers(0, 40, rows).cumsum()]).astype(np.int32)
+    indices = rng.integers(0, 300, indptr[-1]).astype(np.int32)
+    data, x = rng.standard_normal(indptr[-1], np.float32), rng.standard_normal((300, width), np.float32)
+    kernel, outs = kernels.get("csr_dense"), [np.full((rows, width), 7, np.float32) for _ in range(4)]
+    kernel.cpu(indptr, indices, data, x, outs[0])
+    kernel.trusted(indptr, indices, data, x, outs[1])
+    with threads.parallel():
+        kernel.cpu(indptr, indices, data, x, outs[2])
+    data.flags.writeable = False
+    kernel.cpu(indptr, indices, data, np.repeat(x, 2, 0)[::2], outs[3])
+    for out in outs[1:]:
+        np.testing.assert_array_equal(outs[0], out)
+
+
+def test_a_checked_competitor_is_not_replaced_by_our_call_for_few_rows():
+    ours, called, one = kernels.get("csr_dense"), [], np.ones((1, 1), np.float32)
+
+    @functools.wraps(ours.cpu)
+    def cpu(*args):
+        called.append(args)
+
+    other = dataclasses.replace(ours, rival_of="csr_dense", cpu=cpu)
+    other.cpu(np.int32([0, 1]), np.int32([0]), np.float32([1]), one, one)
+    assert called

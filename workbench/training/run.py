@@ -26,7 +26,7 @@ import numpy as np
 import scipy.sparse
 
 from kernels.operands import INTEGERS
-from kernels.products.csr_dense import add_product
+from kernels.products.csr_dense import NOTHING, add_product
 from kernels.vector.gather import FINITE
 from workbench import data, formats, graph, optimizers
 from workbench.data.batches import feed
@@ -445,7 +445,7 @@ class Run(Training):
             return None
         out = np.empty((shape[0], weights.shape[1]), weights.dtype)
         intercept = self.arrays.get("b")
-        added = _NOTHING[weights.dtype] if intercept is None else intercept
+        added = NOTHING[weights.dtype] if intercept is None else intercept
         if not (ended := add_product(indptr, indices, values, weights, added, out)):
             return None
         return out, ended == FINITE
@@ -480,7 +480,3 @@ class Run(Training):
         own += sum(held.nbytes for held in self.patterned.values())
         own += self.calls.steps.nbytes if self.calls else self.executor.bytes_buffers
         return self.batches.nbytes + self.given.nbytes + kept + self.updater.nbytes + own
-
-
-_NOTHING = {np.dtype(dtype): np.zeros(0, dtype) for dtype in (np.float32, np.float64)}
-"""What is added to scores without an intercept, by their dtype."""
