@@ -13,11 +13,13 @@ the types of the other, and a later process runs it. A lock here serialises them
 import fcntl
 import functools
 import hashlib
+import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
+from opcode import hasconst
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar
@@ -42,6 +44,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 CONSTANTS = (bool, int, float, complex, str, bytes, type(None), type(...), np.generic, np.dtype, numba.types.Type)
 """Types of values that their text tells apart."""
+
+HAS_DOCSTRING = getattr(inspect, "CO_HAS_DOCSTRING", inspect.CO_OPTIMIZED)
+"""Flag of the code of a function with a docstring; before Python 3.13 that of a function, whose first text is one."""
 
 
 class CodeCache(FileCache):
@@ -183,7 +188,7 @@ def _add_function(function: Callable, parts: list[bytes], seen: set) -> None:
     values = {name: cell.cell_contents for name, cell in values.items()}
     for code in _codes(function.__code__):
         parts += [code.co_name.encode(), code.co_code, _text(code.co_names), _text(code.co_varnames)]
-        parts += [_text(value) for value in code.co_consts if not isinstance(value, CodeType)]
+        parts += [_text(value) for value in _constants(code)]
         values |= {name: function.__globals__[name] for name in code.co_names if name in function.__globals__}
     for name, value in sorted(values.items()):
         parts.append(name.encode())
@@ -196,6 +201,29 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
     for value in code.co_consts:
         if isinstance(value, CodeType):
             yield from _codes(value)
+
+
+def _constants(code: CodeType) -> list[Any]:
+    """Return the constants of a code object that it computes with, in order, without those of nested code objects.
+
+    The docstring does not change machine code and is left out. Python stores it first; if the code computes with a
+    constant of the same text, which Python stores only once, it is kept.
+    """
+    values = [value for value in code.co_consts if not isinstance(value, CodeType)]
+    first = code.co_consts[0] if code.co_consts else None
+    # The code of a comprehension has no docstring. It and a lambda are named in angle brackets.
+    is_documented = not code.co_name.startswith("<") and bool(code.co_flags & HAS_DOCSTRING)
+    if isinstance(first, str) and is_documented and not _reads_first_constant(code):
+        return values[1:]
+    return values
+
+
+def _reads_first_constant(code: CodeType) -> bool:
+    """Return whether an instruction of the code object reads its constant at index 0."""
+    operations, arguments = code.co_code[::2], code.co_code[1::2]
+    return any(
+        argument == 0 and operation in hasconst for operation, argument in zip(operations, arguments, strict=True)
+    )
 
 
 def _add_value(value: Any, place: str, parts: list[bytes], seen: set) -> None:

@@ -170,6 +170,19 @@ def test_code_is_made_anew_where_what_it_refers_to_changed(folder: Path, tmp_pat
     assert compiled_from(tmp_path) == (6, 0)  # the first version is still there
 
 
+def test_a_docstring_is_no_part_of_the_code_unless_the_code_reads_it() -> None:
+    def digest(docstring: str, body: str) -> str:
+        made: dict = {}
+        exec(f"def function(x):\n    {docstring!r}\n    {body}", made)  # as a file with that text would define it
+        return digest_of(made["function"])
+
+    assert digest("Some text.", "return x + 1") == digest("Other text.", "return x + 1")
+    assert digest("Some text.", "return x + 1") != digest("Some text.", "return x + 2")
+    assert digest("a", "return x + 'b'") != digest("a", "return x + 'c'")
+    assert digest("a", "return x + 'a'") != digest("b", "return x + 'b'")
+    assert digest("a", "return [text for text in ('a', x)]") != digest("a", "return [text for text in ('b', x)]")
+
+
 def test_what_happened_in_the_process_before_does_not_hide_the_code(folder: Path) -> None:
     """Code may be written by programs that a dictionary holds, with whatever they refer to: `lanes.programs`."""
     for misses in (1, 0):
