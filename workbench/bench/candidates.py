@@ -17,6 +17,7 @@ import scipy.sparse
 
 import kernels
 from kernels import Case, Cost, Kernel, Sizes, plan
+from kernels.code_cache import njit
 from kernels.devices import Device
 from kernels.registry import unknown_name
 from workbench.bench.shapes import Batch, BenchError, Shape
@@ -191,11 +192,11 @@ def make_judge(kernel: Kernel, args: Sequence) -> Judge:
 def compile_function(function: Callable) -> Callable:
     """Return the function compiled by Numba, with the plain functions of its module that it calls.
 
-    The result is cached per function.
+    The result is cached per function, its machine code on disk.
     """
     code, known = function.__code__, function.__globals__
     called = {name: compile_function(known[name]) for name in code.co_names if inspect.isfunction(known.get(name))}
-    return numba.njit(types.FunctionType(code, {**known, **called}, function.__name__, function.__defaults__))
+    return njit()(types.FunctionType(code, {**known, **called}, function.__name__, function.__defaults__))
 
 
 def _to_float64(arg: Any, written: bool = True) -> Any:
