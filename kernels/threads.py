@@ -253,11 +253,13 @@ def max_threads() -> int:
 def available_threads() -> int:
     """Return the threads for work of this thread by other means than parallel calls; 1 within `serial()`.
 
-    The threading layer is not started: a process that only reads a file may be forked afterwards.
+    At most one for each core on which this thread may run. The threading layer is not started: a process that only
+    reads a file may be forked afterwards.
     """
     if this_thread.is_serial or _is_alone:
         return 1
-    return get_threads() if numba_internals.is_layer_loaded() else numba_internals.config.NUMBA_NUM_THREADS
+    count = get_threads() if numba_internals.is_layer_loaded() else numba_internals.config.NUMBA_NUM_THREADS
+    return min(count, len(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else count
 
 
 def is_serial(work: int, *, within: bool = False) -> bool:

@@ -1,5 +1,6 @@
 """Partitions, how many threads a call gets, the thread count and the choice of the threading layer."""
 
+import os
 import subprocess
 import sys
 from itertools import pairwise
@@ -83,6 +84,20 @@ def test_within_compiled_code_the_work_alone_decides() -> None:
         assert not threads.is_serial(60_000, within=True)
     assert not threads.this_thread.choices.paces
     assert threads.this_thread.choices.team.ends < 0
+
+
+@needs_two
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="cores of a thread are set on Linux")
+def test_a_thread_on_one_core_prepares_on_one_thread() -> None:
+    cores = os.sched_getaffinity(0)
+    threads.set_threads(2)
+    if len(cores) > 1:
+        assert threads.available_threads() == 2
+    os.sched_setaffinity(0, {min(cores)})
+    try:
+        assert threads.available_threads() == 1
+    finally:
+        os.sched_setaffinity(0, cores)
 
 
 @needs_two
