@@ -14,7 +14,7 @@ from workbench.data.tables import guessing
 from workbench.data.tables.arrow import MISSING_WORDS, Texts, each_number
 from workbench.data.tables.blocks import table_of
 from workbench.data.tables.compiled import are_dressed, are_printed
-from workbench.data.tables.splitting import PADDING, Fields
+from workbench.data.tables.splitting import PADDING, Buffers, Fields
 from workbench.data.tables.vocabulary import Vocabulary
 
 ROWS = 90
@@ -128,13 +128,42 @@ def test_a_vocabulary_numbers_texts_in_the_order_in_which_they_appear():
     source = random.Random(0)
     vocabulary, expected = Vocabulary(("first", "")), {"first": 0, "": 1}
     for _ in range(30):
-        texts = [source.choice("aü") * source.randint(0, 20) + str(source.randint(0, 400)) for _ in range(100)]
+        texts = [source.choice("aü\0") * source.randint(0, 20) + str(source.randint(0, 400)) for _ in range(97)]
+        texts += ["\0" * source.randint(0, 18) for _ in range(3)]
         column = Texts(pa.array(texts), each_number(100))
         assert vocabulary.find(column).tolist() == [expected.get(text, -1) for text in texts]
         assert vocabulary.add(column).tolist() == [expected.setdefault(text, len(expected)) for text in texts]
     assert vocabulary.array().to_pylist() == list(expected)
     assert vocabulary.in_order() == tuple(sorted(expected))
     assert len(vocabulary) == len(expected)
+    vocabulary.close()
+    assert vocabulary.texts().distinct.to_pylist() == list(expected)
+    with pytest.raises(AssertionError, match="closed"):
+        vocabulary.find(column)
+
+
+def test_texts_that_are_kept_are_held_once_for_all_blocks(tmp_path, monkeypatch):
+    kept, held = [], HeldTable._held
+    monkeypatch.setattr(
+        HeldTable, "_held", lambda self, *texts: kept.append((texts[0], held(self, *texts))) or kept[-1][1]
+    )
+    rows = "".join(f"{'uvw'[row % 3] * 20},{row % 2}\n" for row in range(ROWS))
+    data.load("table", path=written(tmp_path, f"a,y\n{rows}"), cache=False)
+    stores = {texts.known.store for name, texts in kept if name == "a"}
+    assert len(kept) > 2
+    assert [store.texts().distinct.to_pylist() for store in stores] == [["u" * 20, "v" * 20, "w" * 20]]
+
+
+def test_memory_of_a_piece_is_taken_again_when_no_view_of_it_is_left():
+    buffers = Buffers()
+    first, second = buffers.take(100), buffers.take(100)
+    assert first.letters is not second.letters
+    view, letters = first.text[3:5], first.letters
+    del first
+    assert buffers.take(100).letters is not letters
+    del view
+    assert buffers.take(100).letters is letters
+    assert len(buffers.take(len(letters) + 1).letters) > len(letters)
 
 
 FRACTIONS = [f"{random.Random(row).random():.6f}" for row in range(300)]
@@ -157,6 +186,11 @@ COLUMNS = {
         {"kind": "number", "missing": ["-499"]},
     ),
     "ids that are guessed": ([f"{row // 2}" for row in range(300)], {}),
+    "texts of many lengths": ([f"{'ab' * (row % 17)}{row % 23}" for row in range(300)], {}),
+    "texts of many lengths in buckets": (
+        [f"{'ab' * (row % 17)}{row % 23}" for row in range(300)],
+        {"kind": "category", "buckets": 7},
+    ),
     "few at first": (["0.5" if row < 99 else text for row, text in enumerate(FRACTIONS)], {}),
 }
 

@@ -21,7 +21,7 @@ from workbench.data.files.reading import dataset_of, reading
 from workbench.data.labels import NONE, Wanted, format_names
 from workbench.data.shards.converting import blocks_of
 from workbench.data.shards.shuffling import stack_with_labels
-from workbench.data.tables.arrow import MISSING_WORDS, Texts, arrow
+from workbench.data.tables.arrow import MISSING_WORDS, Texts, TextStore, arrow
 from workbench.data.tables.assembly import Learned, learn, missing_words
 from workbench.data.tables.blocks import TABLE, Block, Table
 from workbench.data.tables.columns import LAYOUT, Columns, load
@@ -115,15 +115,21 @@ class HeldTable:
         """
         every = [name for name in self.names if name in self._wanted or name in names]
         taken = values = 0
+        stores: dict[TextStore, int] = {}
         self._kept, is_kept = [], not (self._is_whole or self.is_last_pass)
         for block in self._table.blocks(every if is_kept else names):
             yield {name: block[name] for name in names}
             if is_kept:
                 self._kept.append({name: self._held(name, texts) for name, texts in block.items()})
                 taken += sum(texts.nbytes for texts in self._kept[-1].values())
+                stores |= {
+                    known.store: known.store.nbytes for texts in self._kept[-1].values() if (known := texts.known)
+                }
                 values += sum(len(texts.numbers) for texts in block.values())
-                if taken > BYTES_VALUE * values:
-                    self._kept, is_kept = [], False
+                if taken + sum(stores.values()) > BYTES_VALUE * values:
+                    self._kept, is_kept, stores = [], False, {}
+        for store in stores:
+            store.close()
         self._is_whole = True
         _release_memory()  # what the blocks took while they were split
 

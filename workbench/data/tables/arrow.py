@@ -5,7 +5,7 @@ a value is done once for each distinct one.
 """
 
 import functools
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, final
 
@@ -14,6 +14,8 @@ from numpy.typing import DTypeLike
 
 from workbench.data.errors import DataError
 from workbench.data.tables.compiled import (
+    FIRST_PRINTED,
+    MARKS,
     are_decimal,
     are_dressed,
     are_printed,
@@ -92,23 +94,55 @@ def _in_memory(words: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
     return _laid_out(words)
 
 
+class TextStore(Protocol):
+    """Distinct texts of a column, to which blocks refer by their indices: a `Vocabulary`."""
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes of the texts."""
+
+    def texts(self) -> "Texts":
+        """Return all texts in the order of their indices, with one row each."""
+
+    def close(self) -> None:
+        """Free what only adding texts needs."""
+
+    def fields_of(self, indices: np.ndarray) -> Fields:
+        """Return the texts of these indices, int32 [texts], where they stand."""
+
+
+@final
+class Known:
+    """Texts of a column of a block that stand in a store: `indices` int32 [texts] in it."""
+
+    def __init__(self, store: TextStore, indices: np.ndarray) -> None:
+        """Keep the store and the indices; nothing is copied."""
+        self.store, self.indices = store, indices
+
+    def __len__(self) -> int:
+        """Return the number of texts."""
+        return len(self.indices)
+
+
 @final
 class Texts:
     """A column of a block: its texts, and `numbers`, int32 [rows], which of them each row has, -1 for a missing value.
 
-    Texts are `distinct` but for a column whose rows differ mostly. They are a pyarrow array of strings, or `Fields`, of
-    which such an array is made when it is first asked for. With `values` they may be None: they are finite numbers, of
+    Texts are `distinct` but for a column whose rows differ mostly. They are a pyarrow array of strings, or `Fields` or
+    `Known`, of which such an array is made when it is first asked for. `known` says where they stand in a store of
+    texts, None if that is not known. With `values` they may be None: they are finite numbers, of
     which the texts were not kept; if they are whole, they are printed when they are asked for.
     """
 
-    __slots__ = ("_cleaned", "_texts", "_values", "numbers")
+    __slots__ = ("_cleaned", "_texts", "_values", "known", "numbers")
 
     def __init__(self, texts: Any, numbers: np.ndarray, values: np.ndarray | None = None) -> None:
         """Store the texts, the index of each row's text (int32, -1: missing) and the number of each text.
 
-        `texts` is a pyarrow string array, `Fields`, or None if `values`, float64 [texts], replaces it.
+        `texts` is a pyarrow string array, `Fields`, `Known`, or None if `values`, float64 [texts], replaces it.
         """
         self._texts, self.numbers, self._values = texts, numbers, values
+        self.known: Known | None = None
         self._cleaned: tuple[tuple[str, ...], Texts | None] | None = None  # by these words; None if this is the result
 
     def __len__(self) -> int:
@@ -117,8 +151,26 @@ class Texts:
 
     @property
     def fields(self) -> Fields | None:
-        """The texts as positions in their block of text (`Fields`); None if they were copied out or dropped."""
+        """The texts as positions in a text (`Fields`); None if they were copied out or dropped."""
+        if isinstance(self._texts, Known):
+            return self._texts.store.fields_of(self._texts.indices)
         return self._texts if isinstance(self._texts, Fields) else None
+
+    def padded(self) -> Fields:
+        """Return the texts as `Fields`, in a padded copy if they are a pyarrow array."""
+        return self.fields or Fields.copied(*buffers_of(self.distinct))
+
+    def text(self, index: int) -> str:
+        """Return one of the texts."""
+        fields = self.fields
+        if fields is None:
+            return self.distinct[index].as_py()
+        return fields.text[fields.starts[index] : fields.stops[index]].tobytes().decode()
+
+    def are_printed(self) -> bool:
+        """Return whether all bytes of the texts are printable ASCII without blanks."""
+        fields = self.fields
+        return are_printed(*buffers_of(self.distinct)) if fields is None else not fields.has_outside(FIRST_PRINTED)
 
     @property
     def has_texts(self) -> bool:
@@ -137,8 +189,9 @@ class Texts:
             pa = arrow()
             whole = pa.py_buffer(self._values.astype(np.int64))
             return pa.Array.from_buffers(pa.int64(), len(self._values), [None, whole]).cast(pa.string())
-        if isinstance(self._texts, Fields):
-            self._texts = self._texts.gathered(arrow())
+        fields = self.fields
+        if fields is not None:
+            self._texts = fields.gathered(arrow())
         return self._texts
 
     @property
@@ -156,15 +209,18 @@ class Texts:
     def nbytes(self) -> int:
         """Memory in bytes of texts, numbers and row indices; row indices shared between columns count 0.
 
-        Copies `Fields` out.
+        Of `Known` texts only their indices count. Copies `Fields` out.
         """
         values = 0 if self._values is None else self._values.nbytes
         numbers = 0 if is_each_number(self.numbers) else self.numbers.nbytes
+        if isinstance(self._texts, Known):
+            return values + numbers + self._texts.indices.nbytes
         return values + numbers + (int(self.distinct.nbytes) if self.has_texts else 0)
 
     def of_rows(self, numbers: np.ndarray) -> "Texts":
         """Return the same texts, shared, for other rows: `numbers` int32 [rows] are text indices, -1 missing."""
         other = Texts(self._texts, numbers, self._values)
+        other.known = self.known
         other._cleaned = None if self._cleaned is None or self._cleaned[1] is not None else self._cleaned
         return other
 
@@ -182,11 +238,11 @@ class Texts:
         return self if self._cleaned[1] is None else self._cleaned[1]
 
     def settle(self) -> None:
-        """Copy the texts out of the block of file text, so that it can be freed; drop `values` if all are NaN.
+        """Let go of the block of file text, so that it can be freed; drop `values` if all are NaN.
 
-        In place.
+        Texts are copied out unless they are known. In place.
         """
-        self._texts = self.distinct
+        self._texts = self.distinct if self.known is None else self.known
         if self._values is not None and np.isnan(self._values).all():
             self._values = None
 
@@ -332,6 +388,9 @@ def read_amounts(texts: Texts) -> tuple[np.ndarray, np.ndarray]:
     numbers = texts.values
     found = np.isnan(numbers)
     if found.any():
+        fields = texts.fields
+        if fields is not None and not fields.taken(found).has_outside(MARKS[-1] + 1):
+            return numbers, np.zeros(len(found), np.bool_)
         distinct = texts.distinct
         found[found] = is_dressed(distinct if found.all() else distinct.filter(mask_of(found)))
         if found.any():
@@ -418,4 +477,24 @@ def first_row(texts: Texts, wrong: Collection[bool] | np.ndarray) -> tuple[int, 
     At least one row must have such a text.
     """
     at = int(np.argmax(of_rows(np.asarray(wrong, bool), False, texts.numbers)))
-    return at, texts.distinct[int(texts.numbers[at])].as_py()
+    return at, texts.text(int(texts.numbers[at]))
+
+
+@final
+class OfTexts:
+    """What is computed of each text of a column: of texts in a store once for all blocks."""
+
+    def __init__(self, compute: Callable[[Texts], np.ndarray]) -> None:
+        """Keep `compute`, which returns an array [texts] for a column."""
+        self._compute = compute
+        self._store: TextStore | None = None
+        self._values = np.empty(0)
+
+    def __call__(self, texts: Texts) -> np.ndarray:
+        """Return what `compute` gives for the texts of a column, [texts]; a store must be complete by then."""
+        if texts.known is None:
+            return self._compute(texts)
+        if self._store is not texts.known.store:
+            self._store = texts.known.store
+            self._values = self._compute(self._store.texts())
+        return self._values[texts.known.indices]

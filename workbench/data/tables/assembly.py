@@ -16,6 +16,7 @@ from workbench.data.tables.arrow import (
     MISSING_WORDS,
     Encoded,
     Encoder,
+    OfTexts,
     Texts,
     WrongValueError,
     arrow,
@@ -344,6 +345,7 @@ class OneHot:
         """Set up the vocabulary from the column's values; `is_learned` if it has any, empty otherwise."""
         self.column, self.is_learned = column, column.values is not None
         self.vocabulary = Vocabulary(column.values or ())
+        self._find = OfTexts(self.vocabulary.find)
 
     def learn(self, texts: Texts, row: int) -> None:
         """Add the texts of some rows to the vocabulary. O(rows + values).
@@ -367,7 +369,7 @@ class OneHot:
 
         `row` is not used.
         """
-        numbers, count = self.vocabulary.find(texts), len(self.vocabulary)
+        numbers, count = self._find(texts), len(self.vocabulary)
         numbers = np.where(numbers < 0, np.int32(count), numbers)
         return Encoded(count + 1, of_rows(numbers, count, texts.numbers))
 
@@ -381,6 +383,7 @@ class Hashed:
     def __init__(self, column: Column) -> None:
         """Store the column and its number of buckets."""
         self.column, self.buckets = column, column.buckets or 0
+        self._hashed = OfTexts(lambda texts: hashed(texts.distinct, self.buckets))
 
     def learn(self, texts: Texts, row: int) -> None:
         """Do nothing: hashing needs no statistics of other rows."""
@@ -394,7 +397,7 @@ class Hashed:
 
         A missing value has the last index, `buckets`. `row` is not used. O(rows + characters of distinct texts).
         """
-        return Encoded(self.buckets + 1, of_rows(hashed(texts.distinct, self.buckets), self.buckets, texts.numbers))
+        return Encoded(self.buckets + 1, of_rows(self._hashed(texts), self.buckets, texts.numbers))
 
 
 ENCODERS: dict[tuple[str, str], Callable[[Column], Encoder]] = {

@@ -7,6 +7,7 @@ import csv
 import functools
 import io
 import itertools
+import mmap
 import os
 import re
 import threading
@@ -19,7 +20,7 @@ from workbench.data.files.reading import reading
 from workbench.data.tables.arrow import Texts, arrow, each_number, texts_of
 from workbench.data.tables.dialect import BLANKS, Dialect, dialect_of, opened, records, refuse_fault, refuse_repeated
 from workbench.data.tables.json_lines import JsonTable, starts_as_json
-from workbench.data.tables.splitting import OF_NUMBERS, PADDING, Scratch, split
+from workbench.data.tables.splitting import NEWLINE, OF_NUMBERS, PADDING, RETURN, Buffers, Piece, Scratch, split
 
 BLOCK_BYTES, BLOCK_BYTES_COLUMN, LARGEST_BLOCK = 1 << 22, 1 << 12, 1 << 28
 """Bytes of text that are split into columns at once: of wide tables more, since each column of a block costs 0.1 ms."""
@@ -207,66 +208,68 @@ def _differing(block: Block) -> set[str]:
     return {name for name, texts in block.items() if len(texts) > DIFFERING * len(texts.numbers)}
 
 
-Piece = tuple[bytes, int]
-"""Whole lines with `PADDING` behind them, and the place at which their first row begins."""
-
-
 def _pieces(file: io.BufferedReader, dialect: Dialect) -> Iterator[Piece | None]:
-    """Yield (text, offset) for consecutive blocks of whole lines of a file.
+    """Yield consecutive blocks of whole lines of a file, None, as the last item, if it cannot be cut.
 
-    None, as the last item, if it cannot be cut. `text` ends with `PADDING` zero bytes; `offset` is where its first row
-    begins, behind comments and header. The file cannot be cut if a row exceeds a block, or lines above the rows have
-    quoted line ends or lone carriage returns.
+    `begin` of the first piece is where its first row begins, behind comments and header. The file cannot be cut if a
+    row exceeds a block, or lines above the rows have quoted line ends or lone carriage returns. The memory of a piece
+    is taken again once its text is gone.
     """
-    padding, size = bytes(PADDING), _block_bytes(dialect)
-    rest, begin, block = b"", -1, file.read(size)
-    while block:
+    size, buffers = _block_bytes(dialect), Buffers()
+    rest, begin, is_cut, is_last = b"", -1, False, False
+    while not is_last:
+        letters, text, _ = buffers.take(len(rest) + size + PADDING + 1)
+        letters[: len(rest)] = rest
+        with memoryview(letters) as view:
+            stop = len(rest) + file.readinto(view[len(rest) : len(rest) + size])
+        if is_cut and stop and letters[0] == NEWLINE:
+            letters[: stop - 1] = letters[1:stop]
+            stop -= 1
+        if stop == len(rest):
+            return
         is_last = not file.peek(1)
-        is_cut = not is_last and block.endswith(b"\r")  # pyarrow takes it for the end of the line
-        end = len(block) if is_cut or is_last else block.rfind(b"\n") + 1
+        is_cut = not is_last and letters[stop - 1] == RETURN  # pyarrow takes it for the end of the line
+        end = stop if is_cut or is_last else letters.rfind(b"\n", len(rest), stop) + 1
         if not end and rest:  # a row of more than a block
             yield None
             return
-        text = b"".join((rest, memoryview(block)[:end], b"\n" if is_cut else b"", b"" if is_last else padding))
-        rest, block = block[end:], b""
-        if is_last:
-            text = text.rstrip(b"\r\n")
-            text += b"\n" + padding if text else b""
-        if begin < 0 and len(text) > PADDING:
-            begin = _begin(text, dialect)
-            if begin < 0:
-                yield None
-                return
-        if 0 <= begin < len(text) - PADDING:
-            piece, text = (text, begin), b""
+        rest = letters[end:stop]
+        while is_last and end and letters[end - 1] in (RETURN, NEWLINE):
+            end -= 1
+        if is_cut or (is_last and end):
+            letters[end], end = NEWLINE, end + 1
+        letters[end : end + PADDING] = bytes(PADDING)
+        if begin < 0 < end and (begin := _begin(letters, end, dialect)) < 0:
+            yield None
+            return
+        piece = Piece(letters, text[: end + PADDING], begin)
+        del text
+        if 0 <= begin < end:
             yield piece
-            del piece
             begin = 0
-        block = file.read(size)
-        if is_cut:
-            block = block.removeprefix(b"\n")
+        del piece
 
 
-def _begin(text: bytes, dialect: Dialect) -> int:
-    """Return the byte offset of the first row in `text`, behind comments and header; -1 if it cannot be determined.
+def _begin(text: mmap.mmap, stop: int, dialect: Dialect) -> int:
+    """Return the byte offset of the first row in text[:stop], behind comments and header; -1 if it is unknown.
 
     That is so if `text` has fewer lines, a quoted name contains a line end, or a carriage return stands alone before
     the first row.
     """
     begin = 0
     for line in range(dialect.comments + dialect.rows_skipped):
-        end = text.find(b"\n", begin)
-        is_open = dialect.quotes and line >= dialect.comments and text.count(b'"', begin, end) % 2
+        end = text.find(b"\n", begin, stop)
+        is_open = dialect.quotes and line >= dialect.comments and text[begin:end].count(b'"') % 2
         if end < 0 or is_open:
             return -1
         begin = end + 1
-    return begin if text.count(b"\r", 0, begin) == text.count(b"\r\n", 0, begin) else -1
+    return begin if text[:begin].count(b"\r") == text[:begin].count(b"\r\n") else -1
 
 
 def _split(
     piece: Piece | None, dialect: Dialect, names: Sequence[str], differing: Collection[str], scratches: list[Scratch]
 ) -> Block | None:
-    """Split one piece (text, offset) into the columns `names`; return {name: Texts}, or None if the piece is not plain.
+    """Split one piece into the columns `names`; return {name: Texts}, or None if the piece is not plain.
 
     Columns in `differing` are not deduplicated: each row has its own text. `scratches` is a pool of work buffers shared
     by threads: one is popped (or created) and returned to the pool afterwards. A `piece` of None gives None.
@@ -280,7 +283,7 @@ def _split(
         scratch = scratches.pop()
     except IndexError:
         scratch = Scratch()
-    texts = split(*piece, dialect.separator, dialect.quotes, len(place), wanted, each, scratch)
+    texts = split(piece, dialect.separator, dialect.quotes, len(place), wanted, each, scratch)
     scratches.append(scratch)
     if texts is None:
         return None

@@ -68,6 +68,18 @@ def are_printed(offsets, letters):
 
 
 @compiled
+def have_outside(text, starts, stops, least):
+    """Return whether a byte of the texts text[starts[i]:stops[i]], uint8, is below `least` or not printable ASCII.
+
+    `least` is at most 128. False without bytes.
+    """
+    found = False
+    for one in range(len(starts)):
+        found |= _has_outside(text, np.int64(starts[one]), np.int64(stops[one]), least)
+    return found
+
+
+@compiled
 def are_words(offsets, letters, word_offsets, word_letters):
     """Return bool [texts]: whether letters[offsets[i]:offsets[i + 1]] equals one of the words, stored alike.
 

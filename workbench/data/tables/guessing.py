@@ -20,10 +20,9 @@ import numpy as np
 
 from workbench.data.errors import DataError, reader_option_advice
 from workbench.data.labels import format_names
-from workbench.data.tables.arrow import MISSING_WORDS, Texts, arrow, first_row, mask_of, of_rows, read_amounts
+from workbench.data.tables.arrow import MISSING_WORDS, Known, Texts, arrow, first_row, mask_of, of_rows, read_amounts
 from workbench.data.tables.blocks import Block, Table, TextTable, table_of
 from workbench.data.tables.columns import LAYOUT, Columns, load
-from workbench.data.tables.compiled import are_printed, buffers_of
 from workbench.data.tables.schema import BINS, Column, Found
 from workbench.data.tables.vocabulary import Vocabulary
 
@@ -88,7 +87,7 @@ class Seen:
         if is_text.any():
             self._note_text(texts, is_text)
         if not self.amount and are_amounts.any():
-            self.amount = texts.distinct[int(np.argmax(are_amounts))].as_py()
+            self.amount = texts.text(int(np.argmax(are_amounts)))
         some = numbers[~is_text]
         self.are_whole = self.are_whole and bool((np.floor(some) == some).all())
         self.largest = max(self.largest, float(some.max(initial=-np.inf)))
@@ -116,7 +115,7 @@ class Seen:
             at, text = first_row(texts, is_text)
             self.not_number = self.rows + at, text
         if not self.is_least:
-            if are_printed(*buffers_of(texts.distinct)):  # no blank, and no text is empty
+            if texts.are_printed():  # no blank, and no text is empty
                 self.words += int(np.count_nonzero(is_text))
                 return
             words = pa.compute.count_substring_regex(texts.distinct.filter(mask_of(is_text)), r"\S+")
@@ -135,8 +134,8 @@ class Seen:
         self.rows += len(numbers)
 
     def _count(self, texts: Texts) -> None:
-        """Add the texts to the vocabulary of distinct values, and call `join` when it may have outgrown its limits."""
-        self._vocabulary.add(texts)
+        """Add the texts to the vocabulary, where they are known then; call `join` if it may have outgrown limits."""
+        texts.known = Known(self._vocabulary, self._vocabulary.add(texts))
         self._held += len(texts)
         if self._held > 2 * self.distinct + AT_ONCE:
             self.join()

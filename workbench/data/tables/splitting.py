@@ -6,9 +6,12 @@ without a quote, separator or line end in them. What is not plain is left to pya
 Texts are `starts` and `stops`, int32 [texts], in `text`, uint8, behind which `PADDING` bytes follow.
 """
 
+import contextlib
 import math
+import mmap
+import weakref
 from collections.abc import Sequence
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -29,6 +32,7 @@ from workbench.data.files.decimal_numbers import (
     store_word,
     zeros_behind,
 )
+from workbench.data.tables.compiled import have_outside
 
 NEWLINE, RETURN, QUOTE, TAB, BLANK = 10, 13, 34, 9, 32
 FIRST_PRINTED, LAST_PRINTED = 33, 126
@@ -137,7 +141,7 @@ def take_off(text, starts, stops, columns, has_returns, has_quotes):
 
 
 @compiled_inline
-def _keys(text, start, length):
+def keys_of(text, start, length):
     """Return two uint64 keys of text[start:start + length], which texts of up to 16 bytes share only if they are equal.
 
     They are the first eight bytes and the rest; of longer texts a hash and the last eight bytes. `text` is a padded
@@ -183,7 +187,7 @@ def number_texts(text, starts, stops, columns, wanted, numbers, found, counts, t
             for row in range(first, min(first + ROWS_AT_ONCE, rows)):
                 at = row * columns + wanted[one]
                 start, length = np.int64(starts[at]), np.int64(stops[at]) - np.int64(starts[at])
-                key, more = _keys(text, start, length)
+                key, more = keys_of(text, start, length)
                 mixed = (key ^ (more ^ (more >> half)) * MULTIPLIER) * MULTIPLIER
                 slot = (mixed >> half) & mask
                 while True:
@@ -387,13 +391,31 @@ class Fields:
         """Return the number of texts."""
         return len(self.starts)
 
+    @staticmethod
+    def copied(offsets: np.ndarray, letters: np.ndarray) -> "Fields":
+        """Return the texts letters[offsets[i]:offsets[i + 1]], uint8, in a padded copy; `offsets` is int32."""
+        first, last = int(offsets[0]), int(offsets[-1])
+        text = np.zeros(last - first + PADDING, np.uint8)
+        text[: last - first] = letters[first:last]
+        text.flags.writeable = False
+        offsets = offsets - np.int32(first)
+        return Fields(text, offsets[:-1], offsets[1:])
+
+    def count_bytes(self) -> int:
+        """Return the number of bytes of all texts."""
+        return int(self.stops.sum(dtype=np.int64) - self.starts.sum(dtype=np.int64))
+
+    def has_outside(self, least: int) -> bool:
+        """Return whether a byte of the texts is below `least`, at most 128, or beyond printable ASCII."""
+        return have_outside(self.text, self.starts, self.stops, least)
+
     def gathered(self, pa: Any) -> Any:
         """Return the texts as a pyarrow string array, copied out of the block; `pa` is the pyarrow package.
 
         O(bytes).
         """
         offsets = np.empty(len(self) + 1, np.int32)
-        letters = np.empty(int(self.stops.sum(dtype=np.int64) - self.starts.sum(dtype=np.int64)), np.uint8)
+        letters = np.empty(self.count_bytes(), np.uint8)
         gather(self.text, self.starts, self.stops, offsets, letters)
         return pa.StringArray.from_buffers(len(self), pa.py_buffer(offsets), pa.py_buffer(letters))
 
@@ -421,6 +443,22 @@ class Fields:
         return Fields(self.text, self.starts[chosen], self.stops[chosen])
 
 
+LARGE = 1 << 21
+"""Bytes of a huge page."""
+
+
+def reserve(count_bytes: int) -> mmap.mmap:
+    """Return at least `count_bytes` bytes of zeros, in huge pages where the system has them.
+
+    The system hands out a huge page as soon as one of 4 KB, of which it takes 512.
+    """
+    memory = mmap.mmap(-1, -(-count_bytes // LARGE) * LARGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with contextlib.suppress(OSError):  # a kernel without huge pages
+            memory.madvise(mmap.MADV_HUGEPAGE)
+    return memory
+
+
 @final
 class Scratch:
     """Memory that one block after the other is split in, so that the system does not hand out new pages for each."""
@@ -437,8 +475,46 @@ class Scratch:
         """
         size, held = math.prod(shape), self._held.get(name)
         if held is None or len(held) < size:
-            held = self._held[name] = np.empty(size + size // 8, dtype)
+            count = size + size // 8
+            is_large = count * np.dtype(dtype).itemsize >= LARGE
+            held = (
+                np.frombuffer(reserve(count * np.dtype(dtype).itemsize), dtype) if is_large else np.empty(count, dtype)
+            )
+            self._held[name] = held
         return held[:size].reshape(shape)
+
+
+class Piece(NamedTuple):
+    """Whole lines of a file: `letters` and `text`, uint8, are the same memory, and rows are text[begin:-PADDING].
+
+    `PADDING` zero bytes follow the lines; `letters` may be longer than `text`.
+    """
+
+    letters: mmap.mmap
+    text: np.ndarray
+    begin: int
+
+
+@final
+class Buffers:
+    """Memory for pieces of text, taken again once nothing refers to the text that was in it."""
+
+    def __init__(self) -> None:
+        """Start without memory."""
+        self._held: list[tuple[mmap.mmap, weakref.ref]] = []
+
+    def take(self, size: int) -> Piece:
+        """Return memory of at least `size` bytes with any content, as a piece of its whole length.
+
+        It is free again when its `text`, and all views of that, are gone; `letters` does not count.
+        """
+        self._held = [held for held in self._held if held[1]() is not None or len(held[0]) >= size]
+        place = next((place for place, held in enumerate(self._held) if held[1]() is None), len(self._held))
+        letters = self._held.pop(place)[0] if place < len(self._held) else reserve(size)
+        text = np.frombuffer(letters, np.uint8)
+        text.flags.writeable = False
+        self._held.append((letters, weakref.ref(text.base)))
+        return Piece(letters, text, 0)
 
 
 def _numbered(
@@ -465,8 +541,7 @@ def _numbered(
 
 
 def split(
-    block: bytes,
-    begin: int,
+    piece: Piece,
     separator: str,
     quotes: bool,
     columns: int,
@@ -476,16 +551,17 @@ def split(
 ) -> list[tuple[Fields, np.ndarray | None]] | None:
     """Split whole lines into columns; return (texts, row indices) for each `wanted` column, or None if not plain.
 
-    The lines are block[begin:], followed by `PADDING` bytes. For most columns the texts are distinct, with the text
+    For most columns the texts are distinct, with the text
     index of each row, int32 [rows]; for columns in `differing` each row has its own text and the indices are None. Not
     plain are lone carriage returns, rows of another number of fields than `columns`, and quotes within fields. Work
     arrays come from `scratch`. O(bytes).
     """
-    text, stop = np.frombuffer(block, np.uint8), len(block) - PADDING
-    returns = block.count(b"\r", begin) if block.find(b"\r", begin) >= 0 else 0
-    if returns and returns != block.count(b"\r\n", begin):
+    letters, text, begin = piece
+    stop = len(text) - PADDING
+    has_returns = letters.find(b"\r", begin, stop) >= 0
+    if has_returns and (text[np.flatnonzero(text[begin:stop] == RETURN) + (begin + 1)] != NEWLINE).any():
         return None
-    has_quotes = quotes and block.find(b'"', begin, stop) >= 0
+    has_quotes = quotes and letters.find(b'"', begin, stop) >= 0
     count, rows = -1, 0
     for each in (BYTES_FIELD, 1):  # bytes of a field, at least
         if count < 0:
@@ -495,7 +571,9 @@ def split(
     if count != rows * columns or (text[ends[columns::columns]] != NEWLINE).any():
         return None
     starts, stops = np.add(ends[:-1], 1, out=scratch.take("starts", np.int32, count)), ends[1:]
-    if (returns or has_quotes or columns == 1) and not take_off(text, starts, stops, columns, returns > 0, has_quotes):
+    if (has_returns or has_quotes or columns == 1) and not take_off(
+        text, starts, stops, columns, has_returns, has_quotes
+    ):
         return None
     texts: dict[int, tuple[Fields, np.ndarray | None]] = {}
     numbered = [place for place in wanted if place not in differing]

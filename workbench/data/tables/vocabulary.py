@@ -4,42 +4,36 @@ from typing import Any, final
 
 import numpy as np
 
+from workbench.data.files.decimal_numbers import store_word
 from workbench.data.tables.arrow import Texts, arrow, strings_of
-from workbench.data.tables.compiled import buffers_of, compiled, compiled_inline
-from workbench.data.tables.splitting import MULTIPLIER, word_at
+from workbench.data.tables.compiled import compiled, compiled_inline
+from workbench.data.tables.splitting import MULTIPLIER, PADDING, Fields, keys_of, word_at
 
 LEAST_TABLE = 1 << 6
 """Places of an empty table."""
 LOWER = np.uint64(0xFFFFFFFF)
 """Bits of a place that hold the index of a text."""
+LEAST_LONG = 16
+"""Bytes from which on the letters of texts are compared; shorter ones are equal if their keys are."""
+IS_LONG = np.uint64(1 << 63)
+"""Bit of a hash that is set for long texts."""
 
 
 @compiled_inline
-def _hash(text, start, stop):
-    """Return a uint64 hash of text[start:stop], uint8; bytes before `stop` are read in words of eight."""
-    hashed = np.uint64(stop - start)
-    if stop - start < 8:
-        for at in range(start, stop):
-            hashed = (hashed << np.uint64(8)) | np.uint64(text[at])
-    else:
-        for at in range(start, stop - 8, 8):
-            hashed = (hashed ^ (hashed >> np.uint64(29)) ^ word_at(text, at)) * MULTIPLIER
-        hashed ^= (hashed >> np.uint64(29)) ^ word_at(text, stop - 8)
-    hashed *= MULTIPLIER
-    return hashed ^ (hashed >> np.uint64(32))
+def _hash(key, more, is_long):
+    """Return a uint64 hash of the keys of a text, with the highest bit set if it is long."""
+    half = np.uint64(32)
+    hashed = (key ^ (more ^ (more >> half)) * MULTIPLIER) * MULTIPLIER
+    hashed ^= hashed >> half
+    return hashed | IS_LONG if is_long else hashed & ~IS_LONG
 
 
 @compiled_inline
 def _is_equal(text, start, other, begin, length):
     """Return whether text[start:start + length] and other[begin:begin + length], both uint8, are equal.
 
-    Texts of at least eight bytes are compared in words of eight.
+    Words of eight bytes are compared; `length` must be above 8.
     """
-    if length < 8:
-        is_same = True
-        for at in range(length):
-            is_same &= text[start + at] == other[begin + at]
-        return is_same
     for at in range(0, length - 8, 8):
         if word_at(text, start + at) != word_at(other, begin + at):
             return False
@@ -47,34 +41,38 @@ def _is_equal(text, start, other, begin, length):
 
 
 @compiled
-def look_up(text, offsets, letters, starts, hashes, table, count, is_added, numbers):
+def look_up(text, starts, stops, letters, begins, keys, table, count, is_added, numbers):
     """Write the index of each text in the hash table to `numbers`, -1 if unknown; return the number of known texts.
 
-    With `is_added`, unknown texts are appended and get the next index, from `count` on. Texts are
-    text[offsets[i]:offsets[i + 1]], uint8. The table is `letters` uint8 and `starts` int64 [known + 1], the known texts
-    end to end, `hashes` uint64 [known], and `table` uint64 [a power of two] with index + 1 below the upper half of the
-    hash, 0 for free slots; all have room for the new texts and are changed in place.
+    With `is_added`, unknown texts are appended and get the next index, from `count` on. Texts are text[starts[i]:
+    stops[i]], padded uint8. The table is `letters` padded uint8 and `begins` int64 [known + 1], the known texts end to
+    end, `keys` uint64 [known, 2], and `table` uint64 [a power of two] with index + 1 below the upper half of the hash,
+    0 for free slots; all have room for the new texts and are changed in place.
     """
     mask, upper = np.uint64(len(table) - 1), ~LOWER
     for one in range(len(numbers)):
-        start, stop = np.int64(offsets[one]), np.int64(offsets[one + 1])
-        hashed = _hash(text, start, stop)
+        start, length = np.int64(starts[one]), np.int64(stops[one]) - np.int64(starts[one])
+        key, more = keys_of(text, start, length)
+        is_long = length >= LEAST_LONG
+        if not is_long:
+            more |= np.uint64(length) << np.uint64(56)  # zero bytes at the end of a text count
+        hashed = _hash(key, more, is_long)
         slot, found = hashed & mask, np.int64(-1)
         while table[slot] and found < 0:
             known = np.int64(table[slot] & LOWER) - 1
-            if (
-                (table[slot] ^ hashed) & upper == 0
-                and starts[known + 1] - starts[known] == stop - start
-                and _is_equal(text, start, letters, starts[known], stop - start)
-            ):
-                found = known
+            if (table[slot] ^ hashed) & upper == 0 and keys[known, 0] == key and keys[known, 1] == more:
+                begin = begins[known]
+                if not is_long or (
+                    begins[known + 1] - begin == length and _is_equal(text, start, letters, begin, length)
+                ):
+                    found = known
             slot = (slot + np.uint64(1)) & mask
         if found < 0 and is_added:
-            found = count
-            hashes[found] = hashed
-            for at in range(stop - start):
-                letters[starts[found] + at] = text[start + at]
-            starts[found + 1] = starts[found] + stop - start
+            found, begin = count, begins[count]
+            keys[found, 0], keys[found, 1] = key, more
+            for at in range(0, length, 8):
+                store_word(letters, begin + at, word_at(text, start + at))
+            begins[found + 1] = begin + length
             count += 1
             table[slot] = (hashed & upper) | np.uint64(count)
         numbers[one] = found
@@ -82,14 +80,18 @@ def look_up(text, offsets, letters, starts, hashes, table, count, is_added, numb
 
 
 @compiled
-def fill(hashes, count, table):
-    """Write `count` uint64 hashes into the hash table `table` of `look_up`, uint64 zeros [a power of two]."""
+def fill(keys, begins, count, table):
+    """Write the hashes of `count` texts into the hash table `table` of `look_up`, uint64 zeros [a power of two].
+
+    `keys` uint64 [known, 2] and `begins` int64 [known + 1] are those of `look_up`.
+    """
     mask, upper = np.uint64(len(table) - 1), ~LOWER
     for one in range(count):
-        slot = hashes[one] & mask
+        hashed = _hash(keys[one, 0], keys[one, 1], begins[one + 1] - begins[one] >= LEAST_LONG)
+        slot = hashed & mask
         while table[slot]:
             slot = (slot + np.uint64(1)) & mask
-        table[slot] = (hashes[one] & upper) | np.uint64(one + 1)
+        table[slot] = (hashed & upper) | np.uint64(one + 1)
 
 
 @final
@@ -99,8 +101,8 @@ class Vocabulary:
     def __init__(self, texts: tuple[str, ...] = ()) -> None:
         """Set up an empty hash table and add `texts`, which get the indices 0, 1, ..."""
         self._count = 0
-        self._letters, self._starts = np.empty(0, np.uint8), np.zeros(1, np.int64)
-        self._hashes, self._table = np.empty(0, np.uint64), np.zeros(LEAST_TABLE, np.uint64)
+        self._letters, self._begins = np.empty(0, np.uint8), np.zeros(1, np.int64)
+        self._keys, self._table = np.empty((0, 2), np.uint64), np.zeros(LEAST_TABLE, np.uint64)
         if texts:
             self.add(Texts(strings_of(texts), np.empty(0, np.int32)))
 
@@ -111,7 +113,7 @@ class Vocabulary:
     @property
     def nbytes(self) -> int:
         """Memory in bytes of the texts as a pyarrow string array: UTF-8 bytes and int32 offsets."""
-        return int(self._starts[self._count]) + 4 * (self._count + 1)
+        return int(self._begins[self._count]) + 4 * (self._count + 1)
 
     def find(self, texts: Texts) -> np.ndarray:
         """Return the index of each stored text of a column, int32 [texts]; -1 if unknown. O(bytes)."""
@@ -126,12 +128,13 @@ class Vocabulary:
 
     def _looked_up(self, texts: Texts, is_added: bool) -> np.ndarray:
         """Return the index of each text, int32 [texts]; unknown ones are added if `is_added`, else get -1."""
-        offsets, letters = buffers_of(texts.distinct)
+        assert len(self._table), "the vocabulary was closed"
+        fields = texts.padded()
         if is_added:
-            self._make_room(len(texts), int(offsets[-1]) - int(offsets[0]))
-        numbers = np.empty(len(texts), np.int32)
-        held = self._letters, self._starts, self._hashes, self._table
-        self._count = look_up(letters, offsets, *held, self._count, is_added, numbers)
+            self._make_room(len(fields), fields.count_bytes())
+        numbers = np.empty(len(fields), np.int32)
+        held = self._letters, self._begins, self._keys, self._table
+        self._count = look_up(fields.text, fields.starts, fields.stops, *held, self._count, is_added, numbers)
         return numbers
 
     def _make_room(self, texts: int, count_bytes: int) -> None:
@@ -139,20 +142,37 @@ class Vocabulary:
 
         The hash table is rebuilt when it would be more than two thirds full.
         """
-        most, most_bytes = self._count + texts, int(self._starts[self._count]) + count_bytes
+        most, most_bytes = self._count + texts, int(self._begins[self._count]) + count_bytes + PADDING
         if most_bytes > len(self._letters):
             self._letters = _grown(self._letters, most_bytes)
-        if most > len(self._hashes):
-            self._hashes, self._starts = _grown(self._hashes, most), _grown(self._starts, most + 1)
+        if most > len(self._keys):
+            self._keys, self._begins = _grown(self._keys, most), _grown(self._begins, most + 1)
         if 3 * most > 2 * len(self._table):
             self._table = np.zeros(1 << (3 * most // 2).bit_length(), np.uint64)
-            fill(self._hashes, self._count, self._table)
+            fill(self._keys, self._begins, self._count, self._table)
+
+    def close(self) -> None:
+        """Free what texts are looked up by; the texts stay. Nothing may be added or found afterwards."""
+        self._keys, self._table = self._keys[:0].copy(), self._table[:0].copy()
 
     def array(self) -> Any:
         """Return the texts in the order of their indices as a pyarrow string array; it shares the letters."""
         pa = arrow()
-        offsets = pa.py_buffer(self._starts[: self._count + 1].astype(np.int32))
+        offsets = pa.py_buffer(self._begins[: self._count + 1].astype(np.int32))
         return pa.StringArray.from_buffers(self._count, offsets, pa.py_buffer(self._letters))
+
+    def texts(self) -> Texts:
+        """Return the texts as a column with one row each, in the order of their indices."""
+        each = np.arange(self._count, dtype=np.int32)
+        return Texts(self.fields_of(each), each)
+
+    def fields_of(self, indices: np.ndarray) -> Fields:
+        """Return the texts of these indices, int32 [texts], where they stand; together they have less than 2 GB."""
+        letters = self._letters.view()
+        letters.flags.writeable = False
+        return Fields(
+            letters, self._begins[indices].astype(np.int32), self._begins[indices + np.int32(1)].astype(np.int32)
+        )
 
     def in_order(self) -> tuple[str, ...]:
         """Return the texts sorted by code points."""
@@ -161,10 +181,10 @@ class Vocabulary:
 
 
 def _grown(array: np.ndarray, size: int) -> np.ndarray:
-    """Return a copy of a 1-d array of at least `size` values, at least twice as many as before.
+    """Return a copy of an array of at least `size` rows, at least twice as many as before.
 
     The rest is undefined.
     """
-    grown = np.empty(max(size, 2 * len(array)), array.dtype)
+    grown = np.empty((max(size, 2 * len(array)), *array.shape[1:]), array.dtype)
     grown[: len(array)] = array
     return grown
