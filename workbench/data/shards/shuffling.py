@@ -270,21 +270,20 @@ def stack_csr(blocks: list[Any]) -> Any:
 
 
 def stack_with_labels(
-    parts: Iterable[tuple[Any, Any]], path: str | os.PathLike, rows: int | None = None
+    parts: Iterable[tuple[Any, Any]], path: str | os.PathLike, entries: "Growing | None" = None
 ) -> tuple[Any, Any]:
     """Return (CSR array of all rows, their labels) of an iterable of (CSR array, labels) parts.
 
     Labels are arrays, or lists of tuples, which are concatenated. Raises DataError, naming `path`, if there is no part.
-    Memory holds one part in addition to the result, if the parts are made one by one. `rows` is how many there are
-    presumably: memory for all their entries is reserved at the first part.
+    Memory holds one part in addition to the result, if the parts are made one by one. `entries` is what the parts have
+    their entries in, one after the other, if they were made so; else these are copied.
     """
     labels: list[Any] = []
-    starts, width, stacked = [np.zeros(1, np.int64)], 0, Growing()
+    starts, width, stacked = [np.zeros(1, np.int64)], 0, Growing() if entries is None else entries
     for x, of_part in parts:
-        if rows is not None and not labels:
-            stacked = Growing(int(MARGIN * x.nnz * max(rows, x.shape[0]) / max(x.shape[0], 1)))
-        starts.append(x.indptr[1:] + np.int64(stacked.count))
-        stacked.add(x.indices, x.data)
+        if entries is None:
+            stacked.add(x.indices, x.data)
+        starts.append(x.indptr[1:] + np.int64(stacked.count - len(x.indices)))
         labels.append(of_part)
         width = max(width, x.shape[1])
     if not labels:
@@ -310,9 +309,12 @@ MOST_RESERVED = 1 << 26
 class Growing:
     """Indices and values of entries that come part by part."""
 
-    def __init__(self, expected: int = 0) -> None:
-        """Start without entries; the first part reserves memory for `expected` ones, which the system clears once."""
-        self.count, self._expected = 0, min(expected, MOST_RESERVED)
+    def __init__(self, rows: int | None = None) -> None:
+        """Start without entries; `rows` is how many rows there are presumably.
+
+        The first part reserves memory for the entries of so many, which the system clears once.
+        """
+        self.count, self._rows = 0, rows
         self._arrays: list[np.ndarray] = []
 
     def add(self, indices: np.ndarray, values: np.ndarray) -> None:
@@ -320,16 +322,28 @@ class Growing:
 
         Dtypes are those of the first part, indices are widened if needed.
         """
+        held = self.take(0, len(indices), indices.dtype, values.dtype)
+        for place, added in zip(held, (indices, values), strict=True):
+            place[:] = added
+
+    def take(
+        self, rows: int, count: int, dtype: DTypeLike, of_values: DTypeLike = np.float32
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the memory of indices and values of `count` more entries, of a part of `rows` rows, to be written.
+
+        Dtypes are those of the first part; indices are wider than `dtype` if those of a part before were. What was
+        taken before must not be used any more, as its memory may move.
+        """
         if not self._arrays:
-            self._arrays = [np.empty(self._expected, indices.dtype), np.empty(self._expected, values.dtype)]
-        if indices.itemsize > self._arrays[0].itemsize:
-            self._arrays[0] = self._arrays[0].astype(indices.dtype)
-        end = self.count + len(indices)
-        if end > len(self._arrays[0]):
-            self._resize(max(end, int(GROWTH * len(self._arrays[0]))))
-        for held, added in zip(self._arrays, (indices, values), strict=True):
-            held[self.count : end] = added
-        self.count = end
+            expected = int(MARGIN * count * max(self._rows, rows) / max(rows, 1)) if self._rows is not None else 0
+            self._arrays = [np.empty(min(expected, MOST_RESERVED), kind) for kind in (dtype, of_values)]
+        if np.dtype(dtype).itemsize > self._arrays[0].itemsize:
+            self._arrays[0] = self._arrays[0].astype(dtype)
+        start, self.count = self.count, self.count + count
+        if self.count > len(self._arrays[0]):
+            self._resize(max(self.count, int(GROWTH * len(self._arrays[0]))))
+        indices, values = self._arrays
+        return indices[start : self.count], values[start : self.count]
 
     def arrays(self) -> tuple[np.ndarray, np.ndarray]:
         """Return (indices, values) of all entries, trimmed to their length; nothing may be added afterwards."""

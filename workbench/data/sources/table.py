@@ -20,7 +20,7 @@ from workbench.data.errors import ADVICE_LABELS, ADVICE_LABELS_FILE, DataError, 
 from workbench.data.files.reading import dataset_of, reading
 from workbench.data.labels import NONE, Wanted, format_names
 from workbench.data.shards.converting import blocks_of
-from workbench.data.shards.shuffling import stack_with_labels
+from workbench.data.shards.shuffling import Growing, stack_with_labels
 from workbench.data.tables.arrow import MISSING_WORDS, Texts, TextStore, arrow
 from workbench.data.tables.assembly import Learned, learn, missing_words
 from workbench.data.tables.blocks import TABLE, Block, Table
@@ -235,10 +235,9 @@ def make(
     with reading(path, TABLE):
         layout = dict(zip(LAYOUT, (separator, header, quotes, decimal, encoding), strict=True))
         learned, facts = _learned(path, wanted, columns, label, hashed, bins, unlabelled, is_held=True, **layout)
-        rows = learned.table.rows if isinstance(learned.table, HeldTable) else None
-        made = dataset_of(
-            "table", *stack_with_labels(learned.parts(), path, rows), wanted, path, LICENCE, learned.table.place
-        )
+        entries = Growing(learned.table.rows if isinstance(learned.table, HeldTable) else None)
+        x, labels = stack_with_labels(learned.parts(entries.take), path, entries)
+        made = dataset_of("table", x, labels, wanted, path, LICENCE, learned.table.place)
     return dataclasses.replace(made, facts=facts)
 
 

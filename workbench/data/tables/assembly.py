@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import DTypeLike
 
 from workbench.data.errors import DataError, reader_option_advice
 from workbench.data.labels import NONE, Wanted
@@ -32,6 +33,7 @@ from workbench.data.tables.blocks import Block, Table
 from workbench.data.tables.compiled import count_rows, find_ranges, put_in_each_row, put_one_each, put_several_each
 from workbench.data.tables.quantiles import Counted, Quantiles, Spread
 from workbench.data.tables.schema import Column
+from workbench.data.tables.splitting import Scratch
 from workbench.data.tables.vocabulary import Vocabulary
 from workbench.formats.compressed import INT32_LIMIT, assemble, index_dtype
 
@@ -411,6 +413,15 @@ ENCODERS: dict[tuple[str, str], Callable[[Column], Encoder]] = {
 """What encodes a column of each kind and encoding."""
 
 
+Room = Callable[[int, int, np.dtype], tuple[np.ndarray, np.ndarray]]
+"""Where entries are written: (rows, entries, dtype of indices) to arrays of indices and float32 values, [entries]."""
+
+
+def _own_room(rows: int, count: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+    """Return new arrays for the indices and values of `count` entries; `rows` is not used."""
+    return np.empty(count, dtype), np.empty(count, np.float32)
+
+
 class Part(NamedTuple):
     """Some rows of a table: `x` csr [rows, features] float32, canonical; labels as they stand, an array or tuples."""
 
@@ -428,21 +439,22 @@ class Learned:
     labels: LabelColumn | None
     """The labels; None of a table that is read without."""
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self, room: Room | None = None) -> Iterator[Part]:
         """Yield all rows in order as `Part`s: a CSR block [rows, features] and its labels (zeros if none).
 
-        Reads the table once; memory holds one block. Raises DataError with file and line for a value that its column
-        cannot hold.
+        Reads the table once; memory holds one block. Entries are written where `room` says, by default into new arrays;
+        with `room` a part is valid until the next one is asked for. Raises DataError with file and line for a value
+        that its column cannot hold.
         """
         encoders = {column.name: _encoder(column) for column in features_of(self.columns)}
         label = [] if self.labels is None else [self.labels.column]
-        words = _words([*features_of(self.columns), *label])
+        words, scratch = _words([*features_of(self.columns), *label]), Scratch()
         try:
             for block, row in _blocks(self.table, words):
                 encoded = [encoder.encode(block[name], row) for name, encoder in encoders.items()]
                 rows = len(next(iter(block.values())).numbers)
                 labels = np.zeros(rows) if self.labels is None else self.labels.labels(block[label[0].name])
-                yield Part(matrix(encoded, rows), labels)
+                yield Part(matrix(encoded, rows, room or _own_room, scratch), labels)
         except WrongValueError as error:
             raise DataError(f"{self.table.place(error.row)}: {error}") from None
 
@@ -514,55 +526,68 @@ def missing_words(column: Column) -> tuple[str, ...]:
     return tuple(word for word in words if word not in named) if named else words
 
 
-def _put_one_each(encoded: list[Encoded], first: int, free: np.ndarray, indices: np.ndarray, data: np.ndarray) -> None:
+def _stacked(columns: list[np.ndarray], name: str, dtype: DTypeLike, rows: int, scratch: Scratch) -> np.ndarray:
+    """Return the columns, [rows] each, one below the other in the buffer `name` of `scratch`, [columns, rows]."""
+    stacked = scratch.take(name, dtype, len(columns), rows)
+    for held, column in zip(stacked, columns, strict=True):
+        held[:] = column
+    return stacked
+
+
+def _put_one_each(
+    encoded: list[Encoded], first: int, free: np.ndarray, indices: np.ndarray, data: np.ndarray, scratch: Scratch
+) -> None:
     """Write the entries of encoded columns that have at most one per row into the CSR arrays `indices` and `data`.
 
     `first` is the feature index of the first column. `free` int64 [rows] is the next free position of each row; all
     three arrays are changed in place.
     """
     with_values = [one.values for one in encoded if one.values is not None]
-    values = np.stack(with_values) if with_values else np.empty((0, len(free)), np.float32)
+    values = _stacked(with_values, "values", np.float32, len(free), scratch)
     has_values = np.array([one.values is not None for one in encoded])
     firsts = first + np.cumsum([0, *(one.width for one in encoded[:-1])])
     places = np.where(has_values, np.cumsum(has_values) - 1, -1)
-    put_one_each(np.stack([one.indices for one in encoded]), values, firsts, places, free, indices, data)
+    columns = _stacked([one.indices for one in encoded], "columns", np.int32, len(free), scratch)
+    put_one_each(columns, values, firsts, places, free, indices, data)
 
 
-def _full_rows(encoded: list[Encoded], rows: int, width: int) -> scipy.sparse.csr_array:
+def _full_rows(encoded: list[Encoded], rows: int, width: int, room: Room, scratch: Scratch) -> scipy.sparse.csr_array:
     """Return encoded columns side by side as canonical CSR [rows, width] if each has one entry in every row."""
     each = len(encoded)
     dtype = index_dtype(rows, width, rows * each)
-    indices, data = np.empty(rows * each, dtype), np.ones(rows * each, np.float32)
+    indices, data = room(rows, rows * each, dtype)
+    data[:] = 1
     firsts = np.cumsum([0, *(one.width for one in encoded[:-1])])
-    put_in_each_row(np.stack([one.indices for one in encoded]), firsts, indices)
+    put_in_each_row(_stacked([one.indices for one in encoded], "columns", np.int32, rows, scratch), firsts, indices)
     for place, one in enumerate(encoded):
         if one.values is not None:
             data[place::each] = one.values
     return assemble("csr", np.arange(rows + 1, dtype=dtype) * dtype.type(each), indices, data, (rows, width))
 
 
-def matrix(encoded: list[Encoded], rows: int) -> scipy.sparse.csr_array:
+def matrix(encoded: list[Encoded], rows: int, room: Room, scratch: Scratch) -> scipy.sparse.csr_array:
     """Return the encoded columns side by side as canonical CSR, float32 [rows, sum of widths]. O(entries).
 
-    Raises DataError if the widths sum to 2**31 or more.
+    Entries are written where `room` says, work arrays come from `scratch`. Raises DataError if the widths sum to 2**31
+    or more.
     """
     width = sum(one.width for one in encoded)
     if width > INT32_LIMIT:
         raise DataError(f"The columns make {width:,} features; at most 2**31 - 1 are held: hash into fewer buckets.")
     are_in_each_row = [one.lengths is None and one.indices.min(initial=0) >= 0 for one in encoded]
     if all(are_in_each_row):
-        return _full_rows(encoded, rows, width)
+        return _full_rows(encoded, rows, width, room, scratch)
     lengths = np.zeros(rows, np.int64)
     for one, is_in_each_row in zip(encoded, are_in_each_row, strict=True):
         lengths += 1 if is_in_each_row else one.indices >= 0 if one.lengths is None else one.lengths
     indptr = np.concatenate([[0], np.cumsum(lengths)])
     dtype = index_dtype(rows, width, int(indptr[-1]))
-    indices, data = np.empty(indptr[-1], dtype), np.empty(indptr[-1], np.float32)
+    indices, data = room(rows, int(indptr[-1]), dtype)
     free, first = indptr[:-1].copy(), 0  # the next free place of each row
     for is_one_each, group in itertools.groupby(encoded, lambda one: one.lengths is None):
         some = list(group)
         if is_one_each:
-            _put_one_each(some, first, free, indices, data)
+            _put_one_each(some, first, free, indices, data, scratch)
         for one in () if is_one_each else some:
             put_several_each(one.indices, one.values, one.lengths, first, free, indices, data)
             first += one.width
