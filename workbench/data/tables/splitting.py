@@ -448,11 +448,11 @@ LARGE = 1 << 21
 
 
 def reserve(count_bytes: int) -> mmap.mmap:
-    """Return at least `count_bytes` bytes of zeros, in huge pages where the system has them.
+    """Return `count_bytes` bytes of zeros, in huge pages where the system has them.
 
     The system hands out a huge page as soon as one of 4 KB, of which it takes 512.
     """
-    memory = mmap.mmap(-1, -(-count_bytes // LARGE) * LARGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    memory = mmap.mmap(-1, count_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         with contextlib.suppress(OSError):  # a kernel without huge pages
             memory.madvise(mmap.MADV_HUGEPAGE)
