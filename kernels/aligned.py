@@ -8,6 +8,7 @@ after one: N = 16 takes 0.81 times as long with SGD and 0.43 with Adam, N = 64 t
 0
 """
 
+import ctypes
 import math
 from collections.abc import Callable
 
@@ -16,6 +17,9 @@ from numpy.typing import DTypeLike
 
 LINE = 64
 """Bytes of a cache line."""
+
+BYTE = ctypes.c_char
+"""Type of a buffer's first byte, by which its address is found."""
 
 
 def empty(shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
@@ -37,7 +41,6 @@ def copy(array: np.ndarray, dtype: DTypeLike | None = None) -> np.ndarray:
 
 def _align(make: Callable[..., np.ndarray], shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """Return an array of `shape` and `dtype` at a cache line, within a larger buffer from `make(bytes, uint8)`."""
-    size = math.prod(shape) * dtype.itemsize
-    room = make(size + LINE, np.uint8)
-    first = -room.__array_interface__["data"][0] % LINE  # as room.ctypes.data, in a third of its time
-    return room[first : first + size].view(dtype).reshape(shape)
+    room = make(math.prod(shape) * dtype.itemsize + LINE, np.uint8)
+    first = -ctypes.addressof(BYTE.from_buffer(room.data)) % LINE  # as room.ctypes.data, in a quarter of its time
+    return np.ndarray(shape, dtype, room, first)

@@ -48,12 +48,12 @@ def _row(lane, u, indptr, indices, data, x, out):
     lane.blocks(block)
 
 
-_rows = RowLoop(_row, starts=0)
-
 MOST_ALONE = 4 * LEAST_WORK
 """Work, in multiply-adds, up to which a product stays on one thread: to choose threads, and to wake them, takes what
 the second one gains. Measured on an EPYC 9005 with rows from all over 16 MB: 13 us alone, 9 us on two threads that are
 awake, 23 us with the choice of one or two."""
+
+_rows = RowLoop(_row, starts=0, most_alone=MOST_ALONE)
 
 NOTHING = {np.dtype(dtype): np.zeros(0, dtype) for dtype in (np.float32, np.float64)}
 """What `add_product` adds if nothing is added, by dtype."""
@@ -92,11 +92,7 @@ def cpu(indptr, indices, data, x, out):
     """
     shape = shape_of(x.shape, x.itemsize)
     rows = out.shape[0]
-    work = work_of(data.size, shape[0], rows)
-    if work <= MOST_ALONE and not is_forced_parallel():
-        _rows[shape](1, rows, shape[0], indptr, indices, data, x, out)
-    else:
-        _rows.run(shape, rows, work, indptr, indices, data, x, out)
+    _rows.run(shape, rows, work_of(data.size, shape[0], rows), indptr, indices, data, x, out)
 
 
 CUDA = source(__file__, names_of("csr_dense", is_of_table=True))

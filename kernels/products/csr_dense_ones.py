@@ -13,6 +13,7 @@ from kernels import reasons
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gpu.row_sums import UNKNOWN, names_of, row_sums
 from kernels.gpu.source import source
+from kernels.products.csr_dense import MOST_ALONE
 from kernels.registry import register
 from kernels.vector.gather import RowLoop, work_of
 from kernels.vector.tiles import shape_of
@@ -44,7 +45,7 @@ def _row(lane, u, indptr, indices, x, out):
     lane.blocks(block)
 
 
-_rows = RowLoop(_row, starts=0)
+_rows = RowLoop(_row, starts=0, most_alone=MOST_ALONE)
 
 
 def cpu(indptr, indices, x, out):

@@ -25,7 +25,7 @@ from numba.extending import intrinsic
 from kernels._compat.numba_internals import flat, layer, on_threads
 from kernels.code_cache import CodeCache, digest_of, digest_of_files, njit
 from kernels.structure import are_compressed, are_finite
-from kernels.threads import LEAST_WORK, ROW_COST, share
+from kernels.threads import LEAST_WORK, ROW_COST, is_forced_parallel, share
 from kernels.vector import lanes
 from kernels.vector.lanes import I64, Lane, operands_of, programs
 from kernels.vector.operands import Int
@@ -209,13 +209,15 @@ class RowLoop(dict[tuple, Callable]):
         starts: int | None = None,
         per_row: int = ROW_COST,
         name: str = "",
+        most_alone: int = LEAST_WORK - 1,
     ) -> None:
         """Keep the row function, its cut into tiles, the position of row pointers and the cost of a row.
 
-        Compiles nothing. `name` identifies the code on disk; by default the row function's module and name.
+        Calls of up to `most_alone` multiply-adds stay on one thread. Compiles nothing. `name` identifies the code on
+        disk; by default the row function's module and name.
         """
         super().__init__()
-        self.row, self.cut, self.starts, self.per_row = row, cut, starts, per_row
+        self.row, self.cut, self.starts, self.per_row, self.most_alone = row, cut, starts, per_row, most_alone
         self.name = name or f"{row.__module__}.{row.__qualname__}"
         self._guarded: dict[tuple, Callable[..., int]] = {}
 
@@ -225,6 +227,9 @@ class RowLoop(dict[tuple, Callable]):
         `shape` is what `cut` takes; shape[0] is the width. Compiles on first use of a shape; arrays are changed as the
         row function says.
         """
+        if work <= self.most_alone and not is_forced_parallel():
+            self[shape](1, rows, shape[0], *arguments)
+            return
         parts, choices = share(work, self.name)
         self[shape](parts, rows, shape[0], *arguments)
         if choices is not None:
