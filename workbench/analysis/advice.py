@@ -165,11 +165,6 @@ def seconds_of(row: Record, chosen: Record) -> float:
     ]
 
 
-def _recommended(row: Record, others: Sequence[Record]) -> Record:
-    """Return the settings that the advice recommended for the case; `others` is not used."""
-    return row["recommended"]
-
-
 def _first_able(row: Record, ways: Sequence[Record]) -> Record | None:
     """Return the first of the settings `ways` with which a configuration of the case ran; None if none did."""
     able = _that_ran(row)
@@ -224,7 +219,7 @@ def _best_of_all(cases: Sequence[Record], is_dense: bool) -> Record | None:
 
 ADVICE, ALWAYS_SPARSE, ALWAYS_DENSE = "advice", "always sparse", "always dense"
 RULES: dict[str, Rule] = {
-    ADVICE: _recommended,
+    ADVICE: lambda row, others: row["recommended"],
     ALWAYS_SPARSE: _sparse,
     ALWAYS_DENSE: _dense,
     "the bytes rule": _by_bytes,
@@ -272,7 +267,8 @@ def _case_targets(rows: Sequence[Record]) -> list[PerformanceTarget]:
     `rows` are the newest good records of the cases.
     """
     ratios = [ratio for row in rows if (ratio := dense_over_sparse_seconds(row)) is not None]
-    won, close = (sum(map(test, ratios)) for test in (lambda ratio: ratio < 1 / EQUIVALENCE_MARGIN, _is_close))
+    won = sum(ratio < 1 / EQUIVALENCE_MARGIN for ratio in ratios)
+    close = sum(1 / NEAR <= ratio <= NEAR for ratio in ratios)
     return [
         PerformanceTarget("cases", f"≥ {CASES}", str(len(rows)), len(rows) >= CASES),
         PerformanceTarget(
@@ -285,11 +281,6 @@ def _case_targets(rows: Sequence[Record]) -> list[PerformanceTarget]:
             f"cases with the sides within {NEAR:g} x of each other", f"≥ {CLOSE}", str(close), close >= CLOSE
         ),
     ]
-
-
-def _is_close(ratio: float) -> bool:
-    """Return whether a time ratio lies between 1 / 1.5 and 1.5."""
-    return 1 / NEAR <= ratio <= NEAR
 
 
 def _mean_target(what: str, values: Sequence[float], wanted: float) -> PerformanceTarget:

@@ -298,7 +298,7 @@ def certainty_sentences(group: configurations.Group, contests: Sequence[Contest]
     rounds = formatting.format_count(most, "round") if least == most else f"{least} to {most} rounds"
     of_runs = f"{rounds} of {formatting.format_count(max(ratio.runs for ratio in ratios), 'run')}"
     seen = minimum_detectable_sentence(contests)
-    return f"How sure: 95 % intervals from {of_runs}. {seen[:1].upper()}{seen[1:]}.{disturbed}"
+    return f"How sure: 95 % intervals from {of_runs}. {formatting.capitalized(seen)}.{disturbed}"
 
 
 def minimum_detectable_sentence(contests: Sequence[Contest]) -> str:
@@ -500,7 +500,7 @@ def _stay_dense(lost: Sequence[Contest]) -> str:
 def _open_sentences(compared: Sequence[Contest]) -> str:
     """Return " Sentence. Sentence." on densities without a winner, with reasons; "" if each has a winner."""
     clauses = (f"{what}: {why}" if why else what for what, why in list_open_contests(compared, DIGITS))
-    return "".join(f" {clause[0].upper()}{clause[1:]}." for clause in clauses)
+    return "".join(f" {formatting.capitalized(clause)}." for clause in clauses)
 
 
 def _without_win(compared: Sequence[Contest], lost: Sequence[Contest], measure: str) -> tuple[str, str]:
@@ -528,7 +528,7 @@ def _without_win(compared: Sequence[Contest], lost: Sequence[Contest], measure: 
         return f"No comparison: {reasons[0]}", f"For {name} there is no answer yet: {none}.{todo}"
     if len(compared) == 1 and compared[0].likely:
         said = f"{grade_comparison(compared[0], measure)} {format_density_ranges(compared, compared, DIGITS)}"
-        return f"{said[0].upper()}{said[1:]}", f"For {name}, {said}."
+        return f"{formatting.capitalized(said)}", f"For {name}, {said}."
     if probable := probable_clauses(compared, DIGITS):
         sides = formatting.join_items(probable)
         return f"In {name} {sides}", f"For {name} no density has a certain winner.{_open_sentences(compared)}{todo}"

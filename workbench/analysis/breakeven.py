@@ -389,7 +389,9 @@ def breakeven_sentence(
             f"{who}: the winner in {what} changes more than once, {_segments(compared)}; no one break-even."
         ),
         "sparse": lambda: f"{who} beats {against} in {what} {_one_sided_sentence(won, contests, -1)}.",
-        "dense": lambda: f"{_capital(against)} beats {who} in {what} {_one_sided_sentence(lost, contests, 0)}.",
+        "dense": lambda: (
+            f"{formatting.capitalized(against)} beats {who} in {what} {_one_sided_sentence(lost, contests, 0)}."
+        ),
         "level": lambda: f"{who} and {against} are level in {what}, within 10 %, at every density, {_range(compared)}.",
         "inconclusive": lambda: (
             f"{who} and {against} have no certain winner in {what}{inconclusive_clause(contests)}{_remedy(contests)}."
@@ -417,11 +419,6 @@ def baseline(compared: Sequence[Contest]) -> str:
 def _format_density_of(contest: Contest) -> str:
     """Return the density of a contest in per cent, such as "1 %"; "0 %" if it is unknown."""
     return formatting.format_density(contest.density or 0.0)
-
-
-def _capital(text: str) -> str:
-    """Return the text with its first letter in upper case; "" stays ""."""
-    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _measure_noun(measure: str) -> str:

@@ -127,7 +127,7 @@ def compare_device_sentences(groups: Sequence[configurations.Group]) -> Iterator
         if {name for name, value in one.settings.items() if other.settings[name] != value} == {"device"}:
             yield from _compare_locations(_device(one), _device(other))
     for group in groups:
-        head = f"{group.label[:1].upper()}{group.label[1:]}: " if len(groups) > 1 else ""
+        head = f"{formatting.capitalized(group.label)}: " if len(groups) > 1 else ""
         places = _trainers(group)
         for several in places[1:]:
             for sentence in _compare_locations(places[0], several):

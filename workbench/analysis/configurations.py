@@ -55,12 +55,7 @@ def groups(frame: pd.DataFrame) -> list[Group]:
     varying = [name for name, values in zip(GROUP, columns, strict=False) if len(set(values)) > 1]
     ordered = sorted(by_key.items(), key=lambda item: -len(item[1]))
     named = [(dict(zip(GROUP, key, strict=True)), rows) for key, rows in ordered]
-    return [Group(group, _label(group, varying), rows) for group, rows in named]
-
-
-def _label(group: Record, varying: list[str]) -> str:
-    """Return the label that tells a group from others by the settings `varying`, such as "width 16, 1 thread"."""
-    return describe(group, varying or GROUP) or "without an intercept"
+    return [Group(group, describe(group, varying or GROUP) or "without an intercept", rows) for group, rows in named]
 
 
 def _group_of(row: Record, by_key: Mapping[tuple, list[dict[str, Any]]]) -> tuple:

@@ -222,7 +222,7 @@ def sentences(curves: pd.DataFrame, measure: str) -> list[str]:
     if "ours" not in set(curves.loc[curves["measure"] == measure, "side"]):
         return said
     if min(map(len, found.values())) < INTERIM_ANALYSES[0]:
-        return [*said, f"{FEW[:1].upper()}{FEW[1:]}: which is better, and which is faster, is inconclusive."]
+        return [*said, f"{formatting.capitalized(FEW)}: which is better, and which is faster, is inconclusive."]
     return said + [compare_paired_repeats(curves, measure, *pair) for pair in _pairs(curves, measure, found)]
 
 
@@ -287,7 +287,8 @@ def compare_paired_repeats(curves: pd.DataFrame, measure: str, first: str, secon
     found = final_values(curves, measure)
     least = targets_by_repeat(found[first], found[second], measure)
     times = [seconds_to(curves, who, measure, least) for who in (second, first)]
-    parts = (_compare_quality(found, measure, first, second), _compare_time(_ratio(*times), first, second))
+    ratio = ratio_of(_rounds(times[0]), _rounds(times[1]))
+    parts = (_compare_quality(found, measure, first, second), _compare_time(ratio, first, second))
     return f"{first} and {second}: {'; '.join(parts)}."
 
 
@@ -302,11 +303,6 @@ def mean_difference(first: Ends, second: Ends) -> Ratio | None:
     half = student_t(0.025, len(apart) - 1) * float(apart.std(ddof=1)) / len(apart) ** 0.5
     mean = float(apart.mean())
     return Ratio(mean, mean - half, mean + half, len(apart), 1)
-
-
-def _ratio(first: Mapping[int, float], second: Mapping[int, float]) -> Ratio | None:
-    """Return first / second of values by repeat, as a `Ratio` over the common repeats; None if there is none."""
-    return ratio_of(_rounds(first), _rounds(second))
 
 
 def _rounds(values: Mapping[int, float]) -> Rounds:

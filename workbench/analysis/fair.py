@@ -338,12 +338,7 @@ def _crossing(members: Sequence[Compared], seconds: Seconds, fitted: Fit | None)
     if not points or fitted is None:
         return None
     x, y = min(points, key=lambda point: abs(point[1]))
-    return _safe_exp(x - y / fitted.slope), False
-
-
-def _safe_exp(logarithm: float) -> float:
-    """Return exp of the argument clipped to [-700, 700], so that the result is finite and positive."""
-    return math.exp(min(max(logarithm, -700.0), 700.0))
+    return math.exp(min(max(x - y / fitted.slope, -700.0), 700.0)), False  # finite and above 0
 
 
 def summary(found: Sequence[Compared]) -> str:

@@ -176,6 +176,11 @@ def format_with_interval(value: float, low: float, high: float, tell: Any) -> st
     return tell(value) if tell(low) == tell(high) else f"{tell(value)} ({format_span(low, high, tell)})"
 
 
+def capitalized(text: str) -> str:
+    """Return the text with its first letter in upper case; "" stays ""."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
 def join_items(items: Iterable[str], last: str = "and") -> str:
     """Return items joined by commas and the word `last`, such as "a, b and c"; ValueError without items."""
     *most, final = items

@@ -249,7 +249,7 @@ def _pool(last: dict[str, Any], rounds: Rounds, shown: Mapping[tuple, str]) -> d
     here = {
         name: _value_of(by_place, rounds.best, run) if _is_time(name) else by_place for name, by_place in values.items()
     }
-    pooled = of_run[-1] | counts | _medians(here)
+    pooled = of_run[-1] | counts | {name: _median(list(by_place.values())) for name, by_place in here.items()}
     pooled |= {"round_values": values | {DISTURBED: dict.fromkeys(rounds.disturbed, True)}}
     if not rounds.timed:
         return _as_disturbed(pooled)
@@ -280,11 +280,6 @@ def _values(name: str, rows: Mapping[Place, Record]) -> dict[Place, float]:
 def _value_of(values: Mapping[Place, float], places: Mapping[Place, Any], run: str) -> dict[Place, float]:
     """Return the values of the rounds in `places` that belong to `run`; all are keyed by (run, round)."""
     return {place: value for place, value in values.items() if place in places and place[0] == run}
-
-
-def _medians(values: Mapping[str, Mapping[Place, float]]) -> dict[str, Any]:
-    """Return {column: median of its rounds}, an int if all values are, None if there is none."""
-    return {name: _median(list(by_place.values())) for name, by_place in values.items()}
 
 
 def _median(values: list[Any]) -> Any:

@@ -3,7 +3,7 @@
 A profile is the nested mapping that `workbench.data.profile` returns and JSON stores.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -209,142 +209,114 @@ def _is_worth_measuring(profile: Mapping[str, Any]) -> str:
 
 def profile_facts(profile: Mapping[str, Any]) -> list[Fact]:
     """Return (title, lines of text) per section of a profile, in reading order; empty sections are left out."""
-    tellers = (_size, _lengths, _columns, _active, _values, _bytes, _preparations, _duplicates, _labels, _groups)
-    sections = [(what, tuple(lines)) for what, lines in (teller(profile) for teller in tellers)]
+    sections = [(what, tuple(lines(profile))) for what, lines in SECTIONS.items()]
     return [(what, lines) for what, lines in sections if lines]
 
 
-def _size(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
-    """Return ("size", lines): rows, columns, entries, density and types of a profile."""
-
-    def lines() -> Iterator[str]:
-        """Yield the lines on rows, columns, entries, density and types."""
-        yield f"{profile['rows']:,} rows x {profile['features']:,} columns"
-        yield f"{profile['entries']:,} entries, density {formatting.format_density(profile['density'])}"
-        yield f"values {profile['dtype']}, indices {profile['index_dtype']}"
-
-    return "size", lines()
+def _size(profile: Mapping[str, Any]) -> Iterator[str]:
+    """Yield rows, columns, entries, density and types of a profile."""
+    yield f"{profile['rows']:,} rows x {profile['features']:,} columns"
+    yield f"{profile['entries']:,} entries, density {formatting.format_density(profile['density'])}"
+    yield f"values {profile['dtype']}, indices {profile['index_dtype']}"
 
 
-def _lengths(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
-    """Return ("entries a row", lines): mean, median, 99th percentile, largest, variation and empty rows."""
-
-    def lines() -> Iterator[str]:
-        """Yield the lines on entries per row."""
-        known = profile["lengths"]
-        numbers = [
-            f"{name} {formatting.format_number(known[key])}" for name, key in (("mean", "mean"), ("median", "median"))
-        ]
-        numbers += [f"99th percentile {formatting.format_number(known['p99'])}", f"largest {known['most']:,}"]
-        yield ", ".join(numbers)
-        yield (
-            f"standard deviation / mean {formatting.format_number(known['cv'], 2)}; "
-            f"{_count(known['empty'], 'empty row')}"
-        )
-
-    return "entries a row", lines()
+def _lengths(profile: Mapping[str, Any]) -> Iterator[str]:
+    """Yield mean, median, 99th percentile, largest, variation and empty rows."""
+    known = profile["lengths"]
+    numbers = [
+        f"{name} {formatting.format_number(known[key])}" for name, key in (("mean", "mean"), ("median", "median"))
+    ]
+    numbers += [f"99th percentile {formatting.format_number(known['p99'])}", f"largest {known['most']:,}"]
+    yield ", ".join(numbers)
+    yield (
+        f"standard deviation / mean {formatting.format_number(known['cv'], 2)}; {_count(known['empty'], 'empty row')}"
+    )
 
 
-def _columns(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
-    """Return ("columns", lines): share of the most frequent columns, Zipf exponent and unused columns."""
-
-    def lines() -> Iterator[str]:
-        """Yield the lines on how entries spread over the columns."""
-        known = profile["columns"]
-        yield top_columns_sentence(profile)
-        yield f"the most frequent one is stored in {_percent(known['most_rows'])} of the rows"
-        if known["zipf"]:
-            yield f"rows by rank fall as rank to the power of {-known['zipf']['slope']:.2f} (Zipf)"
-        yield f"{known['unused']:,} never used"
-
-    return "columns", lines()
+def _columns(profile: Mapping[str, Any]) -> Iterator[str]:
+    """Yield share of the most frequent columns, Zipf exponent and unused columns."""
+    known = profile["columns"]
+    yield top_columns_sentence(profile)
+    yield f"the most frequent one is stored in {_percent(known['most_rows'])} of the rows"
+    if known["zipf"]:
+        yield f"rows by rank fall as rank to the power of {-known['zipf']['slope']:.2f} (Zipf)"
+    yield f"{known['unused']:,} never used"
 
 
-def _active(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
-    """Return ("active columns, mean", lines): active columns of random batches, one line per batch size."""
-
-    def lines() -> Iterator[str]:
-        """Yield one line on active columns per batch size."""
-        for batch in profile["touched"]:
-            share = batch["columns"] / batch["entries"] if batch["entries"] else 0.0
-            counts = f"{batch['columns']:,.0f} of {profile['features']:,}, U/z {formatting.format_number(share)}"
-            yield f"{_count(batch['batch_rows'], 'random row')}: {counts}"
-
-    return "active columns, mean", lines()
+def _active(profile: Mapping[str, Any]) -> Iterator[str]:
+    """Yield active columns of random batches, one line per batch size."""
+    for batch in profile["touched"]:
+        share = batch["columns"] / batch["entries"] if batch["entries"] else 0.0
+        counts = f"{batch['columns']:,.0f} of {profile['features']:,}, U/z {formatting.format_number(share)}"
+        yield f"{_count(batch['batch_rows'], 'random row')}: {counts}"
 
 
-def _values(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
-    """Return ("values", lines): range of the stored values and number of explicit zeros; no lines if unknown."""
-
-    def lines() -> Iterator[str]:
-        """Yield the lines on the stored values; none if they are unknown."""
-        known = profile["values"]
-        if known is None:
-            return
-        least, most = formatting.format_number(known["least"]), formatting.format_number(known["most"])
-        yield f"all {least}" if known["least"] == known["most"] else f"{least} to {most}"
-        if known["zeros"]:
-            yield f"{_count(known['zeros'], 'stored zero')}, which take memory and change nothing"
-
-    return "values", lines()
+def _values(profile: Mapping[str, Any]) -> Iterator[str]:
+    """Yield range of the stored values and number of explicit zeros; no lines if unknown."""
+    known = profile["values"]
+    if known is None:
+        return
+    least, most = formatting.format_number(known["least"]), formatting.format_number(known["most"])
+    yield f"all {least}" if known["least"] == known["most"] else f"{least} to {most}"
+    if known["zeros"]:
+        yield f"{_count(known['zeros'], 'stored zero')}, which take memory and change nothing"
 
 
-def _bytes(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
-    """Return ("memory", lines): bytes of the data in each storage format, such as "csr 12 MB"."""
-    return "memory", (f"{name} {formatting.format_bytes(size)}" for name, size in profile["bytes_format"].items())
+def _bytes(profile: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the bytes of the data in each storage format, such as "csr 12 MB"."""
+    for name, size in profile["bytes_format"].items():
+        yield f"{name} {formatting.format_bytes(size)}"
 
 
-def _preparations(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
-    """Return ("preparation", lines): which preparations make the data dense and which keep it sparse, with bytes."""
-
-    def lines() -> Iterator[str]:
-        """Yield a line on the preparations that make data dense, and one on the preparations that keep it sparse."""
-        for makes_dense, verb in ((True, "made dense by"), (False, "kept sparse by")):
-            names = [known["name"] for known in profile["preparations"] if known["is_dense"] == makes_dense]
-            sizes = {known["bytes_"] for known in profile["preparations"] if known["is_dense"] == makes_dense}
-            yield (
-                f"{verb} {formatting.join_items(names)} ({formatting.join_items(map(formatting.format_bytes, sizes))})"
-            )
-
-    return "preparation", lines()
+def _preparations(profile: Mapping[str, Any]) -> Iterator[str]:
+    """Yield which preparations make the data dense and which keep it sparse, with bytes."""
+    for makes_dense, verb in ((True, "made dense by"), (False, "kept sparse by")):
+        names = [known["name"] for known in profile["preparations"] if known["is_dense"] == makes_dense]
+        sizes = {known["bytes_"] for known in profile["preparations"] if known["is_dense"] == makes_dense}
+        yield (f"{verb} {formatting.join_items(names)} ({formatting.join_items(map(formatting.format_bytes, sizes))})")
 
 
-def _duplicates(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
-    """Return ("duplicates", lines): entries summed on reading (if counted) and rows equal to an earlier one."""
-
-    def lines() -> Iterator[str]:
-        """Yield a line on summed entries, if they were counted, and one on equal rows."""
-        if profile["duplicate_entries"] is not None:
-            yield f"{_count(profile['duplicate_entries'], 'entry', 'entries')} summed with another when it was read"
-        share = profile["duplicate_rows"] / max(profile["rows"], 1)
-        yield f"{_count(profile['duplicate_rows'], 'row')} equal to an earlier one, {_percent(share)}"
-
-    return "duplicates", lines()
+def _duplicates(profile: Mapping[str, Any]) -> Iterator[str]:
+    """Yield entries summed on reading (if counted) and rows equal to an earlier one."""
+    if profile["duplicate_entries"] is not None:
+        yield f"{_count(profile['duplicate_entries'], 'entry', 'entries')} summed with another when it was read"
+    share = profile["duplicate_rows"] / max(profile["rows"], 1)
+    yield f"{_count(profile['duplicate_rows'], 'row')} equal to an earlier one, {_percent(share)}"
 
 
-def _labels(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
-    """Return ("labels", lines): quartiles of regression targets, or classes with their shares of the rows."""
-
-    def lines() -> Iterator[str]:
-        """Yield the lines on the labels: their range or their classes."""
-        known, rows = profile["labels"], max(profile["rows"], 1)
-        if known["kind"] == "numbers":
-            named = zip(("least", "quartile", "median", "quartile", "largest"), known["quartiles"], strict=False)
-            yield f"numbers: {', '.join(f'{name} {formatting.format_number(value)}' for name, value in named)}"
-            return
-        several = f", {formatting.format_number(known['labels_a_row'])} a row" if known["kind"] == "multilabel" else ""
-        yield f"{_count(known['classes'], 'class', 'classes')}{several}"
-        shown = [f"{name} {_percent(count / rows)}" for name, count in known["shown"]]
-        rest = [f"{known['others']:,} others {_percent(known['rows_others'] / rows)}"] if known["others"] else []
-        yield ", ".join(shown + rest)
-
-    return "labels", lines()
+def _labels(profile: Mapping[str, Any]) -> Iterator[str]:
+    """Yield quartiles of regression targets, or classes with their shares of the rows."""
+    known, rows = profile["labels"], max(profile["rows"], 1)
+    if known["kind"] == "numbers":
+        named = zip(("least", "quartile", "median", "quartile", "largest"), known["quartiles"], strict=False)
+        yield f"numbers: {', '.join(f'{name} {formatting.format_number(value)}' for name, value in named)}"
+        return
+    several = f", {formatting.format_number(known['labels_a_row'])} a row" if known["kind"] == "multilabel" else ""
+    yield f"{_count(known['classes'], 'class', 'classes')}{several}"
+    shown = [f"{name} {_percent(count / rows)}" for name, count in known["shown"]]
+    rest = [f"{known['others']:,} others {_percent(known['rows_others'] / rows)}"] if known["others"] else []
+    yield ", ".join(shown + rest)
 
 
-def _groups(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
-    """Return ("groups", lines): number of groups of rows and the largest; no lines without groups."""
-    known = profile["groups"]
-    return "groups", iter([f"{known[0]:,}, the largest of {_count(known[1], 'row')}"] if known else [])
+def _groups(profile: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the number of groups of rows and the largest; nothing without groups."""
+    if known := profile["groups"]:
+        yield f"{known[0]:,}, the largest of {_count(known[1], 'row')}"
+
+
+SECTIONS: dict[str, Callable[[Mapping[str, Any]], Iterator[str]]] = {
+    "size": _size,
+    "entries a row": _lengths,
+    "columns": _columns,
+    "active columns, mean": _active,
+    "values": _values,
+    "memory": _bytes,
+    "preparation": _preparations,
+    "duplicates": _duplicates,
+    "labels": _labels,
+    "groups": _groups,
+}
+"""What yields the lines of each section of a profile, in reading order."""
 
 
 def _count(count: int, noun: str, several: str = "") -> str:

@@ -127,7 +127,7 @@ def best_of_all_sentences(groups: Sequence[configurations.Group]) -> Iterator[st
     `groups` hold pooled records of comparable configurations.
     """
     for group in groups:
-        head = f"{group.label[:1].upper()}{group.label[1:]}: " if len(groups) > 1 else ""
+        head = f"{formatting.capitalized(group.label)}: " if len(groups) > 1 else ""
         for best, density_range in groupby(_best_by_density(group), key=lambda one: _name(one[1])):
             if best:
                 text = _sentence(best, list(density_range), group)
@@ -140,7 +140,7 @@ def compact_storage_sentences(groups: Sequence[configurations.Group]) -> Iterato
     It is for the lowest density at which all three have a memory figure; a group without one is left out.
     """
     for group in groups:
-        head = f"{group.label[:1].upper()}{group.label[1:]}: " if len(groups) > 1 else ""
+        head = f"{formatting.capitalized(group.label)}: " if len(groups) > 1 else ""
         for rows in configurations.by_density(
             sorted(group.rows, key=lambda row: configurations.density_of(row) or 0.0)
         ).values():

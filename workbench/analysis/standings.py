@@ -82,7 +82,7 @@ def make_standings(group: configurations.Group, measure: str) -> Standings:
     found = contests(group.rows, measure)
     at = configurations.by_density(group.rows)
     labels = {_asked_densities(one): one for one in found}
-    ordered = sorted(at, key=lambda density: _rank(labels[density]) if density in labels else 0.0)
+    ordered = sorted(at, key=lambda density: (labels[density].density or 0.0) if density in labels else 0.0)
     worse = {id(row) for row, _ in trained_worse(group.rows)}
     met = [density for density in ordered if density in labels]
     table = [_line_of(lines, at[density], labels[density], worse, measure) for density in met]
@@ -95,11 +95,6 @@ def _asked_densities(contest: Contest) -> float | None:
     """Return the requested density of a contest (None is the data's own), or the measured one without records."""
     row = contest.sparse or contest.dense
     return row["density"] if row else contest.density
-
-
-def _rank(contest: Contest) -> float:
-    """Return the density of a contest as a sort key, 0.0 if unknown."""
-    return contest.density or 0.0
 
 
 def _line_of(
@@ -203,5 +198,4 @@ def headline_of(group: configurations.Group, measure: str, evens: Sequence[Break
 
 def _number(contest: Contest, measure: str) -> str:
     """Return the grade of a contest as text with a capital letter, such as "Sparse is 3 times faster"."""
-    text = grade_comparison(contest, measure)
-    return text[:1].upper() + text[1:]
+    return formatting.capitalized(grade_comparison(contest, measure))

@@ -17,7 +17,7 @@ def density_range_sentences(group: configurations.Group, measure: str, several: 
 
     With `several` groups each sentence begins with the label of its group.
     """
-    head = f"{group.label[:1].upper()}{group.label[1:]}: " if several else ""
+    head = f"{formatting.capitalized(group.label)}: " if several else ""
     density_ranges = groupby(contests(group.rows, measure), key=_verdict_key)
     return [
         head + _density_range_sentence(list(density_range), measure, bare=not head)

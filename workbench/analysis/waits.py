@@ -96,11 +96,6 @@ def _is(*names: str) -> Callable[[str], bool]:
     return lambda case: case.startswith(names)
 
 
-def _is_not(*names: str) -> Callable[[str], bool]:
-    """Return a predicate: whether a case name begins with none of `names`."""
-    return lambda case: not case.startswith(names)
-
-
 FIRST_COMPILED = "csr, logistic, AdaGrad"
 TARGETS = (
     Target("reading", "svmlight text on one core / scikit-learn's reader", 0.17, _ratio, matches=_is("svmlight")),
@@ -119,7 +114,7 @@ TARGETS = (
     ),
     Target("starting", "train of a cached file before its first step", 1.0, _seconds, "s", _is("train")),
     Target("compiling", f"first epoch, {FIRST_COMPILED}", 2.0, _seconds, "s", _is(FIRST_COMPILED)),
-    Target("compiling", "first epoch, any other", 4.0, _seconds, "s", _is_not(FIRST_COMPILED)),
+    Target("compiling", "first epoch, any other", 4.0, _seconds, "s", lambda case: not case.startswith(FIRST_COMPILED)),
     Target("predicting", "scores, probabilities / SciPy's x @ w", 1.2, _ratio),
     Target("few_rows", "fit of 100 rows, one epoch", 0.0005, _seconds, "s", _is("fit of 100 rows, one")),
     Target("searching", "a search over 8 settings / one training", 2.5, _ratio),

@@ -276,10 +276,11 @@ class Form:
         try:
             for name, field in self.fields.items():
                 field.show(self.state.choices[name])
-            read = files_of(self.state.choices["dataset"])
+            dataset = self.state.choices["dataset"]
+            read = files_of(dataset)
             for name in FILES:
                 self.fields[name].box.layout.display = None if name in read else "none"
-            is_named = self.state.choices["dataset"] in data.names() and takes_label(self.state.choices["dataset"])
+            is_named = dataset in data.names() and "label" in data.get(dataset).parameters
             self.label.layout.display = None if is_named else "none"
             self.label.value = contract.label_of(self.state.choices["reading"])
         finally:
@@ -296,11 +297,6 @@ def label_field() -> widgets.Text:
     """Return a text field for the name of the label column; empty means guessed."""
     help = "Column or variable of the labels; empty: guessed"
     return widgets.Text(description="Label", tooltip=help, continuous_update=False, style=LABELLED)
-
-
-def takes_label(dataset: str) -> bool:
-    """Return whether the data set of this name has the parameter `label`."""
-    return "label" in data.get(dataset).parameters
 
 
 def tree(widget: widgets.Widget) -> list[widgets.Widget]:

@@ -151,13 +151,9 @@ def grounds(frame: pd.DataFrame) -> str:
 
 def _list_of_grounds(advice: Advice) -> str:
     """Return HTML of a list of the sentences that support an advice; a note if there are none."""
-    items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in _grounds(advice))
+    grounds = advice.sentences[len([text for text in (advice.verdict, advice.certainty) if text]) :]
+    items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in grounds)
     return f"<ul>{items}</ul>" if items else "<p>No rows yet.</p>"
-
-
-def _grounds(advice: Advice) -> tuple[str, ...]:
-    """Return the sentences of the advice without verdict and certainty, which come first."""
-    return advice.sentences[len([text for text in (advice.verdict, advice.certainty) if text]) :]
 
 
 def counts(rows: Mapping[str, int]) -> str:

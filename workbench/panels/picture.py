@@ -51,11 +51,6 @@ class Picture:
         return _figure(image, self.sentence)
 
 
-def in_page(svg: str, sentence: str) -> str:
-    """Return HTML of a figure whose SVG is part of the page, so that its points can be clicked, with its caption."""
-    return _figure(f'<div class="chart" style="{WIDE}">{svg}</div>', sentence)
-
-
 def _paragraph(sentence: str) -> str:
     """Return a sentence as a paragraph of HTML, escaped."""
     return f"<p>{html.escape(sentence)}</p>"
@@ -117,7 +112,7 @@ def drawn(name: str, frame: pd.DataFrame, cells_: Sequence[configurations.Record
     if name == CHART:
         marks = "".join(_marks(figure, _shown(frame, controls), cells_))
         svg = f"{svg.removesuffix('</svg>')}<g fill='transparent'>{marks}</g></svg>"
-    return in_page(svg, sentence)
+    return _figure(f'<div class="chart" style="{WIDE}">{svg}</div>', sentence)
 
 
 def _shown(frame: pd.DataFrame, controls: dict[str, Any]) -> Shown:

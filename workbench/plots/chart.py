@@ -21,12 +21,15 @@ Choices = Callable[[pd.DataFrame], tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Control:
-    """One thing a reader may choose. `choices` and `default` may depend on the frame, then they are functions of it."""
+    """One thing a reader may choose. `choices` and `default` may depend on the frame, then they are functions of it.
+
+    Without a `default` it is the first choice.
+    """
 
     name: str
     help: str
     choices: tuple[str, ...] | Choices
-    default: str | Callable[[pd.DataFrame], str | None]
+    default: str | Callable[[pd.DataFrame], str | None] | None = None
 
     def options(self, frame: pd.DataFrame) -> tuple[str, ...]:
         """Return the choices for this frame; empty if the frame is."""
@@ -34,9 +37,9 @@ class Control:
 
     def initial(self, frame: pd.DataFrame) -> str | None:
         """Return the initial value for these records; None if it depends on them and there are none."""
-        if not callable(self.default):
-            return self.default
-        return None if frame.empty else self.default(frame)
+        if callable(self.default):
+            return None if frame.empty else self.default(frame)
+        return self.default or next(iter(self.options(frame)), None)
 
 
 @dataclass(frozen=True)

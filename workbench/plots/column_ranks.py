@@ -44,8 +44,7 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
 
 def _title(row: Record) -> str:
     """Return the title: which share of the entries the most frequent columns have."""
-    said = profiles.top_columns_sentence(row)
-    return f"{said[0].upper()}{said[1:]}"
+    return formatting.capitalized(profiles.top_columns_sentence(row))
 
 
 def _below(row: Record) -> str:

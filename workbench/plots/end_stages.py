@@ -100,7 +100,7 @@ register(
         "From a file to predictions",
         draw,
         table,
-        (Control("case", "format and size of the file", _cases, lambda frame: _cases(frame)[0]),),
+        (Control("case", "format and size of the file", _cases),),
         rows="end",
     )
 )

@@ -189,5 +189,5 @@ def _names(frame: pd.DataFrame) -> tuple[str, ...]:
     return tuple(found.name for found in next(iter(by_tolerance(frame).values())))
 
 
-CONTROL = Control("case", "data set and model", _names, lambda frame: _names(frame)[0])
+CONTROL = Control("case", "data set and model", _names)
 register(Chart("fit_curves", "Held-out loss against seconds", draw, table, (CONTROL,), rows="fit"))

@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
     if not rows:
         return message(figure, "No row could be predicted from others.")
     axes = figure.add_subplot()
-    for alike in _lines(rows):
+    for alike in pool.group_by(rows, formatting.short_configuration_name).values():
         look = style.look(alike[0]) | {"linestyle": "none"}
         x, y = ([row[name] for row in alike] for name in ("seconds_predicted", "seconds"))
         axes.plot(x, y, label=formatting.short_configuration_name(alike[0]), alpha=0.85, **look)
@@ -53,11 +53,6 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
 def _rows(frame: pd.DataFrame) -> list[configurations.Record]:
     """Return the records of predictions in a frame; [] for an empty one."""
     return [*pool.records(frame)] if len(frame) else []
-
-
-def _lines(rows: Sequence[configurations.Record]) -> Iterable[list[configurations.Record]]:
-    """Return the records grouped by short configuration name, in order of first occurrence."""
-    return pool.group_by(rows, formatting.short_configuration_name).values()
 
 
 def _diagonal(axes: Axes, rows: Sequence[configurations.Record]) -> None:

@@ -107,18 +107,13 @@ def table(frame: pd.DataFrame, *, measure: str | None) -> pd.DataFrame:
     )
 
 
-def _first(frame: pd.DataFrame) -> str | None:
-    """Return the first quality measure of the records, None if there is none."""
-    return next(iter(curves.list_measures(frame)), None)
-
-
 register(
     Chart(
         "quality_seconds",
         "Quality against training time",
         draw,
         table,
-        (Control("measure", "which measure of quality to draw", curves.list_measures, _first),),
+        (Control("measure", "which measure of quality to draw", curves.list_measures),),
         rows="curves",
     )
 )

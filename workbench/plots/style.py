@@ -122,9 +122,7 @@ def pick(frame: pd.DataFrame, label: str | None) -> configurations.Group:
 def group_control() -> Control:
     """Return the control that selects a group of records; initially the largest."""
     labels = lambda frame: tuple(group.label for group in configurations.groups(frame))  # noqa: E731
-    return Control(
-        "group", "configurations alike but for density and configuration", labels, lambda frame: labels(frame)[0]
-    )
+    return Control("group", "configurations alike but for density and configuration", labels)
 
 
 def density_control() -> Control:
@@ -397,12 +395,7 @@ def tasks(frame: pd.DataFrame) -> tuple[str, ...]:
 
 def task_control() -> Control:
     """Return the control that selects a task; initially the one with most records."""
-    return Control("task", "what is computed", tasks, _first_task)
-
-
-def _first_task(frame: pd.DataFrame) -> str | None:
-    """Return the task with most records; None if there is none."""
-    return next(iter(tasks(frame)), None)
+    return Control("task", "what is computed", tasks)
 
 
 def finish_bench_chart(figure: Figure, axes: Axes, title: str, rows: Sequence[bench.Record], more: str) -> None:

@@ -124,9 +124,7 @@ register(
         draw,
         table,
         (
-            Control(
-                "group", "configurations alike but for size and configuration", _labels, lambda frame: _labels(frame)[0]
-            ),
+            Control("group", "configurations alike but for size and configuration", _labels),
             Control("measure", "what is drawn against the size", tuple(MEASURES), "time"),
         ),
         rows="sizes",

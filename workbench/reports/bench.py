@@ -89,7 +89,7 @@ def _content(frame: pd.DataFrame, folder: Path, command: str, most: int | None) 
     newest = bench.records(bench.newest_records(frame))
     lost = Counter((row["contender"], row["task"], row["reason"]) for row in newest if row["status"] != "ok")
     return {
-        "title": _title(set(frame["suite"])),
+        "title": TITLES.get(" ".join(set(frame["suite"])), SEVERAL),
         "verdict": bench.met_sentence(reached, without),
         "targets": page.targets_table(reached, "not measured"),
         "tables": [(task, _cut(plots.table("rival_ratio", frame, task=task), most)) for task in _tasks(frame)],
@@ -105,11 +105,6 @@ def _content(frame: pd.DataFrame, folder: Path, command: str, most: int | None) 
         "command": command,
         "rows": len(frame),
     }
-
-
-def _title(suites: set[str]) -> str:
-    """Return the title of a report: that of the only suite in `suites`, or one for several."""
-    return TITLES.get(" ".join(suites), SEVERAL)
 
 
 def _cut(table: pd.DataFrame, most: int | None) -> page.Table:

@@ -268,18 +268,13 @@ def _by_group(said: Sequence[str], groups: Sequence[configurations.Group]) -> li
 
     Sentences without a label are under "".
     """
-    labels = [_capital(group.label) for group in groups] if len(groups) > 1 else []
+    labels = [formatting.capitalized(group.label) for group in groups] if len(groups) > 1 else []
     found: dict[str, list[str]] = {}
     for sentence in said:
         label = next((label for label in labels if sentence.startswith(f"{label}: ")), "")
         rest = sentence.removeprefix(f"{label}: ") if label else sentence
-        found.setdefault(label, []).append(_capital(rest))
+        found.setdefault(label, []).append(formatting.capitalized(rest))
     return list(found.items())
-
-
-def _capital(text: str) -> str:
-    """Return the text with its first letter capitalised."""
-    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _breakevens(groups: Sequence[configurations.Group], evens: Mapping[str, Sequence[BreakEven]]) -> Table:
@@ -310,18 +305,13 @@ def _failures(groups: Sequence[configurations.Group]) -> Table:
             group.label,
             row["status"],
             (row["reason"] or "")[:400],
-            _needed(row),
+            formatting.format_bytes(row["bytes_needed"]) if row["bytes_needed"] else "",
         ]
         for group in groups
         for row in group.rows
         if row["status"] not in configurations.NUMBERED
     ]
     return table_of(("configuration", "density", "cells", "status", "reason", "bytes needed"), rows)
-
-
-def _needed(row: configurations.Record) -> str:
-    """Return the bytes that a record needed as text; "" if unknown."""
-    return formatting.format_bytes(row["bytes_needed"]) if row["bytes_needed"] else ""
 
 
 def _of_machine(machine: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -27,11 +27,6 @@ FRAMEWORKS = {
 """The package that is imported, the name in sentences, and the line that installs it, by the word that is typed."""
 
 
-def _no_lines(problem: Problem) -> str:
-    """Return "": a candidate without code to paste; `problem` is unused."""
-    return ""
-
-
 @dataclass(frozen=True)
 class Way(Competitor):
     """A way to train in a framework: a candidate of `workbench.bench.fair.measure`, with the lines that do the same.
@@ -41,7 +36,7 @@ class Way(Competitor):
     """
 
     framework: str = ""
-    lines: Callable[[Problem], str] = _no_lines
+    lines: Callable[[Problem], str] = lambda problem: ""
 
     def bytes_data(self, problem: Problem) -> int:
         """Return the bytes of X as this way holds it: 4 per element if dense, else those of the CSR arrays."""

@@ -174,11 +174,6 @@ OF_BAG = (
 )
 
 
-def why_not_compiled_dense(problem: Problem) -> str:
-    """Return why the dense model cannot be compiled here (no dense rows, no compiler), or "" if it can."""
-    return why_no_dense(problem) or why_not_compiled(problem)
-
-
 _register = partial(register_way, "pytorch")
 EAGER = "PyTorch dense, eager"
 _register(
@@ -193,7 +188,7 @@ _register(
     "dense",
     partial(TorchTrainer, make=dense, is_compiled=True),
     partial(_lines, COMPILED, "scores = model(x[rows])"),
-    why_not=why_not_compiled_dense,
+    why_not=lambda problem: why_no_dense(problem) or why_not_compiled(problem),
     like=EAGER,
     near=NEAR,
 )

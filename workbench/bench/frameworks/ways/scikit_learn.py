@@ -59,11 +59,6 @@ def _lines(imports: str, model: str, x: str, problem: Problem) -> str:
     return LINES.format(imports=imports, model=made, x=x)
 
 
-def why_no_dense_sgd(problem: Problem) -> str:
-    """Return why SGDClassifier does not train on dense rows here, or "" if it does."""
-    return why_not_sgd(problem) or why_no_dense(problem)
-
-
 _register = partial(register_way, "sklearn")
 IMPORT = "from sklearn.linear_model import SGDClassifier"
 BRIDGE = "from workbench.bridges.sklearn import SparseClassifier"
@@ -72,7 +67,7 @@ _register(
     "dense",
     partial(SklearnTrainer, kind="dense"),
     partial(_lines, IMPORT, THEIRS, "x.toarray()"),
-    why_not=why_no_dense_sgd,
+    why_not=lambda problem: why_not_sgd(problem) or why_no_dense(problem),
 )
 _register(
     "SGDClassifier, CSR rows",
