@@ -1,8 +1,11 @@
-"""What tests of benchmarks leave as they found it."""
+"""What tests of benchmarks share, and leave as they found it."""
 
 import pytest
 
 from kernels.competitors import tensorflow_sparse, torch_sparse
+from tests.support.self_trial_rows import Measured
+from workbench.bench.child import set_threads
+from workbench.bench.self_trial import trials
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -14,3 +17,17 @@ def threads_of_frameworks():
     before = torch_sparse.threads, tensorflow_sparse.threads
     yield
     torch_sparse.threads, tensorflow_sparse.threads = before
+
+
+@pytest.fixture(scope="module")
+def two_threads():
+    """Candidates train on two threads."""
+    set_threads(2)
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """The trials of a self-trial are not measured; their rows so far."""
+    monkeypatch.setattr(Measured, "rows", [])
+    monkeypatch.setattr(trials, "Trials", Measured)
+    return Measured.rows

@@ -10,7 +10,6 @@ from typer.testing import CliRunner
 from workbench import store
 from workbench.analysis import fair
 from workbench.bench import epoch_problem, epochs
-from workbench.bench.child import set_threads
 from workbench.bench.epoch_loops import RULES
 from workbench.bench.epoch_problem import AXES, Configuration, all_configurations, default_configurations
 from workbench.bench.epochs import CANDIDATES, POLICY, SUITE
@@ -29,9 +28,7 @@ SIZES = {
 }
 
 
-@pytest.fixture(autouse=True, scope="module")
-def two_threads():
-    set_threads(2)
+pytestmark = pytest.mark.usefixtures("two_threads")
 
 
 def small(size, optimizer, batches):

@@ -8,7 +8,6 @@ import pytest
 
 from workbench import store
 from workbench.bench import experiment
-from workbench.bench.child import set_threads
 from workbench.bench.fair import competitors, configurations, loops, measure, runner
 from workbench.bench.fair.competitors import project, sklearn_sgd
 from workbench.bench.fair.configurations import Configuration, covering_array, pairs_of
@@ -25,9 +24,7 @@ TINY = {
 COMPILED = "PyTorch, torch.compile"
 
 
-@pytest.fixture(autouse=True, scope="module")
-def two_threads():
-    set_threads(2)
+pytestmark = pytest.mark.usefixtures("two_threads")
 
 
 def drawn(name):

@@ -8,12 +8,9 @@ from workbench.bench.self_trial.trials import split_key
 from workbench.measure import loads, machine
 
 
-@pytest.fixture
-def measured(monkeypatch):
-    monkeypatch.setattr(Measured, "rows", [])
-    monkeypatch.setattr(trials, "Trials", Measured)
+@pytest.fixture(autouse=True)
+def without_loads(monkeypatch):
     monkeypatch.setattr(answers.loads, "run_load", lambda name: loads.contextmanager(lambda: iter([0]))())
-    return Measured.rows
 
 
 def timed(monkeypatch, of_configuration):

@@ -16,14 +16,6 @@ from workbench.sweeps import grid, run_folder
 from workbench.sweeps.spec import dump_spec
 
 
-@pytest.fixture
-def measured(monkeypatch):
-    """Rows of trials that are not measured."""
-    monkeypatch.setattr(Measured, "rows", [])
-    monkeypatch.setattr(trials, "Trials", Measured)
-    return Measured.rows
-
-
 @pytest.mark.parametrize(("times", "is_met"), [(1.0, True), (1.3, False)])
 def test_a_panel_that_makes_trials_slower_is_found(measured, here, monkeypatch, times, is_met):
     """Each trial is measured alone, the panel standing still, and seen; what the panel finds is the rows so far."""

@@ -78,13 +78,6 @@ def test_candidates_meet_themselves_in_each_twelve_rounds_of_a_recording():
     assert max(one.rounds for one in found) < 12
 
 
-@pytest.fixture
-def measured(monkeypatch):
-    monkeypatch.setattr(Measured, "rows", [])
-    monkeypatch.setattr(trials, "Trials", Measured)
-    return Measured.rows
-
-
 def test_a_recording_has_each_candidate_there_and_back_in_turned_order(measured, tmp_path):
     noise.record(tmp_path, trials.Budget(0.0))
     loads = [trials.load_of(row["experiment"]) for row in measured]

@@ -12,13 +12,8 @@ SPEEDS = {"csr_dense": 1.0, "scipy.csr_dense": 8.0, "torch.csr_dense": 2.0}
 def row(candidate: str, width: int = 16, ratio: float = 1.0, **known) -> dict:
     seconds = 1e-5 * width * ratio
     settled = {"suite": "kernels", "task": "csr_dense", "shape": "uniform", "rows": 4096, "features": 10_000}
-    settled |= {
-        "key": f"k{width}",
-        "threads": 2,
-        "machine": "bench-1",
-        "dtype": "float32",
-        "time": "2026-01-02T03:04:05",
-    }
+    settled |= {"key": f"k{width}", "threads": 2, "machine": "bench-1", "dtype": "float32"}
+    settled |= {"time": "2026-01-02T03:04:05"}
     z = 200_000
     measured = {
         "samples": [seconds] * 5,
@@ -48,20 +43,8 @@ def row(candidate: str, width: int = 16, ratio: float = 1.0, **known) -> dict:
 
 
 def without(candidate: str, status: str, reason: str, width: int = 16, **known) -> dict:
-    kept = (
-        "key",
-        "suite",
-        "task",
-        "shape",
-        "rows",
-        "features",
-        "width",
-        "contender",
-        "side",
-        "threads",
-        "machine",
-        "dtype",
-    )
+    kept = ("key", "suite", "task", "shape", "rows", "features", "width", "contender", "side", "threads")
+    kept += ("machine", "dtype")
     good = row(candidate, width, **known)
     return store.BENCH.new_row(status=status, reason=reason, **{name: good[name] for name in kept})
 
