@@ -21,6 +21,7 @@ from kernels.epochs.loops import (
     make_forward,
     make_gather,
     make_serial,
+    make_single,
     make_step_intercept,
     named,
     sum_columns,
@@ -105,18 +106,18 @@ def make_pass(programs: Programs, forward: Callable) -> Callable:
     """Return compiled one_pass(part, rows, ..): scores, gradients and column sums of one thread's rows of a batch."""
     gather = make_gather(programs)
 
-    def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store, is_summed):
+    def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store):
         """Fill scratch, sums and active columns of thread `part` for order[first:last].
 
         Return (sum of losses, invalid target). The latter is a position in `order`, or -1. The hash table and the list
-        by owner in `store`, a `Listed`, are rebuilt in place; nothing is summed after an invalid target or unless
-        `is_summed`. Others as in `loops.make_forward`.
+        by owner in `store`, a `Listed`, are rebuilt in place; nothing is summed after an invalid target. Others as
+        in `loops.make_forward`.
         """
         touched, most, counts = touched_of(part, store.stacked), store.owned.shape[1], store.counts
         forget(touched, counts[part])
         counts[part] = 0
         total, wrong = forward(rows, order, first, last, share, arrays, added, is_far, scratch)
-        if wrong < 0 and is_summed:
+        if wrong < 0:
             sums = store.sums[part * most : (part + 1) * most]
             counts[part] = gather(rows, order, first, last, scratch.slope, store.hashing, touched, sums)
             divide(touched.columns, counts[part], store.starts[part], store.owned[part], store.group[0])
@@ -154,7 +155,7 @@ def make_part(one_pass: Callable) -> Callable:
         slope = scratch.slope[begin - first : end - first]
         own, share = Scratch(scratch.scores[part], scratch.targets[part], slope), slope.dtype.type(1 / count)
         part_losses[part], wrong[part] = one_pass(
-            part, rows, order, begin, end, share, arrays, added, is_far, own, store, True
+            part, rows, order, begin, end, share, arrays, added, is_far, own, store
         )
 
     return inlined(do_part)
@@ -444,16 +445,21 @@ def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
     programs = programs_for(rule.name, width, weights.itemsize, settings[0].shape[1], call.way, is_far)
     rows = _rows(call, width)
     of_intercept = np.arange(width), aligned.empty((width if call.has_intercept else 0, 1), weights.dtype)
+    scratch, operands, begin = _scratch(rows, batch_rows, weights, parts), (bare(trained), _is_far(call, is_direct)), 0
+    own = scratch.scores[0], scratch.targets[0], scratch.slope
+    if parts == batch_rows == 1:
+        single = make_single(programs, loss, is_direct)
+        begin, wrong = single(bare(rows), call.order, *operands, own, of_intercept, losses)
+        if wrong >= 0 or begin == losses.size:
+            return wrong
     if sums == "indexed" and index is not None:
         store: NamedTuple = scattered.indexed_for(index, weights)
     else:
         store = _store(sums, call, batch_rows, parts, bool(programs.marked))
-    scratch = _scratch(rows, batch_rows, weights, parts)
-    shared = bare(rows), call.order, batch_rows, bare(trained), _is_far(call, is_direct)
+    shared = bare(rows), call.order, batch_rows, *operands
     if parts == 1:
-        own = scratch.scores[0], scratch.targets[0], scratch.slope
         alone = _alone(store) if isinstance(store, Listed) else store
-        return make_serial(programs, loss, sums)(*shared, own, bare(alone), of_intercept, losses)
+        return make_serial(programs, loss, sums)(*shared, own, bare(alone), of_intercept, losses, begin)
     outcome = np.zeros(parts), np.zeros(parts, np.int64)
     loop = make_parallel(programs, loss, sums)
     held = *shared, (bare(scratch), bare(store)), of_intercept, losses, np.uint64(_group(weights)), outcome

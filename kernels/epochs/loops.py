@@ -122,11 +122,10 @@ def make_pass(forward: Callable) -> Callable:
     `forward` is the result of `make_forward`.
     """
 
-    def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store, is_summed):
+    def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store):
         """Run `forward` on order[first:last], writing `scratch`; return (sum of losses, invalid target or -1).
 
-        rows, share, arrays, added and is_far are passed on (see `make_forward`); `part`, `store` and `is_summed` are
-        unused.
+        rows, share, arrays, added and is_far are passed on (see `make_forward`); `part` and `store` are unused.
         """
         return forward(rows, order, first, last, share, arrays, added, is_far, scratch)
 
@@ -417,25 +416,6 @@ def sum_columns(slope, out):
             out[n, 0] += slope[q, n]
 
 
-def make_step_one(programs: Programs) -> Callable:
-    """Return compiled step_one(rows, row, slope, trained, at) -> None: update by one row of X, sums not stored.
-
-    Weights and states change in place; the row's columns must be strictly ascending.
-    """
-    entries = programs.entries
-
-    def step_one(rows, row, slope, trained, at):
-        """Update weights and states in place by the entries of `row` times slope[0], with the settings of step `at`.
-
-        `slope` [1, N] is the gradient of the row's scores, `trained` a `Trained`.
-        """
-        start, stop = rows.indptr[row], rows.indptr[row + 1]
-        operands = (rows.indices, rows.data, slope, trained.settings, at)
-        emit_row(entries, start, slope.shape[1], (stop, *trained.stepped, *operands))
-
-    return inlined(step_one)
-
-
 def make_step_intercept(steps: str) -> Callable:
     """Return compiled step_intercept(trained, numbers, sums, step) -> None: update the intercept in place.
 
@@ -474,15 +454,15 @@ def make_whole(programs: Programs, loss: str, sums: str) -> tuple[Callable, Call
     if sums == "indexed":
         return make_pass(forward), scattered.make_step_indexed(programs), scattered.indexed_of
 
-    def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store, is_summed):
-        """Fill scores, gradients and, if `is_summed`, column sums of a batch.
+    def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store):
+        """Fill scores, gradients and column sums of a batch.
 
         Return (sum of losses, invalid target or -1). The batch is order[first:last]; rows, share, arrays, added, is_far
         and scratch are as in `make_forward`. `store` is an `Alone`, changed in place; the invalid target is a position
         in `order`; `part` is unused.
         """
         total, wrong = forward(rows, order, first, last, share, arrays, added, is_far, scratch)
-        if wrong < 0 and is_summed:
+        if wrong < 0:
             store.counts[0] = gather(rows, order, first, last, scratch.slope, store.hashing, store.touched, store.sums)
         return total, wrong
 
@@ -507,13 +487,12 @@ def make_serial(programs: Programs, loss: str, sums: str) -> Callable:
     tuples (`bare`), with the scratch memory that `sums` needs as `bare_store`.
     """
     one_pass, step_touched, store_of = make_whole(programs, loss, sums)
-    step_one, step_intercept = make_step_one(programs), make_step_intercept(programs.steps_intercept)
+    step_intercept = make_step_intercept(programs.steps_intercept)
     before, after = make_before(programs), make_after(programs)
     misses, steps_all = touched.catches_up(programs.way), touched.is_dense(programs.way)
-    sums_one = sums not in ("direct", "indexed")  # whose steps need no look at the columns of a single row
 
-    def serial(bare_rows, order, batch_rows, bare_trained, is_far, scratch, bare_store, intercept, losses):
-        """Train on all batches of `order` in place; return the position in `order` of an invalid target or -1.
+    def serial(bare_rows, order, batch_rows, bare_trained, is_far, scratch, bare_store, intercept, losses, begin):
+        """Train on batches `begin` and later of `order` in place; return the position of an invalid target or -1.
 
         Batches have `batch_rows` rows. bare_rows, bare_trained and bare_store are a `Rows`, a `Trained` and the memory
         of the method of summing, as tuples; `scratch` is (scores, targets, slopes), `is_far` (prefetch entries,
@@ -524,23 +503,19 @@ def make_serial(programs: Programs, loss: str, sums: str) -> Callable:
         (numbers, sums_intercept), (scores, targets, slopes) = intercept, scratch
         arrays, added, settings = trained.arrays, trained.added, trained.settings
         whole = added.dtype.type(1 / batch_rows)
-        for step in range(losses.size):
+        for step in range(begin, losses.size):
             first, at = step * batch_rows, min(step, settings.shape[0] - 1)
             last = min(first + batch_rows, order.size)
-            share, row = whole if last - first == batch_rows else added.dtype.type(1 / (last - first)), order[first]
+            share = whole if last - first == batch_rows else added.dtype.type(1 / (last - first))
             slope = slopes[: last - first]
             own = Scratch(scores, targets, slope)
-            is_one = sums_one and last - first == 1 and are_rising(rows.indices, rows.indptr[row], rows.indptr[row + 1])
             if misses:
                 before(0, 1, ALL, rows, order[first:last], arrays, trained.update_arrays, step)
-            total, wrong = one_pass(0, rows, order, first, last, share, arrays, added, is_far, own, store, not is_one)
+            total, wrong = one_pass(0, rows, order, first, last, share, arrays, added, is_far, own, store)
             if wrong >= 0:
                 return wrong
             losses[step] = total / (last - first)
-            if is_one:
-                step_one(rows, row, slope, trained, at)
-            else:
-                step_touched(0, 1, trained.stepped, settings, at, store, (rows, order[first:last], slope))
+            step_touched(0, 1, trained.stepped, settings, at, store, (rows, order[first:last], slope))
             if steps_all:
                 after(0, 1, trained.update_arrays, trained.units, added.size, settings, at)
             if sums_intercept.size:
@@ -549,3 +524,77 @@ def make_serial(programs: Programs, loss: str, sums: str) -> Callable:
         return -1
 
     return compiled(named(serial, programs, loss, sums))
+
+
+def make_score_one(programs: Programs, loss: str) -> Callable:
+    """Return compiled score_one(rows, row, targets, ..) -> (loss, -1 or 0 for an invalid target).
+
+    It writes score and gradient of a row of X to the operand `scratch`. `loss` is the name of a loss kernel.
+    """
+    score, block, element = programs.score, block_of(loss), element_of(loss)
+
+    def score_one(rows, row, targets, weights, added, scratch):
+        """Write scores and their gradient [1, N] of row `row` to `scratch`; return (loss, -1 or 0, as of a block)."""
+        (scores, taken, slope), total, wrong, one = scratch, 0.0, -1, added.dtype.type(1)
+        emit_row(score, 0, weights.shape[1], (row, rows.indptr, rows.indices, rows.data, weights, added, scores))
+        if element is None:
+            take_target(taken, 0, targets, row)
+            total, wrong = block(scores, taken, slope, one)
+        else:
+            for n in range(scores.shape[1]):
+                target = targets[row] if targets.ndim == 1 else targets[row, n]
+                part, slope[0, n] = element(scores[0, n], target, one)
+                total += part
+        if rows.counts.size:
+            for n in range(slope.shape[1]):
+                slope[0, n] *= rows.counts[row]
+        return total, wrong
+
+    return inlined(score_one)
+
+
+@functools.cache
+def make_single(programs: Programs, loss: str, is_direct: bool) -> Callable:
+    """Return the compiled training loop on one thread for batches of one row, whose gradient is not stored; cached.
+
+    A row's entries step the weights at once: their columns differ, or `is_direct` (see `suits`) says that this comes to
+    the same. The operands are those of the loop of `make_serial`.
+    """
+    score_one, step_intercept = make_score_one(programs, loss), make_step_intercept(programs.steps_intercept)
+    look_ahead, before, after = make_look_ahead(programs), make_before(programs), make_after(programs)
+    misses, steps_all = touched.catches_up(programs.way), touched.is_dense(programs.way)
+    entries = programs.entries_at if is_direct else programs.entries
+
+    def single(bare_rows, order, bare_trained, is_far, scratch, intercept, losses):
+        """Train on one row after the other in place; return (steps done, position of an invalid target or -1).
+
+        Ends before a row whose columns do not ascend strictly, unless `is_direct`. Operands are as in `serial`, the
+        scratch memory for one row.
+        """
+        rows, trained, own = Rows(*bare_rows), Trained(*bare_trained), Scratch(*scratch)
+        (numbers, sums_intercept), slope = intercept, own.slope
+        arrays, added, settings = trained.arrays, trained.added, trained.settings
+        for step in range(losses.size):
+            row, at = np.uint64(order[step]), min(step, settings.shape[0] - 1)
+            start, stop = np.int64(rows.indptr[row]), np.int64(rows.indptr[row + np.uint64(1)])
+            if not (is_direct or are_rising(rows.indices, start, stop)):
+                return step, -1
+            if misses:
+                before(0, 1, ALL, rows, order[step : step + 1], arrays, trained.update_arrays, step)
+            look_ahead(rows, order, step, arrays, is_far)
+            losses[step], wrong = score_one(rows, row, rows.targets, arrays[0], added, own)
+            if wrong >= 0:
+                return step, step
+            operands = rows.indices, rows.data, slope
+            if is_direct:
+                emit_row(entries, start, added.size, (stop, *trained.stepped, *operands, 0, settings, at))
+            else:
+                emit_row(entries, start, added.size, (stop, *trained.stepped, *operands, settings, at))
+            if steps_all:
+                after(0, 1, trained.update_arrays, trained.units, added.size, settings, at)
+            if sums_intercept.size:
+                sum_columns(slope, sums_intercept)
+                step_intercept(trained, numbers, sums_intercept, step)
+        return losses.size, -1
+
+    return compiled(named(single, programs, loss, is_direct))

@@ -116,12 +116,11 @@ def make_pass(programs: Programs, forward: Callable) -> Callable:
     """
     gather = make_gather(programs)
 
-    def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store, is_summed):
+    def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store):
         """Process rows order[first:last] block by block; return (sum of losses, position of an invalid target or -1).
 
         rows, share, arrays, added and is_far are as in `loops.make_forward`. Writes the gradient of the scores to
-        scratch.slope [last - first, N] and, if `is_summed`, adds to the sums of part `part` in `store`. Stops at an
-        invalid target.
+        scratch.slope [last - first, N] and adds to the sums of part `part` in `store`. Stops at an invalid target.
         """
         total, end = 0.0, first
         while end < last:
@@ -132,8 +131,7 @@ def make_pass(programs: Programs, forward: Callable) -> Callable:
             if wrong >= 0:
                 return total, wrong
             total += loss
-            if is_summed:
-                gather(part, rows, order, begin, end, slope, store)
+            gather(part, rows, order, begin, end, slope, store)
         return total, -1
 
     return inlined(one_pass)

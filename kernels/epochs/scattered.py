@@ -149,15 +149,15 @@ def make_pass(programs: Programs, forward: Callable) -> Callable:
     """
     gather = make_gather(programs)
 
-    def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store, is_summed):
-        """Fill `scratch` and, if `is_summed`, the sums and counts[0] of `store`.
+    def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store):
+        """Fill `scratch`, and the sums and counts[0] of `store`.
 
         Return (sum of losses, invalid target or -1). The batch is order[first:last]; rows, share, arrays, added and
         is_far are as in `loops.make_forward`. The invalid target is its position in `order`; then nothing is summed.
         `part` is unused.
         """
         total, wrong = forward(rows, order, first, last, share, arrays, added, is_far, scratch)
-        if wrong < 0 and is_summed:
+        if wrong < 0:
             store.counts[0] = gather(rows, order, first, last, scratch.slope, is_far, store)
         return total, wrong
 

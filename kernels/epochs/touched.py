@@ -245,11 +245,10 @@ def make_pass(forward: Callable) -> Callable:
     update. `forward` is the result of `loops.make_forward`.
     """
 
-    def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store, is_summed):
+    def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store):
         """Run `forward` on order[first:last], writing `scratch`; return (sum of losses, invalid target or -1).
 
-        rows, share, arrays, added and is_far are passed on (see `loops.make_forward`); `part`, `store` and `is_summed`
-        are unused.
+        rows, share, arrays, added and is_far are passed on (see `loops.make_forward`); `part` and `store` are unused.
         """
         return forward(rows, order, first, last, share, arrays, added, is_far, scratch)
 
