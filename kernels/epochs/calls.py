@@ -394,12 +394,12 @@ class Call:
 @compiled
 def _largest_batch(indptr, order, batch_rows):
     """Return the most entries of a batch of `batch_rows` rows in `order` [T], 0 without rows; indptr is [R+1]."""
-    most = entries = 0
-    for place in range(order.size):
-        if place % batch_rows == 0:
-            entries = 0
-        row = np.uint64(order[place])
-        entries += indptr[row + np.uint64(1)] - indptr[row]
+    most = 0
+    for first in range(0, order.size, batch_rows):
+        entries = 0
+        for place in range(first, min(first + batch_rows, order.size)):
+            row = np.uint64(order[place])
+            entries += indptr[row + np.uint64(1)] - indptr[row]
         most = max(most, entries)
     return most
 

@@ -319,31 +319,40 @@ def _add_entries(lane, first, stop, indices, data, slope, q, sums, base, marks):
     lane.blocks(block)
 
 
-def _steps(rule: Rule, count: int, is_listed: bool = False) -> Callable:
+def _steps(rule: Rule, count: int) -> Callable:
     """Return a code generator of the update of weight and state rows columns[u] by the gradient rows sums[u]."""
     written = len(rule.written)
 
     def work(lane, first, last, *args):
-        """Emit code that steps rows columns[u] in place, for u = first..last - 1, or for u in listed[first:last].
+        """Emit code that steps rows columns[u], which differ, in place, for u = first..last - 1.
 
-        `args` are weights, states, columns, listed, sums, the settings [steps, count] and the row `at` of these to use.
+        `args` are weights, states, columns, any array, sums, the settings [steps, count] and the row `at` of these.
         """
-        arrays, (columns, listed, sums, settings, at) = args[:written], args[written:]
-        numbers = numbers_at(settings, at, count)
-
-        def one(place, _):
-            """Emit the step of one row, u = `place` or listed[place]; `_` is unused."""
-            u = listed[place] if is_listed else place
-            steps.step(rule, lane, columns[u], arrays, lambda j: sums.row(u, j).load(), numbers)
-
-        lane.loop(first, last, 1, [], one)
+        arrays, (columns, _, sums, settings, at) = args[:written], args[written:]
+        of_row = lambda u, j: sums.row(u, j).load()  # noqa: E731
+        of_places = lambda u, _: sums.row(u, lane.integer(0)).load()[0]  # noqa: E731
+        steps.step_columns(rule, lane, first, last, columns, arrays, numbers_at(settings, at, count), of_places, of_row)
 
     return work
 
 
 def _listed(rule: Rule, count: int) -> Callable:
-    """Return `_steps(rule, count)` for the positions u in the operand `listed`."""
-    return _steps(rule, count, is_listed=True)
+    """Return a code generator of the update of rows columns[u] by the rows sums[u], u = listed[first] and so on."""
+    written = len(rule.written)
+
+    def work(lane, first, last, *args):
+        """Emit code that steps rows columns[u] in place; `args` are as of `_steps`, with `listed` after columns."""
+        arrays, (columns, listed, sums, settings, at) = args[:written], args[written:]
+        numbers = numbers_at(settings, at, count)
+
+        def one(place, _):
+            """Emit the step of one row, u = listed[place]; `_` is unused."""
+            u = listed[place]
+            steps.step(rule, lane, columns[u], arrays, lambda j: sums.row(u, j).load(), numbers)
+
+        lane.loop(first, last, 1, [], one)
+
+    return work
 
 
 def _entries(rule: Rule, count: int) -> Callable:
@@ -357,14 +366,10 @@ def _entries(rule: Rule, count: int) -> Callable:
         """
         arrays, (indices, data, slope, settings, at) = args[:written], args[written:]
         numbers, nought = numbers_at(settings, at, count), lane.integer(0)
-
-        def one(k, _):
-            """Emit the step of row indices[k]; `_` is unused."""
-            factor = data[k]
-            gradient = lambda j: [factor * g for g in slope.row(nought, j).load()]  # noqa: E731
-            steps.step(rule, lane, indices[k], arrays, gradient, numbers)
-
-        lane.loop(first, last, 1, [], one)
+        moved = slope.row(nought, nought).load()[0] if lane.cut.width == 1 else None
+        of_row = lambda k, j: [data[k] * g for g in slope.row(nought, j).load()]  # noqa: E731
+        of_places = lambda k, _: data.row(nought, k).load()[0] * moved  # noqa: E731
+        steps.step_columns(rule, lane, first, last, indices, arrays, numbers, of_places, of_row)
 
     return work
 
@@ -407,15 +412,17 @@ def _steps_placed(rule: Rule, count: int) -> Callable:
         `args` are weights, states, columns, sums, the settings [steps, count] and the row `at` of these to use.
         """
         arrays, (columns, sums, settings, at) = args[:written], args[written:]
+
+        def of_places(_, places):
+            """Return the sums at `places`, which become zero; `_` is unused."""
+            total = sums.take(places)
+            sums.put(places, lane.float(lane.zeros()))
+            return total
+
+        of_row = lambda u, j: sums.row(columns[u], j).load()  # noqa: E731
+        ended = lambda column: lane.blocks(lambda j, _: sums.row(column, j).store(nothing(lane)))  # noqa: E731
         numbers = numbers_at(settings, at, count)
-
-        def one(u, _):
-            """Emit the step of row columns[u] and the zeros in its sum; `_` is unused."""
-            column = columns[u]
-            steps.step(rule, lane, column, arrays, lambda j: sums.row(column, j).load(), numbers)
-            lane.blocks(lambda j, _: sums.row(column, j).store(nothing(lane)))
-
-        lane.loop(first, last, 1, [], one)
+        steps.step_columns(rule, lane, first, last, columns, arrays, numbers, of_places, of_row, ended)
 
     return work
 

@@ -12,7 +12,7 @@ from numba import types
 from kernels import bounds
 from kernels._compat.numba_internals import cgutils
 from kernels.formula import Backend, Float, Truth
-from kernels.vector.tiles import LINE
+from kernels.vector.tiles import LINE, gathers_by_loads
 
 # Values of generated code: integers, and the backend that makes vector code of formulas.
 
@@ -294,6 +294,8 @@ class Array:
     def gathered(self, indices: ir.Value) -> Float:
         """Emit the gather of the elements at a vector of indices, one for each lane."""
         lane, lanes = self.lane, self.lane.tile.lanes
+        if gathers_by_loads():
+            return self._gathered_by_loads(indices)
         if bounds.is_on():
             self._check_gathered(indices)
         places = lane.builder.sext(indices, ir.VectorType(I64, lanes)) if indices.type.element != I64 else indices
@@ -304,13 +306,40 @@ class Array:
         function = lane.declare(name, lane.vector, pointers.type, I32, mask.type, lane.vector)
         return lane.float(lane.builder.call(function, [pointers, I32(lane.bits // 8), mask, lane.zeros()]))
 
+    def _gathered_by_loads(self, indices: ir.Value) -> Float:
+        """Emit `gathered` by a load for each lane."""
+        lane = self.lane
+        vector: ir.Value = ir.Constant(lane.vector, ir.Undefined)
+        for number, place in enumerate(self._places(indices)):
+            vector = lane.builder.insert_element(vector, self.number(place).value, I32(number))
+        return lane.float(vector)
+
+    def _places(self, indices: ir.Value) -> Iterable[Int]:
+        """Yield the index of each lane of `indices`, an LLVM vector of int32 or int64."""
+        for number in range(self.lane.tile.lanes):
+            index = self.lane.builder.extract_element(indices, I32(number))
+            yield Int(self.lane, self.lane.builder.zext(index, I64) if index.type != I64 else index)
+
+    def places_at(self, k: Int) -> "Int | ir.Value":
+        """Emit the load of the indices from element `k` on: a vector of one for each lane, an `Int` for one lane."""
+        return self.index(k) if self.lane.tile.lanes == 1 else self.indices_at(k)
+
+    def take(self, places: "Int | ir.Value") -> Float:
+        """Emit the load of the elements at `places`, as of `places_at`."""
+        return self.number(places) if isinstance(places, Int) else self.gathered(places)
+
+    def put(self, places: "Int | ir.Value", numbers: Float) -> None:
+        """Emit the stores of `numbers` in the elements at `places`, as of `places_at`: one lane after the other."""
+        if isinstance(places, Int):
+            self[places] = numbers
+            return
+        for number, place in enumerate(self._places(places)):
+            self[place] = self.lane.float(self.lane.builder.extract_element(numbers.value, I32(number)))
+
     def _check_gathered(self, indices: ir.Value) -> None:
         """Emit the bounds check of each element of `indices`, an LLVM vector of int32 or int64."""
-        lane = self.lane
-        for number in range(lane.tile.lanes):
-            index = lane.builder.extract_element(indices, I32(number))
-            place = lane.builder.zext(index, I64) if index.type != I64 else index
-            self._check_element("load", Int(lane, place))
+        for place in self._places(indices):
+            self._check_element("load", place)
 
     def prefetch(self, k: Int) -> None:
         """Emit a prefetch of the cache line of element `k`; no value is loaded and no bounds are checked."""

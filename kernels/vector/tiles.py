@@ -106,6 +106,17 @@ def gathers() -> bool:
     return {"avx512f", "avx512vl"} <= features()
 
 
+@functools.cache
+def gathers_by_loads() -> bool:
+    """Return whether a vector of elements is faster by single loads than by the processor's instruction: AMD's.
+
+    Measured on a core of an EPYC 9005, the scores of rows, ns an entry by the instruction / by loads: 300 entries in
+    3,000 columns 0.57 / 0.41, 30 in 20,000 1.84 / 1.28, 8 in 100,000 3.2 / 2.5, 22 in 30,000 0.89 / 0.89. The bits are
+    the same.
+    """
+    return (config.CPU_NAME or llvmlite.binding.get_host_cpu_name()).startswith("znver")
+
+
 def widest(bits: int) -> int:
     """Return the number of columns of the widest tile, for elements of `bits` bits."""
     return full_lanes(bits) * most_vectors()

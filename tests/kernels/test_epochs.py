@@ -14,7 +14,7 @@ from kernels.epochs import calls, dense, placed, touched
 from kernels.loss_blocks import block_of
 from kernels.rules import steps
 from kernels.rules.rule import get_rule
-from tests.support.cases import CASES, random_case, sorted_case
+from tests.support.cases import CASES, from_rows, random_case, sorted_case
 from tests.support.implementations import assert_close, assert_inputs_unchanged, copies, run, same_bits, strided
 from tests.support.thread_counts import TWO_AT_MOST, share_out
 
@@ -211,6 +211,33 @@ def test_the_tests_leave_no_rule_out() -> None:
 @pytest.mark.parametrize("name", ["duplicates", "sorted", "empty rows"])
 def test_batches_of_one_row_are_online_training(name: str) -> None:
     assert_as_defined(epochs.get("logistic", "adagrad"), adversarial(name), batch_rows=1)
+
+
+def rows_that_grow(dtype: type, longest: int = 40, columns: int = 90) -> Case:
+    """Rows of 0, 1, .. `longest` - 1 entries in columns that rise, for one output."""
+    random = np.random.default_rng(4)
+    held = [np.sort(random.choice(columns, length, replace=False)) for length in range(longest)]
+    rows = np.repeat(np.arange(longest), np.arange(longest))
+    return from_rows(rows, np.concatenate(held), longest, columns, 1, dtype=dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("batch_rows", [1, 4])
+def test_single_elements_are_stepped_for_every_count_of_columns(batch_rows: int, dtype: type) -> None:
+    assert_as_defined(epochs.get("logistic", "adagrad"), rows_that_grow(dtype), batch_rows=batch_rows)
+
+
+def test_rows_after_one_whose_columns_repeat_are_summed(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, make = [], calls.make_serial
+    summed = lambda *kind: lambda *given: begun.append(given[-1]) or make(*kind)(*given)  # noqa: E731
+    monkeypatch.setattr(calls, "make_serial", summed)
+    case = rows_that_grow(np.float32)
+    kernel, order = epochs.get("logistic", "adagrad"), np.arange(case.R)
+    assert_as_defined(kernel, case, batch_rows=1, order=order)
+    assert begun == []
+    case.indices[case.indptr[7] + 3] = case.indices[case.indptr[7] + 2]
+    assert_as_defined(kernel, case, batch_rows=1, order=order)
+    assert begun == [7]
 
 
 @pytest.mark.parametrize("loss", ["logistic", "softmax"])

@@ -17,7 +17,7 @@ from kernels.code_cache import files_of
 from kernels.formula import clipped, sqrt
 from kernels.products import csr_dense
 from kernels.rules import rule
-from kernels.vector import gather, lanes, tiles
+from kernels.vector import gather, lanes, operands, tiles
 from kernels.vector.gather import RowLoop
 from kernels.vector.tiles import Cut, Tile, cut_elements, cut_sums, register_bytes, tile_for, widest
 from tests.support.cases import from_rows, random_case
@@ -221,6 +221,23 @@ def test_rows_of_one_number_are_gathered_for_every_count_of_entries(name: str, i
     kernel = get(name)
     args = kernel.arguments(case)
     assert_close(case, run(kernel.cpu, args), run(kernel.reference, args))
+
+
+def test_vectors_that_are_gathered_by_loads_have_the_bits_of_the_instruction(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gather, "_compiled", numba.njit(nogil=True, error_model="numpy"))  # never loaded from disk
+    if not tiles.gathers():
+        pytest.skip("This processor has no instruction that gathers.")
+    case, x = random_case(20, 50, 700, 1), np.random.default_rng(2).standard_normal((50, 1)).astype(np.float32)
+    sums, asked = [], []
+    for by_loads in (False, True):
+        monkeypatch.setattr(operands, "gathers_by_loads", lambda by_loads=by_loads: asked.append(by_loads) or by_loads)
+        out = np.zeros((20, 1), np.float32)
+        loop = RowLoop(csr_dense._row, starts=0, name=f"gathered_by_loads_{by_loads}")
+        loop.run((1, 4, False), 20, 0, case.indptr, case.indices, case.data, x, out)
+        sums.append(out)
+    np.testing.assert_array_equal(*sums)
+    assert set(asked) == {False, True}
+    assert sums[0].any()
 
 
 def test_a_processor_without_gathers_sums_an_entry_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
