@@ -19,8 +19,8 @@ UNCOMPILED := $(INSTALL) --no-compile
 unexport PYTHONDONTWRITEBYTECODE
 INPUTS := pyproject.toml constraints.txt
 
-# Kernels and emulated CUDA sources that tests compile, by what they were compiled from, for all checkouts: to compile
-# them takes a third of a run. The folder may be removed at any time.
+# Compiled kernels and emulated CUDA sources of the tests, under a hash of their source, shared by all checkouts: to
+# compile them takes a third of a run. The folder may be removed at any time.
 COMPILED := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/sparse-workbench/compiled
 test exhaustive coverage mutants: export NUMBA_CACHE_DIR ?= $(COMPILED)
 
