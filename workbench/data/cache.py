@@ -27,6 +27,7 @@ from workbench.data.content import cache_folder
 from workbench.data.contract import Source, get, merge_classes_like, parameters_like
 from workbench.data.dataset.record import Dataset
 from workbench.data.errors import DataError
+from workbench.data.files.reading import release_heap
 from workbench.data.labels import Labels
 from workbench.formats.compressed import assemble
 
@@ -104,6 +105,7 @@ def load_or_make(source: Source, parameters: dict[str, Any], where: Path | None 
             warnings.warn(f"The cached data set {entry} is damaged ({error}); it is made anew.", stacklevel=3)
             shutil.rmtree(entry, ignore_errors=True)
     dataset = make_data_set(source, parameters)
+    release_heap()  # of text, parts and compiling, before rows are split and trained on
     if states:
         if content.first_changed_file(states, content.states_of(source.files(**parameters))):
             return dataset

@@ -3,10 +3,8 @@
 Their blocks are kept after the first pass, so that later passes do not read and split the file again.
 """
 
-import ctypes
 import dataclasses
 import os
-import sys
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,7 +15,7 @@ import numpy as np
 from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks
 from workbench.data.errors import ADVICE_LABELS, ADVICE_LABELS_FILE, DataError, MissingLabelsError
-from workbench.data.files.reading import dataset_of, reading
+from workbench.data.files.reading import dataset_of, reading, release_heap
 from workbench.data.labels import NONE, Wanted, format_names
 from workbench.data.shards.converting import blocks_of
 from workbench.data.shards.shuffling import Growing, stack_with_labels
@@ -160,8 +158,7 @@ class HeldTable:
 def _release_memory() -> None:
     """Return free memory of pyarrow's allocator, and on Linux of the C library, to the system."""
     arrow().default_memory_pool().release_unused()
-    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
-        trim(0)
+    release_heap()
 
 
 def _narrowed(texts: Texts) -> Texts:
