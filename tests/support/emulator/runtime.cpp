@@ -37,6 +37,9 @@ struct Fiber {
 std::vector<Fiber> fibers;
 Context scheduler;
 int current;
+// Threads of the block that have returned, those that wait at a barrier, and where, which is the same place for all.
+unsigned returned_count, barrier_count;
+Place barrier_place;
 bool failed;
 const char* kernel_name;
 void (*kernel_body)(void**);
@@ -70,6 +73,7 @@ void leave() { emulator_switch(&fibers[current].context, &scheduler); }
 void enter() {
     kernel_body(kernel_args);
     fibers[current].state = FINISHED;
+    returned_count++;
     leave();
 }
 
@@ -112,9 +116,10 @@ void report_deadlock() {
 void run_block(std::vector<unsigned>& order) {
     std::memset(shared_memory, 0xff, SHARED_BYTES);  // NaN and -1
     begin_block(shared_memory, SHARED_BYTES);
+    returned_count = barrier_count = 0;
     for (unsigned t = 0; t < block_size.x; t++) prepare(fibers[t]);
     if (is_unfair) order_warps(order, WARP);
-    for (unsigned finished = 0; finished < block_size.x;) {
+    while (returned_count < block_size.x) {
         bool has_run = false;
         if (!is_unfair) permute(order);
         for (unsigned t : order) {
@@ -124,7 +129,6 @@ void run_block(std::vector<unsigned>& order) {
             has_run = true;
             emulator_switch(&scheduler, &fibers[t].context);
             if (failed) return;
-            finished += fibers[t].state == FINISHED;
             if (is_unfair && fibers[t].state != FINISHED) break;
         }
         if (!has_run) return report_deadlock();
@@ -132,6 +136,10 @@ void run_block(std::vector<unsigned>& order) {
 }
 
 int lane_of(int thread) { return thread % WARP; }
+
+bool is_same(Place one, Place other) {
+    return one.line == other.line && (one.file == other.file || !std::strcmp(one.file, other.file));
+}
 
 uint64_t result_of(Fiber* lanes, int lane) {
     const Fiber& own = lanes[lane];
@@ -186,21 +194,25 @@ void* shared(const void* declaration, size_t bytes, size_t alignment) {
     return shared_memory + start;
 }
 
-void barrier(Place place) {
-    Fiber& own = fibers[current];
-    unsigned waiting = 1;
+// Why the current thread may not wait at a barrier there: another thread has returned, or waits at another one.
+[[noreturn]] void refuse_barrier(Place place) {
     for (unsigned t = 0; t < block_size.x; t++) {
         const Fiber& other = fibers[t];
         if (other.state == FINISHED) fail(place, "waits at a barrier that thread %u does not reach; that one has returned", t);
-        if (other.state != AT_BARRIER) continue;
-        if (other.place.line != place.line || std::strcmp(other.place.file, place.file))
+        if (other.state == AT_BARRIER && !is_same(other.place, place))
             fail(place, "waits at a barrier while thread %u waits at that of line %d", t, other.place.line);
-        waiting++;
     }
+    fail(place, "waits at a barrier that was miscounted");
+}
+
+void barrier(Place place) {
+    if (returned_count || (barrier_count && !is_same(barrier_place, place))) refuse_barrier(place);
+    Fiber& own = fibers[current];
     own.state = AT_BARRIER;
-    own.place = place;
-    if (waiting < block_size.x) return leave();
+    own.place = barrier_place = place;
+    if (++barrier_count < block_size.x) return leave();
     barriers_passed++;
+    barrier_count = 0;
     for (unsigned t = 0; t < block_size.x; t++) fibers[t].state = READY;
 }
 
