@@ -1,8 +1,6 @@
 """Shared parts of file readers: errors that name the file, labels into classes, when a cached copy is out of date."""
 
-import ctypes
 import os
-import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -79,12 +77,6 @@ def fingerprint(*paths: str | os.PathLike | None) -> str:
         except OSError:
             states.append(f"{path} missing")
     return "\n".join(states)
-
-
-def release_heap() -> None:
-    """Return free memory of the C library to the system; does nothing where the library cannot, as outside Linux."""
-    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
-        trim(0)
 
 
 def dataset_of(

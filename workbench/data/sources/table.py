@@ -12,10 +12,10 @@ from typing import Any, final
 
 import numpy as np
 
-from workbench.data.contract import Source, register
+from workbench.data.contract import Source, register, release_heap
 from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks
 from workbench.data.errors import ADVICE_LABELS, ADVICE_LABELS_FILE, DataError, MissingLabelsError
-from workbench.data.files.reading import dataset_of, reading, release_heap
+from workbench.data.files.reading import dataset_of, reading
 from workbench.data.labels import NONE, Wanted, format_names
 from workbench.data.shards.converting import blocks_of
 from workbench.data.shards.shuffling import Growing, stack_with_labels
