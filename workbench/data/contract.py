@@ -200,12 +200,20 @@ def of_source(source: Source, text: str | None) -> dict[str, Any]:
 
     Raises DataError for text that cannot be parsed, or names that are no parameters of the source.
     """
-    try:
-        options = option_text.parsed(text or "", "reading", "hashed=65536")
-    except ValueError as error:
-        raise DataError(str(error)) from None
+    options = _parsed(text)
     source.refuse_unknown(options)
     return options
+
+
+def _parsed(reading: str | None) -> dict[str, Any]:
+    """Return reader options parsed from text such as "hashed=65536, label=y"; {} for None or "".
+
+    Raises DataError for text that cannot be parsed.
+    """
+    try:
+        return option_text.parsed(reading or "", "reading", "hashed=65536")
+    except ValueError as error:
+        raise DataError(str(error)) from None
 
 
 def guess_reader_options(path: str | os.PathLike, text: str = "") -> tuple[str, str, str]:
@@ -228,10 +236,7 @@ def with_label(reading: str, label: str) -> str:
     """
     if not label:
         return reading
-    try:
-        options = option_text.parsed(reading or "", "reading", "hashed=65536")
-    except ValueError as error:
-        raise DataError(str(error)) from None
+    options = _parsed(reading)
     if "label" in options and options["label"] != label:
         raise DataError(f"label is {label!r}, and {options['label']!r} in reading; keep one of the two.")
     return option_text.written({**options, "label": label})
@@ -244,10 +249,9 @@ def label_of(reading: str) -> str:
     'clicked'
     """
     try:
-        options = option_text.parsed(reading or "", "reading", "hashed=65536")
-    except ValueError:  # whoever reads the file with them says so
+        return str(_parsed(reading).get("label") or "")
+    except DataError:  # whoever reads the file with them says so
         return ""
-    return str(options.get("label") or "")
 
 
 def replace_label(reading: str, label: str) -> str:
@@ -258,12 +262,8 @@ def replace_label(reading: str, label: str) -> str:
     >>> replace_label("hashed=65536, label=clicked", "")
     'hashed=65536'
     """
-    try:
-        options = option_text.parsed(reading or "", "reading", "hashed=65536")
-    except ValueError as error:
-        raise DataError(str(error)) from None
-    options.pop("label", None)
-    return option_text.written({**options, **({"label": label.strip()} if label.strip() else {})})
+    options = {name: value for name, value in _parsed(reading).items() if name != "label"}
+    return with_label(option_text.written(options), label.strip())
 
 
 # A second file read as the first one was: the same features, kind of labels and classes.

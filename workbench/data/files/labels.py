@@ -1,5 +1,6 @@
 """Labels in a file of their own: an array by `numpy.save`, a Matrix Market matrix, or text with a label a line."""
 
+import dataclasses
 import itertools
 import os
 import re
@@ -17,7 +18,7 @@ from workbench.data.files.matrix_market import is_market, read_header, read_mark
 from workbench.data.files.opened import open_text
 from workbench.data.files.reading import reading
 from workbench.data.files.types import starts_with
-from workbench.data.labels import MOST_COLUMNS, Place, number_named
+from workbench.data.labels import MOST_COLUMNS, NONE, Place, Wanted, number_named, read_labels
 from workbench.formats.files import check_array
 
 # Numbers for ids that a file gives things: users, items, nodes.
@@ -186,14 +187,16 @@ def with_zero_labels(path: str | os.PathLike, lacks_label: Callable[[bytes], boo
 def read_unlabelled(
     path: str | os.PathLike, lacks_label: Callable[[bytes], bool], read: Callable[[Path], Dataset]
 ) -> Dataset:
-    """Return `read(copy)` of a copy of the file in which rows without a label have the label 0.
+    """Return `read(copy)` without labels, of a copy of the file in which rows without a label have the label 0.
 
     Error messages name the file itself in place of the copy.
     """
     with with_zero_labels(path, lacks_label) as copy:
         try:
-            return read(copy)
+            made = read(copy)
         except MissingLabelsError:
             raise
         except ValueError as error:
             raise type(error)(str(error).replace(str(copy), str(path))) from None
+    labels, y = read_labels(made.y, Wanted(NONE), str)
+    return dataclasses.replace(made, labels=labels, y=y)

@@ -15,7 +15,7 @@ from workbench.data.dataset.record import Dataset, canonical
 from workbench.data.errors import DataError
 from workbench.data.files.matrix_market import is_market, read_market
 from workbench.data.files.opened import NotTextError, refuse_endless
-from workbench.data.files.types import looks_like, refuse_binary, starts_with
+from workbench.data.files.types import other_file_error, refuse_binary, starts_with
 from workbench.data.labels import Place, Wanted, format_names, read_labels
 from workbench.formats.compressed import assemble
 from workbench.formats.files import check_members
@@ -158,8 +158,7 @@ def read_matrix(path: str | os.PathLike) -> Any:
         if starts_with(path, ZIP):
             return read_saved(path)
         if not is_market(path):
-            looks, advice = looks_like(path)
-            raise DataError(f"{path} cannot be read as {WHAT}: it looks like {looks}. {advice}.")
+            raise other_file_error(path, WHAT)
         made = read_market(path)
         return scipy.sparse.coo_array(made) if isinstance(made, np.ndarray) else made
 

@@ -114,13 +114,21 @@ _JSON = re.compile(rb"[\[{]\s*([\[{\"]|$)")
 _LABELLED = re.compile(rb"[^\t]{1,60}\t[^\t]+ [^\t]+")
 
 
-def looks_like(path: str | os.PathLike) -> tuple[str, str]:
-    """Return (kind of the file in words, what to do with it), from its first bytes; kinds of text end in "text".
+def looks_like(path: str | os.PathLike) -> str:
+    """Return the kind of the file in words, from its first bytes; kinds of text end in "text".
 
     Raises OSError if it cannot be opened, DataError if it is a damaged archive.
     """
+    return _kind_of(path).what
+
+
+def other_file_error(path: str | os.PathLike, what: str, but: str = "it") -> DataError:
+    """Return the error of a file that was read as `what` and is of another kind: what it looks like, what to do.
+
+    `but` begins the sentence "it looks like ..." of its message.
+    """
     kind = _kind_of(path)
-    return kind.what, kind.advice
+    return DataError(f"{path} cannot be read as {what}: {but} looks like {kind.what}. {kind.advice}.")
 
 
 def guess(path: str | os.PathLike) -> tuple[str, dict[str, Any], str]:
@@ -178,9 +186,8 @@ def file_type_hint(path: str | os.PathLike, what: str) -> str:
 
 def refuse_binary(path: str | os.PathLike, what: str) -> None:
     """Raise DataError if the file is not text, stating what it looks like; `what` is the format it was read as."""
-    kind = _kind_of(path)
-    if not kind.what.endswith("text") and not Path(path).is_dir():
-        raise DataError(f"{path} cannot be read as {what}: it looks like {kind.what}. {kind.advice}.")
+    if not looks_like(path).endswith("text") and not Path(path).is_dir():
+        raise other_file_error(path, what)
 
 
 def starts_with(path: str | os.PathLike, signature: bytes) -> bool:

@@ -21,7 +21,7 @@ from workbench.data.dataset.record import Dataset
 from workbench.data.errors import ADVICE_LABELS, DataError, MissingLabelsError, reader_option_advice
 from workbench.data.files.labels import read_label_file
 from workbench.data.files.reading import dataset_of, reading
-from workbench.data.files.types import looks_like, starts_with
+from workbench.data.files.types import other_file_error, starts_with
 from workbench.data.labels import MOST_COLUMNS, NONE, Wanted, one_of_columns
 from workbench.formats.files import MOST_PACKED, bytes_memory
 
@@ -208,8 +208,7 @@ def opened_matlab(path: str | os.PathLike) -> Iterator[BinaryIO]:
         warnings.simplefilter("error", MatReadWarning)
         try:
             if not starts_with(path, b"MATLAB") or matfile_version(file)[0] != 1:
-                looks, advice = looks_like(path)
-                raise DataError(f"{path} cannot be read as {WHAT}: it looks like {looks}. {advice}.")
+                raise other_file_error(path, WHAT)
             yield file
         except (MatReadError, MatReadWarning) as error:
             raise DataError(f"{path} cannot be read as {WHAT}: {error}") from None

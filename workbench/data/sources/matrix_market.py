@@ -14,7 +14,7 @@ from workbench.data.errors import ADVICE_LABELS, DataError, MissingLabelsError
 from workbench.data.files.labels import read_label_file
 from workbench.data.files.matrix_market import is_market, read_market
 from workbench.data.files.reading import dataset_of, reading
-from workbench.data.files.types import looks_like
+from workbench.data.files.types import other_file_error
 from workbench.data.labels import NONE, Wanted
 
 NAME = "matrix_market"
@@ -41,37 +41,26 @@ def make(
     an entry.
     """
     wanted = Wanted(kind, positive, classes, unseen)
-    if kind == NONE and labels is None and label_column is None:
-        with reading(path, WHAT):
-            _refuse_other(path)
-            x = scipy.sparse.coo_array(read_market(path))
-            return dataset_of(NAME, x, np.zeros(x.shape[0]), wanted, path, LICENCE, str)
-    if (labels is None) == (label_column is None):
+    has_no_labels = kind == NONE and labels is None and label_column is None
+    if (labels is None) == (label_column is None) and not has_no_labels:
         given = "no labels" if labels is None else "both labels and label_column"
         advice = "labels are a file with one for each row; label_column is the column that holds them, from 0"
         error = MissingLabelsError if labels is None else DataError
         raise error(f"{path} is given {given}; {advice}.\n{ADVICE_LABELS.replace('NAME', '0')}")
     with reading(path, WHAT):
-        _refuse_other(path)
+        if not is_market(path):
+            raise other_file_error(path, WHAT)
         x = scipy.sparse.coo_array(read_market(path))
-        if labels is not None:
-            y, place = read_label_file(labels)
+        if label_column is None:
+            y, place = (np.zeros(x.shape[0]), str) if labels is None else read_label_file(labels)
             return dataset_of(NAME, x, y, wanted, path, LICENCE, place)
         x, y, column = _parted(x, _index_of(label_column), path)
         made = dataset_of(NAME, x, y, wanted, path, LICENCE, lambda row: f"{path}, column {column} of row {row}")
         return dataclasses.replace(made, facts={**made.facts, "reread": {"label_column": column}})
 
 
-def _refuse_other(path: str | os.PathLike) -> None:
-    """Raise DataError, with what the file looks like, unless it is in Matrix Market format."""
-    if is_market(path):
-        return
-    looks, advice = looks_like(path)
-    raise DataError(f"{path} cannot be read as {WHAT}: it looks like {looks}. {advice}.")
-
-
-def _index_of(column: int | str | None) -> int:
-    """Return a column index given as int or text such as "3"; 0 for None; DataError for other text."""
+def _index_of(column: int | str) -> int:
+    """Return a column index given as int or text such as "3"; 0 for ""; DataError for other text."""
     try:
         return int(column or 0)
     except ValueError:

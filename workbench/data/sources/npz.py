@@ -23,7 +23,7 @@ from workbench.data.files.reading import (
     read_scipy_archive,
     reading,
 )
-from workbench.data.files.types import looks_like, starts_with
+from workbench.data.files.types import looks_like, other_file_error, starts_with
 from workbench.data.labels import NONE, Place, Wanted, format_names
 from workbench.formats.files import check_array
 from workbench.formats.parts import Parts
@@ -175,7 +175,7 @@ def _labels_of(labels: str | os.PathLike) -> tuple[np.ndarray, Place]:
 
     DataError if invalid.
     """
-    if Path(labels).is_file() and looks_like(labels)[0] in ("other text", "one column of numbers, as text"):
+    if Path(labels).is_file() and looks_like(labels) in ("other text", "one column of numbers, as text"):
         return read_label_file(labels)
     return _labels(labels), lambda row: f"{labels}, row {row}"
 
@@ -193,8 +193,7 @@ def _refuse_other(path: str | os.PathLike, what: str, signature: bytes, kind: st
     `what` and `kind` name what is expected in the message.
     """
     if not starts_with(path, signature):
-        looks, advice = looks_like(path)
-        raise DataError(f"{path} cannot be read as {what}: it is no {kind} but looks like {looks}. {advice}.")
+        raise other_file_error(path, what, f"it is no {kind} but")
 
 
 register(

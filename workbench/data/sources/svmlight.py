@@ -25,7 +25,7 @@ from workbench.data.files.types import (
     looks_like,
     refuse_binary,
 )
-from workbench.data.labels import NO_LABELS, NONE, Labels, Wanted, read_labels
+from workbench.data.labels import NONE, Wanted, read_labels
 from workbench.data.shards.converting import blocks_of
 from workbench.data.text.svmlight import (
     NO_QUERY,
@@ -60,7 +60,7 @@ def variant_of(path: str | os.PathLike) -> str:
     """Return which of `VARIANTS` the text looks like; "" if none, or it cannot be read."""
     try:
         refuse_endless(path)
-        what = looks_like(path)[0]
+        what = looks_like(path)
     except (OSError, ValueError):
         return ""
     return what if what in VARIANTS else ""
@@ -142,15 +142,11 @@ def make(
         return _of_variant(path, variant, features, zero_based, Wanted(kind, positive, classes, unseen))
     if kind == NONE:
         with reading(path, TEXT):
-            read = read_unlabelled(path, lacks_svmlight_label, lambda copy: make(copy, features, zero_based))
-        return dataclasses.replace(
-            read, labels=Labels("numbers", guess=NO_LABELS, span=(0.0, 0.0)), y=np.zeros(read.rows)
-        )
-    with reading(path, TEXT):
-        require_labels(path, lacks_svmlight_label)
+            return read_unlabelled(path, lacks_svmlight_label, lambda copy: make(copy, features, zero_based))
     wanted = Wanted(kind, positive, classes, unseen)
     from_zero = bool(zero_based)
     with reading(path, TEXT):
+        require_labels(path, lacks_svmlight_label)
         try:
             rows, has_several = _read(path, wanted)
             if zero_based == "auto":

@@ -14,7 +14,7 @@ from workbench.data.errors import DataError
 from workbench.data.files.labels import lacks_vw_label, read_unlabelled, require_labels
 from workbench.data.files.opened import place_in
 from workbench.data.files.reading import check_features, dataset_of, reading
-from workbench.data.labels import NO_LABELS, NONE, Labels, Wanted
+from workbench.data.labels import NONE, Wanted
 from workbench.data.shards.shuffling import stack_with_labels
 from workbench.data.text import vowpal_wabbit
 from workbench.formats.compressed import assemble, index_dtype
@@ -47,15 +47,11 @@ def make(
     """
     if kind == NONE:
         with reading(path, WHAT):
-            read = read_unlabelled(path, lacks_vw_label, lambda copy: make(copy, bits, columns, features, importance))
-        return dataclasses.replace(
-            read, labels=Labels("numbers", guess=NO_LABELS, span=(0.0, 0.0)), y=np.zeros(read.rows)
-        )
-    with reading(path, WHAT):
-        require_labels(path, lacks_vw_label)
+            return read_unlabelled(path, lacks_vw_label, lambda copy: make(copy, bits, columns, features, importance))
     wanted = Wanted(kind, positive, classes, unseen)
     _check(bits, columns, importance, features)
     with reading(path, WHAT):
+        require_labels(path, lacks_vw_label)
         parts = list(vowpal_wabbit.read(path, columns == "hashed", importance == "ignored"))
         if columns != "hashed" and not all(part.are_numbers for part in parts):
             _refuse_names(path, columns)
