@@ -107,6 +107,13 @@ def check_last(last: str, rows: int) -> None:
         raise DataError(f"last is {last!r}; it is one of {', '.join(LAST)}.")
 
 
+def count_batches(total: int, rows: int, last: str, number: int) -> int:
+    """Return the number of batches of `rows` rows in epoch `number` of `total` rows; `last` is one of `LAST`."""
+    if last == "roll_over":
+        return (number + 1) * total // rows - number * total // rows
+    return total // rows if last == "discard" else -(-total // rows)
+
+
 def check_position(number: int, first: int) -> None:
     """Raise DataError if the epoch `number` or the batch index `first` is negative."""
     if number < 0 or first < 0:

@@ -13,7 +13,7 @@ from kernels.plan import BatchPlan
 from kernels.sorting import permutation
 from workbench import formats
 from workbench.data.batches import slicing
-from workbench.data.batches.feed import Batch, Feed, check_last, check_position
+from workbench.data.batches.feed import Batch, Feed, check_last, check_position, count_batches
 from workbench.data.batches.slicing import MadeDense, is_made
 from workbench.data.errors import DataError
 
@@ -122,8 +122,7 @@ class Batches(Feed):
 
     def count(self, number: int = 0) -> int:
         """Return the number of batches of epoch `number`."""
-        start, stop = self._span(number)
-        return (stop - start) // self.rows if self.last in ("discard", "roll_over") else -(-(stop - start) // self.rows)
+        return count_batches(self.total, self.rows, self.last, number)
 
     @property
     def at_once(self) -> int:

@@ -1,17 +1,16 @@
 """Parts of a data set: fewer rows or features, another order, a held-out part, another density."""
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
 import kernels
+from workbench.data.batches.slicing import gather_rows, slice_range
 from workbench.data.dataset.record import Dataset, StoredRows
 from workbench.data.errors import DataError
 from workbench.data.labels import some_of_each_class
-from workbench.formats import numpy_conversions
 from workbench.formats.compressed import assemble, index_dtype, kept_or_widened
 
 # Other classes: the rarest of them as one, for a model with fewer outputs, and another one as the positive one.
@@ -88,10 +87,7 @@ def take(dataset: Dataset, rows: np.ndarray) -> Dataset:
     x = dataset.x
     if isinstance(x, StoredRows) and len(rows) and np.array_equal(rows, np.arange(rows[0], rows[0] + len(rows))):
         return rows_between(dataset, int(rows[0]), int(rows[0]) + len(rows))
-    cut = kernels.get("slice_rows").trusted
-    assert cut is not None  # it has a CPU implementation
-    indptr, indices, data = cut(x.indptr, x.indices, x.data, np.asarray(rows, np.int64))
-    x = assemble("csr", indptr, indices, data, (len(rows), dataset.features))
+    x = gather_rows("csr", x, np.asarray(rows, np.int64))
     groups = None if dataset.groups is None else dataset.groups[rows]
     graph = None if dataset.graph is None else subgraph(dataset.graph, rows)
     return dataclasses.replace(dataset, x=x, y=dataset.y[rows], groups=groups, graph=graph)
@@ -128,15 +124,9 @@ def rows_between(dataset: Dataset, start: int, stop: int) -> Dataset:
     """
     groups = None if dataset.groups is None else dataset.groups[start:stop]
     graph = None if dataset.graph is None else subgraph(dataset.graph, np.arange(start, stop))
-    x = dataset.x.between(start, stop) if isinstance(dataset.x, StoredRows) else _between(dataset.x, start, stop)
+    x = dataset.x
+    x = x.between(start, stop) if isinstance(x, StoredRows) else slice_range("csr", x, start, stop)
     return dataclasses.replace(dataset, x=x, y=dataset.y[start:stop], groups=groups, graph=graph)
-
-
-def _between(x: scipy.sparse.csr_array, start: int, stop: int) -> scipy.sparse.csr_array:
-    """Return rows start to stop of a CSR array as views of its indices and data."""
-    indptr = x.indptr[start : stop + 1]
-    entries = slice(int(indptr[0]), int(indptr[-1]))
-    return assemble("csr", indptr - indptr[0], x.indices[entries], x.data[entries], (stop - start, x.shape[1]))
 
 
 def keep_rows(dataset: Dataset, n: int, seed: int = 0) -> Dataset:
@@ -454,18 +444,11 @@ def _means(x: scipy.sparse.csr_array, starts: np.ndarray, rows: np.ndarray, weig
     `weights` belong to `rows`. Entries that cancel to 0 stay stored.
     """
     index = x.indptr.dtype
-    product: Callable = numpy_conversions.get("csr_csr", x.dtype)
+    product: Any = kernels.get("csr_csr").trusted
     indptr, indices, data = product(
         *(starts.astype(index), rows.astype(index), weights.astype(x.dtype)), *(x.indptr, x.indices, x.data)
     )
     return assemble("csr", indptr, indices, data, (len(starts) - 1, x.shape[1]))
-
-
-def _taken(x: scipy.sparse.csr_array, rows: np.ndarray) -> scipy.sparse.csr_array:
-    """Return the rows `rows`, int [n], of a CSR array as a new one; repeats are allowed."""
-    slice_rows: Callable = numpy_conversions.get("slice_rows", x.dtype)
-    indptr, indices, data = slice_rows(x.indptr, x.indices, x.data, rows)
-    return assemble("csr", indptr, indices, data, (len(rows), x.shape[1]))
 
 
 def _scaled(own: np.ndarray, most: np.ndarray, count: int, random: np.random.Generator) -> np.ndarray:
@@ -522,11 +505,11 @@ def _joined(x, labels, unions, lengths, random) -> tuple[scipy.sparse.csr_array,
         ):
             for part in _parts(np.diff(source.indptr)[of_source]):
                 numbers = ended[part]
-                piece = _thinned(_taken(source, of_source[part]), lengths[numbers], random)
+                piece = _thinned(gather_rows("csr", source, of_source[part]), lengths[numbers], random)
                 _put(made, numbers, _with_norms(piece, norms[numbers]))
             most = max(most, min(joined, int(of_label[labels[ended]].max(initial=1))))
         rest = ~(enough | spent)
-        rows, doubled, joined = rows[rest], _taken(doubled, np.flatnonzero(rest)), 2 * joined
+        rows, doubled, joined = rows[rest], gather_rows("csr", doubled, np.flatnonzero(rest)), 2 * joined
         doubled = _with_partners(doubled, labels[rows], random)
     return made, most
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from numpy.typing import DTypeLike
 
-from workbench.data.batches.feed import Batch, BlockOrder, Feed, check_last, check_position
+from workbench.data.batches.feed import Batch, BlockOrder, Feed, check_last, check_position, count_batches
 from workbench.data.batches.in_memory import Batches
 from workbench.data.batches.slicing import Buffers, gather_rows
 from workbench.data.dataset.record import StoredRows
@@ -76,9 +76,7 @@ class StoredBatches(Feed):
 
     def count(self, number: int = 0) -> int:
         """Return the number of batches of epoch `number`."""
-        if self.last == "roll_over":
-            return (number + 1) * self.total // self.rows - number * self.total // self.rows
-        return self.total // self.rows if self.last == "discard" else -(-self.total // self.rows)
+        return count_batches(self.total, self.rows, self.last, number)
 
     def settings(self) -> dict[str, int | str | bool]:
         """Return the settings that decide a batch's rows: total, rows, last, shuffle, seed and buffer_rows."""

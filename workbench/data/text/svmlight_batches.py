@@ -11,7 +11,7 @@ from typing import BinaryIO, final
 import numpy as np
 import scipy.sparse
 
-from workbench.data.batches.feed import Batch, BlockOrder, Feed, check_last, check_position
+from workbench.data.batches.feed import Batch, BlockOrder, Feed, check_last, check_position, count_batches
 from workbench.data.errors import DataError
 from workbench.data.files.opened import open_text
 from workbench.data.files.reading import fingerprint, reading
@@ -158,9 +158,7 @@ class SvmlightBatches(Feed):
 
     def count(self, number: int = 0) -> int:
         """Return the number of batches of epoch `number`."""
-        if self.last == "roll_over":
-            return (number + 1) * self.total // self.rows - number * self.total // self.rows
-        return self.total // self.rows if self.last == "discard" else -(-self.total // self.rows)
+        return count_batches(self.total, self.rows, self.last, number)
 
     def settings(self) -> dict[str, int | str | bool]:
         """Return the settings that decide which rows a batch has; seed and buffer_rows only if shuffled."""
