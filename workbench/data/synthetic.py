@@ -73,9 +73,7 @@ class Recipe:
 
     def __post_init__(self) -> None:
         """Raise DataError for the first parameter that is out of range."""
-        for name in ("rows", "features", "width"):
-            if getattr(self, name) < 1:
-                raise DataError(f"{name} is {getattr(self, name)}; it is 1 or more.")
+        require_at_least(1, rows=self.rows, features=self.features, width=self.width)
         if self.rows * self.features >= 2**63:
             raise DataError(f"rows * features is {self.rows * self.features}; it is below 2**63, the range of int64.")
         if not 0 < self.density <= 1:
@@ -94,6 +92,13 @@ class Recipe:
     def columns_present(self) -> int:
         """Number of columns that every row has: the share `present` of a mean row's entries, rounded down."""
         return int(self.present * self.density * self.features + 1e-9)
+
+
+def require_at_least(least: int, **values: float) -> None:
+    """Raise DataError for the first of the parameters `values` that is below `least`."""
+    for name, value in values.items():
+        if value < least:
+            raise DataError(f"{name} is {value}; it is {least} or more.")
 
 
 def draw(name: str, recipe: Recipe) -> Dataset:

@@ -11,12 +11,11 @@ import scipy.sparse
 
 from workbench import formats
 from workbench.data.dataset.record import Dataset
+from workbench.data.shards.shuffling import hash_numbers
 from workbench.formats.compressed import index_dtype
 
 ROWS_AT_ONCE = 1 << 20
 """Entries that are hashed at once."""
-GOLDEN, FIRST, SECOND = (np.uint64(value) for value in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
-"""Constants of SplitMix64: Steele, Lea and Flood, Fast Splittable Pseudorandom Number Generators, 2014."""
 
 
 def row_hashes(x: scipy.sparse.csr_array) -> np.ndarray:
@@ -39,15 +38,7 @@ def row_hashes(x: scipy.sparse.csr_array) -> np.ndarray:
 def _hashed(indices: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Return a hash of each (index, value) entry, uint64 [entries]; 0 for a stored zero, as if it were absent."""
     bits = values.astype(np.float64).view(np.uint64)
-    return np.where(values == 0, np.uint64(0), _mixed(_mixed(indices.astype(np.uint64)) ^ bits))
-
-
-def _mixed(numbers: np.ndarray) -> np.ndarray:
-    """Return a 64-bit hash of each number (SplitMix64), uint64 of the same shape."""
-    numbers = numbers + GOLDEN
-    numbers = (numbers ^ (numbers >> np.uint64(30))) * FIRST
-    numbers = (numbers ^ (numbers >> np.uint64(27))) * SECOND
-    return numbers ^ (numbers >> np.uint64(31))
+    return np.where(values == 0, np.uint64(0), hash_numbers(hash_numbers(indices) ^ bits))
 
 
 # Rows that store each column, and what follows from them: skew, Zipf's line, the columns that a batch touches.

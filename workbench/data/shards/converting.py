@@ -21,7 +21,7 @@ from workbench.data.files.reading import fingerprint
 from workbench.data.labels import MOST_CLASSES, Labels, Wanted, read_labels
 from workbench.data.shards import manifest as manifests
 from workbench.data.shards.manifest import Manifest
-from workbench.data.shards.shuffling import Rows, ShardWriter, Shuffle, hash_rows
+from workbench.data.shards.shuffling import Rows, ShardWriter, Shuffle, hash_numbers
 
 # Folders that are whole or not there: written next to their place, under a lock, and moved there at the end.
 
@@ -412,7 +412,7 @@ class _Conversion:
             self.writer.add(rows)
         else:
             units = np.arange(self.rows, self.rows + len(kept)) if block.groups is None else block.groups
-            self.spool.add(hash_rows(units, self.shuffle or 0), rows)
+            self.spool.add(hash_numbers(units, self.shuffle or 0), rows)
         self.rows, self.entries, self.y = self.rows + len(kept), self.entries + x.nnz, kept[:1] if len(kept) else self.y
 
     def checked(self, block: RowBlock) -> Any:

@@ -134,9 +134,9 @@ BYTES_PENDING = 1 << 25
 """Bytes that are held before they are dealt out: some hundred kilobytes to each file."""
 
 
-def hash_rows(units: np.ndarray, seed: int) -> np.ndarray:
-    """Return a uint64 hash of each int64 index, [R], one-to-one per seed (splitmix64, Steele et al. 2014)."""
-    mixed = units.astype(np.uint64) + np.uint64((seed + 1) * 0x9E3779B97F4A7C15 % 2**64)
+def hash_numbers(numbers: np.ndarray, seed: int = 0) -> np.ndarray:
+    """Return a uint64 hash of each integer, same shape, one-to-one per seed (SplitMix64, Steele, Lea, Flood 2014)."""
+    mixed = numbers.astype(np.uint64) + np.uint64((seed + 1) * 0x9E3779B97F4A7C15 % 2**64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
     return mixed ^ (mixed >> np.uint64(31))

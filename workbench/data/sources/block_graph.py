@@ -11,7 +11,7 @@ from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset, graph_of
 from workbench.data.errors import DataError
 from workbench.data.labels import Labels
-from workbench.data.synthetic import LICENCE, ORIGIN
+from workbench.data.synthetic import LICENCE, ORIGIN, require_at_least
 from workbench.formats.compressed import assemble, index_dtype
 
 
@@ -55,10 +55,9 @@ def _check(rows: int, features: int, classes: int, degree: float, words: int, sh
 
     `shares` maps names to probabilities.
     """
-    least = {"classes": (classes, 2), "words": (words, 1), "degree": (degree, 0)}
-    for name, (value, bound) in least.items():
-        if value < bound:
-            raise DataError(f"{name} is {value}; it is {bound} or more.")
+    require_at_least(2, classes=classes)
+    require_at_least(1, words=words)
+    require_at_least(0, degree=degree)
     for name, value in {"rows": rows, "features": features}.items():
         if value < classes:
             raise DataError(f"{name} is {value}; with {classes} classes it is {classes} or more.")

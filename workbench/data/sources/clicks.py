@@ -11,7 +11,8 @@ from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset
 from workbench.data.errors import DataError
 from workbench.data.labels import Labels
-from workbench.data.synthetic import LICENCE, ORIGIN, Popularity
+from workbench.data.shards.shuffling import hash_numbers
+from workbench.data.synthetic import LICENCE, ORIGIN, Popularity, require_at_least
 from workbench.formats.compressed import assemble, index_dtype
 
 FEWEST = 10
@@ -42,7 +43,7 @@ def make(
     numbers of `values` of the columns, and the scores of the true probabilities: `log_loss_truth` in nats, and
     `auc_truth`. Raises DataError for parameters out of range. O(rows * columns * rank).
     """
-    _check(rows=rows, columns=columns, values=values, rank=rank, hashed=1 if hashed is None else hashed)
+    require_at_least(1, rows=rows, columns=columns, values=values, rank=rank, hashed=1 if hashed is None else hashed)
     _check_rate(rate, slope, main, pairs)
     generator = np.random.default_rng(seed)
     counts = np.geomspace(min(FEWEST, values), values, columns).round().astype(np.int64)
@@ -53,13 +54,6 @@ def make(
     facts = {"values": counts.tolist(), **_truth(chance, y)}
     labels = Labels("classes", ("0", "1"), positive="1")
     return Dataset("clicks", _one_hot(taken, counts, hashed), y, labels, ORIGIN, LICENCE, facts=facts)
-
-
-def _check(**counts: int) -> None:
-    """Raise DataError for the first of the named counts that is below 1."""
-    for name, value in counts.items():
-        if value < 1:
-            raise DataError(f"{name} is {value}; it is 1 or more.")
 
 
 def _check_rate(rate: float, slope: float, main: float, pairs: float) -> None:
@@ -143,20 +137,15 @@ def _one_hot(taken: np.ndarray, counts: np.ndarray, hashed: int | None):
     """
     widths = counts if hashed is None else np.full(len(counts), hashed)
     starts = np.cumsum(widths) - widths
-    places = taken if hashed is None else np.stack([_hashed(of_row, hashed, c) for c, of_row in enumerate(taken)])
+    places = taken
+    if hashed is not None:
+        hashes = np.stack([hash_numbers(of_row, seed=column) for column, of_row in enumerate(taken)])
+        places = (hashes % np.uint64(hashed)).astype(np.int64)
     (columns, rows), features = taken.shape, int(widths.sum())
     dtype = index_dtype(rows, features, rows * columns)
     indices = (places + starts[:, None]).T.astype(dtype).reshape(-1)
     indptr = columns * np.arange(rows + 1, dtype=dtype)
     return assemble("csr", indptr, indices, np.ones(rows * columns, np.float32), (rows, features))
-
-
-def _hashed(values: np.ndarray, buckets: int, column: int) -> np.ndarray:
-    """Return the bucket of each value of a column, int64 [rows] (SplitMix64: Steele, Lea, Flood 2014)."""
-    mixed = values.astype(np.uint64) + np.uint64((column + 1) * 0x9E3779B97F4A7C15 % 2**64)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return ((mixed ^ (mixed >> np.uint64(31))) % np.uint64(buckets)).astype(np.int64)
 
 
 register(Source("clicks", make, ORIGIN, LICENCE))

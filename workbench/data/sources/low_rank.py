@@ -11,7 +11,7 @@ from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset
 from workbench.data.errors import DataError
 from workbench.data.labels import Labels
-from workbench.data.synthetic import LICENCE, ORIGIN
+from workbench.data.synthetic import LICENCE, ORIGIN, require_at_least
 from workbench.formats.compressed import assemble
 
 BLOCK = 1 << 24
@@ -57,9 +57,7 @@ def make(
 
 def _check(users: int, items: int, rows: int, rank: int) -> None:
     """Raise DataError if a count is below 1, or there are more ratings than pairs of user and item."""
-    for name, value in {"users": users, "items": items, "rows": rows, "rank": rank}.items():
-        if value < 1:
-            raise DataError(f"{name} is {value}; it is 1 or more.")
+    require_at_least(1, users=users, items=items, rows=rows, rank=rank)
     if rows > users * items:
         raise DataError(f"rows is {rows:,}; {users:,} users rate {items:,} items once each, {users * items:,} at most.")
 
