@@ -82,7 +82,7 @@ def describe(name: str, **parameters: Any) -> Description:
     if source.is_cached and (entry := _known_entry(source, parameters)) is not None:
         try:
             meta = json.loads((entry / META).read_text(encoding="utf-8"))
-            return Description(_labels(meta["labels"]), meta["facts"], f"graph_{GRAPH_PARTS[0]}" in meta["sums"])
+            return Description(Labels.of_json(meta["labels"]), meta["facts"], f"graph_{GRAPH_PARTS[0]}" in meta["sums"])
         except (OSError, ValueError, KeyError, TypeError):  # none, or damaged: `load_or_make` makes it anew
             pass
     read = load_or_make(source, parameters) if source.is_cached else make_data_set(source, parameters)
@@ -252,15 +252,7 @@ def _read(entry: Path) -> Dataset:
     indptr, indices, weights = (arrays.pop(f"graph_{name}", None) for name in GRAPH_PARTS)
     if indptr is not None:
         arrays["graph"] = assemble("csr", indptr, indices, weights, (shape[0], shape[0]))
-    return Dataset(x=x, labels=_labels(meta.pop("labels")), **arrays, **meta)
-
-
-def _labels(stored: Mapping[str, Any]) -> Labels:
-    """Return the `Labels` that a cache entry describes, lists turned into tuples."""
-    values: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()
-    }
-    return Labels(**values)
+    return Dataset(x=x, labels=Labels.of_json(meta.pop("labels")), **arrays, **meta)
 
 
 BYTES_ON_THREADS = 1 << 24

@@ -127,6 +127,11 @@ def write_npz(dataset: Dataset, path: Path) -> None:
     """
     with path.open("wb") as file:
         scipy.sparse.save_npz(file, in_memory(dataset), compressed=False)
+    _write_labels(dataset, path)
+
+
+def _write_labels(dataset: Dataset, path: Path) -> None:
+    """Write the labels, classes by name, next to `path`, as PATH.labels.npy."""
     with path.with_name(f"{path.name}.labels.npy").open("wb") as file:
         np.save(file, label_names(dataset, dataset.y), allow_pickle=False)
 
@@ -152,8 +157,7 @@ def write_matrix_market(dataset: Dataset, path: Path) -> None:
             entries = zip(rows, (block.x.indices.astype(np.int64) + 1).tolist(), block.x.data.tolist(), strict=True)
             file.writelines(f"{row} {column} {value:.9g}\n" for row, column, value in entries)
             before += len(block.labels)
-    with path.with_name(f"{path.name}.labels.npy").open("wb") as file:
-        np.save(file, label_names(dataset, dataset.y), allow_pickle=False)
+    _write_labels(dataset, path)
 
 
 register(Export("matrix_market", write_matrix_market, "coordinate text, and labels next to it in .labels.npy"))

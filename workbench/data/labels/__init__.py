@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -85,6 +85,11 @@ class Labels:
             raise DataError(f"positive is {self.positive!r}; the classes are {format_names(self.classes)}.")
         if self.kind == "classes" and len(self.classes) == 2 and self.positive is None:
             object.__setattr__(self, "positive", _positive_of_two(*self.classes))
+
+    @classmethod
+    def of_json(cls, stored: Mapping[str, Any]) -> "Labels":
+        """Return labels from their fields as JSON has them, with lists for tuples; TypeError for unknown fields."""
+        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()})
 
     @property
     def values(self) -> np.ndarray | None:

@@ -279,11 +279,9 @@ def _decoded(table: dict[str, Any]) -> Manifest:
 
     AttributeError, LookupError, TypeError or ValueError if the form is wrong.
     """
-    labels: dict[str, Any] = dict(table["labels"])
-    labels = {name: tuple(value) if isinstance(value, list) else value for name, value in labels.items()}
     rows, features = table["shape"]
     fields: dict[str, Any] = {name: table[name] for name in _FIELDS}
-    fields |= {"shape": (rows, features), "labels": Labels(**labels)}
+    fields |= {"shape": (rows, features), "labels": Labels.of_json(table["labels"])}
     return Manifest(**fields, facts=dict(table["facts"]), shards=tuple(map(_shard, table["shards"])))
 
 

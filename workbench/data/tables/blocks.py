@@ -76,13 +76,12 @@ def table_of(
     arrow()
     with reading(path, TABLE):
         first = read_head(path, 6)
-        for signature, table in ((b"PAR1", ParquetTable), (b"ARROW1", ArrowTable)):
-            if not first.startswith(signature):
-                continue
+        if first.startswith((b"PAR1", b"ARROW1")):
+            is_parquet = first.startswith(b"PAR1")
             if packed := compression_of(path):
-                what = f"{path} is a {table.KIND} file packed by {packed}"
+                what = f"{path} is a {'Parquet' if is_parquet else 'Feather'} file packed by {packed}"
                 raise DataError(f"{what}; unpack it, its columns are packed by themselves.")
-            return table(path)
+            return ColumnarTable(path, is_parquet)
         if separator is None and starts_as_json(path):
             return JsonTable(path)
         if separator is None and starts_as_arff(path):
@@ -407,17 +406,15 @@ def _plain(pa: Any, column: Any) -> Any:
 
 
 @final
-class ParquetTable:
-    """A Parquet file."""
+class ColumnarTable:
+    """A Parquet file, or an Arrow file (Feather of version 2)."""
 
-    KIND = "Parquet"
-
-    def __init__(self, path: str | os.PathLike) -> None:
+    def __init__(self, path: str | os.PathLike, is_parquet: bool) -> None:
         """Read column names and nested columns of the schema; DataError if two columns have one name."""
-        self.path = path
+        self.path, self.is_parquet = path, is_parquet
         pa = arrow()
-        with pa.parquet.ParquetFile(path) as file:
-            schema = file.schema_arrow
+        with pa.OSFile(os.fspath(path)) as file:
+            schema = pa.parquet.read_schema(file) if is_parquet else pa.ipc.open_file(file).schema
         self.names = tuple(schema.names)
         refuse_repeated(path, self.names)
         self.nested = frozenset(field.name for field in schema if pa.types.is_nested(field.type))
@@ -425,52 +422,30 @@ class ParquetTable:
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
         """Yield {name: Texts} of the columns `names`, block by block, values as text; DataError if damaged."""
         pa = arrow()
-        with reading(self.path, TABLE), pa.parquet.ParquetFile(self.path) as file:
-            rows = max(1, min(BLOCK_ROWS, BLOCK_VALUES // max(len(names), 1)))
-            for batch in file.iter_batches(batch_size=rows, columns=list(names)):
+        with reading(self.path, TABLE), pa.OSFile(os.fspath(self.path)) as file:
+            for batch in self._batches(file, names):
                 yield {name: texts_of(_plain(pa, batch.column(name))) for name in names}
 
-    def place(self, row: int) -> str:
-        """Return "path, row N" for the row index N, counted from 0."""
-        return f"{self.path}, row {row}"
-
-    def layout(self) -> dict[str, Any]:
-        """Return an empty dict: a Parquet file has no layout parameters."""
-        return {}
-
-
-@final
-class ArrowTable:
-    """An Arrow file (Feather of version 2)."""
-
-    KIND = "Feather"
-
-    def __init__(self, path: str | os.PathLike) -> None:
-        """Read column names and nested columns of the schema; DataError if two columns have one name."""
-        self.path = path
+    def _batches(self, file: Any, names: Sequence[str]) -> Iterator[Any]:
+        """Yield the record batches of the opened file; of an Arrow file those with rows, ArrowInvalid if damaged."""
         pa = arrow()
-        with pa.OSFile(os.fspath(path)) as file, pa.ipc.open_file(file) as batches:
-            schema = batches.schema
-        self.names = tuple(schema.names)
-        refuse_repeated(path, self.names)
-        self.nested = frozenset(field.name for field in schema if pa.types.is_nested(field.type))
-
-    def blocks(self, names: Sequence[str]) -> Iterator[Block]:
-        """Yield {name: Texts} of the columns `names` by record batch, values as text; DataError if damaged."""
-        pa = arrow()
-        with reading(self.path, TABLE), pa.OSFile(os.fspath(self.path)) as file, pa.ipc.open_file(file) as batches:
-            for number in range(batches.num_record_batches if names else 0):
-                batch = batches.get_batch(number)
-                batch.validate(full=True)
-                if batch.num_rows:
-                    yield {name: texts_of(_plain(pa, batch.column(name))) for name in names}
+        if self.is_parquet:
+            rows = max(1, min(BLOCK_ROWS, BLOCK_VALUES // max(len(names), 1)))
+            yield from pa.parquet.ParquetFile(file).iter_batches(batch_size=rows, columns=list(names))
+            return
+        batches = pa.ipc.open_file(file)
+        for number in range(batches.num_record_batches if names else 0):
+            batch = batches.get_batch(number)
+            batch.validate(full=True)
+            if batch.num_rows:
+                yield batch
 
     def place(self, row: int) -> str:
         """Return "path, row N" for the row index N, counted from 0."""
         return f"{self.path}, row {row}"
 
     def layout(self) -> dict[str, Any]:
-        """Return an empty dict: a Feather file has no layout parameters."""
+        """Return an empty dict: such a file has no layout parameters."""
         return {}
 
 

@@ -87,15 +87,22 @@ def are_words(offsets, letters, word_offsets, word_letters):
     """
     found = np.zeros(len(offsets) - 1, np.bool_)
     for row in range(len(found)):
-        start, length = np.int64(offsets[row]), np.int64(offsets[row + 1]) - np.int64(offsets[row])
-        for word in range(len(word_offsets) - 1):
-            begin = word_offsets[word]
-            if word_offsets[word + 1] - begin == length:
-                is_same = True
-                for at in range(length):
-                    is_same &= letters[start + at] == word_letters[begin + at]
-                found[row] |= is_same
+        found[row] = is_word(letters, np.int64(offsets[row]), np.int64(offsets[row + 1]), word_offsets, word_letters)
     return found
+
+
+@compiled
+def is_word(text, start, stop, offsets, letters):
+    """Return whether text[start:stop] equals one of the words letters[offsets[i]:offsets[i + 1]], all uint8."""
+    for word in range(len(offsets) - 1):
+        begin = offsets[word]
+        if offsets[word + 1] - begin == stop - start:
+            is_same = True
+            for at in range(stop - start):
+                is_same &= text[start + at] == letters[begin + at]
+            if is_same:
+                return True
+    return False
 
 
 @compiled

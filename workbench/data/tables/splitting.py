@@ -32,7 +32,7 @@ from workbench.data.files.decimal_numbers import (
     store_word,
     zeros_behind,
 )
-from workbench.data.tables.compiled import have_outside
+from workbench.data.tables.compiled import have_outside, is_word
 
 NEWLINE, RETURN, QUOTE, TAB, BLANK = 10, 13, 34, 9, 32
 FIRST_PRINTED, LAST_PRINTED = 33, 126
@@ -361,22 +361,8 @@ def strip(text, starts, stops, word_offsets, word_letters, is_absent):
             FIRST_PRINTED <= text[start] <= LAST_PRINTED and FIRST_PRINTED <= text[stop - 1] <= LAST_PRINTED
         ):
             return False
-        is_absent[one] = stop - start <= longest and _is_word(text, start, stop, word_offsets, word_letters)
+        is_absent[one] = stop - start <= longest and is_word(text, start, stop, word_offsets, word_letters)
     return True
-
-
-@compiled
-def _is_word(text, start, stop, offsets, letters):
-    """Return whether text[start:stop] equals one of the words letters[offsets[i]:offsets[i + 1]], all uint8."""
-    for word in range(len(offsets) - 1):
-        begin = offsets[word]
-        if offsets[word + 1] - begin == stop - start:
-            is_same = True
-            for at in range(stop - start):
-                is_same &= text[start + at] == letters[begin + at]
-            if is_same:
-                return True
-    return False
 
 
 @final
