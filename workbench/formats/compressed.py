@@ -9,7 +9,15 @@ import scipy.sparse
 
 import kernels
 from workbench.formats import numpy_conversions
-from workbench.formats.contract import Coo, check_two_dimensions
+from workbench.formats.contract import (
+    SCIPY_VALUES,
+    Coo,
+    Format,
+    check_compressed,
+    check_compressed_indices,
+    check_two_dimensions,
+    is_sound_compressed,
+)
 
 # The type of indices: int32 as long as it suffices, int64 from there on.
 
@@ -103,3 +111,20 @@ def replace(x: Any, parts: Mapping[str, np.ndarray]) -> None:
     vars(x).update(parts)
     for remembered in ("_has_sorted_indices", "_has_canonical_format"):
         vars(x).pop(remembered, None)
+
+
+def compressed_format(name: str, **differing: Any) -> Format:
+    """Return the entry of the compressed format `name`, "csr" or "csc", with the fields that differ between the two."""
+    kind = getattr(scipy.sparse, f"{name}_array")
+    return Format(
+        name,
+        is_instance=lambda x: isinstance(x, kind),
+        is_sound=is_sound_compressed,
+        check=check_compressed,
+        check_indices=check_compressed_indices,
+        parts=parts,
+        build=functools.partial(build, name),
+        replace=replace,
+        dtypes=SCIPY_VALUES,
+        **differing,
+    )

@@ -2,21 +2,12 @@
 `scipy.sparse.csc_array`.
 """
 
-import functools
 from typing import Any
 
 import scipy.sparse
 
 from workbench.formats import compressed
-from workbench.formats.contract import (
-    SCIPY_VALUES,
-    Coo,
-    Format,
-    check_compressed,
-    check_compressed_indices,
-    is_sound_compressed,
-    register,
-)
+from workbench.formats.contract import Coo, register
 
 
 def _to_csr(x: Any) -> scipy.sparse.csr_array:
@@ -31,18 +22,10 @@ def _from_coo(coo: Coo) -> scipy.sparse.csc_array:
 
 
 register(
-    Format(
-        name="csc",
-        is_instance=lambda x: isinstance(x, scipy.sparse.csc_array),
-        is_sound=is_sound_compressed,
-        check=check_compressed,
-        check_indices=check_compressed_indices,
+    compressed.compressed_format(
+        "csc",
         to_coo=lambda x: compressed.csr_to_coo(_to_csr(x)),
         from_coo=_from_coo,
-        parts=compressed.parts,
-        build=functools.partial(compressed.build, "csc"),
-        replace=compressed.replace,
-        dtypes=SCIPY_VALUES,
         predicted_bytes=lambda rows, columns, nnz, stored, value, index: nnz * (value + index) + (columns + 1) * index,
         direct={"csr": _to_csr},
     )
