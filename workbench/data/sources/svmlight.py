@@ -37,8 +37,8 @@ from workbench.data.text.svmlight import (
     holds_row,
     joined,
     narrowed,
-    query_numbers,
     read_rows,
+    refuse_missing_query,
 )
 
 WITHOUT_FIELDS = (
@@ -225,7 +225,7 @@ def _blocks(path: str | os.PathLike, features: int | None, zero_based: bool) -> 
             for x, rows in map_blocks(read, line_blocks(file)):
                 groups = _groups(rows.queries, path)
                 if seen not in (None, groups is not None):
-                    query_numbers(path)
+                    refuse_missing_query(path)
                 if len(rows.labels):
                     seen = groups is not None
                     yield RowBlock(x, rows.labels, groups)
@@ -295,7 +295,7 @@ def _groups(queries: np.ndarray, path: str | os.PathLike) -> np.ndarray | None:
     if not has_query.any():
         return None
     if not has_query.all():
-        query_numbers(path)
+        refuse_missing_query(path)
     return queries
 
 

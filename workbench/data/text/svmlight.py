@@ -7,7 +7,6 @@ refuses is read once more line by line for the message.
 import contextlib
 import os
 import re
-from array import array
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, final
 
@@ -263,30 +262,21 @@ def has_several_labels(path: str | os.PathLike) -> bool:
     return False
 
 
-def query_numbers(path: str | os.PathLike) -> np.ndarray | None:
-    """Return the numbers behind `qid:`, int64 [rows]; None if no row has one.
-
-    Raises DataError with the line if only some rows have one, ValueError if one is invalid.
-    """
-    numbers, without = array("q"), 0
+def refuse_missing_query(path: str | os.PathLike) -> None:
+    """Raise DataError, with the line, for the first row without a query (`qid:number`)."""
     with open_text(path) as file:
         for line, text in enumerate(file, 1):
             tokens = content(text).split(None, 2)[:2]
-            if query := next((token for token in tokens if token.startswith(b"qid")), b""):
-                numbers.append(_query_number(query))
-            elif tokens:
-                without = without or line
-            if numbers and without:
-                raise DataError(f"{path}:{without}: the row has no query (qid:number) and others do; give each one.")
-    return np.array(numbers, np.int64) if numbers else None
+            if tokens and not any(token.startswith(_QUERY) for token in tokens):
+                raise DataError(f"{path}:{line}: the row has no query (qid:number) and others do; give each one.")
 
 
-def _query_number(token: bytes) -> int:
-    """Return the number in `qid:number`; ValueError unless it is an integer from 0 to 2**63 - 1."""
+def _query_fault(token: bytes) -> str:
+    """Return what is wrong with `qid:number`, "" if it is an integer from 0 to 2**63 - 1."""
     digits = token.removeprefix(_QUERY)
     if not digits.isdigit() or len(digits) > 19 or int(digits) >= 2**63:
-        raise ValueError(f"{quoted(token)} is not qid: and a whole number from 0 to 2**63 - 1.")
-    return int(digits)
+        return f"{quoted(token)} is not qid: and a whole number from 0 to 2**63 - 1."
+    return ""
 
 
 def parse(
@@ -367,10 +357,8 @@ def _fault(text: bytes, features: int | None, zero_based: bool, dtype: np.dtype,
         advice = "\nType sed 's/, */,/g' FILE > NEW, and give NEW." if label.endswith(b",") else ""
         return f"the label {quoted(label)} is no finite number; a line is: label column:value column:value ...{advice}"
     if tokens and tokens[0].startswith(_QUERY):
-        try:
-            _query_number(tokens[0])
-        except ValueError as error:
-            return str(error)
+        if fault := _query_fault(tokens[0]):
+            return fault
         tokens = tokens[1:]
     before = None
     for token in tokens:
