@@ -185,7 +185,7 @@ def test_progress_is_told_of_both_stages(tmp_path):
 def test_rows_too_many_to_be_sorted_at_once_are_dealt_out_again(tmp_path, most_bytes):
     made = drawn(groups=np.arange(300) // 3)
     spool = shuffling.Shuffle(tmp_path / "spool", most_bytes)
-    keys = shuffling.hash_rows(np.arange(300), 0)
+    keys = shuffling.hash_numbers(np.arange(300), 0)
     for start in range(0, 300, 50):
         part = shuffling.Rows(made.x[start : start + 50], made.y[start : start + 50], made.groups[start : start + 50])
         spool.add(keys[start : start + 50], part)
