@@ -2,6 +2,7 @@
 
 import ctypes
 import dataclasses
+import functools
 import inspect
 import os
 import sys
@@ -68,7 +69,12 @@ class Source:
     is_cached: bool = True
 
     def __post_init__(self) -> None:
-        """Wrap `make`, `blocks` and `files` of a file reader so that they take the parameters `label` and `labels`."""
+        """Wrap `make`, `blocks` and `files` of a file reader so that they take the parameters of its labels.
+
+        These are the fields of `Wanted` in place of a parameter `wanted`, `label` and `labels`.
+        """
+        object.__setattr__(self, "make", _taking_fields(self.make))
+        object.__setattr__(self, "blocks", self.blocks and _taking_fields(self.blocks))
         _add_label_parameters(self)
 
     @property
@@ -106,6 +112,29 @@ class Source:
             raise DataError(
                 f"{self.name} has no parameter {unknown[0]!r}; its parameters are {', '.join(known)}.{near}"
             )
+
+
+def _taking_fields(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that takes the fields of `Wanted` by name in place of the parameter `wanted` of `function`.
+
+    Without such a parameter it is `function` itself.
+    """
+    parameters = list(inspect.signature(function).parameters.values())
+    place = next((place for place, entry in enumerate(parameters) if entry.name == "wanted"), None)
+    if place is None:
+        return function
+    defaults = dataclasses.asdict(parameters[place].default)
+
+    @functools.wraps(function)
+    def taking_fields(*args: Any, **given: Any) -> Any:
+        """Call the reader with the fields of `Wanted` in one."""
+        wanted = Wanted(**{name: given.pop(name, value) for name, value in defaults.items()})
+        return function(*args, wanted=wanted, **given)
+
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters[place : place + 1] = [inspect.Parameter(name, kind, default=value) for name, value in defaults.items()]
+    taking_fields.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return taking_fields
 
 
 LABEL_NAMES = ("labels_variable", "label_column", "column")

@@ -149,6 +149,10 @@ def check_kind(kind: str) -> None:
         raise DataError(f"kind is {kind!r}; it is one of {known}, or left out to be guessed.")
 
 
+GUESSED, AS_NUMBERS = Wanted(), Wanted("numbers")
+"""Labels whose meaning the file decides, and labels that are numbers."""
+
+
 def format_names(names: Iterable[str]) -> str:
     """Return the names joined by commas, as "a, b, and 5 more" beyond the first `SHOWN`; "none" if there are none."""
     names = tuple(names)

@@ -1,7 +1,7 @@
 """Files of AnnData (.h5ad): X as the matrix, and a column of the observations, or a matrix of them, as labels."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks, canonical
 from workbench.data.errors import ADVICE_LABELS, DataError, MissingLabelsError, import_optional
 from workbench.data.files.reading import dataset_of, read_rows, reading_hdf5
-from workbench.data.labels import NONE, Wanted, format_names
+from workbench.data.labels import GUESSED, NONE, Wanted, format_names
 
 LICENCE = "that of the file"
 WHAT = "an .h5ad file"
@@ -23,10 +23,7 @@ ROWS_OF_BLOCK = 1 << 12
 def make(
     path: str | os.PathLike,
     column: str = "label",
-    kind: str | None = None,
-    positive: Any = None,
-    classes: Sequence[Any] | None = None,
-    unseen: Any = None,
+    wanted: Wanted = GUESSED,
 ) -> Dataset:
     """Return X of an .h5ad file, with the column of `obs`, or the matrix of `obsm`, called `column` as labels.
 
@@ -36,12 +33,11 @@ def make(
     with reading_hdf5(path, WHAT):
         file = _opened(path, backed=False)
         x = file.X if scipy.sparse.issparse(file.X) else formats.to_format(np.asarray(file.X), "csr")
-        labels = np.zeros(x.shape[0]) if kind == NONE else _labels(file, column, path)
-        wanted = Wanted(kind, positive, classes, unseen)
+        labels = np.zeros(x.shape[0]) if wanted.kind == NONE else _labels(file, column, path)
         return dataset_of("anndata", x, labels, wanted, path, LICENCE, lambda row: f"{path}, row {row}")
 
 
-def blocks(path: str | os.PathLike, column: str = "label", **labels: Any) -> RowBlocks:
+def blocks(path: str | os.PathLike, column: str = "label", wanted: Wanted = GUESSED) -> RowBlocks:
     """Return the rows of the file in blocks of 4096; `column` as for `make`, other label settings are not used here.
 
     Only the observations are in memory. Raises DataError when blocks are read.

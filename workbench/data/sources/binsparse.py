@@ -3,7 +3,7 @@ own."""
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks
 from workbench.data.errors import ADVICE_LABELS, DataError, MissingLabelsError, import_optional, reader_option_advice
 from workbench.data.files.reading import dataset_of, read_rows, reading_hdf5
-from workbench.data.labels import NONE, Wanted, format_names
+from workbench.data.labels import GUESSED, NONE, Wanted, format_names
 from workbench.data.shards.shuffling import stack_with_labels
 
 LICENCE = "that of the file"
@@ -25,10 +25,7 @@ def make(
     path: str | os.PathLike,
     group: str = "/",
     column: str = "labels",
-    kind: str | None = None,
-    positive: Any = None,
-    classes: Sequence[Any] | None = None,
-    unseen: Any = None,
+    wanted: Wanted = GUESSED,
 ) -> Dataset:
     """Return the CSR matrix in a group of the HDF5 file, with the array `column` of that group as labels.
 
@@ -37,13 +34,12 @@ def make(
     install command).
     """
     x, labels = stack_with_labels(
-        ((part.x, part.labels) for part in _blocks(path, group, None if kind == NONE else column)), path
+        ((part.x, part.labels) for part in _blocks(path, group, None if wanted.kind == NONE else column)), path
     )
-    wanted = Wanted(kind, positive, classes, unseen)
     return dataset_of("binsparse", x, labels, wanted, path, LICENCE, lambda row: f"{path}, row {row}")
 
 
-def blocks(path: str | os.PathLike, group: str = "/", column: str = "labels", **labels: Any) -> RowBlocks:
+def blocks(path: str | os.PathLike, group: str = "/", column: str = "labels", wanted: Wanted = GUESSED) -> RowBlocks:
     """Return the rows of the file in blocks of 4096; `group` and `column` as for `make`.
 
     Other label settings are not used here. Raises DataError when blocks are read.

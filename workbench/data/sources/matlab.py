@@ -5,7 +5,7 @@ import os
 import struct
 import warnings
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -22,7 +22,7 @@ from workbench.data.errors import ADVICE_LABELS, DataError, MissingLabelsError, 
 from workbench.data.files.labels import read_label_file
 from workbench.data.files.reading import dataset_of, reading
 from workbench.data.files.types import other_file_error, starts_with
-from workbench.data.labels import MOST_COLUMNS, NONE, Wanted, one_of_columns
+from workbench.data.labels import GUESSED, MOST_COLUMNS, NONE, Wanted, one_of_columns
 from workbench.formats.files import MOST_PACKED, bytes_memory
 
 # Variables of a MATLAB file (version 5, as `save -v7` and `-v6` write): listed first, then only those wanted are
@@ -268,10 +268,7 @@ def make(
     labels_variable: str | None = None,
     transposed: bool | None = None,
     labels: str | os.PathLike | None = None,
-    kind: str | None = None,
-    positive: Any = None,
-    classes: Sequence[Any] | None = None,
-    unseen: Any = None,
+    wanted: Wanted = GUESSED,
 ) -> Dataset:
     """Return the data set of a MATLAB 5 file: samples in `variable`, labels in `labels_variable`.
 
@@ -283,16 +280,15 @@ def make(
     `positive`, `classes` and `unseen` are those of the data set npz. Raises DataError for version 7.3, unknown names,
     variables of other classes, and shapes that do not fit. Memory is about twice the variables.
     """
-    wanted = Wanted(kind, positive, classes, unseen)
     with reading(path, WHAT), opened_matlab(path) as file:
         listed = variables(file)
         x = _named(variable, listed, path) if variable is not None else _largest(listed, path)
-        if labels is not None or kind == NONE:
+        if labels is not None or wanted.kind == NONE:
             return _with_other_labels(file, x, labels, transposed, wanted, path)
         y = _named(labels_variable, listed, path) if labels_variable is not None else _labels_of(x, listed, path)
         is_turned, labels_turned = _turned(x, y, transposed, path)
         read = _values(file, {x.name, y.name}, path)
-        y_read = _as_labels(read[y.name], labels_turned, kind)
+        y_read = _as_labels(read[y.name], labels_turned, wanted.kind)
         matrix = _as_matrix(read[x.name])
         rows = matrix.T if is_turned else matrix
         made = dataset_of(NAME, rows, y_read, wanted, path, LICENCE, lambda row: f"{path}, {y.name}, row {row}")

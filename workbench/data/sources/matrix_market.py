@@ -2,8 +2,6 @@
 
 import dataclasses
 import os
-from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -15,7 +13,7 @@ from workbench.data.files.labels import read_label_file
 from workbench.data.files.matrix_market import is_market, read_market
 from workbench.data.files.reading import dataset_of, reading
 from workbench.data.files.types import other_file_error
-from workbench.data.labels import NONE, Wanted
+from workbench.data.labels import GUESSED, NONE, Wanted
 
 NAME = "matrix_market"
 LICENCE = "that of the file"
@@ -26,10 +24,7 @@ def make(
     path: str | os.PathLike,
     labels: str | os.PathLike | None = None,
     label_column: int | str | None = None,
-    kind: str | None = None,
-    positive: Any = None,
-    classes: Sequence[Any] | None = None,
-    unseen: Any = None,
+    wanted: Wanted = GUESSED,
 ) -> Dataset:
     """Return the matrix in `path`, a row of it a sample, with labels from the file `labels` or from one of its columns.
 
@@ -40,8 +35,7 @@ def make(
     those of the data set npz. Refused (`DataError`, with the line): complex and invalid files. Memory about 40 bytes
     an entry.
     """
-    wanted = Wanted(kind, positive, classes, unseen)
-    has_no_labels = kind == NONE and labels is None and label_column is None
+    has_no_labels = wanted.kind == NONE and labels is None and label_column is None
     if (labels is None) == (label_column is None) and not has_no_labels:
         given = "no labels" if labels is None else "both labels and label_column"
         advice = "labels are a file with one for each row; label_column is the column that holds them, from 0"

@@ -24,7 +24,7 @@ from workbench.data.files.reading import (
     reading,
 )
 from workbench.data.files.types import looks_like, other_file_error, starts_with
-from workbench.data.labels import NONE, Place, Wanted, format_names
+from workbench.data.labels import GUESSED, NONE, Place, Wanted, format_names
 from workbench.formats.files import check_array
 from workbench.formats.parts import Parts
 
@@ -45,10 +45,7 @@ def make(
     labels: str | os.PathLike | None = None,
     variable: str | None = None,
     labels_variable: str | None = None,
-    kind: str | None = None,
-    positive: Any = None,
-    classes: Sequence[Any] | None = None,
-    unseen: Any = None,
+    wanted: Wanted = GUESSED,
 ) -> Dataset:
     """Return the csr, csc or coo matrix in `path` with the labels in the file `labels` (.npy, or text with one a line).
 
@@ -60,15 +57,16 @@ def make(
     `classes` are all there may be, in order; a label that is none of them counts to the class `unseen`, or is refused.
     Refused (`DataError`): missing or invalid files, other formats, Python objects.
     """
-    wanted = Wanted(kind, positive, classes, unseen)
     given = None if labels is None else _labels_of(labels)
     with reading(path, SAVED):
         if not starts_with(path, ARRAY_START):
             _refuse_other(path, SAVED, ZIP, ".npz archive")
         arrays = _dense_arrays(path)
         name = "" if arrays is None else _matrix_name(path, arrays, variable)
-        own = None if arrays is None or labels or kind == NONE else _labels_name(path, arrays, name, labels_variable)
-        if given is None and own is None and kind != NONE:
+        own = None
+        if arrays is not None and not labels and wanted.kind != NONE:
+            own = _labels_name(path, arrays, name, labels_variable)
+        if given is None and own is None and wanted.kind != NONE:
             what = (
                 "npz needs the parameter 'labels', a file with a label for each row, which this data has not in itself"
             )

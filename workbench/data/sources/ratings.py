@@ -23,7 +23,7 @@ from workbench.data.errors import DataError, reader_option_advice
 from workbench.data.files.labels import Numbers, places_of, sorted_ids
 from workbench.data.files.reading import dataset_of, reading
 from workbench.data.files.types import rating_columns, refuse_binary
-from workbench.data.labels import Place, Wanted, format_names, number_named
+from workbench.data.labels import AS_NUMBERS, Place, Wanted, format_names, number_named
 from workbench.data.text import separated
 from workbench.data.text.separated import Layout
 
@@ -70,10 +70,7 @@ def make(
     user_ids: Sequence[str] | None = None,
     item_ids: Sequence[str] | None = None,
     unknown: str = "refuse",
-    kind: str | None = "numbers",
-    positive: Any = None,
-    classes: Sequence[Any] | None = None,
-    unseen: Any = None,
+    wanted: Wanted = AS_NUMBERS,
 ) -> Dataset:
     """Return one row a rating, x [ratings, users + items] with a 1 for the user and a 1 for the item, y the rating.
 
@@ -93,7 +90,6 @@ def make(
         pairs, repeated = _without_repeated(_read(path, separator, header, columns, lists, implicit), duplicates)
         blocks = _blocks(pairs, user_ids, item_ids, unknown)
         y = np.ones(len(pairs.users)) if pairs.ratings is None else pairs.ratings
-        wanted = Wanted(kind, positive, classes, unseen)
         made = dataset_of(NAME, _one_hot(*blocks), y, wanted, path, LICENCE, pairs.place)
     reread = {"columns": columns, "implicit": implicit, "lists": lists}
     return dataclasses.replace(made, facts={**made.facts, **_facts(blocks, pairs, repeated, reread)})

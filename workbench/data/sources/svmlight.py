@@ -3,10 +3,10 @@
 import dataclasses
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -25,7 +25,7 @@ from workbench.data.files.types import (
     looks_like,
     refuse_binary,
 )
-from workbench.data.labels import NONE, Wanted, read_labels
+from workbench.data.labels import GUESSED, NONE, Wanted, read_labels
 from workbench.data.shards.converting import blocks_of
 from workbench.data.text.svmlight import (
     NO_QUERY,
@@ -120,10 +120,7 @@ def make(
     path: str | os.PathLike,
     features: int | None = None,
     zero_based: bool | str = "auto",
-    kind: str | None = None,
-    positive: Any = None,
-    classes: Sequence[Any] | None = None,
-    unseen: Any = None,
+    wanted: Wanted = GUESSED,
 ) -> Dataset:
     """Return the rows of the file, columns as numbered in it.
 
@@ -139,11 +136,10 @@ def make(
     """
     _check(features, zero_based)
     if variant := variant_of(path):
-        return _of_variant(path, variant, features, zero_based, Wanted(kind, positive, classes, unseen))
-    if kind == NONE:
+        return _of_variant(path, variant, features, zero_based, wanted)
+    if wanted.kind == NONE:
         with reading(path, TEXT):
             return read_unlabelled(path, lacks_svmlight_label, lambda copy: make(copy, features, zero_based))
-    wanted = Wanted(kind, positive, classes, unseen)
     from_zero = bool(zero_based)
     with reading(path, TEXT):
         require_labels(path, lacks_svmlight_label)
@@ -156,7 +152,8 @@ def make(
             del rows
             dataset = dataset_of("svmlight", x, labels, wanted, path, LICENCE, place_in(path, holds_row), groups)
         except InvalidLineError:
-            _refuse_fault(path, features, from_zero, kind == "multilabel" or (not kind and has_several_labels(path)))
+            is_multilabel = wanted.kind == "multilabel" or (not wanted.kind and has_several_labels(path))
+            _refuse_fault(path, features, from_zero, is_multilabel)
             raise
     return dataclasses.replace(dataset, facts={**dataset.facts, "reread": {"zero_based": from_zero}})
 
@@ -172,7 +169,7 @@ def _of_variant(
         features = counted if features is None else features
         of_copy = Wanted("numbers") if words and wanted.kind != NONE else wanted
         try:
-            made = make(copy, features, zero_based, of_copy.kind, of_copy.positive, of_copy.classes, of_copy.unseen)
+            made = make(copy, features, zero_based, of_copy)
         except ValueError as error:
             raise type(error)(str(error).replace(str(copy), str(path))) from None
         facts = dict(made.facts)
@@ -189,8 +186,7 @@ def blocks(
     path: str | os.PathLike,
     features: int | None = None,
     zero_based: bool | str = "auto",
-    kind: str | None = None,
-    **labels: Any,
+    wanted: Wanted = GUESSED,
 ) -> RowBlocks:
     """Return the rows of the file in blocks of some thousand lines, parameters as for `make`.
 
@@ -198,8 +194,8 @@ def blocks(
     none, or words as labels, and libffm text are read whole. Raises DataError with the line.
     """
     _check(features, zero_based)
-    if kind in ("multilabel", NONE) or variant_of(path):
-        return blocks_of(make(path, features, zero_based, kind, **labels))
+    if wanted.kind in ("multilabel", NONE) or variant_of(path):
+        return blocks_of(make(path, features, zero_based, wanted))
     with reading(path, TEXT):
         require_labels(path, lacks_svmlight_label)
     from_zero = _holds_column_zero(path) if zero_based == "auto" else bool(zero_based)

@@ -16,7 +16,7 @@ from workbench.data.contract import Source, register, release_heap
 from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks
 from workbench.data.errors import ADVICE_LABELS, ADVICE_LABELS_FILE, DataError, MissingLabelsError
 from workbench.data.files.reading import dataset_of, reading
-from workbench.data.labels import NONE, Wanted, format_names
+from workbench.data.labels import GUESSED, NONE, Wanted, format_names
 from workbench.data.shards.converting import blocks_of
 from workbench.data.shards.shuffling import Growing, stack_with_labels
 from workbench.data.tables.arrow import MISSING_WORDS, Texts, TextStore, arrow
@@ -192,10 +192,7 @@ def make(
     path: str | os.PathLike,
     columns: str | os.PathLike | Mapping[str, Any] | Columns | None = None,
     label: str | None = None,
-    kind: str | None = None,
-    positive: Any = None,
-    classes: Sequence[Any] | None = None,
-    unseen: Any = None,
+    wanted: Wanted = GUESSED,
     separator: str | None = None,
     header: bool | None = None,
     quotes: bool | None = None,
@@ -228,7 +225,6 @@ def make(
     file and line): rows with fewer or more fields, text that is not UTF-8, a label that is missing, infinite numbers,
     and what is no number in a column of numbers.
     """
-    wanted = Wanted(kind, positive, classes, unseen)
     with reading(path, TABLE):
         layout = dict(zip(LAYOUT, (separator, header, quotes, decimal, encoding), strict=True))
         learned, facts = _learned(path, wanted, columns, label, hashed, bins, unlabelled, is_held=True, **layout)
@@ -238,18 +234,17 @@ def make(
     return dataclasses.replace(made, facts=facts)
 
 
-def blocks(path: str | os.PathLike, kind: str | None = None, **parameters: Any) -> RowBlocks:
+def blocks(path: str | os.PathLike, wanted: Wanted = GUESSED, **parameters: Any) -> RowBlocks:
     """Return the rows of the table as blocks, parameters as for `make`.
 
     Statistics of columns are gathered in passes before. Memory holds a block, the values of categories, and sketches of
     numbers. Several labels a row (`multilabel`) are read whole. Raises DataError, with file and line, for invalid
     values.
     """
-    if kind == "multilabel":
-        return blocks_of(make(path, kind=kind, **parameters))
-    of_labels = {name: parameters.pop(name, None) for name in ("positive", "classes", "unseen")}
+    if wanted.kind == "multilabel":
+        return blocks_of(make(path, wanted=wanted, **parameters))
     with reading(path, TABLE):
-        learned, facts = _learned(path, Wanted(kind, **of_labels), **parameters)
+        learned, facts = _learned(path, wanted, **parameters)
     made = (RowBlock(*part) for part in learned.parts())
     return RowBlocks(made, "table", f"the file {Path(path).name}", LICENCE, facts=facts)
 

@@ -19,7 +19,7 @@ from workbench.data.errors import ADVICE_LABELS_FILE, DataError, MissingLabelsEr
 from workbench.data.files.labels import label_of, of_text, read_label_file
 from workbench.data.files.opened import BLOCK, LONGEST_LINE, open_text, place_in
 from workbench.data.files.reading import dataset_of, reading
-from workbench.data.labels import NONE, Wanted
+from workbench.data.labels import GUESSED, NONE, Wanted
 from workbench.data.shards.shuffling import stack_csr
 
 # Documents into columns of words, by scikit-learn: counted, with a vocabulary, or hashed to a fixed number.
@@ -432,10 +432,7 @@ def make(
     lower: bool = True,
     vocabulary: Sequence[str] | None = None,
     idf: Sequence[float] | None = None,
-    kind: str | None = None,
-    positive: Any = None,
-    classes: Sequence[Any] | None = None,
-    unseen: Any = None,
+    wanted: Wanted = GUESSED,
 ) -> Dataset:
     """Return the data set of documents: a row for each, a column for each word, or `hashed` columns for all words.
 
@@ -445,11 +442,10 @@ def make(
     are those of `Words`; a file read `like` another one has its words. `kind`, `positive`, `classes` and `unseen` are
     as those of `svmlight`. Raises DataError, with the line, for files that are not text, and if there are no words.
     """
-    wanted = Wanted(kind, positive, classes, unseen)
     words = Words(hashed, weighting, ngrams, least_documents, most_features, lower, vocabulary, idf)
     came: list[str] = []
     with reading(path, "text"):
-        documents = Documents(path, label, separator, labels, encoding, kind != NONE)
+        documents = Documents(path, label, separator, labels, encoding, wanted.kind != NONE)
         x, words = words.columns(_noted(documents, came.extend), path)
         dataset = dataset_of("text", x, documents.labels(came), wanted, path, LICENCE, documents.place)
     return dataclasses.replace(dataset, facts={**dataset.facts, "reread": words.alike() | documents.alike()})
@@ -461,10 +457,7 @@ def blocks(
     separator: str = "\t",
     labels: str | os.PathLike | None = None,
     encoding: str = "utf-8",
-    kind: str | None = None,
-    positive: Any = None,
-    classes: Sequence[Any] | None = None,
-    unseen: Any = None,
+    wanted: Wanted = GUESSED,
     **of_words: Any,
 ) -> RowBlocks:
     """Return the documents in blocks of some thousand rows, after one pass for words and the type of their labels.
@@ -476,7 +469,7 @@ def blocks(
     words = Words(**of_words)
     distinct: set[str] = set()
     with reading(path, "text"):
-        documents = Documents(path, label, separator, labels, encoding, kind != NONE)
+        documents = Documents(path, label, separator, labels, encoding, wanted.kind != NONE)
         words = words.learn(_noted(documents, distinct.update), path)
         dtype = documents.labels(sorted(distinct)).dtype
         if documents.given is not None and len(documents.given) != documents.count:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from workbench.data.errors import DataError
 from workbench.data.files.labels import lacks_vw_label, read_unlabelled, require_labels
 from workbench.data.files.opened import place_in
 from workbench.data.files.reading import check_features, dataset_of, reading
-from workbench.data.labels import NONE, Wanted
+from workbench.data.labels import GUESSED, NONE, Wanted
 from workbench.data.shards.shuffling import stack_with_labels
 from workbench.data.text import vowpal_wabbit
 from workbench.formats.compressed import assemble, index_dtype
@@ -32,10 +32,7 @@ def make(
     columns: str = "auto",
     features: int | None = None,
     importance: str = "refused",
-    kind: str | None = None,
-    positive: Any = None,
-    classes: Sequence[Any] | None = None,
-    unseen: Any = None,
+    wanted: Wanted = GUESSED,
 ) -> Dataset:
     """Return the rows of the file, packed or not; its names hashed to 2**bits columns as that program does.
 
@@ -45,10 +42,9 @@ def make(
     than 1 is `refused` or `ignored`; tags are passed over. `kind`, `positive`, `classes` and `unseen` are as those of
     `svmlight`. Refused (`DataError`): rows without a label and invalid ones, with the line.
     """
-    if kind == NONE:
+    if wanted.kind == NONE:
         with reading(path, WHAT):
             return read_unlabelled(path, lacks_vw_label, lambda copy: make(copy, bits, columns, features, importance))
-    wanted = Wanted(kind, positive, classes, unseen)
     _check(bits, columns, importance, features)
     with reading(path, WHAT):
         require_labels(path, lacks_vw_label)
@@ -69,7 +65,7 @@ def blocks(
     columns: str = "auto",
     features: int | None = None,
     importance: str = "refused",
-    **labels: Any,
+    wanted: Wanted = GUESSED,
 ) -> RowBlocks:
     """Return the rows of the file in blocks of some MB of lines, parameters as for `make`.
 
