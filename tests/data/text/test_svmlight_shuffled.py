@@ -2,75 +2,20 @@
 
 import collections
 import gzip
-import itertools
 
 import numpy as np
 import pytest
 
 from tests.data.text import test_svmlight_batches as plain
-from tests.data.text.test_svmlight_batches import DENSE, LABELS, stream
+from tests.data.text.test_svmlight_batches import LABELS, stream
 from workbench.data import DataError
-from workbench.data.batches.feed import BLOCKS, LAST, BlockOrder
+from workbench.data.batches.feed import BLOCKS, BlockOrder
 
 path = plain.path
-BUFFERS = (1, 2, 5, 23, 1000)
 
 
 def shuffled(path, **options):
     return stream(path, shuffle=True, **options)
-
-
-def order(batches, number=0, first=0):
-    """The numbers of the rows of an epoch, after a look at what the batches hold."""
-    made = list(batches.epoch(number, first))
-    for batch in made:
-        np.testing.assert_array_equal(batch.x.toarray(), DENSE[batch.rows_index])
-        np.testing.assert_array_equal(batch.y, LABELS[batch.rows_index])
-    return np.concatenate([batch.rows_index for batch in made]).tolist() if made else []
-
-
-@pytest.mark.parametrize("buffer_rows", BUFFERS)
-@pytest.mark.parametrize("rows", [1, 4, 23, 50])
-def test_every_epoch_has_every_row_once_in_an_order_of_its_own(path, rows, buffer_rows):
-    batches = shuffled(path, rows=rows, buffer_rows=buffer_rows)
-    orders = [order(batches, number) for number in range(3)]
-    assert all(sorted(order) == list(range(23)) for order in orders)
-    assert all(one != other for one, other in itertools.combinations([*orders, list(range(23))], 2))
-    assert orders == [order(shuffled(path, rows=rows, buffer_rows=buffer_rows), number) for number in range(3)]
-    assert orders[0] != order(shuffled(path, rows=rows, buffer_rows=buffer_rows, seed=1))
-
-
-@pytest.mark.parametrize("last", LAST)
-@pytest.mark.parametrize("rows", [4, 23, 50])
-@pytest.mark.parametrize("buffer_rows", [1, 5, 1000])
-def test_the_end_of_an_epoch_is_as_in_stored_order(path, last, rows, buffer_rows):
-    batches = shuffled(path, rows=rows, last=last, buffer_rows=buffer_rows)
-    stored = stream(path, rows=rows, last=last)
-    whole = [order(shuffled(path, buffer_rows=buffer_rows), number) for number in range(6)]
-    endless = list(itertools.chain.from_iterable(whole))
-    for number in range(5):
-        made, expected = list(batches.epoch(number)), list(stored.epoch(number))
-        assert [(len(batch.y), batch.pad, batch.rolled) for batch in made] == [
-            (len(batch.y), batch.pad, batch.rolled) for batch in expected
-        ]
-        came = order(batches, number)
-        if last == "roll_over":
-            begin = number * 23 // rows * rows
-            assert came == endless[begin : begin + len(came)]
-        else:
-            repeated = whole[number] * (1 + rows // 23)
-            assert came == whole[number][: len(came)] + repeated[: max(len(came) - 23, 0)]
-
-
-@pytest.mark.parametrize("last", LAST)
-@pytest.mark.parametrize("number", [0, 1, 3])
-def test_an_epoch_goes_on_from_any_batch(path, last, number):
-    batches = shuffled(path, rows=4, last=last, buffer_rows=3)
-    whole = list(batches.epoch(number))
-    for first in range(len(whole) + 2):
-        rest = list(batches.epoch(number, first))
-        assert [b.rows_index.tolist() for b in rest] == [b.rows_index.tolist() for b in whole[first:]]
-        assert order(batches, number, first) == [row for b in whole[first:] for row in b.rows_index]
 
 
 @pytest.mark.parametrize("parts", [2, 3, 40])
@@ -106,19 +51,6 @@ def test_a_file_larger_than_the_buffer_is_mixed_all_over():
         assert batch.std() > total / 5
     neighbours = np.abs(np.diff(rows)) < 4
     assert neighbours.mean() < 0.02
-
-
-def test_settings_tell_shuffled_batches_from_others(path):
-    made = [
-        stream(path),
-        shuffled(path),
-        shuffled(path, seed=1),
-        shuffled(path, buffer_rows=5),
-        stream(path, seed=1),
-    ]
-    results = [batches.settings() for batches in made]
-    assert results[0] == results[4]
-    assert all(one != other for one, other in itertools.combinations(results[:4], 2))
 
 
 def test_a_fault_is_told_with_its_line_also_from_a_part(path):
