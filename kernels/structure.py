@@ -57,6 +57,16 @@ PLACE, MIX_FIRST, MIX_SECOND = map(np.uint64, (0x9E3779B97F4A7C15, 0xBF58476D1CE
 """Factors of `_mixed`: 2^64 by the golden ratio, and those of SplitMix64 (Steele, Lea and Flood 2014)."""
 
 
+def mix_bits(numbers: np.ndarray) -> np.ndarray:
+    """Return each number with its bits mixed, uint64 of the same shape: the one-to-one last step of SplitMix64.
+
+    Reference: Steele, Lea and Flood, Fast Splittable Pseudorandom Number Generators, 2014.
+    """
+    numbers = (numbers ^ (numbers >> np.uint64(30))) * MIX_FIRST
+    numbers = (numbers ^ (numbers >> np.uint64(27))) * MIX_SECOND
+    return numbers ^ (numbers >> np.uint64(31))
+
+
 @compiled_part
 def _in_range(indices, limit):
     """Return whether all indices [z] are in [0, limit), by minimum and maximum in their own dtype, as vector code."""

@@ -28,6 +28,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kernels import structure
 from kernels.registry import unknown_name
 from workbench import aliases, formats
 from workbench.formats import RowSparse
@@ -189,7 +190,6 @@ def check_pushed(key: Key, array: Any, stored: Any) -> None:
 
 
 KINDS = ("constant", "uniform", "normal")
-GAMMA, MIX_1, MIX_2 = (np.uint64(number) for number in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 
 
 @final
@@ -261,10 +261,8 @@ class LazyRandomRows:
     def _uniform(self, places: np.ndarray, stream: str) -> np.ndarray:
         """Return random numbers in [0, 1), float64, one per flat position; `stream` selects independent numbers."""
         digest = hashlib.sha256(f"{self.seed} {stream} {self.name}".encode()).digest()
-        mixed = np.uint64(int.from_bytes(digest[:8], "little")) + (places + np.uint64(1)) * GAMMA
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * MIX_1
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * MIX_2
-        return ((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
+        state = np.uint64(int.from_bytes(digest[:8], "little")) + (places + np.uint64(1)) * structure.PLACE
+        return (structure.mix_bits(state) >> np.uint64(11)) * 2.0**-53
 
 
 # Sums of what several workers push, and rows written or brought up to date where they stand.

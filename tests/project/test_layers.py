@@ -84,7 +84,7 @@ DATA = {
     "content": set(),
     "labels": set(),
     "batches": set(),
-    "dataset": {"labels"},
+    "dataset": {"labels", "batches"},
     "contract": {"labels", "dataset", "content", "files"},
     "cache": {"labels", "dataset", "contract", "content"},
     "synthetic": {"labels", "dataset"},

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse
 
+from kernels import structure
 from workbench import formats
 from workbench.data.dataset.record import Dataset
-from workbench.data.shards.shuffling import hash_numbers
 from workbench.formats.compressed import index_dtype
 
 ROWS_AT_ONCE = 1 << 20
@@ -38,7 +38,8 @@ def row_hashes(x: scipy.sparse.csr_array) -> np.ndarray:
 def _hashed(indices: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Return a hash of each (index, value) entry, uint64 [entries]; 0 for a stored zero, as if it were absent."""
     bits = values.astype(np.float64).view(np.uint64)
-    return np.where(values == 0, np.uint64(0), hash_numbers(hash_numbers(indices) ^ bits))
+    bits ^= structure.mix_bits(indices.astype(np.uint64) + structure.PLACE)
+    return np.where(values == 0, np.uint64(0), structure.mix_bits(bits + structure.PLACE))
 
 
 # Rows that store each column, and what follows from them: skew, Zipf's line, the columns that a batch touches.

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, NamedTuple, final
 import numpy as np
 from numpy.typing import DTypeLike
 
+from kernels import structure
 from workbench.data.batches.slicing import gather_rows, slice_range
 from workbench.data.errors import DataError
 from workbench.data.shards.manifest import INDICES, FileEntry, Shard, folder_of, write_array
@@ -136,10 +137,7 @@ BYTES_PENDING = 1 << 25
 
 def hash_numbers(numbers: np.ndarray, seed: int = 0) -> np.ndarray:
     """Return a uint64 hash of each integer, same shape, one-to-one per seed (SplitMix64, Steele, Lea, Flood 2014)."""
-    mixed = numbers.astype(np.uint64) + np.uint64((seed + 1) * 0x9E3779B97F4A7C15 % 2**64)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    return mixed ^ (mixed >> np.uint64(31))
+    return structure.mix_bits(numbers.astype(np.uint64) + np.uint64((seed + 1) * int(structure.PLACE) % 2**64))
 
 
 @final
