@@ -170,33 +170,32 @@ def are_unlabelled(path: str | os.PathLike, lacks_label: Callable[[bytes], bool]
 
 
 @contextmanager
-def with_zero_labels(path: str | os.PathLike, lacks_label: Callable[[bytes], bool]) -> Iterator[Path]:
-    """Copy the file, decompressed, with "0 " before each row that lacks a label; yield the path of the temporary copy.
+def rewritten(path: str | os.PathLike, rewrite: Callable[[bytes], bytes]) -> Iterator[Path]:
+    """Write a temporary copy of a text file, decompressed, in which each line is `rewrite(line)`; yield its path.
 
-    It is deleted at the end of the `with` block.
+    It is deleted at the end of the `with` block. A ValueError raised there names the file itself in place of the copy.
     """
     with tempfile.TemporaryDirectory(prefix="workbench-") as folder:
         copy = Path(folder) / Path(path).name
         with open_text(path) as file, copy.open("wb") as out:
-            for line in file:
-                is_row = line.strip() and line[:1] != b"#"
-                out.write(b"0 " + line if is_row and lacks_label(line) else line)
-        yield copy
+            out.writelines(map(rewrite, file))
+        try:
+            yield copy
+        except ValueError as error:
+            raise type(error)(str(error).replace(str(copy), str(path))) from None
 
 
 def read_unlabelled(
     path: str | os.PathLike, lacks_label: Callable[[bytes], bool], read: Callable[[Path], Dataset]
 ) -> Dataset:
-    """Return `read(copy)` without labels, of a copy of the file in which rows without a label have the label 0.
+    """Return `read(copy)` without labels, of a copy of the file in which rows without a label have the label 0."""
 
-    Error messages name the file itself in place of the copy.
-    """
-    with with_zero_labels(path, lacks_label) as copy:
-        try:
-            made = read(copy)
-        except MissingLabelsError:
-            raise
-        except ValueError as error:
-            raise type(error)(str(error).replace(str(copy), str(path))) from None
+    def label(line: bytes) -> bytes:
+        """Return a line with the label 0 before it if it is a row that lacks one."""
+        is_row = line.strip() and line[:1] != b"#"
+        return b"0 " + line if is_row and lacks_label(line) else line
+
+    with rewritten(path, label) as copy:
+        made = read(copy)
     labels, y = read_labels(made.y, Wanted(NONE), str)
     return dataclasses.replace(made, labels=labels, y=y)

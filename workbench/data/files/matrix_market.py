@@ -281,7 +281,7 @@ def _numbered(texts: Iterable[bytes]) -> Iterator[_Block]:
     """Yield each block of whole lines with its line count and the number of lines before it."""
     start = 0
     for text in texts:
-        lines = int(_count_lines(codes_of(text)))
+        lines = int(np.count_nonzero(codes_of(text) == NEWLINE))
         yield _Block(text, start, lines)
         start += lines
 
@@ -311,15 +311,6 @@ def _parsed(block: _Block, header: Header, whole: _Entries) -> _Part:
         if not np.isfinite(entries.values).all():
             raise _InvalidEntriesError("a number is too large")
     return _Part(entries, start)
-
-
-@compiled
-def _count_lines(text):
-    """Return the number of line ends in a uint8 array [bytes]."""
-    count = 0
-    for at in range(text.size):
-        count += text[at] == NEWLINE
-    return count
 
 
 @compiled

@@ -2,11 +2,8 @@
 
 import dataclasses
 import os
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -14,7 +11,7 @@ import scipy.sparse
 from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks
 from workbench.data.errors import DataError
-from workbench.data.files.labels import lacks_svmlight_label, read_unlabelled, require_labels
+from workbench.data.files.labels import lacks_svmlight_label, read_unlabelled, require_labels, rewritten
 from workbench.data.files.opened import line_blocks, map_blocks, open_text, place_in, refuse_endless
 from workbench.data.files.reading import check_features, dataset_of, reading
 from workbench.data.files.types import (
@@ -25,7 +22,7 @@ from workbench.data.files.types import (
     looks_like,
     refuse_binary,
 )
-from workbench.data.labels import GUESSED, NONE, Wanted, read_labels
+from workbench.data.labels import AS_NUMBERS, GUESSED, NONE, Wanted, read_labels
 from workbench.data.shards.converting import blocks_of
 from workbench.data.text.svmlight import (
     NO_QUERY,
@@ -48,14 +45,6 @@ WITHOUT_FIELDS = (
 VARIANTS = (LIBFFM, WORDS_AS_LABELS, BELOW_COUNTS)
 
 
-class Rewritten(NamedTuple):
-    """A copy of a file as svmlight text, the labels of its rows if they are words, its columns if it counts them."""
-
-    path: Path
-    words: list[str] | None
-    features: int | None = None
-
-
 def variant_of(path: str | os.PathLike) -> str:
     """Return which of `VARIANTS` the text looks like; "" if none, or it cannot be read."""
     try:
@@ -64,34 +53,6 @@ def variant_of(path: str | os.PathLike) -> str:
     except (OSError, ValueError):
         return ""
     return what if what in VARIANTS else ""
-
-
-@contextmanager
-def rewritten(path: str | os.PathLike, variant: str) -> Iterator[Rewritten]:
-    """Rewrite a file of that variant as plain svmlight text; yield the temporary copy with its labels and column count.
-
-    Line numbers stay the same. The copy is deleted at the end of the `with` block.
-    """
-    words: list[str] = []
-    with tempfile.TemporaryDirectory(prefix="workbench-") as folder:
-        copy = Path(folder) / Path(path).name
-        features: int | None = None
-        with open_text(path) as file, copy.open("wb") as out:
-            for line in file:
-                if variant == BELOW_COUNTS:
-                    counts = line.split() if features is None else []
-                    is_counts = len(counts) == 3 and all(map(bytes.isdigit, counts))
-                    features = int(counts[1]) if is_counts else features
-                    out.write(b"\n" if is_counts else line)
-                elif not line.strip() or line[:1] == b"#":
-                    out.write(line)
-                elif variant == LIBFFM:
-                    out.write(_without_fields(line))
-                else:
-                    word, _, rest = line.strip().partition(b" ")
-                    words.append(word.decode())
-                    out.write(b"0 " + rest + b"\n")
-        yield Rewritten(copy, words if variant == WORDS_AS_LABELS else None, features)
 
 
 def _without_fields(line: bytes) -> bytes:
@@ -161,22 +122,35 @@ def make(
 def _of_variant(
     path: str | os.PathLike, variant: str, features: int | None, zero_based: bool | str, wanted: Wanted
 ) -> Dataset:
-    """Return the data set of text that is svmlight but for its `variant`; parameters as for `make`.
+    """Return the data set of text that is svmlight but for its `variant`, read from a copy with the same line numbers.
 
-    Raises DataError that names the file itself rather than the rewritten copy.
+    Parameters as for `make`.
     """
-    with reading(path, TEXT), rewritten(path, variant) as (copy, words, counted):
-        features = counted if features is None else features
-        of_copy = Wanted("numbers") if words and wanted.kind != NONE else wanted
-        try:
-            made = make(copy, features, zero_based, of_copy)
-        except ValueError as error:
-            raise type(error)(str(error).replace(str(copy), str(path))) from None
-        facts = dict(made.facts)
+    words, counted = list[str](), list[int]()
+
+    def rewrite(line: bytes) -> bytes:
+        """Return a line as svmlight text; keep its label if it is a word, and the columns that a line of counts has."""
+        if variant == BELOW_COUNTS:
+            counts = [] if counted else line.split()
+            if len(counts) != 3 or not all(map(bytes.isdigit, counts)):
+                return line
+            counted.append(int(counts[1]))
+            return b"\n"
+        if not line.strip() or line[:1] == b"#":
+            return line
         if variant == LIBFFM:
-            facts["guesses"] = (WITHOUT_FIELDS,)
-        made = dataclasses.replace(made, facts=facts)
-        if words is None or wanted.kind == NONE:
+            return _without_fields(line)
+        word, _, rest = line.strip().partition(b" ")
+        words.append(word.decode())
+        return b"0 " + rest + b"\n"
+
+    has_words = variant == WORDS_AS_LABELS and wanted.kind != NONE
+    with reading(path, TEXT), rewritten(path, rewrite) as copy:
+        width = counted[0] if counted and features is None else features
+        made = make(copy, width, zero_based, AS_NUMBERS if has_words else wanted)
+        if variant == LIBFFM:
+            made = dataclasses.replace(made, facts={**made.facts, "guesses": (WITHOUT_FIELDS,)})
+        if not has_words:
             return made
         labels, y = read_labels(np.array(words), wanted, place_in(path, holds_row))
         return dataclasses.replace(made, labels=labels, y=y)

@@ -267,15 +267,6 @@ def _counts(text):
     return lines, words
 
 
-@compiled
-def _are_columns(numbers):
-    """Return whether no index of an int64 array is negative."""
-    for number in numbers:  # noqa: SIM110 - a generator does not compile
-        if number < 0:
-            return False
-    return True
-
-
 def read_rows(text: bytes, ignores_importance: bool) -> BlockRows | int:
     """Parse a block of whole lines; return its rows, or the number of its lines if compiled code cannot read them.
 
@@ -291,7 +282,7 @@ def read_rows(text: bytes, ignores_importance: bool) -> BlockRows | int:
     )
     if rows < 0:
         return lines
-    columns = numbers[:entries] if _are_columns(numbers[:entries]) else None
+    columns = numbers[:entries] if numbers[:entries].min(initial=0) >= 0 else None
     namespace = None if start == NO_NAMESPACE else text[start : start + length]
     arrays = labels[:rows], starts[: rows + 1], hashes[:entries], columns, values[:entries]
     return BlockRows(lines, *arrays, namespace, has_several)
