@@ -25,9 +25,9 @@ AMOUNTS = {
 
 
 def test_numbers_with_a_currency_groups_of_digits_or_percent_are_read():
-    from workbench.data.tables.arrow import amounts_of, undressed
+    from workbench.data.tables.arrow import Texts, each_number, read_amounts, undressed
 
-    found = amounts_of(pa.array(list(AMOUNTS)))
+    found, _ = read_amounts(Texts(pa.array(list(AMOUNTS)), each_number(len(AMOUNTS))))
     assert [None if np.isnan(value) else value for value in found] == list(AMOUNTS.values())
     assert undressed(pa.array(["$3,000", "a, 5"])).to_pylist() == ["3000", "a, 5"]
 

@@ -399,14 +399,6 @@ def read_amounts(texts: Texts) -> tuple[np.ndarray, np.ndarray]:
     return numbers, found
 
 
-def amounts_of(distinct: Any) -> np.ndarray:
-    """Return the numbers of a pyarrow string array, float64 [texts], "$5" read as 5; NaN for other text."""
-    return read_amounts(Texts(distinct, each_number(len(distinct))))[0]
-
-
-# Shared parts of column encoders: their result, the error they raise, and hashing.
-
-
 @final
 class WrongValueError(DataError):
     """A value that its column cannot hold, in the row of that number, from 0."""

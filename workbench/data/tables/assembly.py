@@ -44,55 +44,6 @@ _BETWEEN = r"[^\p{L}\p{N}_]+"
 """What separates words: RE2 for anything but letters, digits and underscores."""
 
 
-@final
-class Words:
-    """Encoder with one column of the matrix for each bucket, which count words, and a last one for missing texts."""
-
-    is_learned = True
-
-    def __init__(self, column: Column) -> None:
-        """Store the column and its number of buckets."""
-        self.column, self.buckets = column, column.buckets or 0
-
-    def learn(self, texts: Texts, row: int) -> None:
-        """Do nothing: hashed words need no statistics of other rows."""
-
-    def learned(self) -> Column:
-        """Return the column unchanged."""
-        return self.column
-
-    def encode(self, texts: Texts, row: int) -> Encoded:
-        """Return word counts of each row: one entry per distinct bucket of its words, float32 counts, indices sorted.
-
-        A row without text (missing) has a single 1 in the last column, `buckets`. `row` is not used. O(entries + words
-        of distinct texts).
-        """
-        lengths, buckets, counts = self._bags(texts.distinct)
-        starts = np.cumsum(lengths) - lengths
-        of_row, length = starts[texts.numbers], lengths[texts.numbers]
-        before = np.cumsum(length) - length
-        entries = np.arange(length.sum()) + np.repeat(of_row - before, length)
-        return Encoded(self.buckets + 1, buckets[entries], counts[entries], length.astype(np.int32))
-
-    def _bags(self, distinct: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return (lengths, buckets, counts) of the bags of words of a pyarrow string array, for each text in turn.
-
-        `lengths` [texts + 1] is the number of entries per text, `buckets` int32 and `counts` float32 [entries] are
-        sorted by bucket in each text. The appended last text, one entry in column `self.buckets`, stands for a missing
-        value.
-        """
-        compute = arrow().compute
-        split = compute.split_pattern_regex(compute.utf8_lower(distinct), _BETWEEN)
-        words = split.flatten().dictionary_encode()
-        is_word = (compute.binary_length(words.dictionary).to_numpy(zero_copy_only=False) > 0)[words.indices.to_numpy()]
-        text = compute.list_parent_indices(split).to_numpy()[is_word].astype(np.int64)
-        bucket = hashed(words.dictionary, self.buckets)[words.indices.to_numpy()][is_word]
-        keys, counts = np.unique(text * self.buckets + bucket, return_counts=True)
-        lengths = np.append(np.bincount(keys // self.buckets, minlength=len(distinct)), 1)
-        buckets = np.append(keys % self.buckets, self.buckets).astype(np.int32)
-        return lengths, buckets, np.append(counts, 1).astype(np.float32)
-
-
 # Numbers into columns of the matrix: ranges of equally many rows, the number itself, or its logarithm.
 
 
@@ -378,7 +329,10 @@ class OneHot:
 
 @final
 class Hashed:
-    """Encoder with one column of the matrix for each bucket, and a last one for missing values."""
+    """Encoder with one column of the matrix for each bucket, and a last one for missing values.
+
+    A category has one entry in a row, by the hash of its value; a text has the counts of its words, each hashed.
+    """
 
     is_learned = True
 
@@ -395,11 +349,43 @@ class Hashed:
         return self.column
 
     def encode(self, texts: Texts, row: int) -> Encoded:
-        """Return one entry of value 1 per row: the hash bucket of its text.
+        """Return one entry of value 1 per row of a category, the word counts of each row of a text.
 
         A missing value has the last index, `buckets`. `row` is not used. O(rows + characters of distinct texts).
         """
+        if self.column.kind == "text":
+            return self._words(texts)
         return Encoded(self.buckets + 1, of_rows(self._hashed(texts), self.buckets, texts.numbers))
+
+    def _words(self, texts: Texts) -> Encoded:
+        """Return word counts of each row: one entry per distinct bucket of its words, float32 counts, indices sorted.
+
+        A row without text (missing) has a single 1 in the last column, `buckets`. O(entries + words of distinct texts).
+        """
+        lengths, buckets, counts = self._bags(texts.distinct)
+        starts = np.cumsum(lengths) - lengths
+        of_row, length = starts[texts.numbers], lengths[texts.numbers]
+        before = np.cumsum(length) - length
+        entries = np.arange(length.sum()) + np.repeat(of_row - before, length)
+        return Encoded(self.buckets + 1, buckets[entries], counts[entries], length.astype(np.int32))
+
+    def _bags(self, distinct: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return (lengths, buckets, counts) of the bags of words of a pyarrow string array, for each text in turn.
+
+        `lengths` [texts + 1] is the number of entries per text, `buckets` int32 and `counts` float32 [entries] are
+        sorted by bucket in each text. The appended last text, one entry in column `self.buckets`, stands for a missing
+        value.
+        """
+        compute = arrow().compute
+        split = compute.split_pattern_regex(compute.utf8_lower(distinct), _BETWEEN)
+        words = split.flatten().dictionary_encode()
+        is_word = (compute.binary_length(words.dictionary).to_numpy(zero_copy_only=False) > 0)[words.indices.to_numpy()]
+        text = compute.list_parent_indices(split).to_numpy()[is_word].astype(np.int64)
+        bucket = hashed(words.dictionary, self.buckets)[words.indices.to_numpy()][is_word]
+        keys, counts = np.unique(text * self.buckets + bucket, return_counts=True)
+        lengths = np.append(np.bincount(keys // self.buckets, minlength=len(distinct)), 1)
+        buckets = np.append(keys % self.buckets, self.buckets).astype(np.int32)
+        return lengths, buckets, np.append(counts, 1).astype(np.float32)
 
 
 ENCODERS: dict[tuple[str, str], Callable[[Column], Encoder]] = {
@@ -408,7 +394,7 @@ ENCODERS: dict[tuple[str, str], Callable[[Column], Encoder]] = {
     ("number", "binned"): Numbers,
     ("number", "keep"): Numbers,
     ("number", "log"): Numbers,
-    ("text", "hashed"): Words,
+    ("text", "hashed"): Hashed,
 }
 """What encodes a column of each kind and encoding."""
 

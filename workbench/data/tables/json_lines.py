@@ -10,7 +10,7 @@ an object within a row are columns as `user.age`; columns of arrays are `nested`
 import itertools
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, final
 
 from workbench.data.errors import DataError
@@ -96,23 +96,19 @@ class JsonTable:
             several = ", ".join(map(repr, of_rows))
             advice = f"Type jq -c '.[{json.dumps(of_rows[0])}][]' FILE > NEW, and give NEW."
             raise DataError(f"{place}: there are rows in several fields, {several}.\n{advice}")
+        rows: Iterable[dict[str, Any]] | None = None
         if _is_split(whole):
-            lists = _transposed(place, whole)
-            whole = lists
-        elif (by_index := _rows_by_index(whole)) is not None:
-            self._has_columns = True
-            yield from ((f"{self.path}, row {number}", row) for number, row in enumerate(by_index))
-            return
-        elif of_rows:
-            self._has_columns = True
-            yield from ((f"{self.path}, row {number}", row) for number, row in enumerate(lists[of_rows[0]]))
-            return
-        if not lists or len(lists) < len(whole) or len({*map(len, lists.values())}) > 1:
-            yield place, whole
-            return
+            lists = whole = _transposed(place, whole)
+        else:
+            rows = _rows_by_index(whole)
+            rows = lists[of_rows[0]] if rows is None and of_rows else rows
+        if rows is None:
+            if not lists or len(lists) < len(whole) or len({*map(len, lists.values())}) > 1:
+                yield place, whole
+                return
+            rows = (dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True))
         self._has_columns = True
-        for number, values in enumerate(zip(*lists.values(), strict=True)):
-            yield f"{self.path}, row {number}", dict(zip(lists, values, strict=True))
+        yield from ((f"{self.path}, row {number}", row) for number, row in enumerate(rows))
 
     def _of_array(self) -> Iterator[tuple[str, Any]]:
         """Yield (place, entry) of the JSON array that the file is; all of it is in memory.
