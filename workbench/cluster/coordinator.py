@@ -14,7 +14,7 @@ import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, final
 
@@ -68,17 +68,7 @@ class Link:
         """
         self.place, self.doing, self.is_stopping = place, "starting", is_stopping
         self.log = folder / f"log-{re.sub(r'[^A-Za-z0-9.]+', '-', place.name)}.txt"
-        with open(self.log, "ab") as file:
-            self.log_start = file.tell()
-            self.process = subprocess.Popen(
-                list(place.command),
-                bufsize=0,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=file,
-                start_new_session=True,
-                env=loads.measuring_environment(),
-            )
+        self.process, self.log_start = start_process(place.command, self.log)
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.to, self.out = self.process.stdin.fileno(), self.process.stdout.fileno()
@@ -177,6 +167,20 @@ class Link:
         end_process(self.process)
         assert self.process.stdout is not None
         self.process.stdout.close()
+
+
+def start_process(command: Sequence[str], log: Path) -> tuple[subprocess.Popen, int]:
+    """Start a command in a new session, with pipes to and from it and its standard error appended to the file `log`.
+
+    Returns it with the size that the log had. Raises OSError if it cannot be started.
+    """
+    pipe, environment = subprocess.PIPE, loads.measuring_environment()
+    with open(log, "ab") as file:
+        start = file.tell()
+        process = subprocess.Popen(
+            list(command), bufsize=0, stdin=pipe, stdout=pipe, stderr=file, start_new_session=True, env=environment
+        )
+    return process, start
 
 
 def end_process(process: subprocess.Popen) -> None:

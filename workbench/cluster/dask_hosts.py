@@ -13,7 +13,6 @@ import json
 import os
 import selectors
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
@@ -32,10 +31,10 @@ except ImportError as error:
 
 from workbench.cluster import dask_transport
 from workbench.cluster import security as cluster_security
+from workbench.cluster.coordinator import start_process
 from workbench.cluster.dask_transport import Run
 from workbench.cluster.security import PAGES, SECONDS_JOIN, check_certificates, check_encrypted, security_of, settings
 from workbench.kvstore import StoreError
-from workbench.measure import loads
 from workbench.sweeps import agent_commands
 from workbench.sweeps.agent_commands import AGENT, AgentCommand, parse_agents, require_allocation
 
@@ -59,15 +58,10 @@ class Process:
     def __init__(self, place: AgentCommand, log: Path) -> None:
         """Start the command of `place` with its standard error appended to the file `log`; StoreError if that fails."""
         self.place, self.log, self.address = place, log, ""
-        pipe, environment = subprocess.PIPE, loads.measuring_environment()
-        with open(log, "ab") as file:
-            self.log_start = file.tell()
-            try:
-                self.process = subprocess.Popen(
-                    list(place.command), stdin=pipe, stdout=pipe, stderr=file, start_new_session=True, env=environment
-                )
-            except OSError as error:
-                raise StoreError(f"{place.name} cannot be started: {error}.") from None
+        try:
+            self.process, self.log_start = start_process(place.command, log)
+        except OSError as error:
+            raise StoreError(f"{place.name} cannot be started: {error}.") from None
 
     def join(self, seconds: float) -> None:
         """Wait up to `seconds` until it prints its address as JSON, and set `address`; other lines are skipped.

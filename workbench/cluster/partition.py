@@ -7,8 +7,9 @@ the rows of any range are then spread evenly (Fibonacci hashing), and both ways 
 """
 
 import functools
+import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
@@ -98,28 +99,21 @@ class Partition:
 
         One `Cut` for each shard, also for those without a row.
         """
-        return list(self._hashed(numbers) if self.multiplier > 1 else self._contiguous(numbers))
-
-    def _contiguous(self, numbers: np.ndarray) -> Iterator[Cut]:
-        """Yield a `Cut` for each shard of sorted row indices; shards have contiguous ranges, `at` are slices."""
-        ends = np.searchsorted(numbers, self.borders)
-        for shard, border in enumerate(self.borders[:-1]):
-            at = slice(int(ends[shard]), int(ends[shard + 1]))
-            yield Cut(at, numbers[at] - border)
+        order, places = None, numbers
+        if self.multiplier > 1:
+            places = self.places(numbers)
+            order = np.argsort(places)
+            places = places[order]
+        ends = np.searchsorted(places, self.borders).tolist()
+        spans = [slice(start, stop) for start, stop in itertools.pairwise(ends)]
+        return [
+            Cut(at if order is None else order[at], places[at] - border)
+            for at, border in zip(spans, self.borders[:-1], strict=True)
+        ]
 
     def places(self, numbers: np.ndarray) -> np.ndarray:
         """Return the positions (int64, from 0 to rows - 1) of global row indices; a shard has a range of positions."""
         return numbers * self.multiplier % self.rows if self.multiplier > 1 else numbers
-
-    def _hashed(self, numbers: np.ndarray) -> Iterator[Cut]:
-        """Yield a `Cut` for each shard of row indices whose positions are permuted; `at` are then index arrays."""
-        places = self.places(numbers)
-        order = np.argsort(places)
-        places = places[order]
-        ends = np.searchsorted(places, self.borders)
-        for shard, border in enumerate(self.borders[:-1]):
-            at = slice(int(ends[shard]), int(ends[shard + 1]))
-            yield Cut(order[at], places[at] - border)
 
 
 @final

@@ -11,12 +11,11 @@ with.
 [0.011, 0.012]
 """
 
-import difflib
 from pathlib import Path
 from typing import Any
 
 from workbench import settings
-from workbench.store.table import Column, RowError, object_of
+from workbench.store.table import Column, RowError, object_of, refuse_unknown
 
 SETTINGS = (*settings.columns("group"), *settings.columns("axis"))
 """Settings of ours that a row may state; of one it does not state it may be any."""
@@ -47,19 +46,12 @@ def read(path: str | Path) -> list[dict[str, Any]]:
 def _row(line: bytes, where: str) -> dict[str, Any]:
     """Return the external record in a JSON line, with all columns; RowError, naming `where`, if it is invalid."""
     row = object_of(line, where)
+    refuse_unknown(row, COLUMNS, where)
     for name, value in row.items():
-        _require_valid(name, value, where)
+        COLUMNS[name].check(value, f"{where}: ")
     if not row.get("who"):
         raise RowError(f"{where} has no who; name the tool or the person.")
     seconds = row.get("seconds") or []
     if not seconds or not all(value is not None and value > 0 for value in seconds):
         raise RowError(f"{where}: seconds is {row.get('seconds')!r}; give one number above 0 for each run, as a list.")
     return dict.fromkeys(COLUMNS) | row
-
-
-def _require_valid(name: str, value: Any, where: str) -> None:
-    """Raise RowError, naming `where`, for an unknown column or a value that is not of its kind."""
-    if name not in COLUMNS:
-        near = "".join(f" (did you mean {match}?)" for match in difflib.get_close_matches(str(name), COLUMNS, n=1))
-        raise RowError(f"{where} has the unknown column {name!r}{near}; known: {', '.join(COLUMNS)}.")
-    COLUMNS[name].check(value, f"{where}: ")

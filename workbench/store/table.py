@@ -117,6 +117,14 @@ class Column(NamedTuple):
             raise RowError(f"{where}The column {self.name} is of kind {self.kind} ({self.meaning}); {came} came.")
 
 
+def refuse_unknown(row: Iterable[str], columns: Mapping[str, Column], what: str) -> None:
+    """Raise RowError, with the nearest name, for a name in `row` that is not a column; `what` begins the message."""
+    for name in row:
+        if name not in columns:
+            near = "".join(f" (did you mean {match}?)" for match in difflib.get_close_matches(str(name), columns, n=1))
+            raise RowError(f"{what} has the unknown column {name!r}{near}; known: {', '.join(columns)}.")
+
+
 @dataclass(frozen=True)
 class Table:
     """The columns of one kind of result, by name and in order; the functions write and read files of such rows.
@@ -156,7 +164,7 @@ class Table:
         >>> store.new_row(key="a1", status="ok", width=16)["width"]
         16
         """
-        self._refuse_unknown(known, "the row")
+        refuse_unknown(known, self.columns, "the row")
         return dict.fromkeys(self.columns) | {"schema": self.schema, "reason": "", "not_finite": []} | known
 
     def append(self, path: str | os.PathLike, row: Mapping[str, Any]) -> None:
@@ -217,7 +225,7 @@ class Table:
         import pandas as pd  # half a second to import, and only frames need it
 
         for row in (rows := list(rows)):
-            self._refuse_unknown(row, "A row")
+            refuse_unknown(row, self.columns, "A row")
         values = {name: _plain_column([row.get(name) for row in rows]) for name in self.columns}
         kinds = {name: KINDS[column.kind][1] for name, column in self.columns.items()}
         return pd.DataFrame({name: pd.Series(values[name], dtype=kinds[name]) for name in self.columns})
@@ -236,19 +244,12 @@ class Table:
         """Return the table's file in `path` if that is a folder, else `path` itself."""
         return Path(path) / self.file if Path(path).is_dir() else Path(path)
 
-    def _refuse_unknown(self, row: Mapping[str, Any], what: str) -> None:
-        """Raise RowError, with the nearest name, for a key of `row` that is not a column; `what` begins the message."""
-        for name in row:
-            if name not in self.columns:
-                near = "".join(f" (did you mean {n}?)" for n in difflib.get_close_matches(str(name), self.columns, n=1))
-                raise RowError(f"{what} has the unknown column {name!r}{near}; known: {', '.join(self.columns)}.")
-
     def _encode(self, row: Mapping[str, Any]) -> bytes:
         """Return the record as one line of ASCII JSON with newline; non-finite numbers become null.
 
         Raises RowError for missing, unknown or invalid columns or another schema.
         """
-        self._refuse_unknown(row, "The row")
+        refuse_unknown(row, self.columns, "The row")
         if missing := [name for name in self.columns if name not in row and name != "not_finite"]:
             maker = "store.new_row" if self.name == "trials" else f"store.{self.name.upper()}.new_row"
             raise RowError(f"The row lacks {', '.join(missing)}; make rows with {maker}.")
@@ -283,7 +284,7 @@ class Table:
         if isinstance(schema, int) and schema > self.schema:
             known = f"this version reads up to {self.schema}; update the workbench"
             raise RowError(f"{where} has schema {row['schema']}, {known}.")
-        self._refuse_unknown(row, where)
+        refuse_unknown(row, self.columns, where)
         self._check_kinds(row, f"{where}: ")
         return dict.fromkeys(self.columns) | row
 
