@@ -89,7 +89,10 @@ class Labels:
     @classmethod
     def of_json(cls, stored: Mapping[str, Any]) -> "Labels":
         """Return labels from their fields as JSON has them, with lists for tuples; TypeError for unknown fields."""
-        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()})
+        fields: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()
+        }
+        return cls(**fields)
 
     @property
     def values(self) -> np.ndarray | None:

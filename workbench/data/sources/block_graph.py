@@ -61,9 +61,9 @@ def _check(rows: int, features: int, classes: int, degree: float, words: int, sh
     for name, value in {"rows": rows, "features": features}.items():
         if value < classes:
             raise DataError(f"{name} is {value}; with {classes} classes it is {classes} or more.")
-    for name, value in shares.items():
-        if not 0 <= value <= 1:
-            raise DataError(f"{name} is {value}; it is a chance, from 0 to 1.")
+    for name, share in shares.items():
+        if not 0 <= share <= 1:
+            raise DataError(f"{name} is {share}; it is a chance, from 0 to 1.")
 
 
 def _words(
