@@ -166,17 +166,6 @@ def test_a_file_that_changes_while_it_is_read_is_told(path):
             file.readlines()
 
 
-def test_words_are_noticed_wherever_they_stand(path):
-    for place in (0, 5, BLOCK - 2, BLOCK - 1, BLOCK, 2 * BLOCK - 1):
-        content = bytearray(b"a" * 3 * BLOCK)
-        content[place : place + 3] = b"qid"
-        path.write_bytes(content)
-        noticed = {b"_": False, b"qid": False}
-        with opened.open_text(path, noticing=noticed) as file:
-            file.read()
-        assert noticed == {b"_": False, b"qid": True}
-
-
 def test_a_file_that_is_sought_in_tells_places_and_lines_of_its_text(path):
     content = "é1\né2\né3\n".encode() * BLOCK
     path.write_bytes(codecs.BOM_UTF8 + content + b" " * 2 * BLOCK + b"\0")

@@ -185,20 +185,18 @@ def compression_of(path: str | os.PathLike) -> str:
 def open_text(
     path: str | os.PathLike,
     encoding: str = "utf-8",
-    noticing: dict[bytes, bool] | None = None,
     advice: str = "save it as UTF-8, as iconv -f LATIN1 -t UTF-8 FILE > NEW does",
 ) -> io.BufferedReader:
     """Open a text file as a checked stream of UTF-8 bytes, decompressed, without byte order mark.
 
     The stream can seek if the file is uncompressed UTF-8. `encoding` is that of the file; UTF-16 and UTF-32 are
-    recognised by the first bytes. `noticing` maps byte strings to False: each becomes True in place once it was read.
-    `advice` ends the error message for bytes of another encoding.
+    recognised by the first bytes. `advice` ends the error message for bytes of another encoding.
 
     Reading raises `DataError` with file and line: at bytes of another encoding and at NUL (`NotTextError`); at a line
     above `LONGEST_LINE`; at an archive that is cut short, damaged, or unpacks to more than `MOST_RATIO` times its size;
     and at the end of a file that changed since it was opened. O(bytes read).
     """
-    return io.BufferedReader(CheckedText(path, encoding, noticing or {}, advice), BLOCK)
+    return io.BufferedReader(CheckedText(path, encoding, advice), BLOCK)
 
 
 def place_in(
@@ -318,17 +316,17 @@ def _damaged(path: str | os.PathLike, line: int, name: str, error: Exception) ->
 class CheckedText(io.RawIOBase):
     """The stream behind `open_text`, which says what it refuses."""
 
-    def __init__(self, path: str | os.PathLike, encoding: str, noticing: dict[bytes, bool], advice: str) -> None:
+    def __init__(self, path: str | os.PathLike, encoding: str, advice: str) -> None:
         """Open the file, detect compression and encoding from its first bytes, and skip a byte order mark.
 
         Size and modification time are kept, to detect a change at the end. Raises DataError for damaged archives,
         OSError if the file cannot be opened.
         """
         super().__init__()
-        self.path, self.noticing, self._advice = path, noticing, advice
+        self.path, self._advice = path, advice
         self._is_utf8 = codecs.lookup(encoding).name == "utf-8"
         self._encoding, self._decoder = encoding, codecs.getincrementaldecoder(encoding)()
-        self._ready = self._before = b""
+        self._ready = b""
         self._checked = self._line_bytes = 0
         self._lines: int | None = 0
         self._is_entered = False
@@ -384,7 +382,7 @@ class CheckedText(io.RawIOBase):
             return self._source.tell() - self._skipped - len(self._first) - len(self._ready)
         self._checked = self._source.seek(offset + (self._skipped if whence == os.SEEK_SET else 0), whence)
         place = self._checked - self._skipped
-        self._ready = self._first = self._before = b""
+        self._ready = self._first = b""
         self._line_bytes, self._is_entered = 0, place > 0
         self._decoder.reset()
         return place
@@ -458,8 +456,7 @@ class CheckedText(io.RawIOBase):
     def _check(self, text: bytes) -> None:
         """Raise for NUL bytes (NotTextError) and lines above `LONGEST_LINE` (DataError).
 
-        Update line count and `noticing`. `text` is the next piece of the file in UTF-8. Words that straddle two pieces
-        are noticed as well.
+        Update the line count. `text` is the next piece of the file in UTF-8.
         """
         if b"\0" in text:
             line = self._line(text[: text.index(b"\0")])
@@ -471,10 +468,6 @@ class CheckedText(io.RawIOBase):
             raise DataError(f"{self.path}:{self._line(text)}: {size}; is this a file of rows with line ends?")
         if self._lines is not None:
             self._lines += text.count(b"\n")
-        if self.noticing:
-            seen = self._before + text
-            self.noticing.update((word, True) for word in self.noticing if word in seen)
-            self._before = seen[-max(map(len, self.noticing)) :]
 
     def _line(self, text: bytes = b"") -> int:
         """Return the line number, from 1, at the end of `text`, which follows the bytes that were checked so far.
