@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import tempfile
 
 import numpy as np
 import pytest
@@ -102,20 +101,6 @@ def test_a_copy_is_the_same_over_memory_of_its_own(drawn):
         assert part.dtype == same.dtype
         np.testing.assert_array_equal(part, same)
         assert not np.shares_memory(part, same)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.dictionaries(st.text(), arrays().map(lambda drawn: drawn[0]), max_size=4))
-def test_what_is_saved_is_loaded(saved):
-    with tempfile.TemporaryDirectory() as folder:
-        formats.save(f"{folder}/x", saved)
-        loaded = formats.load(f"{folder}/x")
-    assert list(loaded) == list(saved)
-    for x, y in zip(saved.values(), loaded.values(), strict=True):
-        assert (formats.format_of(x), x.shape) == (formats.format_of(y), y.shape)
-        for part, same in zip(parts_of(x).values(), parts_of(y).values(), strict=True):
-            assert part.dtype == same.dtype
-            np.testing.assert_array_equal(part, same)
 
 
 @settings(max_examples=80, deadline=None)

@@ -26,29 +26,32 @@ def read(path) -> bool:
     return True
 
 
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "rows.jsonl"
+
+
 @pytest.fixture(scope="module")
 def whole():
     return [row for row in maker.rich() if row["status"] == "ok"][:3]
 
 
-def test_damaged_values(whole, tmp_path):
-    taken, path = 0, tmp_path / "rows.jsonl"
+def test_damaged_values(whole, path):
+    taken = 0
     for _, source in draws(MUTATIONS):
         path.write_text("".join(json.dumps(damaged_json(source, row)) + "\n" for row in whole))
         taken += read(path)
     assert taken < tried(MUTATIONS)
 
 
-def test_damaged_text(whole, tmp_path):
-    path = tmp_path / "rows.jsonl"
+def test_damaged_text(whole, path):
     text = "".join(json.dumps(row) + "\n" for row in whole).encode()
     for _, source in draws(MUTATIONS):
         path.write_bytes(damaged_bytes(source, text))
         read(path)
 
 
-def test_rows_that_are_read_can_be_judged(whole, tmp_path):
-    path = tmp_path / "rows.jsonl"
+def test_rows_that_are_read_can_be_judged(whole, path):
     for _, source in draws(MUTATIONS // 10):
         path.write_text("".join(json.dumps(damaged_json(source, row)) + "\n" for row in whole))
         if read(path):
@@ -68,14 +71,12 @@ def test_rows_that_are_read_can_be_judged(whole, tmp_path):
         ({"reason": 3}, "reason is of kind text"),
     ],
 )
-def test_a_value_of_another_kind_is_refused_with_its_line(change, words, whole, tmp_path):
-    path = tmp_path / "rows.jsonl"
+def test_a_value_of_another_kind_is_refused_with_its_line(change, words, whole, path):
     path.write_text("".join(json.dumps(row) + "\n" for row in (whole[0], whole[1] | change)))
     with pytest.raises(RowError, match=f"line 2: .*{words}"):
         store.read(path)
 
 
-def test_what_is_whole_is_read_so_that_the_tests_above_can_fail(whole, tmp_path):
-    path = tmp_path / "rows.jsonl"
+def test_what_is_whole_is_read_so_that_the_tests_above_can_fail(whole, path):
     path.write_text("".join(json.dumps(row) + "\n" for row in whole))
     assert read(path)

@@ -18,6 +18,11 @@ from workbench import store
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "trials.jsonl"
+
+
 def some(key="a", **known):
     return store.new_row(**{"key": key, "status": "ok", "seconds_step": 0.25, "width": 16} | known)
 
@@ -27,8 +32,7 @@ def python(code, *arguments, **options):
     return subprocess.Popen(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, **options)
 
 
-def test_rows_come_back_as_they_were_written(tmp_path):
-    path = tmp_path / "trials.jsonl"
+def test_rows_come_back_as_they_were_written(tmp_path, path):
     rows = [some("a", samples=[0.1, 0.2], versions={"numpy": "2.4"}), some("b", status="failed", reason="Größe ≠ 3")]
     for row in rows:
         store.append(path, row)
@@ -59,8 +63,7 @@ def test_every_column_says_what_it_holds_and_times_and_sizes_name_their_unit():
     [("width", 16.5), ("width", True), ("seconds_step", "fast"), ("shuffle", 1), ("samples", 0.1), ("samples", ["x"]),
      ("curve", [[1, 2]]), ("densified", ["dot"]), ("versions", []), ("status", "done"), ("key", ""), ("schema", 99)],
 )  # fmt: skip
-def test_a_value_of_the_wrong_kind_is_refused_and_not_written(tmp_path, column, value):
-    path = tmp_path / "trials.jsonl"
+def test_a_value_of_the_wrong_kind_is_refused_and_not_written(path, column, value):
     with pytest.raises(store.RowError, match=column):
         store.append(path, some() | {column: value})
     assert not path.exists()
@@ -73,8 +76,7 @@ def test_a_row_that_lacks_a_column_is_refused(tmp_path):
         store.append(tmp_path / "trials.jsonl", row)
 
 
-def test_what_is_not_finite_becomes_null_and_is_named(tmp_path):
-    path = tmp_path / "trials.jsonl"
+def test_what_is_not_finite_becomes_null_and_is_named(path):
     store.append(path, some(loss_last=float("nan"), curve=[[0.1, float("inf"), 1]], error=np.float32("-inf")))
 
     def refuse(name):
@@ -86,8 +88,7 @@ def test_what_is_not_finite_becomes_null_and_is_named(tmp_path):
     assert store.read(path)[0]["loss_last"] is None
 
 
-def test_numpy_values_become_plain_ones(tmp_path):
-    path = tmp_path / "trials.jsonl"
+def test_numpy_values_become_plain_ones(path):
     store.append(path, some(width=np.int64(8), samples=np.array([0.5, 0.25]), shuffle=np.bool_(True), steps_timed=None))
     row = store.read(path)[0]
     assert (row["width"], row["samples"], row["shuffle"]) == (8, [0.5, 0.25], True)
@@ -102,8 +103,7 @@ def test_a_frame_has_the_columns_and_types_of_the_table_with_and_without_rows():
         store.frame([{"speed": 1}])
 
 
-def test_a_torn_last_line_is_left_out_and_the_next_row_starts_on_its_own_line(tmp_path):
-    path = tmp_path / "trials.jsonl"
+def test_a_torn_last_line_is_left_out_and_the_next_row_starts_on_its_own_line(path):
     store.append(path, some("a"))
     store.append(path, some("b"))
     path.write_bytes(path.read_bytes()[:-40])
@@ -114,8 +114,7 @@ def test_a_torn_last_line_is_left_out_and_the_next_row_starts_on_its_own_line(tm
         assert [row["key"] for row in store.read(path)] == ["a", "c"]
 
 
-def test_every_length_of_a_torn_line_can_be_appended_to(tmp_path):
-    path = tmp_path / "trials.jsonl"
+def test_every_length_of_a_torn_line_can_be_appended_to(path):
     store.append(path, some("a"))
     line = path.read_bytes()
     for length in range(1, len(line) - 1, 97):
@@ -125,8 +124,7 @@ def test_every_length_of_a_torn_line_can_be_appended_to(tmp_path):
             assert [row["key"] for row in store.read(path)] == ["a", "b"]
 
 
-def test_a_whole_line_that_only_lacks_its_end_counts(tmp_path):
-    path = tmp_path / "trials.jsonl"
+def test_a_whole_line_that_only_lacks_its_end_counts(path):
     store.append(path, some("a"))
     path.write_bytes(path.read_bytes().rstrip(b"\n"))
     assert [row["key"] for row in store.read(path)] == ["a"]
@@ -134,8 +132,7 @@ def test_a_whole_line_that_only_lacks_its_end_counts(tmp_path):
     assert [row["key"] for row in store.read(path)] == ["a", "b"]
 
 
-def test_a_broken_line_in_the_middle_is_an_error_with_its_number(tmp_path):
-    path = tmp_path / "trials.jsonl"
+def test_a_broken_line_in_the_middle_is_an_error_with_its_number(path):
     for key in "abc":
         store.append(path, some(key))
     lines = path.read_bytes().splitlines(keepends=True)
@@ -144,8 +141,7 @@ def test_a_broken_line_in_the_middle_is_an_error_with_its_number(tmp_path):
         store.read(path)
 
 
-def test_rows_of_a_newer_schema_or_with_unknown_columns_are_refused_with_their_line(tmp_path):
-    path = tmp_path / "trials.jsonl"
+def test_rows_of_a_newer_schema_or_with_unknown_columns_are_refused_with_their_line(path):
     path.write_text(json.dumps({"schema": store.SCHEMA + 1}) + "\n")
     with pytest.raises(store.RowError, match=r"line 1 has schema .* update the workbench"):
         store.read(path)
@@ -154,15 +150,14 @@ def test_rows_of_a_newer_schema_or_with_unknown_columns_are_refused_with_their_l
         store.read(path)
 
 
-def test_a_line_has_no_column_that_is_null(tmp_path):
-    store.append(tmp_path / "trials.jsonl", row := some(width=None, reason=""))
-    line = json.loads((tmp_path / "trials.jsonl").read_text())
+def test_a_line_has_no_column_that_is_null(path):
+    store.append(path, row := some(width=None, reason=""))
+    line = json.loads(path.read_text())
     assert line == {name: value for name, value in row.items() if value is not None}
-    assert store.read(tmp_path / "trials.jsonl") == [row]
+    assert store.read(path) == [row]
 
 
-def test_an_older_row_gets_null_for_a_column_it_lacks(tmp_path):
-    path = tmp_path / "trials.jsonl"
+def test_an_older_row_gets_null_for_a_column_it_lacks(path):
     path.write_text(json.dumps({"schema": 1, "key": "a", "status": "ok"}) + "\n")
     assert store.read(path) == [dict.fromkeys(store.COLUMNS) | {"schema": 1, "key": "a", "status": "ok"}]
 
@@ -172,8 +167,7 @@ def test_a_path_without_results_says_what_to_give(tmp_path):
         store.read(tmp_path)
 
 
-def test_done_keys_are_those_that_need_no_second_try(tmp_path):
-    path = tmp_path / "trials.jsonl"
+def test_done_keys_are_those_that_need_no_second_try(tmp_path, path):
     assert store.done_keys(path) == set()
     for key, status in [("a", "ok"), ("b", "failed"), ("c", "stopped"), ("d", "stopped"), ("d", "ok"), ("e", "memory")]:
         store.append(path, some(key, status=status))
@@ -192,16 +186,14 @@ for i in range(count):
 """
 
 
-def test_many_processes_append_whole_lines(tmp_path):
-    path = tmp_path / "trials.jsonl"
+def test_many_processes_append_whole_lines(path):
     writers = [python(APPEND_MANY, path, name, 25) for name in "wxyz"]
     assert [writer.wait(SECONDS) for writer in writers] == [0, 0, 0, 0]
     assert sorted(row["key"] for row in store.read(path)) == sorted(f"{name}{i}" for name in "wxyz" for i in range(25))
 
 
 @pytest.mark.filterwarnings("ignore::workbench.store.TornLineWarning")
-def test_a_killed_writer_loses_no_row_that_append_returned_for(tmp_path):
-    path = tmp_path / "trials.jsonl"
+def test_a_killed_writer_loses_no_row_that_append_returned_for(path):
     code = APPEND_MANY.replace("2000))", "2000)); print(i, flush=True)")
     writer = python(code, path, "k", 100_000, stdout=subprocess.PIPE, text=True)
     for _ in range(20):
@@ -225,8 +217,7 @@ store.append(sys.argv[1], store.new_row(key="b", status="ok", samples=[0.5] * 20
 """
 
 
-def test_a_full_disk_is_an_error_and_leaves_the_rows_before_it(tmp_path):
-    path = tmp_path / "trials.jsonl"
+def test_a_full_disk_is_an_error_and_leaves_the_rows_before_it(path):
     store.append(path, some("a"))
     writer = python(FULL_DISK, path, stderr=subprocess.PIPE, text=True)
     text = writer.communicate(timeout=SECONDS)[1]

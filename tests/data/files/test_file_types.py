@@ -105,66 +105,54 @@ def test_a_folder_is_told(tmp_path):
 DOCUMENTS = b"1\tthe first of them\n0\tthe other one\n"
 GUESSED = {
     "svmlight": (
-        (
-            b"1 qid:3 1:0.5\n",
-            b"# comment\n-1\n+1 3:1\n",
-            b"1,2 0:1\n",
-            b".5 1:1 2:1",
-            b"1 0:3:1 1:7:0.5\n",
-            b"spam 1:1 7:0.5\n",
-            b"spam 1:1 7:0.5\nham\nham 2:1\nspam # a row without entries\n",
-        ),
-        {},
+        b"1 qid:3 1:0.5\n",
+        b"# comment\n-1\n+1 3:1\n",
+        b"1,2 0:1\n",
+        b".5 1:1 2:1",
+        b"1 0:3:1 1:7:0.5\n",
+        b"spam 1:1 7:0.5\n",
+        b"spam 1:1 7:0.5\nham\nham 2:1\nspam # a row without entries\n",
     ),
-    "vw": ((b"1 |f 3:1\n", b"-1 2.0 'tag| a b\n", b"|f x y\n"), {}),
+    "vw": (b"1 |f 3:1\n", b"-1 2.0 'tag| a b\n", b"|f x y\n"),
     "matrix_market": (
-        (
-            b"%%MatrixMarket matrix coordinate real general\n1 1 1\n",
-            codecs.BOM_UTF8 + b"%%MatrixMarket matrix coordinate real general\n3 3 1\n1 1 1\n",
-        ),
-        {},
+        b"%%MatrixMarket matrix coordinate real general\n1 1 1\n",
+        codecs.BOM_UTF8 + b"%%MatrixMarket matrix coordinate real general\n3 3 1\n1 1 1\n",
     ),
-    "matlab": ((b"MATLAB 5.0 MAT-file" + bytes(200), b"MATLAB 7.3 MAT-file" + bytes(600) + b"\x89HDF"), {}),
+    "matlab": (b"MATLAB 5.0 MAT-file" + bytes(200), b"MATLAB 7.3 MAT-file" + bytes(600) + b"\x89HDF"),
     "table": (
-        (
-            b"a,b,c\n1,2,3\n",
-            b"a;b\n",
-            b"a|b\n1|2\n",
-            b"0\t1\t\tab\n1\t\t5\t\n",
-            b"x\ty\tz\n1\t2\t3.5\n",
-            b"PAR1" + bytes(9),
-            b'y,t\n1,"so, \nso"\n0,"a"\n',
-            b'{"stars": 5, "text": "good"}\n',
-            b'\xef\xbb\xbf{"stars": 5}\n',
-            b'[\n  {\n    "stars": 5}]',
-            b"1|2\n3|4\n",
-            b"1,2,3\n4,5,6\n",
-            b"1,2,3,4\n4,5,6,7\n",
-            b"Export of shop 17\n\nqty,sold\n1,0\n2,1\n3,1\n",
-            b"age\n1\n2\n3.5\n",
-        ),
-        {},
+        b"a,b,c\n1,2,3\n",
+        b"a;b\n",
+        b"a|b\n1|2\n",
+        b"0\t1\t\tab\n1\t\t5\t\n",
+        b"x\ty\tz\n1\t2\t3.5\n",
+        b"PAR1" + bytes(9),
+        b'y,t\n1,"so, \nso"\n0,"a"\n',
+        b'{"stars": 5, "text": "good"}\n',
+        b'\xef\xbb\xbf{"stars": 5}\n',
+        b'[\n  {\n    "stars": 5}]',
+        b"1|2\n3|4\n",
+        b"1,2,3\n4,5,6\n",
+        b"1,2,3,4\n4,5,6,7\n",
+        b"Export of shop 17\n\nqty,sold\n1,0\n2,1\n3,1\n",
+        b"age\n1\n2\n3.5\n",
     ),
     "ratings": (
-        (
-            b"0 5 9 12\n1 3\n2 4 8\n",
-            b"1::1193::5::978300760\n",
-            b"196\t242\t3\t881250949\n",
-            b"userId,movieId,rating\n1,2,3\n",
-            b'"User-ID";"ISBN";"Book-Rating"\n"7";"0345X";"5"\n',
-            b"0: 3 9 12\n1: 4\n",
-            b"Timestamp|UserID|ItemId|Rating\n5|1|2|3\n",
-            b"ITEM,USER,RATING\n1,2,3\n",
-            b"196|242|3\n186|302|4.5\n",
-            b"196|242|3|881250949\n186|302|3|891717742\n",
-            b"A2CX7LUOHB2NDG,0321732944,5.0,1341100800\nA2NWSAGRHCP8N5,0439886341,1.0,1367193600\n",
-            b"u1;i7;5;1341100800000\n",
-        ),
-        {},
+        b"0 5 9 12\n1 3\n2 4 8\n",
+        b"1::1193::5::978300760\n",
+        b"196\t242\t3\t881250949\n",
+        b"userId,movieId,rating\n1,2,3\n",
+        b'"User-ID";"ISBN";"Book-Rating"\n"7";"0345X";"5"\n',
+        b"0: 3 9 12\n1: 4\n",
+        b"Timestamp|UserID|ItemId|Rating\n5|1|2|3\n",
+        b"ITEM,USER,RATING\n1,2,3\n",
+        b"196|242|3\n186|302|4.5\n",
+        b"196|242|3|881250949\n186|302|3|891717742\n",
+        b"A2CX7LUOHB2NDG,0321732944,5.0,1341100800\nA2NWSAGRHCP8N5,0439886341,1.0,1367193600\n",
+        b"u1;i7;5;1341100800000\n",
     ),
-    "anndata": ((b"\x89HDF\r\n\x1a\n" + bytes(2000) + b"encoding-type\0anndata",), {}),
-    "binsparse": ((b"\x89HDF\r\n\x1a\n" + bytes(900) + b"binsparse\0",), {}),
-    "graph": ((b"# nodes\n0 1\n4 7\n", b"0\t11342\n0\t824020\n", b"source,target\na,b\n"), {}),
+    "anndata": (b"\x89HDF\r\n\x1a\n" + bytes(2000) + b"encoding-type\0anndata",),
+    "binsparse": (b"\x89HDF\r\n\x1a\n" + bytes(900) + b"binsparse\0",),
+    "graph": (b"# nodes\n0 1\n4 7\n", b"0\t11342\n0\t824020\n", b"source,target\na,b\n"),
 }
 OF_NO_READER = {
     b"<!DOCTYPE html>\n<html>": "a page of HTML or XML text, which no data set reads. Download the file itself",
@@ -176,10 +164,9 @@ OF_NO_READER = {
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress])
 @pytest.mark.parametrize("reader", GUESSED)
 def test_the_reader_of_a_file_is_guessed(tmp_path, reader, pack):
-    contents, options = GUESSED[reader]
-    for content in contents:
+    for content in GUESSED[reader]:
         (tmp_path / "some").write_bytes(pack(content))
-        assert data.guess(tmp_path / "some")[:2] == (reader, options), content
+        assert data.guess(tmp_path / "some")[:2] == (reader, {}), content
 
 
 def test_a_byte_order_mark_alone_is_an_empty_file(tmp_path):
