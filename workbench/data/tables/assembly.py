@@ -37,13 +37,6 @@ from workbench.data.tables.splitting import Scratch
 from workbench.data.tables.vocabulary import Vocabulary
 from workbench.formats.compressed import INT32_LIMIT, assemble, index_dtype
 
-# Text into counts of its words, hashed into buckets.
-
-
-_BETWEEN = r"[^\p{L}\p{N}_]+"
-"""What separates words: RE2 for anything but letters, digits and underscores."""
-
-
 # Numbers into columns of the matrix: ranges of equally many rows, the number itself, or its logarithm.
 
 
@@ -280,11 +273,13 @@ def _whole(distinct: Any) -> np.ndarray | None:
         return None
 
 
-# Categories into columns of 0 and 1: one for each value, or hashed into buckets.
+# Categories into columns of 0 and 1, one for each value, or hashed into buckets; texts into counts of hashed words.
 
 
 MOST_VALUES = 1 << 20
 """Values of a column, at most, that have a column of the matrix each."""
+_BETWEEN = r"[^\p{L}\p{N}_]+"
+"""What separates words: RE2 for anything but letters, digits and underscores."""
 
 
 @final
