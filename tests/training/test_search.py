@@ -5,8 +5,10 @@ import pytest
 import scipy.sparse
 from sklearn.linear_model import LogisticRegression
 
+from kernels import get
 from tests.support.linear_rows import drawn
 from workbench.training import Run, Setup
+from workbench.training.descent import Descent
 from workbench.training.epoch_calls import TOGETHER, column_sums
 from workbench.training.search import LOSSES, _minimum, search_decay
 
@@ -60,8 +62,8 @@ def test_a_search_on_rows_that_can_be_separated_ends_when_the_loss_is_small():
     kept = np.abs(scores) > 0.5
     x, y = scipy.sparse.csr_array(x[kept]), targets_of(scores[kept] > 0)
     choice = search_decay(x, y, None, "logistic", **GIVEN).choice
-    assert choice.epochs < 20
-    assert choice.losses.min() < 0.01
+    assert choice.epochs < 60
+    assert choice.losses.min() < 0.001
 
 
 @pytest.mark.parametrize("rows", [0, 1, TOGETHER, 3 * TOGETHER + 5])
@@ -119,4 +121,59 @@ def test_the_training_on_all_rows_goes_on_until_it_settles():
         return (np.logaddexp(0, scores) - scores * y).mean() + decay / 2 * (weights**2).sum()
 
     assert objective(found.weights[:, 0], found.intercept[0]) < 1.01 * objective(best.coef_[0], best.intercept_[0])
-    assert 4 <= found.choice.epochs_final <= 20
+    assert 2 <= found.choice.epochs_final <= 20
+
+
+@pytest.mark.parametrize("loss", sorted(LOSSES))
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_a_search_of_many_rows_of_few_columns_comes_to_the_minimum_of_each_loss(loss, is_weighted):
+    x, y = drawn(rows=2000, classes=3, features=12)
+    y = np.where(np.random.default_rng(0).random(len(y)) < 0.3, 0, y)
+    targets = y if loss == "softmax" else np.eye(3)[y]
+    weights = np.random.default_rng(1).random(2000) if is_weighted else None
+    weights = None if weights is None else weights / weights.mean()
+    found = search_decay(x, targets, weights, loss, outputs=3, has_intercept=True)
+    assert found.choice.method == "L-BFGS"
+    assert (found.choice.folds, found.choice.rows) == (1, 667)
+    kernel, counts = get(loss), np.ones(2000) if weights is None else weights
+    slope, scores = np.zeros((2000, 3)), x @ found.weights + found.intercept
+    kernel.reference(scores, targets, slope)
+    slope *= 2000 * counts[:, None]  # kernels give the gradient of the mean
+    gradient = x.T @ slope / 2000 + found.choice.decay * found.weights
+    assert np.abs(gradient).max() < 0.01
+    assert np.abs(slope.mean(axis=0)).max() < 0.01
+
+
+def test_settings_weaker_than_those_that_gain_no_more_are_left_out():
+    x, y = rows_of(6000)
+    y = np.where(np.random.default_rng(0).random(len(y)) < 0.3, 1 - y, y)
+    losses = search_decay(x, targets_of(y), None, "logistic", **GIVEN | {"count": 8}).choice.losses
+    known = np.flatnonzero(~np.isnan(losses))
+    assert 2 <= len(known) < 8
+    np.testing.assert_array_equal(known, np.arange(len(known)))
+
+
+def test_dual_ascent_after_a_search_by_descent_stays_at_the_minimum():
+    x, y = rows_of(2000)
+    y = np.where(np.random.default_rng(0).random(len(y)) < 0.3, 1 - y, y)
+    found = search_decay(x, targets_of(y), None, "logistic", **GIVEN, finishes=False)
+    assert found.choice.epochs_final == 1
+    decay = found.choice.decay
+    ascent = {"launch": "dual", "optimizer": "sgd", "update": "exact", "options": {"decay": decay}}
+    run = Run(Setup(model="logistic", gradient="row_sparse", batch_rows=2000, **ascent), x, targets_of(y), width=1)
+    parts = {"parameter:w": found.weights, "parameter:b": found.intercept, "dual": found.dual}
+    run.load_state_dict(run.state_dict() | parts)
+    list(run.events(1))
+    np.testing.assert_allclose(run.arrays["w"], found.weights, atol=0.02 * np.abs(found.weights).max())
+    np.testing.assert_allclose(run.arrays["b"], found.intercept, atol=0.02)
+
+
+def test_columns_of_very_different_scales_converge_alike():
+    x, y = drawn(rows=3000, features=12)
+    y = np.where(np.random.default_rng(0).random(len(y)) < 0.2, 1 - y, y).astype(float)[:, None]
+    scaled = scipy.sparse.csr_array(x @ scipy.sparse.diags_array(np.geomspace(1e-3, 1e3, 12)))
+    descent = Descent(scaled, y, None, "logistic", 1, has_intercept=True, total=3000)
+    assert descent.minimize(1e-12, 1e-6) < 30
+    plain = Descent(x, y, None, "logistic", 1, has_intercept=True, total=3000)
+    plain.minimize(1e-12, 1e-6)
+    np.testing.assert_allclose(descent.scores, plain.scores, atol=0.05)

@@ -11,9 +11,9 @@ searches, and can be pickled. Values are float32 or float64 as they come, others
 | model_options         | None     | options of the model, as a line: "hidden=64"                                |
 | width, factors        | None, 8  | factors or units of a model that has such; None: its natural width          |
 | class_weight          | None     | number by class, or "balanced"; multiplies the weights of samples           |
-| search                | auto     | settings to choose alpha from on held-out rows, by dual ascent; auto: 8 of  |
-|                       |          | linear models on more than 256 rows if nothing below but random_state and   |
-|                       |          | fit_intercept is set; 0: none                                               |
+| search                | auto     | settings to choose alpha from on held-out rows; auto: 8 of linear models    |
+|                       |          | on more than 256 rows if nothing below but random_state and fit_intercept   |
+|                       |          | is set; 0: none                                                             |
 | optimizer             | None     | rule that changes the weights; None: adagrad if nothing is searched         |
 | learning_rate         | None     | its rate; None: the optimizer's own                                         |
 | alpha                 | None     | weight decay: of sgd, momentum, nesterov the penalty alpha / 2 * |w|^2;     |
@@ -34,9 +34,10 @@ searches, and can be pickled. Values are float32 or float64 as they come, others
 |                       |          | not risen by tol (1e-3) for n_iter_no_change (5) epochs                     |
 
 With nothing set, `fit` trains 8 values of alpha at once, as columns of one weight matrix, chooses one on a held-out
-tenth (of up to 5,000 rows by 5 folds; of many more rows than columns on a sample), and trains on with all rows
-(`workbench.training.search`). `search_` says what it was chosen from, `alpha_` is the value; any setting of how to
-train, or `search=0`, trains that one setting.
+tenth (of up to 5,000 rows by 5 folds), and trains on with all rows (`workbench.training.search`). With 1,500 rows or
+more and 16 for each column it trains one value after the other, from large to small, by L-BFGS, until the loss of
+held-out rows falls no more; classes on a sample of the rows, unless they are easy. `search_` says what it was chosen
+from, `alpha_` is the value; any setting of how to train, or `search=0`, trains that one setting.
 
 The loss is the mean over the rows of a batch of weight * loss, with weights scaled to the mean 1: a weight of 2 is the
 row twice and one of 0 its absence, exactly if steps are of all rows (up to 256) and with `launch="dual"`. With

@@ -218,8 +218,8 @@ MEANINGS: dict[str, str] = {
     "factors": "Factors of each feature, whose products are the terms of pairs.",
     "cv": "Folds that are held out in turn to choose `alpha`.",
     "class_weight": 'Weight by class, or "balanced" for the inverse of its frequency; multiplies `sample_weight`.',
-    "search": 'Values of `alpha` to choose from on held-out rows, by dual ascent; "auto" for 8 of linear models on '
-    "more than 256 rows if only random_state and fit_intercept are set; 0 for none.",
+    "search": 'Values of `alpha` to choose from on held-out rows, by dual ascent or L-BFGS; "auto" for 8 of linear '
+    "models on more than 256 rows if only random_state and fit_intercept are set; 0 for none.",
     "optimizer": "Rule that changes the weights; None for adagrad if nothing is searched.",
     "learning_rate": "Rate of the optimizer; None for its own.",
     "alpha": "Weight decay: of sgd, momentum and nesterov the penalty alpha / 2 times the sum of squared weights. "

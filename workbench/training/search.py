@@ -1,12 +1,18 @@
-"""Search of the decay of a linear model on held-out rows, all settings trained at once by dual ascent.
+"""Search of the decay of a linear model on held-out rows, by dual ascent, or L-BFGS for many rows of few columns.
 
 Each of K decays is a block of columns of one weight matrix, so that each row is read once for all of them
 (`kernels.epochs.dual_decays`), and dual ascent needs no learning rate. Decays are spaced evenly in the logarithm of
 q / (decay * rows), q the mean sum of squares of a row, which does not change when features are scaled together. A tenth
-of the rows is held out, or of few rows each fifth in turn, again as columns of the same matrix. Classes with many more
-rows than columns are searched on a sample of the rows, as any decay of the right size is then as good. Epochs go on
-until the best held-out loss gains no more; the minimum of a polynomial through the losses of the best decay and its
-neighbours is taken, and the weights are trained on with all rows.
+of the rows is held out, or of few rows each fifth in turn, again as columns of the same matrix. Epochs go on until the
+best held-out loss gains no more.
+
+With many more rows than columns, steps of all rows converge sooner (`workbench.training.descent`): the strongest decay
+is trained first, and weaker ones from its weights, until the loss of held-out rows gains no more: a tenth, or of up to
+5,000 rows a third. Classes are searched on a sample of these rows, as any decay of the right size is then as good,
+unless they turn out easy.
+
+The minimum of a polynomial through the losses of the best decay and its neighbours is taken, and the weights are
+trained on with all rows.
 
 >>> import numpy as np, scipy.sparse
 >>> generator = np.random.default_rng(0)
@@ -26,6 +32,7 @@ import numpy as np
 from kernels import aligned
 from kernels.epochs import dual, dual_decays
 from kernels.sorting import permutation
+from workbench.training.descent import Descent
 from workbench.training.epoch_calls import SHARE, column_sums
 from workbench.training.setup import SetupError
 
@@ -47,6 +54,10 @@ decay separates."""
 LEAST_SAMPLE, ROWS_COLUMN, EASY = 1500, 8, 0.5
 """Rows of a sample at least, and for each column, if the classes are equally frequent (more if not). A held-out loss
 below `EASY` times that of a constant tells that few rows decide which decay is best: all rows are searched then."""
+LEAST_NARROW, NARROW, THIRD = 1500, 16, 3
+"""Rows at least, and for each column, that are searched by L-BFGS, and parts of which one is held out of few rows."""
+NEAR_ENOUGH, CLOSE = 1e-3, 2e-4
+"""Decrease of the objective, relative, below which L-BFGS ends: in a search, and for all rows."""
 MOST_BYTES = 2**30
 """Bytes of weights and dual variables of a search that nobody asked for, at most."""
 LEAST_ROWS = 20
@@ -58,8 +69,9 @@ LEAST_ROWS = 20
 class Choice:
     """Result of a search: the decay chosen and the alternatives.
 
-    `decays` [K] and the held-out `losses` [K] of each; `rows` were held out in `folds` turns; `epochs` of the search,
-    and `epochs_final` of the training on all rows after it, or that are left to do.
+    `decays` [K] and the held-out `losses` [K] of each, NaN of those that were left out as weaker ones gained no more;
+    `rows` were held out in `folds` turns; `epochs` of the search, and `epochs_final` of the training on all rows after
+    it, or that are left to do; `method` is dual ascent or L-BFGS.
     """
 
     decay: float
@@ -69,11 +81,12 @@ class Choice:
     folds: int
     epochs: int
     epochs_final: int = 0
+    method: str = "dual ascent"
 
     def __str__(self) -> str:
-        """Return decay, number of settings and kind of validation as one phrase."""
+        """Return decay, method, number of settings and kind of validation as one phrase."""
         held_out = f"{self.rows:,} held-out rows" if self.folds == 1 else f"{self.folds} folds of all rows"
-        return f"{self.decay:.3g}, chosen by dual ascent from {len(self.decays)} settings on {held_out}"
+        return f"{self.decay:.3g}, chosen by {self.method} from {len(self.decays)} settings on {held_out}"
 
 
 @final
@@ -261,18 +274,26 @@ def search_decay(
     features, (x, active) = x.shape[1], _of_active_columns(x)
     rows, generator = _Rows(x, y, weights, loss, outputs, has_intercept), np.random.default_rng(seed)
     square = float(np.dot(x.data, x.data)) / x.shape[0] or 1.0
-    strengths = np.geomspace(WEAKEST, STRONGEST, count)
-    columns, choice = _search(rows, square / (strengths * x.shape[0]), square, generator, epochs, folds)
+    decays = square / (np.geomspace(WEAKEST, STRONGEST, count) * x.shape[0])
+    if epochs is None and folds is None and _is_narrow(rows):
+        found = _descend(rows, decays, generator, finishes)
+        return _widen(found, features, active)
+    columns, choice = _search(rows, decays, square, generator, epochs, folds)
     best = int(choice.losses.argmin())
     last = columns.only(best, choice.decay)
     counts = np.zeros((0, 1), x.dtype) if weights is None else weights[:, None]
     done = _finish(last, counts, epochs, generator) if finishes else max(2 * LEAST_FINAL, -(-choice.epochs // 2))
     choice = Choice(**{**vars(choice), "epochs_final": done})
-    weights_of_all = last.weights
-    if active is not None:
-        weights_of_all = np.zeros((features, outputs), x.dtype)
-        weights_of_all[active] = last.weights
-    return Found(weights_of_all, last.dual, last.intercept if has_intercept else None, choice)
+    return _widen(Found(last.weights, last.dual, last.intercept if has_intercept else None, choice), features, active)
+
+
+def _widen(found: Found, features: int, active: np.ndarray | None) -> Found:
+    """Return `found` with weights [features, N] that are 0 except in rows `active`; as it is if these are None."""
+    if active is None:
+        return found
+    weights = np.zeros((features, found.weights.shape[1]), found.weights.dtype)
+    weights[active] = found.weights
+    return Found(weights, found.dual, found.intercept, found.choice)
 
 
 def _finish(columns: _Columns, counts: np.ndarray, epochs: int | None, generator: np.random.Generator) -> int:
@@ -290,6 +311,84 @@ def _finish(columns: _Columns, counts: np.ndarray, epochs: int | None, generator
             break
         before = loss
     return done
+
+
+# Many rows of few columns: one decay after the other by L-BFGS, from strong to weak, each from the weights of the last.
+
+
+def _is_narrow(rows: _Rows) -> bool:
+    """Return whether there are so many rows for each column that L-BFGS is faster than dual ascent."""
+    total, features = rows.x.shape
+    return total >= LEAST_NARROW and total >= NARROW * features
+
+
+def _descend(rows: _Rows, decays: np.ndarray, generator: np.random.Generator, finishes: bool) -> Found:
+    """Choose one of `decays` [K], strong ones first, by held-out loss, on a sample if that may do; train on all rows.
+
+    Decays weaker than those after which the loss gains no more are not trained. If not `finishes`, one epoch of dual
+    ascent is left to do, which begins at the minimum.
+    """
+    sample, descent = _sample_parts(rows, generator), _descent_of(rows, None)
+    passes, best, is_done = 0, 0, False
+    if sample is not None:
+        part, on_sample = sample, _descent_of(rows, np.flatnonzero(sample > 0))
+        losses, points, passes = _path(rows, on_sample, part, decays, 0)
+        best = int(np.nanargmin(losses))
+        descent.point, is_done = points[best], losses[best] >= EASY * _constant_loss(rows)
+    if not is_done:
+        part = _parts(rows.x.shape[0], generator)
+        of_weights = np.ones(len(part), rows.x.dtype) if rows.weights is None else rows.weights
+        descent.count(of_weights * (part > 0))
+        losses, points, more = _path(rows, descent, part, decays, best)
+        passes += more
+        descent.count(rows.weights)
+        descent.point = points[int(np.nanargmin(losses))]
+    known = np.flatnonzero(~np.isnan(losses))
+    decay = _minimum(decays[known], losses[known])
+    done = descent.minimize(decay, CLOSE)
+    dual = -descent.gradient_scores()
+    dual -= dual.mean(axis=0)  # as at the minimum, so that the intercept stays where it is
+    choice = Choice(
+        decay, decays, losses, int(np.count_nonzero(part == 0)), 1, passes, done if finishes else 1, "L-BFGS"
+    )
+    return Found(descent.weights, dual, descent.intercept if rows.has_intercept else None, choice)
+
+
+def _parts(total: int, generator: np.random.Generator) -> np.ndarray:
+    """Return parts of rows, int64 [T], of which part 0 is held out: a tenth, of few rows a third."""
+    part = np.empty(total, np.int64)
+    part[generator.permutation(total)] = np.arange(total) % (THIRD if total <= FEW_ROWS else TENTH)
+    return part
+
+
+def _descent_of(rows: _Rows, some: np.ndarray | None) -> Descent:
+    """Return a descent on the rows `some`, int64 [R], or on all for None."""
+    given = rows.x, rows.y, rows.weights
+    if some is not None:
+        given = tuple(None if one is None else one[some] for one in given)
+    return Descent(*given, rows.loss, rows.outputs, has_intercept=rows.has_intercept, total=rows.x.shape[0])
+
+
+def _path(
+    rows: _Rows, descent: Descent, part: np.ndarray, decays: np.ndarray, first: int
+) -> tuple[np.ndarray, dict[int, np.ndarray], int]:
+    """Train decays from `first` on, weaker and weaker, by `descent`, whose rows of `part` 0 count for nothing.
+
+    Return (held-out loss of each decay [K], NaN if it was not trained; weights and intercept by decay index; passes).
+    """
+    out, losses, points, passes, without_gain = np.flatnonzero(part == 0), np.full(len(decays), np.nan), {}, 0, 0
+    x = None if descent.x is rows.x else rows.x[out]
+    weights = None if rows.weights is None else rows.weights[out]
+    for k in range(first, len(decays)):
+        passes += descent.minimize(float(decays[k]), NEAR_ENOUGH)
+        points[k] = descent.point
+        scores = descent.scores[out] if x is None else descent.scores_of(x, descent.point)
+        best = np.nanmin(losses) if k > first else np.inf
+        losses[k] = np.average(LOSSES[rows.loss](scores[None], rows.y[out])[0], weights=weights)
+        without_gain = 0 if losses[k] < best * (1 - GAIN) else without_gain + 1
+        if losses[k] > best * (1 + GAIN) or without_gain > 1:
+            break
+    return losses, points, passes
 
 
 def _of_active_columns(x: Any) -> tuple[Any, np.ndarray | None]:
