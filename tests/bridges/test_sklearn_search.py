@@ -71,7 +71,8 @@ def test_what_is_set_is_done_without_a_search(name):
     ours = SparseClassifier(random_state=0, **given).fit(x, y)
     assert ours.search_ is None
     assert ours.n_iter_ == 20
-    assert SparseClassifier(random_state=0).fit(x[:200], y[:200]).search_ is None  # few rows
+    assert SparseClassifier(random_state=0).fit(x[:100], y[:100]).search_ is None  # few rows
+    assert SparseClassifier(random_state=0).fit(x[:101], y[:101]).search_ is not None
     assert FactorizationMachineClassifier(random_state=0).fit(x, y).search_ is None
 
 

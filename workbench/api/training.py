@@ -51,7 +51,7 @@ def train(X: Any, y: Any = None, *, model: str | None = None, label: str | None 
         Name of the column of labels, of a frame or a table in a file.
     **parameters
         Parameters of `SparseClassifier` or `SparseRegressor`, such as `search`, `optimizer`, `learning_rate`,
-        `random_state`. With none of them set a linear model on more than 256 rows chooses `alpha` from 8 values on
+        `random_state`. With none of them set a linear model on more than 100 rows chooses `alpha` from 8 values on
         held-out rows; the line says which. `search=N` chooses from N, `search=0` trains one setting. Settings of the
         reader of a file, as of `load`, such as `labels="FILE"`.
 

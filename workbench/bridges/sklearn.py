@@ -12,7 +12,7 @@ searches, and can be pickled. Values are float32 or float64 as they come, others
 | width, factors        | None, 8  | factors or units of a model that has such; None: its natural width          |
 | class_weight          | None     | number by class, or "balanced"; multiplies the weights of samples           |
 | search                | auto     | settings to choose alpha from on held-out rows; auto: 8 of linear models    |
-|                       |          | on more than 256 rows if nothing below but random_state and fit_intercept   |
+|                       |          | on more than 100 rows if nothing below but random_state and fit_intercept   |
 |                       |          | is set; 0: none                                                             |
 | optimizer             | None     | rule that changes the weights; None: adagrad if nothing is searched         |
 | learning_rate         | None     | its rate; None: the optimizer's own                                         |

@@ -25,7 +25,7 @@ from workbench.bridges.contracts import require_sound
 from workbench.formats.compressed import assemble, index_dtype
 from workbench.models import Model
 from workbench.training import Run, Setup
-from workbench.training.search import COUNT, Choice, is_small, search_decay, why_no_search
+from workbench.training.search import COUNT, FEWEST_ROWS, Choice, is_small, search_decay, why_no_search
 from workbench.training.setup import LAZY, SetupError, complete_settings, with_epoch_calls
 
 # A training that takes rows as they come and stands between calls: what an estimator with `partial_fit` is made of.
@@ -219,7 +219,7 @@ MEANINGS: dict[str, str] = {
     "cv": "Folds that are held out in turn to choose `alpha`.",
     "class_weight": 'Weight by class, or "balanced" for the inverse of its frequency; multiplies `sample_weight`.',
     "search": 'Values of `alpha` to choose from on held-out rows, by dual ascent or L-BFGS; "auto" for 8 of linear '
-    "models on more than 256 rows if only random_state and fit_intercept are set; 0 for none.",
+    "models on more than 100 rows if only random_state and fit_intercept are set; 0 for none.",
     "optimizer": "Rule that changes the weights; None for adagrad if nothing is searched.",
     "learning_rate": "Rate of the optimizer; None for its own.",
     "alpha": "Weight decay: of sgd, momentum and nesterov the penalty alpha / 2 times the sum of squared weights. "
@@ -471,7 +471,7 @@ class Estimator(BaseEstimator, ABC):
             if wanted:
                 raise ValueError(f"{reason}.\nGive search=0.")
             return 0
-        suits = self.max_iter is None and isinstance(self.epochs, str) and x.shape[0] > MOST_ROWS
+        suits = self.max_iter is None and isinstance(self.epochs, str) and x.shape[0] > FEWEST_ROWS
         suits = suits and is_small(x.shape, self._outputs, x.dtype.itemsize)
         is_auto = not given and (suits or self._folds() is not None)
         return int(wanted) or (COUNT if is_auto else 0)

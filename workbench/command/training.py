@@ -29,7 +29,7 @@ from workbench.sweeps.grid import list_unread_settings, setup_of, why_dropped
 from workbench.sweeps.problem import HELD_OUT, Problem, make_problem, parameters_of_file
 from workbench.sweeps.spec import Configuration, SpecError, validate_spec
 from workbench.training import PHASES, Run, StepEvent, Training, impossible_reason, make_run
-from workbench.training.search import COUNT, Found, is_small, search_decay, why_no_search
+from workbench.training.search import COUNT, FEWEST_ROWS, Found, is_small, search_decay, why_no_search
 from workbench.training.setup import complete_settings
 from workbench.training.trained import TrainedModel, refuse_taken, why_not_kept
 
@@ -187,7 +187,7 @@ def _search(configuration: Configuration, problem: Problem, search: int | None) 
     if reason and search is not None:
         raise SpecError(f"{reason}. Leave --search out.")
     outputs = model.outputs or problem.width
-    suits = problem.x.shape[0] > LEAST_ROWS_AUTO and is_small(
+    suits = problem.x.shape[0] > FEWEST_ROWS and is_small(
         problem.x.shape, outputs, np.dtype(configuration.dtype).itemsize
     )
     if reason or (search is None and not suits):
@@ -199,9 +199,6 @@ def _search(configuration: Configuration, problem: Problem, search: int | None) 
     console.print(f"decay {found.choice}. To change it: --search N for N settings, or --decay VALUE for one.", **PLAIN)
     return found
 
-
-LEAST_ROWS_AUTO = 256
-"""Rows up to which nothing is searched unless it is asked for."""
 
 PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}
 """How lines are printed that hold names of files and classes."""

@@ -60,8 +60,8 @@ NEAR_ENOUGH, CLOSE = 1e-3, 2e-4
 """Decrease of the objective, relative, below which L-BFGS ends: in a search, and for all rows."""
 MOST_BYTES = 2**30
 """Bytes of weights and dual variables of a search that nobody asked for, at most."""
-LEAST_ROWS = 20
-"""Rows that a search needs."""
+LEAST_ROWS, FEWEST_ROWS = 20, 100
+"""Rows that a search needs, and rows up to which nothing is searched that nobody asked for."""
 
 
 @final
@@ -182,6 +182,12 @@ class _Columns:
             scores += self.intercept[columns]
         return np.ascontiguousarray(scores.reshape(x.shape[0], count, self.rows.outputs).transpose(1, 0, 2))
 
+    def point(self, k: int) -> np.ndarray:
+        """Return the weights and intercept [D + 1, N] of decay index k, float64."""
+        columns = slice(k * self.rows.outputs, (k + 1) * self.rows.outputs)
+        intercept = self.intercept[columns] if self.intercept.size else np.zeros(self.rows.outputs)
+        return np.vstack([self.weights[:, columns], intercept]).astype(np.float64)
+
     def only(self, k: int, decay: float) -> "_Columns":
         """Return a copy of the columns of decay index k, rescaled so that its dual variables fit another decay."""
         columns = slice(k * self.rows.outputs, (k + 1) * self.rows.outputs)
@@ -280,6 +286,11 @@ def search_decay(
         return _widen(found, features, active)
     columns, choice = _search(rows, decays, square, generator, epochs, folds)
     best = int(choice.losses.argmin())
+    if finishes and epochs is None and x.shape[1] <= x.shape[0] <= FEW_ROWS:
+        descent = _descent_of(rows, None)
+        descent.point = columns.point(best)
+        choice = Choice(**{**vars(choice), "epochs_final": descent.minimize(choice.decay, CLOSE)})
+        return _widen(_found_by(descent, choice), features, active)
     last = columns.only(best, choice.decay)
     counts = np.zeros((0, 1), x.dtype) if weights is None else weights[:, None]
     done = _finish(last, counts, epochs, generator) if finishes else max(2 * LEAST_FINAL, -(-choice.epochs // 2))
@@ -332,9 +343,10 @@ def _descend(rows: _Rows, decays: np.ndarray, generator: np.random.Generator, fi
     passes, best, is_done = 0, 0, False
     if sample is not None:
         part, on_sample = sample, _descent_of(rows, np.flatnonzero(sample > 0))
-        losses, points, passes = _path(rows, on_sample, part, decays, 0)
+        easy = EASY * _constant_loss(rows)
+        losses, points, passes = _path(rows, on_sample, part, decays, 0, easy)
         best = int(np.nanargmin(losses))
-        descent.point, is_done = points[best], losses[best] >= EASY * _constant_loss(rows)
+        descent.point, is_done = points[best], losses[best] >= easy
     if not is_done:
         part = _parts(rows.x.shape[0], generator)
         of_weights = np.ones(len(part), rows.x.dtype) if rows.weights is None else rows.weights
@@ -346,12 +358,16 @@ def _descend(rows: _Rows, decays: np.ndarray, generator: np.random.Generator, fi
     known = np.flatnonzero(~np.isnan(losses))
     decay = _minimum(decays[known], losses[known])
     done = descent.minimize(decay, CLOSE)
+    held_out = int(np.count_nonzero(part == 0))
+    choice = Choice(decay, decays, losses, held_out, 1, passes, done if finishes else 1, "L-BFGS")
+    return _found_by(descent, choice)
+
+
+def _found_by(descent: Descent, choice: Choice) -> Found:
+    """Return the weights of a descent that is done, with the dual variables that stand for them at the minimum."""
     dual = -descent.gradient_scores()
     dual -= dual.mean(axis=0)  # as at the minimum, so that the intercept stays where it is
-    choice = Choice(
-        decay, decays, losses, int(np.count_nonzero(part == 0)), 1, passes, done if finishes else 1, "L-BFGS"
-    )
-    return Found(descent.weights, dual, descent.intercept if rows.has_intercept else None, choice)
+    return Found(descent.weights, dual, descent.intercept if descent.has_intercept else None, choice)
 
 
 def _parts(total: int, generator: np.random.Generator) -> np.ndarray:
@@ -363,17 +379,18 @@ def _parts(total: int, generator: np.random.Generator) -> np.ndarray:
 
 def _descent_of(rows: _Rows, some: np.ndarray | None) -> Descent:
     """Return a descent on the rows `some`, int64 [R], or on all for None."""
-    given = rows.x, rows.y, rows.weights
+    x, y, weights = rows.x, rows.y, rows.weights
     if some is not None:
-        given = tuple(None if one is None else one[some] for one in given)
-    return Descent(*given, rows.loss, rows.outputs, has_intercept=rows.has_intercept, total=rows.x.shape[0])
+        x, y, weights = x[some], y[some], None if weights is None else weights[some]
+    return Descent(x, y, weights, rows.loss, rows.outputs, has_intercept=rows.has_intercept, total=rows.x.shape[0])
 
 
 def _path(
-    rows: _Rows, descent: Descent, part: np.ndarray, decays: np.ndarray, first: int
+    rows: _Rows, descent: Descent, part: np.ndarray, decays: np.ndarray, first: int, enough: float = -np.inf
 ) -> tuple[np.ndarray, dict[int, np.ndarray], int]:
     """Train decays from `first` on, weaker and weaker, by `descent`, whose rows of `part` 0 count for nothing.
 
+    It ends when the held-out loss gains no more, or is below `enough`.
     Return (held-out loss of each decay [K], NaN if it was not trained; weights and intercept by decay index; passes).
     """
     out, losses, points, passes, without_gain = np.flatnonzero(part == 0), np.full(len(decays), np.nan), {}, 0, 0
@@ -386,7 +403,7 @@ def _path(
         best = np.nanmin(losses) if k > first else np.inf
         losses[k] = np.average(LOSSES[rows.loss](scores[None], rows.y[out])[0], weights=weights)
         without_gain = 0 if losses[k] < best * (1 - GAIN) else without_gain + 1
-        if losses[k] > best * (1 + GAIN) or without_gain > 1:
+        if losses[k] > best * (1 + GAIN) or losses[k] < enough or without_gain > 1:
             break
     return losses, points, passes
 
