@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from kernels import devices
-from kernels._compat.array_internals import float32_computed_as
+from kernels._compat.library_internals import float32_computed_as
 from kernels.competitors.cusparse import UNAVAILABLE
 from kernels.registry import get, register
 

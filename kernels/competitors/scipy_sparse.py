@@ -21,7 +21,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from kernels._compat.array_internals import sparsetools
+from kernels._compat.library_internals import sparsetools
 from kernels.plan import index_type
 from kernels.registry import get, register
 

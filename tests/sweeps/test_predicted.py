@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from kernels._compat.numba_events import watched_compiling
+from kernels._compat.library_internals import watched_compiling
 from tests.support.tiny_sweeps import DENSE, TINY, trial_row
 from workbench.sweeps.budget import COMPILING, TrialClock
 from workbench.sweeps.grid import planned_row, seconds_of

@@ -17,7 +17,7 @@ import numpy as np
 import threadpoolctl
 
 from kernels import devices, threads
-from kernels._compat.numba_events import watched_compiling
+from kernels._compat.library_internals import watched_compiling
 from kernels.sessions import bytes_asked
 from workbench import data, formats, models, optimizers, settings
 from workbench.measure import child, loads, machine, memory
