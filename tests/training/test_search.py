@@ -10,7 +10,7 @@ from tests.support.linear_rows import drawn
 from workbench.training import Run, Setup
 from workbench.training.descent import Descent
 from workbench.training.epoch_calls import TOGETHER, column_sums
-from workbench.training.search import LOSSES, _minimum, search_decay
+from workbench.training.search import LOSSES, _minimum, _parts, _Rows, search_decay
 
 GIVEN = {"outputs": 1, "has_intercept": True, "count": 4, "seed": 0}
 
@@ -24,7 +24,7 @@ def targets_of(y):
     return np.ascontiguousarray(y, np.float32)[:, None]
 
 
-@pytest.mark.parametrize(("rows", "folds", "held_out"), [(600, 5, 600), (5001, 1, 501)])
+@pytest.mark.parametrize(("rows", "folds", "held_out"), [(600, 5, 600), (6000, 1, 600)])
 def test_few_rows_are_held_out_in_turn_and_a_part_of_more(rows, folds, held_out):
     x, y = rows_of(rows)
     choice = search_decay(x, targets_of(y), None, "logistic", **GIVEN).choice
@@ -104,9 +104,21 @@ def test_a_sample_of_many_rows_of_few_columns_is_searched_unless_the_labels_are_
     assert choice.folds == 1
     assert search_decay(x, targets_of(y), None, "logistic", **GIVEN).choice.rows == 2000
     rare = noisy * (np.random.default_rng(1).random(len(y)) < 0.02)
-    assert search_decay(x, targets_of(rare), None, "logistic", **GIVEN).choice.rows == 2000
+    assert search_decay(x, targets_of(rare), None, "logistic", **GIVEN).choice.rows == 6667
     weights = np.ones(len(y), np.float32)
     assert search_decay(x, targets_of(noisy), weights, "logistic", **GIVEN).choice.rows == 2000
+
+
+@pytest.mark.parametrize(("loss", "positive", "held_out"), [("logistic", 90, 3000), ("softmax", 2400, 900)])
+def test_held_out_rows_have_their_share_of_each_class(loss, positive, held_out):
+    y = np.zeros(9000, np.int64)
+    y[np.random.default_rng(0).choice(9000, positive, replace=False)] = 1
+    x = scipy.sparse.csr_array((9000, 5), dtype=np.float32)
+    rows = _Rows(x, targets_of(y) if loss == "logistic" else y, None, loss, 1 if loss == "logistic" else 2, True)
+    is_held_out = _parts(rows, np.random.default_rng(1)) == 0
+    assert is_held_out.sum() == held_out
+    assert y[is_held_out].sum() == positive * held_out // 9000
+    assert not np.array_equal(is_held_out, _parts(rows, np.random.default_rng(2)) == 0)
 
 
 def test_the_training_on_all_rows_goes_on_until_it_settles():

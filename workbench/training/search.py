@@ -7,9 +7,9 @@ of the rows is held out, or of few rows each fifth in turn, again as columns of 
 best held-out loss gains no more.
 
 With many more rows than columns, steps of all rows converge sooner (`workbench.training.descent`): the strongest decay
-is trained first, and weaker ones from its weights, until the loss of held-out rows gains no more: a tenth, or of up to
-5,000 rows a third. Classes are searched on a sample of these rows, as any decay of the right size is then as good,
-unless they turn out easy.
+is trained first, and weaker ones from its weights, until the loss of held-out rows gains no more: a tenth, or a third
+of up to 5,000 rows or where a class is rare, with its share of each class. Classes are searched on a sample of these
+rows, as any decay of the right size is then as good, unless they turn out easy.
 
 The minimum of a polynomial through the losses of the best decay and its neighbours is taken, and the weights are
 trained on with all rows.
@@ -348,7 +348,7 @@ def _descend(rows: _Rows, decays: np.ndarray, generator: np.random.Generator, fi
         best = int(np.nanargmin(losses))
         descent.point, is_done = points[best], losses[best] >= easy
     if not is_done:
-        part = _parts(rows.x.shape[0], generator)
+        part = _parts(rows, generator)
         of_weights = np.ones(len(part), rows.x.dtype) if rows.weights is None else rows.weights
         descent.count(of_weights * (part > 0))
         losses, points, more = _path(rows, descent, part, decays, best)
@@ -370,10 +370,18 @@ def _found_by(descent: Descent, choice: Choice) -> Found:
     return Found(descent.weights, dual, descent.intercept if descent.has_intercept else None, choice)
 
 
-def _parts(total: int, generator: np.random.Generator) -> np.ndarray:
-    """Return parts of rows, int64 [T], of which part 0 is held out: a tenth, of few rows a third."""
+def _parts(rows: _Rows, generator: np.random.Generator) -> np.ndarray:
+    """Return parts of rows, int64 [T], of which part 0 is held out: a tenth, a third of few rows or of a rare class.
+
+    Each part has its share of the rows of each class, or of positive ones: of a rare class chance would hold out too
+    few to tell two decays apart.
+    """
+    total = len(rows.y)
+    order = generator.permutation(total)
+    if rows.loss != "squared" and rows.y.size == total:
+        order = order[np.argsort(rows.y.reshape(-1)[order], kind="stable")]
     part = np.empty(total, np.int64)
-    part[generator.permutation(total)] = np.arange(total) % (THIRD if total <= FEW_ROWS else TENTH)
+    part[order] = np.arange(total) % (THIRD if total * _rarity(rows) <= FEW_ROWS else TENTH)
     return part
 
 
@@ -481,9 +489,7 @@ def _sample_parts(rows: _Rows, generator: np.random.Generator) -> np.ndarray | N
     total, features = rows.x.shape
     if rows.weights is not None or rows.loss == "squared" or max(LEAST_SAMPLE, ROWS_COLUMN * features) > total / 2:
         return None
-    shares = _shares(rows)
-    least = 4 * float((shares * (1 - shares)).min())
-    size = max(LEAST_SAMPLE, ROWS_COLUMN * features) / max(least, 1e-30)
+    size = max(LEAST_SAMPLE, ROWS_COLUMN * features) / max(_rarity(rows), 1e-30)
     if size > total / 2:
         return None
     train, used = int(size), min(total, 3 * int(size))
@@ -497,6 +503,14 @@ def _shares(rows: _Rows) -> np.ndarray:
     if rows.loss == "softmax":
         return np.bincount(rows.y, minlength=rows.outputs) / len(rows.y)
     return rows.y.mean(axis=0, dtype=np.float64)
+
+
+def _rarity(rows: _Rows) -> float:
+    """Return 4 p (1 - p), from 0 to 1, of the share p of the rarest class or label; 1 for targets that are numbers."""
+    if rows.loss == "squared":
+        return 1.0
+    shares = _shares(rows)
+    return 4 * float((shares * (1 - shares)).min())
 
 
 def _constant_loss(rows: _Rows) -> float:
