@@ -146,7 +146,10 @@ def test_where_there_is_no_room_to_ask_the_signal_asks(monkeypatch):
         process.stdout.readline()  # it is at work, with the answer to the signal that a program begins with
         add("runs/full", state="running", pid=process.pid)
         try:
-            running.stop(running.choose("full"), SECONDS)
+            try:
+                running.stop(running.choose("full"), SECONDS)
+            except RunError:  # seen once in hundreds of runs: show what kept it
+                pytest.fail(Path(f"/proc/{process.pid}/status").read_text())
             assert process.wait(SECONDS) == -signal.SIGTERM
         finally:
             process.kill()
