@@ -76,7 +76,7 @@ def test_the_break_even_by_bytes_is_where_the_formulas_cross(places, beyond):
     assert found.density == pytest.approx(truth, rel=1e-3)
     assert found.is_beyond == beyond
     (even,) = breakeven(store.frame(swept((dense, maker.SPARSE), noise=0.0)), "bytes_peak")
-    assert "by bytes, 8 an entry against 4 a place of a dense array, it is at" in even.sentence
+    assert "by bytes, 8 an entry against 4 an element of a dense array, it is at" in even.sentence
     assert ("beyond what was measured" in even.sentence) == beyond
 
 

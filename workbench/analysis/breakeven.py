@@ -26,8 +26,9 @@ from workbench.analysis.intervals import number_or_none
 
 # Break-even in memory by bytes: from the predicted bytes of rows, which the formulas of the formats give.
 #
-# An entry of CSR takes its value and an index, a place of a dense array its value: 8 bytes against 4 for float32 values
-# and int32 indices, so half of the places. Indptr, batches, weights and states move that, and are in the predictions.
+# An entry of CSR takes its value and an index, an element of a dense array its value: 8 bytes against 4 for float32
+# values and int32 indices, so half of the elements. Row pointers, batches, weights and states move that, and are in the
+# predictions.
 
 
 Record = Mapping[str, Any]
@@ -129,11 +130,11 @@ def _predicted_by_density(rows: Iterable[Record]) -> dict[float | None, tuple[fl
 def _sentence(found: ByBytes, row: Record) -> str:
     """Return the clause on a break-even by bytes, with the bytes of a CSR entry and a dense element of the row's types.
 
-    An example is "by bytes, 8 an entry against 4 a place of a dense array, it is at 50 % density".
+    An example is "by bytes, 8 an entry against 4 an element of a dense array, it is at 50 % density".
     """
     value = 8 if row.get("dtype") == "float64" else 4
     index = 8 if row.get("index_dtype") == "int64" else 4
-    rule = f"by bytes, {value + index} an entry against {value} a place of a dense array"
+    rule = f"by bytes, {value + index} an entry against {value} an element of a dense array"
     against = (
         ""
         if configurations.storage_of(found.dense) == configurations.HELD
