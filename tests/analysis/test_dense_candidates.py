@@ -103,7 +103,7 @@ def test_sizes_that_are_alike_have_no_break_even_by_bytes():
 def test_bytes_are_those_of_the_types():
     wide = swept((maker.DENSE, maker.SPARSE), noise=0.0, dtype="float64", index_dtype="int64")
     (even,) = breakeven(store.frame(wide), "bytes_peak")
-    assert "by bytes, 16 an entry against 8 a place" in even.sentence
+    assert "by bytes, 16 an entry against 8 an element" in even.sentence
 
 
 def at_own_density(density, laws=maker.BOTH_AT_THEIR_BEST):

@@ -217,7 +217,7 @@ _register(
     "multiply",
     np.multiply,
     _multiply_gradient,
-    "x * y; a place that a sparse input does not store stays zero, also where the other is inf or NaN",
+    "x * y; an element that a sparse input does not store stays zero, also where the other is inf or NaN",
     [*both(np.multiply), *_scaling()],
     one_type,
     scalars("multiply"),

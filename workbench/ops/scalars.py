@@ -160,7 +160,7 @@ ABOVE: Condition = ("scalar > 0", lambda s: s > 0)
 BELOW: Condition = ("scalar < 0", lambda s: s < 0)
 NOT_BELOW: Condition = ("scalar >= 0", lambda s: s >= 0)
 NOT_ABOVE: Condition = ("scalar <= 0", lambda s: s <= 0)
-UNSTORED = "; acts on stored values, so that a place that is not stored stays zero also for"
+UNSTORED = "; acts on stored values, so that an element that is not stored stays zero also for"
 
 _register("add_scalar", _direct(np.add), lambda h, x, y, s: h, "x + scalar", ZERO, _filled(1))
 _register("subtract_scalar", _direct(np.subtract), lambda h, x, y, s: h, "x - scalar", ZERO, _filled(-1))

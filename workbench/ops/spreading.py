@@ -125,7 +125,7 @@ spread_times = register(
         _spread_times,
         shape_of_last,
         "`spread` times a factor, of the shape of `like` or one that is broadcast to it. Nothing is spread where a "
-        "sparse factor stores nothing: such a place stays zero, also where the head is inf or NaN.",
+        "sparse factor stores nothing: such an element stays zero, also where the head is inf or NaN.",
         params=_PARAMS,
         rules=(
             *(
