@@ -71,7 +71,7 @@ divide: Op
 divide_into_scalar: Op
 """scalar / x"""
 divide_scalar: Op
-"""x / scalar; acts on stored values, so that a place that is not stored stays zero also for 0 and NaN"""
+"""x / scalar; acts on stored values, so that an element that is not stored stays zero also for 0 an..."""
 dot: Op
 """The product of matrix x [R, D] and y [D, N] or vector y [D], either transposed where its paramete..."""
 embedding: Op
@@ -179,9 +179,9 @@ mod: Op
 mod_scalar: Op
 """x mod scalar, with the sign of the scalar"""
 multiply: Op
-"""x * y; a place that a sparse input does not store stays zero, also where the other is inf or NaN"""
+"""x * y; an element that a sparse input does not store stays zero, also where the other is inf or NaN"""
 multiply_scalar: Op
-"""x * scalar; acts on stored values, so that a place that is not stored stays zero also for inf and..."""
+"""x * scalar; acts on stored values, so that an element that is not stored stays zero also for inf ..."""
 negative: Op
 """-x"""
 norm: Op
