@@ -69,7 +69,7 @@ LEAST_ROWS, FEWEST_ROWS = 20, 100
 class Choice:
     """Result of a search: the decay chosen and the alternatives.
 
-    `decays` [K] and the held-out `losses` [K] of each, NaN of those that were left out as weaker ones gained no more;
+    `decays` [K] and the held-out `losses` [K] of each, NaN of decays left out as weaker ones gained no more;
     `rows` were held out in `folds` turns; `epochs` of the search, and `epochs_final` of the training on all rows after
     it, or that are left to do; `method` is dual ascent or L-BFGS.
     """
