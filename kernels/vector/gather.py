@@ -248,8 +248,8 @@ class RowLoop(dict[tuple, Callable]):
         """Return a compiled function (indptr, indices, data, x, added, out) of one thread for a product of csr A and x.
 
         It checks A, writes A @ x plus `added` [N], or [0] for nothing, to `out`, and returns FINITE, WRITTEN or, if A
-        is invalid, REFUSED: of few rows each call of its own takes as long as the product. Sums are bit for bit those
-        of `run`. Arrays are contiguous.
+        is invalid, REFUSED: with few rows, a separate call for each takes as long as the product. Sums are bit for bit
+        those of `run`. Arrays are contiguous.
         """
         function = self._guarded.get(shape)
         if function is None:

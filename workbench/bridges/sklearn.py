@@ -36,8 +36,8 @@ searches, and can be pickled. Values are float32 or float64 as they come, others
 With nothing set, `fit` trains 8 values of alpha at once, as columns of one weight matrix, chooses one on a held-out
 tenth (of up to 5,000 rows by 5 folds), and trains on with all rows (`workbench.training.search`). With 1,500 rows or
 more and 16 for each column it trains one value after the other, from large to small, by L-BFGS, until the loss of
-held-out rows falls no more; classes on a sample of the rows, unless they are easy. `search_` says what it was chosen
-from, `alpha_` is the value; any setting of how to train, or `search=0`, trains that one setting.
+held-out rows falls no more; classes on a sample of the rows, unless they are easy. `search_` has the values tried,
+`alpha_` is the value; any setting of how to train, or `search=0`, trains that one setting.
 
 The loss is the mean over the rows of a batch of weight * loss, with weights scaled to the mean 1: a weight of 2 is the
 row twice and one of 0 its absence, exactly if steps are of all rows (up to 256) and with `launch="dual"`. With
