@@ -15,7 +15,7 @@ from workbench.analysis import configurations, formatting
 from workbench.analysis.intervals import values_of
 
 Record = Mapping[str, Any]
-SETTINGS = tuple(name for name in store.SETTINGS if name != "round")
+SETTINGS = tuple(name for name in store.TRIALS.settings if name != "round")
 SURE = tuple(name for name in SETTINGS if name not in configurations.FROM_DATA)
 """Settings that a row knows that failed before its data was read, too."""
 

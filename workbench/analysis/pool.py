@@ -18,7 +18,7 @@ Key = TypeVar("Key", bound=Hashable)
 Place = tuple[str, int]
 """Run and round: what may be paired."""
 
-CONFIGURATION = (*(name for name in store.SETTINGS if name != "round"), "machine")
+CONFIGURATION = (*(name for name in store.TRIALS.settings if name != "round"), "machine")
 COMPARISON = tuple(
     name for name in CONFIGURATION if name not in (*settings.columns("line"), *settings.columns("best"), "index_dtype")
 )
@@ -36,7 +36,9 @@ EXTRA |= {"deviation": "float64", "freedom": "float64"}
 DISTURBED = "disturbed"
 """The name in `round_values` of the rounds that were disturbed."""
 _NUMBERS = tuple(
-    name for name, column in store.COLUMNS.items() if column.kind in ("number", "integer") and name not in TRAINED
+    name
+    for name, column in store.TRIALS.columns.items()
+    if column.kind in ("number", "integer") and name not in TRAINED
 )
 
 
@@ -158,7 +160,7 @@ def pool_rounds(frame: pd.DataFrame) -> pd.DataFrame:
         _pool(rows[-1], rounds, shown) | noise(_comparison(rows[-1]))._asdict()
         for rows, rounds in zip(configurations.values(), counted, strict=True)
     ]
-    result = store.frame({name: row[name] for name in store.COLUMNS} for row in pooled)
+    result = store.frame({name: row[name] for name in store.TRIALS.columns} for row in pooled)
     for name, dtype in EXTRA.items():
         result[name] = pd.Series([row[name] for row in pooled], dtype=dtype)
     _cache_records(result)

@@ -230,7 +230,7 @@ def _write_frame(frame: pd.DataFrame, path: Path) -> Path:
 
 def _as_parquet(frame: pd.DataFrame, path: Path) -> None:
     """Write records to a Parquet file, nested columns as JSON text; ExportError if pyarrow is missing."""
-    nested = [name for name, column in store.COLUMNS.items() if column.kind not in FLAT]
+    nested = [name for name, column in store.TRIALS.columns.items() if column.kind not in FLAT]
     texts = {name: [None if value is None else json.dumps(value) for value in frame[name]] for name in nested}
     flat = frame.assign(**{name: pd.Series(values, dtype=object) for name, values in texts.items()})
     try:

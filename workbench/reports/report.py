@@ -217,7 +217,7 @@ def _content(
         "machines": table_of(*compare_devices.table(pooled)),
         "versions": table_of(("what", "value"), _versions(rows)),
         "method": list(sentences(rows)),
-        "columns": table_of(("column", "meaning"), ((c.name, c.meaning) for c in store.COLUMNS.values())),
+        "columns": table_of(("column", "meaning"), ((c.name, c.meaning) for c in store.TRIALS.columns.values())),
         "rows": len(frame),
         "groups_left": len(groups) - len(_shown(groups)),
     }

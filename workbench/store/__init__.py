@@ -35,11 +35,15 @@ __all__ = [
     "packed_path",
 ]
 
-SCHEMA, FILE, COLUMNS = TRIALS.schema, TRIALS.file, TRIALS.columns
-SETTINGS = TRIALS.settings
+SCHEMA, FILE = TRIALS.schema, TRIALS.file
 new_row, append, read, frame, done_keys = TRIALS.new_row, TRIALS.append, TRIALS.read, TRIALS.frame, TRIALS.done_keys
 
 
 def __getattr__(name: str) -> object:
-    """Return the object that a former name stands for (`workbench.aliases`); AttributeError for unknown names."""
+    """Return the columns or settings of trials, read when first used, or the object that a former name stands for.
+
+    Former names are those of `workbench.aliases`. AttributeError for unknown names.
+    """
+    if name in ("COLUMNS", "SETTINGS"):
+        return getattr(TRIALS, name.lower())
     return aliases.find(__name__, name)

@@ -9,6 +9,7 @@ itself. Records are appended to the plain file only; `workbench bench prune --pa
 
 import difflib
 import fcntl
+import functools
 import gzip
 import json
 import math
@@ -17,7 +18,7 @@ import sys
 import warnings
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -134,21 +135,26 @@ class Table:
 
     name: str
     file: str
+    """Name of its JSON-lines file."""
     schema: int
-    columns: dict[str, Column]
+    """Its version."""
+    more_settings: Mapping[str, str] = field(default_factory=dict)
+    """Columns of the part "setting" that stand before those of the file of columns: "kind: meaning" by name."""
 
-    @classmethod
-    def of(cls, name: str, file: str, schema: int, parts: Mapping[str, str]) -> "Table":
-        """Return a table built from text: `parts` maps each part to lines "column kind meaning".
+    @functools.cached_property
+    def columns(self) -> dict[str, Column]:
+        """Columns by name, in order; read when first used from `columns/NAME.toml`, next to this module."""
+        import tomllib  # with the files of columns it would be half of the time to import this package
 
-        `file` is the name of its JSON-lines file, `schema` its version.
-        """
-        columns = {
-            column: Column(column, kind, part, meaning)
-            for part, text in parts.items()
-            for column, kind, meaning in (line.split(maxsplit=2) for line in text.strip().splitlines())
+        text = Path(__file__).with_name("columns").joinpath(f"{self.name}.toml").read_text(encoding="utf-8")
+        parts = tomllib.loads(text)
+        parts["setting"] = {**self.more_settings, **parts["setting"]}
+        return {
+            name: Column(name, kind, part, meaning)
+            for part, descriptions in parts.items()
+            for name, description in descriptions.items()
+            for kind, _, meaning in [description.partition(": ")]
         }
-        return cls(name, file, schema, columns)
 
     @property
     def settings(self) -> tuple[str, ...]:

@@ -146,7 +146,7 @@ def group_of(row: Mapping[str, Any]) -> tuple:
 
 
 KEPT = (
-    *store.SETTINGS,
+    *store.TRIALS.settings,
     *("schema", "key", "run", "experiment", "time", "round", "process", "tries", "status", "reason", "not_finite"),
     *("machine", "source", "busy_others", "seconds_step", "seconds_update"),
 )
