@@ -11,6 +11,7 @@ array([[0., 2.],
 
 import importlib
 import os
+import warnings
 from typing import TYPE_CHECKING, Any
 
 if os.name != "posix":
@@ -18,19 +19,38 @@ if os.name != "posix":
         f"The kernels need a POSIX system, Linux or macOS; this one is {os.name!r}. On Windows use them inside WSL 2."
     )
 
-from kernels.registry import KernelError, get, names, register, rivals_of, unavailable
+from kernels.registry import KernelError, competitors_of, get, names, register, unavailable
 
 if TYPE_CHECKING:
     from kernels.contract import Case, Cost, Kernel, Sizes
 
-__all__ = ["Case", "Cost", "Kernel", "KernelError", "Sizes", "get", "names", "register", "rivals_of", "unavailable"]
+__all__ = [
+    "Case",
+    "Cost",
+    "Kernel",
+    "KernelError",
+    "Sizes",
+    "competitors_of",
+    "get",
+    "names",
+    "register",
+    "unavailable",
+]
+
+
+FORMER = {"rivals_of": "competitors_of"}
+"""Names of earlier versions, and those that replaced them."""
 
 
 def __getattr__(name: str) -> Any:
     """Return a name of `kernels.contract`, imported now: a registry of other entries needs neither it nor Numba.
 
-    Raises AttributeError for other names.
+    A name of an earlier version gives a FutureWarning. Raises AttributeError for other names.
     """
+    if name in FORMER:
+        text = f"kernels.{name} is called kernels.{FORMER[name]} now; the old name ends with version 2.0."
+        warnings.warn(text, FutureWarning, stacklevel=2)
+        return globals()[FORMER[name]]
     if name in __all__:
         return getattr(importlib.import_module("kernels.contract"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

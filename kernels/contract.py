@@ -364,12 +364,12 @@ class Kernel:
     data:f[z] x:f[D,N] out:f[R,N]"`: kind f is float32 or float64, the same for all; i is int32 or int64, the same for
     all; d is float64; l is int64; b is uint8; h is uint16; s a scalar; `indices:i[z]<D` declares the contents (signs as
     in `SIGN`). `cpu` validates all of it; `trusted`, the same implementation, validates dtypes and shapes only: it is
-    for arrays whose contents were validated before. `writes` names the parameters that a call may change. `rival_of`
-    names the kernel that this one competes with. `prepare`, of competitors with data structures of their own, takes the
-    operands and returns a call without arguments, which a benchmark times: it returns the result, or None if `out` has
-    it. `bound` takes the arrays of a call and returns the CPU implementation on them (see `bind`) if more is needed
-    than filling them in. `why_below` explains, for the results page, what keeps calls from the bound that follows from
-    `cost`.
+    for arrays whose contents were validated before. `writes` names the parameters that a call may change.
+    `competitor_of` names the kernel that this one competes with. `prepare`, of competitors with data structures of
+    their own, takes the operands and returns a call without arguments, which a benchmark times: it returns the result,
+    or None if `out` has it. `bound` takes the arrays of a call and returns the CPU implementation on them (see `bind`)
+    if more is needed than filling them in. `why_below` explains, for the results page, what keeps calls from the bound
+    that follows from `cost`.
     """
 
     name: str
@@ -380,7 +380,7 @@ class Kernel:
     cost: Callable[[Sizes], Cost]
     arguments: Callable[[Case], tuple]
     writes: tuple[str, ...] = ("out",)
-    rival_of: str | None = None
+    competitor_of: str | None = None
     unavailable: str = ""
     prepare: Callable[..., Callable[[], Any]] | None = None
     bound: Callable[..., Callable[..., Any]] | None = None
@@ -453,7 +453,10 @@ class Kernel:
 
         It raises KernelError.
         """
-        (raw, fault), few = self._raw, None if self.rival_of else self.cpu_few  # a competitor takes over the fields
+        (raw, fault), few = (
+            self._raw,
+            None if self.competitor_of else self.cpu_few,
+        )  # a competitor takes over the fields
         if raw is None:
             raise KernelError(f"{self.name} has no CPU implementation.")
 

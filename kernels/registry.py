@@ -293,7 +293,7 @@ _kernels: "Registry[Kernel]" = Registry("kernel", tuple(f"kernels.{folder}" for 
 register, names, get, unavailable = _kernels.register, _kernels.names, _kernels.get, _kernels.unavailable
 
 
-def rivals_of(name: str) -> "list[Kernel]":
+def competitors_of(name: str) -> "list[Kernel]":
     """Return the kernels of other libraries that compete with kernel `name`, available or not. Raises KernelError."""
     get(name)
-    return [kernel for kernel in map(get, names()) if kernel.rival_of == name]
+    return [kernel for kernel in map(get, names()) if kernel.competitor_of == name]

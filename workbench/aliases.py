@@ -3,7 +3,7 @@
 Specs that users typed or runs stored may have old keys, and scripts may import old names of public packages. Both are
 read here, with a FutureWarning that states the new name. Everything that is written has new names.
 
-How to add one: an entry in `SPEC_KEYS` or `NAMES`. Nothing of the project is imported here, so that everything may
+How to add one: an entry in one of the tables below. Nothing of the project is imported here, so that everything may
 import it.
 """
 
@@ -20,6 +20,14 @@ SPEC_KEYS = {"contenders": "candidates"}
 """Keys of a sweep's spec, in TOML and in the `spec.json` of a run."""
 LIMIT_KEYS = {"seconds_sweep": "budget"}
 """Keys of the table `limits` of a spec in TOML."""
+RECORD_COLUMNS = {"contender": "candidate", "rivals": "candidates"}
+"""Columns of stored records, and fields of the progress of a run."""
+SIDES = {"rival": "competitor"}
+"""Values of the column `side` of stored records."""
+CHARTS = {"rival_ratio": "competitor_ratio"}
+"""Names of charts."""
+CHART_CONTROLS = {"rival": "competitor"}
+"""Controls of charts."""
 
 NAMES = {
     "workbench.advising": {"suggested_model": "suggest_model"},

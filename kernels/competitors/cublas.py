@@ -51,13 +51,13 @@ def tf32_dense_t_dense(x, g, out):
 
 def _register(library: str, name: str, gpu: Callable) -> None:
     """Register the competitor `<library>.<name>` of the kernel `blas.<name>`, with the CUDA function `gpu`."""
-    rivalled = f"blas.{name}"
-    ours = get(rivalled)
+    wanted = f"blas.{name}"
+    ours = get(wanted)
     register(
         replace(
             ours,
             name=f"{library}.{name}",
-            rival_of=rivalled,
+            competitor_of=wanted,
             cpu=None,
             gpu=gpu,
             unavailable=UNAVAILABLE,

@@ -190,7 +190,7 @@ def _register(library: str, name: str, gpu: Callable, prepare: Callable | None =
         replace(
             ours,
             name=f"{library}.{name}",
-            rival_of=name,
+            competitor_of=name,
             cpu=None,
             gpu=gpu,
             prepare=prepare,

@@ -121,7 +121,7 @@ def adagrad_fused(weights, history, columns, segments, rows, values, g, learning
 def _register(cpu: Callable) -> None:
     """Register `cpu` as the competitor `numba.<function name>` of the kernel with this name."""
     name = cpu.__name__
-    register(replace(get(name), name=f"numba.{name}", cpu=cpu, gpu=None, rival_of=name))
+    register(replace(get(name), name=f"numba.{name}", cpu=cpu, gpu=None, competitor_of=name))
 
 
 _register(csr_dense)

@@ -117,7 +117,7 @@ def _keys(indptr: np.ndarray, indices: np.ndarray, columns: int) -> np.ndarray:
 def _register(cpu: Callable) -> None:
     """Register `cpu` as the competitor `scipy.<function name>` of the kernel with this name."""
     name = cpu.__name__
-    register(replace(get(name), name=f"scipy.{name}", cpu=cpu, gpu=None, rival_of=name))
+    register(replace(get(name), name=f"scipy.{name}", cpu=cpu, gpu=None, competitor_of=name))
 
 
 _register(csr_dense)

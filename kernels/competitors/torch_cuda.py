@@ -138,7 +138,7 @@ def _register(gpu: Callable, prepare: Callable) -> None:
         replace(
             ours,
             name=f"torch_cuda.{name}",
-            rival_of=name,
+            competitor_of=name,
             cpu=None,
             gpu=gpu,
             prepare=prepare,

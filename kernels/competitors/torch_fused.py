@@ -153,7 +153,7 @@ def _register(rule: Rule) -> None:
             replace(
                 ours,
                 name=f"{library}.{ours.name}",
-                rival_of=ours.name,
+                competitor_of=ours.name,
                 cpu=None if on_cuda or unavailable else twin,
                 gpu=twin if on_cuda else None,
                 arguments=arguments,

@@ -126,7 +126,7 @@ def _register(cpu: Callable, prepare: Callable) -> None:
         replace(
             ours,
             name=f"torch.{name}",
-            rival_of=name,
+            competitor_of=name,
             cpu=None if UNAVAILABLE else cpu,
             gpu=None,
             prepare=prepare,

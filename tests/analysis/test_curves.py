@@ -32,7 +32,7 @@ def test_trials_beside_other_programs_have_their_quality_too():
 
 
 def test_no_points_beside_some_leave_numbers_numbers():
-    """Rivals that are not installed are no points."""
+    """Competitors that are not installed are no points."""
     joined = pd.concat([two(), curves.frame([])])
     assert joined["value"].dtype == joined["seconds"].dtype == joined["epoch"].dtype == "float64"
 
@@ -40,9 +40,9 @@ def test_no_points_beside_some_leave_numbers_numbers():
 def test_the_best_is_the_largest_or_of_a_loss_the_smallest():
     assert curves.best_candidate(two(), "AUC") == "ours"
     assert curves.best_candidate(two(measure="log loss"), "log loss") == "theirs"
-    assert curves.best_candidate(two(), "AUC", side="rival") == "theirs"
-    with pytest.raises(ValueError, match="No training of rival has the measure 'AUC'"):
-        curves.best_candidate(two().query("side == 'ours'"), "AUC", side="rival")
+    assert curves.best_candidate(two(), "AUC", side="competitor") == "theirs"
+    with pytest.raises(ValueError, match="No training of competitor has the measure 'AUC'"):
+        curves.best_candidate(two().query("side == 'ours'"), "AUC", side="competitor")
 
 
 def test_candidates_are_compared_split_by_split():
@@ -74,7 +74,13 @@ def test_the_best_of_ours_is_set_beside_the_best_competitor():
 
 
 def test_a_competitor_is_set_beside_ours_of_its_model():
-    names = {"a, lazy update": "ours", "a, exact update": "ours", "b": "ours", "a in C": "rival", "D": "rival"}
+    names = {
+        "a, lazy update": "ours",
+        "a, exact update": "ours",
+        "b": "ours",
+        "a in C": "competitor",
+        "D": "competitor",
+    }
     ends = [(who, side, repeat) for who, side in names.items() for repeat in range(4)]
     values = [0.9 if who == "b" else 0.5 + 0.01 * len(who) for who, _, _ in ends]
     points = [

@@ -42,7 +42,7 @@ class Workload:
         return do
 
 
-def entry(name: str, call, side: str = "rival", error: float = 0.0, **known) -> Entry:
+def entry(name: str, call, side: str = "competitor", error: float = 0.0, **known) -> Entry:
     ready = Ready(call, lambda _: error, Cost(1000, 400, 800), Traffic(64, 2**20))
     return Entry(name, side, lambda: ready, **known)
 
@@ -95,7 +95,7 @@ def test_what_is_wrong_or_missing_or_too_large_gets_no_time_and_a_reason():
         entry("own limit", None, bytes_needed=100, bytes_most=10),
         entry("broken", broken),
     ]
-    found = {row["contender"]: row for row in measure(Field(entries, {"nnz": 3}, 1e-3), QUICK, 10**9, None, work.clock)}
+    found = {row["candidate"]: row for row in measure(Field(entries, {"nnz": 3}, 1e-3), QUICK, 10**9, None, work.clock)}
     assert {name: row["status"] for name, row in found.items()} == {
         "ours": "ok", "wrong": "wrong", "nan": "wrong", "absent": "unsupported", "large": "memory",
         "own limit": "memory", "broken": "failed",
@@ -110,7 +110,7 @@ def test_what_is_wrong_or_missing_or_too_large_gets_no_time_and_a_reason():
 
 def test_a_row_has_times_rates_bound_and_ratio_and_fits_the_table():
     work = Workload()
-    entries = [entry("ours", work.call("ours", 1e-3), "ours"), entry("rival", work.call("rival", 2e-3))]
+    entries = [entry("ours", work.call("ours", 1e-3), "ours"), entry("competitor", work.call("competitor", 2e-3))]
     limits = Limits([Bandwidth("read", 2**20, 0, 2, 1e6), Bandwidth("gather", 2**20, 64, 2, 4e6)], threads=2)
     ours, competitor = measure(Field(entries, {"nnz": 3, "touched": 2}, 1e-3), QUICK, 10**9, limits, work.clock)
     assert competitor["ratio"] == pytest.approx(2.0)
@@ -137,7 +137,7 @@ def test_a_wrong_kernel_is_refused_a_time(monkeypatch):
     )
     rows = measure(configurations.field_of(BenchmarkConfiguration("kernels", "csr_dense", TINY, 4)), QUICK, 10**9)
     assert rows[0]["status"] == "wrong"
-    assert {row["contender"]: row["status"] for row in rows}["scipy.csr_dense"] == "ok"
+    assert {row["candidate"]: row["status"] for row in rows}["scipy.csr_dense"] == "ok"
 
 
 @pytest.mark.parametrize("task", [name for name in candidates.list_tasks() if name != "csr_to_dense"])
@@ -158,7 +158,7 @@ def test_a_step_reaches_the_weights_of_the_definition(optimizer, batches):
     for row in rows:
         store.BENCH.new_row(**row)
     ours = rows[0]
-    assert ours["contender"] == "ours"
+    assert ours["candidate"] == "ours"
     assert {row["status"] for row in rows} <= {"ok", "unsupported"}, [row["reason"] for row in rows]
     assert ours["error"] < 1e-4
     assert ours["seconds_forward"] > 0
@@ -237,7 +237,7 @@ def test_a_run_writes_a_row_for_each_candidate_and_resumes(tmp_path, monkeypatch
     outcome = run.run(todo[:1])
     rows = store.BENCH.read(tmp_path)
     assert (outcome.done, outcome.reused, outcome.stopped) == (1, 0, False)
-    assert [row["contender"] for row in rows] == [name for name, *_ in configurations.names_of(todo[0])]
+    assert [row["candidate"] for row in rows] == [name for name, *_ in configurations.names_of(todo[0])]
     assert {row["status"] for row in rows} <= {"ok", "unsupported"}
     assert rows[0]["threads"] == 1
     again = runner.Runner(tmp_path, policy, threads=1)
@@ -246,7 +246,7 @@ def test_a_run_writes_a_row_for_each_candidate_and_resumes(tmp_path, monkeypatch
     monkeypatch.setattr(child, "set_threads", lambda count: None)
     outcome = again.run(todo)
     assert (outcome.done, outcome.reused) == (1, 1)
-    candidates = [row["contender"] for row in store.BENCH.read(tmp_path)]
+    candidates = [row["candidate"] for row in store.BENCH.read(tmp_path)]
     assert candidates == [name for configuration in todo for name, *_ in configurations.names_of(configuration)]
     assert json.loads((tmp_path / experiment.MACHINE).read_text())["cores"]
 
@@ -261,7 +261,7 @@ def test_a_child_that_dies_or_takes_too_long_leaves_rows_with_the_reason(tmp_pat
         yield {"cell": numbers[0]}
         if end := next(ends, None):
             raise end
-        yield {"cell": numbers[0], "rows": [{"contender": "squared", "side": "ours", "status": "ok"}]}
+        yield {"cell": numbers[0], "rows": [{"candidate": "squared", "side": "ours", "status": "ok"}]}
 
     monkeypatch.setattr(run, "_answers", answers)
     outcome = run.run(todo)
@@ -277,7 +277,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path, monkeypatch):
     run._bandwidths = lambda: None
 
     def answers(numbers):
-        yield {"cell": 0, "rows": [{"contender": "squared", "side": "ours", "status": "ok", "reason": ""}]}
+        yield {"cell": 0, "rows": [{"candidate": "squared", "side": "ours", "status": "ok", "reason": ""}]}
         raise KeyboardInterrupt
 
     monkeypatch.setattr(run, "_answers", answers)

@@ -111,7 +111,7 @@ def emulator():
 def rows_of(configuration: BenchmarkConfiguration, on) -> dict[str, dict]:
     timer = OnDevice(lambda call, count, clock: [call() for _ in range(count)] and 1e-3, lambda: None)
     found = measure(configurations.field_of(configuration, on), QUICK, 2**34, CopyLimit(1e12), on_device=timer)
-    return {row["contender"]: row for row in found}
+    return {row["candidate"]: row for row in found}
 
 
 def on_cuda(task: str, width: int = 4, **more) -> BenchmarkConfiguration:
@@ -156,7 +156,7 @@ def test_competitors_of_the_device_are_listed_with_why_they_are_missing():
     for name in ("cusparse.csr_dense", "cusparse_anew.csr_dense", "cupyx.csr_dense", "torch_cuda.csr_dense",
                  "torch_cuda.csr_dense_ones", "cublas.dense_dense", "cublas_tf32.dense_dense"):  # fmt: skip
         side, why = names[name]
-        assert side == "rival"
+        assert side == "competitor"
         assert "runs on CUDA devices alone" not in why
     assert not any(name.startswith(("scipy", "blas.", "tensorflow")) for name in names)
 
@@ -195,7 +195,7 @@ def test_without_a_gpu_there_is_one_clear_message_and_nothing_is_written(tmp_pat
 
 def test_rows_of_the_cpu_and_of_the_device_are_of_different_configurations():
     shared = {"task": "csr_dense", "shape": "s", "rows": 8, "features": 9, "width": 4, "status": "ok", "key": "a"}
-    shared |= {"contender": "csr_dense", "side": "ours", "seconds": 1.0, "ratio": 1.0}
+    shared |= {"candidate": "csr_dense", "side": "ours", "seconds": 1.0, "ratio": 1.0}
     rows = [store.BENCH.new_row(**shared, **own) for own in (
         {}, {"device": "cpu"}, {"device": "cuda", "cache": "warm"}, {"device": "cuda", "cache": "cold"})]  # fmt: skip
     found = bench.group_by_configuration(store.BENCH.frame(rows))
@@ -221,12 +221,12 @@ def device_row(candidate: str, side: str, ratio: float, **known) -> dict:
     shared |= {"width": 16, "device": "cuda", "cache": "warm", "status": "ok", "seconds": ratio * 1e-5, "threads": 2}
     shared |= {"flops": 10**6, "bytes_compulsory": 10**6, "bytes_gather": 10**6, "machine": "m", "nnz": 10**5}
     shared |= {"flops_per_second": 1e12 / ratio, "bytes_per_second": 1e12 / ratio, "bound_share": 0.7 / ratio}
-    return store.BENCH.new_row(contender=candidate, side=side, ratio=ratio, **shared | known)
+    return store.BENCH.new_row(candidate=candidate, side=side, ratio=ratio, **shared | known)
 
 
 def test_targets_of_the_device_are_told_apart_from_those_of_the_cpu():
-    rows = [device_row("csr_dense", "ours", 1.0), device_row("cusparse.csr_dense", "rival", 2.5),
-            device_row("cusparse_anew.csr_dense", "rival", 9.0), device_row("cupyx.csr_dense", "rival", 5.0),
+    rows = [device_row("csr_dense", "ours", 1.0), device_row("cusparse.csr_dense", "competitor", 2.5),
+            device_row("cusparse_anew.csr_dense", "competitor", 9.0), device_row("cupyx.csr_dense", "competitor", 5.0),
             device_row("csr_dense", "ours", 1.0, cache="cold")]  # fmt: skip
     found = {target.what: target for target in performance_targets.list_targets(store.BENCH.frame(rows))}
     assert not any("SciPy" in what or "MKL" in what for what in found)
@@ -246,7 +246,7 @@ def test_the_target_of_the_fused_update_is_of_one_size_and_of_warm_caches():
     configuration, rows = {"task": "adagrad_fused"} | dict(zip(("rows", "features", "width"), FUSED, strict=True)), []
     for ratio, more in ((7.0, {}), (2.0, {"cache": "cold"}), (2.0, {"width": 16}), (2.0, {"features": 100_000})):
         rows.append(device_row("adagrad_fused", "ours", 1.0, **configuration | more))
-        rows.append(device_row("torch_cuda.adagrad_fused", "rival", ratio, **configuration | more))
+        rows.append(device_row("torch_cuda.adagrad_fused", "competitor", ratio, **configuration | more))
     found = [
         target for target in performance_targets.list_targets(store.BENCH.frame(rows)) if "lazy AdaGrad" in target.what
     ]
@@ -262,7 +262,7 @@ def test_the_target_of_the_fused_update_is_of_one_size_and_of_warm_caches():
 
 @pytest.mark.parametrize("name", plots.names("bench"))
 def test_charts_draw_rows_of_the_device(name):
-    rows = [device_row("csr_dense", "ours", 1.0), device_row("cusparse.csr_dense", "rival", 2.5)]
+    rows = [device_row("csr_dense", "ours", 1.0), device_row("cusparse.csr_dense", "competitor", 2.5)]
     figure = Figure(figsize=(8, 5))
     assert plots.draw(name, store.BENCH.frame(rows), figure)
 

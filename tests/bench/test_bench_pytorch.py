@@ -19,7 +19,7 @@ def test_all_loops_train_the_weights_that_they_should(optimizer):
     rows = measure(
         configurations.field_of(BenchmarkConfiguration("pytorch", "pytorch", TINY, 4, optimizer, "new")), QUICK, 10**9
     )
-    assert {row["contender"]: row["status"] for row in rows} == {
+    assert {row["candidate"]: row["status"] for row in rows} == {
         "ours": "ok",
         "ours, fused": "ok",
         "torch, sparse gradient": "ok",

@@ -41,7 +41,7 @@ def test_charts_of_benchmarks_draw_every_frame(name, rows):
 
 
 def test_charts_of_benchmarks_are_apart_from_those_of_trials():
-    assert plots.names("bench") == ["rival_ratio", "roofline"]
+    assert plots.names("bench") == ["competitor_ratio", "roofline"]
     assert not set(plots.names()) & set(plots.names("bench"))
 
 
@@ -51,8 +51,8 @@ def lines_of(figure: Figure) -> dict[str, np.ndarray]:
 
 def test_the_ratio_chart_draws_the_competitor_asked_for_its_mean_and_the_target():
     figure, frame = Figure(figsize=(9, 6)), store.BENCH.frame(maker.suite())
-    assert "2 times as fast as the fastest competitor" in plots.draw("rival_ratio", frame, figure)
-    assert "8 times as fast as SciPy" in plots.draw("rival_ratio", frame, figure, rival="scipy")
+    assert "2 times as fast as the fastest competitor" in plots.draw("competitor_ratio", frame, figure)
+    assert "8 times as fast as SciPy" in plots.draw("competitor_ratio", frame, figure, competitor="scipy")
     levels = {label: y[0] for label, y in lines_of(figure).items() if not label.startswith("_")}
     assert levels["equal"] == 1.0
     assert levels["mean 8 x"] == pytest.approx(8.0)
@@ -63,10 +63,14 @@ def test_the_ratio_chart_draws_the_competitor_asked_for_its_mean_and_the_target(
 
 def test_the_ratio_chart_of_steps_tells_batches_that_repeat_from_new_ones():
     figure, frame = Figure(figsize=(9, 6)), store.BENCH.frame(maker.steps())
-    assert plots.draw("rival_ratio", frame, figure).startswith("Over 8 configurations of step ours is 12 times as fast")
-    assert plots.draw("rival_ratio", frame, figure, batches="new", rival="torch").startswith("Over 4 configurations")
+    assert plots.draw("competitor_ratio", frame, figure).startswith(
+        "Over 8 configurations of step ours is 12 times as fast"
+    )
+    assert plots.draw("competitor_ratio", frame, figure, batches="new", competitor="torch").startswith(
+        "Over 4 configurations"
+    )
     assert "target 10 x" in lines_of(figure)
-    plots.draw("rival_ratio", frame, figure, batches="repeat", rival="torch")
+    plots.draw("competitor_ratio", frame, figure, batches="repeat", competitor="torch")
     assert "target 20 x" in lines_of(figure)
 
 
@@ -78,13 +82,13 @@ def test_points_of_one_width_are_on_one_line_only_where_nothing_else_sets_them_a
         for cache, count, width in configurations
     ]
     figure = Figure(figsize=(9, 6))
-    plots.draw("rival_ratio", store.BENCH.frame(rows), figure)
+    plots.draw("competitor_ratio", store.BENCH.frame(rows), figure)
     labels = figure.axes[0].get_legend_handles_labels()[1]
     results = ["uniform, R 256, warm", "uniform, R 4,096, warm", "uniform, R 256, cold", "uniform, R 4,096, cold"]
     assert set(results) <= set(labels)
     assert "on cuda; cache cold; cache warm; bench-1" in figure.axes[0].get_title(loc="left")
     alone = [row for row in rows if row["key"] == "warm25616"]
-    plots.draw("rival_ratio", store.BENCH.frame(alone), figure)
+    plots.draw("competitor_ratio", store.BENCH.frame(alone), figure)
     points = [line.get_xdata().tolist() for line in figure.axes[0].get_lines() if len(line.get_xdata()) == 1]
     assert [16] in points
 

@@ -195,7 +195,9 @@ def test_a_candidate_learns(name, model):
 def test_ours_and_a_competitor_are_tried_with_as_many_settings():
     assert {len(candidates.get(name).values(model)) for name, model in TRAINED} == {candidates.TRIED}
     with pytest.raises(BenchError, match="tries 1 settings"):
-        candidates.Candidate("few", "rival", ("logistic",), lambda model: [{"rate": 1.0}], lambda rows, value: iter(()))
+        candidates.Candidate(
+            "few", "competitor", ("logistic",), lambda model: [{"rate": 1.0}], lambda rows, value: iter(())
+        )
 
 
 def test_the_end_of_what_was_tried_is_told():

@@ -95,7 +95,7 @@ def test_dense_rows_reach_the_library_as_an_array_unless_they_are_too_sparse():
         seen.append(rows.x)
         yield None
 
-    plain = candidates.Candidate("toy", "rival", (), lambda model: [], steps, why_not=candidates.one_number)
+    plain = candidates.Candidate("toy", "competitor", (), lambda model: [], steps, why_not=candidates.one_number)
     dense, rows = torch_loop.of_dense_rows(plain), fit_rows.judge_for("logistic").rows
     next(dense.steps(rows, {}))
     np.testing.assert_array_equal(seen[0], rows.x.toarray())

@@ -10,7 +10,7 @@ from workbench.bench.fit import cases
 
 def test_targets_are_within_each_tolerance_of_the_best_that_both_sides_come_to():
     def targets(value):
-        rows = [fit_rows.row("ours"), fit_rows.row("rival", side="rival", curve=((1.0, value, 1),))]
+        rows = [fit_rows.row("ours"), fit_rows.row("competitor", side="competitor", curve=((1.0, value, 1),))]
         found, larger_is_better = cases.targets_of_records(rows)
         assert not larger_is_better
         return list(found.values())
@@ -22,17 +22,17 @@ def test_targets_are_within_each_tolerance_of_the_best_that_both_sides_come_to()
 
 
 def test_a_setting_that_is_best_for_several_targets_is_trained_once_a_round():
-    slow, fast, is_ours = {"rate": 1.0}, {"rate": 3.0}, {"ours": True, "rival": False}
+    slow, fast, is_ours = {"rate": 1.0}, {"rate": 3.0}, {"ours": True, "competitor": False}
     best = {
         0.003: {"ours": (3.0, slow, 9)},
-        0.01: {"ours": (2.0, slow, 6), "rival": (2.0, fast, 4)},
-        0.03: {"ours": (1.0, fast, 2), "rival": (1.0, fast, 2)},
+        0.01: {"ours": (2.0, slow, 6), "competitor": (2.0, fast, 4)},
+        0.03: {"ours": (1.0, fast, 2), "competitor": (1.0, fast, 2)},
     }
     jobs = cases.jobs_of(best, is_ours)
     assert [(job.name, job.value, job.numbers) for job in jobs] == [
         ("ours", slow, {0.003: 9, 0.01: 6}),
         ("ours", fast, {0.03: 2}),
-        ("rival", fast, {0.01: 4, 0.03: 2}),
+        ("competitor", fast, {0.01: 4, 0.03: 2}),
     ]
     assert [job.only([0.01]).numbers for job in jobs] == [{0.01: 6}, {}, {0.01: 4}]
 

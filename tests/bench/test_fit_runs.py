@@ -73,7 +73,7 @@ def test_the_best_settings_go_on_and_the_rest_is_left(tmp_path, monkeypatch):
     settings = [(name, numbers) for name, numbers, target in asked if target is None]
     assert settings == [(name, numbers) for numbers in (list(range(10)), [0, 1], [0]) for name in POINTS]
     of_first = [
-        row["seconds_rung"] for row in rows if row["stage"] == "settings" and row["contender"] == "ours, sparse"
+        row["seconds_rung"] for row in rows if row["stage"] == "settings" and row["candidate"] == "ours, sparse"
     ]
     assert of_first == [*[0.4] * 10, *[2.0] * 2, 5.0]
     again, _ = run_of(tmp_path, rounds=1)
@@ -112,6 +112,6 @@ def test_ctrl_c_stops_a_run_and_what_is_finished_stays(tmp_path, monkeypatch):
 def test_a_candidate_without_a_point_in_time_is_tried_once(tmp_path, monkeypatch):
     monkeypatch.setitem(POINTS, "scikit-learn SGDClassifier", [])
     _, rows = run_of(tmp_path, rounds=1, end=0)
-    assert len([row for row in rows if row["contender"] == "scikit-learn SGDClassifier"]) == 1
+    assert len([row for row in rows if row["candidate"] == "scikit-learn SGDClassifier"]) == 1
     again, _ = run_of(tmp_path, rounds=1)
     assert again == []

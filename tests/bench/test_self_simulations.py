@@ -136,7 +136,7 @@ def test_intervals_hold_the_truth_of_normal_noise_as_often_as_they_say(covered):
     assert {name for name in covered if name.endswith(" x")} == {f"{ratio:g} x" for ratio in simulations.TRUTHS}
     assert all(row["share"] >= 0.9 for row in covered.values())
     assert all(row["condition"] == QUIET for row in covered.values())
-    drawn = {name: (row["truth"], row["rivals"]) for name, row in covered.items() if row["truth"] is not None}
+    drawn = {name: (row["truth"], row["candidates"]) for name, row in covered.items() if row["truth"] is not None}
     assert drawn == {f"{ratio:g} x": (ratio, 1) for ratio in simulations.TRUTHS}, "the chart draws those of one ratio"
 
 

@@ -48,7 +48,7 @@ def test_every_epoch_is_a_point_of_each_measure(ratings):
     points = trainings.curve("nobody", scorers, models.get("bpr"), ratings, epochs=2, repeat=3)
     found = curves.frame(points)
     assert len(found) == 2 * 3
-    assert set(found["side"]) == {"rival"}
+    assert set(found["side"]) == {"competitor"}
     assert curves.final_values(found, "NDCG at 20")["nobody"].keys() == {3}
 
 

@@ -57,7 +57,7 @@ def test_status_lists_all_runs_those_at_work_first():
 
 
 def test_status_of_one_run_says_what_is_at_work_and_what_to_do_next():
-    stage = {"stage": "measuring", "stage_since": NEVER, "round": 3, "rounds": 12, "contender": "CSR ours"}
+    stage = {"stage": "measuring", "stage_since": NEVER, "round": 3, "rounds": 12, "candidate": "CSR ours"}
     known = {"current": "dataset=uniform", "current_key": "5eed", "counts": {"ok": 3}, "done": 3, "total": 9}
     add("runs/now", state="running", pid=os.getpid(), **known, **stage)
     add("elsewhere/done", state="finished", done=4, total=4)
@@ -79,7 +79,7 @@ def test_status_of_one_run_says_what_is_at_work_and_what_to_do_next():
 @pytest.mark.parametrize("width", [160, 70])
 def test_who_follows_a_run_sees_what_it_does_now_as_far_as_the_line_goes(monkeypatch, width):
     folder, shown = add("runs/now", state="finished", done=1, total=1), io.StringIO()
-    known = {"stage": "preparing data", "contender": "CSR ours", "current_key": "5eed", "total": 9}
+    known = {"stage": "preparing data", "candidate": "CSR ours", "current_key": "5eed", "total": 9}
     at_work = Progress("now", "running", heartbeat=64.0, stage_since=60.0, **known)
     monkeypatch.setattr(Progress, "alive", True)
     monkeypatch.setattr(terminal, "console", Console(file=shown, force_terminal=True, width=width))

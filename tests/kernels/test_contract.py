@@ -105,7 +105,7 @@ def test_unknown_kernel_lists_the_kernels() -> None:
     with pytest.raises(KernelError, match=r"Unknown kernel 'csr_dens'.*Expected one of: .*csr_dense, .*take_rows"):
         kernels.get("csr_dens")
     with pytest.raises(KernelError, match="Unknown kernel 'nothing'"):
-        kernels.rivals_of("nothing")
+        kernels.competitors_of("nothing")
 
 
 FREE = {"indices of find_rows", "labels of softmax"}
@@ -117,7 +117,7 @@ def test_every_operand_of_whole_numbers_says_what_it_holds() -> None:
     for name in kernels.names():
         for operand in kernels.get(name).operands.split():
             parameter, _, declared = operand.partition(":")
-            is_read = parameter not in kernels.get(name).writes and not kernels.get(name).rival_of
+            is_read = parameter not in kernels.get(name).writes and not kernels.get(name).competitor_of
             if is_read and declared[0] in "il" and declared.endswith("]"):
                 free.add(f"{parameter} of {name}")
     assert free == FREE

@@ -149,5 +149,7 @@ def test_scipy_routines_compute_what_its_operator_does() -> None:
 
 def test_competitors_are_found_by_what_they_compete_with() -> None:
     libraries = ["cupyx", "cusparse", "cusparse_anew", "numba", "scipy", "tensorflow", "torch", "torch_cuda"]
-    assert [kernel.name for kernel in kernels.rivals_of("csr_dense")] == [f"{name}.csr_dense" for name in libraries]
-    assert kernels.rivals_of("softmax") == []
+    assert [kernel.name for kernel in kernels.competitors_of("csr_dense")] == [
+        f"{name}.csr_dense" for name in libraries
+    ]
+    assert kernels.competitors_of("softmax") == []

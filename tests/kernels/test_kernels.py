@@ -28,7 +28,7 @@ NAMES = [name for name in kernels.names() if kernels.get(name).cpu or not kernel
 OURS = [name for name in NAMES if "." not in name]
 every_kernel = pytest.mark.parametrize("name", NAMES)
 of_any_numbers = pytest.mark.parametrize("name", [name for name in NAMES if name in OURS or "_fused" not in name])
-"""All but competitors of updates, which refuse numbers that ours take; see `test_rivals.py`."""
+"""All but competitors of updates, which refuse numbers that ours take; see `test_competitors.py`."""
 ADAGRAD_ALIKE = ("sgd", "momentum", "nesterov", "adam", "adamw", "ftrl", "rmsprop", "centered", "signum")
 """Rules that differ from adagrad in their formula alone; each further width compiles loops that are as alike."""
 

@@ -255,6 +255,6 @@ def test_a_checked_competitor_is_not_replaced_by_our_call_for_few_rows():
     def cpu(*args):
         called.append(args)
 
-    other = dataclasses.replace(ours, rival_of="csr_dense", cpu=cpu)
+    other = dataclasses.replace(ours, competitor_of="csr_dense", cpu=cpu)
     other.cpu(np.int32([0, 1]), np.int32([0]), np.float32([1]), one, one)
     assert called

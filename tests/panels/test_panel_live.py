@@ -25,7 +25,7 @@ def test_rows_that_arrive_change_progress_chart_verdict_and_table(here, opened):
     rooms = (shown.verdict, shown.chart.box, shown.verdict_text, shown.view, shown.page)
     assert {room.layout.display for room in rooms} == {"none"}, "there is nothing to see yet"
     rows = made.sweep()
-    stage = {"stage": "measuring", "round": 1, "rounds": 12, "stage_since": 1e12, "contender": "CSR ours"}
+    stage = {"stage": "measuring", "round": 1, "rounds": 12, "stage_since": 1e12, "candidate": "CSR ours"}
     write_run(study.folder, rows[:4], current_key="5eed", seconds_left=30.0, **stage)
     panel.step()
     assert (panel.live.bar.value, panel.live.bar.max) == (4, 48)

@@ -15,7 +15,7 @@ from tests.support import rows as maker
 from tests.support.figures import drawn, notes, said, texts
 from workbench import formats, plots, store
 from workbench.analysis import bench, breakeven, pool_rounds
-from workbench.plots import rival_ratio, style
+from workbench.plots import competitor_ratio, style
 from workbench.plots.chart import Chart, Control
 from workbench.plots.phases import PHASES
 
@@ -276,10 +276,10 @@ def test_the_break_even_that_is_marked_is_that_of_the_advice():
 def test_lines_of_a_shape_share_their_colour_and_no_two_lines_look_alike():
     ratio = lambda shape: bench.Ratio({"shape": shape}, "torch", 2.0, 2.0, 2.0)  # noqa: E731
     lines = {f"{shape}, {number}": [ratio(shape)] for shape in ("a", "b") for number in range(6)}
-    looks = rival_ratio._looks(lines, ["a", "b"])
+    looks = competitor_ratio._looks(lines, ["a", "b"])
     plain = {tuple(map(str, look.values())) for look in looks.values()}
     assert len(plain) == len(lines)
-    assert {looks[name]["color"] for name in lines if name.startswith("a")} == {rival_ratio.CYCLE[0]}
+    assert {looks[name]["color"] for name in lines if name.startswith("a")} == {competitor_ratio.CYCLE[0]}
 
 
 def test_lines_that_end_far_apart_are_drawn_over_a_logarithmic_time():

@@ -1,15 +1,17 @@
 """Files that version 0.2.0 wrote are read: records, a run folder, a spec, and the checkpoint of a module."""
 
+import json
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from workbench import data, store
+import kernels
+from workbench import data, plots, store
 from workbench.analysis import configurations, pool
 from workbench.module import Module, load_model
-from workbench.sweeps import run_folder, spec
+from workbench.sweeps import progress, run_folder, spec
 
 SAMPLES = Path(__file__).parent / "stored_0_2_0"
 DENSITIES = [0.05, 0.3]
@@ -21,6 +23,36 @@ def test_records_are_read_with_every_column(table, file):
     assert len(rows) == 2
     assert all(list(row) == list(table.columns) for row in rows)
     assert all(row["status"] == "ok" for row in rows)
+
+
+def test_former_columns_and_values_of_records_are_read(tmp_path):
+    rows = [json.loads(line) for line in (SAMPLES / "bench.jsonl").read_text(encoding="utf-8").splitlines()]
+    read = store.BENCH.read(SAMPLES / "bench.jsonl")
+    assert [row["candidate"] for row in read] == [row["contender"] for row in rows]
+    named = json.dumps(rows[0] | {"side": "rival"})
+    (tmp_path / "bench.jsonl").write_text(f"{named}\n", encoding="utf-8")
+    assert store.BENCH.read(tmp_path)[0]["side"] == "competitor"
+    both = json.dumps(rows[0] | {"candidate": "a"})
+    (tmp_path / "bench.jsonl").write_text(f"{both}\n", encoding="utf-8")
+    with pytest.raises(store.RowError, match="unknown column 'contender'"):
+        store.BENCH.read(tmp_path)
+
+
+def test_a_former_field_of_the_progress_of_a_run_is_read():
+    stored = json.dumps({"name": "x", "contender": "CSR ours", "current_key": "5eed", "stage": "compiling"})
+    assert progress.parse(stored.encode()).now == "compiling: CSR ours"
+
+
+def test_a_former_name_of_a_chart_is_read():
+    empty = store.BENCH.frame()
+    assert plots.get("rival_ratio") is plots.get("competitor_ratio")
+    with pytest.warns(FutureWarning, match="'rival' is called 'competitor' now"):
+        assert plots.table("rival_ratio", empty, rival="the fastest").empty
+
+
+def test_a_former_name_of_kernels_is_read_with_a_warning():
+    with pytest.warns(FutureWarning, match="kernels.rivals_of is called kernels.competitors_of now"):
+        assert kernels.rivals_of is kernels.competitors_of
 
 
 def test_a_run_folder_is_read(tmp_path):

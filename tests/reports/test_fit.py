@@ -15,7 +15,7 @@ from workbench.reports import suites as reports
 
 OURS = rounds("ours, sparse", [1.0, 1.1, 0.9, 1.0])
 DENSE = row("ours, dense", curve=(), is_dense=True, status="memory", bytes_needed=3 * 10**9, reason="Needs more.")
-COMPETITORS = [*rounds("slow", [9.0, 9.0, 9.0, 9.0], "rival"), *rounds("fast", [6.0, 6.6, 5.4, 6.0], "rival")]
+COMPETITORS = [*rounds("slow", [9.0, 9.0, 9.0, 9.0], "competitor"), *rounds("fast", [6.0, 6.6, 5.4, 6.0], "competitor")]
 
 
 def by_tolerance(*rows):
@@ -34,20 +34,20 @@ def at_each(ours, competitor, case="toy, logistic"):
     made = []
     for (tolerance, target), first, second in zip(targets.items(), ours, competitor, strict=True):
         more = {"target": target, "tolerance": tolerance, "case": case}
-        made += rounds("ours, sparse", [first] * 4, **more) + rounds("other", [second] * 4, "rival", **more)
+        made += rounds("ours, sparse", [first] * 4, **more) + rounds("other", [second] * 4, "competitor", **more)
     return [row | {"key": f"{case} {row['key']} {row['tolerance']}"} for row in made]
 
 
 def test_the_ratio_is_to_the_fastest_competitor_of_the_same_rounds():
     (case,) = found(*OURS, DENSE, *COMPETITORS)
-    assert case.fastest("rival").name == "fast"
+    assert case.fastest("competitor").name == "fast"
     assert case.ratio[:3] == pytest.approx(known(6.0, 4))
     assert case.quality == "log loss ≤ 0.505"
     assert case.fastest("sparse").seconds == (1.0, 0.9, 1.1)
 
 
 def test_rounds_of_different_runs_have_no_ratio():
-    apart = rounds("fast", [6.0, 6.0], "rival", run="two")
+    apart = rounds("fast", [6.0, 6.0], "competitor", run="two")
     (case,) = found(*OURS, *apart)
     assert case.ratio is None
 
@@ -66,12 +66,12 @@ def test_rows_of_a_candidate_s_older_code_do_not_count():
 
 
 def test_what_reached_the_target_without_rounds_has_the_seconds_it_was_tried_with():
-    (case,) = found(*OURS, row("other", side="rival"))
+    (case,) = found(*OURS, row("other", side="competitor"))
     assert (case.entries[1].seconds, case.entries[1].state) == (None, "about 2 s, tried once")
 
 
 def test_before_the_rounds_nothing_is_said_of_the_target():
-    (case,) = found(row("ours, sparse"), row("other", side="rival", curve=(), status="timeout"))
+    (case,) = found(row("ours, sparse"), row("other", side="competitor", curve=(), status="timeout"))
     assert [entry.state for entry in case.entries] == ["rounds not run yet", "not reached in 5 s"]
     assert case.quality == ""
 
@@ -103,7 +103,9 @@ def test_a_target_is_met_only_if_it_is_at_every_tolerance():
 
 def test_a_target_that_is_not_measured_at_a_tolerance_is_not_met():
     rows = [*at_each((1.0, 1.0, 1.0), (20.0, 30.0, 16.0)), *rounds("ours, sparse", [1.0], case="old, logistic")]
-    each, together, _ = fit.list_targets(by_tolerance(*rows, *rounds("other", [40.0], "rival", case="old, logistic")))
+    each, together, _ = fit.list_targets(
+        by_tolerance(*rows, *rounds("other", [40.0], "competitor", case="old, logistic"))
+    )
     assert each.met
     assert not together.met
     assert "At 3 %: 16 x over 1 of 2 sets" in together.measured
@@ -111,7 +113,9 @@ def test_a_target_that_is_not_measured_at_a_tolerance_is_not_met():
 
 def test_how_far_the_tolerance_moves_the_mean_is_said():
     a, b = at_each((1.0, 1.0, 1.0), (8.0, 4.0, 2.0)), at_each((1.0, 1.0, 1.0), (8.0, 64.0, 2.0), "b")
-    every = by_tolerance(*a, *b, *rounds("ours, sparse", [1.0], case="old"), *rounds("x", [99.0], "rival", case="old"))
+    every = by_tolerance(
+        *a, *b, *rounds("ours, sparse", [1.0], case="old"), *rounds("x", [99.0], "competitor", case="old")
+    )
     expected = [math.sqrt(known(a, 4).value * known(b, 4).value) for a, b in ((8, 8), (4, 64), (2, 2))]
     assert fit.mean_ratios(every) == pytest.approx(expected), "of cases with a ratio at each alone"
     text = fit.tolerance_sensitivity(every)
@@ -126,10 +130,10 @@ def test_how_far_the_tolerance_moves_the_mean_is_said():
 
 def test_staying_at_the_target_is_read_from_the_last_points():
     curve = ((1.0, 0.5, 1), (2.0, 0.6, 2), (3.0, 0.505, 3), (4.0, 0.5, 4))
-    left = row("left", side="rival", curve=((1.0, 0.5, 1), (2.0, 0.6, 2)))
+    left = row("left", side="competitor", curve=((1.0, 0.5, 1), (2.0, 0.6, 2)))
     ours = [changed | {"curve": [[0.5, 0.5, 1]]} for changed in rounds("ours, sparse", [1.0])]
     (case,) = found(
-        *ours, *[round | {"curve": list(map(list, curve))} for round in rounds("other", [1.0], "rival")], left
+        *ours, *[round | {"curve": list(map(list, curve))} for round in rounds("other", [1.0], "competitor")], left
     )
     assert [entry.seconds_staying for entry in case.entries] == [0.5, 3.0, None]
     assert case.ratio_staying == pytest.approx(6.0)
@@ -160,17 +164,19 @@ SHORT = ((1.0, 0.9, 1),)
     ],
 )
 def test_a_candidate_without_seconds_says_why(more, expected):
-    (case,) = found(*OURS, row("other", side="rival", **{"curve": (), **more}))
+    (case,) = found(*OURS, row("other", side="competitor", **{"curve": (), **more}))
     assert case.entries[1].state == expected
 
 
 def test_where_a_competitor_had_less_time_than_the_fastest_needed_nobody_is_called_faster():
     for seconds, is_decided in ((2.5, False), (7.0, True)):
-        slow = row("slow", curve=((seconds, 0.9, 1),), side="rival", left="limit", seconds_rung=2.5, seconds_limit=20.0)
-        (case,) = found(*OURS, *rounds("fast", [6.0, 6.6, 5.4], "rival"), slow)
+        slow = row(
+            "slow", curve=((seconds, 0.9, 1),), side="competitor", left="limit", seconds_rung=2.5, seconds_limit=20.0
+        )
+        (case,) = found(*OURS, *rounds("fast", [6.0, 6.6, 5.4], "competitor"), slow)
         assert (case.ratio is not None) is is_decided
         sentence = plots.draw(
-            "fit_curves", store.FIT.frame([*OURS, *rounds("fast", [6.0, 6.6, 5.4], "rival"), slow]), Figure()
+            "fit_curves", store.FIT.frame([*OURS, *rounds("fast", [6.0, 6.6, 5.4], "competitor"), slow]), Figure()
         )
         assert ("inconclusive, slow had less time" in sentence) is not is_decided
 
@@ -207,7 +213,7 @@ def test_the_chart_tells_ours_from_competitors_by_line_and_marker():
 
 
 def test_the_page_has_ratios_and_a_table_of_each_tolerance(tmp_path):
-    absent = row("none", curve=(), side="rival", status="unsupported", reason="x is not installed.")
+    absent = row("none", curve=(), side="competitor", status="unsupported", reason="x is not installed.")
     for one in (*at_each((2.0, 1.0, 0.5), (8.0, 8.0, 1.0)), absent):
         store.FIT.append(tmp_path / store.FIT.file, one)
     text = reports.write_fit(tmp_path).read_text(encoding="utf-8")
@@ -216,11 +222,13 @@ def test_the_page_has_ratios_and_a_table_of_each_tolerance(tmp_path):
     assert "The choice of the tolerance moves the geometric mean by 4 x" in " ".join(text.split())
     assert re.search(r"Fastest competitor / sparse: 4 x \(.*\) at 0.3 %, 8 x \(.*\) at 1 % and 2 x \(.*\) at 3 %", text)
     assert "| none | x is not installed. |  |  |  |  |  |" in text, "a reason is said once"
-    assert "| contender | seconds to 0.3 % | seconds to 1 % | seconds to 3 % |" in text
+    assert "| candidate | seconds to 0.3 % | seconds to 1 % | seconds to 3 % |" in text
 
 
 def test_of_many_competitors_the_soonest_are_drawn():
-    many = [each for number in range(12) for each in rounds(f"competitor {number:02}", [20.0 - number] * 4, "rival")]
+    many = [
+        each for number in range(12) for each in rounds(f"competitor {number:02}", [20.0 - number] * 4, "competitor")
+    ]
     figure = Figure()
     plots.draw("fit_curves", store.FIT.frame([*OURS, *many]), figure)
     names = [line.get_label().split(":")[0] for line in figure.axes[0].get_lines()]

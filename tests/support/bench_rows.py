@@ -36,14 +36,14 @@ def row(candidate: str, width: int = 16, ratio: float = 1.0, **known) -> dict:
         "error_allowed": 2e-4,
         "source": "5eed",
     }
-    side = "ours" if "." not in candidate and " " not in candidate else "rival"
+    side = "ours" if "." not in candidate and " " not in candidate else "competitor"
     return store.BENCH.new_row(
-        **{"status": "ok", "contender": candidate, "side": side, "width": width} | settled | measured | known
+        **{"status": "ok", "candidate": candidate, "side": side, "width": width} | settled | measured | known
     )
 
 
 def without(candidate: str, status: str, reason: str, width: int = 16, **known) -> dict:
-    kept = ("key", "suite", "task", "shape", "rows", "features", "width", "contender", "side", "threads")
+    kept = ("key", "suite", "task", "shape", "rows", "features", "width", "candidate", "side", "threads")
     kept += ("machine", "dtype")
     good = row(candidate, width, **known)
     return store.BENCH.new_row(status=status, reason=reason, **{name: good[name] for name in kept})
@@ -55,9 +55,9 @@ def bandwidths() -> list[dict]:
     for size, rate in ((MIB, 2e11), (8 * MIB, 1e11), (512 * MIB, 3e10)):
         at = {"bytes_table": size, "machine": "bench-1"}
         rows.append(
-            store.BENCH.new_row(level="read", contender="read", bytes_row=0, bytes_per_second=rate, **at, **base)
+            store.BENCH.new_row(level="read", candidate="read", bytes_row=0, bytes_per_second=rate, **at, **base)
         )
-        gather = {"level": "gather", "contender": "gather", "bytes_row": 256, "bytes_per_second": rate / 2}
+        gather = {"level": "gather", "candidate": "gather", "bytes_row": 256, "bytes_per_second": rate / 2}
         rows.append(store.BENCH.new_row(**gather, **at, **base))
     return rows
 

@@ -15,5 +15,5 @@ def two(gain=0.1, slower=4.0, repeats=4, measure="AUC"):
             value = 0.7 + 0.05 * epoch + 0.03 * repeat
             points.append(point("ours", repeat, epoch, epoch, value, measure))
             other = value - gain * (1 + 0.01 * repeat)
-            points.append(point("theirs", repeat, epoch, slower * epoch, other, measure, "rival"))
+            points.append(point("theirs", repeat, epoch, slower * epoch, other, measure, "competitor"))
     return curves.frame(points)

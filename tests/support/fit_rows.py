@@ -19,7 +19,7 @@ def row(candidate, stage="settings", curve=((1.0, 0.7, 1), (2.0, 0.5, 2)), side=
     number = more.get("round", 0)
     known = {"key": f"{candidate} {stage} {number} {more.get('setting')}", "run": "one", "status": "ok", "tried": 1}
     known |= {
-        "contender": candidate,
+        "candidate": candidate,
         "side": side,
         "is_dense": False,
         "stage": stage,

@@ -50,12 +50,14 @@ def shares() -> list[dict]:
     rows = [
         trials.counted("coverage", f"holds, {truth:g} x", "recorded", 95, 100, (None, None), truth=truth, **one)
         for truth in (1.0, 1.5, 2.0)
-        for one in [{"rivals": 1, "rounds": 9.0}]
+        for one in [{"candidates": 1, "rounds": 9.0}]
     ]
-    rows.append(trials.counted("coverage", "holds", "recorded", 285, 300, (0.93, 0.97), rivals=1))
-    rows.append(trials.counted("power", "decided", "recorded", 50, 100, (0.75, None), truth=1.5, rivals=1, rounds=8.0))
+    rows.append(trials.counted("coverage", "holds", "recorded", 285, 300, (0.93, 0.97), candidates=1))
+    rows.append(
+        trials.counted("power", "decided", "recorded", 50, 100, (0.75, None), truth=1.5, candidates=1, rounds=8.0)
+    )
     for condition, limits in (("all", (None, 0.05)), ("quiet", (None, None))):
-        rows.append(trials.counted("same", "winner", condition, 3, 90, limits, truth=1.0, rivals=1, rounds=11.0))
+        rows.append(trials.counted("same", "winner", condition, 3, 90, limits, truth=1.0, candidates=1, rounds=11.0))
     return rows
 
 

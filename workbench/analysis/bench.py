@@ -2,8 +2,8 @@
 
 >>> from workbench import store
 >>> configuration = {"task": "csr_dense", "shape": "s", "rows": 8, "features": 9, "width": 4, "status": "ok"}
->>> ours = store.BENCH.new_row(key="a", contender="csr_dense", side="ours", ratio=1.0, seconds=1e-3, **configuration)
->>> known = {"contender": "scipy.csr_dense", "side": "rival", "ratio": 6.0, "seconds": 6e-3}
+>>> ours = store.BENCH.new_row(key="a", candidate="csr_dense", side="ours", ratio=1.0, seconds=1e-3, **configuration)
+>>> known = {"candidate": "scipy.csr_dense", "side": "competitor", "ratio": 6.0, "seconds": 6e-3}
 >>> theirs = store.BENCH.new_row(key="a", **known, **configuration)
 >>> [(ratio.value, ratio.competitor) for ratio in ratios(store.BENCH.frame([ours, theirs]), "csr_dense")]
 [(6.0, 'scipy.csr_dense')]
@@ -28,7 +28,7 @@ CONFIGURATION = (
 )
 """Columns that rows of one configuration agree in."""
 
-_ONE = (*CONFIGURATION, "contender", "level", "bytes_table", "bytes_row")
+_ONE = (*CONFIGURATION, "candidate", "level", "bytes_table", "bytes_row")
 SMALL = "small batch"
 
 
@@ -76,14 +76,14 @@ def ratios(frame: pd.DataFrame, task: str, competitor: str = "", ours: str = "")
     fastest = []
     for rows in group_by_configuration(frame, task):
         able = [row for row in rows if row["status"] == "ok" and number_or_none(row["ratio"]) is not None]
-        competitors = [row for row in able if row["side"] == "rival" and row["contender"].startswith(competitor)]
-        mine = next((row for row in able if row["contender"] == ours), None) if ours else None
+        competitors = [row for row in able if row["side"] == "competitor" and row["candidate"].startswith(competitor)]
+        mine = next((row for row in able if row["candidate"] == ours), None) if ours else None
         if not competitors or (ours and mine is None):
             continue
         best = min(competitors, key=lambda row: row["ratio"])
         by = mine["ratio"] if mine else 1.0
         ends = [(number_or_none(best[name]) or best["ratio"]) / by for name in ("ratio", "ratio_low", "ratio_high")]
-        fastest.append(Ratio(best, best["contender"], *ends))
+        fastest.append(Ratio(best, best["candidate"], *ends))
     return fastest
 
 

@@ -5,7 +5,8 @@ reference is to be beaten, a bound cannot be), `repeat`, which pairs trainings o
 `epoch`, training `seconds` so far, and the `value` of a `measure` on held-out rows. `points_of_trials` makes it of
 trial rows; whoever trains another library adds its points.
 
->>> points = [{"who": "als", "side": "rival", "repeat": 0, "epoch": 1, "seconds": 2.0, "measure": "AUC", "value": 0.7}]
+>>> first = {"who": "als", "side": "competitor", "repeat": 0, "epoch": 1}
+>>> points = [first | {"seconds": 2.0, "measure": "AUC", "value": 0.7}]
 >>> frame(points)["value"].tolist()
 [0.7]
 """
@@ -34,7 +35,7 @@ COLUMNS = {
     "value": "float64",
 }
 """Types of the columns, also of no points."""
-TRAINED = ("ours", "rival")
+TRAINED = ("ours", "competitor")
 """Sides that are trainings."""
 SMALLER = ("log loss", "RMSE", "MAE")
 """Measures of which less is better."""
@@ -120,7 +121,7 @@ def _points(row: Mapping[str, Any], who: str) -> Iterable[dict[str, Any]]:
 
 
 def list_measures(curves: pd.DataFrame) -> tuple[str, ...]:
-    """Return the distinct measures that trainings (sides "ours" and "rival") have, in the order of the frame."""
+    """Return the distinct measures that trainings (sides "ours" and "competitor") have, in the order of the frame."""
     return tuple(dict.fromkeys(curves.loc[curves["side"].isin(TRAINED), "measure"]))
 
 
@@ -138,9 +139,10 @@ def final_values(curves: pd.DataFrame, measure: str) -> Mapping[str, Ends]:
 
 
 def best_candidate(curves: pd.DataFrame, measure: str, side: str | None = None) -> str:
-    """Return the candidate with the best mean final value of `measure`, of `side` only if given ("ours" or "rival").
+    """Return the candidate with the best mean final value of `measure`.
 
-    For a loss the smallest mean is best. Raises ValueError if there is no training with the measure.
+    `side` ("ours" or "competitor") restricts the candidates. For a loss the smallest mean is best. Raises ValueError if
+    there is no training with the measure.
     """
     of_side = curves if side is None else curves[curves["side"] == side]
     found = final_values(of_side, measure)
@@ -200,7 +202,7 @@ def headline(curves: pd.DataFrame, measure: str) -> tuple[str, str]:
         return title, f"{first} ends with {measure} {_describe_end(found[first])}."
     leader = best_candidate(trained, measure, "ours")
     others = trained[trained["who"] != leader]
-    second = best_candidate(others, measure, "rival" if "rival" in set(others["side"]) else "ours")
+    second = best_candidate(others, measure, "competitor" if "competitor" in set(others["side"]) else "ours")
     return title, compare_paired_repeats(trained, measure, leader, second)
 
 

@@ -199,7 +199,7 @@ class CaseResult:
     def fastest(self, kind: str) -> Entry | None:
         """Return the entry of a kind with the smallest median seconds to the target; None if none reached it.
 
-        `kind` is "sparse" or "dense" (both of this project) or "rival" (a competitor), as `kind_of` returns it.
+        `kind` is "sparse" or "dense" (both of this project) or "competitor" (another library), as `kind_of` returns it.
         """
         able = [entry for entry in self.entries if kind_of(entry) == kind and entry.seconds]
         return min(able, key=lambda entry: (entry.seconds or (0.0,))[0], default=None)
@@ -224,7 +224,7 @@ class CaseResult:
 
         None if either did not reach the target, or if `left_too_soon` is not empty.
         """
-        sparse, competitor = self.fastest("sparse"), self.fastest("rival")
+        sparse, competitor = self.fastest("sparse"), self.fastest("competitor")
         if sparse is None or competitor is None or self.left_too_soon:
             return None
         return ratio_of(competitor.by_round, sparse.by_round)
@@ -235,11 +235,11 @@ class CaseResult:
 
         None if no candidate of either kind stays there, or if `left_too_soon` is not empty.
         """
-        sparse, competitor = self._soonest_staying("sparse"), self._soonest_staying("rival")
+        sparse, competitor = self._soonest_staying("sparse"), self._soonest_staying("competitor")
         return None if sparse is None or competitor is None or self.left_too_soon else competitor / sparse
 
     def _soonest_staying(self, kind: str) -> float | None:
-        """Return the least `seconds_staying` of the entries of `kind` ("sparse", "dense", "rival").
+        """Return the least `seconds_staying` of the entries of `kind` ("sparse", "dense", "competitor").
 
         None if none stays.
         """
@@ -248,8 +248,8 @@ class CaseResult:
 
 
 def kind_of(entry: Entry) -> str:
-    """Return the kind of an entry: "sparse" or "dense" for this project's candidates, "rival" for a competitor."""
-    return "rival" if not entry.is_ours else "dense" if entry.is_dense else "sparse"
+    """Return the kind of an entry: "sparse" or "dense" for this project's candidates, "competitor" else."""
+    return "competitor" if not entry.is_ours else "dense" if entry.is_dense else "sparse"
 
 
 def newest_records(frame: pd.DataFrame) -> pd.DataFrame:
@@ -264,8 +264,8 @@ def newest_records(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _trained(row: Record) -> tuple:
-    """Return (case, held_out, machine, threads, contender) of a record: the identity of a candidate within a case."""
-    return *(row[name] for name in CASE), row["contender"]
+    """Return (case, held_out, machine, threads, candidate) of a record: the identity of a candidate within a case."""
+    return *(row[name] for name in CASE), row["candidate"]
 
 
 def by_tolerance(frame: pd.DataFrame) -> dict[float, list[CaseResult]]:
@@ -294,12 +294,12 @@ def _make_case(rows: Sequence[Record], tolerance: float) -> CaseResult:
     rounds = [row for row in rows if row["stage"] == "rounds" and _tolerance(row) == tolerance]
     target = rounds[-1]["target"] if rounds else None
     larger = any(row["larger_is_better"] is True for row in rows)
-    names = dict.fromkeys(row["contender"] for row in settings)
+    names = dict.fromkeys(row["candidate"] for row in settings)
     entries = [
         Entry(
             name,
-            [row for row in settings if row["contender"] == name],
-            [row for row in rounds if row["contender"] == name and row["target"] == target],
+            [row for row in settings if row["candidate"] == name],
+            [row for row in rounds if row["candidate"] == name and row["target"] == target],
             larger,
             target,
         )
@@ -411,7 +411,7 @@ def _targets_of_each(what: str, cases: Sequence[CaseResult], wanted: float) -> P
 
     `met` is False if sparse misses the target of a case that a competitor reaches, and None if no case has a ratio.
     """
-    lost = [case.name for case in cases if not case.fastest("sparse") and case.fastest("rival")]
+    lost = [case.name for case in cases if not case.fastest("sparse") and case.fastest("competitor")]
     known = sorted((case.ratio.value, case.name) for case in cases if case.ratio)
     if lost:
         return PerformanceTarget(

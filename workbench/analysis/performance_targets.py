@@ -100,8 +100,8 @@ def _cuda_share_of_bound(frame: pd.DataFrame) -> list[PerformanceTarget]:
     shares: dict[str, list[float]] = {name: [] for name in ("csr_dense", "sgd_fused", "adam_fused")}
     for row in (row for rows in group_by_configuration(frame) for row in rows):
         is_large = row["rows"] >= CUDA_ROWS_LARGE and row["cache"] == "cold"
-        if row["contender"] in shares and is_large and row["bound_share"]:
-            shares[row["contender"]].append(row["bound_share"])
+        if row["candidate"] in shares and is_large and row["bound_share"]:
+            shares[row["candidate"]].append(row["bound_share"])
     return [_share_of(name, values) for name, values in shares.items()]
 
 
@@ -147,10 +147,10 @@ def bandwidth_shares(frame: pd.DataFrame) -> list[Share]:
     found: dict[str, list[tuple[float, str, str]]] = {}
     for rows in group_by_configuration(frame):
         for row in rows:
-            alone = row["side"] == "ours" and "+" not in row["contender"]
+            alone = row["side"] == "ours" and "+" not in row["candidate"]
             if alone and row["bound_share"] and row["rows"] >= ROWS_LARGE:
                 measured = row["bound_share"], row["bound_by"], row["why_below"] or ""
-                found.setdefault(row["contender"], []).append(measured)
+                found.setdefault(row["candidate"], []).append(measured)
     named = []
     for name, each in found.items():
         (by, _), *_ = Counter(by for _, by, _ in each).most_common(1)
@@ -269,13 +269,13 @@ def _step_of_users(frame: pd.DataFrame) -> list[PerformanceTarget]:
         row
         for rows in group_by_configuration(frame, "step")
         for row in rows
-        if row["contender"] in USERS and row["seconds"]
+        if row["candidate"] in USERS and row["seconds"]
     ]
-    few = {row["contender"]: row["seconds"] for row in of_users if (row["shape"], row["batches"]) == (FEW_ROWS, "new")}
+    few = {row["candidate"]: row["seconds"] for row in of_users if (row["shape"], row["batches"]) == (FEW_ROWS, "new")}
     times: dict[tuple, dict[str, float]] = {}
     for row in of_users:
         if row["shape"] != FEW_ROWS:
-            configuration = *(row[name] for name in ("shape", "width", "optimizer")), row["contender"]
+            configuration = *(row[name] for name in ("shape", "width", "optimizer")), row["candidate"]
             times.setdefault(configuration, {})[row["batches"]] = row["seconds"]
     lines = _largest_time("whole step of 32 rows of 14 entries, cut from the rows", few, 60e-6)
     for user in USERS:
@@ -325,8 +325,8 @@ def _overhead(frame: pd.DataFrame) -> list[PerformanceTarget]:
     for rows in group_by_configuration(frame):
         for row in rows:
             is_small = row["shape"] == SMALL and row["width"] == WIDTH_SMALL
-            if is_small and row["status"] == "ok" and _is_kernel_of_batch(row["contender"]):
-                times.setdefault(row["contender"], {})[row["rows"]] = row["seconds"]
+            if is_small and row["status"] == "ok" and _is_kernel_of_batch(row["candidate"]):
+                times.setdefault(row["candidate"], {})[row["rows"]] = row["seconds"]
     beyond = {name: 2 * each[min(each)] - each[max(each)] for name, each in times.items() if len(each) == 2}
     return _largest_time(f"call beyond its work, R = 64, N = {WIDTH_SMALL}, each kernel", beyond, 3e-6)
 
@@ -348,8 +348,8 @@ def _start(frame: pd.DataFrame) -> list[PerformanceTarget]:
     `frame` holds the newest records of the benchmark suites.
     """
     rows = [row for row in records(frame) if row["task"] == "start" and row["status"] == "ok"]
-    once = {row["contender"]: row["seconds"] for row in rows if row["contender"] in ONCE}
-    first = {row["contender"]: row["seconds"] for row in rows if row["contender"] not in ONCE}
+    once = {row["candidate"]: row["seconds"] for row in rows if row["candidate"] in ONCE}
+    first = {row["candidate"]: row["seconds"] for row in rows if row["candidate"] not in ONCE}
     start = once.get("start of Numba")
     start_text = f" (Numba's own start, once a process, {formatting.format_seconds(start)} more)" if start else ""
     return [

@@ -370,7 +370,7 @@ def list_candidates(task: str, shape: Shape) -> list[Candidate]:
     if task not in (known := list_tasks()):
         raise BenchError(unknown_name("task", task, known))
     if task == "plan":
-        return [Candidate("plan.build", "ours", _plan), Candidate("numpy.argsort", "rival", _argsort)]
+        return [Candidate("plan.build", "ours", _plan), Candidate("numpy.argsort", "competitor", _argsort)]
     ours = [of_kernel(kernels.get(task))]
     if shape.values == "ones" and f"{task}_ones" in kernels.names():
         ours.append(of_kernel(kernels.get(f"{task}_ones")))
@@ -383,7 +383,9 @@ def _competitors(task: str) -> list[Candidate]:
     Those for GPUs only are left out.
     """
     return [
-        of_kernel(competitor, "rival") for competitor in kernels.rivals_of(task) if competitor.cpu or not competitor.gpu
+        of_kernel(competitor, "competitor")
+        for competitor in kernels.competitors_of(task)
+        if competitor.cpu or not competitor.gpu
     ]
 
 
@@ -407,7 +409,7 @@ def list_tasks() -> list[str]:
 
 
 def of_kernel(kernel: Kernel, side: str = "ours") -> Candidate:
-    """Return a candidate that times a registered kernel as it is; `side` is "ours" or "rival"."""
+    """Return a candidate that times a registered kernel as it is; `side` is "ours" or "competitor"."""
     make, needed = functools.partial(_ready, kernel), functools.partial(operand_bytes, kernel)
     return Candidate(kernel.name, side, make, needed, unavailable=kernel.unavailable)
 
@@ -434,7 +436,9 @@ def _ready(kernel: Kernel, setting: Setting) -> Ready:
     args = setting.arguments(kernel)
     same = kernel.reference, kernel.arguments  # which competitors share, and so what takes long to compute
     judged = setting.judges.get(same)
-    if judged is None or not kernel.rival_of or set(kernel.writes) - {"out"}:  # what a step is to give is of its start
+    if (
+        judged is None or not kernel.competitor_of or set(kernel.writes) - {"out"}
+    ):  # what a step is to give is of its start
         judged = setting.judges[same] = make_judge(kernel, args)
     start = perf_counter()
     call = kernel.prepare(*args) if kernel.prepare else functools.partial(kernel.trusted, *args)
@@ -498,7 +502,7 @@ def _blas(task: str) -> Candidate:
         call = functools.partial(kernel.trusted, dense, x, out)
         return Ready(call, setting.judges[ours.reference, ours.arguments], kernel.cost(setting.sizes))
 
-    return Candidate(kernel.name, "rival", make, lambda s: s.R * s.D * s.value, BYTES_DENSE)
+    return Candidate(kernel.name, "competitor", make, lambda s: s.R * s.D * s.value, BYTES_DENSE)
 
 
 def _with_new_plan(task: str) -> Candidate:

@@ -85,7 +85,7 @@ def measure(
     for entry in field.entries:
         row, ready = prepare_and_check(entry, field.allowed, bytes_limit)
         bytes_limit -= entry.bytes_kept if ready else 0
-        rows[entry.name] = {"contender": entry.name, "side": entry.side} | field.sizes | row
+        rows[entry.name] = {"candidate": entry.name, "side": entry.side} | field.sizes | row
         if ready:
             able[entry.name] = ready
     others = OtherPrograms()

@@ -146,7 +146,7 @@ def list_device_step_candidates(on: Device | None = None) -> list[StepCandidate]
     return [
         StepCandidate("ours, graph", "ours", lambda problem: CudaGraph(problem, CudaSession()), shares=False),
         StepCandidate("ours, kernels", "ours", lambda problem: CudaKernels(problem, here()), shares=False),
-        StepCandidate("torch_cuda EmbeddingBag", "rival", CudaTorch, UNAVAILABLE, shares=False),
+        StepCandidate("torch_cuda EmbeddingBag", "competitor", CudaTorch, UNAVAILABLE, shares=False),
     ]
 
 

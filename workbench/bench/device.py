@@ -204,10 +204,13 @@ def list_device_candidates(task: str, shape: Shape, on: Device | None) -> list[C
     entries = [_of_kernel(kernels.get(task), on)]
     if shape.values == "ones" and f"{task}_ones" in kernels.names():
         ones = f"{task}_ones"
-        entries += [_of_kernel(kernels.get(ones), on), *(_of_kernel(each, on, "rival") for each in _competitors(ones))]
-    entries += [_of_kernel(competitor, on, "rival") for competitor in _competitors(task)]
+        entries += [
+            _of_kernel(kernels.get(ones), on),
+            *(_of_kernel(each, on, "competitor") for each in _competitors(ones)),
+        ]
+    entries += [_of_kernel(competitor, on, "competitor") for competitor in _competitors(task)]
     if task == "csr_t_dense":
-        entries += [_of_kernel(competitor, on, "rival") for competitor in _competitors("csr_t_dense_full")]
+        entries += [_of_kernel(competitor, on, "competitor") for competitor in _competitors("csr_t_dense_full")]
     if task == "csr_dense":
         entries += [*list_variants(on), *(_dense(library, on) for library in DENSE)]
     return [*entries, _two_kernels(task, on)] if task.endswith("_fused") else entries
@@ -215,11 +218,11 @@ def list_device_candidates(task: str, shape: Shape, on: Device | None) -> list[C
 
 def _competitors(task: str) -> Sequence[Kernel]:
     """Return the competitors of a kernel that run on a CUDA device."""
-    return [competitor for competitor in kernels.rivals_of(task) if competitor.gpu is not None]
+    return [competitor for competitor in kernels.competitors_of(task) if competitor.gpu is not None]
 
 
 def _of_kernel(kernel: Kernel, on: Device | None, side: str = "ours") -> Candidate:
-    """Return the candidate that times a kernel on the device `on`; `side` is "ours" or "rival"."""
+    """Return the candidate that times a kernel on the device `on`; `side` is "ours" or "competitor"."""
     make, needed = functools.partial(_ready, kernel, on), functools.partial(operand_bytes, kernel)
     return Candidate(kernel.name, side, make, needed, unavailable=_unavailable(kernel))
 
@@ -310,7 +313,7 @@ def _dense(library: str, on: Device | None) -> Candidate:
         return Ready(functools.partial(kernel.cuda, *there), judge_on_host, kernel.cost(setting.sizes))
 
     needed = lambda s: s.R * s.D * s.value  # noqa: E731
-    return Candidate(kernel.name, "rival", make, needed, BYTES_DENSE, _unavailable(kernel))
+    return Candidate(kernel.name, "competitor", make, needed, BYTES_DENSE, _unavailable(kernel))
 
 
 TF32_FACTOR = 2.0**-4

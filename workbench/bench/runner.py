@@ -291,7 +291,7 @@ class Runner:
             settled = {
                 "suite": self.configurations[0].suite,
                 "task": "bandwidth",
-                "contender": rate["level"],
+                "candidate": rate["level"],
                 "side": "ours",
             }
             settled["device"] = self.device
@@ -309,16 +309,16 @@ class Runner:
             for _ in range(2):  # the first fills the cache
                 timings = _started(name)
             if timings is None:
-                self._append({"status": "failed", "reason": "its process failed", "contender": name} | settled)
+                self._append({"status": "failed", "reason": "its process failed", "candidate": name} | settled)
                 continue
             for what, samples in once.items():
                 samples.append(timings[what])
-            self._append({"status": "ok", "contender": name, "seconds": timings["call"]} | settled)
+            self._append({"status": "ok", "candidate": name, "seconds": timings["call"]} | settled)
         for what, samples in once.items():
             if samples:
                 seconds, low, high = median_interval(samples)
                 row = {"samples": samples, "seconds": seconds, "seconds_low": low, "seconds_high": high}
-                self._append({"status": "ok", "contender": ONCE[what]} | settled | row)
+                self._append({"status": "ok", "candidate": ONCE[what]} | settled | row)
 
     def _shape(self, numbers: list[int]) -> None:
         """Measure the configurations of one shape in one process; after a failure the remaining ones in a new process.
@@ -339,7 +339,7 @@ class Runner:
             if end:
                 numbers = [number for number in numbers if number != current]
                 entries = names_of(self.configurations[current])
-                self._done(current, [{"contender": name, "side": side} | end for name, side, _ in entries])
+                self._done(current, [{"candidate": name, "side": side} | end for name, side, _ in entries])
 
     def _done(self, number: int, rows: Iterable[dict]) -> None:
         """Append the records `rows` of the configuration with this index and count it as done."""

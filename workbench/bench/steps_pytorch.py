@@ -137,7 +137,7 @@ def shared_pytorch(problem: Problem, place: str = "cpu") -> Made:
 
 def list_torch_candidates() -> list[StepCandidate]:
     """Return the candidates of a CPU step by PyTorch: EmbeddingBag with its sparse optimizers."""
-    return [StepCandidate("torch EmbeddingBag", "rival", partial(SharedLoop, make=shared_pytorch), UNAVAILABLE)]
+    return [StepCandidate("torch EmbeddingBag", "competitor", partial(SharedLoop, make=shared_pytorch), UNAVAILABLE)]
 
 
 def list_pytorch_candidates() -> list[StepCandidate]:
@@ -150,6 +150,6 @@ def list_pytorch_candidates() -> list[StepCandidate]:
     return [
         candidate("ours", "ours", pytorch_with_bridge(fused=False)),
         candidate("ours, fused", "ours", pytorch_with_bridge(fused=True)),
-        candidate("torch, sparse gradient", "rival", plain_pytorch(sparse=True)),
-        candidate("torch, dense gradient", "rival", plain_pytorch(sparse=False), every=True),
+        candidate("torch, sparse gradient", "competitor", plain_pytorch(sparse=True)),
+        candidate("torch, dense gradient", "competitor", plain_pytorch(sparse=False), every=True),
     ]

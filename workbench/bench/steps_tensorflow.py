@@ -148,4 +148,4 @@ def list_tensorflow_candidates(size: int, optimizer: str) -> list[StepCandidate]
     """Return the TensorFlow forms worth timing; "dense" only for `size` (D * N) up to 4e6 and not for Adam."""
     forms = ["lookup", "matmul"] + (["dense"] if size <= DENSE_SIZE and optimizer != "adam" else [])
     makers = ((form, functools.partial(TensorFlow, form=form)) for form in forms)
-    return [StepCandidate(f"tensorflow {form}", "rival", make, UNAVAILABLE, shares=False) for form, make in makers]
+    return [StepCandidate(f"tensorflow {form}", "competitor", make, UNAVAILABLE, shares=False) for form, make in makers]

@@ -82,7 +82,7 @@ def curve(
         start = time.perf_counter()
         scorer = next(trained)
         seconds += time.perf_counter() - start
-        known = {"who": who, "side": "rival", "repeat": repeat, "epoch": epoch, "seconds": seconds}
+        known = {"who": who, "side": "competitor", "repeat": repeat, "epoch": epoch, "seconds": seconds}
         judged = qualities(model, problem, scorer)
         points += [known | {"measure": measure, "value": value} for measure, value in judged.items()]
     return points

@@ -6,6 +6,7 @@ Matplotlib is loaded when the first chart is asked for, and only its Figure: a c
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from workbench import aliases
 from workbench.analysis import bench, configurations, fit, self_trial
 
 if TYPE_CHECKING:
@@ -45,8 +46,8 @@ def names(rows: str = "trials") -> list[str]:
 
 
 def get(name: str) -> "Chart":
-    """Return the chart of that name, imported on first use; ValueError lists the known ones."""
-    return _charts().get(name)
+    """Return the chart of that name, or of a former name, imported on first use; ValueError lists the known ones."""
+    return _charts().get(aliases.CHARTS.get(name, name))
 
 
 def unavailable() -> dict[str, str]:
@@ -68,7 +69,7 @@ def draw(name: str, frame: "pd.DataFrame", figure: "Figure", **controls: Any) ->
     figure.set_layout_engine("constrained")
     chart = get(name)
     pooled = POOLED[chart.rows](frame)
-    chosen = chart.chosen(pooled, controls)
+    chosen = chart.chosen(pooled, aliases.with_new_keys(controls, aliases.CHART_CONTROLS))
     with matplotlib.rc_context({"text.parse_math": False}):  # a "$" in a name is a "$"
         return message(figure, EMPTY) if pooled.empty else chart.draw(pooled, figure, **chosen)
 
@@ -82,5 +83,5 @@ def table(name: str, frame: "pd.DataFrame", **controls: Any) -> "pd.DataFrame":
 
     chart = get(name)
     pooled = POOLED[chart.rows](frame)
-    chosen = chart.chosen(pooled, controls)
+    chosen = chart.chosen(pooled, aliases.with_new_keys(controls, aliases.CHART_CONTROLS))
     return pd.DataFrame() if pooled.empty else chart.table(pooled, **chosen)

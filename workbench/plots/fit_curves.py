@@ -35,7 +35,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, case: str | None) -> str:
     if not plotted:
         return message(figure, f"No candidate of {found.name} has a point yet.")
     axes = figure.add_subplot()
-    looks = {"sparse": iter(OURS), "dense": iter([(style.DENSE, "P")]), "rival": iter(COMPETITORS)}
+    looks = {"sparse": iter(OURS), "dense": iter([(style.DENSE, "P")]), "competitor": iter(COMPETITORS)}
     for entry, curve in plotted:
         colour, marker = next(looks[kind_of(entry)], style.OTHER[:2])
         line: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": "-" if entry.is_ours else "--"}
@@ -114,7 +114,7 @@ def _limit(axes: Axes, found: CaseResult, curves: list[np.ndarray]) -> None:
 
 def _finding(found: CaseResult) -> tuple[str, str]:
     """Return (title, sentence) on which training reaches the target first, and by what factor."""
-    sparse, competitor, ratio = found.fastest("sparse"), found.fastest("rival"), found.ratio
+    sparse, competitor, ratio = found.fastest("sparse"), found.fastest("competitor"), found.ratio
     if sparse is None or competitor is None:
         missing = "a competitor" if sparse else "a sparse training of ours"
         text = f"{found.name}: the target is not reached by {missing}"
@@ -144,7 +144,7 @@ def table(frame: pd.DataFrame, *, case: str | None) -> pd.DataFrame:
     """
     every = _of(frame, case)
     seconds = [f"seconds to {format_tolerance(tolerance)}" for tolerance in every]
-    columns = ("contender", *seconds, f"best {_usual(every).row['measure']}", "setting", "at an end")
+    columns = ("candidate", *seconds, f"best {_usual(every).row['measure']}", "setting", "at an end")
     usual = list(every).index(_usual(every).tolerance)
     entries = zip(*(found.entries for found in every.values()), strict=True)
     return pd.DataFrame([_line(each, each[usual]) for each in entries], columns=columns)

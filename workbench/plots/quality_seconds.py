@@ -14,7 +14,7 @@ from workbench.plots.chart import Chart, Control, message, register
 
 LOOKS = {
     "ours": (("#0072B2", "#009E73", "#7A5195", "#56B4E9"), "osDh", "-"),
-    "rival": (("#D55E00", "#E69F00", "#CC79A7", "#8C6D31"), "v^<>", "--"),
+    "competitor": (("#D55E00", "#E69F00", "#CC79A7", "#8C6D31"), "v^<>", "--"),
 }
 """Colours and markers of each side, in turn, and its line: ours cool and full, competitors warm triangles and dashed.
 
@@ -51,7 +51,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, measure: str | None) -> str:
 
 
 def _looks(sides: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """Return {candidate: line properties} for {candidate: "ours" or "rival"}.
+    """Return {candidate: line properties} for {candidate: "ours" or "competitor"}.
 
     Candidates of one model share a colour and differ by marker.
     """

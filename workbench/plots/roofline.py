@@ -130,7 +130,7 @@ def _finding(rows: Sequence[bench.Record], task: str | None) -> tuple[str, str]:
     """
     shares = [row["bound_share"] for row in rows if row["side"] == "ours" and row["bound_share"]]
     best = max(rows, key=_speed)
-    fastest = f"the fastest mark is {best['contender']} with {formatting.format_number(_speed(best) / 1e9)} Gflop/s"
+    fastest = f"the fastest mark is {best['candidate']} with {formatting.format_number(_speed(best) / 1e9)} Gflop/s"
     if not shares:
         return (
             f"{task}: speed under the machine's roofs",
@@ -157,7 +157,7 @@ def _described(row: bench.Record) -> dict[str, str]:
     share = row["bound_share"]
     return {
         "configuration": bench.describe_configuration(row),
-        "candidate": row["contender"],
+        "candidate": row["candidate"],
         "time": formatting.format_seconds(row["seconds"]),
         "flop/B": formatting.format_number(_intensity(row)),
         "Gflop/s": formatting.format_number(_speed(row) / 1e9),

@@ -49,12 +49,12 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
 
 def table(frame: pd.DataFrame) -> pd.DataFrame:
     """Return part, condition, competitors, true ratio, measured share and rounds as text, a row for each record."""
-    columns = ("part", "condition", "rivals", "true ratio", "measured", "rounds")
+    columns = ("part", "condition", "candidates", "true ratio", "measured", "rounds")
     cells = [
         (
             row["part"],
             row["condition"],
-            str(row["rivals"]),
+            str(row["candidates"]),
             f"{row['truth']:g}",
             format_measured(row),
             f"{row['rounds']:.1f}",
@@ -72,7 +72,7 @@ def _rows(frame: pd.DataFrame) -> list[Record]:
 
 def _lines(rows: list[Record], part: str) -> dict[str, list[Record]]:
     """Return {condition: records by rising true ratio} of a part, of those with one competitor."""
-    own = [row for row in rows if row["part"] == part and row["rivals"] == 1]
+    own = [row for row in rows if row["part"] == part and row["candidates"] == 1]
     lines = group_by(own, lambda row: row["condition"])
     return {name: sorted(line, key=lambda row: row["truth"]) for name, line in lines.items()}
 

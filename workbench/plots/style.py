@@ -369,10 +369,10 @@ ALL = "all"
 def family(row: Mapping[str, Any]) -> str:
     """Return "ours" for a benchmark record of the project, else the name of the competitor's library.
 
-    >>> family({"side": "rival", "contender": "torch EmbeddingBag"})
+    >>> family({"side": "competitor", "candidate": "torch EmbeddingBag"})
     'torch'
     """
-    return "ours" if row["side"] == "ours" else row["contender"].replace(".", " ").split()[0]
+    return "ours" if row["side"] == "ours" else row["candidate"].replace(".", " ").split()[0]
 
 
 def candidate_look(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -87,12 +87,12 @@ def _content(frame: pd.DataFrame, folder: Path, command: str, most: int | None) 
         "No performance target was measured." if reached else "There are no performance targets for these records."
     )
     newest = bench.records(bench.newest_records(frame))
-    lost = Counter((row["contender"], row["task"], row["reason"]) for row in newest if row["status"] != "ok")
+    lost = Counter((row["candidate"], row["task"], row["reason"]) for row in newest if row["status"] != "ok")
     return {
         "title": TITLES.get(" ".join(set(frame["suite"])), SEVERAL),
         "verdict": bench.met_sentence(reached, without),
         "targets": page.targets_table(reached, "not measured"),
-        "tables": [(task, _cut(plots.table("rival_ratio", frame, task=task), most)) for task in _tasks(frame)],
+        "tables": [(task, _cut(plots.table("competitor_ratio", frame, task=task), most)) for task in _tasks(frame)],
         "shares": page.table_of(
             ("kernel", "share of the bound", "bound by", "configurations", "why it is below"),
             performance_targets.share_lines(frame),
@@ -123,7 +123,9 @@ def _charts(frame: pd.DataFrame) -> list[dict[str, Any]]:
     charts = []
     for task in _tasks(frame):
         known = {row["batches"] for row in style.measured(frame, task)} - {None}
-        charts += [_chart("rival_ratio", frame, task, batches) for batches in sorted(known, reverse=True) or [None]]
+        charts += [
+            _chart("competitor_ratio", frame, task, batches) for batches in sorted(known, reverse=True) or [None]
+        ]
         if not known:
             charts.append(_chart("roofline", frame, task))
     return charts

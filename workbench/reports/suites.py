@@ -477,7 +477,7 @@ def write_fit(folder: str | Path, command: str = "") -> Path:
 
 def fit_line(found: fit.CaseResult) -> list[str]:
     """Return the table row of a case as texts: sizes, target, sparse, dense, fastest competitor, ratio, best value."""
-    row, competitor = found.row, found.fastest("rival")
+    row, competitor = found.row, found.fastest("competitor")
     size = f"{row['rows']:,} x {row['features']:,}"
     sparse, dense = (_ours(found, kind) for kind in ("sparse", "dense"))
     fastest = [competitor.name, describe_entry(competitor)] if competitor else ["none reached it", ""]

@@ -8,6 +8,8 @@ from typing import Annotated
 import psutil
 import pydantic
 
+from workbench import aliases
+
 SECONDS_SILENT = 10.0
 """A run whose file is older than this is dead, whatever it says, unless the process that wrote it is there."""
 SECONDS_SHOWN = 2.0
@@ -20,6 +22,9 @@ SECONDS_START = 60.0
 """A run that only starts may be silent for so long: libraries are loaded from a cold disk once."""
 
 
+_CANDIDATE = pydantic.AliasChoices(
+    "candidate", *(old for old, new in aliases.RECORD_COLUMNS.items() if new == "candidate")
+)
 Process = Annotated[int, pydantic.Field(ge=0, lt=2**31)]
 
 
@@ -28,7 +33,7 @@ class Progress:
     """Progress of a run. `state` is starting, running, finished, stopped or failed (`message` says why).
 
     `current` has the settings of the configuration at work, `current_key` is its key, empty between trials,
-    `contender` is what is compared there; `stage` says what is done with it since `stage_since`, by the clock of
+    `candidate` is what is compared there; `stage` says what is done with it since `stage_since`, by the clock of
     `heartbeat`, and `round` of how many `rounds` at most its comparison is in. Of a run on several machines `agents`
     says what each agent does, `waiting` how many comparisons no agent has.
 
@@ -47,7 +52,7 @@ class Progress:
     counts: dict[str, int] = field(default_factory=dict)
     current: str = ""
     current_key: str = ""
-    contender: str = ""
+    candidate: Annotated[str, pydantic.Field(validation_alias=_CANDIDATE)] = ""
     stage: str = ""
     stage_since: float = 0.0
     round: int = 0
@@ -93,7 +98,7 @@ class Progress:
     def now(self) -> str:
         """Stage at work with round, seconds and candidate as text; `current` if no stage is set.
 
-        >>> cell = {"contender": "CSR ours", "current_key": "5eed"}
+        >>> cell = {"candidate": "CSR ours", "current_key": "5eed"}
         >>> Progress("x", stage="measuring", round=3, rounds=12, stage_since=60.0, heartbeat=64.2, **cell).now
         'measuring round 3 of 12, 4 s: CSR ours'
         >>> Progress("x", stage="preparing data").now
@@ -104,7 +109,7 @@ class Progress:
         seconds = self.heartbeat - self.stage_since
         round_ = f" round {self.round} of {self.rounds}" if self.stage == "measuring" and self.rounds else ""
         lasting = f", {seconds:.0f} s" if seconds >= SECONDS_SHOWN else ""
-        whose = f": {self.contender}" if self.contender and self.current_key else ""
+        whose = f": {self.candidate}" if self.candidate and self.current_key else ""
         return f"{self.stage}{round_}{lasting}{whose}"
 
     @property

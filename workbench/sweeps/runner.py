@@ -394,7 +394,7 @@ class Supervisor:
         `is_cut` says that the last round was not completed. A run stopped during its very last trial counts as
         finished.
         """
-        self.state.current = self.state.current_key = self.state.contender = self.state.stage = ""
+        self.state.current = self.state.current_key = self.state.candidate = self.state.stage = ""
         is_stopped = self.stopping and (schedule.trials_due() or (is_cut and self.state.done < self.state.total))
         self.state.state = "stopped" if is_stopped else "finished"
         if not self.state.message:
@@ -447,7 +447,7 @@ class Supervisor:
     def tell_of(self, tasks: Sequence[Task]) -> None:
         """Set `tasks`, the trials measured together, as current in the progress file; stage "starting"."""
         self.state.current, self.state.current_key = grid.describe_configuration(tasks[0].configuration), tasks[0].key
-        self.state.contender = " / ".join(
+        self.state.candidate = " / ".join(
             formatting.short_configuration_name(task.configuration.model_dump()) for task in tasks
         )
         self.enter("starting")

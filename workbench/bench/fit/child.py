@@ -190,11 +190,11 @@ Answer = dict[str, Any]
 def answers(request: Answer) -> Iterator[Answer]:
     """Yield `{"facts": ...}`, then for each requested setting its number, its points and `{"done": ...}`.
 
-    `request` has case, contender, values (number, setting, known points), target, ladder, seconds, threads and
+    `request` has case, candidate, values (number, setting, known points), target, ladder, seconds, threads and
     bytes_limit. If the candidate cannot train the rows, `{"ended": ...}` follows the facts.
     """
     set_threads(request["threads"])
-    candidate, case = get(request["contender"]), Case(**request["case"])
+    candidate, case = get(request["candidate"]), Case(**request["case"])
     judge = judge_of(case, request["threads"])
     yield {"facts": facts_of(judge)}
     if ended := refusal_columns(candidate, judge.rows, request["bytes_limit"]):

@@ -239,7 +239,7 @@ class Records:
             path=configuration.path,
             model=configuration.model,
             held_out=str(case.held_out),
-            contender=candidate.name,
+            candidate=candidate.name,
             side=candidate.side,
             is_dense=candidate.is_dense,
             stage=stage,
@@ -504,7 +504,7 @@ class Runner:
         """Yield the answers of a new process to a request; Ended if it fails or is silent for too long."""
         request = {
             "case": asdict(asked.case),
-            "contender": asked.candidate.name,
+            "candidate": asked.candidate.name,
             "values": [(number, value, asked.before.get(number, [])) for number, value in asked.values],
             "target": asked.target,
             "ladder": list(asked.ladder),

@@ -73,7 +73,7 @@ def of_dense_rows(candidate: Candidate, dtype: str = "float32") -> Candidate:
 
 
 OPTIMIZERS = {"sgd": "SGD", "adagrad": "Adagrad", "adam": "Adam"}
-COMPETITOR: dict[str, Any] = {"side": "rival", "needs": "torch", "install": INSTALL}
+COMPETITOR: dict[str, Any] = {"side": "competitor", "needs": "torch", "install": INSTALL}
 LOSSES = {"logistic": "BCEWithLogitsLoss", "softmax": "CrossEntropyLoss", "squared": "MSELoss"}
 """PyTorch's loss by the name of ours."""
 

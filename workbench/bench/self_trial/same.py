@@ -159,7 +159,7 @@ def outcomes(found: Mapping[str, list[Decision]]) -> Iterator[dict[str, Any]]:
         wins = sum(decision.verdict in ("sparse", "dense") for decision in chosen)
         rounds = sum(decision.rounds for decision in chosen) / max(len(chosen), 1)
         limits = (None, MOST) if condition == "all" else (None, None)
-        yield counted("same", what, condition, wins, len(chosen), limits, truth=1.0, rivals=1, rounds=rounds)
+        yield counted("same", what, condition, wins, len(chosen), limits, truth=1.0, candidates=1, rounds=rounds)
     sure = sum(_is_sure(decision) for decision in every)
     yield counted("same", "a candidate against itself is called faster at 99 %", "all", sure, len(every), (None, SURE))
     level = sum(decision.verdict == "level" for decision in every)

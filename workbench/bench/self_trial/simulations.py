@@ -389,4 +389,4 @@ def _share(
 
 def _of_one(ratio: float, rounds: float) -> dict[str, Any]:
     """Return the record columns of comparisons with one sparse candidate at one true ratio, for the chart."""
-    return {"truth": ratio, "rivals": 1, "rounds": float(rounds)}
+    return {"truth": ratio, "candidates": 1, "rounds": float(rounds)}

@@ -37,7 +37,7 @@ from workbench.sweeps.spec import Configuration
 FILE = "self-slow.jsonl"
 KERNEL = "adagrad_fused"
 USERS = ("csr",)
-"""Contenders whose step calls it."""
+"""Candidates whose step calls it."""
 PHASE = "seconds_update"
 """Where its time is."""
 TIMES = 4

@@ -68,7 +68,7 @@ def steps_bpr(rows: Rows, value: Value) -> Iterator[Scorer]:
     )
 
 
-_COMPETITOR: dict[str, Any] = {"side": "rival", "models": ("bpr",), "needs": "implicit", "install": INSTALL}
+_COMPETITOR: dict[str, Any] = {"side": "competitor", "models": ("bpr",), "needs": "implicit", "install": INSTALL}
 _ALS = grid(regularization=(0.01, 0.1, 1.0, 10.0, 100.0), confidence=(1.0, 10.0))
 _BPR = grid(rate=(0.01, 0.03, 0.1, 0.2, 0.4), regularization=(0.001, 0.03))
 register(Candidate("implicit AlternatingLeastSquares", values=lambda model: _ALS, steps=steps_als, **_COMPETITOR))

@@ -170,7 +170,7 @@ def _register(name: str, models: tuple[str, ...], values: Sequence[Value], steps
     """
     given = steps if "strength" in values[0] else with_ones(steps)
     tried = [dict(value) for value in values]
-    register_both(Candidate(f"scikit-learn {name}", "rival", models, lambda model: tried, given, **more))
+    register_both(Candidate(f"scikit-learn {name}", "competitor", models, lambda model: tried, given, **more))
 
 
 for _name, _models, _steps in (
@@ -273,7 +273,7 @@ def _too_many_columns(rows: Rows) -> str:
 def _solver(name: str, models: tuple[str, ...], registered: Callable = register_both, **more: Any) -> None:
     """Register LogisticRegression with the solver `name` for these models, by the function `registered`."""
     shown = f"scikit-learn LogisticRegression {name}"
-    registered(Candidate(shown, "rival", models, lambda model: STRENGTHS, refit=partial(refit, name), **more))
+    registered(Candidate(shown, "competitor", models, lambda model: STRENGTHS, refit=partial(refit, name), **more))
 
 
 for _name in ("liblinear", f"liblinear{DUAL}"):
@@ -290,8 +290,8 @@ _solver(
 for _name in ("liblinear", f"liblinear{DUAL}", "lbfgs"):
     _shown, _refit = f"scikit-learn OneVsRest {_name}", partial(refit_of_each_class, _name)
     _registered = register_both if _name == "lbfgs" else register
-    _registered(Candidate(_shown, "rival", ("multilabel",), lambda model: STRENGTHS, refit=_refit))
+    _registered(Candidate(_shown, "competitor", ("multilabel",), lambda model: STRENGTHS, refit=_refit))
 ALPHAS = grid(alpha=(0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0))
 for _name, _registered in (("sparse_cg", register), ("cholesky", lambda one: register(of_dense_rows(one)))):
     _shown, _refit = f"scikit-learn Ridge {_name}", partial(refit_ridge, _name)
-    _registered(Candidate(_shown, "rival", ("linear",), lambda model: ALPHAS, refit=_refit))
+    _registered(Candidate(_shown, "competitor", ("linear",), lambda model: ALPHAS, refit=_refit))

@@ -118,7 +118,7 @@ def steps(rows: Rows, value: Value) -> Iterator[Scorer]:
 register(
     Candidate(
         "TensorFlow embedding_lookup_sparse",
-        "rival",
+        "competitor",
         ("linear", "logistic", "softmax", "multilabel"),
         settings_by_rate,
         steps,

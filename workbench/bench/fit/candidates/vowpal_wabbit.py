@@ -109,7 +109,7 @@ SETTINGS = grid(rule=tuple(RULES), rate=(0.05, 0.15, 0.5, 1.5, 5.0))
 register(
     Candidate(
         "Vowpal Wabbit",
-        "rival",
+        "competitor",
         ("linear", "logistic"),
         lambda model: SETTINGS,
         refit=refit,

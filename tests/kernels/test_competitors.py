@@ -1,4 +1,4 @@
-"""Rivals from the extra `peers`: registered with the reason where it is absent, right where it is there."""
+"""Competitors from the extra `peers`: registered with the reason where it is absent, right where it is there."""
 
 import contextlib
 import subprocess
@@ -24,7 +24,7 @@ ON_CUDA = [name for name in kernels.names() if name.startswith("torch_cuda.")]
 @pytest.mark.parametrize("name", NAMES)
 def test_a_competitor_says_how_to_get_it_or_has_a_twin(name):
     kernel = kernels.get(name)
-    assert kernel.rival_of == name.split(".")[1]
+    assert kernel.competitor_of == name.split(".")[1]
     if kernel.cpu is None:
         library = PEERS[name.split(".")[0]]
         assert kernel.unavailable == f"{library} is not installed: pip install 'sparse-workbench[peers]'"
@@ -77,7 +77,7 @@ def test_a_second_step_goes_on_from_the_first(name):
 @pytest.mark.parametrize("name", [*UPDATES, *[name for name in ON_CUDA if name.endswith("_fused")]])
 def test_an_update_refuses_what_pytorch_cannot_do(name):
     kernel = kernels.get(name)
-    args = kernels.get(kernel.rival_of).arguments(CASES["plain"])
+    args = kernels.get(kernel.competitor_of).arguments(CASES["plain"])
     message = "for sparse gradients has no decay 0.5, rescale 0.5, clip 0.5; pass decay 0.0, rescale 1.0, clip inf"
     with pytest.raises(KernelError, match=message):
         kernel.prepare(*args)

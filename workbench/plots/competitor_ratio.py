@@ -30,15 +30,15 @@ MARKERS = "os^Dv<>Ph*X"
 DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (4, 1.5, 1, 1.5)))
 
 
-def draw(frame: pd.DataFrame, figure: Figure, *, task: str | None, rival: str, batches: str) -> str:
+def draw(frame: pd.DataFrame, figure: Figure, *, task: str | None, competitor: str, batches: str) -> str:
     """Draw the competitors' time over ours against the width, both logarithmic; return the sentence below.
 
-    Error bars are 95 % intervals of the median ratio over rounds. `rival` is a library or "the fastest", `batches`
+    Error bars are 95 % intervals of the median ratio over rounds. `competitor` is a library or "the fastest", `batches`
     "all", "repeat" or "new". A message without ratios.
     """
-    ratios = _ratios(frame, task, rival, batches)
+    ratios = _ratios(frame, task, competitor, batches)
     if task is None or not ratios:
-        return message(figure, f"No configuration of {task} has a time of ours and of a competitor ({rival}).")
+        return message(figure, f"No configuration of {task} has a time of ours and of a competitor ({competitor}).")
     axes = figure.add_subplot()
     lines = _lines(ratios)
     looks = _looks(lines, list(dict.fromkeys(row["shape"] for row in style.measured(frame))))
@@ -50,10 +50,10 @@ def draw(frame: pd.DataFrame, figure: Figure, *, task: str | None, rival: str, b
         for bar in bars:  # pale, or wide intervals would hide the lines
             bar.set_alpha(0.45)
     mean = bench.geometric_mean(r.value for r in ratios) or 1.0
-    _levels(axes, mean, TARGETS.get((task if batches == style.ALL else f"{task} {batches}", rival)))
+    _levels(axes, mean, TARGETS.get((task if batches == style.ALL else f"{task} {batches}", competitor)))
     _scales(axes, sorted({r.row["width"] for r in ratios}))
     behind = sum(r.value < 1 for r in ratios)
-    against = "the fastest competitor" if rival == BEST else style.NAMES.get(rival, rival)
+    against = "the fastest competitor" if competitor == BEST else style.NAMES.get(competitor, competitor)
     faster = f"{formatting.format_number(mean)} times as fast as {against}"
     rows = [r.row for r in ratios]
     note = "whiskers: 95 % intervals" if batches == style.ALL else f"{batches} batches; whiskers: 95 % intervals"
@@ -114,14 +114,14 @@ def _scales(axes: Axes, widths: Sequence[int]) -> None:
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-def _ratios(frame: pd.DataFrame, task: str | None, rival: str, batches: str) -> list[bench.Ratio]:
-    """Return the ratios of a task against the library `rival`, or against the fastest one; [] if the task is None.
+def _ratios(frame: pd.DataFrame, task: str | None, competitor: str, batches: str) -> list[bench.Ratio]:
+    """Return the ratios of a task against the library `competitor`, or against the fastest one; [] if the task is None.
 
     `batches` is "all" or the only kind of batches.
     """
     if task is None:
         return []
-    ratios = bench.ratios(frame, task, "" if rival == BEST else rival)
+    ratios = bench.ratios(frame, task, "" if competitor == BEST else competitor)
     return [r for r in ratios if r.row["batches"] in (None, batches) or batches == style.ALL]
 
 
@@ -138,7 +138,7 @@ def _lines(ratios: Sequence[bench.Ratio]) -> dict[str, list[bench.Ratio]]:
     return lines
 
 
-def table(frame: pd.DataFrame, *, task: str | None, rival: str, batches: str) -> pd.DataFrame:
+def table(frame: pd.DataFrame, *, task: str | None, competitor: str, batches: str) -> pd.DataFrame:
     """Return each configuration with its competitor, that one's time and the ratio, as text.
 
     Configurations without a competitor's time are left out.
@@ -152,7 +152,7 @@ def table(frame: pd.DataFrame, *, task: str | None, rival: str, batches: str) ->
                 "competitor's time": formatting.format_seconds(r.row["seconds"]),
                 "competitor's time / ours": formatting.format_with_interval(r.value, r.low, r.high, tell),
             }
-            for r in _ratios(frame, task, rival, batches)
+            for r in _ratios(frame, task, competitor, batches)
         ]
     )
 
@@ -171,13 +171,13 @@ def _batches(frame: pd.DataFrame) -> tuple[str, ...]:
 
 register(
     Chart(
-        "rival_ratio",
+        "competitor_ratio",
         "Competitors' time by ours",
         draw,
         table,
         (
             style.task_control(),
-            Control("rival", "which competitor", _competitors, BEST),
+            Control("competitor", "which competitor", _competitors, BEST),
             Control("batches", "of steps: batches that repeat, new ones, or all", _batches, style.ALL),
         ),
         rows="bench",

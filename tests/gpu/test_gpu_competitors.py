@@ -31,8 +31,8 @@ def test_a_competitor_runs_on_no_cpu_and_says_why(name: str) -> None:
     competitor = kernels.get(name)
     assert competitor.cpu is None
     assert competitor.unavailable
-    assert competitor.rival_of.split(".")[-1] == name.split(".")[1]
-    assert competitor.operands == kernels.get(competitor.rival_of).operands
+    assert competitor.competitor_of.split(".")[-1] == name.split(".")[1]
+    assert competitor.operands == kernels.get(competitor.competitor_of).operands
 
 
 def test_looking_competitors_up_loads_no_library() -> None:
