@@ -26,6 +26,8 @@ FILES = {
     "workbench/trial.py": "import numpy\nfrom workbench import data\nimport workbench.measure.clock as clock",
     "workbench/measure/__init__.py": "",
     "workbench/measure/clock.py": "",
+    "workbench/measure/clock.toml": "",
+    "workbench/plots.toml": "",
     "workbench/data/__init__.py": "from workbench.data.batches import Batches",
     "workbench/data/batches.py": "def late():\n    if True:\n        from workbench.data.loader import Loader",
     "workbench/data/loader.py": "import kernels\nkernels.get('sum').trusted(1)",
@@ -56,6 +58,7 @@ def files(root, *roots, **options):
 def test_imports_of_every_form_are_followed(root):
     assert files(root, "workbench.trial") == {
         *("workbench/__init__.py", "workbench/trial.py", "workbench/measure/__init__.py", "workbench/measure/clock.py"),
+        "workbench/measure/clock.toml",
         *("workbench/data/__init__.py", "workbench/data/batches.py", "workbench/data/loader.py"),
         *("kernels/__init__.py", "kernels/registry.py", "kernels/products/__init__.py", "kernels/products/sum.py"),
     }
@@ -108,6 +111,11 @@ def test_what_is_compiled_is_the_source_beside_a_file_those_it_names_and_their_h
     assert compiled == {
         *("kernels/products/dot.cu", "kernels/products/other.cu", "kernels/gpu/device.cuh", "kernels/gpu/types.cuh"),
     }
+
+
+def test_the_data_beside_a_file_belong_to_it(root):
+    found = files(root, "workbench.trial", compiled=True)
+    assert {name for name in found if name.endswith(".toml")} == {"workbench/measure/clock.toml"}
 
 
 def test_the_hash_follows_each_file_and_no_other(root):

@@ -10,7 +10,7 @@ from workbench.measure import closure
 from workbench.measure.closure import Code
 
 ROOT = Path(kernels.__file__).parents[1]
-KINDS = (".py", ".cu", ".cuh")
+KINDS = (".py", ".cu", ".cuh", ".toml")
 
 
 class Copy:

@@ -65,10 +65,14 @@ class Code:
         return f"{file.relative_to(self.root).as_posix()} {hashlib.sha256(file.read_bytes()).hexdigest()}\n"
 
     def files(self, roots: Iterable[str], apart: Iterable[str] = (), compiled: bool = False) -> list[Path]:
-        """Return the source files, sorted, of `modules(roots, apart)`; with `compiled` also their CUDA sources."""
+        """Return the source files, sorted, of `modules(roots, apart)`; with `compiled` also their CUDA sources.
+
+        The file of data that a module reads, `rules.toml` of `rules.py`, is one of its sources.
+        """
         files = {file for module in self.modules(roots, apart) if (file := self.file_of(module))}
+        files |= {data for file in files if (data := file.with_suffix(".toml")).is_file()}
         if compiled:
-            files |= {found for file in files for found in self._named(file)}
+            files |= {found for file in files if file.suffix == ".py" for found in self._named(file)}
         return sorted(files)
 
     def modules(self, roots: Iterable[str], apart: Iterable[str] = ()) -> frozenset[str]:

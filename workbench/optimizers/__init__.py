@@ -1,8 +1,8 @@
 """Optimizers by name, and `Updater`, which applies one to named parameters.
 
-How to add one: write the update rule (copy `kernels/updates/adagrad.py`) and add an entry to `rules.py`. Its text gives
-the dense and the lazy rule as formulas, a line "Equal when", and a line "Exact" that says how rows catch up; `register`
-adds it to the values of `optimizer` in sweeps.
+How to add one: write the update rule (copy `kernels/updates/adagrad.py`) and add an entry to `rules.toml`. Its text
+gives the dense and the lazy rule as formulas, a line "Equal when", and a line "Exact" that says how rows catch up. It
+is then one of the values of `optimizer` in sweeps.
 
 Weights w, gradient g, learning rate r, decay l; d = clip(rescale * g), where clip limits each element to
 [-clip, clip] after `rescale`. `lazy` states how a gradient that stores only some rows is applied:
