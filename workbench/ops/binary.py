@@ -12,7 +12,7 @@ import numpy as np
 
 from workbench import ops
 from workbench.ops import stored
-from workbench.ops.contract import ANY, Op, OpError, Rule, Shape, broadcast_shape, one_type, real, register, same_shape
+from workbench.ops.contract import ANY, OpError, Rule, Shape, broadcast_shape, one_type, operator, real, same_shape
 from workbench.ops.like import dense_unless_alike
 from workbench.ops.spreading import through, times
 
@@ -131,19 +131,17 @@ def _register(
         sides = gradient(head, *inputs, output)
         return tuple(ops.sum_to_shape_of(side, like) for side, like in zip(sides, inputs, strict=True))
 
-    register(
-        Op(
-            name,
-            ("x", "y"),
-            f,
-            broadcast_shape,
-            doc,
-            rules=tuple(rules),
-            dtype=dtype,
-            gradient=gradients,
-            with_number=with_number,
-            family="binary",
-        )
+    operator(
+        name,
+        f,
+        broadcast_shape,
+        doc,
+        inputs=("x", "y"),
+        rules=tuple(rules),
+        dtype=dtype,
+        gradient=gradients,
+        with_number=with_number,
+        family="binary",
     )
 
 
@@ -323,21 +321,18 @@ def _sum_onto_dense(*arrays: Any, out: np.ndarray | None = None) -> np.ndarray:
     return out
 
 
-register(
-    Op(
-        "add_n",
-        ("*arrays",),
-        _sum_of_dense,
-        same_shape,
-        "The sum of any number of arrays of one shape.",
-        rules=(
-            *(Rule((form, ...), form, _sum_of_sparse, ON_BOTH) for form in stored.SPARSE),
-            Rule((ANY, ...), "dense", _sum_onto_dense, "numpy onto a dense one", None, "one is dense", needs="dense"),
-        ),
-        dtype=one_type,
-        gradient=lambda head, output, inputs, params: (head,) * len(inputs),
-        family="sums",
-    )
+operator(
+    "add_n",
+    _sum_of_dense,
+    same_shape,
+    "The sum of any number of arrays of one shape.",
+    rules=(
+        *(Rule((form, ...), form, _sum_of_sparse, ON_BOTH) for form in stored.SPARSE),
+        Rule((ANY, ...), "dense", _sum_onto_dense, "numpy onto a dense one", None, "one is dense", needs="dense"),
+    ),
+    dtype=one_type,
+    gradient=lambda head, output, inputs, params: (head,) * len(inputs),
+    family="sums",
 )
 
 
@@ -387,26 +382,23 @@ def _as_it_is(x: Any, like: Any, out: np.ndarray | None = None) -> Any:
     return x if out is None else np.positive(x, out=out)
 
 
-register(
-    Op(
-        "sum_to_shape_of",
-        ("x", "like"),
-        _sum_to,
-        _like_shape,
-        "x summed over the axes along which `like` would be broadcast to it; x itself, not a copy, where the shapes are"
-        " equal. Of `like` only the shape is read.",
-        rules=(
-            *(
-                Rule((form, ANY), form, _as_it_is, "nothing to do", equal, "equal shapes")
-                for form in ("dense", *stored.SPARSE)
-            ),
-            Rule(("dense", ANY), "dense", _sum_to, "numpy", bind=_bind_sum_to),
+operator(
+    "sum_to_shape_of",
+    _sum_to,
+    _like_shape,
+    "x summed over the axes along which `like` would be broadcast to it; x itself, not a copy, where the shapes are"
+    " equal. Of `like` only the shape is read.",
+    rules=(
+        *(
+            Rule((form, ANY), form, _as_it_is, "nothing to do", equal, "equal shapes")
+            for form in ("dense", *stored.SPARSE)
         ),
-        dtype=lambda dtypes, params: dtypes[0],
-        gradient=lambda head, output, inputs, params: (ops.add(ops.zeros_like(inputs[0]), head), None),
-        unread=(1, None),
-        family="sums",
-    )
+        Rule(("dense", ANY), "dense", _sum_to, "numpy", bind=_bind_sum_to),
+    ),
+    dtype=lambda dtypes, params: dtypes[0],
+    gradient=lambda head, output, inputs, params: (ops.add(ops.zeros_like(inputs[0]), head), None),
+    unread=(1, None),
+    family="sums",
 )
 
 
@@ -433,20 +425,18 @@ def _quotient_gradient(head: Any, output: Any, inputs: Sequence[Any], params: Ma
     return ops.stored_divide(head, y), ops.sum_to_shape_of(ops.to_format(towards_y, format="dense"), y)
 
 
-register(
-    Op(
-        "stored_divide",
-        ("x", "y"),
-        np.divide,
-        _quotient_shape,
-        "x / y where x is stored; what x does not store stays zero, also where y is zero. All of a dense x is stored; "
-        "y may be broadcast to it.",
-        rules=(
-            *(Rule((form, "dense"), form, _quotient, ON_STORED) for form in stored.SPARSE),
-            *(Rule((form, ANY), form, _quotient, ON_STORED, equal, EQUAL) for form in stored.SPARSE),
-        ),
-        dtype=real,
-        gradient=_quotient_gradient,
-        family="sums",
-    )
+operator(
+    "stored_divide",
+    np.divide,
+    _quotient_shape,
+    "x / y where x is stored; what x does not store stays zero, also where y is zero. All of a dense x is stored; "
+    "y may be broadcast to it.",
+    inputs=("x", "y"),
+    rules=(
+        *(Rule((form, "dense"), form, _quotient, ON_STORED) for form in stored.SPARSE),
+        *(Rule((form, ANY), form, _quotient, ON_STORED, equal, EQUAL) for form in stored.SPARSE),
+    ),
+    dtype=real,
+    gradient=_quotient_gradient,
+    family="sums",
 )

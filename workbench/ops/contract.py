@@ -10,6 +10,7 @@ without a rule are made dense, with a warning and an entry in the log (`fallback
 """
 
 import functools
+import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -461,6 +462,21 @@ def _is_number(value: Any) -> bool:
 
 _ops: Registry[Op] = Registry("operator", ("workbench.ops",), OpError)
 register, names, get, unavailable = _ops.register, _ops.names, _ops.get, _ops.unavailable
+
+
+def operator(name: str, dense: Callable[..., Any], shape: Callable[..., Any], doc: str = "", **fields: Any) -> Op:
+    """Register the operator `name`, whose meaning on NumPy arrays is `dense`, and return it.
+
+    `shape`, `doc` and `fields` are those of `Op`. Unless `inputs` are among the fields, they are the parameters of
+    `dense` without a default, and `params` those with one, `out` left out.
+    """
+    if "inputs" not in fields:
+        given = [one for one in inspect.signature(dense).parameters.values() if one.name != "out"]
+        stars = ("*" if one.kind is one.VAR_POSITIONAL else "" for one in given)
+        inputs = tuple(star + one.name for star, one in zip(stars, given, strict=True) if one.default is one.empty)
+        params = {one.name: one.default for one in given if one.default is not one.empty}
+        fields |= {"inputs": inputs, "params": params}
+    return register(Op(name=name, dense=dense, shape=shape, doc=doc, **fields))
 
 
 # dtypes that the elementwise operators take; results have the dtype of the inputs.

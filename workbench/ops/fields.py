@@ -22,7 +22,7 @@ from workbench import formats, ops
 from workbench.formats import RowSparse
 from workbench.formats.compressed import assemble
 from workbench.ops import stored
-from workbench.ops.contract import REQUIRED, Op, OpError, Rule, Shape, real, register, rules_with_plan
+from workbench.ops.contract import REQUIRED, OpError, Rule, Shape, operator, real, rules_with_plan
 from workbench.ops.like import put
 from workbench.ops.places import wanted_places
 from workbench.ops.products import make_plan, rule
@@ -50,10 +50,12 @@ def _shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
     return _check(shapes[0], shapes[1], params["fields"])
 
 
-def _dense(x: np.ndarray, v: np.ndarray, out: np.ndarray | None = None, fields: Any = (), **_: Any) -> np.ndarray:
+def _dense(
+    x: np.ndarray, v: np.ndarray, out: np.ndarray | None = None, fields: Any = REQUIRED, sparse_grad: bool = True
+) -> np.ndarray:
     """Return the sums [R, F K] of x[:, field] @ v[field] for dense x [R, D] and v [D, K], in `out` if given.
 
-    `fields` are the sizes of the F fields as in `_borders`.
+    `fields` are the sizes of the F fields as in `_borders`; `sparse_grad` is unused.
     """
     return put(out, np.concatenate([x[:, low:high] @ v[low:high] for low, high in _borders(fields)], axis=1))
 
@@ -95,8 +97,13 @@ def _gradient_of_rows(
     return RowSparse.assemble(values, plan.columns, tuple(v.shape))
 
 
-def _whole_gradient(x: Any, v: Any, head: np.ndarray, out: np.ndarray | None = None, fields=(), **_: Any) -> np.ndarray:
-    """Return the gradient of v [D, K], dense, for x in any format and `head` [R, F K], in `out` if given."""
+def _whole_gradient(
+    x: Any, v: Any, head: np.ndarray, out: np.ndarray | None = None, fields: Any = REQUIRED, sparse_grad: bool = True
+) -> np.ndarray:
+    """Return the gradient of v [D, K], dense, for x in any format and `head` [R, F K], in `out` if given.
+
+    `fields` are the sizes of the F fields; `sparse_grad` is unused.
+    """
     if not isinstance(x, np.ndarray):
         return put(out, formats.to_format(_gradient_of_rows(x, v, head, fields=fields), "dense"))
     parts = np.split(head, len(fields), axis=1)
@@ -146,38 +153,30 @@ def _gradient_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape
     return tuple(shapes[1])
 
 
-register(
-    Op(
-        "field_sums",
-        ("x", "v"),
-        _dense,
-        _shape,
-        "For each row of x [R, D] and each of F fields, which are so many columns each, the sum of x_i v_i over the "
-        "features of that field, with v [D, K]: [R, F K]. With `sparse_grad` the gradient of v is row_sparse where x "
-        "is sparse: the active rows.",
-        params={"fields": REQUIRED, "sparse_grad": True},
-        rules=tuple(Rule((form, "dense"), "dense", _sparse, "csr_dense") for form in stored.SPARSE),
-        dtype=real,
-        gradient=_gradient,
-        family="layers",
-    )
+operator(
+    "field_sums",
+    _dense,
+    _shape,
+    "For each row of x [R, D] and each of F fields, which are so many columns each, the sum of x_i v_i over the "
+    "features of that field, with v [D, K]: [R, F K]. With `sparse_grad` the gradient of v is row_sparse where x "
+    "is sparse: the active rows.",
+    rules=tuple(Rule((form, "dense"), "dense", _sparse, "csr_dense") for form in stored.SPARSE),
+    dtype=real,
+    gradient=_gradient,
+    family="layers",
 )
-register(
-    Op(
-        "field_sums_gradient",
-        ("x", "v", "head"),
-        _whole_gradient,
-        _gradient_shape,
-        "The gradient of `field_sums` towards v, by the head [R, F K], of which each field reads its part: row_sparse "
-        "with `sparse_grad` where x is sparse, else dense. Of v the shape alone is read.",
-        params={"fields": REQUIRED, "sparse_grad": True},
-        rules=(
-            *rules_with_plan(_gradient_of_rows, 2, "row_sparse", "csr_t_dense", "sparse_grad"),
-            *(Rule((form, "dense", "dense"), "dense", _whole_gradient, "csr_t_dense") for form in stored.SPARSE),
-        ),
-        dtype=real,
-        gradient=_second,
-        unread=(1, 2),
-        family="layers",
-    )
+operator(
+    "field_sums_gradient",
+    _whole_gradient,
+    _gradient_shape,
+    "The gradient of `field_sums` towards v, by the head [R, F K], of which each field reads its part: row_sparse "
+    "with `sparse_grad` where x is sparse, else dense. Of v the shape alone is read.",
+    rules=(
+        *rules_with_plan(_gradient_of_rows, 2, "row_sparse", "csr_t_dense", "sparse_grad"),
+        *(Rule((form, "dense", "dense"), "dense", _whole_gradient, "csr_t_dense") for form in stored.SPARSE),
+    ),
+    dtype=real,
+    gradient=_second,
+    unread=(1, 2),
+    family="layers",
 )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from workbench import formats
-from workbench.ops.contract import REQUIRED, Op, OpError, Rule, Shape, real, register
+from workbench.ops.contract import REQUIRED, OpError, Rule, Shape, operator, real
 
 SHAPED: Mapping[str, Any] = {"shape": REQUIRED, "format": "dense", "dtype": "float32"}
 
@@ -50,8 +50,8 @@ def _register(name: str, call: Callable, doc: str, more: Mapping[str, Any]) -> N
 
     `more` are parameters {name: default} in addition to shape, format and dtype.
     """
-    register(
-        Op(name, (), call, _shape, doc, params={**SHAPED, **more}, rules=_rules(call), dtype=_dtype, family="fill")
+    operator(
+        name, call, _shape, doc, inputs=(), params={**SHAPED, **more}, rules=_rules(call), dtype=_dtype, family="fill"
     )
 
 

@@ -21,7 +21,7 @@ from workbench import formats, ops
 from workbench.formats.compressed import assemble
 from workbench.formats.contract import Coo
 from workbench.ops import stored
-from workbench.ops.contract import ANY, REQUIRED, Op, OpError, Rule, Shape, register
+from workbench.ops.contract import ANY, REQUIRED, OpError, Rule, Shape, operator
 from workbench.ops.like import as_dense, of_dense_head, put, shape_of_last, type_of_first
 from workbench.ops.products.blocks import as_csr, places, select_rows
 
@@ -74,29 +74,26 @@ def _meaning(x, rows, out=None):
     return out
 
 
-register(
-    Op(
-        "retain",
-        ("x", "rows"),
-        _meaning,
-        _retain_shape,
-        "The rows asked for of a row_sparse x, and no others: as stored there, or zeros. Where x stores nothing, so "
-        "does the result. `rows` are whole numbers in any order.",
-        rules=(
-            Rule(("row_sparse", "dense"), "row_sparse", _retain, "retain_rows"),
-            *(
-                Rule(
-                    (form, ANY),
-                    "row_sparse",
-                    refusal="retain takes a row_sparse x and dense row numbers. Convert x with to_format.",
-                )
-                for form in ("dense", *ROW_FORMATS)
-            ),
+operator(
+    "retain",
+    _meaning,
+    _retain_shape,
+    "The rows asked for of a row_sparse x, and no others: as stored there, or zeros. Where x stores nothing, so "
+    "does the result. `rows` are whole numbers in any order.",
+    rules=(
+        Rule(("row_sparse", "dense"), "row_sparse", _retain, "retain_rows"),
+        *(
+            Rule(
+                (form, ANY),
+                "row_sparse",
+                refusal="retain takes a row_sparse x and dense row numbers. Convert x with to_format.",
+            )
+            for form in ("dense", *ROW_FORMATS)
         ),
-        dtype=type_of_first,
-        gradient=lambda head, output, inputs, params: (ops.rows_of(head, inputs[1]), None),
-        family="selection",
-    )
+    ),
+    dtype=type_of_first,
+    gradient=lambda head, output, inputs, params: (ops.rows_of(head, inputs[1]), None),
+    family="selection",
 )
 
 
@@ -106,21 +103,18 @@ def _rows_of(x, rows, out=None):
     return formats.RowSparse.assemble(x[numbers], numbers, x.shape)
 
 
-register(
-    Op(
-        "rows_of",
-        ("x", "rows"),
-        _meaning,
-        _retain_shape,
-        "The rows asked for of an array, as row_sparse: the gradient of `retain`, of which dense heads come, too.",
-        rules=(
-            Rule(("row_sparse", "dense"), "row_sparse", _retain, "retain_rows"),
-            Rule(("dense", "dense"), "row_sparse", _rows_of, "numpy"),
-        ),
-        dtype=type_of_first,
-        gradient=lambda head, output, inputs, params: (ops.rows_of(head, inputs[1]), None),
-        family="selection",
-    )
+operator(
+    "rows_of",
+    _meaning,
+    _retain_shape,
+    "The rows asked for of an array, as row_sparse: the gradient of `retain`, of which dense heads come, too.",
+    rules=(
+        Rule(("row_sparse", "dense"), "row_sparse", _retain, "retain_rows"),
+        Rule(("dense", "dense"), "row_sparse", _rows_of, "numpy"),
+    ),
+    dtype=type_of_first,
+    gradient=lambda head, output, inputs, params: (ops.rows_of(head, inputs[1]), None),
+    family="selection",
 )
 
 
@@ -205,57 +199,45 @@ def _take_gradient_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> 
     return tuple(like)
 
 
-_TAKE = {"axis": 0, "mode": "raise"}
-
-take = register(
-    Op(
-        "take",
-        ("x", "indices"),
-        _take,
-        _take_shape,
-        "The rows, or along `axis` the columns and so on, of these numbers. Those out of range are refused, clipped or "
-        "wrapped as `mode` says. Rows of csr, csc and coo come as csr. The gradient of rows is row_sparse.",
-        params=_TAKE,
-        rules=(
-            *(
-                Rule((form, "dense"), "csr", _take_matrix, "slice_rows", _is_list_of_rows, "axis 0, a list of numbers")
-                for form in MATRICES
-            ),
-            Rule(
-                ("row_sparse", "dense"), "row_sparse", _take_rows, COPIES, _is_list_of_rows, "axis 0, a list of numbers"
-            ),
+take = operator(
+    "take",
+    _take,
+    _take_shape,
+    "The rows, or along `axis` the columns and so on, of these numbers. Those out of range are refused, clipped or "
+    "wrapped as `mode` says. Rows of csr, csc and coo come as csr. The gradient of rows is row_sparse.",
+    rules=(
+        *(
+            Rule((form, "dense"), "csr", _take_matrix, "slice_rows", _is_list_of_rows, "axis 0, a list of numbers")
+            for form in MATRICES
         ),
-        dtype=type_of_first,
-        gradient=lambda head, output, inputs, params: (
-            ops.take_gradient(head, inputs[1], inputs[0], **params),
-            None,
-        ),
-        family="selection",
-    )
+        Rule(("row_sparse", "dense"), "row_sparse", _take_rows, COPIES, _is_list_of_rows, "axis 0, a list of numbers"),
+    ),
+    dtype=type_of_first,
+    gradient=lambda head, output, inputs, params: (
+        ops.take_gradient(head, inputs[1], inputs[0], **params),
+        None,
+    ),
+    family="selection",
 )
-register(
-    Op(
-        "take_gradient",
-        ("head", "indices", "like"),
-        _take_gradient_along,
-        _take_gradient_shape,
-        "The gradient of `take` towards an array of the shape of `like`: for rows row_sparse, those taken.",
-        params=_TAKE,
-        rules=(
-            Rule(
-                (ANY, "dense", ANY),
-                "row_sparse",
-                _take_gradient,
-                "merge_rows",
-                lambda shapes, params: params["axis"] % len(shapes[2]) == 0,
-                "axis 0",
-            ),
+operator(
+    "take_gradient",
+    _take_gradient_along,
+    _take_gradient_shape,
+    "The gradient of `take` towards an array of the shape of `like`: for rows row_sparse, those taken.",
+    rules=(
+        Rule(
+            (ANY, "dense", ANY),
+            "row_sparse",
+            _take_gradient,
+            "merge_rows",
+            lambda shapes, params: params["axis"] % len(shapes[2]) == 0,
+            "axis 0",
         ),
-        dtype=type_of_first,
-        gradient=lambda head, output, inputs, params: (ops.take(head, inputs[1], **params), None, None),
-        unread=(2, None),
-        family="selection",
-    )
+    ),
+    dtype=type_of_first,
+    gradient=lambda head, output, inputs, params: (ops.take(head, inputs[1], **params), None, None),
+    unread=(2, None),
+    family="selection",
 )
 
 
@@ -350,35 +332,31 @@ def _unslice(head, like, out=None, **params):
 
 _PARTS = {"begin": REQUIRED, "end": REQUIRED, "step": None}
 
-register(
-    Op(
-        "slice",
-        ("x",),
-        _slice,
-        _slice_shape,
-        "From `begin` to `end`, in steps of `step`: lists with a number or None for each of the first axes, as in "
-        "x[begin:end:step]. Every format is kept.",
-        params=_PARTS,
-        rules=(
-            *(Rule((form,), form, _slice_matrix, COPIES) for form in MATRICES),
-            Rule(("row_sparse",), "row_sparse", _slice_rows, COPIES),
-        ),
-        gradient=lambda head, output, inputs, params: (ops.slice_gradient(head, inputs[0], **params),),
-        family="selection",
-    )
+operator(
+    "slice",
+    _slice,
+    _slice_shape,
+    "From `begin` to `end`, in steps of `step`: lists with a number or None for each of the first axes, as in "
+    "x[begin:end:step]. Every format is kept.",
+    inputs=("x",),
+    params=_PARTS,
+    rules=(
+        *(Rule((form,), form, _slice_matrix, COPIES) for form in MATRICES),
+        Rule(("row_sparse",), "row_sparse", _slice_rows, COPIES),
+    ),
+    gradient=lambda head, output, inputs, params: (ops.slice_gradient(head, inputs[0], **params),),
+    family="selection",
 )
-register(
-    Op(
-        "slice_gradient",
-        ("head", "like"),
-        _unslice,
-        shape_of_last,
-        "The gradient of `slice` towards an array of the shape of `like`: zeros around the head; dense.",
-        params=_PARTS,
-        rules=of_dense_head("slice_gradient", _unslice, ANY),
-        dtype=type_of_first,
-        gradient=lambda head, output, inputs, params: (ops.slice(head, **params), None),
-        unread=(1, None),
-        family="selection",
-    )
+operator(
+    "slice_gradient",
+    _unslice,
+    shape_of_last,
+    "The gradient of `slice` towards an array of the shape of `like`: zeros around the head; dense.",
+    inputs=("head", "like"),
+    params=_PARTS,
+    rules=of_dense_head("slice_gradient", _unslice, ANY),
+    dtype=type_of_first,
+    gradient=lambda head, output, inputs, params: (ops.slice(head, **params), None),
+    unread=(1, None),
+    family="selection",
 )

@@ -16,7 +16,7 @@ import numpy as np
 import kernels
 from kernels import blas
 from workbench import formats, ops
-from workbench.ops.contract import ANY, Op, OpError, Rule, Shape, real, register
+from workbench.ops.contract import ANY, OpError, Rule, Shape, operator, real
 from workbench.ops.indexing import row_numbers
 from workbench.ops.like import as_dense, put, shape_of_last, type_of_first
 from workbench.ops.places import wanted_places
@@ -88,65 +88,57 @@ def _embedding_gradient(head, ids, like, out=None, sparse_grad=False):
     return out
 
 
-register(
-    Op(
-        "embedding",
-        ("ids", "weight"),
-        _embedding,
-        _embedding_shape,
-        "The rows of the weight that the ids, whole numbers in any shape, name. A row_sparse weight may lack rows, "
-        "which read as zeros; ids out of range are refused. With `sparse_grad` the weight's gradient is row_sparse: "
-        "the distinct ids.",
-        params={"sparse_grad": False},
-        rules=(
-            Rule(("dense", "row_sparse"), "dense", _embedding_of_rows, "take_rows"),
-            *(
-                Rule(
-                    form,
-                    "dense",
-                    refusal="ids are dense, the weight dense or row_sparse. Convert with to_format; for weighted "
-                    "sums of rows take dot.",
-                )
-                for form in (("csr", ANY), ("csc", ANY), ("coo", ANY), ("row_sparse", ANY))
-            ),
-            *(
-                Rule(("dense", form), "dense", refusal="the weight is dense or row_sparse. Convert it with to_format.")
-                for form in ("csr", "csc", "coo")
-            ),
-        ),
-        dtype=lambda dtypes, params: dtypes[1],
-        gradient=lambda head, output, inputs, params: (
-            None,
-            ops.embedding_gradient(head, inputs[0], inputs[1], sparse_grad=params["sparse_grad"]),
-        ),
-        family="layers",
-    )
-)
-register(
-    Op(
-        "embedding_gradient",
-        ("head", "ids", "like"),
-        _embedding_gradient,
-        shape_of_last,
-        "The gradient of `embedding` towards a weight of the shape of `like`: contributions of the same id are summed; "
-        "row_sparse with `sparse_grad`, else dense.",
-        params={"sparse_grad": False},
-        rules=(
+operator(
+    "embedding",
+    _embedding,
+    _embedding_shape,
+    "The rows of the weight that the ids, whole numbers in any shape, name. A row_sparse weight may lack rows, "
+    "which read as zeros; ids out of range are refused. With `sparse_grad` the weight's gradient is row_sparse: "
+    "the distinct ids.",
+    rules=(
+        Rule(("dense", "row_sparse"), "dense", _embedding_of_rows, "take_rows"),
+        *(
             Rule(
-                (ANY, "dense", ANY),
-                "row_sparse",
-                _embedding_gradient,
-                "merge_rows",
-                lambda shapes, params: bool(params["sparse_grad"]),
-                "sparse_grad",
-            ),
-            Rule((ANY, "dense", ANY), "dense", _embedding_gradient, "merge_rows"),
+                form,
+                "dense",
+                refusal="ids are dense, the weight dense or row_sparse. Convert with to_format; for weighted "
+                "sums of rows take dot.",
+            )
+            for form in (("csr", ANY), ("csc", ANY), ("coo", ANY), ("row_sparse", ANY))
         ),
-        dtype=type_of_first,
-        gradient=lambda head, output, inputs, params: (ops.embedding(inputs[1], head, **params), None, None),
-        unread=(2, None),
-        family="layers",
-    )
+        *(
+            Rule(("dense", form), "dense", refusal="the weight is dense or row_sparse. Convert it with to_format.")
+            for form in ("csr", "csc", "coo")
+        ),
+    ),
+    dtype=lambda dtypes, params: dtypes[1],
+    gradient=lambda head, output, inputs, params: (
+        None,
+        ops.embedding_gradient(head, inputs[0], inputs[1], sparse_grad=params["sparse_grad"]),
+    ),
+    family="layers",
+)
+operator(
+    "embedding_gradient",
+    _embedding_gradient,
+    shape_of_last,
+    "The gradient of `embedding` towards a weight of the shape of `like`: contributions of the same id are summed; "
+    "row_sparse with `sparse_grad`, else dense.",
+    rules=(
+        Rule(
+            (ANY, "dense", ANY),
+            "row_sparse",
+            _embedding_gradient,
+            "merge_rows",
+            lambda shapes, params: bool(params["sparse_grad"]),
+            "sparse_grad",
+        ),
+        Rule((ANY, "dense", ANY), "dense", _embedding_gradient, "merge_rows"),
+    ),
+    dtype=type_of_first,
+    gradient=lambda head, output, inputs, params: (ops.embedding(inputs[1], head, **params), None, None),
+    unread=(2, None),
+    family="layers",
 )
 
 
@@ -187,16 +179,14 @@ def _layer_gradient(head, output, inputs, params):
     return (*towards, ops.sum(head, axis=0)) if bias else towards
 
 
-register(
-    Op(
-        "fully_connected",
-        ("x", "*weight and bias"),
-        _layer,
-        _layer_shape,
-        "x @ weight.T, plus the bias where one is given: x [R, D], weight [N, D], bias [N], in any formats; dense.",
-        rules=(Rule(("dense", ...), "dense", _layer, "blas"), Rule((ANY, ...), "dense", _sparse_layer, "that of dot")),
-        dtype=real,
-        gradient=_layer_gradient,
-        family="layers",
-    )
+operator(
+    "fully_connected",
+    _layer,
+    _layer_shape,
+    "x @ weight.T, plus the bias where one is given: x [R, D], weight [N, D], bias [N], in any formats; dense.",
+    inputs=("x", "*weight and bias"),
+    rules=(Rule(("dense", ...), "dense", _layer, "blas"), Rule((ANY, ...), "dense", _sparse_layer, "that of dot")),
+    dtype=real,
+    gradient=_layer_gradient,
+    family="layers",
 )

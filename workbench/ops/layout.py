@@ -19,7 +19,7 @@ from workbench import formats
 from workbench.formats.compressed import kept_or_widened
 from workbench.formats.contract import Coo
 from workbench.ops import stored
-from workbench.ops.contract import REQUIRED, Op, OpError, Rule, Shape, register
+from workbench.ops.contract import REQUIRED, OpError, Rule, Shape, operator
 from workbench.ops.like import cast_like, check_countable, put, reshape_like
 
 FORMATS = ("dense", "csr", "csc", "coo", "row_sparse")
@@ -31,7 +31,7 @@ def _same(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
     return tuple(shapes[0])
 
 
-def _cast(x, out=None, dtype=None):
+def _cast(x, out=None, dtype=REQUIRED):
     """Return x with values of `dtype`, in its format, duplicates summed; in `out` if given and dense."""
     if isinstance(x, np.ndarray):
         return put(out, x.astype(dtype))
@@ -52,23 +52,19 @@ def _cast_type(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtyp
     return dtype
 
 
-cast = register(
-    Op(
-        "cast",
-        ("x",),
-        _cast,
-        _same,
-        "x with values of type `dtype`, cast as NumPy casts; the pattern stays.",
-        params={"dtype": REQUIRED},
-        rules=tuple(Rule((form,), form, _cast, "numpy on the stored values") for form in FORMATS),
-        dtype=_cast_type,
-        gradient=lambda head, output, inputs, params: (cast_like(head, inputs[0]),),
-        family="layout",
-    )
+cast = operator(
+    "cast",
+    _cast,
+    _same,
+    "x with values of type `dtype`, cast as NumPy casts; the pattern stays.",
+    rules=tuple(Rule((form,), form, _cast, "numpy on the stored values") for form in FORMATS),
+    dtype=_cast_type,
+    gradient=lambda head, output, inputs, params: (cast_like(head, inputs[0]),),
+    family="layout",
 )
 
 
-def _to_format(x, out=None, format=None):
+def _to_format(x, out=None, format=REQUIRED):
     """Return x in `format`, never x itself; in `out` if given and dense."""
     result = formats.to_format(x, format)
     if format == "dense" and out is not None:
@@ -91,44 +87,37 @@ def _format_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
     return tuple(shapes[0])
 
 
-to_format = register(
-    Op(
-        "to_format",
-        ("x",),
-        lambda x, out=None, format=None: _to_format(x, out, format),
-        _format_shape,
-        "x in the format named `format`: how a graph converts where it is meant, without a warning. The gradient is "
-        "passed on in the format that it comes in.",
-        params={"format": REQUIRED},
-        rules=tuple(
-            Rule(
-                (form,),
-                to,
-                _to_format,
-                f"{form} to {to}",
-                partial(_asks_for, to),
-                f"format={to}",
-            )
-            for form in FORMATS
-            for to in FORMATS
-        ),
-        gradient=lambda head, output, inputs, params: (head,),
-        family="layout",
-    )
+to_format = operator(
+    "to_format",
+    _to_format,
+    _format_shape,
+    "x in the format named `format`: how a graph converts where it is meant, without a warning. The gradient is "
+    "passed on in the format that it comes in.",
+    rules=tuple(
+        Rule(
+            (form,),
+            to,
+            _to_format,
+            f"{form} to {to}",
+            partial(_asks_for, to),
+            f"format={to}",
+        )
+        for form in FORMATS
+        for to in FORMATS
+    ),
+    gradient=lambda head, output, inputs, params: (head,),
+    family="layout",
 )
 
 
-copy = register(
-    Op(
-        "copy",
-        ("x",),
-        lambda x, out=None: put(out, x.copy() if out is None else x),
-        _same,
-        "The same array over memory of its own.",
-        rules=tuple(Rule((form,), form, lambda x, out=None: formats.copy(x)) for form in FORMATS[1:]),
-        gradient=lambda head, output, inputs, params: (head,),
-        family="layout",
-    )
+copy = operator(
+    "copy",
+    lambda x, out=None: put(out, x.copy() if out is None else x),
+    _same,
+    "The same array over memory of its own.",
+    rules=tuple(Rule((form,), form, lambda x, out=None: formats.copy(x)) for form in FORMATS[1:]),
+    gradient=lambda head, output, inputs, params: (head,),
+    family="layout",
 )
 
 
@@ -196,26 +185,22 @@ def _transpose_gradient(head, output, inputs, params):
     return (transpose(head, axes=inverse),)
 
 
-transpose = register(
-    Op(
-        "transpose",
-        ("x",),
-        _transpose,
-        _transpose_shape,
-        "x with its axes in the order `axes`, turned round where not given. csr becomes csc and csc csr, for a "
-        "copy; row_sparse stays so where axis 0 stays first, else it is made dense.",
-        params={"axes": None},
-        rules=(
-            *(
-                Rule((form,), to, _turned_matrix, "none: the arrays are copied", _is_turned, "axes (1, 0)")
-                for form, to in (("csr", "csc"), ("csc", "csr"), ("coo", "coo"))
-            ),
-            Rule(("row_sparse",), "row_sparse", _turned_rows, "numpy", _rows_stay, "axis 0 stays first"),
-            *(Rule((form,), form, lambda x, out=None, axes=None: formats.copy(x)) for form in MATRICES),
+transpose = operator(
+    "transpose",
+    _transpose,
+    _transpose_shape,
+    "x with its axes in the order `axes`, turned round where not given. csr becomes csc and csc csr, for a "
+    "copy; row_sparse stays so where axis 0 stays first, else it is made dense.",
+    rules=(
+        *(
+            Rule((form,), to, _turned_matrix, "none: the arrays are copied", _is_turned, "axes (1, 0)")
+            for form, to in (("csr", "csc"), ("csc", "csr"), ("coo", "coo"))
         ),
-        gradient=_transpose_gradient,
-        family="layout",
-    )
+        Rule(("row_sparse",), "row_sparse", _turned_rows, "numpy", _rows_stay, "axis 0 stays first"),
+        *(Rule((form,), form, lambda x, out=None, axes=None: formats.copy(x)) for form in MATRICES),
+    ),
+    gradient=_transpose_gradient,
+    family="layout",
 )
 
 
@@ -233,7 +218,7 @@ def _new_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
     return tuple(map(int, new))
 
 
-def _reshape(x, out=None, shape=None):
+def _reshape(x, out=None, shape=REQUIRED):
     """Return a dense x in `shape`, a copy, in `out` if given."""
     result = x.reshape(_new_shape([x.shape], {"shape": shape}))
     return put(out, result.copy() if out is None else result)
@@ -269,20 +254,16 @@ def _reshaped_rows(x, out=None, shape=None):
     return formats.RowSparse.assemble(values, x.indices.copy(), new)
 
 
-reshape = register(
-    Op(
-        "reshape",
-        ("x",),
-        _reshape,
-        _new_shape,
-        "x in another shape of as many elements, row after row; one length may be -1. csr, csc and coo keep their "
-        "format as matrices, row_sparse where the first length stays, else it is made dense.",
-        params={"shape": REQUIRED},
-        rules=(
-            *(Rule((form,), form, _reshaped_matrix, "numpy", _is_matrix, "to two dimensions") for form in MATRICES),
-            Rule(("row_sparse",), "row_sparse", _reshaped_rows, "numpy", _keeps_rows, "the first length stays"),
-        ),
-        gradient=lambda head, output, inputs, params: (reshape_like(head, inputs[0]),),
-        family="layout",
-    )
+reshape = operator(
+    "reshape",
+    _reshape,
+    _new_shape,
+    "x in another shape of as many elements, row after row; one length may be -1. csr, csc and coo keep their "
+    "format as matrices, row_sparse where the first length stays, else it is made dense.",
+    rules=(
+        *(Rule((form,), form, _reshaped_matrix, "numpy", _is_matrix, "to two dimensions") for form in MATRICES),
+        Rule(("row_sparse",), "row_sparse", _reshaped_rows, "numpy", _keeps_rows, "the first length stays"),
+    ),
+    gradient=lambda head, output, inputs, params: (reshape_like(head, inputs[0]),),
+    family="layout",
 )

@@ -8,7 +8,7 @@ import numpy as np
 
 from workbench import formats
 from workbench.ops import fallback, stored
-from workbench.ops.contract import ANY, Op, OpError, Rule, Shape, register
+from workbench.ops.contract import ANY, Op, OpError, Rule, Shape, operator
 
 
 def put(out: np.ndarray | None, result: np.ndarray) -> np.ndarray:
@@ -97,19 +97,16 @@ def _check_size(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
     return tuple(like)
 
 
-reshape_like: Op = register(
-    Op(
-        "reshape_like",
-        ("x", "like"),
-        _reshape_like,
-        _check_size,
-        "x in the shape of `like`, dense.",
-        rules=of_dense_head("reshape_like", _reshape_like, ANY),
-        dtype=type_of_first,
-        gradient=lambda head, output, inputs, params: (reshape_like(head, inputs[0]), None),
-        unread=(1, None),
-        family="layout",
-    )
+reshape_like: Op = operator(
+    "reshape_like",
+    _reshape_like,
+    _check_size,
+    "x in the shape of `like`, dense.",
+    rules=of_dense_head("reshape_like", _reshape_like, ANY),
+    dtype=type_of_first,
+    gradient=lambda head, output, inputs, params: (reshape_like(head, inputs[0]), None),
+    unread=(1, None),
+    family="layout",
 )
 
 
@@ -120,19 +117,16 @@ def _cast_like(x, like, out=None):
     return formats.astype(stored.canonical(x), like.dtype)
 
 
-cast_like: Op = register(
-    Op(
-        "cast_like",
-        ("x", "like"),
-        _cast_like,
-        lambda shapes, params: tuple(shapes[0]),
-        "x with values of the type of `like`, in its own format.",
-        rules=tuple(Rule((form, ANY), form, _cast_like) for form in ("dense", "csr", "csc", "coo", "row_sparse")),
-        dtype=lambda dtypes, params: dtypes[1],
-        gradient=lambda head, output, inputs, params: (cast_like(head, inputs[0]), None),
-        unread=(1, None),
-        family="layout",
-    )
+cast_like: Op = operator(
+    "cast_like",
+    _cast_like,
+    lambda shapes, params: tuple(shapes[0]),
+    "x with values of the type of `like`, in its own format.",
+    rules=tuple(Rule((form, ANY), form, _cast_like) for form in ("dense", "csr", "csc", "coo", "row_sparse")),
+    dtype=lambda dtypes, params: dtypes[1],
+    gradient=lambda head, output, inputs, params: (cast_like(head, inputs[0]), None),
+    unread=(1, None),
+    family="layout",
 )
 
 
@@ -150,22 +144,16 @@ def _kept_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
     return with_ones(shapes[1], axes_of(params["axis"], len(shapes[1])))
 
 
-_AXES = {"axis": None, "keepdims": False}
-
-keep_axes = register(
-    Op(
-        "keep_axes",
-        ("head", "like"),
-        _keep_axes,
-        _kept_shape,
-        "The gradient of a reduction over `axis` with length one along the axes that `like` was reduced over; dense.",
-        params=_AXES,
-        rules=(Rule((ANY, ANY), "dense", _keep_axes),),
-        dtype=type_of_first,
-        gradient=lambda head, output, inputs, params: (reshape_like(head, inputs[0]), None),
-        unread=(1, None),
-        family="reductions",
-    )
+keep_axes = operator(
+    "keep_axes",
+    _keep_axes,
+    _kept_shape,
+    "The gradient of a reduction over `axis` with length one along the axes that `like` was reduced over; dense.",
+    rules=(Rule((ANY, ANY), "dense", _keep_axes),),
+    dtype=type_of_first,
+    gradient=lambda head, output, inputs, params: (reshape_like(head, inputs[0]), None),
+    unread=(1, None),
+    family="reductions",
 )
 
 
@@ -179,23 +167,20 @@ def _made_dense(x, like, out=None):
     return put(out, as_dense(x))
 
 
-dense_unless_alike = register(
-    Op(
-        "dense_unless_alike",
-        ("x", "like"),
-        _unless_alike,
-        lambda shapes, params: tuple(shapes[0]),
-        "x, dense unless `like` has its sparse format: head times factor, on the way to the other factor of a product.",
-        rules=(
-            *(
-                Rule((form, form), form, lambda x, like, out=None: formats.copy(x))
-                for form in ("csr", "csc", "coo", "row_sparse")
-            ),
-            Rule((ANY, ANY), "dense", _made_dense),
+dense_unless_alike = operator(
+    "dense_unless_alike",
+    _unless_alike,
+    lambda shapes, params: tuple(shapes[0]),
+    "x, dense unless `like` has its sparse format: head times factor, on the way to the other factor of a product.",
+    rules=(
+        *(
+            Rule((form, form), form, lambda x, like, out=None: formats.copy(x))
+            for form in ("csr", "csc", "coo", "row_sparse")
         ),
-        dtype=type_of_first,
-        gradient=lambda head, output, inputs, params: (head, None),
-        unread=(1, None),
-        family="layout",
-    )
+        Rule((ANY, ANY), "dense", _made_dense),
+    ),
+    dtype=type_of_first,
+    gradient=lambda head, output, inputs, params: (head, None),
+    unread=(1, None),
+    family="layout",
 )

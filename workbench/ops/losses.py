@@ -22,7 +22,7 @@ import numpy as np
 import kernels
 from workbench import ops
 from workbench.ops import stored
-from workbench.ops.contract import ANY, REQUIRED, Op, OpError, Rule, Shape, real, register, same_shape
+from workbench.ops.contract import ANY, REQUIRED, Op, OpError, Rule, Shape, operator, real, same_shape
 from workbench.ops.like import as_dense, put, reshape_like
 from workbench.ops.unary import sigmoid
 
@@ -147,20 +147,18 @@ def _register_loss(name: str, kernel: str, check: Callable, doc: str, towards_la
         slope = ops.multiply(ops.slope_of_loss(*inputs, loss=name), head)
         return slope, towards_labels(slope, inputs[1])
 
-    register(
-        Op(
-            name,
-            ("scores", "labels"),
-            loss,
-            _loss_shape(check),
-            doc,
-            rules=(Rule(("dense", "dense"), "dense", loss, kernel),),
-            dtype=kernel_float,
-            gradient=gradient,
-            joint=joint,
-            bind_joint=bind_joint,
-            family="losses",
-        )
+    operator(
+        name,
+        loss,
+        _loss_shape(check),
+        doc,
+        inputs=("scores", "labels"),
+        rules=(Rule(("dense", "dense"), "dense", loss, kernel),),
+        dtype=kernel_float,
+        gradient=gradient,
+        joint=joint,
+        bind_joint=bind_joint,
+        family="losses",
     )
 
 
@@ -219,7 +217,7 @@ def _difference(output, label, out=None):
     return stored.onto_dense(output, label, np.subtract, out)
 
 
-def _slope_of_output(output, label, out=None, kind=None, grad_scale=1.0):
+def _slope_of_output(output, label, out=None, kind="difference", grad_scale=1.0):
     """Return the gradient of an output layer: (output - label), or its sign, * grad_scale / outputs of a row.
 
     Dense, in `out` if given; `kind` "sign" selects the sign.
@@ -245,19 +243,17 @@ def _register_output(name: str, forward: Callable, kind: str, doc: str) -> None:
         """Return (gradient of x from output and label, None); the incoming gradient `head` is ignored."""
         return ops.slope_of_output(output, inputs[1], kind=kind, grad_scale=params["grad_scale"]), None
 
-    register(
-        Op(
-            name,
-            ("x", "label"),
-            call,
-            check_labels,
-            f"{doc}, times `grad_scale`, divided by the outputs of a row; the gradient that comes in is ignored.",
-            params={"grad_scale": 1.0},
-            rules=(Rule(("dense", ANY), "dense", call, "numpy"),),
-            dtype=_float,
-            gradient=gradient,
-            family="losses",
-        )
+    operator(
+        name,
+        call,
+        check_labels,
+        f"{doc}, times `grad_scale`, divided by the outputs of a row; the gradient that comes in is ignored.",
+        inputs=("x", "label"),
+        params={"grad_scale": 1.0},
+        rules=(Rule(("dense", ANY), "dense", call, "numpy"),),
+        dtype=_float,
+        gradient=gradient,
+        family="losses",
     )
 
 
@@ -269,19 +265,15 @@ OUTPUT_LAYERS = (
 _register_output("linear_regression_output", _copied, "difference", "x itself; its gradient is x - label")
 _register_output("logistic_regression_output", _sigmoid, "difference", "sigmoid(x); the gradient of x is that - label")
 _register_output("mae_regression_output", _copied, "sign", "x itself; its gradient is the sign of x - label")
-register(
-    Op(
-        "slope_of_output",
-        ("output", "label"),
-        _slope_of_output,
-        check_labels,
-        "The gradient of an output layer: the difference, or its sign, as `kind` says.",
-        params={"kind": "difference", "grad_scale": 1.0},
-        rules=(Rule(("dense", ANY), "dense", _slope_of_output, "numpy"),),
-        dtype=_float,
-        no_gradient=OF_OUTPUT_LAYER,
-        family="losses",
-    )
+operator(
+    "slope_of_output",
+    _slope_of_output,
+    check_labels,
+    "The gradient of an output layer: the difference, or its sign, as `kind` says.",
+    rules=(Rule(("dense", ANY), "dense", _slope_of_output, "numpy"),),
+    dtype=_float,
+    no_gradient=OF_OUTPUT_LAYER,
+    family="losses",
 )
 
 _SOFTMAX = {"grad_scale": 1.0, "normalization": "null", "use_ignore": False, "ignore_label": -1.0}
@@ -330,33 +322,29 @@ def _slope_of_softmax(output, label, out=None, **params):
     return np.multiply(out, out.dtype.type(params["grad_scale"] / max(shares, 1)), out=out)
 
 
-register(
-    Op(
-        "softmax_output",
-        ("x", "label"),
-        _softmax,
-        _softmax_shape,
-        "softmax over the last axis; the gradient of x is that less one at the label, times `grad_scale`, divided by "
-        "the rows (`normalization` batch), by those not ignored (valid) or by nothing (null). With `use_ignore` rows "
-        "of `ignore_label` have none. The gradient that comes in is ignored.",
-        params=_SOFTMAX,
-        dtype=_float,
-        gradient=lambda head, output, inputs, params: (ops.slope_of_softmax(output, inputs[1], **params), None),
-        family="losses",
-    )
+operator(
+    "softmax_output",
+    _softmax,
+    _softmax_shape,
+    "softmax over the last axis; the gradient of x is that less one at the label, times `grad_scale`, divided by "
+    "the rows (`normalization` batch), by those not ignored (valid) or by nothing (null). With `use_ignore` rows "
+    "of `ignore_label` have none. The gradient that comes in is ignored.",
+    inputs=("x", "label"),
+    params=_SOFTMAX,
+    dtype=_float,
+    gradient=lambda head, output, inputs, params: (ops.slope_of_softmax(output, inputs[1], **params), None),
+    family="losses",
 )
-register(
-    Op(
-        "slope_of_softmax",
-        ("output", "label"),
-        _slope_of_softmax,
-        _softmax_shape,
-        "The gradient of softmax_output, from its output.",
-        params=_SOFTMAX,
-        dtype=_float,
-        no_gradient=OF_OUTPUT_LAYER,
-        family="losses",
-    )
+operator(
+    "slope_of_softmax",
+    _slope_of_softmax,
+    _softmax_shape,
+    "The gradient of softmax_output, from its output.",
+    inputs=("output", "label"),
+    params=_SOFTMAX,
+    dtype=_float,
+    no_gradient=OF_OUTPUT_LAYER,
+    family="losses",
 )
 
 
@@ -366,21 +354,18 @@ def _over_rows(x, out=None):
     return np.divide(x, rows, out=out)
 
 
-over_rows: Op = register(
-    Op(
-        "over_rows",
-        ("x",),
-        _over_rows,
-        same_shape,
-        "x divided by the number of its rows: what a mean over the rows leaves of a gradient.",
-        dtype=real,
-        gradient=lambda head, output, inputs, params: (over_rows(head),),
-        family="losses",
-    )
+over_rows: Op = operator(
+    "over_rows",
+    _over_rows,
+    same_shape,
+    "x divided by the number of its rows: what a mean over the rows leaves of a gradient.",
+    dtype=real,
+    gradient=lambda head, output, inputs, params: (over_rows(head),),
+    family="losses",
 )
 
 
-def _slope_of_loss(scores, labels, out=None, loss=None):
+def _slope_of_loss(scores, labels, out=None, loss=REQUIRED):
     """Return the gradient of the scores of the loss operator called `loss`, for a gradient of 1 of the loss.
 
     In `out` if given.
@@ -431,16 +416,12 @@ def _shape(shapes, params):
     return tuple(shapes[0])
 
 
-register(
-    Op(
-        "slope_of_loss",
-        ("scores", "labels"),
-        _slope_of_loss,
-        _shape,
-        "The gradient of the loss named `loss` towards the scores.",
-        params={"loss": REQUIRED},
-        dtype=kernel_float,
-        gradient=_gradient,
-        family="losses",
-    )
+operator(
+    "slope_of_loss",
+    _slope_of_loss,
+    _shape,
+    "The gradient of the loss named `loss` towards the scores.",
+    dtype=kernel_float,
+    gradient=_gradient,
+    family="losses",
 )

@@ -19,7 +19,7 @@ from kernels.plan import BatchPlan
 from workbench import formats, ops
 from workbench.formats import RowSparse
 from workbench.ops import stored
-from workbench.ops.contract import Op, OpError, Rule, Shape, real, register, rules_with_plan
+from workbench.ops.contract import OpError, Rule, Shape, operator, real, rules_with_plan
 from workbench.ops.like import put
 from workbench.ops.places import wanted_places
 from workbench.ops.products import make_plan, rule
@@ -146,36 +146,32 @@ def _gradient_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape
     return tuple(shapes[1])
 
 
-register(
-    Op(
-        "interactions",
-        ("x", "v"),
-        _dense,
-        _shape,
-        "For each row of x [R, D] the sum over all pairs of its features i < j of x_i x_j <v_i, v_j>, with v [D, K]: "
-        "[R, 1], in O(z K). With `sparse_grad` the gradient of v is row_sparse where x is sparse: the active rows.",
-        params={"sparse_grad": True},
-        rules=tuple(rules_with_plan(_sparse, 1, "dense", "csr_dense")),
-        dtype=real,
-        gradient=_gradient,
-        family="layers",
-    )
+operator(
+    "interactions",
+    _dense,
+    _shape,
+    "For each row of x [R, D] the sum over all pairs of its features i < j of x_i x_j <v_i, v_j>, with v [D, K]: "
+    "[R, 1], in O(z K). With `sparse_grad` the gradient of v is row_sparse where x is sparse: the active rows.",
+    inputs=("x", "v"),
+    params={"sparse_grad": True},
+    rules=tuple(rules_with_plan(_sparse, 1, "dense", "csr_dense")),
+    dtype=real,
+    gradient=_gradient,
+    family="layers",
 )
-register(
-    Op(
-        "interactions_gradient",
-        ("x", "v", "head"),
-        _whole_gradient,
-        _gradient_shape,
-        "The gradient of `interactions` towards v, by the head [R, 1]: x.T @ (head * (x @ v)) - (x^2).T @ head * v; "
-        "row_sparse with `sparse_grad` where x is sparse, else dense.",
-        params={"sparse_grad": True},
-        rules=(
-            *rules_with_plan(_gradient_of_rows, 2, "row_sparse", "csr_dense", "sparse_grad"),
-            *(Rule((form, "dense", "dense"), "dense", _whole_gradient, "csr_dense") for form in stored.SPARSE),
-        ),
-        dtype=real,
-        gradient=_second,
-        family="layers",
-    )
+operator(
+    "interactions_gradient",
+    _whole_gradient,
+    _gradient_shape,
+    "The gradient of `interactions` towards v, by the head [R, 1]: x.T @ (head * (x @ v)) - (x^2).T @ head * v; "
+    "row_sparse with `sparse_grad` where x is sparse, else dense.",
+    inputs=("x", "v", "head"),
+    params={"sparse_grad": True},
+    rules=(
+        *rules_with_plan(_gradient_of_rows, 2, "row_sparse", "csr_dense", "sparse_grad"),
+        *(Rule((form, "dense", "dense"), "dense", _whole_gradient, "csr_dense") for form in stored.SPARSE),
+    ),
+    dtype=real,
+    gradient=_second,
+    family="layers",
 )

@@ -15,7 +15,7 @@ import numpy as np
 
 from workbench import formats, ops
 from workbench.ops import fallback, stored
-from workbench.ops.contract import ANY, Op, OpError, Rule, Shape, Symbolic, register
+from workbench.ops.contract import ANY, Op, OpError, Rule, Shape, Symbolic, operator
 from workbench.ops.like import put, shape_of_last, type_of_first
 from workbench.ops.spreading import inner_spread, reduced, spread_view
 
@@ -52,25 +52,21 @@ def _by_rows(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
     return bool(params["rows"])
 
 
-at_places_of: Op = register(
-    Op(
-        "at_places_of",
-        ("x", "like"),
-        _itself,
-        _shape,
-        "x at the places that a csr, csc or coo `like` stores, each once, in its format, and nothing elsewhere; with "
-        "`rows` in the rows that a row_sparse one stores, too. Else every place is wanted: a copy of x.",
-        params={"rows": False},
-        rules=(
-            *(Rule((ANY, form), form, _at_places, ON_STORED) for form in stored.MATRICES),
-            Rule((ANY, "row_sparse"), "row_sparse", _at_places, ON_STORED, _by_rows, "rows"),
-            *(Rule((form, ANY), form, _itself, "a copy") for form in ("dense", *stored.SPARSE)),
-        ),
-        dtype=type_of_first,
-        gradient=lambda head, output, inputs, params: (at_places_of(head, inputs[1], **params), None),
-        unread=(1, None),
-        family="layout",
-    )
+at_places_of: Op = operator(
+    "at_places_of",
+    _itself,
+    _shape,
+    "x at the places that a csr, csc or coo `like` stores, each once, in its format, and nothing elsewhere; with "
+    "`rows` in the rows that a row_sparse one stores, too. Else every place is wanted: a copy of x.",
+    rules=(
+        *(Rule((ANY, form), form, _at_places, ON_STORED) for form in stored.MATRICES),
+        Rule((ANY, "row_sparse"), "row_sparse", _at_places, ON_STORED, _by_rows, "rows"),
+        *(Rule((form, ANY), form, _itself, "a copy") for form in ("dense", *stored.SPARSE)),
+    ),
+    dtype=type_of_first,
+    gradient=lambda head, output, inputs, params: (at_places_of(head, inputs[1], **params), None),
+    unread=(1, None),
+    family="layout",
 )
 
 
@@ -95,28 +91,24 @@ def _spread_at_dense(head, whole, like, out=None, axis=None, keepdims=False, mea
     return put(out, ops.sum_to_shape_of(spread_view(head, whole, axis, mean).copy(), like))
 
 
-spread_at = register(
-    Op(
-        "spread_at",
-        ("head", "whole", "like"),
-        _spread_at_dense,
-        shape_of_last,
-        "`spread` over the shape of `whole`, at the places that `like` stores and nowhere else: every element there "
-        "gets its sum's gradient. Where `like` was broadcast to `whole`, what is spread is summed back first.",
-        params={"axis": None, "keepdims": False, "mean": False},
-        rules=(
-            *(Rule((ANY, ANY, form), form, _spread_at, ON_STORED) for form in stored.MATRICES),
-            Rule((ANY, ANY, "dense"), "dense", _spread_at_dense),
-        ),
-        dtype=type_of_first,
-        gradient=lambda head, output, inputs, params: (
-            reduced(ops.add(ops.zeros_like(inputs[1]), at_places_of(head, inputs[2])), params),
-            None,
-            None,
-        ),
-        unread=(1, None),
-        family="reductions",
-    )
+spread_at = operator(
+    "spread_at",
+    _spread_at_dense,
+    shape_of_last,
+    "`spread` over the shape of `whole`, at the places that `like` stores and nowhere else: every element there "
+    "gets its sum's gradient. Where `like` was broadcast to `whole`, what is spread is summed back first.",
+    rules=(
+        *(Rule((ANY, ANY, form), form, _spread_at, ON_STORED) for form in stored.MATRICES),
+        Rule((ANY, ANY, "dense"), "dense", _spread_at_dense),
+    ),
+    dtype=type_of_first,
+    gradient=lambda head, output, inputs, params: (
+        reduced(ops.add(ops.zeros_like(inputs[1]), at_places_of(head, inputs[2])), params),
+        None,
+        None,
+    ),
+    unread=(1, None),
+    family="reductions",
 )
 
 
@@ -146,30 +138,27 @@ def _every_place(output, held, source, out=None):
     return np.broadcast_to(np.zeros((), output.dtype), output.shape) if out is None else put(out, np.zeros(()))
 
 
-places_wanted = register(
-    Op(
-        "places_wanted",
-        ("output", "held", "source"),
-        _every_place,
-        lambda shapes, params: tuple(shapes[0]),
-        "A pattern for the gradient towards `output`: its own, unless the places of its sparse input `held` were made "
-        "from the values of a `source` that stores more, or from all of a dense one: then every place. Of the three "
-        "only formats and places are read.",
-        rules=(
-            *(
-                Rule((output, form, source), "dense", _every_place, "nothing is stored")
-                for output in stored.SPARSE
-                for form in stored.MATRICES
-                for source in ("dense", "row_sparse")
-            ),
-            *(Rule((output, ANY, ANY), output, _given_places, "nothing to do") for output in stored.SPARSE),
-            Rule(("dense", ANY, ANY), "dense", _every_place, "nothing is stored"),
+places_wanted = operator(
+    "places_wanted",
+    _every_place,
+    lambda shapes, params: tuple(shapes[0]),
+    "A pattern for the gradient towards `output`: its own, unless the places of its sparse input `held` were made "
+    "from the values of a `source` that stores more, or from all of a dense one: then every place. Of the three "
+    "only formats and places are read.",
+    rules=(
+        *(
+            Rule((output, form, source), "dense", _every_place, "nothing is stored")
+            for output in stored.SPARSE
+            for form in stored.MATRICES
+            for source in ("dense", "row_sparse")
         ),
-        dtype=type_of_first,
-        gradient=lambda head, output, inputs, params: (ops.zeros_like(inputs[0]), None, None),
-        unread=(0, None),
-        family="layout",
-    )
+        *(Rule((output, ANY, ANY), output, _given_places, "nothing to do") for output in stored.SPARSE),
+        Rule(("dense", ANY, ANY), "dense", _every_place, "nothing is stored"),
+    ),
+    dtype=type_of_first,
+    gradient=lambda head, output, inputs, params: (ops.zeros_like(inputs[0]), None, None),
+    unread=(0, None),
+    family="layout",
 )
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from workbench import formats, ops
 from workbench.formats import RowSparse
 from workbench.ops import stored
-from workbench.ops.contract import Op, OpError, Rule, Shape, one_type, real, register, same_shape
+from workbench.ops.contract import OpError, Rule, Shape, one_type, operator, real, same_shape
 from workbench.ops.like import as_dense, axes_of, keep_axes, put, shape_of_last, type_of_first, with_ones
 from workbench.ops.spreading import narrow, spread
 
@@ -90,27 +90,23 @@ def _gradient(head, output, inputs, params):
 
 ON_STORED_ROWS = "numpy on the stored rows"
 WHEN = "keepdims, axis 0 not among the axes"
-slope_of_square_sum = register(
-    Op(
-        "slope_of_square_sum",
-        ("head", "x"),
-        _slope,
-        shape_of_last,
-        "The gradient of `square_sum`, 2 head x, where the head or x stores something: in the rows of a row_sparse "
-        "head, else in what x stores.",
-        params={"axis": None, "keepdims": False},
-        rules=(
-            *(
-                Rule(("row_sparse", x), "row_sparse", _of_rows, ON_STORED_ROWS, _square_rows_stay, WHEN)
-                for x in ("row_sparse", "dense")
-            ),
-            Rule(("dense", "row_sparse"), "row_sparse", _of_stored, ON_STORED_ROWS),
-            *(Rule(("dense", x), x, _of_entries, "as multiply") for x in ("csr", "csc", "coo")),
+slope_of_square_sum = operator(
+    "slope_of_square_sum",
+    _slope,
+    shape_of_last,
+    "The gradient of `square_sum`, 2 head x, where the head or x stores something: in the rows of a row_sparse "
+    "head, else in what x stores.",
+    rules=(
+        *(
+            Rule(("row_sparse", x), "row_sparse", _of_rows, ON_STORED_ROWS, _square_rows_stay, WHEN)
+            for x in ("row_sparse", "dense")
         ),
-        dtype=type_of_first,
-        gradient=_gradient,
-        family="reductions",
-    )
+        Rule(("dense", "row_sparse"), "row_sparse", _of_stored, ON_STORED_ROWS),
+        *(Rule(("dense", x), x, _of_entries, "as multiply") for x in ("csr", "csc", "coo")),
+    ),
+    dtype=type_of_first,
+    gradient=_gradient,
+    family="reductions",
 )
 
 
@@ -281,19 +277,17 @@ def _register(
     """
     calls = _calls(chosen)
     matrices = (Rule((form,), "dense", calls["matrix"], KERNEL) for form in MATRICES)
-    register(
-        Op(
-            name,
-            ("x",),
-            calls["dense"],
-            shape,
-            doc,
-            params={"axis": None, "keepdims": False, **params},
-            rules=(*rules, *matrices, Rule(("row_sparse",), "dense", calls["rows"], KERNEL)),
-            dtype=dtype,
-            gradient=lambda head, output, inputs, params: (gradient(head, output, inputs[0], params),),
-            family="reductions",
-        )
+    operator(
+        name,
+        calls["dense"],
+        shape,
+        doc,
+        inputs=("x",),
+        params={"axis": None, "keepdims": False, **params},
+        rules=(*rules, *matrices, Rule(("row_sparse",), "dense", calls["rows"], KERNEL)),
+        dtype=dtype,
+        gradient=lambda head, output, inputs, params: (gradient(head, output, inputs[0], params),),
+        family="reductions",
     )
 
 
@@ -471,22 +465,18 @@ def _count_rows(x, out=None, axis=None, keepdims=False):
     return put(out, SUM.rows(is_stored, axis, keepdims))
 
 
-register(
-    Op(
-        "count_stored",
-        ("x",),
-        _count_dense,
-        shape_of,
-        "How many elements are stored, zeros among them included: int64. A dense array stores all of them.",
-        params={"axis": None, "keepdims": False},
-        rules=(
-            *(Rule((form,), "dense", _count_matrix, KERNEL) for form in MATRICES),
-            Rule(("row_sparse",), "dense", _count_rows, KERNEL),
-        ),
-        dtype=lambda dtypes, params: np.dtype(np.int64),
-        gradient=lambda head, output, inputs, params: (ops.zeros_like(inputs[0]),),
-        family="reductions",
-    )
+operator(
+    "count_stored",
+    _count_dense,
+    shape_of,
+    "How many elements are stored, zeros among them included: int64. A dense array stores all of them.",
+    rules=(
+        *(Rule((form,), "dense", _count_matrix, KERNEL) for form in MATRICES),
+        Rule(("row_sparse",), "dense", _count_rows, KERNEL),
+    ),
+    dtype=lambda dtypes, params: np.dtype(np.int64),
+    gradient=lambda head, output, inputs, params: (ops.zeros_like(inputs[0]),),
+    family="reductions",
 )
 
 
@@ -522,17 +512,13 @@ def _others(x, out=None, axis=None):
     return put(out, _back(left * right, x.shape, axes))
 
 
-register(
-    Op(
-        "product_of_others",
-        ("x",),
-        _others,
-        lambda shapes, params: tuple(shapes[0]),
-        "For every element the product of the others along the axes: what the gradient of prod is made of.",
-        params={"axis": None},
-        gradient=lambda head, output, inputs, params: (ops.slope_of_others(head, inputs[0], **params),),
-        family="reductions",
-    )
+operator(
+    "product_of_others",
+    _others,
+    lambda shapes, params: tuple(shapes[0]),
+    "For every element the product of the others along the axes: what the gradient of prod is made of.",
+    gradient=lambda head, output, inputs, params: (ops.slope_of_others(head, inputs[0], **params),),
+    family="reductions",
 )
 
 
@@ -560,17 +546,13 @@ def _slope_of_others(head, x, out=None, axis=None):
     return put(out, _back(left_change * right + left * right_change, x.shape, axes))
 
 
-register(
-    Op(
-        "slope_of_others",
-        ("head", "x"),
-        _slope_of_others,
-        same_shape,
-        "The gradient of `product_of_others`: for every element the sum over each other one of its head times the "
-        "product of those that are left.",
-        params={"axis": None},
-        gradient=lambda head, output, inputs, params: (ops.slope_of_others(head, inputs[1], **params), None),
-        no_gradient="For third derivatives of a product write it as exp(sum(log(x))).",
-        family="reductions",
-    )
+operator(
+    "slope_of_others",
+    _slope_of_others,
+    same_shape,
+    "The gradient of `product_of_others`: for every element the sum over each other one of its head times the "
+    "product of those that are left.",
+    gradient=lambda head, output, inputs, params: (ops.slope_of_others(head, inputs[1], **params), None),
+    no_gradient="For third derivatives of a product write it as exp(sum(log(x))).",
+    family="reductions",
 )

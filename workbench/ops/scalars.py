@@ -11,7 +11,7 @@ import numpy as np
 
 from workbench import ops
 from workbench.ops import stored
-from workbench.ops.contract import REQUIRED, Op, Rule, Shape, real, register, same_shape
+from workbench.ops.contract import REQUIRED, Rule, Shape, operator, real, same_shape
 from workbench.ops.spreading import through, times
 
 Condition = tuple[str, Callable[[float], bool]]
@@ -87,19 +87,17 @@ def _register(
         return (gradient(head, inputs[0], output, params["scalar"]),)
 
     kept = [] if keeps is NEVER else _keeping_rules(dense, keeps)
-    register(
-        Op(
-            name,
-            ("x",),
-            dense,
-            same_shape,
-            doc,
-            params={"scalar": REQUIRED},
-            rules=(*kept, *rules),
-            dtype=real,
-            gradient=gradients,
-            family="scalars",
-        )
+    operator(
+        name,
+        dense,
+        same_shape,
+        doc,
+        inputs=("x",),
+        params={"scalar": REQUIRED},
+        rules=(*kept, *rules),
+        dtype=real,
+        gradient=gradients,
+        family="scalars",
     )
 
 

@@ -17,7 +17,7 @@ from workbench import formats, ops
 from workbench.formats.compressed import kept_or_widened
 from workbench.formats.contract import Coo
 from workbench.ops import fallback, stored
-from workbench.ops.contract import ANY, REQUIRED, Op, OpError, Rule, Shape, broadcast_shape, one_type, register
+from workbench.ops.contract import ANY, REQUIRED, OpError, Rule, Shape, broadcast_shape, one_type, operator
 from workbench.ops.like import as_dense, put, type_of_first
 
 MATRICES = ("csr", "csc", "coo")
@@ -71,21 +71,17 @@ def _where_gradient(head, output, inputs, params):
     )
 
 
-where = register(
-    Op(
-        "where",
-        ("condition", "x", "y"),
-        _where,
-        broadcast_shape,
-        "x where the condition is not zero, else y. A sparse condition is read where it is stored.",
-        rules=tuple(
-            Rule((form, "dense", "dense"), "dense", _where_stored, COPIES, _equal_shapes, "equal shapes")
-            for form in SPARSE
-        ),
-        dtype=lambda dtypes, params: one_type(dtypes[1:], params),
-        gradient=_where_gradient,
-        family="selection",
-    )
+where = operator(
+    "where",
+    _where,
+    broadcast_shape,
+    "x where the condition is not zero, else y. A sparse condition is read where it is stored.",
+    rules=tuple(
+        Rule((form, "dense", "dense"), "dense", _where_stored, COPIES, _equal_shapes, "equal shapes") for form in SPARSE
+    ),
+    dtype=lambda dtypes, params: one_type(dtypes[1:], params),
+    gradient=_where_gradient,
+    family="selection",
 )
 
 
@@ -163,7 +159,7 @@ def _part_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
     return tuple(shapes[1 + params["place"]])
 
 
-def _part(head, *arrays, out=None, axis=0, place=0):
+def _part(head, *arrays, out=None, axis=0, place=REQUIRED):
     """Return the part of head, the gradient of a concatenation along `axis`, that belongs to arrays[place].
 
     A dense copy, in `out` if given; making a sparse head dense is reported as a densification.
@@ -187,40 +183,32 @@ def _part_gradient(head, output, inputs, params):
     return ops.concat(*parts, axis=params["axis"]), *(None for _ in parts)
 
 
-register(
-    Op(
-        "concat",
-        ("*arrays",),
-        _concat,
-        _concat_shape,
-        "The arrays one after the other along `axis`. Those of one sparse format keep it.",
-        params={"axis": 0},
-        rules=(
-            *(Rule((form, ...), form, _concat_matrices, COPIES) for form in MATRICES),
-            Rule(("row_sparse", ...), "row_sparse", _concat_rows, COPIES),
-        ),
-        gradient=_concat_gradient,
-        family="selection",
-    )
+operator(
+    "concat",
+    _concat,
+    _concat_shape,
+    "The arrays one after the other along `axis`. Those of one sparse format keep it.",
+    rules=(
+        *(Rule((form, ...), form, _concat_matrices, COPIES) for form in MATRICES),
+        Rule(("row_sparse", ...), "row_sparse", _concat_rows, COPIES),
+    ),
+    gradient=_concat_gradient,
+    family="selection",
 )
-register(
-    Op(
-        "part_of_concat",
-        ("head", "*arrays"),
-        _part,
-        _part_shape,
-        "The part of a gradient that belongs to the array number `place` of those put together; dense.",
-        params={"axis": 0, "place": REQUIRED},
-        rules=(Rule((ANY, ...), "dense", _part),),
-        dtype=type_of_first,
-        gradient=_part_gradient,
-        unread=(1, None),
-        family="selection",
-    )
+operator(
+    "part_of_concat",
+    _part,
+    _part_shape,
+    "The part of a gradient that belongs to the array number `place` of those put together; dense.",
+    rules=(Rule((ANY, ...), "dense", _part),),
+    dtype=type_of_first,
+    gradient=_part_gradient,
+    unread=(1, None),
+    family="selection",
 )
 
 
-def _clip(x, out=None, low=0.0, high=0.0):
+def _clip(x, out=None, low=REQUIRED, high=REQUIRED):
     """Return a dense x limited to [low, high] in its dtype, in `out` if given."""
     if x.dtype.kind != "f":  # a bound beyond what the type holds is none
         limits = np.iinfo(x.dtype)
@@ -259,7 +247,7 @@ def _keeps_zero(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
     return params["low"] <= 0 <= params["high"]
 
 
-def _within(x, out=None, low=0.0, high=0.0):
+def _within(x, out=None, low=REQUIRED, high=REQUIRED):
     """Return 1 where the dense x is within [low, high], else 0, in its dtype, in `out` if given."""
     return put(out, ((x >= low) & (x <= high)).astype(x.dtype))
 
@@ -271,55 +259,47 @@ def _within_stored(x, out=None, low=0.0, high=0.0):
     return stored.onto_dense(ground, x, lambda _, values: _within(values, None, low, high), out)
 
 
-register(
-    Op(
-        "clip",
-        ("x",),
-        _clip,
-        _clip_shape,
-        "x, at least `low` and at most `high`. A sparse x keeps its format where zero lies between them.",
-        params={"low": REQUIRED, "high": REQUIRED},
-        rules=(
-            *(
-                Rule(
-                    (form,),
-                    form,
-                    lambda x, out=None, low=0, high=0: stored.mapped(x, lambda values: _clip(values, None, low, high)),
-                    "numpy on the stored values",
-                    _keeps_zero,
-                    "low <= 0 <= high",
-                )
-                for form in SPARSE
-            ),
-            *(
-                Rule(
-                    (form,),
-                    "dense",
-                    condition="otherwise",
-                    refusal="zero is outside of low to high, so every element would be stored. Convert with to_format "
-                    "to dense first.",
-                )
-                for form in SPARSE
-            ),
+operator(
+    "clip",
+    _clip,
+    _clip_shape,
+    "x, at least `low` and at most `high`. A sparse x keeps its format where zero lies between them.",
+    rules=(
+        *(
+            Rule(
+                (form,),
+                form,
+                lambda x, out=None, low=0, high=0: stored.mapped(x, lambda values: _clip(values, None, low, high)),
+                "numpy on the stored values",
+                _keeps_zero,
+                "low <= 0 <= high",
+            )
+            for form in SPARSE
         ),
-        dtype=_clip_type,
-        gradient=lambda head, output, inputs, params: (
-            ops.multiply(_dense_head(head), ops.is_within(inputs[0], **params)),
+        *(
+            Rule(
+                (form,),
+                "dense",
+                condition="otherwise",
+                refusal="zero is outside of low to high, so every element would be stored. Convert with to_format "
+                "to dense first.",
+            )
+            for form in SPARSE
         ),
-        family="selection",
-    )
+    ),
+    dtype=_clip_type,
+    gradient=lambda head, output, inputs, params: (
+        ops.multiply(_dense_head(head), ops.is_within(inputs[0], **params)),
+    ),
+    family="selection",
 )
-register(
-    Op(
-        "is_within",
-        ("x",),
-        _within,
-        _clip_shape,
-        "1 where x lies from `low` to `high`, else 0; dense.",
-        params={"low": REQUIRED, "high": REQUIRED},
-        rules=tuple(Rule((form,), "dense", _within_stored, "numpy on the stored values") for form in SPARSE),
-        dtype=one_type,
-        gradient=lambda head, output, inputs, params: (ops.zeros_like(inputs[0]),),
-        family="selection",
-    )
+operator(
+    "is_within",
+    _within,
+    _clip_shape,
+    "1 where x lies from `low` to `high`, else 0; dense.",
+    rules=tuple(Rule((form,), "dense", _within_stored, "numpy on the stored values") for form in SPARSE),
+    dtype=one_type,
+    gradient=lambda head, output, inputs, params: (ops.zeros_like(inputs[0]),),
+    family="selection",
 )

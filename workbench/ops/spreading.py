@@ -13,10 +13,8 @@ import numpy as np
 
 from workbench import ops
 from workbench.ops import fallback, stored
-from workbench.ops.contract import ANY, Op, Rule, Shape, Symbolic, register
+from workbench.ops.contract import ANY, Op, Rule, Shape, Symbolic, operator
 from workbench.ops.like import as_dense, axes_of, keep_axes, put, shape_of_last, type_of_first, with_ones
-
-_PARAMS: Mapping[str, Any] = {"axis": None, "keepdims": False, "mean": False}
 
 
 def _kept_head(head: Any, like: Any, axis: Any, mean: bool) -> np.ndarray:
@@ -58,27 +56,23 @@ def reduced(head: Any, params: Mapping[str, Any]) -> Any:
     return (ops.mean if params["mean"] else ops.sum)(head, axis=params["axis"], keepdims=params["keepdims"])
 
 
-spread = register(
-    Op(
-        "spread",
-        ("head", "like"),
-        _spread,
-        shape_of_last,
-        "The gradient of a sum over `axis`, or with `mean` of a mean: every element of `like` gets its sum's; dense. "
-        "Where `like` is sparse, that is reported as making it dense.",
-        params=_PARAMS,
-        rules=(
-            Rule((ANY, "dense"), "dense", _spread),
-            *(
-                Rule((ANY, form), "dense", _spread_sparse, "numpy onto a dense array", densifies=True)
-                for form in stored.SPARSE
-            ),
+spread = operator(
+    "spread",
+    _spread,
+    shape_of_last,
+    "The gradient of a sum over `axis`, or with `mean` of a mean: every element of `like` gets its sum's; dense. "
+    "Where `like` is sparse, that is reported as making it dense.",
+    rules=(
+        Rule((ANY, "dense"), "dense", _spread),
+        *(
+            Rule((ANY, form), "dense", _spread_sparse, "numpy onto a dense array", densifies=True)
+            for form in stored.SPARSE
         ),
-        dtype=type_of_first,
-        gradient=lambda head, output, inputs, params: (reduced(head, params), None),
-        unread=(1, None),
-        family="reductions",
-    )
+    ),
+    dtype=type_of_first,
+    gradient=lambda head, output, inputs, params: (reduced(head, params), None),
+    unread=(1, None),
+    family="reductions",
 )
 
 
@@ -118,27 +112,23 @@ def _times_gradient(head, output, inputs, params):
     )
 
 
-spread_times = register(
-    Op(
-        "spread_times",
-        ("head", "factor", "like"),
-        _spread_times,
-        shape_of_last,
-        "`spread` times a factor, of the shape of `like` or one that is broadcast to it. Nothing is spread where a "
-        "sparse factor stores nothing: such an element stays zero, also where the head is inf or NaN.",
-        params=_PARAMS,
-        rules=(
-            *(
-                Rule((ANY, form, ANY), form, _at_stored, "numpy on the stored values", _whole, "factor not broadcast")
-                for form in stored.SPARSE
-            ),
-            Rule((ANY, "dense", ANY), "dense", _spread_times),
+spread_times = operator(
+    "spread_times",
+    _spread_times,
+    shape_of_last,
+    "`spread` times a factor, of the shape of `like` or one that is broadcast to it. Nothing is spread where a "
+    "sparse factor stores nothing: such an element stays zero, also where the head is inf or NaN.",
+    rules=(
+        *(
+            Rule((ANY, form, ANY), form, _at_stored, "numpy on the stored values", _whole, "factor not broadcast")
+            for form in stored.SPARSE
         ),
-        dtype=type_of_first,
-        gradient=_times_gradient,
-        unread=(2, None),
-        family="reductions",
-    )
+        Rule((ANY, "dense", ANY), "dense", _spread_times),
+    ),
+    dtype=type_of_first,
+    gradient=_times_gradient,
+    unread=(2, None),
+    family="reductions",
 )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from workbench import formats, ops
 from workbench.ops import stored
-from workbench.ops.contract import Op, OpError, Rule, Shape, one_type, real, register, same_shape
+from workbench.ops.contract import OpError, Rule, Shape, one_type, operator, real, same_shape
 from workbench.ops.like import axes_of
 from workbench.ops.spreading import through, times
 
@@ -61,7 +61,7 @@ def _register(name: str, f: Callable, gradient: Callable, doc: str, rules: tuple
         return (gradient(head, inputs[0], output, **params),)
 
     shape = _along_an_axis if "axis" in more.get("params", {}) else same_shape
-    register(Op(name, ("x",), f, shape, doc, rules=rules, dtype=dtype, gradient=gradients, family="unary", **more))
+    operator(name, f, shape, doc, inputs=("x",), rules=rules, dtype=dtype, gradient=gradients, family="unary", **more)
 
 
 def _dense(x: Any) -> Any:
@@ -279,16 +279,13 @@ def _empty(x: Any, out: np.ndarray | None = None) -> Any:
     return formats.zeros(x.shape, x.format, x.dtype)
 
 
-register(
-    Op(
-        "zeros_like",
-        ("x",),
-        _zeros,
-        same_shape,
-        "Zeros, in shape, type and format of x; sparse formats store nothing.",
-        rules=tuple(Rule((format,), format, _empty, "nothing stored") for format in stored.SPARSE),
-        dtype=one_type,
-        gradient=lambda head, output, inputs, params: (ops.zeros_like(inputs[0]),),
-        family="unary",
-    )
+operator(
+    "zeros_like",
+    _zeros,
+    same_shape,
+    "Zeros, in shape, type and format of x; sparse formats store nothing.",
+    rules=tuple(Rule((format,), format, _empty, "nothing stored") for format in stored.SPARSE),
+    dtype=one_type,
+    gradient=lambda head, output, inputs, params: (ops.zeros_like(inputs[0]),),
+    family="unary",
 )

@@ -29,7 +29,7 @@ from kernels.plan import BatchPlan
 from workbench import formats, ops
 from workbench.formats import compressed
 from workbench.ops import stored
-from workbench.ops.contract import ANY, Op, OpError, Rule, Shape, Symbolic, get, register
+from workbench.ops.contract import ANY, OpError, Rule, Shape, Symbolic, get, operator
 from workbench.ops.like import check_countable
 from workbench.ops.places import wanted_places
 from workbench.ops.products.blocks import Block, as_csr, block_of, common, places
@@ -211,21 +211,19 @@ def _gradient(head, output, inputs, params):
     return towards_x, dot(of_y[0], of_y[1], transpose_a=of_y[2], transpose_b=of_y[3], **options)
 
 
-dot = register(
-    Op(
-        name="dot",
-        inputs=("x", "y"),
-        params={"transpose_a": False, "transpose_b": False, "result": None, "engine": "ours"},
-        dense=_dense,
-        shape=_shape,
-        dtype=float_dtype,
-        rules=(*(method.rule() for method in METHODS), REFUSAL),
-        gradient=_gradient,
-        family="products",
-        doc="The product of matrix x [R, D] and y [D, N] or vector y [D], either transposed where its parameter says "
-        "so. `result` asks for a format: dense, row_sparse or csr. A csr product is sorted, and its pattern is that of "
-        "the operands whatever the values: a dense x gives rows that store every column y has.",
-    )
+dot = operator(
+    name="dot",
+    inputs=("x", "y"),
+    params={"transpose_a": False, "transpose_b": False, "result": None, "engine": "ours"},
+    dense=_dense,
+    shape=_shape,
+    dtype=float_dtype,
+    rules=(*(method.rule() for method in METHODS), REFUSAL),
+    gradient=_gradient,
+    family="products",
+    doc="The product of matrix x [R, D] and y [D, N] or vector y [D], either transposed where its parameter says "
+    "so. `result` asks for a format: dense, row_sparse or csr. A csr product is sorted, and its pattern is that of "
+    "the operands whatever the values: a dense x gives rows that store every column y has.",
 )
 
 
@@ -404,27 +402,23 @@ def _sampled_dense(pattern, a, b, out=None, transpose_a=False, transpose_b=False
     return np.matmul(a.T if transpose_a else a, b.T if transpose_b else b, out=out)
 
 
-sampled_dot = register(
-    Op(
-        name="sampled_dot",
-        inputs=("pattern", "a", "b"),
-        params={"transpose_a": False, "transpose_b": False},
-        dense=_sampled_dense,
-        shape=_sampled_shape,
-        dtype=float_dtype,
-        rules=(
-            Rule(("csr", ANY, ANY), "csr", _with_matrices(_csr), "sddmm"),
-            Rule(("csc", ANY, ANY), "csc", _with_matrices(_csc), "sddmm"),
-            Rule(("coo", ANY, ANY), "coo", _with_matrices(_coo), "sddmm"),
-            *(rule for method in METHODS for rule in _whole(method) if "ours" in method.engines),
-        ),
-        gradient=_sampled_gradient,
-        unread=(0, 1),
-        family="products",
-        doc="The product of a [R, N] and b [N, D], either transposed where its parameter says so, at the entries of "
-        "`pattern` [R, D], whose values play no part; in its format, each place once. A dense or row_sparse "
-        "pattern has no places of its own, and gives the whole product, row_sparse where `dot` gives that, else dense.",
-    )
+sampled_dot = operator(
+    name="sampled_dot",
+    dense=_sampled_dense,
+    shape=_sampled_shape,
+    dtype=float_dtype,
+    rules=(
+        Rule(("csr", ANY, ANY), "csr", _with_matrices(_csr), "sddmm"),
+        Rule(("csc", ANY, ANY), "csc", _with_matrices(_csc), "sddmm"),
+        Rule(("coo", ANY, ANY), "coo", _with_matrices(_coo), "sddmm"),
+        *(rule for method in METHODS for rule in _whole(method) if "ours" in method.engines),
+    ),
+    gradient=_sampled_gradient,
+    unread=(0, 1),
+    family="products",
+    doc="The product of a [R, N] and b [N, D], either transposed where its parameter says so, at the entries of "
+    "`pattern` [R, D], whose values play no part; in its format, each place once. A dense or row_sparse "
+    "pattern has no places of its own, and gives the whole product, row_sparse where `dot` gives that, else dense.",
 )
 
 
