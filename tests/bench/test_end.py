@@ -13,7 +13,7 @@ from workbench.bench import end as suite
 from workbench.bench.end import Candidate, Paths, get, script
 from workbench.bench.shapes import BenchError
 from workbench.command import cli
-from workbench.command.bench_waits import end_table
+from workbench.command.bench_competitors import end_table
 from workbench.reports import suites as reports
 
 CASE = suite.Case("svmlight", 1)

@@ -1,29 +1,58 @@
 """The groups of `workbench --help`, and the examples in the help of each command, which parse as typed."""
 
+import inspect
+import re
 import shlex
 
 import pytest
 import typer.main
 from typer.testing import CliRunner
 
-from workbench.command import cli, options
+from workbench.command import bench, bench_competitors, cli, data_commands, options
 
 ROOT = typer.main.get_command(cli.app)
 
 
 def commands(group, before=""):
-    """Names of all commands that are shown, with the names of their groups before them."""
+    """Names and examples of all commands that are shown, with the names of their groups before them."""
     for name, command in group.commands.items():
         if getattr(command, "commands", None):
             yield from commands(command, f"{before}{name} ")
         elif not command.hidden:
-            yield before + name
+            yield before + name, (command.epilog or "").split("\n\n")[1:]
+
+
+EXAMPLES = dict(commands(ROOT))
 
 
 def test_each_command_has_a_heading_and_examples():
-    assert set(commands(ROOT)) == set(options.EXAMPLES)
+    assert [name for name, examples in EXAMPLES.items() if not examples] == []
     listed = {name for names in options.PANELS.values() for name in names}
-    assert listed == {name.split()[0] for name in options.EXAMPLES}
+    assert listed == {name.split()[0] for name in EXAMPLES}
+
+
+def test_an_example_is_of_its_command():
+    assert [one for name, examples in EXAMPLES.items() for one in examples if f" {name}" not in one] == []
+
+
+def test_each_argument_and_option_says_what_it_is():
+    def parameters(group):
+        for command in group.commands.values():
+            yield from parameters(command) if getattr(command, "commands", None) else command.params
+
+    assert [one.name for one in parameters(ROOT) if not one.hidden and not one.help] == []
+
+
+@pytest.mark.parametrize("module", [cli, bench, bench_competitors, data_commands])
+def test_each_text_of_an_option_is_of_one_that_there_is(module):
+    found = 0
+    for name, command in vars(module).items():
+        text = (getattr(command, "__doc__", None) or "").partition("Parameters\n")[2].partition("Examples\n")[0]
+        if inspect.isfunction(command) and command.__module__ == module.__name__ and text:
+            documented = re.findall(r"^ {4}(\w+)$", text, re.MULTILINE)
+            assert set(documented) <= set(inspect.signature(command).parameters), name
+            found += len(documented)
+    assert found
 
 
 def test_help_lists_the_commands_by_heading():
@@ -36,11 +65,11 @@ def test_help_lists_the_commands_by_heading():
 def test_help_of_a_command_shows_its_examples():
     text = CliRunner().invoke(cli.app, ["data", "convert", "--help"], env={"COLUMNS": "120"}).output
     assert "Examples:" in text
-    for example in options.EXAMPLES["data convert"]:
+    for example in EXAMPLES["data convert"]:
         assert example in text
 
 
-@pytest.mark.parametrize("example", [line for lines in options.EXAMPLES.values() for line in lines])
+@pytest.mark.parametrize("example", [line for lines in EXAMPLES.values() for line in lines])
 def test_an_example_parses(example):
     program, *words = shlex.split(example)
     assert program == "workbench"

@@ -303,5 +303,5 @@ def test_a_data_file_in_place_of_a_spec_is_measured_with_the_model_of_its_labels
 )
 def test_json_is_a_spec_where_it_has_the_parts_of_one(tmp_path, name, text, is_data):
     (tmp_path / name).write_text(text)
-    assert cli._is_data(tmp_path / name) is is_data
-    assert not cli._is_data(tmp_path / "missing.json")
+    assert sweeping.is_data(tmp_path / name) is is_data
+    assert not sweeping.is_data(tmp_path / "missing.json")

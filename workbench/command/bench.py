@@ -7,7 +7,6 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -111,6 +110,11 @@ def bench_kernels(
     """Time every kernel against its competitors on many shapes and widths; stop with Ctrl-C and lose nothing.
 
     Records and report are in the run folder, which is completed. Exit status: 130 after Ctrl-C, 2 for a wrong name.
+
+    Examples
+    --------
+    workbench bench kernels --quick
+    workbench bench kernels --only csr_dense --threads 1
     """
     _bench(ctx, "kernels", quick, run, only, shape, threads, device)
 
@@ -124,7 +128,13 @@ def bench_step(
     threads: Threads = None,
     device: OnDevice = "cpu",
 ) -> None:
-    """Time whole training steps, on batches that repeat and on new ones; stop with Ctrl-C and lose nothing."""
+    """Time whole training steps, on batches that repeat and on new ones; stop with Ctrl-C and lose nothing.
+
+    Examples
+    --------
+    workbench bench step --quick
+    workbench bench step --threads 1
+    """
     _bench(ctx, "step", quick, run, "", shape, threads, device)
 
 
@@ -132,21 +142,31 @@ def bench_step(
 def bench_pytorch(
     ctx: typer.Context, quick: Quick = False, run: Rows = None, shape: OnShape = "", threads: Threads = None
 ) -> None:
-    """Time loops of PyTorch on sparse rows as they are, and with the layer and the optimizer of ours."""
+    """Time loops of PyTorch on sparse rows as they are, and with the layer and the optimizer of ours.
+
+    Examples
+    --------
+    workbench bench pytorch --quick
+    workbench bench pytorch --threads 1
+    """
     _bench(ctx, "pytorch", quick, run, "", shape, threads, "cpu")
 
 
 @bench.command("report")
-def bench_report(
-    run: Annotated[
-        Path, typer.Argument(help="A run folder of the benchmark, a file of records, or a folder of results.")
-    ],
-    out: Out = None,
-    markdown: Markdown = False,
-) -> None:
+def bench_report(run: Path, out: Out = None, markdown: Markdown = False) -> None:
     """Write what was to be reached and what was, the charts, and every configuration.
 
     Without --out and --markdown, the page of each suite in a folder of results is written again from its records.
+
+    Parameters
+    ----------
+    run
+        A run folder of the benchmark, a file of records, or a folder of results.
+
+    Examples
+    --------
+    workbench bench report runs/bench-kernels
+    workbench bench report results/MACHINE
     """
     from workbench.reports import bench as reports
 
@@ -191,28 +211,33 @@ def _bench(
 @bench.command("self")
 def bench_self(
     ctx: typer.Context,
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="PART",
-            help="record (noise of this machine), constants, coverage, calibration and power (simulations with it), "
-            "slow (one kernel made slower), threshold (loads next to trials), threads (all threads against one), "
-            "busy (the same next to a busy core), turns (fresh processes against processes in turns), duets (turns "
-            "against two at once), panel (trials that a panel shows against trials alone), answers (advice on files), "
-            "demo (its sweep again and again), same (candidates against themselves); by default all.",
-        ),
-    ] = None,
-    results: Annotated[
-        Path, typer.Option(help="Folder of rows and page; more of both is added to what is there.")
-    ] = Path("runs/bench-self"),
-    budget: Annotated[
-        float, typer.Option(min=0, help="Seconds for the parts that measure; each ends what it has begun.")
-    ] = 3600.0,
-    seconds_budget: Annotated[
-        float | None, typer.Option(min=0, hidden=True, help="The former name of --budget.")
-    ] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="PART")] = None,
+    results: Path = Path("runs/bench-self"),
+    budget: Annotated[float, typer.Option(min=0)] = 3600.0,
+    seconds_budget: Annotated[float | None, typer.Option(min=0, hidden=True)] = None,
 ) -> None:
-    """Try the measuring where the answer is known: equals, simulated ratios, a slower kernel; on a quiet machine."""
+    """Try the measuring where the answer is known: equals, simulated ratios, a slower kernel; on a quiet machine.
+
+    Parameters
+    ----------
+    names
+        record (noise of this machine), constants, coverage, calibration and power (simulations with it), slow (one
+        kernel made slower), threshold (loads next to trials), threads (all threads against one), busy (the same
+        next to a busy core), turns (fresh processes against processes in turns), duets (turns against two at once),
+        panel (trials that a panel shows against trials alone), answers (advice on files), demo (its sweep again and
+        again), same (candidates against themselves); by default all.
+    results
+        Folder of rows and page; more of both is added to what is there.
+    budget
+        Seconds for the parts that measure; each ends what it has begun.
+    seconds_budget
+        The former name of --budget.
+
+    Examples
+    --------
+    workbench bench self same --budget 120
+    workbench bench self record coverage
+    """
     from workbench import store
     from workbench.bench import self_trial
     from workbench.bench.experiment import Results
@@ -249,20 +274,27 @@ def _outcomes_table(title: str, rows: Sequence[dict[str, Any]]) -> "Table":
 def bench_cluster(
     ctx: typer.Context,
     quick: Quick = False,
-    results: Annotated[
-        Path, typer.Option(help="Folder of rows, page and chart; what it has is not measured again.")
-    ] = Path("runs/bench-cluster"),
-    runs: Annotated[Path, typer.Option(help="Folder of logs, and of generated rows.")] = Path("runs/bench-cluster"),
-    streamed: Annotated[
-        int | None,
-        typer.Option(
-            min=1000,
-            help="Instead train so many generated rows that stay on disk, in 2 processes that may have half of them in "
-            "memory: from some 8 million on that is more than a process without rows has.",
-        ),
-    ] = None,
+    results: Path = Path("runs/bench-cluster"),
+    runs: Path = Path("runs/bench-cluster"),
+    streamed: Annotated[int | None, typer.Option(min=1000)] = None,
 ) -> None:
-    """Count the bytes of a step on large tables, time it with 1, 2 and 4 processes, predict it for 256 machines."""
+    """Count the bytes of a step on large tables, time it with 1, 2 and 4 processes, predict it for 256 machines.
+
+    Parameters
+    ----------
+    results
+        Folder of rows, page and chart; what it has is not measured again.
+    runs
+        Folder of logs, and of generated rows.
+    streamed
+        Instead train so many generated rows that stay on disk, in 2 processes that may have half of them in memory:
+        from some 8 million on that is more than a process without rows has.
+
+    Examples
+    --------
+    workbench bench cluster --quick
+    workbench bench cluster --streamed 8000000
+    """
     measure_cluster(
         results, runs, str(streamed or ("quick" if quick else "all")), exit_codes.original_command_line(ctx)
     )
@@ -323,17 +355,32 @@ def describe_cluster_record(row: dict[str, Any]) -> str:
 @bench.command("advise")
 def bench_advise(
     ctx: typer.Context,
-    quick: Annotated[bool, typer.Option("--quick", help="Twelve cases, about half an hour; all take an hour.")] = False,
-    case: Annotated[list[str] | None, typer.Option(help="A case of the suite; a wrong name lists all.")] = None,
-    results: Annotated[
-        Path, typer.Option(help="Folder of rows and page; cases that it has are not measured again.")
-    ] = Path("runs/bench-advise"),
-    runs: Annotated[Path, typer.Option(help="Folder of the trials; resumed.")] = Path("runs/bench-advise"),
-    replay: Annotated[
-        bool, typer.Option("--replay", help="Measure nothing: play races of the cases in RESULTS back, 50 of each.")
-    ] = False,
+    quick: bool = False,
+    case: list[str] | None = None,
+    results: Path = Path("runs/bench-advise"),
+    runs: Path = Path("runs/bench-advise"),
+    replay: bool = False,
 ) -> None:
-    """Judge `advise` by full sweeps, compared with always sparse, always dense, the bytes rule and a fitted density."""
+    """Judge `advise` by full sweeps, compared with always sparse, always dense, the bytes rule and a fitted density.
+
+    Parameters
+    ----------
+    quick
+        Twelve cases, about half an hour; all take an hour.
+    case
+        A case of the suite; a wrong name lists all.
+    results
+        Folder of rows and page; cases that it has are not measured again.
+    runs
+        Folder of the trials; resumed.
+    replay
+        Measure nothing: play races of the cases in RESULTS back, 50 of each.
+
+    Examples
+    --------
+    workbench bench advise --quick
+    workbench bench advise --replay
+    """
     names = tuple(case or ())
     if replay:
         _replay_races(names, results)
@@ -427,29 +474,61 @@ FirstSeconds = Annotated[
 @data_commands.with_files
 def bench_fit(
     ctx: typer.Context,
-    data: Annotated[str, typer.Option(help="Your file or folder, or a data set; by default the suite's own.")] = "",
-    model: Annotated[str, typer.Option(help="Model, for --data; by default a guess, which is printed.")] = "logistic",
+    data: str = "",
+    model: str = "logistic",
     held_out: HeldOut = "0.2",
-    positive: Annotated[str, typer.Option(help="Positive class of a binary classifier, for --data.")] = "",
-    width: Annotated[int | None, typer.Option(min=1, help="Outputs or factors; by default the model's.")] = None,
-    model_options: Annotated[str, typer.Option(help="Options of the model, name=value with commas between.")] = "",
-    case: Annotated[list[str] | None, typer.Option(help="A case of the suite; a wrong name lists all.")] = None,
-    candidate: Annotated[list[str] | None, typer.Option(help="A candidate alone; a wrong name lists all.")] = None,
-    contender: Annotated[list[str] | None, typer.Option(hidden=True, help="The former name of --candidate.")] = None,
-    seconds: Annotated[float, typer.Option(min=0.1, help="Seconds of training after which a setting is left.")] = 20.0,
+    positive: str = "",
+    width: Annotated[int | None, typer.Option(min=1)] = None,
+    model_options: str = "",
+    case: list[str] | None = None,
+    candidate: list[str] | None = None,
+    contender: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
+    seconds: Annotated[float, typer.Option(min=0.1)] = 20.0,
     first_seconds: FirstSeconds = None,
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds of each best setting; from 4 on more where needed.")] = 4,
+    rounds: Annotated[int, typer.Option(min=1)] = 4,
     threads: Threads = None,
-    seed: Annotated[int, typer.Option(min=0, help="Draws rows held out, starting weights and order; for --data.")] = 0,
-    quick: Annotated[bool, typer.Option("--quick", help="Two small cases of the suite.")] = False,
-    results: Annotated[
-        Path, typer.Option(help="Folder of rows, page and charts; what it has is not measured again.")
-    ] = Path("runs/bench-fit"),
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    quick: bool = False,
+    results: Path = Path("runs/bench-fit"),
     **files: str,
 ) -> None:
     """Train to the same held-out quality, sparse, dense and with other libraries; stop with Ctrl-C and lose nothing.
 
     Records, page and charts are in the folder of --results. Exit status: 130 after Ctrl-C, 2 for wrong input.
+
+    Parameters
+    ----------
+    data
+        Your file or folder, or a data set; by default the suite's own.
+    model
+        Model, for --data; by default a guess, which is printed.
+    positive
+        Positive class of a binary classifier, for --data.
+    width
+        Outputs or factors; by default the model's.
+    model_options
+        Options of the model, name=value with commas between.
+    case
+        A case of the suite; a wrong name lists all.
+    candidate
+        A candidate alone; a wrong name lists all.
+    contender
+        The former name of --candidate.
+    seconds
+        Seconds of training after which a setting is left.
+    rounds
+        Rounds of each best setting; from 4 on more where needed.
+    seed
+        Draws rows held out, starting weights and order; for --data.
+    quick
+        Two small cases of the suite.
+    results
+        Folder of rows, page and charts; what it has is not measured again.
+
+    Examples
+    --------
+    workbench bench fit --data train.txt
+    workbench bench fit --data clicks.csv --label clicked
     """
     from workbench import store
     from workbench.analysis import fit as analysis
@@ -488,106 +567,3 @@ def fit_case_of(source: str, held_out: str, files: Mapping[str, str], **settings
     given = given if "model" in given else {"model": "logistic"} | with_model(given)
     settled = training.configuration_of(given)
     return cases.case_of({name: getattr(settled, name) for name in given}, held_out)
-
-
-@bench.command("fair")
-def bench_fair(
-    ctx: typer.Context,
-    configuration: Named = None,
-    features: Annotated[int | None, typer.Option(help="Only configurations with this number of columns.")] = None,
-    batch_rows: Annotated[int | None, typer.Option(help="Only those with this number of rows a batch.")] = None,
-    width: Annotated[int | None, typer.Option(help="Only those with this number of outputs.")] = None,
-    density: Annotated[float | None, typer.Option(help="Only those of this density, such as 0.15.")] = None,
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds in which all candidates that are near are timed.")] = 7,
-    threads: Threads = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Ten configurations, in about five minutes.")] = False,
-    results: Folder = Path("runs/bench-fair"),
-) -> None:
-    """Compare the best dense and the best sparse training with the best independent ones at equal work.
-
-    Records and page are in the folder of --results. Exit status: 130 after Ctrl-C, 2 for a wrong name.
-    """
-    from workbench import store
-    from workbench.analysis import fair as analysis
-    from workbench.bench.experiment import CandidateRunner
-    from workbench.bench.fair.configurations import choose_configurations
-    from workbench.bench.fair.measure import Policy
-    from workbench.bench.fair.runner import SUITE
-    from workbench.reports.suites import write_fair
-
-    only = {"features": features, "batch_rows": batch_rows, "width": width, "density": density}
-    configurations = choose_configurations(configuration or (), quick, only)
-    with progress_line() as progress:
-        is_whole = CandidateRunner(SUITE, results, Policy(rounds=rounds), threads, progress).run(configurations)
-    if store.is_stored(results / store.FAIR.file):
-        found = analysis.compare_all(store.FAIR.read(results))
-        print_targets(analysis.list_targets(found))
-        print_sentence(analysis.summary(found))
-        typer.echo(f"Page: {write_fair(results, exit_codes.original_command_line(ctx))}")
-    exit_unless(ctx, is_whole)
-
-
-@bench.command("epochs")
-def bench_epochs(
-    ctx: typer.Context,
-    configuration: Named = None,
-    optimizer: Annotated[str, typer.Option(help="Only configurations of sgd, adagrad, adam or ftrl.")] = "",
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds in which all candidates that are near are timed.")] = 9,
-    threads: Threads = None,
-    budget: Annotated[float, typer.Option(min=0, help="Seconds after which no configuration is begun.")] = 2400.0,
-    quick: Annotated[bool, typer.Option("--quick", help="Eight configurations, in about two minutes.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="All configurations, twice as many; no budget.")] = False,
-    results: Folder = Path("runs/bench-epochs"),
-) -> None:
-    """Compare whole epochs of sgd, adagrad, adam and ftrl with the fastest loop or library at equal work.
-
-    Records and page are in the folder of --results. Exit status: 130 after Ctrl-C, 2 for a wrong name.
-    """
-    from workbench import store
-    from workbench.analysis import fair as analysis
-    from workbench.bench import epoch_problem, epochs
-    from workbench.bench.experiment import CandidateRunner
-    from workbench.reports.suites import write_epochs
-
-    chosen = epoch_problem.choose_configurations(configuration or (), quick, full, optimizer)
-    seconds = float("inf") if full and exit_codes.is_default(ctx, "budget") else budget
-    with progress_line() as progress:
-        policy = replace(epochs.POLICY, rounds=rounds)
-        is_whole = CandidateRunner(epochs.SUITE, results, policy, threads, progress, seconds).run(chosen)
-    if store.is_stored(results / store.EPOCHS.file):
-        found = analysis.compare_epochs(store.EPOCHS.read(results))
-        print_targets(analysis.list_epoch_targets(found))
-        typer.echo(f"Page: {write_epochs(results, exit_codes.original_command_line(ctx))}")
-    exit_unless(ctx, is_whole)
-
-
-@bench.command("prune")
-def bench_prune(
-    folder: Annotated[Path, typer.Argument(help="Folder of results, such as results/MACHINE; subfolders too.")],
-    runs: Annotated[int, typer.Option(min=1, help="Runs kept of each configuration, the newest first.")] = 1,
-    pack: Annotated[
-        bool, typer.Option("--pack", help="Compress files of 200 kB or more to FILE.jsonl.gz, which is read as before.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print what would be removed, and change nothing.")
-    ] = False,
-) -> None:
-    """Keep the newest records of each configuration, remove those of older code, compress on request.
-
-    Files are replaced unless --dry-run is given; what was saved is printed.
-    """
-    from workbench.store.pruning import prune, table_of
-
-    if not folder.is_dir():
-        raise typer.BadParameter(f"{folder} is not a folder; give the folder of the results.")
-    before = after = 0
-    files = {path.with_name(path.name.removesuffix(".gz")) for path in folder.rglob("*.jsonl*")}
-    for path in sorted(path for path in files if path.suffix == ".jsonl"):
-        if table_of(path) is None:
-            continue
-        pruned = prune(path, runs, dry_run=dry_run, pack=pack)
-        before, after = before + pruned.bytes_before, after + pruned.bytes
-        if pruned.bytes < pruned.bytes_before:
-            records = f"{pruned.records} of {pruned.records_before} records"
-            typer.echo(f"{path}: {records}, {pruned.bytes_before / 1e6:.2f} -> {pruned.bytes / 1e6:.2f} MB")
-    typer.echo(f"Records: {before / 1e6:.1f} -> {after / 1e6:.1f} MB{' (nothing was changed)' if dry_run else ''}")

@@ -95,6 +95,11 @@ def list_(json: Json = False) -> None:
     """List the data sets: their parameters and defaults, where they come from, their licence.
 
     Printed as text, or as JSON; the facts are kept in the cache folder.
+
+    Examples
+    --------
+    workbench data list
+    workbench data list --json
     """
     show_sources(sources(), json)
 
@@ -105,6 +110,12 @@ def profile(source: Named, *, json: Json = False, charts: Charts = None, **files
     """Say how sparse a data set is: row lengths, columns, active columns, bytes in each format, duplicates, labels.
 
     The profile is printed; charts are written only with --charts. Exit status: 2 if the data cannot be read.
+
+    Examples
+    --------
+    workbench data profile train.txt
+    workbench data profile clicks.csv --label clicked
+    workbench data profile likes.tsv --reading implicit=true
     """
     from workbench.command import data_source
     from workbench.data import profile as profile_of
@@ -119,19 +130,29 @@ def profile(source: Named, *, json: Json = False, charts: Charts = None, **files
 
 @data.command()
 def columns(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Your table: CSV, TSV or Parquet.")],
-    out: Annotated[
-        Path | None, typer.Option(help="File to write (.toml), to be edited and given to others as --columns.")
-    ] = None,
+    source: Annotated[str, typer.Argument(metavar="SOURCE")],
+    out: Path | None = None,
     columns: Columns = "",
     label: Label = "",
-    reading: Annotated[
-        str, typer.Option(help="How to read it: separator, header, quotes, hashed, bins; name=value, commas between.")
-    ] = "",
+    reading: str = "",
 ) -> None:
     """Say what each column of a table is taken for: kind, encoding, distinct values, share missing, and why.
 
     Printed as a table; --out writes a TOML file as well. Exit status: 2 if the table cannot be read.
+
+    Parameters
+    ----------
+    source
+        Your table: CSV, TSV or Parquet.
+    out
+        File to write (.toml), to be edited and given to others as --columns.
+    reading
+        How to read it: separator, header, quotes, hashed, bins; name=value, commas between.
+
+    Examples
+    --------
+    workbench data columns clicks.csv
+    workbench data columns clicks.csv --out kinds.toml
     """
     from workbench.command import data_source
     from workbench.data import contract
@@ -147,15 +168,31 @@ def columns(
 @with_files
 def convert(
     source: Named,
-    folder: Annotated[Path, typer.Argument(help="Folder to make, such as X.sparse.")],
-    shuffle: Annotated[bool, typer.Option(help="Random order, without which no rows can be held out.")] = True,
-    seed: Annotated[int, typer.Option(min=0, help="Draws the order.")] = 0,
-    shard_bytes: Annotated[int, typer.Option(min=1024, help="Bytes of a shard; memory holds about three.")] = 2**27,
+    folder: Path,
+    shuffle: Annotated[bool, typer.Option()] = True,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    shard_bytes: Annotated[int, typer.Option(min=1024)] = 2**27,
     **files: str,
 ) -> None:
     """Convert data into a folder that may be larger than memory; train on it with --dataset sparse --path FOLDER.
 
     Rows, bytes and order are printed. Exit status: 2 if the data cannot be read or the folder exists.
+
+    Parameters
+    ----------
+    folder
+        Folder to make, such as X.sparse.
+    shuffle
+        Random order, without which no rows can be held out.
+    seed
+        Draws the order.
+    shard_bytes
+        Bytes of a shard; memory holds about three.
+
+    Examples
+    --------
+    workbench data convert train.txt X.sparse
+    workbench data convert clicks.csv X.sparse --label clicked
     """
     from workbench.command import data_source
 

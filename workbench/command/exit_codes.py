@@ -92,6 +92,14 @@ def exit_interrupted(ctx: Any, state: str = "Interrupted") -> None:
     raise typer.Exit(INTERRUPTED)
 
 
+def exit_unless_finished(ctx: typer.Context, state: str) -> None:
+    """Exit with status 130 if the sweep's state is "stopped", with 1 unless it is "finished"."""
+    if state == "stopped":
+        exit_interrupted(ctx, "Stopped")
+    if state != "finished":
+        raise typer.Exit(FAILURE)
+
+
 def status_of(error: Exception) -> int | None:
     """Return the exit status of an exception: 2 for wrong input, 1 for other failures, None for a defect."""
     is_ours = type(error).__module__.split(".")[0] in ("workbench", "kernels")

@@ -1,7 +1,8 @@
 """Options of commands from the table of settings: what they take, their defaults and their help."""
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -10,10 +11,11 @@ from typer.models import CommandInfo, OptionInfo
 from workbench.aliases import END
 from workbench.settings import CONTROLS, SETTINGS, Control, Setting
 
-# Groups of the commands in `workbench --help`, and the examples below the help of each command.
+# Groups of the commands in `workbench --help`. The docstring of a command says what it does, what its options are
+# (section Parameters) and what to type (section Examples).
 #
-# How to add a command: its name in `PANELS` and its examples in `EXAMPLES`; a test parses each example. How to add an
-# option of a command that has many: its name in `OPTION_PANELS`.
+# How to add a command: its name in `PANELS`; a test parses each of its examples. How to add an option: its help in the
+# docstring; of a command that has many, its name in `OPTION_PANELS`.
 
 
 PANELS = {
@@ -67,66 +69,6 @@ OPTION_PANELS = {
 """Options by the heading that they stand under in the help of a command with more than `FEW_OPTIONS` of them."""
 FEW_OPTIONS = 8
 
-EXAMPLES = {
-    "demo": ("workbench demo", "workbench demo --quick"),
-    "advise": (
-        "workbench advise train.txt",
-        "workbench advise clicks.csv --label clicked --budget 30",
-        "workbench advise train.txt --for pytorch",
-    ),
-    "sweep": (
-        "workbench sweep train.txt --budget 60",
-        'workbench sweep --path train.txt --densities "0.01, 0.1" --formats "csr, coo"',
-        "workbench sweep my_sweep.toml --dry-run",
-    ),
-    "forecast": ("workbench forecast runs/demo-density", "workbench forecast runs/my-sweep --out predicted.svg"),
-    "train": (
-        "workbench train train.txt --save model/",
-        "workbench train clicks.csv --label clicked --epochs 3",
-        "workbench train likes.tsv --reading implicit=true",
-    ),
-    "apply": ("workbench apply model/ new.txt", "workbench apply model/ new.txt --out scores.csv"),
-    "check": ("workbench check train.txt --for pytorch", "workbench check clicks.csv --for sklearn --label clicked"),
-    "status": ("workbench status", "workbench status my-sweep"),
-    "stop": ("workbench stop", "workbench stop my-sweep"),
-    "report": ("workbench report runs/my-sweep", "workbench report runs/my-sweep --out report.html"),
-    "compare": ("workbench compare runs/before runs/after", "workbench compare runs/before runs/after --within 1.2"),
-    "doctor": ("workbench doctor",),
-    "warm": ("workbench warm", "workbench warm adagrad-steps"),
-    "lab": ("workbench lab", "workbench lab my_notebooks --port 8889"),
-    "bench kernels": ("workbench bench kernels --quick", "workbench bench kernels --only csr_dense --threads 1"),
-    "bench step": ("workbench bench step --quick", "workbench bench step --threads 1"),
-    "bench pytorch": ("workbench bench pytorch --quick", "workbench bench pytorch --threads 1"),
-    "bench report": ("workbench bench report runs/bench-kernels", "workbench bench report results/MACHINE"),
-    "bench self": ("workbench bench self same --budget 120", "workbench bench self record coverage"),
-    "bench cluster": ("workbench bench cluster --quick", "workbench bench cluster --streamed 8000000"),
-    "bench advise": ("workbench bench advise --quick", "workbench bench advise --replay"),
-    "bench fit": ("workbench bench fit --data train.txt", "workbench bench fit --data clicks.csv --label clicked"),
-    "bench fair": ("workbench bench fair --quick", "workbench bench fair --density 0.15 --threads 1"),
-    "bench epochs": ("workbench bench epochs --quick", "workbench bench epochs --optimizer adagrad --budget 1200"),
-    "bench end": ("workbench bench end --megabytes 10", "workbench bench end --format clicks --megabytes 1"),
-    "bench waits": ("workbench bench waits --quick", "workbench bench waits --part reading --part defaults"),
-    "bench prune": ("workbench bench prune results --dry-run", "workbench bench prune results --pack"),
-    "profile": (
-        "workbench profile train.txt",
-        "workbench profile clicks.csv --label clicked",
-        "workbench profile likes.tsv --reading implicit=true",
-    ),
-    "data list": ("workbench data list", "workbench data list --json"),
-    "data profile": (
-        "workbench data profile train.txt",
-        "workbench data profile clicks.csv --label clicked",
-        "workbench data profile likes.tsv --reading implicit=true",
-    ),
-    "data columns": ("workbench data columns clicks.csv", "workbench data columns clicks.csv --out kinds.toml"),
-    "data convert": (
-        "workbench data convert train.txt X.sparse",
-        "workbench data convert clicks.csv X.sparse --label clicked",
-    ),
-}
-"""What to type, by command."""
-
-
 GROUP_EXAMPLES = {
     "": ("workbench demo", "workbench advise train.txt", "workbench train train.txt --save model/"),
     "bench": ("workbench bench fit --data train.txt", "workbench bench kernels --quick"),
@@ -144,10 +86,12 @@ def add_help_texts(app: typer.Typer, group: str = "") -> None:
     order = list(panels)
     for command in app.registered_commands:
         name = _name_of(command)
-        command.epilog = _epilog(EXAMPLES.get(f"{group} {name}".strip(), ()))
         command.rich_help_panel = panels.get(name, "Commands") if not group else "Commands"
         if command.callback is not None:
-            command.help = _unwrapped(command.callback.__doc__ or "")
+            command.help, parameters, examples = _sections_of(command.callback)
+            typed = f"workbench {group} {name}" if group else f"workbench {name}"  # a command may be in two groups
+            command.epilog = _epilog([re.sub(rf"^workbench .*?\b{name}\b", typed, one) for one in examples])
+            _document_options(command.callback, parameters)
             group_options(command.callback)
     for inner in app.registered_groups:
         inner.rich_help_panel = panels[str(inner.name)]
@@ -158,14 +102,39 @@ def add_help_texts(app: typer.Typer, group: str = "") -> None:
         app.registered_commands.sort(key=lambda command: _place_in(order, _name_of(command)))
 
 
-def _unwrapped(text: str) -> str:
-    """Return a docstring with each paragraph on one line: the width of the terminal breaks it, not that of the code."""
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in inspect.cleandoc(text).split("\n\n"))
+def _sections_of(callback: Callable[..., Any]) -> tuple[str, dict[str, str], list[str]]:
+    """Return what the docstring of a command says: its help, that of its parameters by name, and its examples.
+
+    Each paragraph is on one line: the width of the terminal breaks it, not that of the code.
+    """
+    head, *sections = re.split(r"\n\n(Parameters|Examples)\n-+\n", inspect.cleandoc(callback.__doc__ or ""))
+    found = dict(zip(sections[::2], sections[1::2], strict=True))
+    parameters = dict(re.findall(r"^(\w+)\n((?: {4}.*\n?)+)", found.get("Parameters", ""), re.MULTILINE))
+    paragraphs = "\n\n".join(" ".join(paragraph.split()) for paragraph in head.split("\n\n"))
+    return (
+        paragraphs,
+        {name: " ".join(text.split()) for name, text in parameters.items()},
+        found.get("Examples", "").splitlines(),
+    )
 
 
-def _epilog(examples: tuple[str, ...]) -> str | None:
+def _epilog(examples: Sequence[str]) -> str | None:
     """Return the examples of a command as paragraphs under "Example:"; None without examples."""
     return "\n\n".join((("Examples:" if len(examples) > 1 else "Example:"), *examples)) if examples else None
+
+
+def _document_options(callback: Callable[..., Any], texts: Mapping[str, str]) -> None:
+    """Give the parameters of a command their help texts by name, in place; flags that are off have no --no-NAME."""
+    parameters = []
+    for one in inspect.signature(callback, eval_str=True).parameters.values():
+        if one.name in texts:
+            infos = getattr(one.annotation, "__metadata__", ())
+            flag = (f"--{one.name.replace('_', '-')}",) if one.default is False else ()
+            info = infos[0] if infos else typer.Argument() if one.default is one.empty else typer.Option(*flag)
+            info.help = texts[one.name]
+            one = one if infos else one.replace(annotation=Annotated[one.annotation, info])
+        parameters.append(one)
+    _set_parameters(callback, parameters)
 
 
 def group_options(callback: Callable[..., Any]) -> None:

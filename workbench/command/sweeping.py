@@ -1,8 +1,9 @@
 """A sweep from the command line: what is wrong is found first, what is large is asked about, a verdict ends it."""
 
+import json
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import typer
@@ -27,6 +28,35 @@ SECONDS_UNASKED, CONFIGURATIONS_UNASKED = 3600.0, 1000
 
 OF_DATA = (*FILES, "dataset", "reading", "model", "width", "kind", "positive", "merge", "epochs")
 """Settings on which it depends whether a file can be trained on."""
+
+
+MOST_OF_SPEC = 1 << 20
+"""Bytes that a spec in JSON has at most."""
+PARTS_OF_SPEC = {"axes", "candidates", "contenders", "measure", "limits"}
+
+
+def is_data(path: Path) -> bool:
+    """Return whether a path is data rather than a spec, which is TOML, JSON with parts of a spec, or a run folder.
+
+    False for a path that does not exist.
+    """
+    if path.suffix == ".toml" or not path.exists() or (path / "spec.json").exists():
+        return False
+    if path.suffix != ".json" or path.is_dir() or path.stat().st_size > MOST_OF_SPEC:
+        return True
+    text = path.read_text(encoding="utf-8", errors="replace")
+    for part in (text, text.lstrip().partition("\n")[0]):  # JSON, or a record a line
+        try:
+            parsed = json.loads(part)
+        except (ValueError, RecursionError):
+            continue
+        return isinstance(parsed, list) or (isinstance(parsed, dict) and bool(parsed) and not _is_spec(parsed.keys()))
+    return False
+
+
+def _is_spec(keys: Collection[str]) -> bool:
+    """Return whether the keys of a JSON object are those of a spec."""
+    return bool(PARTS_OF_SPEC & {*keys}) or {*keys} <= {"name", "description", "seed"}
 
 
 def load_sweep(path: Path | None, choices: Mapping[str, str | None], budget: float | None = None) -> tuple[Spec, Size]:

@@ -16,12 +16,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+import typer
 from rich.live import Live
 from rich.table import Table
 
 from kernels import devices, threads
 from kernels.vector.gather import has_compiled_loops
 from workbench import data, formats, models, optimizers
+from workbench.command import exit_codes
 from workbench.command.console import console
 from workbench.command.data_source import show_reading
 from workbench.measure import memory
@@ -36,6 +38,40 @@ from workbench.training.trained import TrainedModel, refuse_taken, why_not_kept
 SECONDS_SHOWN = 0.2
 EPOCHS_SHOWN = 20
 """The last ones, of more: the table stays on a screen."""
+
+
+HOW = (
+    *("optimizer", "learning_rate", "decay", "epochs", "batch_rows", "shuffle", "ahead", "device", "format", "engine"),
+    *("gradient", "update", "hold", "launch", "serial"),
+)
+"""Options of how to train: if one is given, it is done so, and nothing is searched."""
+
+
+def refuse_of_several(ctx: typer.Context, search: int | None, save: Path | None) -> None:
+    """Raise BadParameter for an option of `train` that is given and needs a single trainer."""
+    if search:
+        raise typer.BadParameter("several trainers search no settings. Leave --search out.", param_hint="--search")
+    if not exit_codes.is_default(ctx, "held_out"):
+        raise typer.BadParameter("several trainers hold out a fifth. Leave --held-out out.", param_hint="--held-out")
+    if save is not None:
+        raise typer.BadParameter("a model of several trainers is not saved yet. Leave --save out.", param_hint="--save")
+
+
+def settings_to_search(ctx: typer.Context, search: int | None) -> int | None:
+    """Return how many settings to search, 0 for none, None to decide by the data.
+
+    BadParameter for a count of 1, and for a search together with an option that it chooses.
+    """
+    given = next((name.replace("_", "-") for name in HOW if not exit_codes.is_default(ctx, name)), "")
+    if search is None and given:
+        typer.echo(f"Nothing is searched, as --{given} is given.", err=True)
+        return 0
+    if search and search < 2:
+        raise typer.BadParameter(f"{search}; expected 2 settings or more, or 0 for none.", param_hint="--search")
+    if search and given:
+        text = f"it chooses how to train, and --{given} is given, too. Leave one of the two out."
+        raise typer.BadParameter(text, param_hint="--search")
+    return search
 
 
 def configuration_of(settings: dict, several: bool = False) -> Configuration:

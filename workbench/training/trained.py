@@ -15,6 +15,7 @@ it is a pickle, and nothing in it is run. A damaged folder or a folder of a newe
 ((64, 3), True)
 """
 
+import csv
 import dataclasses
 import hashlib
 import io
@@ -67,6 +68,33 @@ class Predictions:
     classes: tuple[str, ...]
     quality: Mapping[str, float]
     note: str = ""
+
+
+def lines_of_predictions(predictions: Predictions, most: int | None = None) -> list[list[str]]:
+    """Return the rows of a CSV table as texts: a header, then row index, prediction, probability of each class.
+
+    `most` is the largest number of rows below the header, None for all.
+    """
+    values, classes = predictions.values, predictions.classes
+    several = values.ndim == 2
+    heads = [f"prediction_{place}" for place in range(values.shape[1])] if several else ["prediction"]
+    lines = [["row", *heads, *(f"probability_{name}" for name in classes)]]
+    for row, value in enumerate(values[:most].tolist()):
+        shown = [f"{one:.9g}" if isinstance(one, float) else str(one) for one in (value if several else [value])]
+        known = predictions.probabilities
+        lines.append([str(row), *shown, *([] if known is None else [f"{chance:.6g}" for chance in known[row]])])
+    return lines
+
+
+def write_predictions(out: Path, predictions: Predictions) -> None:
+    """Write the table of `lines_of_predictions` to a CSV file atomically, replacing an existing file."""
+    new = out.with_name(f".{out.name}.new")
+    try:
+        with new.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows(lines_of_predictions(predictions))
+        os.replace(new, out)
+    finally:
+        new.unlink(missing_ok=True)
 
 
 @final
