@@ -27,15 +27,16 @@ compiled_inline = njit_part(nogil=True, forceinline=True)
 
 
 def buffers_of(strings: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return (offsets int32 [texts + 1], bytes uint8) of a pyarrow string array without nulls, as views.
+    """Return (offsets int32 [texts + 1], bytes uint8) of a pyarrow string array without nulls, as read-only views.
 
     Text i is bytes[offsets[i]:offsets[i + 1]]; the first offset need not be 0.
     """
     _, offsets, letters = strings.buffers()
-    if not len(strings):
-        return np.zeros(1, np.int32), np.zeros(0, np.uint8)
-    held = np.frombuffer(offsets, np.int32)[strings.offset : strings.offset + len(strings) + 1]
-    return held, np.zeros(0, np.uint8) if letters is None else np.frombuffer(letters, np.uint8)
+    held = np.zeros(1, np.int32) if not len(strings) else np.frombuffer(offsets, np.int32)
+    text = np.frombuffer(b"" if letters is None or not len(strings) else letters, np.uint8)
+    for view in (held, text):  # pyarrow owns some buffers and others not, for which all code would be compiled anew
+        view.flags.writeable = False
+    return held[strings.offset : strings.offset + len(strings) + 1] if len(strings) else held, text
 
 
 @compiled_inline
@@ -64,7 +65,7 @@ def are_printed(offsets, letters):
 
     Texts are letters[offsets[i]:offsets[i + 1]], uint8. True without bytes.
     """
-    return not _has_outside(letters, np.int64(offsets[0]), np.int64(offsets[-1]), FIRST_PRINTED)
+    return not _has_outside(letters, np.int64(offsets[0]), np.int64(offsets[-1]), np.int64(FIRST_PRINTED))
 
 
 @compiled
