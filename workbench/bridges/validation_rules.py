@@ -1,12 +1,15 @@
 """The table of contracts: a row a contract, with the frameworks for which a violation is an error or a warning.
 
 How to add a contract: write its function in `validation_checks`, and a row here. How to add a framework: a row in
-`FRAMEWORKS`, and its name in the rows that count for it. `effects` tell what was seen of a framework where a contract
-was broken.
+`FRAMEWORKS`, and its name in the rows that count for it. `validation_rules.toml` tells what was seen of a framework
+where a contract was broken.
 """
 
+import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -316,6 +319,12 @@ INDEXED = (*COMPRESSED, "coo", "row_sparse")
 PLACED = (*COMPRESSED, "coo")
 
 
+@cache
+def _effects() -> dict[str, dict[str, str]]:
+    """Return the texts of `validation_rules.toml`, by rule and framework; read once."""
+    return tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+
+
 @dataclass(frozen=True)
 class ValidationRule:
     """One rule: `fault(parts, asked)` raises FormatError; `errors` and `warnings` list the frameworks it applies to."""
@@ -327,7 +336,11 @@ class ValidationRule:
     formats: tuple[str, ...] | None = None
     after: tuple[str, ...] = ()
     of_labels: bool = False
-    effects: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def effects(self) -> Mapping[str, str]:
+        """What was seen where the rule was violated, by framework; {} if nothing was."""
+        return _effects().get(self.name, {})
 
     def severity(self, framework: str) -> str | None:
         """Return "error" or "warning", what a violation is for the framework.
@@ -338,98 +351,28 @@ class ValidationRule:
 
 
 STRUCTURE = ("shape", "index type", "lengths", "pointers", "range")
-OUTSIDE = "PyTorch multiplies what stands outside of the array, without a word"
-NO_ERROR = "no error comes, and the result is wrong"
 
 CONTRACTS = (
-    ValidationRule("sparse", sparse, EVERY, effects={"keras": "the layer computes densely, without a word"}),
-    ValidationRule(
-        "format",
-        held,
-        EVERY,
-        effects=dict.fromkeys(("tensorflow", "keras"), "fit says: do not form a valid RowPartition"),
-    ),
+    ValidationRule("sparse", sparse, EVERY),
+    ValidationRule("format", held, EVERY),
     ValidationRule("shape", shape, EVERY),
-    ValidationRule(
-        "width",
-        width,
-        EVERY,
-        after=("shape",),
-        effects={"keras": "Keras, once traced, runs on it without a word", "pytorch": OUTSIDE},
-    ),
+    ValidationRule("width", width, EVERY, after=("shape",)),
     ValidationRule("index type", index_types, EVERY, formats=INDEXED),
     ValidationRule("index widths", index_widths, EVERY, formats=PLACED, after=("index type",)),
     ValidationRule("index dtype", index_dtype, EVERY, formats=INDEXED, after=("index type",)),
-    ValidationRule(
-        "narrow indices",
-        narrow_indices,
-        warnings=("sklearn",),
-        formats=PLACED,
-        after=("index type",),
-        effects={"sklearn": "SGDClassifier, liblinear, Lasso, SVC and trees refuse it"},
-    ),
-    ValidationRule(
-        "lengths",
-        lengths,
-        EVERY,
-        formats=INDEXED,
-        after=("index type",),
-        effects={"pytorch": NO_ERROR},
-    ),
-    ValidationRule(
-        "pointers",
-        pointers,
-        EVERY,
-        formats=COMPRESSED,
-        after=("shape", "index type", "lengths"),
-        effects={"pytorch": NO_ERROR},
-    ),
-    ValidationRule(
-        "range",
-        ranges,
-        EVERY,
-        formats=INDEXED,
-        after=("shape", "index type"),
-        effects={"pytorch": OUTSIDE},
-    ),
+    ValidationRule("narrow indices", narrow_indices, warnings=("sklearn",), formats=PLACED, after=("index type",)),
+    ValidationRule("lengths", lengths, EVERY, formats=INDEXED, after=("index type",)),
+    ValidationRule("pointers", pointers, EVERY, formats=COMPRESSED, after=("shape", "index type", "lengths")),
+    ValidationRule("range", ranges, EVERY, formats=INDEXED, after=("shape", "index type")),
     ValidationRule("numbers", numbers, EVERY),
-    ValidationRule(
-        "floats",
-        floats,
-        ("tensorflow", "pytorch", "implicit"),
-        ("keras", "sklearn"),
-        after=("numbers",),
-    ),
+    ValidationRule("floats", floats, ("tensorflow", "pytorch", "implicit"), ("keras", "sklearn"), after=("numbers",)),
     ValidationRule("float32", single, warnings=EVERY),
     ValidationRule("dtype", dtype, EVERY),
+    ValidationRule("finite", finite, EVERY),
     ValidationRule(
-        "finite",
-        finite,
-        EVERY,
-        effects=dict.fromkeys(("tensorflow", "keras", "pytorch", "vw"), "the loss becomes NaN without a word"),
+        "row order", row_order, ("tensorflow", "keras"), formats=("coo",), after=("shape", "index type", "lengths")
     ),
-    ValidationRule(
-        "row order",
-        row_order,
-        ("tensorflow", "keras"),
-        formats=("coo",),
-        after=("shape", "index type", "lengths"),
-        effects={
-            "tensorflow": "from_generator passes it on, and to_dense says: out of order",
-            "keras": "fit says: do not form a valid RowPartition",
-        },
-    ),
-    ValidationRule(
-        "column order",
-        column_order,
-        warnings=("tensorflow", "pytorch"),
-        formats=PLACED,
-        after=STRUCTURE,
-        effects={
-            "tensorflow": "tf.sparse.to_dense refuses it",
-            "pytorch": "check_invariants refuses it",
-        },
-    ),
+    ValidationRule("column order", column_order, warnings=("tensorflow", "pytorch"), formats=PLACED, after=STRUCTURE),
     ValidationRule(
         "duplicates",
         duplicates,
@@ -437,29 +380,9 @@ CONTRACTS = (
         ("tensorflow", "keras", "pytorch", "vw"),
         formats=PLACED,
         after=STRUCTURE,
-        effects={
-            "sklearn": "BernoulliNB, StandardScaler, Lasso, SVC, Normalizer and Binarizer compute something else "
-            "without a word",
-            "implicit": "its factors are wrong, without a word",
-            "pytorch": "check_invariants refuses it, and x ** 2 of what is called coalesced is wrong",
-            "tensorflow": "tf.sparse.to_dense refuses it",
-        },
     ),
-    ValidationRule(
-        "unique rows",
-        unique_rows,
-        EVERY,
-        formats=("row_sparse",),
-        after=("index type", "range"),
-        effects={"keras": "Adagrad, Adam, Ftrl and RMSprop step wrongly, without a word"},
-    ),
-    ValidationRule("rows", rows, warnings=EVERY, effects={"keras": "fit and predict fail with KeyError"}),
+    ValidationRule("unique rows", unique_rows, EVERY, formats=("row_sparse",), after=("index type", "range")),
+    ValidationRule("rows", rows, warnings=EVERY),
     ValidationRule("label count", label_count, EVERY, of_labels=True),
-    ValidationRule(
-        "label values",
-        label_values,
-        EVERY,
-        of_labels=True,
-        effects={"vw": "it takes labels such as 0, 7 and abc without a word"},
-    ),
+    ValidationRule("label values", label_values, EVERY, of_labels=True),
 )

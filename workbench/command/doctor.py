@@ -1,7 +1,9 @@
 """The doctor: what this machine has for the workbench, and what to fix."""
 
+import functools
 import json
 import os
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import metadata
@@ -38,41 +40,11 @@ class Facts:
     takes: Mapping[str, str]
 
 
-_TORCH = (
-    "csr and csc over memory of NumPy, int32 or int64 indices of one width; coo as int64; X @ W on CPU, the gradient "
-    "of W dense; follows wrong indices unless torch.sparse.check_sparse_tensor_invariants is on; "
-)
-KNOWN = (
-    Facts(
-        "torch",
-        "PyTorch",
-        {
-            "2.13": _TORCH + "clip_grad_norm_ refuses sparse gradients",
-            "2.14": _TORCH + "clip_grad_norm_ takes sparse gradients",
-        },
-    ),
-    Facts(
-        "tensorflow",
-        "TensorFlow",
-        {"2.21": "SparseTensor with int64 indices, rows in order; sparse_dense_matmul, the gradient of W dense"},
-    ),
-    Facts(
-        "keras",
-        "Keras",
-        {
-            "3.15": "Input(sparse=True) on the backends tensorflow and jax: csr, coo, lil, dok, bsr in fit and "
-            "predict, no csc; Dense has a row-sparse gradient on tensorflow; no optimizer is lazy; widths are checked "
-            "while tracing only"
-        },
-    ),
-    Facts(
-        "scikit-learn",
-        "scikit-learn",
-        {"1.9": "csr, csc, coo; int64 indices are refused by SGDClassifier, liblinear, Lasso, SVC and trees"},
-    ),
-    Facts("implicit", "implicit", {"0.7": "csr_matrix, not csr_array; duplicates and negative values without a word"}),
-    Facts("vowpalwabbit", "Vowpal Wabbit", {"9.11": "lines of text; labels -1 and 1; columns modulo 2 ** bits"}),
-)
+@functools.cache
+def known_frameworks() -> tuple[Facts, ...]:
+    """Return the frameworks of the file `doctor.toml`, in its order; read once."""
+    known = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+    return tuple(Facts(distribution, **facts) for distribution, facts in known.items())
 
 
 @dataclass(frozen=True)
@@ -86,12 +58,12 @@ class Installed:
 
 
 def frameworks() -> list[Installed]:
-    """Return the installed frameworks with version, what it accepts and advice, in the order of `KNOWN`.
+    """Return the installed frameworks with version, what it accepts and advice, in the order of `doctor.toml`.
 
     Only package metadata is read; nothing is imported.
     """
     found = []
-    for facts in KNOWN:
+    for facts in known_frameworks():
         if (version := _version(facts.distribution)) is not None:
             takes, seen = known_of(facts.distribution, version)
             takes += "" if version.startswith(f"{seen}.") else f" (seen of {seen})"
@@ -105,7 +77,7 @@ def known_of(distribution: str, version: str) -> tuple[str, str]:
     That of the newest observed version that is not newer, else of the oldest. StopIteration if the framework is
     unknown.
     """
-    takes = next(facts.takes for facts in KNOWN if facts.distribution == distribution)
+    takes = next(facts.takes for facts in known_frameworks() if facts.distribution == distribution)
     older = [seen for seen in takes if _numbers(seen) <= _numbers(version)]
     seen = older[-1] if older else next(iter(takes))
     return takes[seen], seen
