@@ -51,19 +51,94 @@ is Ridge; both leave the intercept out of the penalty. `decay` and `epochs` are 
 (['a', 'b', 'a', 'b'], (1, 2))
 """
 
+import inspect
+import re
+import textwrap
 from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils._param_validation import Hidden, Interval, Options, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
 
 from kernels.losses.logistic import write_probabilities
+from kernels.registry import nearest
 from workbench import models, ops
-from workbench.bridges.sklearn_base import Estimator, Learner, with_parameters
+from workbench.bridges.sklearn_base import SHARED, Estimator, Learner
 from workbench.models import Model
+
+CONSTRAINTS: dict[str, list[Any]] = {
+    "model": [str, None],
+    "width": [Interval(Integral, 1, None, closed="left"), None],
+    "factors": [Interval(Integral, 1, None, closed="left"), None],
+    "cv": [Interval(Integral, 2, None, closed="left")],
+    "class_weight": [StrOptions({"balanced"}), dict, None],
+    "search": [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left"), Options(Integral, {0})],
+    "optimizer": [str, None],
+    "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
+    "alpha": [Interval(Real, 0, None, closed="left"), None],
+    "decay": [Interval(Real, 0, None, closed="left"), Hidden(StrOptions({"deprecated"}))],
+    "options": [Mapping, None],
+    "model_options": [str, None],
+    "lazy": [StrOptions({"on", "off", "exact"})],
+    "launch": [StrOptions({"dual"}), None],
+    "batch_rows": [Interval(Integral, 1, None, closed="left"), None],
+    "max_iter": [Interval(Integral, 1, None, closed="left"), None],
+    "epochs": [Interval(Integral, 1, None, closed="left"), Hidden(StrOptions({"deprecated"}))],
+    "shuffle": ["boolean", StrOptions({"once"})],
+    "random_state": ["random_state"],
+    "fit_intercept": ["boolean"],
+    "early_stopping": ["boolean"],
+    "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+    "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+    "tol": [Interval(Real, 0, None, closed="left")],
+}
+"""Values that parameters may have, as scikit-learn checks those of its own."""
+
+
+def _documented(text: str, defaults: Mapping[str, Any]) -> str:
+    """Return a docstring with the section Parameters, `defaults` as `Estimator` explains them, before its examples."""
+    meanings = dict(re.findall(r"^(\w+)\n((?: {4}.*\n?)+)", inspect.getdoc(Estimator) or "", re.MULTILINE))
+    lines = ["Parameters", "----------"]
+    for name, default in defaults.items():
+        meaning = textwrap.fill(" ".join(meanings.get(name, "").split()), 100)
+        lines += [f"{name} : default {default!r}", textwrap.indent(meaning, "    ")]
+    head, mark, examples = inspect.cleandoc(text).partition("Examples\n--------\n")
+    return "\n".join([head.rstrip(), "", *lines, "", mark + examples]).rstrip() + "\n"
+
+
+def with_parameters(**own: Any) -> Callable[[type], type]:
+    """Return a decorator that gives a class its `__init__` and the shared parameters, documented."""
+    defaults = own | SHARED
+
+    def decorate(cls: type) -> type:
+        """Add `__init__`, its signature, constraints and documented parameters to the class; return it."""
+
+        def __init__(self: Any, **given: Any) -> None:  # noqa: N807 - it becomes the method of that name
+            """Keep the parameters as they are given, unchecked. Raises TypeError if one is unknown."""
+            if unknown := sorted(set(given) - set(defaults)):
+                known = ", ".join(defaults)
+                near = nearest(unknown[0], defaults)
+                raise TypeError(f"{cls.__name__} has no parameter {unknown[0]!r}; its parameters are {known}.{near}")
+            for name, default in defaults.items():
+                setattr(self, name, given.get(name, default))
+
+        kind = inspect.Parameter.KEYWORD_ONLY
+        named = [inspect.Parameter(name, kind, default=default) for name, default in defaults.items()]
+        first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+        __init__.__signature__ = inspect.Signature([first, *named])  # type: ignore[attr-defined]
+        cls.__doc__ = _documented(cls.__doc__ or "", defaults)
+        cls.__init__ = __init__  # type: ignore[misc]
+        cls._parameter_constraints = {name: CONSTRAINTS[name] for name in defaults}  # type: ignore[attr-defined]
+        cls._defaults = defaults  # type: ignore[attr-defined]
+        return cls
+
+    return decorate
 
 
 def linear(target: str) -> Model:

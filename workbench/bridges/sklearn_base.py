@@ -1,24 +1,20 @@
 """Base of estimators with scikit-learn's interface: parameters, how these become a setup, epochs, early stopping."""
 
-import inspect
-import textwrap
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
-from numbers import Integral, Real
 from typing import Any, final
 
 import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Hidden, Interval, Options, StrOptions, validate_parameter_constraints
+from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kernels.registry import nearest
 from workbench import formats, models
 from workbench.aliases import END
 from workbench.bridges.contracts import require_sound
@@ -183,105 +179,6 @@ NO_SEARCH = (
 FORMER = {"decay": "alpha", "epochs": "max_iter"}
 """Parameters by the names that they had up to 0.2; these end with version 2.0."""
 
-CONSTRAINTS: dict[str, list[Any]] = {
-    "model": [str, None],
-    "width": [Interval(Integral, 1, None, closed="left"), None],
-    "factors": [Interval(Integral, 1, None, closed="left"), None],
-    "cv": [Interval(Integral, 2, None, closed="left")],
-    "class_weight": [StrOptions({"balanced"}), dict, None],
-    "search": [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left"), Options(Integral, {0})],
-    "optimizer": [str, None],
-    "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
-    "alpha": [Interval(Real, 0, None, closed="left"), None],
-    "decay": [Interval(Real, 0, None, closed="left"), Hidden(StrOptions({"deprecated"}))],
-    "options": [Mapping, None],
-    "model_options": [str, None],
-    "lazy": [StrOptions({"on", "off", "exact"})],
-    "launch": [StrOptions({"dual"}), None],
-    "batch_rows": [Interval(Integral, 1, None, closed="left"), None],
-    "max_iter": [Interval(Integral, 1, None, closed="left"), None],
-    "epochs": [Interval(Integral, 1, None, closed="left"), Hidden(StrOptions({"deprecated"}))],
-    "shuffle": ["boolean", StrOptions({"once"})],
-    "random_state": ["random_state"],
-    "fit_intercept": ["boolean"],
-    "early_stopping": ["boolean"],
-    "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-    "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-    "tol": [Interval(Real, 0, None, closed="left")],
-}
-"""Values that parameters may have, as scikit-learn checks those of its own."""
-
-
-MEANINGS: dict[str, str] = {
-    "model": "Registered model to train; None for the linear one that suits the labels.",
-    "width": "Factors or units of a model that has such; None for its natural width.",
-    "factors": "Factors of each feature, whose products are the terms of pairs.",
-    "cv": "Folds that are held out in turn to choose `alpha`.",
-    "class_weight": 'Weight by class, or "balanced" for the inverse of its frequency; multiplies `sample_weight`.',
-    "search": 'Values of `alpha` to choose from on held-out rows, by dual ascent or L-BFGS; "auto" for 8 of linear '
-    "models on more than 100 rows if only random_state and fit_intercept are set; 0 for none.",
-    "optimizer": "Rule that changes the weights; None for adagrad if nothing is searched.",
-    "learning_rate": "Rate of the optimizer; None for its own.",
-    "alpha": "Weight decay: of sgd, momentum and nesterov the penalty alpha / 2 times the sum of squared weights. "
-    "None: searched, or 0.",
-    "decay": "Former name of `alpha`.",
-    "options": "Further options of the optimizer by name.",
-    "model_options": 'Options of the model in one line, such as "hidden=64".',
-    "lazy": 'Rows of the weights that a step changes: "on" for those that a batch touches, "off" for all, "exact" for '
-    "the result of all, rows catching up when they are next touched.",
-    "launch": 'None, or "dual" to train by dual ascent, without a rate.',
-    "batch_rows": "Rows of a step; None for 256, or an eighth of the rows where that is fewer. Of up to 256 rows each "
-    "step has all.",
-    "max_iter": "Passes over the data; None for 20, in a search as many as it needs.",
-    "epochs": "Former name of `max_iter`.",
-    "shuffle": 'Whether each pass has a new order of rows; "once" for one order that all passes have.',
-    "random_state": "Seed of the order, of held-out rows and of starting values.",
-    "fit_intercept": "Whether a number for each output is added to the scores.",
-    "early_stopping": "Whether training stops when the score of held-out rows no longer rises.",
-    "validation_fraction": "Share of the rows that early stopping holds out.",
-    "n_iter_no_change": "Passes without a rise after which early stopping ends the training.",
-    "tol": "Rise of the score that counts as one.",
-}
-"""What each parameter means, for the docstrings of the classes."""
-
-
-def _documented(text: str, defaults: Mapping[str, Any]) -> str:
-    """Return a docstring with the section Parameters, made of `defaults` and `MEANINGS`, in front of its examples."""
-    lines = ["Parameters", "----------"]
-    for name, default in defaults.items():
-        lines += [f"{name} : default {default!r}", textwrap.indent(textwrap.fill(MEANINGS[name], 100), "    ")]
-    head, mark, examples = inspect.cleandoc(text).partition("Examples\n--------\n")
-    return "\n".join([head.rstrip(), "", *lines, "", mark + examples]).rstrip() + "\n"
-
-
-def with_parameters(**own: Any) -> Callable[[type], type]:
-    """Return a decorator that gives a class its `__init__` and the shared parameters, documented."""
-    defaults = own | SHARED
-
-    def decorate(cls: type) -> type:
-        """Add `__init__`, its signature, constraints and documented parameters to the class; return it."""
-
-        def __init__(self: Any, **given: Any) -> None:  # noqa: N807 - it becomes the method of that name
-            """Keep the parameters as they are given, unchecked. Raises TypeError if one is unknown."""
-            if unknown := sorted(set(given) - set(defaults)):
-                known = ", ".join(defaults)
-                near = nearest(unknown[0], defaults)
-                raise TypeError(f"{cls.__name__} has no parameter {unknown[0]!r}; its parameters are {known}.{near}")
-            for name, default in defaults.items():
-                setattr(self, name, given.get(name, default))
-
-        kind = inspect.Parameter.KEYWORD_ONLY
-        named = [inspect.Parameter(name, kind, default=default) for name, default in defaults.items()]
-        first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-        __init__.__signature__ = inspect.Signature([first, *named])  # type: ignore[attr-defined]
-        cls.__doc__ = _documented(cls.__doc__ or "", defaults)
-        cls.__init__ = __init__  # type: ignore[misc]
-        cls._parameter_constraints = {name: CONSTRAINTS[name] for name in defaults}  # type: ignore[attr-defined]
-        cls._defaults = defaults  # type: ignore[attr-defined]
-        return cls
-
-    return decorate
-
 
 @lru_cache(typed=True)
 def _require_allowed(cls: "type[Estimator]", name: str, value: Any) -> None:
@@ -290,7 +187,65 @@ def _require_allowed(cls: "type[Estimator]", name: str, value: Any) -> None:
 
 
 class Estimator(BaseEstimator, ABC):
-    """An estimator over a `Learner`: its parameters as a setup, epochs, early stopping, scores."""
+    """An estimator over a `Learner`: its parameters as a setup, epochs, early stopping, scores.
+
+    The docstrings of its classes list those of these parameters that they have.
+
+    Parameters
+    ----------
+    model
+        Registered model to train; None for the linear one that suits the labels.
+    width
+        Factors or units of a model that has such; None for its natural width.
+    factors
+        Factors of each feature, whose products are the terms of pairs.
+    cv
+        Folds that are held out in turn to choose `alpha`.
+    class_weight
+        Weight by class, or "balanced" for the inverse of its frequency; multiplies `sample_weight`.
+    search
+        Values of `alpha` to choose from on held-out rows, by dual ascent or L-BFGS; "auto" for 8 of linear
+        models on more than 100 rows if only random_state and fit_intercept are set; 0 for none.
+    optimizer
+        Rule that changes the weights; None for adagrad if nothing is searched.
+    learning_rate
+        Rate of the optimizer; None for its own.
+    alpha
+        Weight decay: of sgd, momentum and nesterov the penalty alpha / 2 times the sum of squared weights.
+        None: searched, or 0.
+    decay
+        Former name of `alpha`.
+    options
+        Further options of the optimizer by name.
+    model_options
+        Options of the model in one line, such as "hidden=64".
+    lazy
+        Rows of the weights that a step changes: "on" for those that a batch touches, "off" for all, "exact" for
+        the result of all, rows catching up when they are next touched.
+    launch
+        None, or "dual" to train by dual ascent, without a rate.
+    batch_rows
+        Rows of a step; None for 256, or an eighth of the rows where that is fewer. Of up to 256 rows each step
+        has all.
+    max_iter
+        Passes over the data; None for 20, in a search as many as it needs.
+    epochs
+        Former name of `max_iter`.
+    shuffle
+        Whether each pass has a new order of rows; "once" for one order that all passes have.
+    random_state
+        Seed of the order, of held-out rows and of starting values.
+    fit_intercept
+        Whether a number for each output is added to the scores.
+    early_stopping
+        Whether training stops when the score of held-out rows no longer rises.
+    validation_fraction
+        Share of the rows that early stopping holds out.
+    n_iter_no_change
+        Passes without a rise after which early stopping ends the training.
+    tol
+        Rise of the score that counts as one.
+    """
 
     _learner: Learner
     _parameter_constraints: dict[str, list[Any]]
