@@ -45,6 +45,12 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 CONSTANTS = (bool, int, float, complex, str, bytes, type(None), type(...), np.generic, np.dtype, numba.types.Type)
 """Types of values that their text tells apart."""
 
+SCALARS = frozenset({str, int, float, bool, bytes, type(None)})
+"""Types of values whose `repr` is their text."""
+
+_READS_FIRST = [(operation, 0) for operation in hasconst]
+"""(operation, argument) of each instruction that reads the constant at index 0."""
+
 HAS_DOCSTRING = getattr(inspect, "CO_HAS_DOCSTRING", inspect.CO_OPTIMIZED)
 """Flag of the code of a function with a docstring; before Python 3.13 that of a function, whose first text is one."""
 
@@ -172,6 +178,8 @@ def _text(value: Any) -> bytes:
     if isinstance(value, set | frozenset):
         value = sorted(value, key=repr)
     if isinstance(value, list | tuple):
+        if SCALARS.issuperset(map(type, value)):  # names and constants: without a call for each
+            return f"({','.join(map(repr, value))})".encode()
         return b"(" + b",".join(map(_text, value)) + b")"
     return repr(value).encode()
 
@@ -220,10 +228,8 @@ def _constants(code: CodeType) -> list[Any]:
 
 def _reads_first_constant(code: CodeType) -> bool:
     """Return whether an instruction of the code object reads its constant at index 0."""
-    operations, arguments = code.co_code[::2], code.co_code[1::2]
-    return any(
-        argument == 0 and operation in hasconst for operation, argument in zip(operations, arguments, strict=True)
-    )
+    text = code.co_code
+    return any(map(set(zip(text[::2], text[1::2], strict=True)).__contains__, _READS_FIRST))
 
 
 def _add_value(value: Any, place: str, parts: list[bytes], seen: set) -> None:

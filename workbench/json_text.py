@@ -1,6 +1,7 @@
 """JSON from outside, read so that every text gives a value or a `ValueError`."""
 
 import json
+from itertools import chain
 from typing import Any
 
 DEEPEST = 64
@@ -19,7 +20,10 @@ def parsed(text: str | bytes) -> Any:
         raise ValueError(_too_deep()) from None
     level = [value]
     for _ in range(DEEPEST + 1):
-        level = [item for container in level for item in _items(container) if isinstance(item, list | dict)]
+        lists = [item for item in level if isinstance(item, list)]
+        dicts = [item.values() for item in level if isinstance(item, dict)]
+        items = chain(chain.from_iterable(lists), chain.from_iterable(dicts))
+        level = [item for item in items if isinstance(item, list | dict)]
         if not level:
             return value
     raise ValueError(_too_deep())
@@ -28,11 +32,6 @@ def parsed(text: str | bytes) -> Any:
 def is_whole(value: Any, least: int = 0, most: int = 2**53) -> bool:
     """Return whether a JSON value is an int from `least` to `most`; bools are not."""
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-
-
-def _items(container: Any) -> Any:
-    """Return the children of a JSON value: values of a dict, items of a list, () for a scalar."""
-    return container.values() if isinstance(container, dict) else container if isinstance(container, list) else ()
 
 
 def _too_deep() -> str:

@@ -153,15 +153,25 @@ def imports_of(tree: ast.AST, is_late: bool = False) -> Iterator[tuple[str, ast.
     Relative imports are left out. Imports for the type checker only are included with `is_late`, since a package lists
     there what `__getattr__` imports.
     """
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
-            yield from imports_of(node if is_late else ast.Module(node.orelse, []))
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and _is_for_types(node.test) and not is_late:
+            waiting += reversed(node.orelse)
         elif isinstance(node, ast.Import):
-            yield from ((alias.name, alias) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield from ((node.module, alias) for alias in node.names)
-        else:
-            yield from imports_of(node)
+            yield from [(alias.name, alias) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            if node.module and not node.level:
+                yield from [(node.module, alias) for alias in node.names]
+        elif not isinstance(node, ast.expr):  # no expression holds a statement
+            waiting += reversed(list(ast.iter_child_nodes(node)))
+
+
+def _is_for_types(test: ast.expr) -> bool:
+    """Return whether a condition is `TYPE_CHECKING` or `typing.TYPE_CHECKING`."""
+    if isinstance(test, ast.Attribute):
+        return test.attr == "TYPE_CHECKING" and isinstance(test.value, ast.Name) and test.value.id == "typing"
+    return isinstance(test, ast.Name) and test.id == "TYPE_CHECKING"
 
 
 def _with_packages(module: str) -> Iterator[str]:
@@ -182,8 +192,14 @@ def _parts(path: Path) -> list[str]:
 
 
 def registering_modules(kind: str, names: Iterable[str]) -> set[str]:
-    """Return the modules that registered the entries `names` in the registry of `kind`, such as "kernel"."""
-    return {module for name in names if (module := origin(kind, name))}
+    """Return the modules that registered the entries `names` in the registry of `kind`, such as "kernel"; cached."""
+    return set(_registering_modules(kind, tuple(names)))
+
+
+@functools.cache
+def _registering_modules(kind: str, names: tuple[str, ...]) -> frozenset[str]:
+    """Return what `registering_modules` does; a file registers the same names as long as a process lives."""
+    return frozenset(module for name in names if (module := origin(kind, name)))
 
 
 def kernel_modules() -> dict[str, str]:

@@ -19,6 +19,7 @@ import warnings
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 SCALARS = frozenset({str, int, bool, type(None), float})
 """Types of scalars that JSON knows, of floats the finite ones."""
+UNCHANGED = SCALARS - {float}
+"""Those of which every value is written as it is."""
 
 # The kinds of columns: what a value must be, and the type of the column in a frame.
 #
@@ -60,9 +63,10 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
-def _is_list_of(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    """Return a predicate: whether a value is a list whose elements all pass `check`."""
-    return lambda value: isinstance(value, list) and all(map(check, value))
+def _is_list_of(check: Callable[[Any], bool], *types: type) -> Callable[[Any], bool]:
+    """Return a predicate: whether a value is a list whose elements all pass `check`, as every value of `types` does."""
+    sure = frozenset(types)
+    return lambda value: isinstance(value, list) and (sure.issuperset(map(type, value)) or all(map(check, value)))
 
 
 def _is_number_or_null(value: Any) -> bool:
@@ -75,18 +79,31 @@ def _is_point(value: Any) -> bool:
     return isinstance(value, list) and len(value) == 3 and all(map(_is_number_or_null, value))
 
 
+def _is_curve(value: Any) -> bool:
+    """Return whether a value is a list of points, as `_is_point` says; checks all numbers at once if it can."""
+    if not isinstance(value, list):
+        return False
+    if {list}.issuperset(map(type, value)) and {3}.issuperset(map(len, value)):
+        numbers = list(chain.from_iterable(value))
+        if {float, int}.issuperset(map(type, numbers)) and max(map(abs, numbers), default=0) <= LONGEST:
+            return True
+    return all(map(_is_point, value))
+
+
 KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "text": (_is_text, "object"),
     "integer": (_is_integer, "Int64"),
     "number": (_is_number, "float64"),
     "flag": (lambda value: isinstance(value, bool), "boolean"),
-    "numbers": (_is_list_of(_is_number_or_null), "object"),
-    "names": (_is_list_of(_is_text), "object"),
-    "curve": (_is_list_of(_is_point), "object"),
-    "records": (_is_list_of(lambda value: isinstance(value, dict)), "object"),
+    "numbers": (_is_list_of(_is_number_or_null, float, type(None)), "object"),
+    "names": (_is_list_of(_is_text, str), "object"),
+    "curve": (_is_curve, "object"),
+    "records": (_is_list_of(lambda value: isinstance(value, dict), dict), "object"),
     "mapping": (lambda value: isinstance(value, dict), "object"),
 }
 """Kind -> (whether a value is of it, dtype in the frame)."""
+SURE = {"text": str, "number": float, "flag": bool, "mapping": dict}
+"""Kind -> a type all of whose values are of it."""
 
 
 STATUSES = ("ok", "skipped", "unsupported", "failed", "timeout", "memory", "wrong", "stopped", "disturbed")
@@ -261,7 +278,10 @@ class Table:
             maker = "store.new_row" if self.name == "trials" else f"store.{self.name.upper()}.new_row"
             raise RowError(f"The row lacks {', '.join(missing)}; make rows with {maker}.")
         lost: dict[str, list] = {name: [] for name in self.columns}
-        plain = {name: _plain(row.get(name), lost[name]) for name in self.columns}
+        plain = {
+            name: value if type(value := row.get(name)) in UNCHANGED else _plain(value, lost[name])
+            for name in self.columns
+        }
         plain["not_finite"] = sorted({*(plain["not_finite"] or []), *(name for name in self.columns if lost[name])})
         self._check_kinds(plain)
         if plain["schema"] != self.schema:
@@ -275,7 +295,8 @@ class Table:
         `where` is the prefix of the message.
         """
         for name, value in row.items():
-            self.columns[name].check(value, where)
+            if value is not None and type(value) is not SURE.get(self.columns[name].kind):
+                self.columns[name].check(value, where)
         if row.get("status") not in STATUSES:
             raise RowError(f"{where}status is {row.get('status')!r}; allowed: {', '.join(STATUSES)}.")
         if not row.get("key"):
@@ -344,9 +365,11 @@ def _plain_column(values: list) -> list:
 
 def _is_plain(values: Sequence[Any]) -> bool:
     """Return whether all values are str, int, bool, None or finite floats, so that `_plain` would change none."""
-    return SCALARS.issuperset(map(type, values)) and all(
-        math.isfinite(value) for value in values if value.__class__ is float
-    )
+    if not SCALARS.issuperset(map(type, values)):
+        return False
+    if {float}.issuperset(map(type, values)):
+        return all(map(math.isfinite, values))
+    return all(map(math.isfinite, [value for value in values if value.__class__ is float]))
 
 
 def _plain(value: Any, lost: list) -> Any:
@@ -362,6 +385,8 @@ def _plain(value: Any, lost: list) -> Any:
     if isinstance(value, list | tuple):
         if _is_plain(value):
             return list(value)  # samples and points: without a call for each number
+        if {list}.issuperset(map(type, value)) and _is_plain(list(chain.from_iterable(value))):
+            return list(map(list, value))  # a curve
         return [_plain(item, lost) for item in value]
     if isinstance(value, dict):
         return {str(key): _plain(item, lost) for key, item in value.items()}
