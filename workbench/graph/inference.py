@@ -37,13 +37,14 @@ def ordered(heads: Iterable["Symbol"]) -> list["Symbol"]:
         seen.add(head)
         while stack:
             node, rest = stack[-1]
-            following = next((entry for entry in rest if entry not in seen), None)
-            if following is None:
+            for following in rest:
+                if following not in seen:
+                    seen.add(following)
+                    stack.append((following, iter(following.inputs)))
+                    break
+            else:
                 order.append(node)
                 stack.pop()
-            else:
-                seen.add(following)
-                stack.append((following, iter(following.inputs)))
     return order
 
 
@@ -205,11 +206,11 @@ def of_array(format: str, shape: Sequence[int | None] | None, dtype: np.dtype, d
     An upper bound if the density is None; `UNKNOWN` if the shape or a length is None. Raises ValueError for a density
     outside [0, 1].
     """
-    lengths = [length for length in shape or () if length is not None]
-    if shape is None or len(lengths) != len(shape):
+    if shape is None or None in shape:
         return UNKNOWN
+    lengths: Any = shape
     if format == "dense":
-        return Size(dense_bytes(lengths, dtype), "exact")
+        return Size(math.prod(lengths) * dtype.itemsize, "exact")
     if density is not None and not 0 <= density <= 1:
         raise ValueError(f"density is {density}. Allowed: from 0 to 1.")
     used = 1.0 if density is None else density
@@ -304,16 +305,16 @@ class Facts:
     @cached_property
     def known(self) -> bool:
         """Return whether shape, dtype and format are all known."""
-        parts = self.dtype, self.format  # by identity: NumPy holds float64 equal to None
-        return self.shape is not None and None not in self.shape and all(part is not None for part in parts)
+        shape, dtype = self.shape, self.dtype  # by identity: NumPy holds float64 equal to None
+        return shape is not None and None not in shape and dtype is not None and self.format is not None
 
     @cached_property
     def complete(self) -> Complete:
         """Return format, shape and dtype. Raises GraphError if one of them or a length is not known."""
-        lengths = tuple(length for length in self.shape or () if length is not None)
-        if self.shape is None or self.dtype is None or self.format is None or len(lengths) != len(self.shape):
+        shape: Any = self.shape
+        if shape is None or self.dtype is None or self.format is None or None in shape:
             raise GraphError(f"{self} is not known completely; expected shape, dtype and format of every input.")
-        return Complete(self.format, lengths, self.dtype)
+        return Complete(self.format, shape, self.dtype)
 
     def __str__(self) -> str:
         """Return name, format, dtype and shape as text, such as "x csr float32 [?, 10]"; "?" for unknown parts."""

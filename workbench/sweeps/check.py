@@ -24,8 +24,8 @@ SAMPLED = 16
 ENTRIES = 2048
 """Stored entries of the columns that are checked, at most: their rows make the reference of the gradient."""
 
-ROWS_AT_ONCE = 64
-"""Rows that a reference holds dense at once."""
+ROWS_AT_ONCE, ELEMENTS_AT_ONCE = 64, 1 << 17
+"""Rows that a reference holds dense at once; more of them if these have no more elements (1 MiB)."""
 
 ALLOWED = {"float32": 2e-4, "float64": 1e-10}
 """Largest error allowed, relative to the largest reference value of the stage."""
@@ -208,9 +208,9 @@ def expected_gradients(
     """Compute reference gradients in float64 by parameter name, for the gradient of the scores, `grad_scores` `[R, N]`.
 
     Of parameters with a row per feature only the rows `columns`, others complete. They come from the graph of the
-    scores on dense blocks of `ROWS_AT_ONCE` rows of X; only rows with an entry in `columns` if no other parameter but
-    the intercept exists: O(entries of these rows * N). For a model whose rows depend on each other, which reads
-    `others` too, from all of X by SciPy.
+    scores on dense blocks of `ROWS_AT_ONCE` rows of X or more; only rows with an entry in `columns` if no other
+    parameter but the intercept exists: O(entries of these rows * N). For a model whose rows depend on each other, which
+    reads `others` too, from all of X by SciPy.
     """
     if not run.model.rows_apart:
         return _gradients_at(run, x, grad_scores, columns, others or {})
@@ -221,8 +221,9 @@ def expected_gradients(
     }
     only_intercept = {one.name for one in whole} <= {"b"}
     rows = np.flatnonzero(np.diff(x[:, columns].indptr)) if only_intercept else np.arange(x.shape[0])
-    for start in range(0, rows.size, ROWS_AT_ONCE):
-        here = rows[start : start + ROWS_AT_ONCE]
+    at_once = max(ROWS_AT_ONCE, ELEMENTS_AT_ONCE // max(x.shape[1], 1))  # each block binds an executor
+    for start in range(0, rows.size, at_once):
+        here = rows[start : start + at_once]
         for name, gradient in _gradients_at(run, x[here], grad_scores[here], columns, {}).items():
             totals[name] += gradient
     if only_intercept and whole:
