@@ -235,12 +235,12 @@ def alone_of(parts):
     return Alone(Hashing(*parts[0]), Touched(*parts[1]), parts[2], parts[3])
 
 
-def bare(value: object) -> object:
-    """Return `value` with all nested named tuples turned into plain tuples; other values are returned unchanged.
+def bare(value: tuple) -> tuple:
+    """Return the tuple with all nested named tuples turned into plain tuples; other elements are returned unchanged.
 
     Numba infers the types of named tuples in Python on each call, which is slow.
     """
-    return tuple(map(bare, value)) if isinstance(value, tuple) else value
+    return tuple([bare(part) if isinstance(part, tuple) else part for part in value])
 
 
 def named(function: Callable, *parts: object) -> Callable:
