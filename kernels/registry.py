@@ -18,10 +18,11 @@ import threading
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from importlib.abc import InspectLoader
 from pathlib import PurePath
 from types import FrameType
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from kernels.contract import Kernel
@@ -291,6 +292,16 @@ def origin(kind: str, name: str) -> str:
 FOLDERS = ("products", "gradients", "updates", "rows", "convert", "losses", "competitors")
 _kernels: "Registry[Kernel]" = Registry("kernel", tuple(f"kernels.{folder}" for folder in FOLDERS), KernelError)
 register, names, get, unavailable = _kernels.register, _kernels.names, _kernels.get, _kernels.unavailable
+
+
+def register_competitor(library: str, name: str, cpu: Any = None, gpu: Any = None, **fields: Any) -> None:
+    """Register `<library>.<name>`, which competes with the kernel `name`: operands, arguments and cost are the same.
+
+    `cpu` and `gpu` are what computes, None for nothing; `fields` are further fields of `Kernel`. With a reason why the
+    library is `unavailable` there is no `cpu`.
+    """
+    known = {"competitor_of": name, "cpu": None if fields.get("unavailable") else cpu, "gpu": gpu}
+    register(replace(get(name), name=f"{library}.{name.rpartition('.')[2]}", **known | fields))
 
 
 def competitors_of(name: str) -> "list[Kernel]":

@@ -14,13 +14,10 @@ Limits     memory: R*D*value bytes for x
 Source     cupy.matmul with out, whose compute type is set for the call and put back
 """
 
-from collections.abc import Callable
-from dataclasses import replace
-
 from kernels import devices
 from kernels._compat.library_internals import float32_computed_as
 from kernels.competitors.cusparse import UNAVAILABLE
-from kernels.registry import get, register
+from kernels.registry import register_competitor
 
 
 def _multiply(left, right, out, compute: str) -> None:
@@ -49,23 +46,10 @@ def tf32_dense_t_dense(x, g, out):
     _multiply(x.T, g, out, "TF32")
 
 
-def _register(library: str, name: str, gpu: Callable) -> None:
-    """Register the competitor `<library>.<name>` of the kernel `blas.<name>`, with the CUDA function `gpu`."""
-    wanted = f"blas.{name}"
-    ours = get(wanted)
-    register(
-        replace(
-            ours,
-            name=f"{library}.{name}",
-            competitor_of=wanted,
-            cpu=None,
-            gpu=gpu,
-            unavailable=UNAVAILABLE,
-        )
-    )
-
-
-_register("cublas", "dense_dense", dense_dense)
-_register("cublas", "dense_t_dense", dense_t_dense)
-_register("cublas_tf32", "dense_dense", tf32_dense_dense)
-_register("cublas_tf32", "dense_t_dense", tf32_dense_t_dense)
+for _library, _name, _gpu in (
+    ("cublas", "dense_dense", dense_dense),
+    ("cublas", "dense_t_dense", dense_t_dense),
+    ("cublas_tf32", "dense_dense", tf32_dense_dense),
+    ("cublas_tf32", "dense_t_dense", tf32_dense_t_dense),
+):
+    register_competitor(_library, f"blas.{_name}", gpu=_gpu, unavailable=UNAVAILABLE)

@@ -18,13 +18,12 @@ Source     cusparseSpMM with CUSPARSE_SPMM_CSR_ALG1 to 3, without the preprocess
 import importlib
 import importlib.util
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from kernels import devices
-from kernels.registry import get, register
+from kernels.registry import register_competitor
 
 UNAVAILABLE = (
     "it runs on CUDA devices alone" if importlib.util.find_spec("cupy") else f"CuPy is not installed: {devices.INSTALL}"
@@ -180,27 +179,11 @@ def cupyx_csr_t_dense_full(indptr, indices, data, g, out):
     out[...] = _matrix(indptr, indices, data, (g.shape[0], out.shape[0])).T @ g
 
 
-def _register(library: str, name: str, gpu: Callable, prepare: Callable | None = None) -> None:
-    """Register the competitor `<library>.<name>` of the kernel `name`, with the CUDA function `gpu`.
-
-    `prepare`, if any, takes the operands and returns a call without set-up costs.
-    """
-    ours = get(name)
-    register(
-        replace(
-            ours,
-            name=f"{library}.{name}",
-            competitor_of=name,
-            cpu=None,
-            gpu=gpu,
-            prepare=prepare,
-            unavailable=UNAVAILABLE,
-        )
-    )
-
-
-_register("cusparse", "csr_dense", csr_dense, prepare_csr_dense)
-_register("cusparse", "csr_t_dense_full", csr_t_dense_full, prepare_csr_t_dense_full)
-_register("cusparse_anew", "csr_dense", csr_dense)
-_register("cupyx", "csr_dense", cupyx_csr_dense)
-_register("cupyx", "csr_t_dense_full", cupyx_csr_t_dense_full)
+for _library, _name, _gpu, _prepare in (
+    ("cusparse", "csr_dense", csr_dense, prepare_csr_dense),
+    ("cusparse", "csr_t_dense_full", csr_t_dense_full, prepare_csr_t_dense_full),
+    ("cusparse_anew", "csr_dense", csr_dense, None),
+    ("cupyx", "csr_dense", cupyx_csr_dense, None),
+    ("cupyx", "csr_t_dense_full", cupyx_csr_t_dense_full, None),
+):
+    register_competitor(_library, _name, gpu=_gpu, prepare=_prepare, unavailable=UNAVAILABLE)

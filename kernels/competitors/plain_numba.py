@@ -12,13 +12,10 @@ Limits     z < 2**63
 Source     The same loops in Python, compiled: sums of one column in a register, of more in the row of the result
 """
 
-from collections.abc import Callable
-from dataclasses import replace
-
 import numpy as np
 from numba import prange
 
-from kernels.registry import get, register
+from kernels.registry import register_competitor
 from kernels.rules.rule import get_rule
 from kernels.threads import call_parallel, compiled, compiled_parallel, equal_cost, parts
 from kernels.vector.gather import work_of
@@ -118,11 +115,5 @@ def adagrad_fused(weights, history, columns, segments, rows, values, g, learning
     call_parallel(_steps, work, *operands, settings, equal_cost(segments, parts(), rule.row_cost))
 
 
-def _register(cpu: Callable) -> None:
-    """Register `cpu` as the competitor `numba.<function name>` of the kernel with this name."""
-    name = cpu.__name__
-    register(replace(get(name), name=f"numba.{name}", cpu=cpu, gpu=None, competitor_of=name))
-
-
-_register(csr_dense)
-_register(adagrad_fused)
+for _cpu in (csr_dense, adagrad_fused):
+    register_competitor("numba", _cpu.__name__, _cpu)

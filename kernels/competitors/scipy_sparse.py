@@ -16,14 +16,11 @@ Source     The compiled routines behind `A @ x`, called without what the operato
            arrays, and a result of its own to copy from. A test compares them with the operator
 """
 
-from collections.abc import Callable
-from dataclasses import replace
-
 import numpy as np
 
 from kernels._compat.library_internals import sparsetools
 from kernels.plan import index_type
-from kernels.registry import get, register
+from kernels.registry import register_competitor
 
 
 def csr_dense(indptr, indices, data, x, out):
@@ -114,14 +111,5 @@ def _keys(indptr: np.ndarray, indices: np.ndarray, columns: int) -> np.ndarray:
     return np.arange(indptr.size - 1).repeat(np.diff(indptr)) * columns + indices[: indptr[-1]]
 
 
-def _register(cpu: Callable) -> None:
-    """Register `cpu` as the competitor `scipy.<function name>` of the kernel with this name."""
-    name = cpu.__name__
-    register(replace(get(name), name=f"scipy.{name}", cpu=cpu, gpu=None, competitor_of=name))
-
-
-_register(csr_dense)
-_register(csc_dense)
-_register(coo_dense)
-_register(csr_t_dense_full)
-_register(csr_csr)
+for _cpu in (csr_dense, csc_dense, coo_dense, csr_t_dense_full, csr_csr):
+    register_competitor("scipy", _cpu.__name__, _cpu)

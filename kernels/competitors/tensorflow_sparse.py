@@ -14,12 +14,10 @@ Source     tf.raw_ops.SparseMatrixMatMul; the matrix and x are made TensorFlow's
 import functools
 import importlib.util
 import os
-from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
-from kernels.registry import get, register
+from kernels.registry import register_competitor
 
 INSTALL = "pip install 'sparse-workbench[peers]'"
 UNAVAILABLE = "" if importlib.util.find_spec("tensorflow") else f"TensorFlow is not installed: {INSTALL}"
@@ -71,21 +69,4 @@ def csr_dense(indptr, indices, data, x, out):
     out[...] = np.asarray(prepare_csr_dense(indptr, indices, data, x, out)())
 
 
-def _register(cpu: Callable, prepare: Callable) -> None:
-    """Register `cpu` and `prepare` as the competitor `tensorflow.<function name>` of the kernel with this name."""
-    name = cpu.__name__
-    ours = get(name)
-    register(
-        replace(
-            ours,
-            name=f"tensorflow.{name}",
-            competitor_of=name,
-            cpu=None if UNAVAILABLE else cpu,
-            gpu=None,
-            prepare=prepare,
-            unavailable=UNAVAILABLE,
-        )
-    )
-
-
-_register(csr_dense, prepare_csr_dense)
+register_competitor("tensorflow", "csr_dense", csr_dense, prepare=prepare_csr_dense, unavailable=UNAVAILABLE)

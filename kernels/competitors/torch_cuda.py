@@ -17,13 +17,12 @@ import contextlib
 import functools
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 from kernels import devices
 from kernels.competitors import cusparse
 from kernels.competitors.torch_sparse import UNAVAILABLE as NO_TORCH
 from kernels.competitors.torch_sparse import pytorch
-from kernels.registry import get, register
+from kernels.registry import register_competitor
 
 UNAVAILABLE = NO_TORCH or cusparse.UNAVAILABLE
 
@@ -130,23 +129,9 @@ def csr_dense_ones(indptr, indices, x, out):
     prepare_csr_dense_ones(indptr, indices, x, out)()
 
 
-def _register(gpu: Callable, prepare: Callable) -> None:
-    """Register `gpu` and `prepare` as the competitor `torch_cuda.<function name>` of the kernel with this name."""
-    name = gpu.__name__
-    ours = get(name)
-    register(
-        replace(
-            ours,
-            name=f"torch_cuda.{name}",
-            competitor_of=name,
-            cpu=None,
-            gpu=gpu,
-            prepare=prepare,
-            unavailable=UNAVAILABLE,
-        )
-    )
-
-
-_register(csr_dense, prepare_csr_dense)
-_register(csr_t_dense_full, prepare_csr_t_dense_full)
-_register(csr_dense_ones, prepare_csr_dense_ones)
+for _gpu, _prepare in (
+    (csr_dense, prepare_csr_dense),
+    (csr_t_dense_full, prepare_csr_t_dense_full),
+    (csr_dense_ones, prepare_csr_dense_ones),
+):
+    register_competitor("torch_cuda", _gpu.__name__, gpu=_gpu, prepare=_prepare, unavailable=UNAVAILABLE)

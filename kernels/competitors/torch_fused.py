@@ -26,7 +26,7 @@ from typing import Any
 from kernels.competitors import cusparse, torch_cuda
 from kernels.competitors.torch_sparse import UNAVAILABLE, pytorch
 from kernels.contract import KernelError
-from kernels.registry import get, register
+from kernels.registry import get, register_competitor
 from kernels.rules import rule as rule_twins
 from kernels.rules.rule import Rule, get_rule
 
@@ -149,17 +149,14 @@ def _register(rule: Rule) -> None:
         ("torch_cuda", _prepare_cuda, UNAVAILABLE or cusparse.UNAVAILABLE),
     ):
         twin, on_cuda = _twin(rule, prepare, names), library == "torch_cuda"
-        register(
-            replace(
-                ours,
-                name=f"{library}.{ours.name}",
-                competitor_of=ours.name,
-                cpu=None if on_cuda or unavailable else twin,
-                gpu=twin if on_cuda else None,
-                arguments=arguments,
-                prepare=functools.partial(prepare, rule),
-                unavailable=unavailable,
-            )
+        register_competitor(
+            library,
+            ours.name,
+            None if on_cuda else twin,
+            twin if on_cuda else None,
+            arguments=arguments,
+            prepare=functools.partial(prepare, rule),
+            unavailable=unavailable,
         )
 
 

@@ -18,11 +18,10 @@ import functools
 import importlib.util
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
-from kernels.registry import get, register
+from kernels.registry import register_competitor
 
 INSTALL = "pip install 'sparse-workbench[peers]'"
 UNAVAILABLE = "" if importlib.util.find_spec("torch") else f"PyTorch is not installed: {INSTALL}"
@@ -118,23 +117,9 @@ def sddmm(indptr, indices, a, b, out):
     out[...] = prepare_sddmm(indptr, indices, a, b, out)()
 
 
-def _register(cpu: Callable, prepare: Callable) -> None:
-    """Register `cpu` and `prepare` as the competitor `torch.<function name>` of the kernel with this name."""
-    name = cpu.__name__
-    ours = get(name)
-    register(
-        replace(
-            ours,
-            name=f"torch.{name}",
-            competitor_of=name,
-            cpu=None if UNAVAILABLE else cpu,
-            gpu=None,
-            prepare=prepare,
-            unavailable=UNAVAILABLE,
-        )
-    )
-
-
-_register(csr_dense, prepare_csr_dense)
-_register(csr_t_dense_full, prepare_csr_t_dense_full)
-_register(sddmm, prepare_sddmm)
+for _cpu, _prepare in (
+    (csr_dense, prepare_csr_dense),
+    (csr_t_dense_full, prepare_csr_t_dense_full),
+    (sddmm, prepare_sddmm),
+):
+    register_competitor("torch", _cpu.__name__, _cpu, prepare=_prepare, unavailable=UNAVAILABLE)
