@@ -4,8 +4,8 @@
 and losses of each with loops in float64, times them in turned rounds, and says which to use, by how much, and the lines
 to paste. `workbench advise DATA --for pytorch` prints it.
 
-How to add a way: a call of `register_way` in the file of its framework in the folder `ways`. A new framework is a new
-file there.
+How to add a way: a call of `register_way` in the file of its framework in the folder `ways`, and its code in the
+template next to it. A new framework is a new file there, and a template.
 """
 
 import importlib.util

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,17 +56,30 @@ def register_way(
     name: str,
     kind: str,
     make: Callable[..., Any],
-    lines: Callable[[Problem], str],
+    way: str,
     side: str = "independent",
     **more: Any,
 ) -> None:
     """Register a way to train in a framework, which needs the package of the framework.
 
     `framework` is a key of FRAMEWORKS, `kind` "dense" or "sparse", `side` "independent" or "project". `make(problem)`
-    returns its trainer, `lines(problem)` the code to paste; `more` are further fields.
+    returns its trainer; `way` is what the template of the code to paste calls it; `more` are further fields.
     """
     package, _, install = FRAMEWORKS[framework]
+    lines = partial(code_to_paste, framework, way)
     register(Way(name, side, kind, make, needs=package, install=install, framework=framework, lines=lines, **more))
+
+
+def code_to_paste(framework: str, way: str, problem: Problem) -> str:
+    """Return the Python code of a way to train, by the template of its framework, FRAMEWORK.py.jinja next to this."""
+    import jinja2
+
+    loader = jinja2.FileSystemLoader(Path(__file__).parent)
+    environment = jinja2.Environment(
+        loader=loader, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    sizes = {"features": problem.features, "outputs": problem.outputs, "batch": problem.batch_rows}
+    return environment.get_template(f"{framework}.py.jinja").render(sizes, way=way, rate=f"{problem.rate:.3g}")
 
 
 def ways_of(framework: str) -> list[Way]:

@@ -60,41 +60,15 @@ class KerasTrainer(LoopTrainer):
         return State(weights, intercept)
 
 
-LINES = """\
-import keras
-{imports}
-rows = keras.Input(({features},){sparse})
-model = keras.Model(rows, {layer}({outputs})(rows))
-model.compile({optimizer}({rate:.3g}), keras.losses.{loss}(from_logits=True))
-model.fit({x}, y, batch_size={batch}, epochs=epochs)"""
-DENSE = {"imports": "", "sparse": "", "layer": "keras.layers.Dense", "optimizer": "keras.optimizers.SGD"}
-SPARSE = DENSE | {"sparse": ", sparse=True"}
-OURS = {
-    "imports": "from workbench.bridges.keras import LazySGD, SparseDense\n",
-    "sparse": ", sparse=True",
-    "layer": "SparseDense",
-    "optimizer": "LazySGD",
-}
-
-
-def _lines(words: dict[str, str], x: str, problem: Problem) -> str:
-    """Return the Python code to paste for a way; `words` fills the template, `x` is the expression for the rows."""
-    one = problem
-    loss = "BinaryCrossentropy" if one.outputs == 1 else "SparseCategoricalCrossentropy"
-    sizes = {"features": one.features, "outputs": one.outputs, "rate": one.rate, "batch": one.batch_rows}
-    return LINES.format(**words, **sizes, x=x, loss=loss)
-
-
-def _register(name: str, kind: str, words: dict[str, str], side: str = "independent", **more: Any) -> None:
-    """Register a Keras way with the template words of its code.
+def _register(name: str, kind: str, way: str, side: str = "independent", **more: Any) -> None:
+    """Register a Keras way, with the name that the template of its code has for it.
 
     `kind` is "dense" or "sparse", `side` "independent" or "project"; `more` are further fields.
     """
     make = partial(KerasTrainer, kind=kind, is_ours=side == "project")
-    lines = partial(_lines, words, "x" if kind == "sparse" else "x.toarray()")
-    register_way("keras", name, kind, make, lines, side, **more)
+    register_way("keras", name, kind, make, way, side, **more)
 
 
-_register("Keras Dense, dense rows", "dense", DENSE, why_not=why_no_dense)
-_register("Keras Dense, CSR rows", "sparse", SPARSE)
-_register("SparseDense and LazySGD", "sparse", OURS, side="project")
+_register("Keras Dense, dense rows", "dense", "dense", why_not=why_no_dense)
+_register("Keras Dense, CSR rows", "sparse", "sparse")
+_register("SparseDense and LazySGD", "sparse", "bridge", side="project")

@@ -122,86 +122,18 @@ class TorchTrainer(LoopTrainer):
         return State(self.model.weights.detach().numpy(), self.model.intercept.detach().numpy(), self.losses)
 
 
-LOOP = """\
-for epoch in range(epochs):
-    for rows in torch.randperm({rows}).split({batch}):
-        optimizer.zero_grad()
-        {batch_of}
-        {loss}
-        loss.backward()
-        optimizer.step()"""
-LOSSES = {
-    True: "loss = torch.nn.functional.binary_cross_entropy_with_logits(scores[:, 0], y[rows].float())",
-    False: "loss = torch.nn.functional.cross_entropy(scores, y[rows])",
-}
-
-
-def _lines(before: str, batch_of: str, problem: Problem) -> str:
-    """Return the Python code to paste for a way, from its setup `before` and its batch line `batch_of`."""
-    one = problem
-    sizes = {"features": one.features, "outputs": one.outputs, "rate": f"{one.rate:.3g}"}
-    loop = LOOP.format(rows="len(y)", batch=one.batch_rows, batch_of=batch_of, loss=LOSSES[one.outputs == 1])
-    return f"import torch\n{before.format(**sizes)}\ny = torch.as_tensor(y)\n{loop}"
-
-
-DENSE = """\
-model = torch.nn.Linear({features}, {outputs})
-optimizer = torch.optim.SGD(model.parameters(), lr={rate})
-x = torch.from_numpy(x.toarray())"""
-COMPILED = DENSE.replace(
-    "torch.nn.Linear({features}, {outputs})", "torch.compile(torch.nn.Linear({features}, {outputs}))"
-)
-SPARSE = """\
-weight = torch.nn.Parameter(torch.zeros({features}, {outputs}))
-bias = torch.nn.Parameter(torch.zeros({outputs}))
-optimizer = torch.optim.SGD([weight, bias], lr={rate})"""
-BAG = """\
-bag = torch.nn.EmbeddingBag({features}, {outputs}, mode="sum", sparse=True, include_last_offset=True)
-bias = torch.nn.Parameter(torch.zeros({outputs}))
-optimizer = torch.optim.SGD([bag.weight, bias], lr={rate})"""
-OURS = """\
-from workbench.bridges.pytorch import LazySGD, SparseLinear
-
-model = SparseLinear({features}, {outputs})
-optimizer = LazySGD(model.parameters(), lr={rate})"""
-OF_SPARSE = (
-    "part = x[rows.numpy()]; part = torch.sparse_csr_tensor(*map(torch.from_numpy, (part.indptr, part.indices, "
-    "part.data)), size=part.shape, check_invariants=False)\n        scores = torch.sparse.mm(part, weight) + bias"
-)
-OF_BAG = (
-    "part = x[rows.numpy()]; ids, offsets, values = map(torch.from_numpy, (part.indices, part.indptr, part.data))\n"
-    "        scores = bag(ids, offsets, per_sample_weights=values) + bias"
-)
-
-
 _register = partial(register_way, "pytorch")
 EAGER = "PyTorch dense, eager"
-_register(
-    EAGER,
-    "dense",
-    partial(TorchTrainer, make=dense),
-    partial(_lines, DENSE, "scores = model(x[rows])"),
-    why_not=why_no_dense,
-)
+_register(EAGER, "dense", partial(TorchTrainer, make=dense), "eager", why_not=why_no_dense)
 _register(
     "PyTorch dense, torch.compile",
     "dense",
     partial(TorchTrainer, make=dense, is_compiled=True),
-    partial(_lines, COMPILED, "scores = model(x[rows])"),
+    "compiled",
     why_not=lambda problem: why_no_dense(problem) or why_not_compiled(problem),
     like=EAGER,
     near=NEAR,
 )
-_register(
-    "PyTorch torch.sparse, CSR", "sparse", partial(TorchTrainer, make=sparse_tensor), partial(_lines, SPARSE, OF_SPARSE)
-)
-_register(
-    "PyTorch EmbeddingBag, sparse gradient", "sparse", partial(TorchTrainer, make=bag), partial(_lines, BAG, OF_BAG)
-)
-_register(
-    "SparseLinear and LazySGD",
-    "sparse",
-    partial(TorchTrainer, make=bridge),
-    partial(_lines, OURS, "scores = model(x[rows.numpy()])"),
-    side="project",
-)
+_register("PyTorch torch.sparse, CSR", "sparse", partial(TorchTrainer, make=sparse_tensor), "torch.sparse")
+_register("PyTorch EmbeddingBag, sparse gradient", "sparse", partial(TorchTrainer, make=bag), "EmbeddingBag")
+_register("SparseLinear and LazySGD", "sparse", partial(TorchTrainer, make=bridge), "bridge", side="project")

@@ -45,35 +45,13 @@ class Bridge(Trainer):
         return State(np.atleast_2d(self.model.coef_).T, np.atleast_1d(self.model.intercept_))
 
 
-LINES = """\
-{imports}
-model = {model}
-model.fit({x}, y)"""
-THEIRS = 'SGDClassifier(loss="log_loss", penalty=None, learning_rate="constant", eta0={rate:.3g})'
-OURS = 'SparseClassifier(optimizer="sgd", learning_rate={rate:.3g}, batch_rows={batch})'
-
-
-def _lines(imports: str, model: str, x: str, problem: Problem) -> str:
-    """Return the Python code to paste for a way: imports, the model expression and its fit on `x`."""
-    made = model.format(rate=problem.rate, batch=problem.batch_rows)
-    return LINES.format(imports=imports, model=made, x=x)
-
-
 _register = partial(register_way, "sklearn")
-IMPORT = "from sklearn.linear_model import SGDClassifier"
-BRIDGE = "from workbench.bridges.sklearn import SparseClassifier"
 _register(
     "SGDClassifier, dense rows",
     "dense",
     partial(SklearnTrainer, kind="dense"),
-    partial(_lines, IMPORT, THEIRS, "x.toarray()"),
+    "dense",
     why_not=lambda problem: why_not_sgd(problem) or why_no_dense(problem),
 )
-_register(
-    "SGDClassifier, CSR rows",
-    "sparse",
-    partial(SklearnTrainer, kind="sparse"),
-    partial(_lines, IMPORT, THEIRS, "x"),
-    why_not=why_not_sgd,
-)
-_register("SparseClassifier", "sparse", Bridge, partial(_lines, BRIDGE, OURS, "x"), side="project")
+_register("SGDClassifier, CSR rows", "sparse", partial(SklearnTrainer, kind="sparse"), "sparse", why_not=why_not_sgd)
+_register("SparseClassifier", "sparse", Bridge, "bridge", side="project")

@@ -118,65 +118,7 @@ class Bridge(Sparse):
         self.w.scatter_sub(self.tf.IndexedSlices(self.problem.rate * gradient.values, gradient.indices))
 
 
-LINES = """\
-import numpy as np
-import tensorflow as tf
-{imports}
-w, b = tf.Variable(tf.zeros([{features}, {outputs}])), tf.Variable(tf.zeros([{outputs}]))
-{before}
-@tf.function(reduce_retracing=True)
-def step(labels, batch):
-    with tf.GradientTape() as tape:
-        scores = {scores} + b
-        loss = {loss}
-    of_w, of_b = tape.gradient(loss, [w, b])
-    {update}
-    b.assign_sub({rate:.3g} * of_b)
-    return loss
-
-for epoch in range(epochs):
-    order = np.random.permutation(len(y))
-    for first in range(0, len(y), {batch}):
-        rows = order[first:first + {batch}]
-        step(tf.constant(y[rows]), {batch_of})"""
-LOSSES = {
-    True: "tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(tf.cast(labels, tf.float32), scores[:, 0]))",
-    False: "tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, scores))",
-}
-ALL = "w.assign_sub({rate:.3g} * of_w)"
-TOUCHED = "w.scatter_sub(tf.IndexedSlices({rate:.3g} * of_w.values, of_w.indices))"
-
-
-def _lines(imports: str, before: str, scores: str, update: str, batch_of: str, problem: Problem) -> str:
-    """Return the Python code to paste for a way, the template LINES filled with these parts."""
-    one = problem
-    sizes = {"features": one.features, "outputs": one.outputs, "rate": one.rate, "batch": one.batch_rows}
-    given = {"imports": imports, "before": before, "scores": scores, "batch_of": batch_of}
-    return LINES.format(**sizes, **given, update=update.format(rate=one.rate), loss=LOSSES[one.outputs == 1])
-
-
 _register = partial(register_way, "tensorflow")
-OF_SPARSE = "to_sparse_tensor(x[rows])"
-TO_TENSOR = "from workbench.bridges.tensorflow import to_sparse_tensor"
-PRODUCT = "from workbench.bridges.tensorflow import sparse_product, to_sparse_tensor"
-GATHERED = "tf.matmul(tf.gather(x, batch), w)"
-_register(
-    "TensorFlow dense, tf.function",
-    "dense",
-    Dense,
-    partial(_lines, "", "x = tf.constant(x.toarray())", GATHERED, ALL, "tf.constant(rows)"),
-    why_not=why_no_dense,
-)
-_register(
-    "TensorFlow sparse_dense_matmul",
-    "sparse",
-    Sparse,
-    partial(_lines, TO_TENSOR, "", "tf.sparse.sparse_dense_matmul(batch, w)", ALL, OF_SPARSE),
-)
-_register(
-    "sparse_product of the bridge",
-    "sparse",
-    Bridge,
-    partial(_lines, PRODUCT, "", "sparse_product(batch, w)", TOUCHED, OF_SPARSE),
-    side="project",
-)
+_register("TensorFlow dense, tf.function", "dense", Dense, "dense", why_not=why_no_dense)
+_register("TensorFlow sparse_dense_matmul", "sparse", Sparse, "sparse")
+_register("sparse_product of the bridge", "sparse", Bridge, "bridge", side="project")
