@@ -37,6 +37,34 @@ def test_sampling_ends_by_count_or_by_time_but_has_the_least():
     assert len(sampled(dict, least).samples.seconds) == 4
 
 
+SHORT = clock.Policy(seconds_warmup=0, seconds_sample=0.001, seconds_total=0.15, seconds_counted=0.005)
+
+
+@pytest.mark.parametrize(("seconds", "is_quiet", "count"), [(1e-4, True, 30), (1e-4, False, 150), (0.006, True, 25)])
+def test_short_steps_have_as_many_samples_as_longer_ones_unless_other_programs_run(ticking, seconds, is_quiet, count):
+    _, _, lasting = ticking
+    sampler = clock.Sampler(lasting(seconds), SHORT, is_quiet=lambda: is_quiet)
+    sampler.take_all()
+    assert len(sampler.samples.seconds) == pytest.approx(count, abs=1)
+
+
+def test_a_turn_of_short_steps_counts_their_samples_as_longer_ones(ticking):
+    _, _, lasting = ticking
+    sampler = clock.Sampler(lasting(1e-4), SHORT)
+    turns = 0
+    while not sampler.is_enough:
+        sampler.take_turn(0.05, 0.015)
+        turns += 1
+    assert turns == 3
+    assert len(sampler.samples.seconds) == pytest.approx(30, abs=1)
+
+
+@pytest.mark.parametrize(("cycle", "steps"), [(1, 10), (4, 8), (7, 7), (10, 10), (11, 10)])
+def test_a_sample_has_whole_cycles_of_steps_if_it_is_longer_than_one(ticking, cycle, steps):
+    _, _, lasting = ticking
+    assert clock.Sampler(lasting(1e-4), SHORT, cycle=cycle).samples.steps_a_sample == steps
+
+
 def test_sampling_that_is_cut_short_keeps_its_samples_and_says_so():
     slow = clock.Policy(seconds_warmup=9.0, seconds_sample=0, seconds_total=9.0, seconds_most=0.0)
     cut = sampled(dict, slow)

@@ -79,14 +79,17 @@ def share_interval(hits: int, count: int) -> tuple[float, float, float]:
 class Policy:
     """Time to measure for. A sample is the mean of as many steps as make it `seconds_sample` long.
 
-    Sampling ends after `seconds_total` once there are `samples_least`, or at `samples_most`. After `seconds_most`,
-    warm-up and all, it ends with what there is: one warm-up step and one sample at least.
+    Sampling ends after `seconds_total` once there are `samples_least`, or at `samples_most`. Where nothing disturbs the
+    machine each sample counts for `seconds_counted` at least: short steps then have as many samples as longer ones, and
+    end sooner. After `seconds_most`, warm-up and all, it ends with what there is: one warm-up step and one sample at
+    least. Steps took their usual time 5 ms after the first one, in seven setups of a small data set.
     """
 
-    seconds_warmup: float = 0.1
+    seconds_warmup: float = 0.02
     steps_warmup: int = 3
-    seconds_sample: float = 0.005
+    seconds_sample: float = 0.001
     seconds_total: float = 0.15
+    seconds_counted: float = 0.0
     samples_least: int = 7
     samples_most: int = 200
     seconds_most: float = float("inf")
@@ -102,6 +105,8 @@ class Samples:
     steps_a_sample: int = 1
     """Calls of the step, for each sample."""
     seconds_sampled: float = 0.0
+    seconds_counted: float = 0.0
+    """Those of the samples, of each at least what the policy says."""
     seconds_warmup: float = 0.0
 
 
@@ -126,12 +131,22 @@ def warm_up(step: Step, policy: Policy) -> tuple[float, float]:
 class Sampler:
     """Sampler of a step, warmed up and calibrated when it is made: it takes all samples in one go, or in turns.
 
-    `steps_done` returns the number of steps that the last call did.
+    `steps_done` returns the number of steps that the last call did. Calls come in cycles of `cycle`, such as the
+    batches of an epoch, of which the last one is smaller: a sample that is longer has whole ones. `is_quiet` says
+    whether no other programs have disturbed the samples.
     """
 
-    def __init__(self, step: Step, policy: Policy, steps_done: Callable[[], int] = lambda: 1) -> None:
+    def __init__(
+        self,
+        step: Step,
+        policy: Policy,
+        steps_done: Callable[[], int] = lambda: 1,
+        cycle: int = 1,
+        is_quiet: Callable[[], bool] = lambda: True,
+    ) -> None:
         """Warm up `step` and calibrate the steps per sample; no sample is taken yet."""
         self.step, self.policy, self.steps_done = step, policy, steps_done
+        self.cycle, self.is_quiet = cycle, is_quiet
         seconds, self.shortest = warm_up(step, policy)
         self.samples = self._new(seconds)
 
@@ -156,7 +171,7 @@ class Sampler:
             if self.shortest <= seconds:
                 self._run_for(self.step, seconds_settle)
             if len(self.samples.seconds) < self.policy.samples_most:
-                self._run_for(self._take, min(seconds, self.policy.seconds_total))
+                self._take_for(min(seconds, self.policy.seconds_total))
 
     @property
     def is_enough(self) -> bool:
@@ -174,8 +189,11 @@ class Sampler:
     def _is_complete(self) -> bool:
         """Whether there are samples enough, by number and by total seconds."""
         count, policy = len(self.samples.seconds), self.policy
-        is_long = self.samples.seconds_sampled >= policy.seconds_total
-        return count >= policy.samples_most or (count >= policy.samples_least and is_long)
+        if count >= policy.samples_most or count < policy.samples_least:
+            return count >= policy.samples_most
+        if self.samples.seconds_sampled >= policy.seconds_total:
+            return True
+        return self.samples.seconds_counted >= policy.seconds_total and self.is_quiet()
 
     def phases(self) -> dict[str, float]:
         """Return {phase: mean seconds per step} over all samples."""
@@ -184,6 +202,8 @@ class Sampler:
     def _new(self, seconds_warmup: float) -> Samples:
         """Return empty samples with as many steps per sample as fill the policy's sample time."""
         steps = max(1, round(self.policy.seconds_sample / max(self.shortest, 1e-9)))
+        if steps > self.cycle:
+            steps = round(steps / self.cycle) * self.cycle
         return Samples(steps_a_sample=steps, seconds_warmup=seconds_warmup)
 
     @staticmethod
@@ -193,6 +213,13 @@ class Sampler:
         act()
         while perf_counter() - start < seconds:
             act()
+
+    def _take_for(self, seconds: float) -> None:
+        """Take samples, at least one, that count for `seconds`."""
+        most = self.samples.seconds_counted + seconds
+        self._take()
+        while self.samples.seconds_counted < most:
+            self._take()
 
     def _take(self) -> None:
         """Measure one sample of `steps_a_sample` steps; append its seconds per step, add the seconds of each phase."""
@@ -204,6 +231,7 @@ class Sampler:
         seconds = perf_counter() - before
         samples.seconds.append(seconds / steps)
         samples.seconds_sampled += seconds
+        samples.seconds_counted += max(seconds, self.policy.seconds_counted)
         samples.steps += steps
 
 

@@ -137,6 +137,10 @@ class Configuration(_Configuration):
     """
 
 
+SECONDS_COUNTED = 0.005
+"""What a sample counts for at least, of `seconds_total`: 30 samples of 1 ms are as many as 0.15 s have of 5 ms."""
+
+
 class Measure(pydantic.BaseModel):
     """Settings of measuring each trial, how long and how often; the defaults suit steps of 10 us to 30 ms.
 
@@ -166,7 +170,8 @@ class Measure(pydantic.BaseModel):
 
     def policy(self) -> Policy:
         """Return the `Policy` of these settings for the sampling clock: warm-up, sample length and sample counts."""
-        return Policy(**self.model_dump(exclude={"rounds", "seconds_quiet", "busy_most", "race", "until", "roofs"}))
+        settings = self.model_dump(exclude={"rounds", "seconds_quiet", "busy_most", "race", "until", "roofs"})
+        return Policy(**settings, seconds_counted=SECONDS_COUNTED if self.seconds_sample else 0.0)
 
 
 class Limits(pydantic.BaseModel):

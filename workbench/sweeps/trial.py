@@ -163,16 +163,18 @@ class Timing:
         """
         self.run, self.steps_epoch, self.sentinel = run, steps_epoch, sentinel
         self._events, self.curve = run.events(), Curve()
-        self.is_first, self.has_turns = True, False
+        self.is_first, self.has_turns, self.was_quiet = True, False, True
         self._watch()
         first = time.perf_counter()
-        with steps_at_work(steps_epoch if run.setup.launch in ("epoch", "dual") else 1):
+        in_calls = run.setup.launch in ("epoch", "dual")
+        with steps_at_work(steps_epoch if in_calls else 1):
             self._step()
         self.seconds_first_step = (time.perf_counter() - first) / self.steps_last
         self.calls_parallel = threads.this_thread.calls_parallel
-        are_new = run.setup.shuffle or run.setup.launch in ("epoch", "dual") or not run.keeps
+        are_new = run.setup.shuffle or in_calls or not run.keeps
         steps_warmup = policy.steps_warmup if are_new else max(policy.steps_warmup, steps_epoch)
-        self.sampler = Sampler(self._step, replace(policy, steps_warmup=steps_warmup), lambda: self.steps_last)
+        policy, cycle = replace(policy, steps_warmup=steps_warmup), 1 if in_calls else steps_epoch
+        self.sampler = Sampler(self._step, policy, lambda: self.steps_last, cycle, self._is_quiet)
 
     def begin(self, seconds_most: float) -> None:
         """Discard the samples and begin another round in turns, of at most `seconds_most` seconds of samples."""
@@ -195,6 +197,7 @@ class Timing:
         self.sampler.take_turn(seconds, seconds_settle)
         for first in self.curve.events[place : place + 1]:  # while its batch was prepared the process was stopped
             self.curve.events[place] = replace(first, seconds_prepare=0.0)
+        self.was_quiet = self._are_few_others()
         self.others.pause()
         self.meters.pause()
 
@@ -235,6 +238,14 @@ class Timing:
     def seconds_taken(self) -> float:
         """Seconds of the samples since the last `begin`, plus those of the warm-up if it belongs to them."""
         return self.sampler.samples.seconds_warmup + self.sampler.samples.seconds_sampled
+
+    def _is_quiet(self) -> bool:
+        """Return whether other programs have left the cores to the samples so far, at the end of the last turn."""
+        return self.was_quiet if self.has_turns else self._are_few_others()
+
+    def _are_few_others(self) -> bool:
+        """Return whether other programs have taken no more of the cores than a trial on these threads bears."""
+        return self.others.share() <= machine.disturbance_limit(threads.get_threads())
 
     def _watch(self) -> None:
         """Restart the sentinel, the meters of the machine and the count of steps at zero."""
