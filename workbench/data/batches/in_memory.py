@@ -199,6 +199,10 @@ class Batches(Feed):
         if self.last == "pad":
             places[stop - start :] = start + np.arange(places.size - (stop - start)) % self.total
         if not self.shuffle or not places.size:
+            before = start // self.total * self.total
+            if places.size and places[-1] - before < self.total:  # of one epoch: no row takes a division
+                places -= before
+                return places
             return places % self.total
         order = _Order(self.total, self.seed)
         return order.of_epoch(number) if places.size == self.total == stop - start else order.rows(places)
