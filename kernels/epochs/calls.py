@@ -255,8 +255,7 @@ def make_parallel(programs: Programs, loss: str, sums: str) -> Callable:
 
 
 FEW_COLUMNS = 1024
-"""Columns below which neighbours may have two owners: they are rarely stepped compared with what is summed for
-them."""
+"""Columns below which neighbours may have two owners: they are rarely stepped for what is summed for them."""
 
 ENTRY_WORK = 16
 """What taking up an entry costs, in both passes over it, in addition to its columns, in the measure of
@@ -276,6 +275,10 @@ a core of an EPYC 9004 (1 MiB), one row a batch, new order, N = 1, time with / w
 
 DIRECT_SHARE = 4
 """Share of a core's cache from which on weights are stepped at once by several threads, not summed for each before."""
+
+ENTRIES_PLACED = 1 << 16
+"""Entries of a batch from which on threads sum narrow rows, which one thread steps at once, to gain (two cores of an
+EPYC 9005; SGD, D = 3,000, 32 rows of 300 entries: 1.3 ns an entry on two threads, 1.05 on one)."""
 
 REGIONS = 8
 """What a batch on several threads pays for, in entries of regions: its two passes, and looking for the columns of each
@@ -435,7 +438,7 @@ def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
     work = entries * (ENTRY_WORK + width) // REGIONS + work_untouched
     parts = 1 if is_serial(work, within=True) else min(get_threads(), PARTS)
     sums = _sums(call, entries, parts, is_direct)
-    if parts > 1 and not (work_untouched or is_forced_parallel() or _gains(sums, entries, weights)):
+    if parts > 1 and not (work_untouched or is_forced_parallel() or _gains(sums, entries, weights, is_direct)):
         parts, sums = 1, _sums(call, entries, 1, is_direct)
     if index is not None and parts == width == 1 and not is_direct and call.batch_rows <= call.order.size:
         sums = "indexed"
@@ -490,17 +493,17 @@ def _sums(call: Call, entries: int, parts: int, is_direct: bool = False) -> str:
     return "grouped" if touched.suits(weights.shape[1], weights.itemsize) else "listed"
 
 
-def _gains(sums: str, entries: int, weights: np.ndarray) -> bool:
+def _gains(sums: str, entries: int, weights: np.ndarray, is_direct: bool = False) -> bool:
     """Return whether several threads are faster for batches of `entries` entries with the method `sums` of summing.
 
-    Each thread looks at every entry twice where each owns columns, and adds up the sums of all parts. Measured on two
-    cores of a Xeon, time of two threads / of one. AdaGrad, D = 1,000,000, 300 entries a row, 256 rows a batch, N = 1,
-    4, 16: 2.4, 1.2, 0.72. N = 1, 300 entries, 1,024 rows, D = 3,000, 100,000, 1,000,000: 0.70, 0.90, 1.37. SGD at once,
-    D = 1,000,000, 30 entries, 1,024 rows, N = 1, 4, 16, 32, 64: 1.2, 1.1, 0.95, 0.77, 0.81.
+    `is_direct`: one thread would not sum. Each looks at every entry twice where each owns columns, and adds up the
+    sums of all parts. Two cores of a Xeon, time of two threads / of one: AdaGrad, D = 1,000,000, 300 entries a row,
+    256 rows a batch, N = 1, 4, 16: 2.4, 1.2, 0.72. N = 1, 300 entries, 1,024 rows, D = 3,000, 100,000, 1,000,000:
+    0.70, 0.90, 1.37. SGD at once, D = 1,000,000, 30 entries, 1,024 rows, N = 1, 4, 16, 32, 64: 1.2, 1.1, .95, .77, .81.
     """
     bytes_row = weights.shape[1] * weights.itemsize
     if sums == "placed":
-        return weights.shape[0] <= entries // 2
+        return weights.shape[0] <= entries // 2 and (not is_direct or bytes_row >= LINE or entries >= ENTRIES_PLACED)
     return sums == "grouped" or bytes_row >= (2 * LINE if sums == "direct" else LINE)
 
 

@@ -166,6 +166,10 @@ def test_batches_go_to_several_threads_where_these_gain() -> None:
     one, wide = np.zeros((10_000, 1), np.float32), np.zeros((10_000, 32), np.float32)
     assert calls._gains("placed", 20_000, one)
     assert not calls._gains("placed", 19_999, wide)  # the sums of the parts are added for every column
+    few, narrow = calls.ENTRIES_PLACED - 1, one[:3000]
+    assert not calls._gains("placed", few, narrow, is_direct=True)  # one thread steps the entries at once
+    assert calls._gains("placed", few + 1, narrow, is_direct=True)
+    assert calls._gains("placed", few, wide[:3000], is_direct=True)
     assert not calls._gains("listed", 10**6, one)
     assert calls._gains("listed", 1_000, wide)
     assert calls._gains("direct", 1_000, wide)
