@@ -194,7 +194,7 @@ class Estimator(BaseEstimator, ABC):
     Parameters
     ----------
     model
-        Registered model to train; None for the linear one that suits the labels.
+        Registered model to train; None for the linear model that suits the labels.
     width
         Factors or units of a model that has such; None for its natural width.
     factors

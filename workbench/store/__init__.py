@@ -10,8 +10,26 @@ machines; `external` reads rows of another tool. What is named here without a ta
 
 from workbench import aliases
 from workbench.store import external
-from workbench.store.table import KINDS, STATUSES, Column, RowError, Table, TornLineWarning, is_stored, packed_path
-from workbench.store.tables import ADVICE, BENCH, CLUSTER, END, EPOCHS, FAIR, FIT, SELF, TRIALS, WAITS
+from workbench.store.table import (
+    ADVICE,
+    BENCH,
+    CLUSTER,
+    END,
+    EPOCHS,
+    FAIR,
+    FIT,
+    KINDS,
+    SELF,
+    STATUSES,
+    TRIALS,
+    WAITS,
+    Column,
+    RowError,
+    Table,
+    TornLineWarning,
+    is_stored,
+    packed_path,
+)
 
 __all__ = [
     "ADVICE",

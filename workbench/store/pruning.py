@@ -7,8 +7,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from workbench.store.table import Table, is_stored, object_of, packed_path, unpacked
-from workbench.store.tables import ADVICE, BENCH, CLUSTER, END, EPOCHS, FAIR, FIT, SELF, TRIALS, WAITS
+from workbench.store.table import (
+    ADVICE,
+    BENCH,
+    CLUSTER,
+    END,
+    EPOCHS,
+    FAIR,
+    FIT,
+    SELF,
+    TRIALS,
+    WAITS,
+    Table,
+    is_stored,
+    object_of,
+    packed_path,
+    unpacked,
+)
 
 _BY_FILE = {table.file: table for table in (ADVICE, CLUSTER, END, EPOCHS, FAIR, FIT, SELF, WAITS)} | {
     "self-demo.jsonl": SELF

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kernels.registry import unknown_name
-from workbench import aliases
+from workbench import aliases, settings
 from workbench.json_text import parsed
 
 if TYPE_CHECKING:
@@ -429,3 +429,22 @@ def _is_whole(line: bytes) -> bool:
         return isinstance(parsed(line), dict)
     except ValueError:
         return False
+
+
+# The tables of results; the columns of each are described in a file of the folder `columns`.
+
+BENCH = Table("bench", "bench.jsonl", 1)
+CLUSTER = Table("cluster", "bench-cluster.jsonl", 1)
+END = Table("end", "bench-end.jsonl", 1)
+WAITS = Table("waits", "bench-waits.jsonl", 1)
+FAIR = Table("fair", "bench-fair.jsonl", 1)
+EPOCHS = Table("epochs", "bench-epochs.jsonl", 1)
+FIT = Table("fit", "bench-fit.jsonl", 3)
+TRIALS = Table(
+    "trials",
+    "trials.jsonl",
+    3,
+    {setting.column or setting.name: f"{setting.kind}: {setting.meaning}" for setting in settings.SETTINGS},
+)
+ADVICE = Table("advice", "bench-advise.jsonl", 1)
+SELF = Table("self", "self.jsonl", 1)
