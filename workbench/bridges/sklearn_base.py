@@ -220,7 +220,7 @@ class Estimator(BaseEstimator, ABC):
     model_options
         Options of the model in one line, such as "hidden=64".
     lazy
-        Rows of the weights that a step changes: "on" for those that a batch touches, "off" for all, "exact" for
+        Rows of the weights that a step changes: "on" for the active rows of a batch, "off" for all, "exact" for
         the result of all, rows catching up when they are next touched.
     launch
         None, or "dual" to train by dual ascent, without a rate.
