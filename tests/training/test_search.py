@@ -55,6 +55,26 @@ def test_columns_without_entries_change_nothing():
     np.testing.assert_array_equal(found.choice.losses, narrow.choice.losses)
 
 
+def test_duplicates_are_searched_as_their_sums():
+    x, y = rows_of(300)
+    halves = scipy.sparse.csr_array((np.repeat(x.data / 2, 2), np.repeat(x.indices, 2), 2 * x.indptr), shape=x.shape)
+    once, twice = (search_decay(rows, targets_of(y), None, "logistic", **GIVEN) for rows in (x, halves))
+    assert twice.choice.decay == once.choice.decay
+    np.testing.assert_array_equal(twice.weights, once.weights)
+    assert halves.nnz == 2 * x.nnz
+
+
+@pytest.mark.parametrize("scale", [80, 1e3, 1e5])
+@pytest.mark.parametrize("rows", [150, 1000])
+def test_a_small_column_beside_a_large_one_is_learned(rows, scale):
+    generator = np.random.default_rng(0)
+    age, income = generator.integers(20, 60, rows), scale * generator.normal(30, 10, rows)
+    x = scipy.sparse.csr_array(np.stack([age, income], axis=1).astype(np.float32))
+    y = age > 40
+    found = search_decay(x, targets_of(y), None, "logistic", **GIVEN)
+    assert np.mean(((x @ found.weights + found.intercept)[:, 0] > 0) == y) > 0.95
+
+
 def test_a_search_on_rows_that_can_be_separated_ends_when_the_loss_is_small():
     generator = np.random.default_rng(0)
     x = generator.normal(size=(3000, 10)).astype(np.float32)

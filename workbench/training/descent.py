@@ -58,6 +58,25 @@ LOSSES: dict[str, Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarra
 """Losses, and expected targets whose difference to the targets is the gradient, by the name of the kernel."""
 
 
+UNLIKE = 30
+"""Ratio of the root mean squares of two columns' entries from which on dual ascent hardly moves the smaller one."""
+
+
+def unlike_square(x: Any) -> float | None:
+    """Return a sum of squares that stands for a row of CSR x [R, D] if two columns have very different scales.
+
+    It is the entries of a row times the geometric mean of the columns' mean squares, which a single large column does
+    not rule. None if the root mean squares differ by at most `UNLIKE` times, or D > R.
+    """
+    if x.shape[1] > x.shape[0] or not x.nnz:
+        return None
+    squares = np.bincount(x.indices, weights=np.square(x.data, dtype=np.float64))
+    means = squares[squares > 0] / np.bincount(x.indices)[squares > 0]
+    if not len(means) or means.max() <= UNLIKE**2 * means.min():
+        return None
+    return float(x.nnz / x.shape[0] * np.exp(np.log(means).mean()))
+
+
 @final
 class Descent:
     """Weights and intercept of a linear model on its way to the minimum.

@@ -32,7 +32,7 @@ import numpy as np
 from kernels import aligned
 from kernels.epochs import dual, dual_decays
 from kernels.sorting import permutation
-from workbench.training.descent import Descent
+from workbench.training.descent import Descent, unlike_square
 from workbench.training.epoch_calls import SHARE, column_sums
 from workbench.training.setup import SetupError
 
@@ -239,7 +239,7 @@ def search_decay(
     Parameters
     ----------
     x : csr array of shape [rows, features]
-        float32 or float64.
+        float32 or float64; duplicates are summed in a copy.
     y : array
         Targets as the loss takes them, of the type of x: [rows, outputs], or int64 [rows] for softmax.
     weights : array of shape [rows] or None
@@ -277,12 +277,16 @@ def search_decay(
         raise SetupError(f"There are {folds} folds of {x.shape[0]} rows; expected 2 to {x.shape[0]}.")
     if reason := why_no_search(loss, True, x.shape[0]):
         raise SetupError(f"{reason}.")
+    if not x.has_canonical_format:  # the sum of squares of a row is that of its summed duplicates
+        x = x.copy()
+        x.sum_duplicates()
     features, (x, active) = x.shape[1], _of_active_columns(x)
     rows, generator = _Rows(x, y, weights, loss, outputs, has_intercept), np.random.default_rng(seed)
     square = float(np.dot(x.data, x.data)) / x.shape[0] or 1.0
-    decays = square / (np.geomspace(WEAKEST, STRONGEST, count) * x.shape[0])
-    if epochs is None and folds is None and _is_narrow(rows):
-        found = _descend(rows, decays, generator, finishes)
+    unlike = unlike_square(x) if epochs is None and folds is None else None
+    decays = (unlike or square) / (np.geomspace(WEAKEST, STRONGEST, count) * x.shape[0])
+    if epochs is None and folds is None and (unlike or _is_narrow(rows)):
+        found = _descend(rows, decays, generator, finishes, patience=count if unlike else 1)
         return _widen(found, features, active)
     columns, choice = _search(rows, decays, square, generator, epochs, folds)
     best = int(choice.losses.argmin())
@@ -333,25 +337,25 @@ def _is_narrow(rows: _Rows) -> bool:
     return total >= LEAST_NARROW and total >= NARROW * features
 
 
-def _descend(rows: _Rows, decays: np.ndarray, generator: np.random.Generator, finishes: bool) -> Found:
+def _descend(rows: _Rows, decays: np.ndarray, generator: np.random.Generator, finishes: bool, patience: int) -> Found:
     """Choose one of `decays` [K], strong ones first, by held-out loss, on a sample if that may do; train on all rows.
 
-    Decays weaker than those after which the loss gains no more are not trained. If not `finishes`, one epoch of dual
-    ascent is left to do, which begins at the minimum.
+    After more than `patience` decays in a row that gain nothing, weaker ones are not trained. If not `finishes`, one
+    epoch of dual ascent is left to do, which begins at the minimum.
     """
     sample, descent = _sample_parts(rows, generator), _descent_of(rows, None)
     passes, best, is_done = 0, 0, False
     if sample is not None:
         part, on_sample = sample, _descent_of(rows, np.flatnonzero(sample > 0))
         easy = EASY * _constant_loss(rows)
-        losses, points, passes = _path(rows, on_sample, part, decays, 0, easy)
+        losses, points, passes = _path(rows, on_sample, part, decays, 0, patience, easy)
         best = int(np.nanargmin(losses))
         descent.point, is_done = points[best], losses[best] >= easy
     if not is_done:
         part = _parts(rows, generator)
         of_weights = np.ones(len(part), rows.x.dtype) if rows.weights is None else rows.weights
         descent.count(of_weights * (part > 0))
-        losses, points, more = _path(rows, descent, part, decays, best)
+        losses, points, more = _path(rows, descent, part, decays, best, patience)
         passes += more
         descent.count(rows.weights)
         descent.point = points[int(np.nanargmin(losses))]
@@ -394,11 +398,18 @@ def _descent_of(rows: _Rows, some: np.ndarray | None) -> Descent:
 
 
 def _path(
-    rows: _Rows, descent: Descent, part: np.ndarray, decays: np.ndarray, first: int, enough: float = -np.inf
+    rows: _Rows,
+    descent: Descent,
+    part: np.ndarray,
+    decays: np.ndarray,
+    first: int,
+    patience: int,
+    enough: float = -np.inf,
 ) -> tuple[np.ndarray, dict[int, np.ndarray], int]:
     """Train decays from `first` on, weaker and weaker, by `descent`, whose rows of `part` 0 count for nothing.
 
-    It ends when the held-out loss gains no more, or is below `enough`.
+    It ends when the held-out loss is below `enough`, gains nothing by more than `patience` decays in a row, or rises
+    with a patience of 1.
     Return (held-out loss of each decay [K], NaN if it was not trained; weights and intercept by decay index; passes).
     """
     out, losses, points, passes, without_gain = np.flatnonzero(part == 0), np.full(len(decays), np.nan), {}, 0, 0
@@ -411,7 +422,8 @@ def _path(
         best = np.nanmin(losses) if k > first else np.inf
         losses[k] = np.average(LOSSES[rows.loss](scores[None], rows.y[out])[0], weights=weights)
         without_gain = 0 if losses[k] < best * (1 - GAIN) else without_gain + 1
-        if losses[k] > best * (1 + GAIN) or losses[k] < enough or without_gain > 1:
+        has_risen = patience == 1 and losses[k] > best * (1 + GAIN)
+        if has_risen or losses[k] < enough or without_gain > patience:
             break
     return losses, points, passes
 

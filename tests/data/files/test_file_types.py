@@ -169,6 +169,13 @@ def test_the_reader_of_a_file_is_guessed(tmp_path, reader, pack):
         assert data.guess(tmp_path / "some")[:2] == (reader, {}), content
 
 
+@pytest.mark.parametrize("before", [b"", b"# made by hand\n", b"1 2:1\n"])
+def test_rows_longer_than_what_is_looked_at_are_svmlight(tmp_path, before):
+    row = b"1 " + b" ".join(b"%d:1" % column for column in range(1, 30_000)) + b"\n"
+    (tmp_path / "some").write_bytes(before + row + row)
+    assert data.guess(tmp_path / "some")[:2] == ("svmlight", {})
+
+
 def test_a_byte_order_mark_alone_is_an_empty_file(tmp_path):
     (tmp_path / "some").write_bytes(codecs.BOM_UTF8)
     with pytest.raises(DataError, match="some looks like an empty file"):

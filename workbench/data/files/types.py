@@ -286,11 +286,16 @@ def _of_archive(path: str | os.PathLike) -> Kind:
 
 
 def _of_text(first: bytes, is_cut: bool) -> Kind:
-    """Return the kind of a text file from its first bytes without a byte order mark; of cut ones the last line is not
-    used, as comments and blank lines are not."""
-    lines = first.splitlines()[: -1 if is_cut else None] or [first]
-    lines = lines[1:] if SAID_SEPARATOR.fullmatch(lines[0].decode("utf-8", "replace")) else lines
+    """Return the kind of a text file from its first bytes without a byte order mark.
+
+    Comments, blank lines and the last line of cut bytes are not used; of a first row that is cut, its whole fields are.
+    """
+    *whole, last = first.splitlines() or [first]
+    lines = whole if is_cut else [*whole, last]
+    lines = lines[1:] if lines and SAID_SEPARATOR.fullmatch(lines[0].decode("utf-8", "replace")) else lines
     lines = [line for line in lines if line.strip() and not line.startswith((b"#", b"%"))]
+    if is_cut and not lines:  # the first row is longer than what is looked at: its whole fields
+        lines = [line for line in last.rsplit(None, 1)[:1] if not line.startswith((b"#", b"%"))]
     if not lines:
         return Kind("other text", "", "It holds nothing but blanks and comments")
     rows = [line.strip() for line in lines]
