@@ -114,6 +114,17 @@ def test_model_save_and_load_model(data, tmp_path):
     assert len(pickle.dumps(model)) < x.data.nbytes + 40_000  # the rows are not kept
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.float64, np.bool_, "<U1"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_model_that_is_loaded_predicts_labels_of_the_same_type(data, tmp_path, dtype, classes):
+    x, y = data[0], (np.arange(300) % classes).astype(dtype)
+    model = wb.train(x, y, random_state=0)
+    model.save(tmp_path / "model")
+    again, known = wb.load_model(tmp_path / "model").predict(x), model.predict(x)
+    assert again.dtype == known.dtype
+    np.testing.assert_array_equal(again, known)
+
+
 def test_a_model_of_a_file_is_applied_to_a_file(tmp_path):
     path = tmp_path / "train.txt"
     path.write_text("".join(f"{1 if row % 2 else -1} {1 + row % 2}:1\n" for row in range(40)))

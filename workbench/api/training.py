@@ -23,7 +23,7 @@ from workbench.data.errors import DataError, MissingLabelsError
 from workbench.data.labels import name_of
 from workbench.sweeps.problem import parameters_of_file
 from workbench.sweeps.spec import FILES, Configuration, SpecError, validate_spec
-from workbench.training.trained import TrainedModel
+from workbench.training.trained import LABEL_DTYPE, TrainedModel
 
 ESTIMATORS = {"binary": SparseClassifier, "classes": SparseClassifier, "numbers": SparseRegressor}
 """Estimator that trains models with each kind of target."""
@@ -187,6 +187,8 @@ class Saver:
         if hasattr(estimator, "classes_"):
             names = tuple(name_of(label) for label in estimator.classes_)
             self.labels = Labels("classes", names, positive=names[1] if len(names) == 2 else None)
+            if estimator.classes_.dtype.kind in "biuf":
+                self.facts[LABEL_DTYPE] = estimator.classes_.dtype.name
         if loaded.settings:
             self.reader = str(loaded.settings["dataset"])
             self.parameters = parameters_of_file(dict.fromkeys(FILES) | dict(loaded.settings))

@@ -44,7 +44,9 @@ FORM, VERSION = "sparse-workbench model", 1
 ABOUT, WEIGHTS = "model.json", "weights.npz"
 KEPT = ("model", "model_options", "dtype", "intercept")
 """Settings of a setup that predictions depend on."""
-FACTS = ("fields", "implicit")
+LABEL_DTYPE = "label_dtype"
+"""Fact: the dtype by name of labels that were numbers or booleans in memory, which `predict` returns again."""
+FACTS = ("fields", "implicit", LABEL_DTYPE)
 """Facts of the data that a model may need to predict."""
 NOT_OF_READER = ("path", "labels", "columns", "kind", "positive", "classes", "unseen", "label")
 """Parameters of a reader that a later file does not share, or that the labels of the model stand for."""
@@ -222,8 +224,15 @@ class TrainedModel:
         return self._probabilities(self.scores(x))
 
     def predict(self, x: Any) -> np.ndarray:
-        """Return class names [rows], joined by commas for multilabel, or numbers [rows] or [rows, outputs]."""
-        return self._values(self.scores(x))
+        """Return classes [rows], or numbers [rows] or [rows, outputs]; DataError for another number of features.
+
+        Classes have the dtype of the labels that were given to `wb.train`; of other models they are names as text,
+        joined by commas for multilabel.
+        """
+        values, dtype = self._values(self.scores(x)), self.facts.get(LABEL_DTYPE)
+        if dtype is None:
+            return values
+        return values == "True" if np.dtype(dtype) == np.bool_ else values.astype(dtype)
 
     def _probabilities(self, scores: np.ndarray) -> np.ndarray:
         """Return class probabilities [rows, classes] of scores; ModelFolderError for regression."""
@@ -431,7 +440,7 @@ def load_model(folder: str | os.PathLike) -> TrainedModel:
         )
         if made.reader:
             data.get(made.reader)
-        made.scores(scipy.sparse.csr_array((1, made.features), dtype=np.float32))
+        made.predict(scipy.sparse.csr_array((1, made.features), dtype=np.float32))
     except ModelFolderError:
         raise
     except OSError as error:
