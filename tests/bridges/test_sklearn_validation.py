@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -157,3 +158,22 @@ def test_a_fit_of_few_rows_makes_few_calls(by_scikit_learn):
     assert _python_calls(fit) < 750
     by_scikit_learn()
     assert _python_calls(fit) > 750, "the check can fail"
+
+
+@pytest.mark.parametrize("name", ["train.csv", Path("train.csv")])
+def test_a_path_instead_of_a_matrix_is_told_what_to_type(name):
+    x, y = np.eye(4, dtype=np.float32), [0, 1, 0, 1]
+    with pytest.raises(TypeError, match=r"X is the path 'train.csv'; .*\nType model = wb.train\('train.csv'\)"):
+        SparseClassifier().fit(name, y)
+    model = SparseClassifier().fit(x, y)
+    with pytest.raises(TypeError, match=r"X is the path 'train.csv'; .*\nType .*apply\('train.csv'\)"):
+        model.predict(name)
+
+
+def test_labels_in_messages_are_plain_numbers():
+    x = np.eye(4, dtype=np.float32)
+    with pytest.raises(ValueError, match="y has one class, 0;"):
+        SparseClassifier().fit(x, np.zeros(4, np.int64))
+    model = SparseClassifier().partial_fit(x, np.array([0, 1, 0, 1]), classes=[0, 1])
+    with pytest.raises(ValueError, match="y has the label 7, which"):
+        model.partial_fit(x, np.array([0, 7, 0, 1]))

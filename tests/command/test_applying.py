@@ -96,4 +96,5 @@ def test_the_label_is_named_on_the_command_line(tmp_path):
 def test_the_old_name_of_forecast_works_with_a_note():
     came = run("predict", "nowhere")
     assert "'workbench predict' is called 'workbench forecast' now" in came.stderr
+    assert "type workbench apply MODEL FILE" in came.stderr
     assert "predict" not in run("--help").output.split("forecast")[0]

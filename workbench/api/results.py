@@ -334,9 +334,9 @@ def open(run: str | Path) -> Result:
             return Result(path)
     known = [str(path) for path in run_folder.list_runs()]
     near = difflib.get_close_matches(str(run), [name for path in known for name in (path, Path(path).name)], 1)
-    listed = ", ".join(known[:10]) or f"none below {run_folder.ROOT}"
+    listed = f"there are: {', '.join(known[:10])}" if known else f"there is none in the folder {run_folder.ROOT}"
     hint = f'wb.open("{near[0]}")' if near else "wb.runs() for a table of runs"
-    raise FileNotFoundError(f"There is no run {str(run)!r}; there are: {listed}.\nType {hint}.")
+    raise FileNotFoundError(f"There is no run {str(run)!r}; {listed}.\nType {hint}.")
 
 
 def runs(root: str | Path = run_folder.ROOT) -> Any:

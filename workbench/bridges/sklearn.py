@@ -291,12 +291,16 @@ class _Classifier(ClassifierMixin, Estimator):
         """
         if classes is not None:
             if len(classes) < 2:
-                raise ValueError(f"y has one class, {classes[0]!r}; a classifier needs samples of 2 classes or more.")
+                raise ValueError(
+                    f"y has one class, {classes.tolist()[0]!r}; a classifier needs samples of 2 classes or more."
+                )
             self.classes_ = classes
             self._start(x)
         numbers = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
         if (unseen := self.classes_[numbers] != y).any():
-            raise ValueError(f"y has the label {y[unseen][0]!r}, which is none of the classes {self.classes_}.")
+            raise ValueError(
+                f"y has the label {y[unseen].tolist()[0]!r}, which is none of the classes {self.classes_}."
+            )
         weights = self._weights(x, y, numbers, sample_weight)
         targets = numbers.astype(np.int64)
         if self._learner.model.target == "binary":

@@ -1,5 +1,6 @@
 """Base of estimators with scikit-learn's interface: parameters, how these become a setup, epochs, early stopping."""
 
+import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -330,6 +331,7 @@ class Estimator(BaseEstimator, ABC):
     def _checked(self, x: Any, y: Any, first: bool, **checks: Any) -> tuple[Any, np.ndarray]:
         """Return validated x (csr or dense, float) and y; `first` notes the columns. ValueError if invalid."""
         self._refuse_wrong()
+        _refuse_path(x, "fit")
         _require_sound(x, "data -> fit")
         kinds = "f" if "y_numeric" in checks else "biuU"
         if _is_plain(x) and _is_plain_target(y, x.shape[0], kinds) and self._has_width(x, first):
@@ -473,6 +475,7 @@ class Estimator(BaseEstimator, ABC):
             check_is_fitted(self)
         if (scores := self._scores_of_csr(x)) is not None:
             return scores
+        _refuse_path(x, "predict")
         _require_sound(x, "data -> predict")
         if not (_is_plain(x) and self._has_width(x, False)):
             x = validate_data(self, x, accept_sparse="csr", dtype=FLOATS, reset=False)
@@ -513,6 +516,18 @@ def _with_mean_one(
     if len(kept) < len(weights):
         x, targets, weights = x[kept], np.ascontiguousarray(targets[kept]), weights[kept]
     return x, targets, np.ascontiguousarray(weights * (len(weights) / weights.sum(dtype=np.float64)), dtype)
+
+
+def _refuse_path(x: Any, method: str) -> None:
+    """Raise TypeError, with what to type, if x is text or a path instead of a matrix; `method` is what was called."""
+    if not isinstance(x, str | os.PathLike):
+        return
+    name = os.fspath(x)
+    if method == "fit":
+        todo = f"model = wb.train({name!r}), or X = wb.load({name!r}).x for its matrix"
+    else:
+        todo = f'model.save("model") of what wb.train returned, then wb.load_model("model").apply({name!r})'
+    raise TypeError(f"X is the path {name!r}; expected a matrix [rows, features].\nType {todo}.")
 
 
 def _is_plain(x: Any) -> bool:

@@ -207,6 +207,7 @@ def forecast(runs: Runs, out: Chart = None) -> None:
 def predict(runs: Runs, out: Chart = None) -> None:
     """Print a note that this command is called `forecast` now, and run it."""
     text = f"'workbench predict' is called 'workbench forecast' now; the old name ends with version {END}."
+    text += " To predict the rows of a file by a trained model, type workbench apply MODEL FILE."
     typer.echo(f"Note: {text}", err=True)
     forecast(runs, out)
 

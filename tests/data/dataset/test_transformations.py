@@ -79,7 +79,11 @@ def test_split_of_the_library_holds_out_blocks_of_files(library):
     [
         (labelled(), 0, "held_out is 0; it is a share of the rows, above 0 and below 1"),
         (labelled(), 1.0, "held_out is 1.0; it is a share"),
-        (labelled([0]), 0.5, "1 rows cannot be split with held_out=0.5: too few rows for two parts"),
+        (
+            labelled([0]),
+            0.5,
+            "1 rows cannot be split with held_out=0.5: too few rows for two parts.\nGive more rows, or type --held-out 0",
+        ),
         (labelled(groups=np.zeros(6, np.int64)), 0.5, "6 rows cannot be split .* too few groups of rows for two parts"),
     ],
 )

@@ -320,7 +320,10 @@ def _count_held_out(dataset: Dataset, order: np.ndarray, held_out: float) -> int
         cut = int(borders[np.argmin(np.abs(borders - cut))]) if len(borders) else 0
     if not 0 < cut < dataset.rows:
         what = "rows" if dataset.groups is None else "groups of rows"
-        raise DataError(f"{dataset.rows} rows cannot be split with held_out={held_out}: too few {what} for two parts.")
+        raise DataError(
+            f"{dataset.rows} rows cannot be split with held_out={held_out}: too few {what} for two parts.\n"
+            "Give more rows, or type --held-out 0 to 'workbench train', which then trains on all of them."
+        )
     return cut
 
 
