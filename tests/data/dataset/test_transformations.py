@@ -82,7 +82,7 @@ def test_split_of_the_library_holds_out_blocks_of_files(library):
         (
             labelled([0]),
             0.5,
-            "1 rows cannot be split with held_out=0.5: too few rows for two parts.\nGive more rows, or type --held-out 0",
+            "1 rows cannot be split with held_out=0.5: too few rows for two parts.\nGive more rows, or",
         ),
         (labelled(groups=np.zeros(6, np.int64)), 0.5, "6 rows cannot be split .* too few groups of rows for two parts"),
     ],
