@@ -30,13 +30,9 @@ from kernels.epochs.programs import Programs, programs_for
 from kernels.epochs.touched import (
     Hashing,
     Touched,
-    catches_up,
     find,
     forget,
     hashing_for,
-    is_dense,
-    make_after,
-    make_before,
     owner_of,
     touched_of,
 )
@@ -45,7 +41,7 @@ from kernels.rules import steps
 from kernels.rules.rule import Rule
 from kernels.threads import BLOCK, call_in_pieces, compiled, get_threads, is_forced_parallel, is_serial
 from kernels.vector.lanes import emit_row
-from kernels.vector.tiles import cache_bytes, is_far_state
+from kernels.vector.tiles import cache_bytes, gathers_by_loads, is_far_state
 
 # The compiled loop of an epoch on several threads, for batches that have work for them.
 #
@@ -215,8 +211,8 @@ def make_parallel(programs: Programs, loss: str, sums: str) -> Callable:
     """
     one_pass, merge, store_of = make_two(programs, loss, sums)
     do_part, step_intercept = make_part(one_pass), make_step_intercept(programs.steps_intercept)
-    before, after = make_before(programs), make_after(programs)
-    misses, steps_all = catches_up(programs.way), is_dense(programs.way)
+    before, after = touched.make_before(programs), touched.make_after(programs)
+    misses, steps_all = touched.catches_up(programs.way), touched.is_dense(programs.way)
 
     def parallel(bare_rows, order, batch_rows, bare_trained, is_far, memory, intercept, losses, group, outcome, span):
         """Train on batches span[0] to span[1] - 1 in place; return the position in `order` of an invalid target or -1.
@@ -258,15 +254,14 @@ FEW_COLUMNS = 1024
 """Columns below which neighbours may have two owners: they are rarely stepped for what is summed for them."""
 
 ENTRY_WORK = 16
-"""What taking up an entry costs, in both passes over it, in addition to its columns, in the measure of
-`threads.is_serial`."""
+"""What an entry costs in both passes over it, in addition to its columns, in the measure of `threads.is_serial`."""
 
 FEW_ENTRIES, FEW_ENTRIES_AT_ONCE = 16, 64
 """Mean entries of a row below which weights and states from beyond a core's cache are asked for, where their gradient
 is summed and where entries step them at once (linear rules, batches of one row): of more the processor itself asks for
-many at a time. Measured on a core of a Xeon, AdaGrad, D = 1,000,000, 32 rows, N = 1, time with / without: 1.18, 1.23,
-1.13, 1.0 with 300, 100, 30, 5 entries, with N = 4 0.56 with 5, 1.33 with 30; SGD, N = 1: 1.09 with 300, 0.93 with
-30."""
+many at a time. Time with / without, D = 1,000,000: a core of a Xeon, 32 rows, AdaGrad, N = 1: 1.18, 1.23, 1.13, 1.0
+with 300, 100, 30, 5 entries, N = 4: 0.56 with 5, 1.33 with 30; SGD: 1.09 with 300, 0.93 with 30. A core of an EPYC
+9005, which asks for those of "scattered" sums of any rows: AdaGrad, N = 1: 0.78 with 300, 0.52 with 30; N = 4: 0.68."""
 
 FAR_ROWS = 4
 """Sizes of a core's cache from which on weights and states are asked for of rows of `FEW_ENTRIES` or more. Measured on
@@ -448,8 +443,8 @@ def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
     programs = programs_for(rule.name, width, weights.itemsize, settings[0].shape[1], call.way, is_far)
     rows = _rows(call, width)
     of_intercept = np.arange(width), aligned.empty((width if call.has_intercept else 0, 1), weights.dtype)
-    scratch, operands, begin = _scratch(rows, batch_rows, weights, parts), (bare(trained), _is_far(call, is_direct)), 0
-    own = scratch.scores[0], scratch.targets[0], scratch.slope
+    scratch, operands = _scratch(rows, batch_rows, weights, parts), (bare(trained), _is_far(call, is_direct, sums))
+    own, begin = (scratch.scores[0], scratch.targets[0], scratch.slope), 0
     if parts == batch_rows == 1:
         single = make_single(programs, loss, is_direct)
         begin, wrong = single(bare(rows), call.order, *operands, own, of_intercept, losses)
@@ -542,13 +537,17 @@ def _untouched(rule: Rule, call: Call) -> tuple[tuple, tuple, int, int]:
     return call.update_arrays, whole, units, rule.work(units, width)
 
 
-def _is_far(call: Call, is_direct: bool) -> tuple[bool, bool]:
-    """Return (prefetch entries of X, prefetch weights and states): whether they exceed a core's cache."""
+def _is_far(call: Call, is_direct: bool, sums: str = "") -> tuple[bool, bool]:
+    """Return (prefetch entries of X, prefetch weights and states): whether they exceed a core's cache.
+
+    `sums` is the method of summing gradients; see `FEW_ENTRIES`.
+    """
     bytes_x, bytes_state = call.indices.nbytes + call.data.nbytes, sum(array.nbytes for array in call.arrays)
     few = FEW_ENTRIES_AT_ONCE if is_direct or call.batch_rows == 1 else FEW_ENTRIES
     entries, rows = call.indices.size, call.indptr.size - 1
     near = cache_bytes(2) * (1 if entries < FEW_ENTRIES * rows else FAR_ROWS)
-    return bytes_x > cache_bytes(2), bytes_state > near and entries < few * rows
+    is_few = entries < few * rows or (sums == "scattered" and gathers_by_loads())
+    return bytes_x > cache_bytes(2), bytes_state > near and is_few
 
 
 def _rows(call: Call, width: int) -> loops.Rows:

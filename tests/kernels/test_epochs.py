@@ -181,17 +181,21 @@ def test_weights_that_are_far_are_asked_for_where_rows_are_short(monkeypatch: py
     monkeypatch.setattr(calls, "cache_bytes", lambda level: 0)
     kernel, rule = epochs.get("logistic", "adagrad"), get_rule("adagrad")
 
-    def asks(entries: int, batch_rows: int, is_direct: bool = False) -> bool:
+    def asks(entries: int, batch_rows: int, is_direct: bool = False, sums: str = "placed") -> bool:
         case = random_case(10, 500, 10 * entries, 1)
         names = [name for name, _, _ in kernel.parsed]
         made = dict(zip(names, kernel.arguments(case), strict=True)) | {"batch_rows": batch_rows}
-        return calls._is_far(calls.Call.of(rule, "lazy", tuple(made.values())), is_direct)[1]
+        return calls._is_far(calls.Call.of(rule, "lazy", tuple(made.values())), is_direct, sums)[1]
 
+    monkeypatch.setattr(calls, "gathers_by_loads", lambda: True)
     assert asks(calls.FEW_ENTRIES - 1, 3)
     assert not asks(calls.FEW_ENTRIES, 3)
     assert asks(calls.FEW_ENTRIES, 1)
     assert asks(calls.FEW_ENTRIES, 3, is_direct=True)
     assert not asks(calls.FEW_ENTRIES_AT_ONCE, 1)
+    assert asks(calls.FEW_ENTRIES, 3, sums="scattered")
+    monkeypatch.setattr(calls, "gathers_by_loads", lambda: False)
+    assert not asks(calls.FEW_ENTRIES, 3, sums="scattered")
 
 
 def test_a_way_or_steps_that_there_are_not_are_refused() -> None:
