@@ -196,7 +196,7 @@ def _add_function(function: Callable, parts: list[bytes], seen: set) -> None:
     values = {name: cell.cell_contents for name, cell in values.items()}
     for code in _codes(function.__code__):
         parts += [code.co_name.encode(), code.co_code, _text(code.co_names), _text(code.co_varnames)]
-        parts += [_text(value) for value in _constants(code)]
+        parts += [repr(value).encode() if type(value) in SCALARS else _text(value) for value in _constants(code)]
         values |= {name: function.__globals__[name] for name in code.co_names if name in function.__globals__}
     for name, value in sorted(values.items()):
         parts.append(name.encode())

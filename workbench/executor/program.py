@@ -1,7 +1,7 @@
 """Programs: flat lists of steps with their buffers, compiled from a graph for one tuple of argument shapes."""
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from operator import itemgetter
@@ -243,6 +243,11 @@ PASSING = ("sum_to_shape_of", "identity", "stop_gradient", "to_format", "dense_u
 """Operators that often have nothing to do: then no copy is made."""
 
 
+def _is_among(node: Symbol, others: Iterable[Symbol]) -> bool:
+    """Return whether one of `others` is the node itself; their `==` may make symbols."""
+    return id(node) in map(id, others)
+
+
 @dataclass(frozen=True)
 class Training:
     """A graph with its gradients: everything that does not depend on shapes."""
@@ -274,7 +279,7 @@ class Training:
 
     def scales(self, node: Symbol) -> bool:
         """Return whether the node multiplies a loss's gradient by the head; such a product is computed in place."""
-        return node.kind == "multiply" and any(node.inputs[0] is slope for slope in self.slopes.values())
+        return node.kind == "multiply" and _is_among(node.inputs[0], self.slopes.values())
 
 
 @dataclass
@@ -383,7 +388,7 @@ class Writer:
     def _step(self, node: Symbol, part: str, out: np.ndarray | None) -> Step:
         """Return the step that computes `node` into `out` (None: a new value); `part` is "forward" or "backward"."""
         slots = self.training.slots
-        inputs = tuple(slots[entry] for entry in node.inputs)
+        inputs = tuple(map(slots.__getitem__, node.inputs))
         rule, bind = self.facts[node].chosen_rule, None
         call: Callable[..., Any]
         if self.training.scales(node):
@@ -429,7 +434,7 @@ class Writer:
     def _owns(self, name: str, node: Symbol) -> bool:
         """Return whether `node` computes only the gradient of argument `name`, so that it may write to its buffer."""
         others = [*self.training.outputs, *(g for n, g in self.training.gradients.items() if n != name)]
-        alone = node.op is not None and not any(node is other for other in others)
+        alone = node.op is not None and not _is_among(node, others)
         return alone and not self._shares(node) and self.training.requests[name] == "write"
 
     def _passes(self, node: Symbol) -> bool:
@@ -437,7 +442,7 @@ class Writer:
 
         False for outputs of the graph and for operators not in `PASSING`.
         """
-        if node.kind not in PASSING or any(node is output for output in self.training.outputs):
+        if node.kind not in PASSING or _is_among(node, self.training.outputs):
             return False
         mine, its = self.facts[node], self.facts[node.inputs[0]]
         return (mine.shape, mine.dtype, mine.format) == (its.shape, its.dtype, its.format)

@@ -498,8 +498,8 @@ class Executor:
     def _hold(self, arrays: Mapping[int, Any], are_alike: bool = False) -> None:
         """Put new arrays into their slots and select the program for their shapes; nothing changes on an error."""
         values, known = self.values, self.held_shapes
-        if not are_alike and not (known and all(a.shape == known.get(slot, a.shape) for slot, a in arrays.items())):
-            shapes = tuple((arrays[slot] if slot in arrays else values[slot]).shape for slot in self.slots.values())
+        if not are_alike and not (known and False not in [a.shape == known.get(s, a.shape) for s, a in arrays.items()]):
+            shapes = tuple([(arrays[slot] if slot in arrays else values[slot]).shape for slot in self.slots.values()])
             if shapes not in self.programs:
                 self._write(shapes)
             self.program = self.programs[shapes]

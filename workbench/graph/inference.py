@@ -228,7 +228,10 @@ def of_result(
 
     The density is that of the only one of `inputs` (format, shape, size) with the result's format and shape.
     """
-    alike = [size for form, of, size in inputs if form == format and tuple(of) == tuple(shape)]
+    alike, shape = list[Size](), tuple(shape)
+    for form, of, size in inputs:
+        if form == format and tuple(of) == shape:
+            alike.append(size)
     only = len(alike) == 1 and alike[0].density is not None
     return of_array(format, shape, dtype, alike[0].density if only else None)
 
@@ -451,21 +454,29 @@ def _result(node: "Symbol", name: str, inputs: list[Facts]) -> Facts:
 
     Raises GraphError if these do not fit.
     """
-    op, dtypes = node.operator, [facts.dtype for facts in inputs if facts.dtype is not None]
+    op, dtypes, are_known = node.operator, list[np.dtype](), True
+    for facts in inputs:
+        are_known &= facts.known
+        if facts.dtype is not None:
+            dtypes.append(facts.dtype)
+    held, shapes, sizes = list[str](), list[tuple[int, ...]](), list[tuple[str, tuple[int, ...], Size]]()
     try:
         dtype = op.dtype_of(dtypes, node.params) if len(dtypes) == len(inputs) else None
-        if dtype is None or not all(facts.known for facts in inputs):
+        if dtype is None or not are_known:
             return Facts(name, None, dtype, None)
-        known = [facts.complete for facts in inputs]
-        shapes = [entry.shape for entry in known]
+        for facts in inputs:
+            known = facts.complete
+            held.append(known.format)
+            shapes.append(known.shape)
+            sizes.append((known.format, known.shape, facts.size))
         shape = tuple(op.shape(shapes, node.params))
-        rule = op.choose([entry.format for entry in known], shapes, node.params)
+        rule = op.choose(held, shapes, node.params)
     except ValueError as error:
         arguments = ", ".join(str(facts) for facts in inputs)
         raise GraphError(f"{name} = {op.name}({arguments}): {error}") from error
-    sizes = [(entry.format, entry.shape, facts.size) for entry, facts in zip(known, inputs, strict=True)]
-    size = of_result(rule.result, shape, dtype, sizes)
-    densified = sum(
-        dense_bytes(entry.shape, entry.dtype) for entry in known if rule.densifies and entry.format != "dense"
-    )
+    size, densified = of_result(rule.result, shape, dtype, sizes), 0
+    if rule.densifies:
+        densified = sum(
+            dense_bytes(facts.complete.shape, facts.complete.dtype) for facts in inputs if facts.format != "dense"
+        )
     return Facts(name, shape, dtype, rule.result, rule, size, densified)

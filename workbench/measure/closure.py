@@ -20,6 +20,8 @@ from workbench.measure.clock import garbage_kept
 
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.M)
 COMPILED = (".cu", ".cuh")
+OURS = ("kernels", "workbench")
+"""The packages whose code is followed."""
 
 
 def result_key(parts: Any) -> str:
@@ -94,7 +96,7 @@ class Code:
     def _file_of(self, module: str) -> Path | None:
         """Return the source file of a module (dotted name) of kernels or workbench; None if there is none."""
         place = self.root.joinpath(*module.split("."))
-        if module.split(".")[0] not in ("kernels", "workbench"):
+        if module.split(".")[0] not in OURS:
             return None
         return next((file for file in (place / "__init__.py", place.with_suffix(".py")) if file.is_file()), None)
 
@@ -105,11 +107,13 @@ class Code:
         tree = ast.parse(file.read_bytes())
         bound: dict[str, str] = {}
         for imported, name in imports_of(tree, is_late=file.name == "__init__.py"):
+            if not imported.startswith(OURS):
+                continue
             for used in (imported, f"{imported}.{name.name}"):
                 if self.file_of(used):
                     yield from _with_packages(used)
                     bound[name.asname or name.name.split(".")[0]] = used
-        yield from (self.entries[name] for name in self._asked(tree, bound))
+        yield from [self.entries[name] for name in self._asked(tree, bound)]
         yield from _with_packages(module)
 
     def _asked(self, tree: ast.Module, bound: Mapping[str, str]) -> Iterator[str]:
@@ -125,8 +129,8 @@ class Code:
             base = function.value if isinstance(function, ast.Attribute) else function
             of = bound.get(base.id, "") if isinstance(base, ast.Name) else ""
             if is_get and of and (of == "kernels" or not self._is_package(of)):
-                texts = (node.value for node in ast.walk(call.args[0]) if isinstance(node, ast.Constant))
-                yield from (text for text in texts if isinstance(text, str) and text in self.entries)
+                texts = [node.value for node in ast.walk(call.args[0]) if isinstance(node, ast.Constant)]
+                yield from [text for text in texts if isinstance(text, str) and text in self.entries]
 
     def _is_package(self, module: str) -> bool:
         """Return whether a module is a package (its file is an `__init__.py`)."""
@@ -159,10 +163,12 @@ def imports_of(tree: ast.AST, is_late: bool = False) -> Iterator[tuple[str, ast.
         if isinstance(node, ast.If) and _is_for_types(node.test) and not is_late:
             waiting += reversed(node.orelse)
         elif isinstance(node, ast.Import):
-            yield from [(alias.name, alias) for alias in node.names]
+            for alias in node.names:
+                yield alias.name, alias
         elif isinstance(node, ast.ImportFrom):
             if node.module and not node.level:
-                yield from [(node.module, alias) for alias in node.names]
+                for alias in node.names:
+                    yield node.module, alias
         elif not isinstance(node, ast.expr):  # no expression holds a statement
             waiting += reversed(list(ast.iter_child_nodes(node)))
 
@@ -174,10 +180,11 @@ def _is_for_types(test: ast.expr) -> bool:
     return isinstance(test, ast.Name) and test.id == "TYPE_CHECKING"
 
 
-def _with_packages(module: str) -> Iterator[str]:
-    """Yield the packages that contain a module, outermost first, then the module itself."""
-    pieces = module.split(".")
-    yield from (".".join(pieces[:count]) for count in range(1, len(pieces) + 1))
+@functools.cache
+def _with_packages(module: str) -> tuple[str, ...]:
+    """Return the packages that contain a module, outermost first, then the module itself."""
+    package, dot, _ = module.rpartition(".")
+    return (*_with_packages(package), module) if dot else (module,)
 
 
 def _parts(path: Path) -> list[str]:

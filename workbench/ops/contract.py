@@ -216,8 +216,12 @@ class Rule:
             pattern: Sequence = self.inputs[:1] * len(held)
         else:
             pattern = self.inputs
-        same = len(pattern) == len(held) and all(w in (ANY, h) for w, h in zip(pattern, held, strict=True))
-        return same and (not self.needs or self.needs in held)
+        if len(pattern) != len(held) or (self.needs and self.needs not in held):
+            return False
+        for wanted, form in zip(pattern, held, strict=True):  # noqa: SIM110 - in a tenth of the calls of all()
+            if wanted not in (ANY, form):
+                return False
+        return True
 
     def fits(self, held: Sequence[str], shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
         """Return whether the rule applies to inputs in the formats `held`, with these shapes and parameters."""

@@ -107,6 +107,7 @@ class Parameter:
         self.rows = shape[0] if shape else 1
         self.width = math.prod(shape[1:])
         self.is_table = format == "dense" and len(shape) == 2
+        self.has_states_by_row = optimizer.states_by_row
         self.step = 0
         state_shape = shape[:1] if optimizer.states_by_row else shape
         zeros = (_zeros(state_shape, format, self.dtype) for _ in optimizer.states)
@@ -223,11 +224,13 @@ class Parameter:
         """
         if self.is_table:
             return [weights, *self.states]  # type: ignore[list-item]  # tables are arrays
-        arrays = [array if isinstance(array, np.ndarray) else array.values for array in (weights, *self.states)]
+        arrays: list[Any] = [weights, *self.states]
+        if self.format != "dense":
+            arrays = [array if isinstance(array, np.ndarray) else array.values for array in arrays]
         rows = len(arrays[0]) if self.shape else 1
-        if self.optimizer.states_by_row:
+        if self.has_states_by_row:
             return [table(arrays[0], rows, self.width), *[state.reshape(rows) for state in arrays[1:]]]
-        return [table(array, rows, self.width) for array in arrays]
+        return [array.reshape(rows, self.width) for array in arrays]
 
     def hold(self, weights: Weights, rows: np.ndarray | None) -> None:
         """Make row_sparse weights and states store `rows` (sorted; None: all rows) in place.
