@@ -44,6 +44,19 @@ def test_a_head_given_to_a_loss_scales_its_gradient():
     np.testing.assert_allclose(made.backward(3)["w"].toarray(), 3 * once, rtol=1e-6)
 
 
+def test_heads_of_ones_come_back_with_the_shapes_that_they_had():
+    made = bound()
+    x, y = batch()
+    made.args["w"][:] = 0.5
+    turns = list(itertools.product((6, 4), (None, None, 3, None)))
+    for number in (0, 4, 1, 5, 2, 6, 3, 7, 0, 7, 2, 5, 4, 4):
+        rows, head = turns[number]
+        made.forward(training=True, x=x[:rows], y=y[:rows])
+        found = made.backward(head)["w"].toarray()
+        expected = (head or 1) * expected_gradient(x[:rows], y[:rows], made.args["w"])
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+
+
 def test_several_outputs():
     x, y = batch()
     loss = model()

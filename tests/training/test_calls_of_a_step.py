@@ -50,3 +50,18 @@ def test_a_step_of_csr_makes_few_calls_and_looks_up_no_kernel():
     with_batches = calls_of(lambda: list(islice(events, 32)))  # of which some are made and planned
     assert sum(calls.values()) / 20 < sum(with_batches.values()) / 32 <= 80
     assert not any(step.call is program.scale_in_place for step in run.executor.backward_steps)
+
+
+def test_the_smaller_batch_at_the_end_of_an_epoch_makes_no_more_heads():
+    drawn = data.load("uniform", rows=80, features=300, density=0.05, cache=False)
+    setup = Setup(
+        model="logistic", optimizer="adagrad", format="csr", update="standard", gradient="dense", batch_rows=50
+    )
+    run = make_run(setup, drawn.x, np.float32(drawn.y)[:, None], 1)
+    with threads.serial():
+        events = run.events(9)
+        losses = [event.loss for event in islice(events, 6)]
+        calls = calls_of(lambda: losses.extend(event.loss for event in islice(events, 10)))
+    by_name = Counter(name for _, name in calls.elements())
+    assert (by_name["do_step"], by_name["_take_ones"], by_name["head_array"]) == (10, 10, 0)
+    assert len(run.executor.programs) == 2

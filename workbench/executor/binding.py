@@ -281,6 +281,41 @@ def zeros(facts: Facts) -> Any:
     return formats.zeros(shape, format, dtype)
 
 
+# Head gradients as passed by the caller.
+
+
+def list_heads(heads: Any, names: list[str]) -> list[Any]:
+    """Return one head or None for each output name. Raises BindError if the counts differ."""
+    if heads is None:
+        return [None] * len(names)
+    entries = list(heads) if isinstance(heads, list | tuple) else [heads]
+    if len(entries) != len(names):
+        raise BindError(f"{len(entries)} heads came for {len(names)} outputs, {names}; give one for each.")
+    return entries
+
+
+def head_array(name: str, facts: Facts, value: Any) -> Any:
+    """Return the head `value` of output `name` in its format, dtype and shape; None becomes ones if it has one element.
+
+    A Python number is accepted for an output of one element. Raises BindError else.
+    """
+    expected = facts.complete
+    if value is None:
+        if any(length != 1 for length in expected.shape):
+            raise BindError(
+                f"The output {name} has the shape {facts.shape}, so backward needs the gradient that comes to it: "
+                "backward(heads=[...]), an array of that shape for each output. Losses need none; neither do "
+                f"outputs that are only read: ops.stop_gradient({name})."
+            )
+        value = 1
+    if isinstance(value, int | float | np.number):
+        value = np.full(expected.shape if math.prod(expected.shape) == 1 else (), value, expected.dtype)
+    _, value = formats.validate(value)
+    if value.shape != facts.shape:
+        raise BindError(f"The head of {name} has the shape {value.shape}; the output's is {facts.shape}.")
+    return formats.astype(formats.to_format(value, expected.format), expected.dtype, copy=False)
+
+
 # Notes on what an executor does beyond the rules of the operators, in words, for `explain`.
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -282,6 +282,14 @@ class Training:
         return node.kind == "multiply" and _is_among(node.inputs[0], self.slopes.values())
 
 
+class HeadsOfOnes(NamedTuple):
+    """Heads of ones by slot, the (result, input) slots of the products with them, and the backward steps without."""
+
+    heads: dict[int, Any]
+    passed: list[tuple[int, int]]
+    steps: list[Step]
+
+
 @dataclass
 class Program:
     """Steps of the forward pass without and with training and of the backward pass, with the facts that they were
@@ -304,6 +312,8 @@ class Program:
     """Where the gradients of this program stand."""
     partial: dict[frozenset[int], list[Step]] = field(default_factory=dict)
     """The steps forward that some outputs need, by the slots of these."""
+    with_ones: HeadsOfOnes | None = None
+    """What the first backward pass without given heads has found: programs for two shapes often alternate."""
 
     def needed(self, slots: frozenset[int]) -> list[Step]:
         """Return the forward steps that the values in these slots need, in order; cached. O(steps) the first time."""

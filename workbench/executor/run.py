@@ -1,6 +1,5 @@
 """The executor: a graph with its arrays, which are validated as they come, run forward and backward."""
 
-import math
 import threading
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, final
@@ -10,7 +9,7 @@ import numpy as np
 from kernels.plan import BatchPlan
 from workbench import formats
 from workbench.executor import binding
-from workbench.executor.program import BindError, Pool, Program, Step, Writer, scale_in_place
+from workbench.executor.program import BindError, HeadsOfOnes, Pool, Program, Step, Writer, scale_in_place
 from workbench.formats import RowSparse, validate
 from workbench.graph import Facts, Graph, Inference
 from workbench.graph.explanation import Explanation
@@ -383,9 +382,14 @@ class Executor:
         try:
             self.alone.require_trained()
             if heads is not None or self.headed is not self.program:
-                self._take_heads(heads)
+                known = self.program.with_ones if heads is None else None
+                if known is None:
+                    self._take_heads(heads)
                 self.headed = self.program if heads is None else None
-                self.backward_steps = self._steps_with_heads()
+                if known is None:
+                    self._choose_steps()
+                else:
+                    self._take_ones(known)
             if self.program.reads_again:
                 self.outside.recheck(self.values)
             self.alone.trained_by = 0
@@ -396,19 +400,32 @@ class Executor:
         finally:
             self.alone.lock.release()
 
-    def _steps_with_heads(self) -> list[Step]:
-        """Return the backward steps; heads of ones multiply nothing: the results are set to the inputs."""
+    def _choose_steps(self) -> None:
+        """Set the backward steps; heads of ones multiply nothing: the results are set to the inputs, and kept."""
+        program, ones = self.program, set(map(id, self.ones.values()))
+        self.backward_steps, passed = program.backward, list[tuple[int, int]]()
         if self.headed is None:
-            return self.program.backward
-        ones = set(map(id, self.ones.values()))
+            return
         kept = []
-        for step in self.program.backward:
+        for step in program.backward:
             head = self.values[step.inputs[1]] if step.call is scale_in_place else None
             if head is not None and id(head) in ones and head.size == 1:
                 self.values[step.output] = self.values[step.inputs[0]]
+                passed.append((step.output, step.inputs[0]))
             else:
                 kept.append(step)
-        return kept
+        self.backward_steps = kept
+        program.with_ones = HeadsOfOnes(dict(self.ones), passed, kept)
+
+    def _take_ones(self, known: HeadsOfOnes) -> None:
+        """Put the heads of ones that a program had before into their slots, and set its backward steps."""
+        values = self.values
+        self.ones.update(known.heads)
+        for slot, head in known.heads.items():
+            values[slot] = head
+        for output, source in known.passed:
+            values[output] = values[source]
+        self.backward_steps = known.steps
 
     def release(self, *names: str) -> None:
         """Release batch plans, factored gradients and the arrays of these arguments, so that the next batch reuses
@@ -552,47 +569,12 @@ class Executor:
 
     def _take_heads(self, given: Any) -> None:
         """Put the gradients of the outputs (one, a list or None) into their slots; ones if one element. BindError."""
-        listed = _list_heads(given, self.output_names)
+        listed = binding.list_heads(given, self.output_names)
         for place, (slot, value) in enumerate(zip(self.head_slots, listed, strict=True)):
             if value is None and (slot is None or (slot in self.ones and self.values[slot] is self.ones[slot])):
                 continue  # an output layer has no use for it, or it is there
-            head = _head_array(self.output_names[place], self.inference.facts[self.graph.heads[place]], value)
+            head = binding.head_array(self.output_names[place], self.inference.facts[self.graph.heads[place]], value)
             if slot is not None:
                 self.values[slot] = head
                 if value is None:
                     self.ones[slot] = head
-
-
-# Head gradients as passed by the caller.
-
-
-def _list_heads(heads: Any, names: list[str]) -> list[Any]:
-    """Return one head or None for each output name. Raises BindError if the counts differ."""
-    if heads is None:
-        return [None] * len(names)
-    entries = list(heads) if isinstance(heads, list | tuple) else [heads]
-    if len(entries) != len(names):
-        raise BindError(f"{len(entries)} heads came for {len(names)} outputs, {names}; give one for each.")
-    return entries
-
-
-def _head_array(name: str, facts: Facts, value: Any) -> Any:
-    """Return the head `value` of output `name` in its format, dtype and shape; None becomes ones if it has one element.
-
-    A Python number is accepted for an output of one element. Raises BindError else.
-    """
-    expected = facts.complete
-    if value is None:
-        if any(length != 1 for length in expected.shape):
-            raise BindError(
-                f"The output {name} has the shape {facts.shape}, so backward needs the gradient that comes to it: "
-                "backward(heads=[...]), an array of that shape for each output. Losses need none; neither do "
-                f"outputs that are only read: ops.stop_gradient({name})."
-            )
-        value = 1
-    if isinstance(value, int | float | np.number):
-        value = np.full(expected.shape if math.prod(expected.shape) == 1 else (), value, expected.dtype)
-    _, value = formats.validate(value)
-    if value.shape != facts.shape:
-        raise BindError(f"The head of {name} has the shape {value.shape}; the output's is {facts.shape}.")
-    return formats.astype(formats.to_format(value, expected.format), expected.dtype, copy=False)
