@@ -14,6 +14,7 @@ from workbench.panels.state import LabState
 from workbench.reports import export
 from workbench.sweeps import run_folder
 from workbench.sweeps.progress import Progress, parse
+from workbench.sweeps.spec import Spec
 
 BAD = {
     "cut": b'{"na',
@@ -70,6 +71,16 @@ def test_a_damaged_spec_is_an_error(run, damage):
     for read in (run_folder.read_spec, export.spec_of, export.title_of):
         with pytest.raises(run_folder.RunError, match=r"holds no usable spec.json"):
             read(run)
+
+
+def test_a_title_is_read_from_the_keys_of_a_spec_alone(run):
+    """A run whose model is no longer registered can be reported, by a spec that has a valid set of keys."""
+    assert list(run_folder.KEYS_OF_SPEC) == list(Spec.model_fields)
+    spec = json.loads((run / run_folder.SPEC).read_text()) | {"axes": {"model": "removed"}}
+    (run / run_folder.SPEC).write_text(json.dumps(spec))
+    assert export.title_of(run) == (spec.get("description") or spec["name"])
+    with pytest.raises(run_folder.RunError, match="removed"):
+        run_folder.read_spec(run)
 
 
 @pytest.mark.parametrize("damage", BAD)

@@ -127,8 +127,7 @@ def title_of(run: str | Path) -> str:
     run = Path(run)
     if not (run / run_folder.SPEC).exists():
         return run.name.removesuffix(".gz").removesuffix(".jsonl")
-    spec = run_folder.read_spec(run)
-    return spec.description or spec.name
+    return run_folder.read_title(run)
 
 
 def spec_of(run: str | Path) -> str:
@@ -136,7 +135,7 @@ def spec_of(run: str | Path) -> str:
     path = Path(run) / run_folder.SPEC
     if not path.exists():
         return ""
-    run_folder.read_spec(run)
+    run_folder.read_title(run)
     return path.read_text(encoding="utf-8")
 
 

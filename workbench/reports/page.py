@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,8 @@ LONGEST_NAME = 60
 """Characters of what was to be measured: names and paths, of which labels of charts are made."""
 NAMES = {*store.TRIALS.settings, *store.BENCH.settings}
 
+WITHOUT_TEXT = frozenset({int, float, bool, type(None)})
+"""Types of values that no text is in."""
 UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 """Control characters but for tabs and line ends, marks that turn the direction of writing, and halves of characters."""
 
@@ -61,11 +64,20 @@ def written(value: Any, longest: int | None = LONGEST) -> Any:
     """
     if isinstance(value, str):
         return _cut(UNSHOWN.sub("\ufffd", value), value, longest)
+    if isinstance(value, list) and _has_no_text(value):
+        return list(value)  # samples: without a call for each number
+    if isinstance(value, list) and {list}.issuperset(map(type, value)) and _has_no_text(chain.from_iterable(value)):
+        return list(map(list, value))  # points of a curve
     if isinstance(value, dict):
         return {written(name, longest): written(item, longest) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return type(value)(written(item, longest) for item in value)
     return value
+
+
+def _has_no_text(values: Iterable[Any]) -> bool:
+    """Return whether all values are numbers, flags or None."""
+    return WITHOUT_TEXT.issuperset(map(type, values))
 
 
 def written_frame(frame: pd.DataFrame, longest: int | None = LONGEST) -> pd.DataFrame:
@@ -75,8 +87,17 @@ def written_frame(frame: pd.DataFrame, longest: int | None = LONGEST) -> pd.Data
     """
     texts = [name for name in frame.columns if frame[name].dtype == object]
     most = {name: longest and LONGEST_NAME if name in NAMES else longest for name in texts}
-    values = {name: [written(value, most[name]) for value in frame[name]] for name in texts}
+    values = {name: _written_values(frame[name].tolist(), most[name]) for name in texts}
     return frame.assign(**{name: pd.Series(values[name], dtype=object, index=frame.index) for name in texts})
+
+
+def _written_values(values: list[Any], longest: int | None) -> list[Any]:
+    """Return the values of a column as `written` copies them; each text is cleaned once, however often it occurs."""
+    texts = {value: written(value, longest) for value in {value for value in values if isinstance(value, str)}}
+    return [
+        texts[value] if isinstance(value, str) else value if value is None else written(value, longest)
+        for value in values
+    ]
 
 
 def _cut(text: str, whole: str, longest: int | None) -> str:

@@ -23,6 +23,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from kernels.registry import unknown_name
 from workbench import aliases, store
 from workbench.json_text import is_whole, parsed
 from workbench.sweeps.progress import SECONDS_SILENT, Progress, parse
@@ -203,6 +204,32 @@ def read_spec(folder: str | Path) -> "Spec":
         return validate_spec(parsed(path.read_text(encoding="utf-8")), is_stored=True)
     except (OSError, ValueError, SpecError) as error:
         raise RunError(f"{folder} holds no usable {SPEC}: {error}") from None
+
+
+KEYS_OF_SPEC = ("name", "description", "axes", "candidates", "measure", "limits", "seed")
+"""Fields of `Spec`, so that a title is read without importing it."""
+
+
+def read_title(folder: str | Path) -> str:
+    """Return the description of the run in `folder`, else its name, from its spec; RunError as of `read_spec`.
+
+    The settings of the spec are not validated: models, data and kernels stay unimported, and records of a model that is
+    no longer registered can be reported.
+    """
+    path = Path(folder) / SPEC
+    try:
+        spec = parsed(path.read_text(encoding="utf-8"))
+        if not isinstance(spec, dict):
+            raise ValueError(f"it is a {type(spec).__name__}; expected an object")
+        spec = aliases.with_new_keys(spec, aliases.SPEC_KEYS, warn=False)
+        if unknown := spec.keys() - set(KEYS_OF_SPEC):
+            raise ValueError(unknown_name("key", min(unknown), KEYS_OF_SPEC))
+        name, description = spec.get("name"), spec.get("description", "")
+        if not (isinstance(name, str) and name and isinstance(description, str)):
+            raise ValueError(f"name={name!r:.40}, description={description!r:.40}; expected texts")
+    except (OSError, ValueError) as error:
+        raise RunError(f"{folder} holds no usable {SPEC}: {error}") from None
+    return description or name
 
 
 def read_agents_option(folder: str | Path) -> str:
