@@ -350,13 +350,12 @@ def _with_short_numbers(svg: str) -> str:
     >>> _with_short_numbers('<path d="M 0.123456 12.5 "/>')
     '<path d="M 0.12 12.5 "/>'
     """
-    places = r'(?<= d=")[^"]*|(?<= x=")[^"]*|(?<= y=")[^"]*|(?<=translate\()[^)]*'
-    return re.sub(places, lambda text: re.sub(r"-?\d+\.\d{3,}", _short_number, text[0]), svg)
-
-
-def _short_number(found: re.Match) -> str:
-    """Return the matched decimal number with at most two decimals."""
-    return f"{float(found[0]):.2f}".rstrip("0").rstrip(".")
+    places = r'((?<= d=")[^"]*|(?<= x=")[^"]*|(?<= y=")[^"]*|(?<=translate\()[^)]*)'
+    texts = re.split(places, svg)
+    pieces = re.split(r"(-?\d+\.\d{3,})", "\0".join(texts[1::2]))
+    pieces[1::2] = [f"{float(number):.2f}".rstrip("0").rstrip(".") for number in pieces[1::2]]
+    texts[1::2] = "".join(pieces).split("\0")
+    return "".join(texts)
 
 
 def is_drawn(figure: Figure) -> bool:

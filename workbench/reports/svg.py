@@ -12,11 +12,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-_TAG = re.compile(r"<[^>]*>")
 _REFERENCE = re.compile(r'(?:href="#|url\(#)([^")]+)')
 _NO_ROTATION = re.compile(r' transform="rotate\(-?0 [^)]*\)"')
 _XLINK = ' xmlns:xlink="http://www.w3.org/1999/xlink"'
-_PLACE = re.compile(r'( c?[xy]=")(-?[\d.]+)(")')
+_PATH = re.compile(r'(?<= d=")([^"]*)')
+_PLACE = re.compile(r'(?:(?<= [xy]=")|(?<= c[xy]="))(-?[\d.]+)(?=")')
+_NAME = re.compile(r'(?:(?<=class=")|(?<=id=")|(?<=href="#)|(?<=url\(#)|(?<=[>}]\.))(s[0-9a-z]{2,8}(?:-\d+)?)(?=["){])')
 _STYLE = re.compile(r' style="([^"]*)"')
 _STROKE = re.compile(r'<path d="([^"]*)"( clip-path="[^"]*")? style="(fill: none;[^"]*)"/>')
 _STROKES = re.compile(rf"(?:{_STROKE.pattern}){{2,}}")
@@ -37,14 +38,20 @@ def shrink(svg: str, place: str) -> str:
     '<svg><path d="M0 0l2 1.1" style="fill: none"/></svg>'
     """
     text = re.sub(r">\s*\n\s*<", "><", svg)
-    text = re.sub(r' d="([^"]*)"', lambda found: f' d="{_short_path(found[1])}"', text)
+    pieces = _PATH.split(text)
+    pieces[1::2] = re.sub(r" ?([A-Za-z\0]) ?", r"\1", re.sub(r"\s+", " ", "\0".join(pieces[1::2]))).strip().split("\0")
+    text = "".join(pieces)
     text = _NO_ROTATION.sub("", text).replace("xlink:href=", "href=").replace(_XLINK, "")
-    text = _PLACE.sub(lambda found: f"{found[1]}{_tenths(round(10 * float(found[2])))}{found[3]}", text)
+    pieces = _PLACE.split(text)
+    pieces[1::2] = [f"{float(place):.1f}".removesuffix(".0") for place in pieces[1::2]]
+    text = "".join(pieces)
     text = _with_styled_groups(_with_short_names(text, _short_name(place)))
-    text = "".join(_without_plain_groups(text))
+    text = _without_plain_groups(text)
     text = _STROKES.sub(lambda found: "".join(_joined(_STROKE.findall(found[0]))), text)
     text = _with_drawn_marks(text)
-    return _with_classes(re.sub(r' d="([^"]*)"', lambda found: f' d="{_relative(found[1])}"', text))
+    pieces = _PATH.split(text)
+    pieces[1::2] = map(_relative, pieces[1::2])
+    return _with_classes("".join(pieces))
 
 
 def _short_name(text: str) -> str:
@@ -54,11 +61,6 @@ def _short_name(text: str) -> str:
     's1qjskkr'
     """
     return f"s{np.base_repr(zlib.crc32(text.encode()), 36).lower()}"
-
-
-def _short_path(path: str) -> str:
-    """Return path data without line ends and needless blanks."""
-    return re.sub(r" ?([A-Za-z]) ?", r"\1", " ".join(path.split()))
 
 
 def _relative(path: str) -> str:
@@ -73,58 +75,37 @@ def _relative(path: str) -> str:
         return path
     x = y = 0
     written = []
-    for command, numbers in re.findall(r"([MLhvz])([^MLhvz]*)", path):
-        values = [round(10 * float(number)) for number in numbers.split()]
+    for command, numbers in re.findall(r"([MLhvz])([^MLhvz]*)", path):  # no calls in here: points are many
         if command in "ML":
-            across, down = values[0] - x, values[1] - y
-            x, y = values
-            written.append(_pair("M", x, y) if command == "M" else _step(across, down))
+            left, top = map(float, numbers.split())
+            before, (x, y) = (x, y), (round(10 * left), round(10 * top))
+            if command == "M":
+                written.append(f"M{x / 10} {y / 10}")
+            elif y == before[1]:
+                written.append(f"h{(x - before[0]) / 10}")
+            elif x == before[0]:
+                written.append(f"v{(y - before[1]) / 10}")
+            else:
+                written.append(f"l{(x - before[0]) / 10} {(y - before[1]) / 10}")
+        elif command == "z":
+            written.append("z")
         else:
-            x, y = x + sum(values) * (command == "h"), y + sum(values) * (command == "v")
-            written.append(command + "".join(map(_tenths, values)))
-    return re.sub(r"(?<=l)([^A-Za-z]*)((?:l[^A-Za-z]*)+)", _without_repetition, "".join(written))
-
-
-def _without_repetition(found: re.Match) -> str:
-    """Return consecutive relative line commands merged under the first; the argument is a match of them."""
-    return found[1] + found[2].replace("l-", "-").replace("l", " ")
-
-
-def _step(across: int, down: int) -> str:
-    """Return the path command of a line by (across, down) tenths of a unit, "h", "v" or "l"."""
-    if not down:
-        return f"h{_tenths(across)}"
-    return _pair("l", across, down) if across else f"v{_tenths(down)}"
-
-
-def _pair(command: str, across: int, down: int) -> str:
-    """Return a path command with the coordinates `across` and `down`, given in tenths, as short as possible."""
-    second = _tenths(down)
-    return f"{command}{_tenths(across)}{'' if second.startswith('-') else ' '}{second}"
-
-
-def _tenths(value: int) -> str:
-    """Return a number given in tenths as the shortest decimal text.
-
-    >>> _tenths(105), _tenths(-3), _tenths(20)
-    ('10.5', '-.3', '2')
-    """
-    whole, rest = divmod(abs(value), 10)
-    return f"{'-' if value < 0 else ''}{whole or '' if rest else whole}{f'.{rest}' if rest else ''}"
+            step = round(10 * float(numbers))
+            x, y = x + step * (command == "h"), y + step * (command == "v")
+            written.append(f"{command}{step / 10}")
+    short = re.sub(r"(?<=\d)\.0(?!\d)|(?<!\d)0(?=\.[1-9])", "", "".join(written))
+    return re.sub(r" (?=-)", "", short)
 
 
 def _with_short_names(svg: str, prefix: str) -> str:
     """Return the SVG with referenced ids renamed to "PREFIX-N"; others are removed, except titles and descriptions."""
-    used = {name: f"{prefix}-{number}" for number, name in enumerate(dict.fromkeys(_REFERENCE.findall(svg)))}
-
-    def short(found: re.Match) -> str:
-        """Return the replacement of a matched id attribute, "" to remove it."""
-        if found[1] in used:
-            return f' id="{used[found[1]]}"'
-        return found[0] if found[1].endswith(("-title", "-desc")) else ""
-
-    text = re.sub(r' id="([^"]*)"', short, svg)
-    return _REFERENCE.sub(lambda found: found[0].replace(found[1], used[found[1]]), text)
+    used = dict.fromkeys(_REFERENCE.findall(svg))
+    kept = "|".join(map(re.escape, used))
+    text = re.sub(rf' id="(?!(?:{kept})"|[^"]*-(?:title|desc)")[^"]*"', "", svg)
+    for number, name in enumerate(used):
+        for start, end in (('id="', '"'), ('href="#', '"'), ("url(#", ")")):
+            text = text.replace(f"{start}{name}{end}", f"{start}{prefix}-{number}{end}")
+    return text
 
 
 def _joined(strokes: list[tuple[str, str, str]]) -> Iterator[str]:
@@ -155,18 +136,16 @@ def _with_styled_groups(svg: str) -> str:
     return re.sub(r"<g((?: clip-path=\"[^\"]*\")?)>((?:<use [^>]*/>)+)</g>", styled, svg)
 
 
-def _without_plain_groups(svg: str) -> Iterator[str]:
-    """Yield pieces of the SVG without tags of groups that have no attribute, and without empty definitions."""
-    text = svg.replace("<defs></defs>", "")
-    kept, end = list[bool](), 0
-    for found in _TAG.finditer(text):
-        yield text[end : found.start()]
-        end, tag = found.end(), found[0]
-        if tag.startswith("<g") and not tag.endswith("/>") and tag[2] in " >":
-            kept.append(tag != "<g>")
-        is_plain = tag == "<g>" or (tag == "</g>" and not kept.pop())
-        yield "" if is_plain else tag
-    yield text[end:]
+def _without_plain_groups(svg: str) -> str:
+    """Return the SVG without tags of groups that have no attribute, and without empty definitions."""
+    pieces = re.split(r"(<g>|<g [^>]*(?<!/)>|</g>)", svg.replace("<defs></defs>", ""))
+    kept = list[bool]()
+    for number in range(1, len(pieces), 2):
+        if pieces[number] != "</g>":
+            kept.append(pieces[number] != "<g>")
+        if pieces[number] == "<g>" or (pieces[number] == "</g>" and not kept.pop()):
+            pieces[number] = ""
+    return "".join(pieces)
 
 
 def _with_drawn_marks(svg: str) -> str:
@@ -212,8 +191,9 @@ def _with_classes(svg: str) -> str:
     if not names:
         return svg
     rules = "".join(f".{name}{{{style}}}" for style, name in names.items())
-    text = _STYLE.sub(lambda found: f' class="{names[found[1]]}"' if found[1] in names else found[0], svg)
-    start, rest = text.split(">", 1)
+    for style, name in names.items():
+        svg = svg.replace(f' style="{style}"', f' class="{name}"')
+    start, rest = svg.split(">", 1)
     return f"{start}><style>{rules}</style>{rest}"
 
 
@@ -234,9 +214,10 @@ def _numbered(page: str) -> str:
     """Return a page whose charts have classes and ids renamed to "s0", "s1", ... in order of occurrence."""
     names: dict[str, str] = {}
 
-    def short(found: re.Match) -> str:
-        """Return the replacement of a matched name, with the text before it."""
-        return found[1] + names.setdefault(found[2], f"s{len(names)}")
+    def numbered(found: re.Match) -> str:
+        """Return the replacement of a matched chart."""
+        pieces = _NAME.split(found[0])
+        pieces[1::2] = [names.setdefault(name, f"s{len(names)}") for name in pieces[1::2]]
+        return "".join(pieces)
 
-    named = re.compile(r'((?:class="|id="|href="#|url\(#|[>}]\.))(s[0-9a-z]{2,8}(?:-\d+)?)(?=["){])')
-    return re.sub(r"<svg\b.*?</svg>", lambda found: named.sub(short, found[0]), page, flags=re.DOTALL)
+    return re.sub(r"<svg\b.*?</svg>", numbered, page, flags=re.DOTALL)
