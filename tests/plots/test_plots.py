@@ -187,6 +187,19 @@ def test_the_name_of_a_phase_is_written_where_there_is_room_for_it(count):
     assert max(names) < min(lengths)
 
 
+@pytest.mark.parametrize("size", [(9, 6), (4.2, 6)])
+def test_texts_of_disturbed_phases_are_apart_inside_the_figure_and_dark_on_pale(size):
+    rows = [row | {"status": "disturbed"} for row in maker.sweep(densities=(0.05,))]
+    figure = Figure(figsize=size)
+    plots.draw("phases", store.frame(rows), figure)
+    FigureCanvasAgg(figure).draw()
+    texts = [text for text in figure.axes[0].texts if text.get_gid() is None]
+    boxes = [text.get_window_extent() for text in texts]
+    assert max(box.x1 for box in boxes) < figure.bbox.x1
+    assert not [1 for k, box in enumerate(boxes) for other in boxes[:k] if box.overlaps(other)]
+    assert {text.get_color() for text in texts} == {"black"}
+
+
 def test_a_loss_that_was_not_finite_breaks_the_line():
     rows = maker.sweep(densities=(0.05,))
     rows[1]["curve"][5][1] = None

@@ -32,7 +32,7 @@ PHASES = {
 DARK = ("forward", "gradient", "update", "graph", "batches")  # white letters can be read on these
 TOTALS = {"time a step": "seconds_step", "preparing a batch": "seconds_prepare"}
 READABLE = 8  # times the fastest bar that the slowest may take
-ROOM = 0.016  # share of the longest bar that a segment needs for each letter of its name
+MOST_NOTE = 0.62  # share of the axes that the note of a bar has at most; a longer one is cut
 
 
 def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str | None, scale: str) -> str:
@@ -48,9 +48,11 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
     axes = figure.add_subplot()
     totals = [sum(phases_of(row).values()) for row in rows]
     longest = 1.0 if scale == "share" else max(totals) or 1.0
-    for place, (row, total) in enumerate(zip(rows, totals, strict=True)):
-        _bar(axes, place, row, total if scale == "share" else 1.0, longest)
-    _axes(axes, rows, longest, scale)
+    units = [total if scale == "share" else 1.0 for total in totals]
+    limit = _limit(axes, rows, [total / unit if unit else 0.0 for total, unit in zip(totals, units, strict=True)])
+    for place, (row, unit) in enumerate(zip(rows, units, strict=True)):
+        _bar(axes, place, row, unit, longest, _character(axes) * limit)
+    _axes(axes, rows, limit, scale)
     style.count_lost(axes, rows, [])
     title = _finding(rows, density)
     room = style.room_beside_names(axes)
@@ -71,20 +73,34 @@ def phases_of(row: configurations.Record) -> dict[str, float]:
     return {name: seconds * unit for name, seconds in means.items()}
 
 
-def _bar(axes: Axes, place: int, row: configurations.Record, unit: float, longest: float) -> None:
-    """Draw the segments of a record's phases at height `place`.
+def _character(axes: Axes) -> float:
+    """Return the share of the axes that a character of a small text takes, at most, beside names of bars or not."""
+    return 0.021 if style.is_narrow(axes) else 0.0135
 
-    `unit` divides seconds, `longest` is the longest bar.
+
+def _limit(axes: Axes, rows: Sequence[configurations.Record], lengths: Sequence[float]) -> float:
+    """Return the right limit of the axes, at which each bar of `lengths` has space for its note."""
+    most = max(lengths) or 1.0
+    texts = [max(map(len, _note(row).split("\n"))) * _character(axes) for row in rows]
+    ends = [length / (1 - min(text, MOST_NOTE)) for length, text in zip(lengths, texts, strict=True)]
+    return max(1.2 * most, *ends)
+
+
+def _bar(axes: Axes, place: int, row: configurations.Record, unit: float, longest: float, character: float) -> None:
+    """Draw the segments of a record's phases at height `place`, named where the name has space.
+
+    `unit` divides seconds, `longest` is the longest bar, `character` the width of a character on the axis.
     """
     start = 0.0
     for name, seconds in phases_of(row).items():
         width = seconds / unit if unit else 0.0
         edge = 0.8 if width > 0.01 * longest else 0.0  # an edge would hide a thin segment
         look: dict[str, Any] = {"color": PHASES[name], "edgecolor": "white", "linewidth": edge}
-        look |= {"alpha": style.PALE} if style.is_disturbed(row, "seconds_step") else {}
+        is_pale = style.is_disturbed(row, "seconds_step")
+        look |= {"alpha": style.PALE} if is_pale else {}
         axes.barh(place, width, left=start, height=0.62, label=f"_{name}", **look)  # in no legend, but told of the bar
-        if width > ROOM * len(name) * longest:
-            colour = "white" if name in DARK else "black"
+        if width > character * len(name):
+            colour = "white" if name in DARK and not is_pale else "black"
             axes.text(start + width / 2, place, name, ha="center", va="center", fontsize=style.SMALL, color=colour)
         start += width
     axes.text(start + 0.01 * longest, place, _note(row), va="center", fontsize=style.SMALL)
@@ -104,14 +120,14 @@ def _note(row: configurations.Record) -> str:
     return f"{formatting.format_measured_quantity(row, 'seconds_step')}{note}{once}"
 
 
-def _axes(axes: Axes, rows: Sequence[configurations.Record], longest: float, scale: str) -> None:
-    """Set ticks, limits (by the `longest` bar) and labels of the axes.
+def _axes(axes: Axes, rows: Sequence[configurations.Record], limit: float, scale: str) -> None:
+    """Set ticks, limits (`limit` is the right one) and labels of the axes.
 
     Add a legend entry for each phase that occurs.
     """
     style.name_bars(axes, [style.name(row, rows) for row in rows])
     axes.set_ylim(max(len(rows), 4) - 0.5, -0.8 if style.is_narrow(axes) else -0.6)
-    axes.set_xlim(0, 1.2 * longest)
+    axes.set_xlim(0, limit)
     share = scale == "share"
     axes.set_xlabel("share of a step" if share else "time a step", fontsize=style.NORMAL)
     axes.xaxis.set_major_formatter(
