@@ -145,7 +145,7 @@ SETTINGS = (
             control=Control("widths", "Widths", "numbers", "16",
                             "Columns of the weights, such as the number of classes; between commas.")),
     Setting("batch_rows", int, 256, "R, rows of the data in each training step", least=1, is_shown=True,
-            noun="batch rows", say=lambda rows: f"{rows:,} rows a batch",
+            noun="batch rows", say=lambda rows: f"{rows:,} row{'s' * (rows != 1)} a batch",
             control=Control("batch_rows", "Rows a batch", "numbers", "256")),
     Setting("dtype", str, "float32", "type of the values: float32 or float64", ("float32", "float64"),
             goes_to=("setup", "target"), noun="dtype"),

@@ -28,6 +28,15 @@ def test_code_runs_and_trains_so(advice, data):
     assert names["model"].predict(x).shape == (300,)
 
 
+def test_code_says_where_an_estimator_trains_otherwise_than_the_best(advice):
+    marked = "# Trains the model of dense on X as csr" in advice.code
+    assert marked == (advice.best["format"] == "dense")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("dense", "csr"):
+            patch.setitem(advice.best, "format", name)
+            assert ("as csr" in advice.code) == (name == "dense")
+
+
 def test_fit_returns_a_trained_estimator(advice, data):
     model = advice.fit(random_state=0)
     assert isinstance(model, wb.SparseClassifier)

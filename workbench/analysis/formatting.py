@@ -252,4 +252,4 @@ def format_count(count: int, noun: str) -> str:
     >>> format_count(1, "configuration"), format_count(3, "configuration")
     ('1 configuration', '3 configurations')
     """
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

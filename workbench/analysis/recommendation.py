@@ -374,7 +374,9 @@ def _grounds(
     `leaders` holds the best record of each batch size and device, whose epochs are compared. `time` and `memory` are
     the contests with the other side; `accept` says which records may be recommended.
     """
-    what = f"Take {formatting.name_configuration(best)}, with {best['batch_rows']:,} rows a batch"
+    what = (
+        f"Take {formatting.name_configuration(best)}, with {formatting.format_count(best['batch_rows'], 'row')} a batch"
+    )
     yield Statement(f"{what}{_count_of_rounds(time)}.", keys_of(best))
     for found, measure in ((time, TIME), (memory, MEMORY)):
         yield Statement(verdict_text.contest_sentence(found, measure), keys_of(found.sparse, found.dense))
@@ -442,7 +444,7 @@ def _batch_comparison(best: Record, leaders: Sequence[Record]) -> Statement:
     """Return the statement with the epoch time of the best configuration of each batch size and device."""
     parts = [
         f"{formatting.format_seconds(seconds_a_row(row) * (row['rows_trained'] or 1), 2)} with "
-        f"{row['batch_rows']:,} rows a batch"
+        f"{formatting.format_count(row['batch_rows'], 'row')} a batch"
         f"{formatting.device_suffix(row)}"
         + (
             ""
@@ -557,7 +559,7 @@ def _split_by_side(rows: Sequence[Record], accept: Callable[[Record], bool]) -> 
 
 def _condition_text(at: Sequence[Record], rows: Sequence[Record], found: Contest) -> str:
     """Return the batch size, device and, if it differs, density of `at`, as "256 rows a batch at 3 % density"."""
-    batch = f"{at[0]['batch_rows']:,} rows a batch{formatting.device_suffix(at[0])}"
+    batch = f"{formatting.format_count(at[0]['batch_rows'], 'row')} a batch{formatting.device_suffix(at[0])}"
     is_denser = at[0]["density"] != rows[0]["density"] and found.density
     return f"{batch} at {formatting.format_density(found.density, 2)} density" if is_denser and found.density else batch
 
