@@ -164,7 +164,7 @@ def test_a_dry_run_on_slurm_prints_the_job_that_runs_the_sweep(tmp_path):
 LARGE = {
     "cells": (
         HEAD + f"dataset = 'uniform'\nrows = 60\nseed = {list(range(1001))}",
-        "1001 configurations, 2,002 to 12,012 trials",
+        "1,001 configurations, 2,002 to 12,012 trials",
     ),
     "time": (
         HEAD + "dataset = 'uniform'\nrows = 60\n[measure]\nseconds_total = 2000",
