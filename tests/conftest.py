@@ -39,6 +39,7 @@ MOST_WORKERS = 4
 """More would wait for the longest file."""
 
 ROOT = Path(__file__).parents[1]
+TESTS = ROOT / "tests"
 
 SIGNALS = pytest.StashKey[tuple]()
 """What the process of the tests does where it is asked to end."""
@@ -169,6 +170,26 @@ def pytest_xdist_auto_num_workers() -> int:
     return min(cores + 2, MOST_WORKERS)
 
 
+class _OwnFirst(pytest.Dir):
+    """The folder `tests`, whose entries each worker collects from a start of its own.
+
+    Each file is compiled for its assertions by the worker that comes to it first, and kept on disk; workers that came
+    to the same file at the same time would all compile it.
+    """
+
+    def collect(self) -> list[pytest.Item | pytest.Collector]:
+        """Return the entries from this worker's share on, then those before it."""
+        entries = list(super().collect())
+        worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+        start = len(entries) * worker // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+        return entries[start:] + entries[:start]
+
+
+def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """See `_OwnFirst`; None, for what pytest does by itself, for folders in `tests`."""
+    return _OwnFirst.from_parent(parent, path=path) if path == TESTS else None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out cases that others cover, and the longest tests, unless `--exhaustive`; begin with the longest files.
@@ -181,8 +202,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in left_out]
     places = {tuple(name.split("/")): place for place, name in enumerate(LONGEST)}
 
-    def place_of(item: pytest.Item) -> int:
-        return places.get((item.path.parent.name, item.path.stem.removeprefix("test_")), len(places))
+    def place_of(item: pytest.Item) -> tuple[int, bool, tuple[str, ...]]:
+        name = item.path.parent.name, item.path.stem.removeprefix("test_")
+        return places.get(name, len(places)), not item.path.is_relative_to(TESTS), item.path.parts
 
     items.sort(key=place_of)
 
@@ -201,10 +223,13 @@ def _covered_by_others(items: list[pytest.Item]) -> set[pytest.Item]:
 
 
 def pytest_collection_finish() -> None:
-    """See `_settle`; what makes a million objects that live has a search less often than every 700."""
-    gc.enable()
+    """See `_settle`; what makes a million objects that live has a search less often than every 700.
+
+    Nothing that was collected is dead, so that there is no search now: one takes a second of each worker.
+    """
+    gc.freeze()
     gc.set_threshold(50_000, 20, 20)
-    _settle()
+    gc.enable()
 
 
 @pytest.hookimpl(trylast=True)
