@@ -80,7 +80,7 @@ class Source:
     @property
     def parameters(self) -> dict[str, Any]:
         """Parameters with their defaults; a required one has `inspect.Parameter.empty`."""
-        return {name: entry.default for name, entry in inspect.signature(self.make).parameters.items()}
+        return dict(_defaults(self.make))
 
     def complete(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return `given` with defaults for the missing parameters of the source.
@@ -112,6 +112,15 @@ class Source:
             raise DataError(
                 f"{self.name} has no parameter {unknown[0]!r}; its parameters are {', '.join(known)}.{near}"
             )
+
+
+@functools.lru_cache(maxsize=256)
+def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the parameters of a function with their defaults, `inspect.Parameter.empty` if required; cached.
+
+    Every configuration of a sweep asks for them several times.
+    """
+    return {name: entry.default for name, entry in inspect.signature(function).parameters.items()}
 
 
 def _taking_fields(function: Callable[..., Any]) -> Callable[..., Any]:
