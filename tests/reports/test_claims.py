@@ -60,6 +60,12 @@ def kind(request):
 
 
 @cache
+def frame_of(kind):
+    """The rows of a kind as a table, which nothing changes."""
+    return store.frame(KINDS[kind])
+
+
+@cache
 def facts_of(kind):
     """What the rows of a kind bear."""
     return Facts.of(KINDS[kind])
@@ -68,7 +74,7 @@ def facts_of(kind):
 @cache
 def written(kind):
     """The HTML and the Markdown report of a kind of rows; without pictures, which say no more and take long."""
-    frame = store.frame(KINDS[kind])
+    frame = frame_of(kind)
     with TemporaryDirectory() as folder, patch.object(report, "inline", return_value=""):
         html = report.html(frame, f"{folder}/report.html", **GIVEN).read_text(encoding="utf-8")
         return html, report.markdown(frame, f"{folder}/report.md", **GIVEN).read_text(encoding="utf-8")
@@ -77,14 +83,14 @@ def written(kind):
 @cache
 def panel_verdict(kind):
     """The verdict of the panel."""
-    return pages.verdict(store.frame(KINDS[kind]))
+    return pages.verdict(frame_of(kind))
 
 
 @cache
 def drawn(name, kind):
     """The sentence of a chart, its title, subtitle and notes, and its legend."""
     figure = Figure(figsize=(9, 6))
-    sentence = plots.draw(name, store.frame(KINDS[kind]), figure)
+    sentence = plots.draw(name, frame_of(kind), figure)
     axes = figure.axes[0]
     legends = [text for legend in figure.legends for text in legend.get_texts()]
     said = [figure.get_suptitle(), axes.get_title(loc="left"), *(text.get_text() for text in (*axes.texts, *legends))]
@@ -136,12 +142,12 @@ def test_every_number_and_winner_of_the_reports_is_borne_by_the_rows(kind):
 def test_every_number_and_winner_of_a_chart_is_borne_by_the_rows(kind, name):
     facts = facts_of(kind)
     assert [fault for text in drawn(name, kind) for fault in facts.faults(text)] == []
-    table = plots.table(name, store.frame(KINDS[kind]))
+    table = plots.table(name, frame_of(kind))
     assert table_faults(facts, [list(table.columns), *table.astype(str).to_numpy().tolist()]) == []
 
 
 def test_every_number_and_winner_of_the_panel_is_borne_by_the_rows(kind):
-    frame = store.frame(KINDS[kind])
+    frame = frame_of(kind)
     page = panel_verdict(kind) + pages.grounds(frame) + pages.break_evens(frame)
     assert page_faults(page, facts_of(kind)) == []
 
@@ -214,7 +220,7 @@ def test_how_sure_the_answer_is_stands_once_in_the_page_and_under_the_verdict(ki
 
 
 def test_the_same_configuration_has_the_same_number_in_every_table(kind):
-    frame = store.frame(KINDS[kind])
+    frame = frame_of(kind)
     times = plots.table("time_density", frame)
     memory = plots.table("memory_density", frame)
     alike = times.merge(memory, on=["configuration", "density"])

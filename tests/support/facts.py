@@ -5,6 +5,7 @@
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -47,9 +48,7 @@ class Fact:
     densities: tuple[float, ...] = ()
 
     def bears(self, number: Number, mentioned: set[str], at: set[float]) -> bool:
-        """Whether it is the number, said of the configurations and densities that are mentioned."""
-        if self.kind != number.kind:
-            return False
+        """Whether it is the number, of its kind, said of the configurations and densities that are mentioned."""
         if not (number.is_of(self.low) or number.is_of(self.high) or self.low <= number.value <= self.high):
             return False
         named = not self.of or not mentioned or self.of[0].startswith("dense") or bool(mentioned & set(self.of))
@@ -61,7 +60,8 @@ class Facts:
     """All that may be said of some rows."""
 
     contests: list[Contest]
-    known: list[Fact]
+    known: dict[str, list[Fact]]
+    """By kind."""
     names: tuple[str, ...] = field(default=())
 
     @classmethod
@@ -69,8 +69,10 @@ class Facts:
         """What the rows bear."""
         met = contests(rows)
         names = {name for contest in met for configuration in contest.configurations for name in configuration.names}
-        facts = [*_of_cells(met), *_of_contests(met), *_of_lines(met), *_counted(rows, met)]
-        return cls(met, list(dict.fromkeys(facts)), tuple(sorted(names, key=len, reverse=True)))
+        known = defaultdict(list)
+        for fact in dict.fromkeys([*_of_cells(met), *_of_contests(met), *_of_lines(met), *_counted(rows, met)]):
+            known[fact.kind].append(fact)
+        return cls(met, known, tuple(sorted(names, key=len, reverse=True)))
 
     def faults(self, text: str, at: Iterable[float] = ()) -> list[str]:
         """What a text says that the rows do not bear, sentence by sentence; `at`: the densities it is about."""
@@ -83,7 +85,7 @@ class Facts:
         for number in numbers(bare):
             if is_likely and number.kind == "share" and number.value >= LIKELY:
                 number = replace(number, kind=PROBABILITY)
-            if not any(fact.bears(number, mentioned, at) for fact in self.known):
+            if not any(fact.bears(number, mentioned, at) for fact in self.known[number.kind]):
                 yield f"{number.text!r} in: {sentence}"
         if WINNER.search(NEITHER.sub("", sentence)) and (why := self._wrong_winner(sentence, mentioned, at)):
             yield f"{why} in: {sentence}"
