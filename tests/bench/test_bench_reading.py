@@ -218,3 +218,9 @@ def test_the_pages_of_a_folder_of_results_are_written_again_from_its_records(tmp
     assert not both[0].exists()
     (tmp_path / "empty").mkdir()
     assert bench_report.write_pages(tmp_path / "empty") == []
+
+
+def test_a_suite_with_a_table_of_its_own_has_no_page_of_html(tmp_path):
+    (tmp_path / f"{store.EPOCHS.file}.gz").write_bytes(b"")
+    with pytest.raises(store.RowError, match=rf"{store.EPOCHS.file} has the records of a suite .*\nType workbench"):
+        bench_report.write(tmp_path / f"{store.EPOCHS.file}.gz", tmp_path / "x.html")

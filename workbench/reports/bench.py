@@ -66,8 +66,14 @@ def write_pages(folder: str | Path) -> list[Path]:
 def write(folder: str | Path, out: str | Path | None = None, *, markdown: bool = False, command: str = "") -> Path:
     """Write the report of a benchmark's records, next to them unless `out` is given; return its path.
 
-    `folder` is a run folder or a file of records. HTML, unless `markdown` or `out` ends in .md.
+    `folder` is a run folder or a file of records. HTML, unless `markdown` or `out` ends in .md. Raises RowError for the
+    records of a suite with a separate table, which has a page in Markdown alone.
     """
+    if (name := Path(folder).name.removesuffix(".gz")) in PAGES:
+        raise store.RowError(
+            f"{name} has the records of a suite whose page is written next to them, in Markdown; --out and --markdown "
+            f"are for runs of kernels, steps and PyTorch.\nType workbench bench report {folder}"
+        )
     source, markdown = Path(folder), markdown or Path(out or "").suffix == ".md"
     frame = written_frame(store.BENCH.frame(store.BENCH.read(source)))
     folder = source if source.is_dir() else source.parent
