@@ -487,10 +487,12 @@ def _parse(text: str, kernel: str) -> tuple[str, str, tuple[tuple[str, int], ...
 def check_declaration(kernel: Kernel) -> None:
     """Raise KernelError if parameters differ, `writes` is wrong, or the module docstring lacks a heading."""
     names = [name for name, _, _ in kernel.parsed]
-    for twin in ("reference", "cpu", "gpu"):
-        function = getattr(kernel, twin)
+    for implementation in ("reference", "cpu", "gpu"):
+        function = getattr(kernel, implementation)
         if function is not None and (parameters := list(inspect.signature(function).parameters)) != names:
-            raise KernelError(f"{kernel.name}.{twin} has the parameters {parameters}; its operands say {names}.")
+            raise KernelError(
+                f"{kernel.name}.{implementation} has the parameters {parameters}; its operands say {names}."
+            )
     if unknown := [name for name in kernel.writes if name not in names]:
         raise KernelError(f"{kernel.name} writes {unknown}, which are no parameters; the parameters are {names}.")
     module = (

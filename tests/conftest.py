@@ -171,7 +171,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 class _OwnFirst(pytest.Dir):
-    """The folder `tests`, whose entries each worker collects from a start of its own.
+    """The folder `tests`, whose entries each worker collects from a different one on.
 
     Each file is compiled for its assertions by the worker that comes to it first, and kept on disk; workers that came
     to the same file at the same time would all compile it.
@@ -186,7 +186,7 @@ class _OwnFirst(pytest.Dir):
 
 
 def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """See `_OwnFirst`; None, for what pytest does by itself, for folders in `tests`."""
+    """Collect `tests` by `_OwnFirst`, and other folders as pytest does (None)."""
     return _OwnFirst.from_parent(parent, path=path) if path == TESTS else None
 
 

@@ -27,7 +27,7 @@ from kernels.competitors import cusparse, torch_cuda
 from kernels.competitors.torch_sparse import UNAVAILABLE, pytorch
 from kernels.contract import KernelError
 from kernels.registry import get, register_competitor
-from kernels.rules import rule as rule_twins
+from kernels.rules import rule as rules_of_updates
 from kernels.rules.rule import Rule, get_rule
 
 NUMBERS: dict[str, dict[str, float]] = {"sgd": {}, "adagrad": {"epsilon": 1e-20}, "adam": {}}
@@ -122,19 +122,19 @@ def _prepare_cuda(rule: Rule, *args: Any) -> Callable[[], None]:
     return torch_cuda.in_stream(step)
 
 
-def _twin(rule: Rule, prepare: Callable[..., Callable[[], None]], names: list[str]) -> Callable:
+def _implementation(rule: Rule, prepare: Callable[..., Callable[[], None]], names: list[str]) -> Callable:
     """Return a function with the parameters `names` that prepares a step of `rule` by `prepare` and does it once."""
 
     def step(*args: Any) -> None:
         """Prepare the rule's step on the operands `args` and do it once; weights and states change in place."""
         prepare(rule, *args)()
 
-    twin: Any = step
-    twin.__module__ = __name__
-    twin.__signature__ = inspect.Signature(
+    implementation: Any = step
+    implementation.__module__ = __name__
+    implementation.__signature__ = inspect.Signature(
         [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
     )
-    return twin
+    return implementation
 
 
 def _register(rule: Rule) -> None:
@@ -142,18 +142,18 @@ def _register(rule: Rule) -> None:
     ours = get(f"{rule.name}_fused")
     numbers = dict(zip(rule.numbers, rule.example, strict=True)) | WITHOUT | NUMBERS[rule.name]
     plain = replace(rule, example=tuple(numbers[name] for name in rule.numbers))
-    arguments = functools.partial(rule_twins.arguments_fused, plain)
+    arguments = functools.partial(rules_of_updates.arguments_fused, plain)
     names = [name for name, _, _ in ours.parsed]
     for library, prepare, unavailable in (
         ("torch", _prepare, UNAVAILABLE),
         ("torch_cuda", _prepare_cuda, UNAVAILABLE or cusparse.UNAVAILABLE),
     ):
-        twin, on_cuda = _twin(rule, prepare, names), library == "torch_cuda"
+        implementation, on_cuda = _implementation(rule, prepare, names), library == "torch_cuda"
         register_competitor(
             library,
             ours.name,
-            None if on_cuda else twin,
-            twin if on_cuda else None,
+            None if on_cuda else implementation,
+            implementation if on_cuda else None,
             arguments=arguments,
             prepare=functools.partial(prepare, rule),
             unavailable=unavailable,

@@ -441,11 +441,11 @@ def arguments(loss: str, case: Case) -> tuple:
 
 def bind_loss(function: Callable, loss: str, names: list[str]) -> Callable:
     """Return `function` with `loss` as its first argument bound and the signature `names`."""
-    twin: Any = functools.partial(function, loss)
-    functools.update_wrapper(twin, function)
+    implementation: Any = functools.partial(function, loss)
+    functools.update_wrapper(implementation, function)
     parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
-    twin.__signature__ = inspect.Signature(parameters)
-    return twin
+    implementation.__signature__ = inspect.Signature(parameters)
+    return implementation
 
 
 @functools.cache

@@ -203,11 +203,11 @@ def operands_of(loss: str, rule: Rule, way: str) -> str:
 
 def named_twin(function: Callable, names: list[str], *bound: object) -> Callable:
     """Return `function` with its first parameters bound to `bound` and the signature `names`."""
-    twin: Any = functools.partial(function, *bound)
-    functools.update_wrapper(twin, function)
+    implementation: Any = functools.partial(function, *bound)
+    functools.update_wrapper(implementation, function)
     parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
-    twin.__signature__ = inspect.Signature(parameters)
-    return twin
+    implementation.__signature__ = inspect.Signature(parameters)
+    return implementation
 
 
 @functools.cache

@@ -346,13 +346,13 @@ class Rule:
 
 def _named(rule: Rule, function: Callable, names: list[str], *bound) -> Callable:
     """Return `function` with rule and `bound` bound, the signature `names`, and the module of the rule's formula."""
-    twin: Any = functools.partial(function, rule, *bound)
-    functools.update_wrapper(twin, function)
-    twin.__module__ = rule.formula.__module__
-    twin.__signature__ = inspect.Signature(
+    implementation: Any = functools.partial(function, rule, *bound)
+    functools.update_wrapper(implementation, function)
+    implementation.__module__ = rule.formula.__module__
+    implementation.__signature__ = inspect.Signature(
         [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
     )
-    return twin
+    return implementation
 
 
 def _register(rule: Rule, kind: str, gradient: str, emit: Callable, cut: Callable, starts: int | None = None) -> None:
