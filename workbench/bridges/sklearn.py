@@ -98,7 +98,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
     "tol": [Interval(Real, 0, None, closed="left")],
 }
-"""Values that parameters may have, as scikit-learn checks those of its own."""
+"""Valid values of each parameter, in the form that scikit-learn's parameter validation reads."""
 
 
 def _documented(text: str, defaults: Mapping[str, Any]) -> str:

@@ -79,10 +79,10 @@ def share_interval(hits: int, count: int) -> tuple[float, float, float]:
 class Policy:
     """Time to measure for. A sample is the mean of as many steps as make it `seconds_sample` long.
 
-    Sampling ends after `seconds_total` once there are `samples_least`, or at `samples_most`. Where nothing disturbs the
-    machine each sample counts for `seconds_counted` at least: short steps then have as many samples as longer ones, and
-    end sooner. After `seconds_most`, warm-up and all, it ends with what there is: one warm-up step and one sample at
-    least. Steps took their usual time 5 ms after the first one, in seven setups of a small data set.
+    Sampling ends after `seconds_total` once there are `samples_least`, or at `samples_most`. If no other program
+    disturbs the machine, each sample counts for `seconds_counted` at least: short steps then have as many samples as
+    longer ones, and end sooner. After `seconds_most`, warm-up and all, it ends with what there is: one warm-up step and
+    one sample at least. Steps took their usual time 5 ms after the first one, in seven setups of a small data set.
     """
 
     seconds_warmup: float = 0.02

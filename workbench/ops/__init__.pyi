@@ -55,7 +55,7 @@ clip: Op
 concat: Op
 """The arrays one after the other along `axis`. Those of one sparse format keep it."""
 copy: Op
-"""The same array over memory of its own."""
+"""A copy of the array."""
 cos: Op
 """cos(x)"""
 cosh: Op
@@ -251,7 +251,7 @@ slice_gradient: Op
 slope_of_loss: Op
 """The gradient of the loss named `loss` towards the scores."""
 slope_of_others: Op
-"""The gradient of `product_of_others`: for every element the sum over each other one of its head ti..."""
+"""The gradient of `product_of_others`: for every element the sum, over each other element of its gr..."""
 slope_of_output: Op
 """The gradient of an output layer: the difference, or its sign, as `kind` says."""
 slope_of_softmax: Op
@@ -271,7 +271,7 @@ spread: Op
 spread_at: Op
 """`spread` over the shape of `whole`, at the places that `like` stores and nowhere else: every elem..."""
 spread_times: Op
-"""`spread` times a factor, of the shape of `like` or one that is broadcast to it. Nothing is spread..."""
+"""`spread` times a factor, of the shape of `like` or a shape that is broadcast to it. An element th..."""
 sqrt: Op
 """the square root"""
 square: Op

@@ -114,7 +114,7 @@ copy = operator(
     "copy",
     lambda x, out=None: put(out, x.copy() if out is None else x),
     _same,
-    "The same array over memory of its own.",
+    "A copy of the array.",
     rules=tuple(Rule((form,), form, lambda x, out=None: formats.copy(x)) for form in FORMATS[1:]),
     gradient=lambda head, output, inputs, params: (head,),
     family="layout",

@@ -550,8 +550,8 @@ operator(
     "slope_of_others",
     _slope_of_others,
     same_shape,
-    "The gradient of `product_of_others`: for every element the sum over each other one of its head times the "
-    "product of those that are left.",
+    "The gradient of `product_of_others`: for every element the sum, over each other element of its group, of "
+    "that element's head times the product of the remaining elements.",
     gradient=lambda head, output, inputs, params: (ops.slope_of_others(head, inputs[1], **params), None),
     no_gradient="For third derivatives of a product write it as exp(sum(log(x))).",
     family="reductions",

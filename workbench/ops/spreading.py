@@ -116,8 +116,8 @@ spread_times = operator(
     "spread_times",
     _spread_times,
     shape_of_last,
-    "`spread` times a factor, of the shape of `like` or one that is broadcast to it. Nothing is spread where a "
-    "sparse factor stores nothing: such an element stays zero, also where the head is inf or NaN.",
+    "`spread` times a factor, of the shape of `like` or a shape that is broadcast to it. An element that a "
+    "sparse factor does not store stays zero, also if the head is inf or NaN.",
     rules=(
         *(
             Rule((ANY, form, ANY), form, _at_stored, "numpy on the stored values", _whole, "factor not broadcast")

@@ -74,7 +74,7 @@ def phases_of(row: configurations.Record) -> dict[str, float]:
 
 
 def _character(axes: Axes) -> float:
-    """Return the share of the axes that a character of a small text takes, at most, beside names of bars or not."""
+    """Return an upper bound of the width of a character of a small text, as a share of the width of the axes."""
     return 0.021 if style.is_narrow(axes) else 0.0135
 
 

@@ -417,8 +417,8 @@ sampled_dot = operator(
     unread=(0, 1),
     family="products",
     doc="The product of a [R, N] and b [N, D], either transposed where its parameter says so, at the entries of "
-    "`pattern` [R, D], whose values play no part; in its format, each place once. A dense or row_sparse "
-    "pattern has no places of its own, and gives the whole product, row_sparse where `dot` gives that, else dense.",
+    "`pattern` [R, D], whose values play no part; in its format, each entry once. A dense or row_sparse "
+    "pattern selects nothing: the result is the whole product, row_sparse where `dot` gives that, else dense.",
 )
 
 
