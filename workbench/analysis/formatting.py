@@ -65,18 +65,22 @@ def format_measured(value: float, low: float, high: float, tell: Tell) -> str:
     """Return a measured number with the digits that its interval allows: every sentence says measured numbers so.
 
     Known to 10 %: the number, two digits. To a factor of two: both bounds, two digits. Worse: both bounds, one digit,
-    or two that begin with a 1. "about" if it was measured once or a bound is 0 or infinite. `tell` formats (value,
-    digits).
+    or two that begin with a 1. "at most" or "at least" the other bound if one is 0 or infinite, as that of memory below
+    what can be measured. "about" if it was measured once or neither bound is known. `tell` formats (value, digits).
 
     >>> format_measured(31.84, 31.8, 31.9, format_number), format_measured(4.96, 4.62, 5.41,
     ... format_number), format_measured(0.052, 0.021, 0.12, format_density)
     ('32', '4.6 to 5.4', '2 to 12 %')
     >>> format_measured(0.0141, 0.0141, 0.0141, format_seconds), format_measured(5.3, 0.0, float("inf"), format_number)
     ('about 14 ms', 'about 5')
+    >>> format_measured(3e5, 0.0, 1.35e6, format_bytes), format_measured(33, 7.2, float("inf"), format_number)
+    ('at most 1.4 MB', 'at least 7.2')
     """
     if low == high:
         return f"about {tell(value, 2)}"
     if low <= 0 or math.isinf(high):
+        if low > 0 or not math.isinf(high):
+            return f"at least {tell(low, 2)}" if low > 0 else f"at most {tell(high, 2)}"
         return f"about {_format_rough_density(value, tell)}"
     if high < EQUIVALENCE_MARGIN * low:
         return tell(value, 2)

@@ -114,12 +114,16 @@ def _reserve_of_prediction(contest: Contest) -> str:
 
 
 def format_estimate(ratio: Ratio) -> str:
-    """Return a ratio as a factor above 1, with its 95 % interval unless that is narrow.
+    """Return a ratio as a factor above 1, with its 95 % interval unless that is narrow; the bound if it has only one.
 
     >>> format_estimate(Ratio(5.1, 3.6, 7.2)), format_estimate(Ratio(0.5, 0.49, 0.51))
     ('5.1 (95 %: 3.6 to 7.2) times', '2 times')
+    >>> format_estimate(Ratio(33, 7.2, float("inf"))), format_estimate(Ratio(0.03, 0, 0.14))
+    ('at least 7.2 times', 'at least 7.1 times')
     """
     ratio = ratio if ratio.value >= 1 else formatting.invert_ratio(ratio)
+    if ratio.low > 0 and math.isinf(ratio.high):
+        return f"at least {formatting.format_factor(ratio.low, 2)} times"
     if ratio.low <= 0 or math.isinf(ratio.high) or ratio.high < formatting.EQUIVALENCE_MARGIN * ratio.low:
         return f"{_value(ratio)} times"
     return f"{_value(ratio)} (95 %: {format_interval(ratio)}) times"
