@@ -6,13 +6,13 @@
 import functools
 import importlib
 import warnings
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from tests.support import golden_cases, golden_linreg
-from tests.support.golden_differences import DIFFERENCES
-from tests.support.golden_rule import Difference
+from tests.support.golden_differences import DIFFERENCES, Difference
 from workbench.ops import DensifyWarning
 
 
@@ -43,7 +43,7 @@ def cases_by_op(folder: Path) -> dict[tuple[str, str], list[str]]:
 def run(folder: Path, group: str, case_id: str) -> set[tuple[Difference, str]]:
     """The rows of the table that the case needs, and for which field; `AssertionError` where none allows it."""
     case, arrays = golden_cases.cases(folder, group)[case_id], golden_cases.arrays_of(folder, group)
-    rows, used = [row for row in DIFFERENCES if row.matches(group, case)], set()
+    rows, used = [row for row in DIFFERENCES.values() if row.matches(group, case)], set()
 
     def differs(field, came):
         allowing = {(row, field) for row in rows if row.allows(field, came)}
@@ -74,16 +74,16 @@ def test_the_folder_has_cases(pytestconfig):
     assert any(golden_cases.cases(folder, group) for group in golden_cases.GROUPS), f"{folder} has no recorded cases"
 
 
-ROWS = [(row, group, field) for row in DIFFERENCES for group in row.group.split() for field in row.field.split()]
-
-
 @pytest.mark.parametrize(
-    ("row", "group", "field"), ROWS, ids=[f"{group}-{'-'.join(row.ops[:2])}-{field}" for row, group, field in ROWS]
+    ("reason", "group", "field"),
+    [(reason, *pair) for reason, row in DIFFERENCES.items() for pair in product(row.group.split(), row.field.split())],
 )
-def test_every_difference_is_needed_by_a_case(row, group, field):
-    folder = golden_cases.FOLDER
+def test_every_difference_is_needed_by_a_case(reason, group, field):
+    folder, row = golden_cases.FOLDER, DIFFERENCES[reason]
     matched = [name for name, case in golden_cases.cases(folder, group).items() if row.matches(group, case)]
-    assert any((row, field) in needed(folder, group, name) for name in matched), f"No recorded case needs {row}"
+    assert any((row, field) in needed(folder, group, name) for name in matched), (
+        f"No recorded case needs {row}: {reason}"
+    )
 
 
 @pytest.mark.parametrize(
