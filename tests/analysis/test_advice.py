@@ -7,8 +7,9 @@ import pytest
 
 from tests.support import rows as maker
 from workbench import store
-from workbench.analysis import advise, advisor, breakeven, configurations, contests
+from workbench.analysis import advise, advisor, breakeven, configurations, contests, formatting
 from workbench.analysis.formatting import format_number
+from workbench.measure.rounds import Ratio
 
 DENSE, SERIAL, SPARSE = maker.DENSE, maker.SERIAL, maker.SPARSE
 ALIKE = replace(SPARSE, fixed=8e-3, slope=0.0)
@@ -243,3 +244,19 @@ def test_one_cell_has_one_number_in_every_sentence(rows):
     ends = [float(end) for end in re.findall(r"[\d.]+", factor.replace("95 %", ""))]
     known = [first.ratio.low] if first.is_beside_others else [*first.ratio[:3]]
     assert ends == pytest.approx(known[: len(ends)], rel=0.06)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (1.02, 1.98, "1.02 to 2 times"),
+        (1.04, 2.1, "1.04 to 2 times"),
+        (0.97, 1.04, "0.97 to 1.04 times"),
+        (0.98, 2.3, "0.98 to 2 times"),
+        (0.9999, 2.3, "1 to 2 times"),
+        (1.1, 1.7, "1.1 to 1.7 times"),
+    ],
+)
+def test_an_end_next_to_1_tells_on_which_side_it_is(low, high, expected):
+    assert formatting.format_times(Ratio((low + high) / 2, low, high)) == expected
+    assert formatting.format_gain(formatting.invert_ratio(Ratio((low + high) / 2, low, high))) == expected

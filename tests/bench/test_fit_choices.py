@@ -1,11 +1,14 @@
-"""Choices among trainings that were tried: the targets, what runs rounds, and for how many targets at once."""
+"""Choices among trainings that were tried: targets, what goes on for longer, what runs rounds; cases of files."""
 
 import math
 
 import pytest
 
 from tests.support import fit_rows
-from workbench.bench.fit import cases
+from workbench.bench.fit import cases, runner
+from workbench.bench.fit.runner import Policy, Rung
+from workbench.bench.shapes import BenchError
+from workbench.command import bench as command
 
 
 def test_targets_are_within_each_tolerance_of_the_best_that_both_sides_come_to():
@@ -49,3 +52,116 @@ def test_rounds_are_of_ours_and_of_the_soonest_competitors():
         "c",
         "d",
     ]
+
+
+LAST = 20.0
+
+
+def tried(**values_of):
+    """Rows by candidate and number of the setting; each is the values at 0.25 and 0.5 s, and perhaps why it ended."""
+    found = {}
+    for name, every in values_of.items():
+        side = "competitor" if name.startswith("competitor") else "ours"
+        found[name] = {
+            number: fit_rows.row(
+                name, side=side, curve=((0.25, before, 1), (0.5, after, 2)), left=(*left, "limit")[0], seconds_rung=0.5
+            )
+            for number, (before, after, *left) in enumerate(every)
+        }
+    return found
+
+
+def test_the_seconds_of_the_first_rung_can_be_asked_for_up_to_those_of_the_last():
+    assert runner.rungs(1.0, first=0.1) == [Rung(0.1), Rung(1.0, 2)]
+    assert runner.rungs(3.0, first=2.5) == [Rung(2.5), Rung(3.0, 2)]
+    with pytest.raises(BenchError, match="first-seconds is 2; it is above 0 and at most seconds, 1"):
+        Policy(1.0, first=2.0)
+
+
+@pytest.mark.parametrize("sides", [("ours", "competitor"), ("competitor", "ours")])
+def test_the_best_settings_go_on_of_either_side(sides):
+    first, other = sides
+    each = tried(**{first: [(0.7, 0.6), (0.7, 0.55), (0.7, 0.65)], other: [(0.7, 0.58)]})
+    assert runner.settings_to_continue(each, Rung(2.5, 2), LAST) == {first: [0, 1], other: [0]}
+
+
+def test_what_is_out_of_reach_at_its_pace_is_left():
+    each = tried(ours=[(0.31, 0.30)], competitor=[(0.9, 0.8)], competitor_slow=[(1.0001, 1.0)])
+    assert runner.settings_to_continue(each, Rung(2.5, 3), LAST) == {
+        "ours": [0],
+        "competitor": [0],
+        "competitor_slow": [],
+    }
+
+
+def test_what_ended_by_itself_does_not_go_on_and_no_other_takes_its_place():
+    each = tried(ours=[(0.7, 0.5, "no gain"), (0.7, 0.6), (0.7, 0.65)])
+    assert runner.settings_to_continue(each, Rung(2.5, 1), LAST) == {"ours": []}
+    assert runner.settings_to_continue(each, Rung(2.5, 2), LAST) == {"ours": [1]}
+
+
+def test_who_is_at_the_target_goes_on_only_if_it_moves_it():
+    each = tried(ours=[(0.5001, 0.5)], competitor=[(0.5011, 0.501)])
+    assert runner.settings_to_continue(each, Rung(2.5, 3), LAST) == {"ours": [], "competitor": []}
+
+
+@pytest.mark.parametrize(("value", "goes_on"), [(0.502, True), (0.501, False), (0.506, True)])
+def test_who_may_come_to_one_more_target_goes_on(value, goes_on):
+    each = tried(
+        ours=[(0.5, 0.5, "no gain")], competitor=[(0.5, 0.5, "no gain")], competitor_slow=[(value + 4e-4, value)]
+    )
+    assert runner.settings_to_continue(each, Rung(2.5, 3), LAST)["competitor_slow"] == ([0] if goes_on else [])
+
+
+def test_one_point_tells_no_pace():
+    each = tried(ours=[(0.31, 0.30)], competitor=[(0.9, 0.8)])
+    each["competitor"][0] |= {"curve": [[3.0, 0.8, 1]]}
+    assert runner.settings_to_continue(each, Rung(2.5, 3), LAST)["competitor"] == [0]
+
+
+def test_nobody_is_left_before_the_soonest_of_its_side_was_there_twice():
+    each = tried(
+        ours=[(0.5, 0.5, "no gain")], competitor=[(0.5, 0.5, "no gain")], competitor_slow=[(0.81, 0.8), (0.71, 0.7)]
+    )
+    assert runner.settings_left_early(each, LAST) == {}
+    each["competitor"][0]["curve"] = [[3.0, 0.5, 1]]
+    assert runner.settings_left_early(each, LAST) == {"competitor_slow": (1, Rung(6.0, 1))}
+    assert runner.settings_left_early(each, 4.0) == {"competitor_slow": (1, Rung(4.0, 1))}
+
+
+def test_nobody_is_left_before_the_tightest_target_that_it_missed():
+    each = tried(ours=[(0.5, 0.5, "no gain")], competitor=[(0.5, 0.5, "no gain")], competitor_slow=[(0.504, 0.504)])
+    each["competitor"][0]["curve"] = [[0.1, 0.51, 1], [3.0, 0.5, 2]]
+    assert runner.settings_left_early(each, LAST) == {"competitor_slow": (0, Rung(6.0, 1))}, "within 1 %, but not 0.3 %"
+
+
+def test_a_file_is_a_case_and_another_file_is_held_out(tmp_path):
+    lines = [f"{number % 2} {1 + number % 2}:1 {3 + number % 5}:1\n" for number in range(40)]
+    for name in ("train", "later"):
+        (tmp_path / name).write_text("".join(lines[: 40 if name == "train" else 10]))
+    case = command.fit_case_of(str(tmp_path / "train"), str(tmp_path / "later"), {}, model="logistic")
+    found = cases.judge_of(case, 1)
+    assert (found.rows.x.shape[0], found.x.shape, found.y.shape) == (40, (10, found.rows.x.shape[1]), (10, 1))
+    share = cases.judge_of(command.fit_case_of(str(tmp_path / "train"), "0.25", {}, model="logistic"), 1)
+    assert (share.rows.x.shape[0], share.x.shape[0]) == (30, 10)
+
+
+def test_what_is_guessed_of_a_file_may_be_said_too(tmp_path, capsys):
+    file = tmp_path / "letters"
+    file.write_text("spam\tbuy this now\nham\tsee you soon\n" * 9)
+    case = command.fit_case_of(str(file), "0.2", {"reading": "label=first, hashed=64"}, model="logistic")
+    assert case.settings["reading"] == "hashed=64, label=first"
+    assert "is read by the data set text" in capsys.readouterr().err
+
+
+def test_held_out_rows_may_be_below_the_home_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "later").touch()
+    case = cases.case_of({"dataset": "svmlight", "path": "train", "model": "logistic"}, "~/later")
+    assert case.held_out == str(tmp_path / "later")
+
+
+@pytest.mark.parametrize("held_out", ["1.5", "no-file"])
+def test_held_out_that_is_neither_share_nor_file_is_refused(held_out):
+    with pytest.raises(BenchError, match="share"):
+        cases.case_of({"dataset": "stdlib", "model": "logistic"}, held_out)

@@ -258,3 +258,24 @@ def test_a_checked_competitor_is_not_replaced_by_our_call_for_few_rows():
     other = dataclasses.replace(ours, competitor_of="csr_dense", cpu=cpu)
     other.cpu(np.int32([0, 1]), np.int32([0]), np.float32([1]), one, one)
     assert called
+
+
+ROWS, COLUMNS = 10_000, 10**7
+
+
+def matrix(lengths: np.ndarray, columns: int, random: np.random.Generator) -> scipy.sparse.csr_array:
+    """Ones in random columns, int32 and float32."""
+    indptr, entries = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32), int(lengths.sum())
+    found = random.integers(0, columns, entries, np.int32)
+    return scipy.sparse.csr_array((np.ones(entries, np.float32), found, indptr), shape=(lengths.size, columns))
+
+
+def test_few_columns_among_many_come_out_in_order():
+    random = np.random.default_rng(0)
+    a, b = matrix(np.arange(10), ROWS, random), matrix(np.full(ROWS, 3), COLUMNS, random)
+    came = kernels.get("csr_csr").cpu(a.indptr, a.indices, a.data, b.indptr, b.indices, b.data)
+    expected = a @ b
+    expected.sort_indices()
+    for one, other in zip(came, (expected.indptr, expected.indices, expected.data), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert np.diff(expected.indptr).max() > 20

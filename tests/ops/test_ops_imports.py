@@ -1,9 +1,10 @@
-"""Every file of operators may be the first that is imported: all operators are there then, whichever it was."""
+"""Every file of operators may be the first that is imported: all are there then; and the stub lists them."""
 
 import pkgutil
 import subprocess
 import sys
 
+from tests.support import operator_stub
 from workbench import ops
 
 MODULES = sorted(module.name for module in pkgutil.iter_modules(ops.__path__))
@@ -33,3 +34,9 @@ def test_a_file_of_operators_that_is_imported_first_finds_all_operators():
 def test_no_operator_has_the_name_of_a_file():
     """The attribute of the package would be the file once that is imported."""
     assert not set(MODULES) & set(ops.names())
+
+
+def test_the_stub_is_that_of_the_registered_operators():
+    written = operator_stub.STUB.read_text(encoding="utf-8")
+    assert written == operator_stub.text(), "write it: python -m tests.support.operator_stub"
+    assert all(f"\n{name}: Op\n" in written for name in ops.names())

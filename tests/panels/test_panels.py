@@ -1,10 +1,15 @@
 """The panel without a browser: Run, Stop, a restart, export, and the notebook without a panel. Buttons are clicked."""
 
+import os
+import shutil
+
 import pytest
 
 from tests.support import rows as made
 from tests.support.panel_runs import text, write_run
-from workbench.panels import lab
+from workbench import store
+from workbench.panels import lab, tabs
+from workbench.panels.guard import Guard
 from workbench.sweeps import run_folder
 from workbench.sweeps.spec import SpecError
 
@@ -205,3 +210,49 @@ def test_a_study_of_a_given_sweep_is_run_and_read_as_one_of_choices(here, monkey
     assert folder == here / "somewhere"
     with pytest.raises(SpecError, match="Unknown axis 'hashed'"):
         lab.study_of({"name": "sizes", "axes": {"hashed": 10}})
+
+
+@pytest.mark.parametrize("action", ["stop", "export"])
+def test_a_run_folder_that_is_gone_is_told_in_a_line(here, action):
+    study = lab.study()
+    write_run(study.folder, made.sweep())
+    shutil.rmtree(study.folder)
+    getattr(study, action)()
+    assert study.trouble.summary.endswith("is gone: press Run to measure again.")
+    assert not study.trouble.details
+
+
+@pytest.mark.parametrize("line", [b"\xff\xfe\n", b"[]\n"])
+def test_the_panel_of_a_run_with_a_damaged_line_opens_and_says_what_to_do(here, opened, line):
+    folder = here / "runs" / lab.NAME
+    write_run(folder, made.sweep()[:4], "finished")
+    with open(folder / store.FILE, "r+b") as file:
+        rows = file.read()
+        file.seek(0)
+        file.write(line + rows)
+    panel = opened(lab.study())
+    panel.step()
+    assert "line 1 is" in text(panel)
+    assert "or remove that line." in text(panel)
+    assert "Traceback" not in text(panel)
+
+
+def view_of(answer):
+    """The view of an answer; what goes wrong in it fails the test."""
+    return tabs.get(answer).view(tabs.RequestState(), Guard(lambda error, what: pytest.fail(f"{what}: {error}")))
+
+
+def test_runs_that_come_are_offered_and_what_was_chosen_stays(here):
+    explore, compare = view_of("explore"), view_of("compare")
+    for number, name in enumerate(("first", "second", "third")):
+        write_run(here / "runs" / name, made.sweep(), "finished", name=name)
+        os.utime(here / "runs" / name / "progress.json", (number, number))
+        for view in (explore, compare):
+            view.paint()
+        assert compare.button.disabled == (number == 0)
+    assert explore.explored.state.run == "runs/first", "the first that came was opened, and stays"
+    assert explore.picker.known == ("runs/third", "runs/second", "runs/first")
+    assert (compare.first.value, compare.second.value) == ("runs/first", "runs/second")
+    assert compare.answer.value == ""
+    newer = view_of("compare")
+    assert (newer.first.value, newer.second.value) == ("runs/second", "runs/third"), "the older one is before"

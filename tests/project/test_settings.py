@@ -1,4 +1,4 @@
-"""The table of settings: whatever is derived from it has each of them, and nothing that it lacks."""
+"""The table of settings: what is derived from it has each of them and no others; and options as one line of text."""
 
 import dataclasses
 import inspect
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import typer
 
-from workbench import plots, settings, store, training
+from workbench import option_text, plots, settings, store, training
 from workbench.analysis import configurations
 from workbench.command import cli
 from workbench.study import CHOICES
@@ -119,3 +119,22 @@ def test_what_users_read_has_the_words_of_the_glossary():
     texts = [*shown_texts()]
     assert len(texts) > 300
     assert [(place, found[0], text) for place, text in texts if (found := FORMER.search(text))] == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"a": 1, "b": -2.5, "c": True, "d": None, "e": "text"},
+        {"commas": "x, y = z", "digits": "12", "word": "true", "empty": "", "quotes": 'it\'s \\ "so"', "blank": " x"},
+        {"large": 2**70, "tiny": 1e-300, "underscore": "1_000"},
+    ],
+)
+def test_what_is_written_is_read_back(options):
+    assert option_text.parsed(option_text.written(options)) == options
+
+
+@pytest.mark.parametrize("text", ["a", "a=1, a=2", "=3", "a=1,,b=2", "a='open", "a=1; b=2'x'"])
+def test_an_invalid_line_is_refused(text):
+    with pytest.raises(ValueError, match="reading is"):
+        option_text.parsed(text, "reading")

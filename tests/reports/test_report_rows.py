@@ -1,4 +1,4 @@
-"""What a report carries besides text: samples and commands of every configuration, values on charts, other files."""
+"""What a report has besides text: samples and commands of configurations, values on charts, answers for programs."""
 
 import json
 import re
@@ -7,11 +7,14 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from typer.testing import CliRunner
 
 from tests.support import rows as maker
+from tests.support.expected_ratios import contests
 from workbench import plots, store
 from workbench.analysis import configurations
 from workbench.analysis.standings import make_standings
+from workbench.command import cli, exit_codes
 from workbench.reports import export, page, report, report_tables, results
 
 NASTY = '</td></script><script>alert("x")</script> | `x` [a](http://evil.example)'
@@ -236,3 +239,34 @@ def test_the_verdict_table_marks_what_is_doubtful_beside_the_other_configuration
     [doubt] = [place["doubt"] for line in times["lines"] for place in line["places"] if "spread" in place["doubt"]]
     assert doubt.endswith("% is usual here")
     assert "empty" not in times["legend"][-1]
+
+
+@pytest.fixture
+def run_file(here):
+    """Rows of a sweep some rounds of which ran next to other programs."""
+    rows = [maker.disturbed(row) if row["round"] == 1 else row for row in maker.sweep(densities=(0.001, 0.03, 0.3))]
+    for row in rows:
+        store.append(here / "known.jsonl", row)
+    return here / "known.jsonl", rows
+
+
+def test_the_answers_are_those_that_the_records_bear(run_file):
+    path, rows = run_file
+    came = CliRunner().invoke(cli.app, ["report", str(path), "--json"])
+    assert came.exit_code == 0, came.output
+    results = [load for load in json.loads(came.stdout) if load["measure"] == "time"]
+    for one, known in zip(results, contests(rows), strict=True):
+        ratio = known.decision.ratio
+        assert one["density"] == pytest.approx(known.densities[-1])
+        assert [one["ratio"], one["low"], one["high"]] == pytest.approx(ratio[:3])
+        assert (one["side"], one["source"]) == (known.time, "measured")
+        likely = ratio.probability if known.time == "sparse" else 1 - ratio.probability
+        assert one["probability"] == pytest.approx(likely)
+    assert {one["side"] for one in results} == {"sparse", "dense"}
+    assert not path.with_name("report.html").exists(), "nothing is written"
+
+
+def test_answers_are_not_written_to_a_file(run_file):
+    came = CliRunner().invoke(cli.app, ["report", str(run_file[0]), "--json", "--out", "x.json"])
+    assert came.exit_code == exit_codes.WRONG_INPUT
+    assert "--json prints; leave out --out" in " ".join(came.output.split())

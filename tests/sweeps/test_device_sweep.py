@@ -9,12 +9,12 @@ from matplotlib.figure import Figure
 
 from kernels import devices, sessions
 from tests.support import rows as made
-from tests.support.sweeps import row_of_trial
+from tests.support.sweeps import row_of_trial, swept
 from tests.support.tiny_sweeps import DENSE, FUSED, OUTSIDE, spec_of, trial_row
 from workbench import plots, store
 from workbench.analysis import advisor, configurations, formatting
 from workbench.plots import style
-from workbench.sweeps import grid, spec
+from workbench.sweeps import grid, run_folder, spec
 from workbench.sweeps.spec import Configuration
 from workbench.training import device as on_device
 
@@ -209,3 +209,24 @@ def test_a_trial_takes_what_the_supervisor_found_and_looks_no_more(monkeypatch):
     configuration = {"dataset": "uniform", "rows": 60, "features": 30, "density": 0.1, "device": "cuda"}
     row = row_of_trial({"cell": configuration, "measure": {}, "bytes_limit": 2**30, **result})
     assert (row["status"], row["reason"]) == ("unsupported", "No CUDA device: none.")
+
+
+def with_gpu(monkeypatch: pytest.MonkeyPatch, gpu: devices.Gpu) -> None:
+    monkeypatch.setattr(devices, "probe", lambda: gpu)
+
+
+def test_a_machine_without_a_gpu_gives_an_unsupported_row(monkeypatch):
+    with_gpu(monkeypatch, devices.Gpu(reason="no CUDA device: cudaErrorNoDevice"))
+    row = trial_row(device="cuda", density=0.1)
+    assert (row["status"], row["device"]) == ("unsupported", "cuda")
+    assert row["reason"] == "No CUDA device: cudaErrorNoDevice."
+
+
+def test_a_sweep_over_devices_measures_the_cpu_all_the_same(tmp_path):
+    folder = tmp_path / "run"
+    spec = spec_of(candidates=({},), density=0.1, device=["cuda", "cpu"])
+    assert swept(spec, folder).counts == {"ok": 1, "unsupported": 1}
+    assert {row["device"]: row["status"] for row in run_folder.read_current_records(folder)} == {
+        "cpu": "ok",
+        "cuda": "unsupported",
+    }

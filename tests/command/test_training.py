@@ -1,8 +1,11 @@
-"""`workbench train` without options of how to train searches the decay and says what it chose."""
+"""`workbench train`: without options of how to train it searches the decay; the threads that it is told."""
 
 import pytest
 
+from kernels import threads
 from tests.command.test_cli import run
+from workbench.command import training
+from workbench.sweeps import spec
 
 SMALL = ["--dataset", "uniform", "--rows", "500", "--features", "30", "--density", "0.2", "--model", "logistic"]
 
@@ -34,3 +37,16 @@ def test_a_search_that_cannot_be_is_refused(given, message, here):
     came = run("train", *SMALL, *given)
     assert came.exit_code == 2
     assert message in " ".join(came.output.replace("\u2502", " ").split())
+
+
+def test_a_training_uses_the_threads_that_it_is_told(monkeypatch, here):
+    seen, real = [], training.make_run
+    monkeypatch.setattr(training, "make_run", lambda *given: seen.append(threads.get_threads()) or real(*given))
+    before = threads.get_threads()
+    small = ["--dataset", "uniform", "--rows", "60", "--features", "30", "--epochs", "1"]
+    assert run("train", *small, "--threads", "1").exit_code == 0
+    assert set(seen) == {1}
+    assert threads.get_threads() == before
+    refused = run("train", *small, "--threads", "9999")
+    assert isinstance(refused.exception, spec.SpecError)
+    assert "--threads: threads is 9999" in str(refused.exception)
