@@ -84,6 +84,7 @@ def test_the_standard_library_is_canonical_and_large(library):
     assert len(library.classes) > 100
     assert library.facts["unreadable"] == 0
     assert not {"site-packages", "__pycache__"} & set(library.classes)
+    assert np.bincount(library.groups).max() == stdlib.PIECES_OF_GROUP
 
 
 def test_frequent_features_come_first_and_classes_by_the_alphabet(library):

@@ -29,3 +29,12 @@ def block(rows=3, labels=None, features=4):
     """A block of rows with an entry each, and their labels, by default numbers from 0."""
     x = csr(np.arange(rows + 1), np.arange(rows) % features, np.arange(1, rows + 1), (rows, features))
     return x, np.arange(float(rows)) if labels is None else np.array(labels)
+
+
+def whole(folder):
+    return data.load("sparse", path=folder, whole=True, verify=True)
+
+
+def left_over(folder):
+    """Names of what a conversion left in the folder."""
+    return sorted(path.name for path in folder.iterdir() if ".sparse" in path.name)

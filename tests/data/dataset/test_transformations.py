@@ -9,12 +9,6 @@ import scipy.sparse as sp
 from tests.support.small_sets import labelled, same
 from workbench import data, formats
 from workbench.data import DataError
-from workbench.data.sources import stdlib
-
-
-@pytest.fixture(scope="module")
-def library():
-    return data.load("stdlib", tests=False, cache=False)
 
 
 def test_keep_features_keeps_the_most_frequent_in_their_order():
@@ -65,13 +59,6 @@ def test_split_never_parts_a_group(seed):
     assert not set(train.groups) & set(test.groups)
     assert test.rows == 15  # the nearest border to 15.6
     assert len(set(np.diff(train.groups))) > 2  # rows of different groups are mixed
-
-
-def test_split_of_the_library_holds_out_blocks_of_files(library):
-    train, test = data.split(library)
-    assert test.rows == pytest.approx(0.2 * library.rows, rel=0.001)
-    assert not set(train.groups) & set(test.groups)
-    assert np.bincount(library.groups).max() == stdlib.PIECES_OF_GROUP
 
 
 @pytest.mark.parametrize(

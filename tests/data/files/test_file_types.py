@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tests.support.small_sets import svmlight
 from workbench import data
 from workbench.data import DataError
 
@@ -28,14 +27,6 @@ def test_the_mark_before_text_is_no_part_of_a_number(tmp_path, suffix, pack):
     path.write_bytes(pack(codecs.BOM_UTF8 + b"x 1:1\n0 2:1\n"))
     with pytest.raises(DataError, match=r"marked.svm.*:1: the label 'x' is no finite number"):
         data.load("svmlight", path=path)
-
-
-def test_an_underscore_is_no_part_of_a_number(tmp_path):
-    with pytest.raises(DataError, match=r"data.svm:1: the label '1_0' is no finite number"):
-        svmlight(tmp_path, "1_0 1:1\n1 1:1\n")
-    with pytest.raises(DataError, match=r"data.svm:2: the value in '1:1_0' is no finite number"):
-        svmlight(tmp_path, "1 1:1\n1 1:1_0\n")
-    assert svmlight(tmp_path, "1 1:1 # a_b\n2 1:1\n").y.tolist() == [0, 1]
 
 
 KINDS = {
@@ -154,11 +145,6 @@ GUESSED = {
     "binsparse": (b"\x89HDF\r\n\x1a\n" + bytes(900) + b"binsparse\0",),
     "graph": (b"# nodes\n0 1\n4 7\n", b"0\t11342\n0\t824020\n", b"source,target\na,b\n"),
 }
-OF_NO_READER = {
-    b"<!DOCTYPE html>\n<html>": "a page of HTML or XML text, which no data set reads. Download the file itself",
-    b"1,3:1,7:0.5\n0,2:1\n": "svmlight rows with commas between entries, .* Put blanks .* tr ',' ' '",
-    b"| a | y |\n|---|:-:|\n| 1 | 0 |\n": "a table in Markdown, .* Take its lines and outer signs out, as sed",
-}
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress])
@@ -174,19 +160,6 @@ def test_rows_longer_than_what_is_looked_at_are_svmlight(tmp_path, before):
     row = b"1 " + b" ".join(b"%d:1" % column for column in range(1, 30_000)) + b"\n"
     (tmp_path / "some").write_bytes(before + row + row)
     assert data.guess(tmp_path / "some")[:2] == ("svmlight", {})
-
-
-def test_a_byte_order_mark_alone_is_an_empty_file(tmp_path):
-    (tmp_path / "some").write_bytes(codecs.BOM_UTF8)
-    with pytest.raises(DataError, match="some looks like an empty file"):
-        data.guess(tmp_path / "some")
-
-
-@pytest.mark.parametrize("content", OF_NO_READER)
-def test_what_no_data_set_reads_is_told_with_what_to_do(tmp_path, content):
-    (tmp_path / "some").write_bytes(content)
-    with pytest.raises(DataError, match=f"some looks like {OF_NO_READER[content]}"):
-        data.guess(tmp_path / "some")
 
 
 def test_archives_of_other_files_are_told(tmp_path):
@@ -258,6 +231,10 @@ def test_rows_of_a_table_that_lack_a_field_are_told_by_line_and_not_taken_for_do
         (b"\x80\x04", "a pickle, which no data set reads. Pickles can run code"),
         (b"# only\n\n", "other text, which no data set reads. It holds nothing but blanks and comments"),
         (b"\x1f\x8b\x08", "some:1: the file is packed by gzip, and cut short or damaged"),
+        (codecs.BOM_UTF8, "some looks like an empty file"),
+        (b"<!DOCTYPE html>\n<html>", "a page of HTML or XML text, which no data set reads. Download the file itself"),
+        (b"1,3:1,7:0.5\n0,2:1\n", "svmlight rows with commas between entries, .* Put blanks .* tr ',' ' '"),
+        (b"| a | y |\n|---|:-:|\n| 1 | 0 |\n", "a table in Markdown, .* Take its lines and outer signs out, as sed"),
     ],
 )
 def test_what_no_reader_takes_is_told(tmp_path, content, message):
@@ -274,9 +251,3 @@ def test_what_cannot_be_looked_at_is_told(tmp_path):
     for name, message in (("pipe", "is a pipe or a device"), ("circle", "cannot be read"), ("x\0", "cannot be read")):
         with pytest.raises(DataError, match=f"{name} .*{message}|{name} {message}"):
             data.guess(tmp_path / name)
-
-
-def test_text_that_svmlight_does_not_read_names_the_reader_that_does(tmp_path):
-    (tmp_path / "some").write_bytes(b"1 |f 3:1\n")
-    with pytest.raises(DataError, match=r"some:1: .* It looks like Vowpal Wabbit text. .* is read by the data set vw"):
-        data.load("svmlight", path=tmp_path / "some")

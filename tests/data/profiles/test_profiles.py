@@ -81,7 +81,6 @@ class Case(NamedTuple):
 def case(request, monkeypatch):
     """An adversarial set, counted in parts of three entries."""
     monkeypatch.setattr(profiles, "PART", 3)
-    monkeypatch.setattr(profiles, "PART", 3)
     monkeypatch.setattr(profiles, "BATCHES", (1, 2, 4, 100))
     made = dataset(ADVERSARIAL[request.param])
     return Case(made, data.profile(made), stored(made.x))

@@ -9,19 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.support.small_sets import same
-from tests.support.stored_sets import drawn, stored
+from tests.support.stored_sets import drawn, left_over, stored, whole
 from workbench import data
 from workbench.data import DataError
 
 ROOT = Path(__file__).parents[3]
-
-
-def whole(folder):
-    return data.load("sparse", path=folder, whole=True, verify=True)
-
-
-def left_over(folder):
-    return sorted(path.name for path in folder.iterdir() if ".sparse" in path.name)
 
 
 def test_a_folder_that_is_there_is_never_written_to(tmp_path):

@@ -6,21 +6,13 @@ import numpy as np
 import pytest
 
 from tests.support.small_sets import csr, same
-from tests.support.stored_sets import block, blocks, drawn, stored
+from tests.support.stored_sets import block, blocks, drawn, left_over, stored, whole
 from workbench import data, formats
 from workbench.data import DataError
 from workbench.data.files import opened
 from workbench.data.labels import Wanted
 from workbench.data.shards import shuffling
 from workbench.data.shards.converting import LabelCollector
-
-
-def whole(folder):
-    return data.load("sparse", path=folder, whole=True, verify=True)
-
-
-def left_over(folder):
-    return sorted(path.name for path in folder.iterdir() if ".sparse" in path.name)
 
 
 def svmlight(path, rows=300, labels=None, first=1, seed=0):

@@ -10,15 +10,11 @@ import pytest
 import scipy.sparse as sp
 
 from tests.support.small_sets import labelled, same, targets
-from tests.support.stored_sets import block, blocks, drawn, stored
+from tests.support.stored_sets import block, blocks, drawn, stored, whole
 from workbench import data
 from workbench.data import DataError
 from workbench.data.shards import manifest
 from workbench.data.shards.reading import ShardRows, Shards
-
-
-def whole(folder):
-    return data.load("sparse", path=folder, whole=True, verify=True)
 
 
 def edit(folder, change):

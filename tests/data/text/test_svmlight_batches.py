@@ -94,11 +94,12 @@ def test_compressed_files_are_read_and_not_parted(path, suffix, pack):
     ],
 )
 @pytest.mark.parametrize("parts", [1, 2])
-def test_a_fault_is_told_with_file_and_line(path, line, message, parts):
+@pytest.mark.parametrize("order", [{}, {"shuffle": True, "buffer_rows": 5}], ids=["stored", "shuffled"])
+def test_a_fault_is_told_with_file_and_line(path, line, message, parts, order):
     path.write_text(path.read_text() + f"\n{line}\n1 1:1\n", encoding="utf-8")
     number = len(path.read_text(encoding="utf-8").splitlines()) - 1
     with pytest.raises(DataError, match=rf"data.svm:{number}: {message}"):
-        for _ in stream(path, rows=4, part=parts - 1, parts=parts).epoch():
+        for _ in stream(path, rows=4, part=parts - 1, parts=parts, **order).epoch():
             pass
 
 

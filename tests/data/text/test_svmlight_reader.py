@@ -19,7 +19,7 @@ ODD = {
     "numbers": b"1 0:1e-320 1:4.9e-324 2:0.12345678901234567 3:+1.5 4:-0 5:1.7976931348623157e308 6:.5 7:5. 8:1E-7\n",
     "digits": b"1 0:123456789012345678901234567890 3:0.1000000000000000055511151231257827 9:1e22 10:1e23\n",
     "zeros": b"+001 00:1 0001:02.50 +2:00012 2147483647:7\n",
-    "comments": b"# a comment\n1 0:1 # 3:4 of it\n  # another\n0#none\n1 1:2#close\n",
+    "comments": b"# a_comment\n1 0:1 # 3:4 of it\n  # another\n0#none\n1 1:2#close\n",
     "blank lines": b"\n\n1 0:1\n   \n\t\n-1 2:3\n\n",
     "blanks": b"  1\t0:1 \x0b 1:2\x0c  \n 0 0:3\t\n",
     "CRLF": b"1 0:1 3:2\r\n-1 2:1\r\n\r\n",

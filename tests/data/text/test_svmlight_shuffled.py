@@ -53,15 +53,6 @@ def test_a_file_larger_than_the_buffer_is_mixed_all_over():
     assert neighbours.mean() < 0.02
 
 
-def test_a_fault_is_told_with_its_line_also_from_a_part(path):
-    path.write_text(path.read_text() + "\n1 3:1 2:1\n1 1:1\n", encoding="utf-8")
-    number = len(path.read_text(encoding="utf-8").splitlines()) - 1
-    for parts in (1, 2):
-        with pytest.raises(DataError, match=rf"data.svm:{number}: column 2 comes after 3"):
-            for _ in shuffled(path, rows=4, part=parts - 1, parts=parts, buffer_rows=5).epoch():
-                pass
-
-
 def test_what_cannot_be_shuffled_is_refused(path):
     packed = path.with_name("data.svm.gz")
     packed.write_bytes(gzip.compress(path.read_bytes()))

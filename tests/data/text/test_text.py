@@ -162,13 +162,6 @@ def test_unusable_folders_are_refused(folder, tmp_path):
         read(folder, label="none")
 
 
-def test_text_without_labels_says_how_to_give_them(path):
-    with pytest.raises(
-        DataError, match=r"documents.txt is read without labels.*label='first' where.*or labels= a file"
-    ):
-        read(path, label="none")
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -194,6 +187,7 @@ def test_unusable_text_is_refused(path, content, message):
     ("parameters", "message"),
     [
         ({"label": "last"}, "label is 'last'; it is one of none, first"),
+        ({"label": "none"}, "documents.txt is read without labels.*label='first' where.*or labels= a file"),
         ({"separator": ""}, "separator is ''; it is text between a label and its document"),
         ({"separator": 1}, "separator is 1; it is text"),
         ({"encoding": "klingon"}, "encoding is 'klingon'; it is one that Python knows"),

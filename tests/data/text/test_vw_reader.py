@@ -8,23 +8,8 @@ import pytest
 from workbench.data.text import vowpal_wabbit
 from workbench.data.text.vowpal_wabbit import read_rows
 
-NAMES = [
-    "red",
-    "x",
-    "7",
-    "007",
-    "0",
-    "2147483647",
-    "2147483648",
-    "9" * 25,
-    "-3",
-    "é",
-    "a_b",
-    "abcd",
-    "abcde",
-    "'t",
-    "1.5",
-]
+NAMES = ["red", "x", "7", "007", "0", "2147483647", "2147483648", "9" * 25, "-3", "é", "a_b", "'t", "abcd", "abcde"]
+NAMES += ["1.5"]
 VALUES = ["", ":1", ":0.5", ":-1e-3", ":+2", ":.25", ":0.12345678901234567", ":-0", ":3e38"]
 
 
