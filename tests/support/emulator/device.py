@@ -1,8 +1,10 @@
 """The emulated device, for the launchers of GPU twins."""
 
 import ctypes
+import re
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -146,6 +148,11 @@ class Emulator(devices.Device):
             self.launches[name] = self.launches.get(name, 0) + 1
 
         self.call(name, (source.title,), on_all_blocks, *args)
+
+
+def source_of(file: Path) -> Source:
+    """All kernels of a file."""
+    return Source(file, tuple(re.findall(r"__global__ void (\w+)\(", file.read_text(encoding="utf-8"))))
 
 
 def run(source: Source, name: str, blocks: int, threads: int, args: tuple, seed: int = 0) -> None:
