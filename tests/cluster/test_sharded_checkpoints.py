@@ -6,6 +6,7 @@ import json
 import pytest
 
 from tests.support import shards as support
+from workbench import atomic_files
 from workbench.cluster import ShardedStore, TimedOutError
 from workbench.kvstore import StoreError
 
@@ -137,7 +138,7 @@ def test_a_full_disk_is_told_and_leaves_the_checkpoint_before(tmp_path, monkeypa
         with pytest.raises(StoreError, match=r"Step 4 could not be saved in .*No space left.*The one before stands"):
             stores[0].save_shards(tmp_path)
         patched.setattr(support.formats, "save", save)
-        patched.setattr(json, "dump", lambda *_, **__: full(tmp_path / "x.shard-1.npz", {}))
+        patched.setattr(atomic_files, "write", lambda *_, **__: full(tmp_path / "x.shard-1.npz", {}))
         with pytest.raises(StoreError, match="No space left"):
             stores[0].save_shards(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == names

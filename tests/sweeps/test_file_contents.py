@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.sweeps import swept
 from tests.support.tiny_sweeps import QUICK
-from workbench import data, store
+from workbench import atomic_files, data, store
 from workbench.data import content
 from workbench.panels.state import plan
 from workbench.sweeps import grid, run_folder
@@ -154,7 +154,7 @@ def test_rows_from_before_content_was_recorded_are_read_and_it_is_told_that_they
     [row] = store.read(folder)
     (folder / store.FILE).unlink()
     store.append(folder / store.FILE, row | {"content": None, "key": "of before"})
-    run_folder.replace_file(folder / run_folder.PLAN, '{"keys": ["of before"], "dropped": {}}')
+    atomic_files.write(folder / run_folder.PLAN, '{"keys": ["of before"], "dropped": {}}')
     assert [old["content"] for old in run_folder.read_current_records(folder)] == [None], "reports read it"
     text = run_folder.replaced_records_warning(folder, spec_of(path))
     assert text == (

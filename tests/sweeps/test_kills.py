@@ -17,7 +17,7 @@ from tests.support.clocks import until
 from tests.support.processes import is_gone
 from tests.support.sweeps import swept
 from tests.support.tiny_sweeps import QUICK, spec_of
-from workbench import store
+from workbench import atomic_files, store
 from workbench.measure import child, machine
 from workbench.sweeps import run_folder, runner
 from workbench.sweeps.schedule import Schedule
@@ -116,7 +116,7 @@ def killed_at(moment: int, folder: Path) -> bool:
 def planned(folder: Path, spec) -> Path:
     """The folder with what a supervisor needs to start."""
     folder.mkdir(exist_ok=True)
-    run_folder.replace_file(folder / run_folder.SPEC, dump_spec(spec))
+    atomic_files.write(folder / run_folder.SPEC, dump_spec(spec))
     run_folder.write_progress(folder, run_folder.Progress(spec.name))
     return folder
 

@@ -13,7 +13,7 @@ from tests.support.clocks import until
 from tests.support.processes import deaf_starter, grandchildren
 from tests.support.sweeps import swept
 from tests.support.tiny_sweeps import QUICK, TINY, finish, spec_of
-from workbench import store
+from workbench import atomic_files, store
 from workbench.command import running
 from workbench.sweeps import run_folder, runner
 from workbench.sweeps.schedule import Task
@@ -130,7 +130,7 @@ def test_a_full_disk_is_named_and_what_was_measured_stays(tmp_path):
     swept(spec_of(candidates=({},), density=[0.1]), folder)
     rows = (folder / store.FILE).read_bytes()
     more = spec_of(candidates=({},), density=[0.1, 0.2])
-    run_folder.replace_file(folder / run_folder.SPEC, more.model_dump_json())
+    atomic_files.write(folder / run_folder.SPEC, more.model_dump_json())
     size = len(rows) + 100
     assert size > 2000, "which is room for all the other files"
     end = subprocess.run(
@@ -150,7 +150,7 @@ def test_progress_is_written_in_place_where_there_is_no_room_for_another_file(tm
     def full(path, text):
         raise OSError(28, "No space left on device", str(path))
 
-    monkeypatch.setattr(run_folder, "replace_file", full)
+    monkeypatch.setattr(atomic_files, "write", full)
     run_folder.write_progress(
         tmp_path, dataclasses.replace(progress, state="failed", current="", message="No space left")
     )
@@ -163,7 +163,7 @@ def test_progress_is_written_in_place_where_there_is_no_room_for_another_file(tm
 def test_a_file_that_could_not_be_written_leaves_no_part_of_itself(tmp_path):
     (tmp_path / "taken").mkdir()
     with pytest.raises(OSError, match="directory"):
-        run_folder.replace_file(tmp_path / "taken", "text")
+        atomic_files.write(tmp_path / "taken", "text")
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from workbench import data
+from workbench import atomic_files, data
 from workbench.data import content
 from workbench.data.cache import PARTS
 from workbench.data.files.opened import compression_of, open_text
@@ -147,9 +147,7 @@ def _copy_lines(source: Path, target: Path, most: int, is_quoting: bool) -> tupl
         is_packed = bool(compression_of(source))
         position = os.lseek(file.fileno(), 0, os.SEEK_CUR) if is_packed else len(text)
     kept = text[: end or len(text)]
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    temporary.write_bytes(kept)
-    temporary.replace(target)
+    atomic_files.write(target, kept)
     return len(kept), max(position * len(kept) // max(len(text), 1), 1)
 
 

@@ -15,7 +15,7 @@ from typing import Any, final
 
 import numpy as np
 
-from workbench import formats, optimizers
+from workbench import atomic_files, formats, optimizers
 from workbench.cluster import partition as cluster_partition
 from workbench.cluster.messages import DTYPES
 from workbench.cluster.partition import Move, Partition
@@ -228,16 +228,7 @@ def write(folder: Path, manifest: Manifest) -> None:
     files = [file_of(folder / manifest.prefix, shard) for shard in range(manifest.shards)]
     if missing := [path for path in files if not path.exists()]:
         raise StoreError(f"{missing[0]} was written and is gone: another training saves into {folder}, too.")
-    temporary = folder / f".{MANIFEST}.{os.getpid()}"
-    try:
-        with open(temporary, "w", encoding="utf-8") as file:
-            json.dump(asdict(manifest), file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
-    os.replace(temporary, folder / MANIFEST)
+    atomic_files.write(folder / MANIFEST, json.dumps(asdict(manifest), indent=1), durable=True)
     for path in folder.glob("step-*.shard-*.npz"):
         if not path.name.startswith(f"{manifest.prefix}."):
             path.unlink(missing_ok=True)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, final
 
-from workbench import settings, store
+from workbench import atomic_files, settings, store
 from workbench.measure import loads
 from workbench.measure.machine import code_versions
 from workbench.sweeps import agent_commands, grid, run_folder
@@ -536,7 +536,7 @@ class Coordinator:
         with self.lock:
             self.placement.join(link.place.name, hello["machine"])
             self.records[hello["machine"]] = hello["record"]
-            run_folder.replace_file(self.folder / run_folder.MACHINE, json.dumps(self._machines(), indent=1))
+            atomic_files.write(self.folder / run_folder.MACHINE, json.dumps(self._machines(), indent=1))
         while not self.is_over:
             with self.lock:
                 tasks = self.placement.next(link.place.name)

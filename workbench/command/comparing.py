@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import typer
 
-from workbench import store
+from workbench import atomic_files, store
 from workbench.analysis import changes
 from workbench.analysis.changes import Changes, compare_runs
 from workbench.analysis.pairs import CompareError
@@ -62,7 +62,7 @@ def run(before: str, after: str | None, with_files: Sequence[Path], within: floa
             terminal.console.print(sentence, markup=False)
         texts.append(page.of_others(comparisons, path.name, before))
     if out is not None:
-        out.write_text("\n".join(texts), encoding="utf-8")
+        atomic_files.write(out, "\n".join(texts))
         typer.echo(out)
     if is_worse:
         raise typer.Exit(exit_codes.FAILURE)

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 import workbench
+from workbench import atomic_files
 from workbench.command.exit_codes import Group, without_python
 from workbench.command.options import replace_last_parameter
 from workbench.data.content import cache_folder
@@ -35,9 +36,7 @@ def sources() -> list[dict[str, Any]]:
     described = json.loads(json.dumps(_described()))
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        new = file.with_suffix(".new")
-        new.write_text(json.dumps({"state": state, "sources": described}), encoding="utf-8")
-        new.rename(file)
+        atomic_files.write(file, json.dumps({"state": state, "sources": described}))
     except OSError:  # a folder that cannot be written: every call takes the time of the first
         pass
     return described

@@ -117,12 +117,12 @@ def text_of(error: Exception) -> str:
         return _as_options(str(error))
     if not isinstance(error, OSError) or not error.strerror:
         return without_python(str(error))
-    if not error.filename:  # of a write, which knows no name
-        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        return error.strerror + (". Free some of the disk, or name a folder on another one." if is_full else "")
-    folder = Path(os.fsdecode(error.filename)).parent
-    advice = "" if folder.exists() else f". There is no folder {folder}; make it first, or name another"
-    return f"{error.strerror}: {error.filename}{advice}"
+    text = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"{text}. Free some of the disk, or name a folder on another one."
+    if not error.filename or (folder := Path(os.fsdecode(error.filename)).parent).exists():
+        return text
+    return f"{text}. There is no folder {folder}; make it first, or name another"
 
 
 def without_python(text: str) -> str:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
+from workbench import atomic_files
 from workbench.data.errors import DataError
 
 # Folder of the data cache.
@@ -273,11 +274,6 @@ def _store(states: States, content: str, where: str | Path | None) -> None:
     if not all(_is_settled(state) for state in states.values() if state is not None):
         return
     path = _note(states, where)
-    part = path.with_suffix(f".{os.getpid()}")
-    try:
+    with contextlib.suppress(OSError):  # a cache folder that cannot be written costs another look at the file
         path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(json.dumps({"states": _text(states), "hash": content}), encoding="utf-8")
-        part.replace(path)
-    except OSError:  # a cache folder that cannot be written costs another look at the file
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
+        atomic_files.write(path, json.dumps({"states": _text(states), "hash": content}))

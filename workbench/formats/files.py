@@ -4,11 +4,9 @@ The member `contents` is a JSON table: name, format and shape of each array and 
 Members are numbered, so array names may have any characters.
 """
 
-import contextlib
 import json
 import math
 import os
-import tempfile
 import tokenize
 import warnings
 import zipfile
@@ -19,6 +17,7 @@ from typing import IO, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from workbench import atomic_files
 from workbench.formats.contract import FormatError, as_shape, check_values, get, validate
 from workbench.json_text import parsed
 
@@ -145,33 +144,9 @@ def save(path: str | os.PathLike, arrays: Mapping[str, Any]) -> None:
         contents.append({"name": name, "format": format.name, "shape": list(x.shape), "parts": parts})
         members |= {parts[part]: array for part, array in format.parts(x).items()}
     table = json.dumps({"kind": KIND, "version": VERSION, "arrays": contents})
-    _write(Path(path), members | {"contents": np.array(table)})
-
-
-def _write(path: Path, members: dict[str, np.ndarray]) -> None:
-    """Write the members as an .npz to a temporary file next to `path`, then rename it, so never partly visible.
-
-    The temporary file is removed after an error.
-    """
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.", suffix=".tmp")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, allow_pickle=False, **members)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(0o666 & ~_umask())
-        Path(temporary).replace(path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            Path(temporary).unlink()
-        raise
-
-
-def _umask() -> int:
-    """Return the file mode creation mask of this process, which is set to 0 for a moment."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    members["contents"] = np.array(table)
+    with atomic_files.replacing(path, durable=True) as new, new.open("wb") as file:
+        np.savez(file, allow_pickle=False, **members)
 
 
 def load(path: str | os.PathLike) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 import traitlets
 
-from workbench import store
+from workbench import atomic_files, store
 from workbench.analysis import formatting
 from workbench.analysis.pairs import CompareError
 from workbench.data.errors import DataError
@@ -491,7 +491,7 @@ class LabState(traitlets.HasTraits):
         run_folder.start_run(spec, self.target)
         self.folder = self.target
         kept = json.dumps({"given": self.given, "chosen": self.choices}, indent=1)
-        run_folder.replace_file(self.folder / CHOSEN, kept)
+        atomic_files.write(self.folder / CHOSEN, kept)
         self.trouble, self.exported, self.stopping = None, (), False
         self.poll()
 

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from workbench import plots, store
+from workbench import atomic_files, plots, store
 from workbench.analysis import bench, performance_targets
 from workbench.plots import style
 from workbench.reports import page, suites
@@ -82,7 +82,7 @@ def write(folder: str | Path, out: str | Path | None = None, *, markdown: bool =
     path = Path(out) if out else folder / ("report.md" if markdown else "report.html")
     charts = [] if markdown else _charts(frame)
     text = page.templates().get_template(f"bench.{kind}").render(content | {"charts": charts})
-    path.write_text(text, encoding="utf-8")
+    atomic_files.write(path, text)
     return path
 
 

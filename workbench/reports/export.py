@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from workbench import store
+from workbench import atomic_files, store
 from workbench.analysis import configurations, formatting, profiles
 from workbench.analysis.advisor import Advice
 from workbench.analysis.compare import contests
@@ -220,10 +220,11 @@ def write_table(runs: Runs, out: str | Path | None = None) -> Path:
 def _write_frame(frame: pd.DataFrame, path: Path) -> Path:
     """Write the records of a frame as CSV or Parquet, by the suffix; return the path."""
     frame = written_frame(frame, None)
-    if path.suffix.lower() == ".parquet":
-        _as_parquet(frame, path)
-    else:
-        frame.to_csv(path, index=False)
+    with atomic_files.replacing(path) as new:
+        if path.suffix.lower() == ".parquet":
+            _as_parquet(frame, new)
+        else:
+            frame.to_csv(new, index=False)
     return path
 
 

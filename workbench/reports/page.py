@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
-from workbench import store
+from workbench import atomic_files, store
 from workbench.analysis import changes, formatting
 from workbench.analysis.changes import Changes, ExternalComparison
 from workbench.json_text import parsed
@@ -336,12 +336,13 @@ first font is missing the second one has the same width."""
 def save(figure: Figure, path: Path) -> None:
     """Write the figure to a file as SVG or PNG, by the suffix; equal pictures give equal bytes."""
     if path.suffix != ".svg":
-        figure.savefig(path, dpi=150)
+        with atomic_files.replacing(path) as new:
+            figure.savefig(new, dpi=150)
         return
     buffer = io.StringIO()
     with matplotlib.rc_context({"svg.hashsalt": path.stem, **TEXT}):
         figure.savefig(buffer, format="svg", metadata={"Date": None})
-    path.write_text(_with_short_numbers(buffer.getvalue()), encoding="utf-8")
+    atomic_files.write(path, _with_short_numbers(buffer.getvalue()))
 
 
 def _with_short_numbers(svg: str) -> str:

@@ -16,7 +16,7 @@ import pandas as pd
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from workbench import plots, store
+from workbench import atomic_files, plots, store
 from workbench.analysis import compare_devices, configurations, formatting, profiles
 from workbench.analysis.advisor import MEASURES, Advice, advise
 from workbench.analysis.breakeven import BreakEven, breakeven
@@ -145,7 +145,7 @@ def html(
     charts = [_svg_chart(f"{chart[0]}-{number}", *chart) for number, chart in enumerate(charts_of(frame), 1)]
     content |= {"sections": _in_sections(charts), "first_chart": charts[0], **script()}
     path = Path(path)
-    path.write_text(with_rules_once(templates().get_template("report.html").render(content)), encoding="utf-8")
+    atomic_files.write(path, with_rules_once(templates().get_template("report.html").render(content)))
     return path
 
 
@@ -179,7 +179,7 @@ def markdown(
         text = template.render(shown)
         if len(text.encode()) < MARKDOWN_BYTES:
             break
-    path.write_text(text, encoding="utf-8")
+    atomic_files.write(path, text)
     return path
 
 
@@ -415,7 +415,8 @@ def _png_chart(path: Path, name: str, frame: pd.DataFrame, controls: dict[str, s
         return chart | {"picture": ""}
     group = re.sub(r"\W+", "-", controls.get("group", "")).strip("-").lower()
     picture = path.with_name("_".join(filter(None, (path.stem, name, group))) + ".png")
-    figure.savefig(picture, dpi=110)
+    with atomic_files.replacing(picture) as new:
+        figure.savefig(new, dpi=110)
     return chart | {"picture": picture.name}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from workbench import plots, store
+from workbench import atomic_files, plots, store
 from workbench.analysis import configurations
 from workbench.reports import export, page, report
 from workbench.reports.export import ExportError
@@ -55,7 +55,8 @@ def write(frame: pd.DataFrame, path: Path) -> str:
     if path.suffix in PICTURES:
         page.save(figure, path)
     else:
-        plots.table("predicted", frame).to_csv(path, index=False)
+        with atomic_files.replacing(path) as new:
+            plots.table("predicted", frame).to_csv(new, index=False)
     return sentence
 
 
@@ -78,9 +79,9 @@ def put(run: str | Path, folder: str | Path) -> list[Path]:
     name, machine = run_folder.read_spec(run).name, export.machine_of(run)
     _refuse_other_machine(folder, machine)
     files = [folder / f"{name}.jsonl", folder / run_folder.MACHINE]
-    run_folder.replace_file(files[0], "".join(map(_line, run_folder.read_current_records(run))))
+    atomic_files.write(files[0], "".join(map(_line, run_folder.read_current_records(run))))
     store.packed_path(files[0]).unlink(missing_ok=True)
-    run_folder.replace_file(files[1], json.dumps(machine, indent=1))
+    atomic_files.write(files[1], json.dumps(machine, indent=1))
     files += [export.write_report(run, folder / f"{name}-report{kind}") for kind in (".html", ".md")]
     files += _charts(run, folder, name)
     for old in _all_charts(folder, name) - set(files):

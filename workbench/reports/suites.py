@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from workbench import plots, store
+from workbench import atomic_files, plots, store
 from workbench.analysis import advice, cluster, end, fair, fit, formatting, self_trial, waits
 from workbench.analysis.bench import met_sentence
 from workbench.analysis.configurations import Record
@@ -32,7 +32,7 @@ def _write(folder: Path, file: str, template: str, content: dict[str, Any], comm
     """
     known = {"command": command or f"{typed} --results {folder_to_type(folder)}"}
     path = folder / file
-    path.write_text(page.templates().get_template(template).render(content | known), "utf-8")
+    atomic_files.write(path, page.templates().get_template(template).render(content | known))
     return path
 
 

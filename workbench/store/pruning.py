@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from workbench import atomic_files
 from workbench.store.table import (
     ADVICE,
     BENCH,
@@ -119,7 +120,7 @@ def prune(path: str | os.PathLike, runs: int = 1, dry_run: bool = False, pack: b
     is_packed = older.exists() or (pack and len(after) >= _BYTES_PLAIN)
     content = gzip.compress(after, mtime=0) if is_packed else after
     if not dry_run and (after != text or is_packed != older.exists() or (is_packed and path.exists())):
-        _replace(older if is_packed else path, content)
+        atomic_files.write(older if is_packed else path, content)
         if is_packed:
             path.unlink(missing_ok=True)
     return Pruned(len(records), len(kept), bytes_before, len(content))
@@ -143,13 +144,6 @@ def _rounded(value: Any) -> Any:
     if isinstance(value, list):
         return [_rounded(item) for item in value]
     return {name: _rounded(item) for name, item in value.items()} if isinstance(value, dict) else value
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Write `content` to a temporary file and rename it to `path`, so that a kill leaves the old or the new file."""
-    temporary = path.with_name(f".{path.name}.pruned")
-    temporary.write_bytes(content)
-    os.replace(temporary, path)
 
 
 def _newest(records: Sequence[Mapping[str, Any]], settings: Sequence[str], runs: int) -> list[list[int]]:

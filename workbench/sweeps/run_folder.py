@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from kernels.registry import unknown_name
-from workbench import aliases, store
+from workbench import aliases, atomic_files, store
 from workbench.json_text import is_whole, parsed
 from workbench.sweeps.progress import SECONDS_SILENT, Progress, parse
 
@@ -86,20 +86,6 @@ class NoRunError(RunError, LookupError):
     """Unknown run; the message lists those there are."""
 
 
-def replace_file(path: Path, text: str) -> None:
-    """Write a UTF-8 text file atomically, so that a reader sees the old text or the new, never a part.
-
-    Writes a temporary file next to `path` and renames it. Raises OSError with the name of `path`; the old file stays.
-    """
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise OSError(error.errno, error.strerror, str(path)) from None
-
-
 def write_progress(folder: Path, progress: Progress) -> None:
     """Replace the progress file of the run in `folder`, setting `progress.heartbeat` to the current time.
 
@@ -108,7 +94,7 @@ def write_progress(folder: Path, progress: Progress) -> None:
     progress.heartbeat = time.time()
     path, text = folder / PROGRESS, json.dumps(asdict(progress))
     try:
-        replace_file(path, text)
+        atomic_files.write(path, text)
     except OSError:
         if not path.exists():
             raise
@@ -191,7 +177,7 @@ def run_identity(folder: Path) -> str:
     """
     path = folder / IDENTITY
     if not path.exists():
-        replace_file(path, f"{folder.name} {time.strftime('%Y-%m-%dT%H:%M:%S%z')}")
+        atomic_files.write(path, f"{folder.name} {time.strftime('%Y-%m-%dT%H:%M:%S%z')}")
     return path.read_text(encoding="utf-8").strip()
 
 
@@ -322,10 +308,10 @@ def start_run(spec: "Spec", folder: str | Path | None = None, cluster: str | Non
         if _is_starting(folder):  # its supervisor loads libraries, and takes the lock after that
             raise _in_use_message(folder)
         (folder / STOP).unlink(missing_ok=True)
-        replace_file(folder / SPEC, dump_spec(spec))
+        atomic_files.write(folder / SPEC, dump_spec(spec))
         (folder / CLUSTER).unlink(missing_ok=True)
         if cluster is not None:
-            replace_file(folder / CLUSTER, cluster)
+            atomic_files.write(folder / CLUSTER, cluster)
         write_progress(folder, Progress(spec.name, pid=os.getpid()))  # until the supervisor has a process
     try:
         supervisor = _supervisor(folder, SUPERVISORS[cluster is not None], environment)

@@ -25,7 +25,7 @@ from typing import Any, final
 
 import kernels
 from kernels import Sizes, devices
-from workbench import models, store
+from workbench import atomic_files, models, store
 from workbench.analysis import formatting
 from workbench.measure import bandwidth, child, machine, memory
 from workbench.measure.bandwidth import Roofs
@@ -295,7 +295,7 @@ class Supervisor:
         with self.beating():
             schedule = Schedule.of(self.spec, store.read(trials) if trials.exists() else [], self.contents)
         self.write_plan(schedule)
-        run_folder.replace_file(self.folder / run_folder.MACHINE, json.dumps(machine.describe_machine(), indent=1))
+        atomic_files.write(self.folder / run_folder.MACHINE, json.dumps(machine.describe_machine(), indent=1))
         self.state.reused = self.state.done = schedule.reused
         self.state.state = "running"
         is_cut = self.work_through(schedule, trials)
@@ -359,7 +359,7 @@ class Supervisor:
     def write_plan(self, schedule: Schedule) -> None:
         """Replace the file plan.json: {"keys": [configuration keys], "dropped": {reason: count}}."""
         plan = {"keys": schedule.keys, "dropped": dict(schedule.dropped)}
-        run_folder.replace_file(self.folder / run_folder.PLAN, json.dumps(plan, indent=1))
+        atomic_files.write(self.folder / run_folder.PLAN, json.dumps(plan, indent=1))
 
     def count(self, schedule: Schedule, begun: int = 0) -> None:
         """Update `total` and `total_most`, with `begun` trials at work on top; write the progress file."""

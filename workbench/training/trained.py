@@ -31,7 +31,7 @@ from typing import Any, final
 import numpy as np
 import scipy.sparse
 
-from workbench import data, formats, models, ops
+from workbench import atomic_files, data, formats, models, ops
 from workbench.data.errors import MissingLabelsError
 from workbench.data.labels import NONE, Labels
 from workbench.json_text import parsed
@@ -90,13 +90,8 @@ def lines_of_predictions(predictions: Predictions, most: int | None = None) -> l
 
 def write_predictions(out: Path, predictions: Predictions) -> None:
     """Write the table of `lines_of_predictions` to a CSV file atomically, replacing an existing file."""
-    new = out.with_name(f".{out.name}.new")
-    try:
-        with new.open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file).writerows(lines_of_predictions(predictions))
-        os.replace(new, out)
-    finally:
-        new.unlink(missing_ok=True)
+    with atomic_files.replacing(out) as new, new.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(lines_of_predictions(predictions))
 
 
 @final

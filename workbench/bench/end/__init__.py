@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernels.registry import Registry, unknown_name
-from workbench import store
+from workbench import atomic_files, store
 from workbench.analysis.end import within
 from workbench.bench.experiment import Progress, Record, Results
 from workbench.bench.shapes import BenchError
@@ -276,11 +276,10 @@ def write_files(case: Case, folder: Path) -> tuple[Path, Path]:
 def _write(case: Case, path: Path, size: int, seed: int) -> None:
     """Write lines of the case until the file has `size` characters; it is renamed into place when complete."""
     lines = svmlight_lines(seed) if case.format == "svmlight" else click_lines(seed)
-    new, written = path.with_suffix(".new"), 0
-    with new.open("w", encoding="utf-8") as file:
+    written = 0
+    with atomic_files.replacing(path) as new, new.open("w", encoding="utf-8") as file:
         while written < size:
             written += file.write(next(lines))
-    new.rename(path)
 
 
 def _labels(scores: np.ndarray, random: np.random.Generator) -> np.ndarray:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench import store
+from workbench import atomic_files, store
 from workbench.analysis.pool import group_by
 from workbench.bench.self_trial import trials
 from workbench.bench.self_trial.trials import (
@@ -132,7 +132,7 @@ def panel(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[-1])
 def begun(measured: trials.Trials) -> Path:
     """Write spec and state of a running sweep into the run folder, as a panel expects them; return the folder."""
     supervisor = measured.supervisor
-    run_folder.replace_file(supervisor.folder / run_folder.SPEC, dump_spec(spec()))
+    atomic_files.write(supervisor.folder / run_folder.SPEC, dump_spec(spec()))
     supervisor.state.state = "running"
     supervisor.write()
     return supervisor.folder

@@ -18,6 +18,7 @@ from typing import Any, final
 
 import numpy as np
 
+from workbench import atomic_files
 from workbench.data.errors import DataError
 from workbench.data.files.reading import reading
 from workbench.data.labels import Labels
@@ -235,12 +236,7 @@ def write(folder: Path, manifest: Manifest) -> None:
         }
         for shard in manifest.shards
     ]
-    beside = folder / f".{NAME}"
-    with beside.open("w", encoding="utf-8") as file:
-        json.dump(table, file, indent=1, default=dict)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.rename(folder / NAME)
+    atomic_files.write(folder / NAME, json.dumps(table, indent=1, default=dict), durable=True)
 
 
 _FIELDS = ("name", "shape", "dtype", "y_dtype", "y_width", "source", "licence", "shuffle", "origin_sha256")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, final
 
 from kernels.registry import unknown_name
+from workbench import atomic_files
 from workbench.data.errors import DataError
 from workbench.data.labels import format_names
 from workbench.data.tables.schema import ENCODINGS, SAYABLE, Column
@@ -132,7 +133,7 @@ class Columns:
         An existing file is overwritten. Raises DataError if it cannot be written.
         """
         try:
-            Path(path).write_text(self.toml(), encoding="utf-8")
+            atomic_files.write(path, self.toml())
         except OSError as error:
             raise DataError(f"{path} cannot be written: {error.strerror or error}") from None
 
