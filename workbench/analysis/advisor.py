@@ -26,7 +26,7 @@ from workbench.analysis.breakeven import (
     list_open_contests,
     probable_clauses,
 )
-from workbench.analysis.compare import HOLDS_ONE, REMEDY, Contest, contests, trained_worse
+from workbench.analysis.compare import HOLDS_ONE, REMEDY, Contest, contests_of_group, trained_worse
 from workbench.analysis.grades import bound_reason, format_factor_with_interval, grade_comparison
 from workbench.analysis.recommendation import is_dense_batch_of_compact_data
 from workbench.analysis.verdict_text import MEASURES
@@ -70,7 +70,7 @@ def _unequal_execution(groups: Sequence[configurations.Group]) -> Iterator[str]:
     """
     for group in groups:
         at = configurations.by_density(group.rows)
-        met = contests(group.rows, "seconds_step")
+        met = contests_of_group(group, "seconds_step")
         described = [(one, execution.describe_inequality(one, at[one.sparse["density"]])) for one in met if one.sparse]
         if unequal := [(one, text) for one, text in described if text]:
             near, text = min(unequal, key=lambda pair: abs(math.log(pair[0].known[2].value)))
@@ -97,7 +97,7 @@ def _noisy_densities(groups: Sequence[configurations.Group]) -> Iterator[str]:
     `groups` hold pooled records of comparable configurations.
     """
     for group in groups:
-        compared = contests(group.rows, "seconds_step")
+        compared = contests_of_group(group, "seconds_step")
         blind = [one for one in compared if (one.minimum_detectable_ratio or 0.0) > NOISY]
         if blind:
             most = max(one.minimum_detectable_ratio or 0.0 for one in blind)
@@ -380,7 +380,7 @@ def advise(frame: pd.DataFrame) -> Advice:
     }
     return Advice(
         verdict=_verdict(groups, evens),
-        certainty=certainty_sentences(groups[0], contests(groups[0].rows, "seconds_step")),
+        certainty=certainty_sentences(groups[0], contests_of_group(groups[0], "seconds_step")),
         time=(*sentences["seconds_step"], *compare_devices.compare_device_sentences(groups)),
         memory=(
             *sentences["bytes_peak"],
@@ -410,7 +410,7 @@ def headline(group: configurations.Group, measure: str, evens: Sequence[BreakEve
 
     `measure` is a key of MEASURES; `evens` are the break-evens in it.
     """
-    compared = contests(group.rows, measure)
+    compared = contests_of_group(group, measure)
     won = [one for one in compared if one.verdict == "sparse"]
     lost = [one for one in compared if one.verdict == "dense"]
     if not won:

@@ -20,7 +20,7 @@ import pandas as pd
 
 from kernels.registry import unknown_name
 from workbench.analysis import configurations, formatting
-from workbench.analysis.compare import REMEDY, Contest, compare_best, trained_worse
+from workbench.analysis.compare import REMEDY, Contest, compare_best, worse_of_group
 from workbench.analysis.grades import format_factor, format_probability
 from workbench.analysis.intervals import number_or_none
 
@@ -215,13 +215,14 @@ def breakeven(frame: pd.DataFrame, measure: str = "seconds_step") -> list[BreakE
     return [even for group in configurations.groups(frame) for even in breakevens_of_group(group, measure)]
 
 
-def breakevens_of_group(group: configurations.Group, measure: str) -> list[BreakEven]:
+@configurations.once_per_group
+def breakevens_of_group(group: configurations.Group, measure: str) -> tuple[BreakEven, ...]:
     """Return one break-even per sparse configuration of a group, in `measure`; for bytes also by predicted bytes.
 
     The sentence of a configuration that trained a worse model says so. `group` holds pooled records of comparable
     configurations.
     """
-    dense, worse = configurations.dense_rows(group.rows), {id(row) for row, _ in trained_worse(group.rows)}
+    dense, worse = configurations.dense_rows(group.rows), worse_of_group(group)
     evens = []
     for rows, contests in records_and_contests(group, measure):
         even = _breakeven_of_line(group, rows, contests, dense, measure)
@@ -229,7 +230,7 @@ def breakevens_of_group(group: configurations.Group, measure: str) -> list[Break
         by_bytes = breakeven_by_bytes(rows, dense) if measure.startswith("bytes") else None
         counted = f"; {breakeven_by_bytes_clause(rows, dense)}" if by_bytes else ""
         evens.append(replace(even, sentence=even.sentence.removesuffix(".") + counted + warning, by_bytes=by_bytes))
-    return evens
+    return tuple(evens)
 
 
 def records_and_contests(group: configurations.Group, measure: str) -> Iterator[tuple[list[Record], list[Contest]]]:

@@ -6,7 +6,7 @@ arithmetic, which the measured peak confirms: it varies little, and one trial is
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from workbench.analysis import configurations
@@ -113,7 +113,23 @@ def contests(rows: Iterable[Record], measure: str) -> list[Contest]:
     and tables take their verdicts and ratios from here. O(rows * rounds).
     """
     rows = list(rows)
-    worse = {id(row) for row, _ in trained_worse(rows)}
+    return _contests(rows, {id(row) for row, _ in trained_worse(rows)}, measure)
+
+
+@configurations.once_per_group
+def contests_of_group(group: configurations.Group, measure: str) -> tuple[Contest, ...]:
+    """Return the `contests` of the records of a group in `measure`, a column of seconds or bytes."""
+    return tuple(_contests(group.rows, worse_of_group(group), measure))
+
+
+@configurations.once_per_group
+def worse_of_group(group: configurations.Group) -> frozenset[int]:
+    """Return the id() of each record of a group that trained a worse model (`trained_worse`)."""
+    return frozenset(id(row) for row, _ in trained_worse(group.rows))
+
+
+def _contests(rows: Sequence[Record], worse: Set[int], measure: str) -> list[Contest]:
+    """Return what `contests` does, without the records of which `worse` has the id()."""
     met = [_compare_without_worse_models(at, worse, measure) for at in configurations.by_density(rows).values()]
     wins = Counter(
         line for contest, _ in met for line in {line_key(row) for row in (contest.sparse, *contest.level) if row}
@@ -191,7 +207,7 @@ def contest_verdict(sparse_row: Record, dense_row: Record, measure: str) -> str:
 
 
 def _compare_without_worse_models(
-    at: Sequence[Record], worse: set[int], measure: str
+    at: Sequence[Record], worse: Set[int], measure: str
 ) -> tuple[Contest, dict[tuple, Ratio]]:
     """Return (contest, ratios by configuration) of the records at one density, without sparse ones that trained worse.
 

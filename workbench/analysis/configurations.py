@@ -1,20 +1,32 @@
 """Configurations of rows: which rows measure the same thing, and which configurations may be compared."""
 
+import functools
 import operator
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import pandas as pd
 
 from workbench import settings
 from workbench.analysis import formatting
 from workbench.analysis.intervals import number_or_none
-from workbench.analysis.pool import configuration_of, configurations_of, group_by, on_its_device, pool_rounds, records
+from workbench.analysis.pool import (
+    configuration_of,
+    configurations_of,
+    group_by,
+    on_its_device,
+    once_per_frame,
+    pool_rounds,
+    records,
+)
 
 __all__ = ["configuration_of", "configurations_of", "group_by", "on_its_device", "pool_rounds", "records"]
 
 Record = Mapping[str, Any]
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 
 LINE = (*settings.columns("line"), "index_dtype")
 BEST = settings.columns("best")
@@ -23,7 +35,7 @@ GROUP = (*settings.columns("group"), "rows_trained", "machine")
 """Rows that differ in one of these are never compared, nor drawn as one line; how many rows are left is among them."""
 FROM_DATA = ("rows_total", "features", "width", "rows_trained")
 """What a row that failed before its data was read does not know."""
-_values_of_group, _values_of_line = operator.itemgetter(*GROUP), operator.itemgetter(*LINE)
+_values_of_group = operator.itemgetter(*GROUP)
 HELD = "format"
 """The setting `hold` of data that are held in the format of their batches: of a dense training a dense array."""
 NATURAL = "the data's own"
@@ -31,25 +43,53 @@ NUMBERED = ("ok", "disturbed")
 """Statuses of rows with numbers; those of disturbed rows are of memory."""
 
 
-class Group(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Group:
     """Configurations alike but for density and configuration: what one chart shows.
 
-    `label` tells it from the other groups.
+    `label` tells it from the other groups. `derived` has the results of functions of the group, by function and
+    arguments (`once_per_group`), so `rows` must not change.
     """
 
     settings: dict[str, Any]
     label: str
     rows: list[dict[str, Any]]
+    derived: dict[tuple, Any] = field(default_factory=dict, init=False, repr=False)
+
+
+def once_per_group(
+    function: Callable[Concatenate[Group, Given], Result],
+) -> Callable[Concatenate[Group, Given], Result]:
+    """Return `function` of a group and further arguments, such that it computes each result once per group.
+
+    All that shows the group then shares the result, which must not be changed.
+    """
+
+    @functools.wraps(function)
+    def recall(group: Group, *given: Given.args, **named: Given.kwargs) -> Result:
+        """Return the result for these arguments, computed at the first call."""
+        key = (function, given, *named.items())
+        if key not in group.derived:
+            group.derived[key] = function(group, *given, **named)
+        return cast("Result", group.derived[key])
+
+    return recall
 
 
 def groups(frame: pd.DataFrame) -> list[Group]:
     """Return the groups of comparable configurations in a frame of trial records, largest first.
 
-    Records are pooled (`pool_rounds`); groups of equal size keep the order written.
+    Records are pooled (`pool_rounds`); groups of equal size keep the order written. The groups of a frame that was
+    pooled before are the same objects each time.
     """
+    return list(once_per_frame(_groups, pool_rounds(frame)))
+
+
+def _groups(pooled: pd.DataFrame) -> list[Group]:
+    """Return the groups of a frame of pooled records, largest first."""
     by_key: dict[tuple, list[dict[str, Any]]] = {}
     # Whole rows first: one that failed early may not know the sizes of its data; it joins a group that agrees so far.
-    for row in sorted(records(pool_rounds(frame)), key=lambda row: row["status"] not in NUMBERED):
+    for row in sorted(records(pooled), key=lambda row: row["status"] not in NUMBERED):
         by_key.setdefault(_group_of(row, by_key), []).append(row)
     columns = zip(*by_key, strict=True)  # the values of each setting of GROUP
     varying = [name for name, values in zip(GROUP, columns, strict=False) if len(set(values)) > 1]
@@ -108,14 +148,13 @@ def _name(row: Record, varied: Sequence[str], best: Sequence[str]) -> str:
     return ", ".join(filter(None, (at, describe(row, varied), *own)))
 
 
+line_key: Callable[[Record], tuple] = operator.itemgetter(*LINE)
+"""Returns the values of the settings that identify a record's configuration at any density, as a hashable tuple."""
+
+
 def line_of(row: Record) -> dict[str, Any]:
     """Return {setting: value} of the settings that identify a record's configuration at any density."""
-    return dict(zip(LINE, _values_of_line(row), strict=True))
-
-
-def line_key(row: Record) -> tuple:
-    """Return the values of the settings that identify a configuration at any density, as a hashable tuple."""
-    return tuple(line_of(row).values())
+    return dict(zip(LINE, line_key(row), strict=True))
 
 
 def sparse_lines(rows: Iterable[Record]) -> dict[tuple, list[Record]]:

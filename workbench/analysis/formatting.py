@@ -1,7 +1,7 @@
 """Numbers and settings as words: units chosen to fit, no more digits than are known, three at most."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from workbench.analysis.intervals import COMPUTED, interval_of
@@ -27,17 +27,20 @@ def format_number(value: float, digits: int = 3) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _format_with_unit(value: float, units: Iterable[tuple[float, str]], digits: int) -> str:
+def _format_with_unit(value: float, units: Sequence[tuple[float, str]], digits: int) -> str:
     """Return `value` in the largest unit in which it is at least 1, such as "13.2 ms".
 
     `units` are (scale, name) pairs from large to small, one of scale 1; 0 is given in that one, and values too small in
     the last one. `digits` is the number of significant digits.
     """
-    units = tuple(units)
     if value == 0:
-        return next(f"0 {unit}" for scale, unit in units if scale == 1.0)
+        return f"0 {dict(units)[1.0]}"
     rounded = abs(float(f"{value:.{digits}g}"))
-    scale, unit = next(((scale, unit) for scale, unit in units if rounded >= scale), units[-1])
+    scale, unit = units[-1]
+    for larger in units[:-1]:
+        if rounded >= larger[0]:
+            scale, unit = larger
+            break
     return f"{format_number(value / scale, digits)} {unit}"
 
 

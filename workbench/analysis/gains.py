@@ -14,7 +14,7 @@ import numpy as np
 
 from workbench.analysis import configurations, formatting
 from workbench.analysis.breakeven import locate_crossing, records_and_contests
-from workbench.analysis.compare import Contest, trained_worse
+from workbench.analysis.compare import Contest, worse_of_group
 from workbench.measure.posterior import Ratio
 
 ALIKE = 0.02
@@ -78,7 +78,7 @@ class Line(NamedTuple):
 
 def lines_of_group(group: configurations.Group, measure: str) -> Iterator[Line]:
     """Yield a `Line` per sparse configuration of a group in `measure`. O(configurations * densities * rounds)."""
-    worse = {id(row) for row, _ in trained_worse(group.rows)}
+    worse = worse_of_group(group)
     for rows, contests in records_and_contests(group, measure):
         yield Line(group, measure, rows, contests, _quality_warning(rows, [row for row in rows if id(row) in worse]))
 

@@ -4,7 +4,7 @@ import operator
 import statistics
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import pandas as pd
 
@@ -70,15 +70,13 @@ def group_by(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, lis
 def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows of a frame as dictionaries: nulls as None, NumPy scalars as Python numbers.
 
-    Rows of a frame that `pool_rounds` returned come from a cache; each call returns new dictionaries.
+    Those of a frame that `pool_rounds` returned are made once; each call returns new dictionaries.
     """
-    if (known := _read.get(id(frame))) is not None and known[0]() is frame:
-        return [dict(row) for row in known[1]]
-    return _records(frame)
+    return list(map(dict, once_per_frame(_records, frame)))
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows of a frame as dictionaries, missing values (NaN, NA) as None; nothing is cached."""
+    """Return the rows of a frame as dictionaries, missing values (NaN, NA) as None."""
     names = frame.columns.tolist()
     values = [_python_values(column) for _, column in frame.items()]
     return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
@@ -95,14 +93,24 @@ def _python_values(column: pd.Series) -> list[Any]:
     return [None if value is pd.NA or (isinstance(value, float) and value != value) else value for value in values]
 
 
-_read: dict[int, tuple[weakref.ref[pd.DataFrame], list[dict[str, Any]]]] = {}
-"""Rows of pooled frames that live, by the frame's id."""
+_derived: dict[int, tuple[weakref.ref[pd.DataFrame], dict[Callable, Any]]] = {}
+"""Results of functions of pooled frames that live, by the frame's id and the function."""
 
 
-def _cache_records(frame: pd.DataFrame) -> None:
-    """Store the records of `frame` in `_read` until it is garbage collected; `frame` must not be changed any more."""
+def _keep_results(frame: pd.DataFrame) -> None:
+    """Have `once_per_frame` keep its results until `frame` is garbage collected; it must not be changed any more."""
     place = id(frame)
-    _read[place] = weakref.ref(frame, lambda _: _read.pop(place, None)), _records(frame)
+    _derived[place] = weakref.ref(frame, lambda _: _derived.pop(place, None)), {}
+
+
+def once_per_frame(function: Callable[[pd.DataFrame], Item], frame: pd.DataFrame) -> Item:
+    """Return `function(frame)`, of a frame that `pool_rounds` returned the same object each time: do not change it."""
+    known = _derived.get(id(frame))
+    if known is None or known[0]() is not frame:
+        return function(frame)
+    if function not in known[1]:
+        known[1][function] = function(frame)
+    return cast("Item", known[1][function])
 
 
 def on_its_device(row: dict[str, Any]) -> dict[str, Any]:
@@ -163,7 +171,7 @@ def pool_rounds(frame: pd.DataFrame) -> pd.DataFrame:
     result = store.frame({name: row[name] for name in store.TRIALS.columns} for row in pooled)
     for name, dtype in EXTRA.items():
         result[name] = pd.Series([row[name] for row in pooled], dtype=dtype)
-    _cache_records(result)
+    _keep_results(result)
     return result
 
 
@@ -243,22 +251,24 @@ def _pool(last: dict[str, Any], rounds: Rounds, shown: Mapping[tuple, str]) -> d
     everything = rounds.disturbed | rounds.timed
     if not everything:
         return last | counts | {"round_values": {}}
-    values: dict[str, dict[Place, Any]] = {name: _values(name, everything) for name in _NUMBERS}
     runs = [run for run, _ in rounds.best]
     run = shown[_comparison(next(iter(rounds.best.values())))]
     run = run if run in runs else max(reversed(runs), key=runs.count)
-    of_run = [row for place, row in rounds.best.items() if place[0] == run]
-    here = {
-        name: _value_of(by_place, rounds.best, run) if _is_time(name) else by_place for name, by_place in values.items()
-    }
-    pooled = of_run[-1] | counts | {name: _median(list(by_place.values())) for name, by_place in here.items()}
+    of_run = {place: row for place, row in rounds.best.items() if place[0] == run}
+    values, here = _values(everything), _values(of_run)
+    *_, newest = of_run.values()
+    pooled = newest | counts
+    for name in _NUMBERS:
+        pooled[name] = _median(list((here if name.startswith("seconds_") else values)[name].values()))
     pooled |= {"round_values": values | {DISTURBED: dict.fromkeys(rounds.disturbed, True)}}
     if not rounds.timed:
         return _as_disturbed(pooled)
     if steps := [value for value in here["seconds_step"].values() if value > 0]:
         value, low, high, *_ = mean_interval(steps)
         pooled |= {"seconds_step": value, "seconds_step_low": low, "seconds_step_high": high}
-    return pooled | {"samples": [sample for row in of_run for sample in row["samples"] or () if sample is not None]}
+    return pooled | {
+        "samples": [sample for row in of_run.values() for sample in row["samples"] or () if sample is not None]
+    }
 
 
 def _as_disturbed(row: dict[str, Any]) -> dict[str, Any]:
@@ -269,19 +279,14 @@ def _as_disturbed(row: dict[str, Any]) -> dict[str, Any]:
     return row | without | {"status": "disturbed", "reason": reason}
 
 
-def _is_time(name: str) -> bool:
-    """Return whether a column holds seconds, by its name."""
-    return name.startswith("seconds_")
-
-
-def _values(name: str, rows: Mapping[Place, Record]) -> dict[Place, float]:
-    """Return {(run, round): value} of a column, without unknown values."""
-    return {place: row[name] for place, row in rows.items() if row[name] is not None}
-
-
-def _value_of(values: Mapping[Place, float], places: Mapping[Place, Any], run: str) -> dict[Place, float]:
-    """Return the values of the rounds in `places` that belong to `run`; all are keyed by (run, round)."""
-    return {place: value for place, value in values.items() if place in places and place[0] == run}
+def _values(rows: Mapping[Place, Record]) -> dict[str, dict[Place, Any]]:
+    """Return {column: {(run, round): value}} of the columns with numbers, without unknown values."""
+    values: dict[str, dict[Place, Any]] = {name: {} for name in _NUMBERS}
+    for place, row in rows.items():
+        for name, by_place in values.items():
+            if (value := row[name]) is not None:
+                by_place[place] = value
+    return values
 
 
 def _median(values: list[Any]) -> Any:
@@ -289,4 +294,4 @@ def _median(values: list[Any]) -> Any:
     if not values:
         return None
     median = float(statistics.median(values))  # NumPy's takes ten times as long for a few values, and charts wait
-    return int(median) if all(isinstance(value, int) for value in values) else median
+    return int(median) if {int, bool}.issuperset(map(type, values)) else median

@@ -11,7 +11,7 @@ import pandas as pd
 
 from workbench.analysis import configurations, formatting
 from workbench.analysis.breakeven import locate_crossing
-from workbench.analysis.compare import contests
+from workbench.analysis.compare import contests_of_group
 from workbench.measure.posterior import Ratio
 
 # Shift of the ratio of dense to sparse at one density, with the structure of the data and with their size.
@@ -94,7 +94,7 @@ def _ratios(group: configurations.Group) -> dict[float, Ratio]:
     """
     return {
         contest.dense["density"]: contest.ratio
-        for contest in contests(group.rows, MEASURE)
+        for contest in contests_of_group(group, MEASURE)
         if contest.ratio and contest.dense and contest.dense["density"]
     }
 
@@ -131,7 +131,7 @@ def _breakevens(groups: Sequence[configurations.Group]) -> str:
     found = []
     for group in groups:
         compared = [
-            contest for contest in contests(group.rows, MEASURE) if contest.ratio is not None and contest.density
+            contest for contest in contests_of_group(group, MEASURE) if contest.ratio is not None and contest.density
         ]
         status, (density, *_) = locate_crossing(compared) if len(compared) > 1 else ("too_few", (None, None, None))
         if status == "crossing" and density and (group.settings["rows_total"] or 0) == max(sizes):

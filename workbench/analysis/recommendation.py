@@ -24,8 +24,8 @@ from workbench.analysis.compare import (
     fastest_predicted,
     posterior_of,
     ratio_between,
-    trained_worse,
     undominated_records,
+    worse_of_group,
 )
 from workbench.analysis.configurations import Record, line_key
 from workbench.analysis.grades import (
@@ -170,7 +170,7 @@ def _best_by_density(group: configurations.Group) -> list[tuple[float | None, Re
 
     Worse models are left out. The best is that of least memory among those at most 10 % slower than the fastest.
     """
-    worse = {id(row) for row, _ in trained_worse(group.rows)}
+    worse = worse_of_group(group)
     able = [row for row in group.rows if id(row) not in worse]
     found = [(at, smallest_record(rows)) for at, rows in configurations.by_density(able).items()]
     return sorted(found, key=lambda one: (configurations.density_of(one[1]) if one[1] else one[0]) or 0.0)

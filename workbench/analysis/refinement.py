@@ -21,7 +21,7 @@ import pandas as pd
 
 from workbench.analysis import configurations, formatting
 from workbench.analysis.breakeven import BreakEven, breakevens_of_group, locate_crossing, records_and_contests
-from workbench.analysis.compare import Contest, contests, undominated_records
+from workbench.analysis.compare import Contest, contests_of_group, undominated_records
 from workbench.analysis.verdict_text import MEASURES
 
 
@@ -50,7 +50,7 @@ def densities_to_add(frame: pd.DataFrame, until: float) -> list[DensityToAdd]:
     found: list[DensityToAdd] = []
     for group in configurations.groups(frame):
         for measure in MEASURES:
-            best = _densities_of_series([contests(group.rows, measure)], group, measure, until)
+            best = _densities_of_series([contests_of_group(group, measure)], group, measure, until)
             each = best or _densities_of_series(
                 [met for _, met in records_and_contests(group, measure)], group, measure, until
             )

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from workbench.analysis import configurations, execution, formatting
 from workbench.analysis.advisor import headline
 from workbench.analysis.breakeven import BreakEven
-from workbench.analysis.compare import Contest, contests, trained_worse
+from workbench.analysis.compare import Contest, contests_of_group, worse_of_group
 from workbench.analysis.configurations import line_key
 from workbench.analysis.grades import format_factor, format_probability, grade_comparison
 from workbench.analysis.verdict_text import MEASURES
@@ -79,11 +79,11 @@ def make_standings(group: configurations.Group, measure: str) -> Standings:
     Of records that differ only in seed or learning rate the best one counts. O(records).
     """
     lines = {**configurations.dense_lines(group.rows), **configurations.sparse_lines(group.rows)}
-    found = contests(group.rows, measure)
+    found = contests_of_group(group, measure)
     at = configurations.by_density(group.rows)
     labels = {_asked_densities(one): one for one in found}
     ordered = sorted(at, key=lambda density: (labels[density].density or 0.0) if density in labels else 0.0)
-    worse = {id(row) for row, _ in trained_worse(group.rows)}
+    worse = worse_of_group(group)
     met = [density for density in ordered if density in labels]
     table = [_line_of(lines, at[density], labels[density], worse, measure) for density in met]
     return Standings(
@@ -174,7 +174,7 @@ def headline_of(group: configurations.Group, measure: str, evens: Sequence[Break
     It is from the data's own density if that is decided, else from the lowest decided density, else from any density
     with a ratio; "Not known" without one. `evens` are the break-evens in the measure.
     """
-    found = contests(group.rows, measure)
+    found = contests_of_group(group, measure)
     finding = headline(group, measure, evens)[0]
     decided = [one for one in found if one.ratio and one.verdict in ("sparse", "dense")]
     natural = [one for one in decided if _asked_densities(one) is None]

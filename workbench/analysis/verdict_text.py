@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import Any
 
 from workbench.analysis import configurations, formatting
-from workbench.analysis.compare import NO_DENSE, REMEDY, Contest, contests
+from workbench.analysis.compare import NO_DENSE, REMEDY, Contest, contests_of_group
 from workbench.analysis.grades import bound_reason, format_factor_with_interval, grade_comparison
 
 # what a measure is about, and how the better side is called: it "is 3 times faster", "needs 3 times less memory"
@@ -18,7 +18,7 @@ def density_range_sentences(group: configurations.Group, measure: str, several: 
     With `several` groups each sentence begins with the label of its group.
     """
     head = f"{formatting.capitalized(group.label)}: " if several else ""
-    density_ranges = groupby(contests(group.rows, measure), key=_verdict_key)
+    density_ranges = groupby(contests_of_group(group, measure), key=_verdict_key)
     return [
         head + _density_range_sentence(list(density_range), measure, bare=not head)
         for _, density_range in density_ranges

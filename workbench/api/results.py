@@ -10,7 +10,7 @@ import pandas as pd
 
 from workbench import store
 from workbench.analysis import configurations
-from workbench.analysis.compare import contests, ratio_between
+from workbench.analysis.compare import contests_of_group, ratio_between
 from workbench.reports import export
 from workbench.sweeps import run_folder
 
@@ -86,7 +86,7 @@ def tidy(trials: pd.DataFrame) -> pd.DataFrame:
     counts = trials[trials["status"].isin(configurations.NUMBERED)].groupby("key").size()
     lines = []
     for group in configurations.groups(trials):
-        bases = {_asked(found): found.dense for found in contests(group.rows, "seconds_step")}
+        bases = {_asked(found): found.dense for found in contests_of_group(group, "seconds_step")}
         lines += [_line(record, bases.get(record["density"]), counts) for record in group.rows]
     return pd.DataFrame(lines, columns=list(COLUMNS)).sort_values(["density", "seconds_step"], ignore_index=True)
 

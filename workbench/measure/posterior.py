@@ -183,6 +183,11 @@ class Posterior(Generic[Candidate]):
         self.names, self.mean, self.covariance = tuple(names), mean, covariance
         self.scatter, self.freedom, self.trials = scatter, scatter.freedom, tuple(trials)
         self._place = {name: place for place, name in enumerate(self.names)}
+        self._rounds: dict[Candidate, dict[tuple[Hashable, int], bool]] = {name: {} for name in self.names}
+        self._runs: dict[Candidate, set[Hashable]] = {name: set() for name in self.names}
+        for trial in self.trials:  # by candidate: whether each round was disturbed, and the runs
+            self._rounds[trial.candidate][trial.run, trial.round] = trial.is_disturbed
+            self._runs[trial.candidate].add(trial.run)
 
     def ratio(self, first: Candidate, second: Candidate) -> Ratio:
         """Return the ratio of the times first / second, with 95 % interval and probability that it is above 1.
@@ -198,14 +203,11 @@ class Posterior(Generic[Candidate]):
 
         half = float(special.stdtrit(self.freedom, SURE)) * spread
         probability = float(special.stdtr(self.freedom, mean / spread)) if spread > 0 else 0.5
-        rounds = self._rounds(first).keys() & self._rounds(second).keys()
-        disturbed = sum(self._rounds(first)[place] or self._rounds(second)[place] for place in rounds)
-        low, value, high = (exp_or_inf(mean + sign * half) for sign in (-1, 0, 1))
+        mine, its = self._rounds[first], self._rounds[second]
+        rounds = mine.keys() & its.keys()
+        disturbed = len([place for place in rounds if mine[place] or its[place]])
+        value, low, high = exp_or_inf(mean), exp_or_inf(mean - half), exp_or_inf(mean + half)
         return Ratio(value, low, high, len(rounds), len({run for run, _ in rounds}), probability, disturbed)
-
-    def _rounds(self, name: Candidate) -> dict[tuple[Hashable, int], bool]:
-        """Return {(run, round): whether it was disturbed} for the trials of a candidate."""
-        return {(trial.run, trial.round): trial.is_disturbed for trial in self.trials if trial.candidate == name}
 
     @cached_property
     def _draws(self) -> np.ndarray:
@@ -237,10 +239,10 @@ class Posterior(Generic[Candidate]):
         able = [name for name in (self.names if names is None else names) if name in self._place]
         if not able:
             return None
-        most = max(able, key=lambda name: len(self._rounds(name)))
-        runs = {name: {run for run, _ in self._rounds(name)} for name in able}
-        losses = self.losses(name for name in able if not runs[name] or runs[name] & runs[most])
-        return min(losses, key=lambda name: losses[name])
+        counts = {name: len(self._rounds[name]) for name in able}
+        runs = self._runs[max(counts, key=counts.__getitem__)]
+        losses = self.losses([name for name in able if not self._runs[name] or self._runs[name] & runs])
+        return min(losses, key=losses.__getitem__)
 
 
 FARTHEST = 3.0
@@ -259,16 +261,17 @@ def posterior(
     O(trials^3). ValueError for seconds that are not positive and finite.
     """
     trials, predictions = list(trials), dict(predictions or {})
-    _check("of a trial", ((trial.candidate, trial.seconds) for trial in trials))
+    candidates, seconds = [trial.candidate for trial in trials], [trial.seconds for trial in trials]
+    _check("of a trial", zip(candidates, seconds, strict=True))
     _check("predicted", predictions.items())
-    names = list(dict.fromkeys([*(trial.candidate for trial in trials), *predictions]))
+    names = list(dict.fromkeys([*candidates, *predictions]))
     scatter = scatter or Scatter().shrunk(*residuals(trials))
     prior_mean, prior = _prior(names, predictions, trials, noise)
     if not trials:
         return Posterior(names, prior_mean, np.diag(prior), scatter, trials)
     place = {name: index for index, name in enumerate(names)}
-    of_trial = np.array([place[trial.candidate] for trial in trials])
-    logs = np.log([trial.seconds for trial in trials])
+    of_trial = np.array([place[candidate] for candidate in candidates])
+    logs = np.log(seconds)
     design = (of_trial[:, None] == np.arange(len(names))).astype(float)  # [trials, candidates]
     weighted = np.linalg.solve(_covariance(trials, scatter.deviation**2, _moderated_bias(trials, noise)), design)
     # By precisions: from the wide prior less what the trials tell, nothing would be left of the variance of quiet ones.
@@ -282,8 +285,9 @@ def _check(what: str, seconds: Iterable[tuple[Hashable, float]]) -> None:
 
     `what` describes the seconds in the message.
     """
-    if wrong := next((second for second in seconds if not 0 < second[1] < math.inf), None):
-        raise ValueError(f"The seconds {what} of {wrong[0]!r} are {wrong[1]}; expected a positive, finite number.")
+    for candidate, value in seconds:
+        if not 0 < value < math.inf:
+            raise ValueError(f"The seconds {what} of {candidate!r} are {value}; expected a positive, finite number.")
 
 
 def _prior(

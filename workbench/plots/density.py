@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from workbench.analysis import configurations, formatting
 from workbench.analysis.breakeven import BreakEven, breakevens_of_group
-from workbench.analysis.compare import EQUIVALENCE_MARGIN, contests
+from workbench.analysis.compare import EQUIVALENCE_MARGIN, contests_of_group
 from workbench.analysis.intervals import Interval, interval_of
 from workbench.plots import style
 from workbench.plots.chart import Control
@@ -36,7 +37,7 @@ class Shown:
     measure: str
     group: configurations.Group
     lines: list[list[configurations.Record]]
-    evens: list[BreakEven]
+    evens: Sequence[BreakEven]
 
     @classmethod
     def of(cls, frame: pd.DataFrame, measure: str, group: str | None, update: str) -> "Shown":
@@ -44,18 +45,25 @@ class Shown:
 
         `update` is "all" or the only update of the sparse lines. Raises IndexError if there are no groups.
         """
-        picked = style.pick(frame, group)
-        lines = [
-            rows for rows in configurations.sparse_lines(picked.rows).values() if update in ("all", rows[0]["update"])
-        ]
-        return cls(measure, picked, [_standing(rows, measure) for rows in lines], breakevens_of_group(picked, measure))
+        return cls.of_group(style.pick(frame, group), measure, update)
 
-    @property
+    @staticmethod
+    @configurations.once_per_group
+    def of_group(group: configurations.Group, measure: str, update: str) -> "Shown":
+        """Return what every chart and table shows of a group for a measure and an update, as in `of`."""
+        lines = [
+            _standing(rows, measure)
+            for rows in configurations.sparse_lines(group.rows).values()
+            if update in ("all", rows[0]["update"])
+        ]
+        return Shown(measure, group, lines, breakevens_of_group(group, measure))
+
+    @cached_property
     def dense_lines(self) -> list[list[configurations.Record]]:
         """Records of each dense candidate, the best one for each density."""
         return [_standing(rows, self.measure) for rows in configurations.dense_lines(self.group.rows).values()]
 
-    @property
+    @cached_property
     def baselines(self) -> list[list[configurations.Record]]:
         """Dense lines to draw: all if there are few, else the best ones of each storage of the data."""
         lines = self.dense_lines
@@ -79,17 +87,17 @@ class Shown:
         ]
         return [rows for rows in lines if rows is first or any(row is one for row in rows for one in far)]
 
-    @property
+    @cached_property
     def dense(self) -> list[configurations.Record]:
         """Records of all dense candidates, the best one for each of their densities."""
         return [row for rows in self.dense_lines for row in rows]
 
-    @property
+    @cached_property
     def rows(self) -> list[configurations.Record]:
         """All records that are drawn or counted, dense ones first."""
         return [*self.dense, *(row for rows in self.lines for row in rows)]
 
-    @property
+    @cached_property
     def single(self) -> bool:
         """Whether there is at most one density, so that bars are drawn."""
         return len({row["density"] for row in self.rows}) < 2
@@ -106,7 +114,8 @@ class Shown:
 
     def best(self) -> list[BreakEven]:
         """Return [the break-even of the configuration that the advice names]; [] if that one has none."""
-        wins = [contest.sparse for contest in contests(self.group.rows, self.measure) if contest.verdict == "sparse"]
+        met = contests_of_group(self.group, self.measure)
+        wins = [contest.sparse for contest in met if contest.verdict == "sparse"]
         best = self.even_of(wins[-1]) if wins and wins[-1] is not None else None
         return [even for even in self.crossing() if even is best]
 
@@ -129,7 +138,7 @@ def _standing(rows: Sequence[configurations.Record], measure: str) -> list[confi
 
 def _rank(row: configurations.Record, measure: str) -> tuple[bool, bool, float]:
     """Return a sort key for records, the smallest first: drawable, undisturbed, then by the value of `measure`."""
-    return not style.drawable([row], measure), style.is_disturbed(row, measure), row[measure] or 0.0
+    return not style.is_drawable(row, measure), style.is_disturbed(row, measure), row[measure] or 0.0
 
 
 MEASURED = ("seconds_step", "bytes_peak")

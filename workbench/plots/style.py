@@ -286,7 +286,8 @@ def seconds(row: configurations.Record, steps: float) -> str:
 
 def name(row: configurations.Record, among: Iterable[configurations.Record]) -> str:
     """Return the configuration's name for a legend, with settings that differ between equal ones in `among`."""
-    alike = [other for other in among if configurations.line_of(other) == configurations.line_of(row)]
+    line = configurations.line_key(row)
+    alike = [other for other in among if configurations.line_key(other) == line]
     varied = [setting for setting in configurations.BEST if len({other[setting] for other in alike}) > 1]
     return " · ".join(
         [
@@ -331,15 +332,19 @@ def count_lost(axes: Axes, rows: Sequence[configurations.Record], lost: Sequence
 
 def drawable(rows: Iterable[configurations.Record], measure: str) -> list[configurations.Record]:
     """Return the records with a result, the measure and a density, by rising density."""
-    numbered = [row for row in rows if row["status"] in configurations.NUMBERED and row[measure] is not None]
-    good = [row for row in numbered if configurations.density_of(row)]
+    good = [row for row in rows if is_drawable(row, measure)]
     return sorted(good, key=lambda row: configurations.density_of(row) or 0.0)
+
+
+def is_drawable(row: configurations.Record, measure: str) -> bool:
+    """Return whether a record has a result, the measure and a density."""
+    has_value = row["status"] in configurations.NUMBERED and row[measure] is not None
+    return has_value and bool(configurations.density_of(row))
 
 
 def lost(rows: Sequence[configurations.Record], measure: str) -> list[configurations.Record]:
     """Return the records that `drawable` leaves out, in their order."""
-    plotted = {id(row) for row in drawable(rows, measure)}
-    return [row for row in rows if id(row) not in plotted]
+    return [row for row in rows if not is_drawable(row, measure)]
 
 
 FAMILIES = {

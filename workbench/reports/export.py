@@ -14,7 +14,7 @@ import pandas as pd
 from workbench import atomic_files, store
 from workbench.analysis import configurations, formatting, profiles
 from workbench.analysis.advisor import Advice
-from workbench.analysis.compare import contests
+from workbench.analysis.compare import contests_of_group
 from workbench.analysis.grades import comparison_facts
 from workbench.reports import report
 from workbench.reports.page import record, written_frame
@@ -43,7 +43,7 @@ def answers(frame: pd.DataFrame) -> list[dict[str, Any]]:
         }
         for group in configurations.groups(frame)
         for name, measure in MEASURES.items()
-        for contest in contests(group.rows, measure)
+        for contest in contests_of_group(group, measure)
     ]
 
 

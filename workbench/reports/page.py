@@ -4,11 +4,11 @@ import hashlib
 import io
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import jinja2
 import matplotlib
@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup, escape
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.container import BarContainer, ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -63,7 +64,8 @@ def written(value: Any, longest: int | None = LONGEST) -> Any:
     different texts stay different.
     """
     if isinstance(value, str):
-        return _cut(UNSHOWN.sub("\ufffd", value), value, longest)
+        text = UNSHOWN.sub("\ufffd", value)
+        return text if longest is None or len(text) <= longest else _cut(text, value, longest)
     if isinstance(value, list) and _has_no_text(value):
         return list(value)  # samples: without a call for each number
     if isinstance(value, list) and {list}.issuperset(map(type, value)) and _has_no_text(chain.from_iterable(value)):
@@ -100,10 +102,8 @@ def _written_values(values: list[Any], longest: int | None) -> list[Any]:
     ]
 
 
-def _cut(text: str, whole: str, longest: int | None) -> str:
-    """Return `text` cut to `longest` characters (None: uncut), ending with a hash of `whole` to stay unique."""
-    if longest is None or len(text) <= longest:
-        return text
+def _cut(text: str, whole: str, longest: int) -> str:
+    """Return `text`, longer than `longest`, cut to that, ending with a hash of `whole` to stay unique."""
     digits = hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:6]
     tail = longest // 3
     return f"{text[: longest - tail - 10]} … {text[-tail:]} {digits}"
@@ -116,6 +116,8 @@ def _cut(text: str, whole: str, longest: int | None) -> str:
 
 POINTS_A_INCH = 72
 RADIUS = 7
+Place = TypeVar("Place", float, np.ndarray)
+"""A coordinate, or those of several points."""
 
 
 def marks(figure: Figure) -> Markup:
@@ -123,21 +125,24 @@ def marks(figure: Figure) -> Markup:
 
     Call it after the figure was saved, which fixes its layout. It goes before the closing tag of the SVG.
     """
-    found = [mark for axes in figure.axes for mark in (*_points(figure, axes), *_bars(figure, axes))]
+    found = [mark for axes in figure.axes for shapes in (_points, _bars) for mark in shapes(figure, axes)]
     return Markup('<g fill="transparent" stroke="none">{}</g>').format(Markup("").join(found)) if found else Markup("")
 
 
-def _points(figure: Figure, axes: Axes) -> Iterator[Markup]:
-    """Yield an invisible SVG circle with a tooltip over points of lines, thinned so that they fit side by side."""
+def _points(figure: Figure, axes: Axes) -> list[Markup]:
+    """Return invisible SVG circles with tooltips over points of lines, thinned so that they fit side by side."""
     most = max(int(figure.get_figwidth() * POINTS_A_INCH / (2 * RADIUS)), 1)
+    tell_x, tell_y = _text_on_axis(axes.xaxis), _text_on_axis(axes.yaxis)
+    found = []
     for line, label in _lines(axes):
-        x, y = (np.asarray(values, dtype=np.float64) for values in line.get_data())
-        every = max(-(-x.size // most), 1)
-        for place in zip(x[::every], y[::every], strict=True):
-            if np.isfinite(place).all():
-                text = f"{label}: {_format_on_axis(axes.xaxis, place[0])}, {_format_on_axis(axes.yaxis, place[1])}"
-                left, top = on_page(figure, *axes.transData.transform(place))
-                yield _titled(f'<circle cx="{left:.1f}" cy="{top:.1f}" r="{RADIUS}">', text, "</circle>")
+        points = np.array(line.get_data(), dtype=np.float64).T
+        points = points[:: max(-(-len(points) // most), 1)]
+        points = points[np.isfinite(points).all(1)]
+        left, top = on_page(figure, *axes.transData.transform(points).T)
+        for (x, y), across, down in zip(points, left, top, strict=True):
+            circle = f'<circle cx="{across:.1f}" cy="{down:.1f}" r="{RADIUS}">'
+            found.append(_titled(circle, f"{label}: {tell_x(x)}, {tell_y(y)}", "</circle>"))
+    return found
 
 
 def _lines(axes: Axes) -> Iterator[tuple[Line2D, str]]:
@@ -155,7 +160,7 @@ def _lines(axes: Axes) -> Iterator[tuple[Line2D, str]]:
 
 def _bars(figure: Figure, axes: Axes) -> Iterator[Markup]:
     """Yield an invisible SVG rectangle with a tooltip over each bar that is wider than a pixel."""
-    names = [text.get_text() for text in axes.get_yticklabels()]
+    names, tell = [text.get_text() for text in axes.get_yticklabels()], _text_on_axis(axes.xaxis)
     for each in axes.containers:
         if not isinstance(each, BarContainer):
             continue
@@ -170,19 +175,22 @@ def _bars(figure: Figure, axes: Axes) -> Iterator[Markup]:
             at = round(bar.get_y() + bar.get_height() / 2)
             name = names[at] if 0 <= at < len(names) else names[number] if number < len(names) else ""
             shape = f'<rect x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}" height="{bottom - top:.1f}">'
-            yield _titled(shape, f"{name}{label}: {_format_on_axis(axes.xaxis, bar.get_width())}", "</rect>")
+            yield _titled(shape, f"{name}{label}: {tell(bar.get_width())}", "</rect>")
 
 
-def on_page(figure: Figure, x: float, y: float) -> tuple[float, float]:
-    """Return (x, y) in points from the upper left of the SVG, of a point in pixels from the figure's lower left."""
+def on_page(figure: Figure, x: Place, y: Place) -> tuple[Place, Place]:
+    """Return (x, y) in points from the upper left of the SVG, of a point in pixels from the figure's lower left.
+
+    `x` and `y` are numbers, or arrays of several points.
+    """
     scale = POINTS_A_INCH / figure.dpi
     return x * scale, figure.get_figheight() * POINTS_A_INCH - y * scale
 
 
-def _format_on_axis(axis: Any, value: float) -> str:
-    """Return a value as text, in the format of the axis's ticks."""
+def _text_on_axis(axis: Axis) -> Callable[[float], str]:
+    """Return the function that gives a value as text, in the format of the axis's ticks."""
     formatter = axis.get_major_formatter()
-    return formatter(value) if isinstance(formatter, FuncFormatter) else formatting.format_number(value)
+    return formatter if isinstance(formatter, FuncFormatter) else formatting.format_number
 
 
 def _titled(start: str, text: str, end: str) -> Markup:

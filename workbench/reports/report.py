@@ -140,9 +140,10 @@ def html(
     records. Text from records is escaped, and cut if it is very long. Each chart is laid out twice: for wide windows
     and for narrow ones.
     """
-    frame = written_frame(frame)
-    content = _content(frame, title, command, machine, structures, predicted) | {"spec": written(spec, None)}
-    charts = [_svg_chart(f"{chart[0]}-{number}", *chart) for number, chart in enumerate(charts_of(frame), 1)]
+    pooled = configurations.pool_rounds(written_frame(frame))
+    content = _content(pooled, len(frame), title, command, machine, structures, predicted)
+    content |= {"spec": written(spec, None)}
+    charts = [_svg_chart(f"{chart[0]}-{number}", *chart) for number, chart in enumerate(charts_of(pooled), 1)]
     content |= {"sections": _in_sections(charts), "first_chart": charts[0], **script()}
     path = Path(path)
     atomic_files.write(path, with_rules_once(templates().get_template("report.html").render(content)))
@@ -166,9 +167,9 @@ def markdown(
     Long lists and texts are cut if needed, and say so. With `pictures` each chart is a PNG file next to it. Other
     arguments are those of `html`.
     """
-    path, frame = Path(path), written_frame(frame)
-    charts = [_png_chart(path, *chart) for chart in charts_of(frame)] if pictures else []
-    content = _content(frame, title, command, machine, structures, predicted)
+    path, pooled = Path(path), configurations.pool_rounds(written_frame(frame))
+    charts = [_png_chart(path, *chart) for chart in charts_of(pooled)] if pictures else []
+    content = _content(pooled, len(frame), title, command, machine, structures, predicted)
     content |= {"spec": written(spec, None), "charts": charts}
     plain = [report_tables.plain(data) for data in content.pop("standings")]
     content |= {"standings_time": plain[0] if plain else None, "standings_memory": plain[1] if plain else None}
@@ -184,15 +185,18 @@ def markdown(
 
 
 def _content(
-    frame: pd.DataFrame,
+    pooled: pd.DataFrame,
+    count: int,
     title: str,
     command: str,
     machine: Mapping[str, Any],
     structures: pd.DataFrame | None,
     predicted: Advice | None,
 ) -> dict[str, Any]:
-    """Return {name: value} of what the templates of both formats show; arguments are those of `html`."""
-    pooled = configurations.pool_rounds(frame)
+    """Return {name: value} of what the templates of both formats show; `pooled` are the records pooled, of `count`.
+
+    Other arguments are those of `html`.
+    """
     groups = configurations.groups(pooled)
     rows = [row for group in groups for row in group.rows]
     advice, places = (predicted if predicted and not rows else advise(pooled)), report_tables.anchors(groups)
@@ -204,7 +208,7 @@ def _content(
         "of_groups": report_tables.answers_of_groups(_measured(groups[1:])[:GROUPS_ANSWERED], evens),
         "cells": report_tables.table(groups, places),
         "title": written(title),
-        "about": _about(rows, written(machine), len(frame)),
+        "about": _about(rows, written(machine), count),
         "command": written(command, None),
         "verdict": advice.verdict,
         "certainty": advice.certainty,
@@ -218,7 +222,7 @@ def _content(
         "versions": table_of(("what", "value"), _versions(rows)),
         "method": list(sentences(rows)),
         "columns": table_of(("column", "meaning"), ((c.name, c.meaning) for c in store.TRIALS.columns.values())),
-        "rows": len(frame),
+        "rows": count,
         "groups_left": len(groups) - len(_shown(groups)),
     }
 

@@ -174,7 +174,7 @@ def _with_drawn_marks(svg: str) -> str:
 
 def _line(mark: re.Match, x: float, y: float) -> str:
     """Return path data of a matched horizontal or vertical mark at (x, y); "" if it is neither."""
-    left, top, right, bottom = (float(mark[place]) for place in (2, 3, 4, 5))
+    left, top, right, bottom = map(float, mark.group(2, 3, 4, 5))
     if top != bottom and left != right:
         return ""
     along = f"h{right - left:g}" if top == bottom else f"v{bottom - top:g}"
