@@ -66,7 +66,8 @@ def test_the_best_trainers_have_the_verdict_and_their_command():
     assert style.look(row)["linestyle"] != style.look(alone)["linestyle"]
     markers = {(look.get("fillstyle"), look["markerfacecolor"]) for look in looks}
     assert len(markers) == 6, "of charts without lines"
-    assert phases._note(row | dict.fromkeys(map("seconds_{}".format, phases.PHASES))).endswith(", phases not timed")
+    untimed = row | dict.fromkeys(map("seconds_{}".format, phases.PHASES))
+    assert phases._note(untimed, phases.phases_of(untimed)).endswith(", phases not timed")
 
 
 def test_one_number_of_trainers_is_compared_with_none():

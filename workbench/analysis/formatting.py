@@ -1,5 +1,6 @@
 """Numbers and settings as words: units chosen to fit, no more digits than are known, three at most."""
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -27,7 +28,7 @@ def format_number(value: float, digits: int = 3) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _format_with_unit(value: float, units: Sequence[tuple[float, str]], digits: int) -> str:
+def _format_with_unit(units: Sequence[tuple[float, str]], value: float, digits: int = 3) -> str:
     """Return `value` in the largest unit in which it is at least 1, such as "13.2 ms".
 
     `units` are (scale, name) pairs from large to small, one of scale 1; 0 is given in that one, and values too small in
@@ -44,14 +45,10 @@ def _format_with_unit(value: float, units: Sequence[tuple[float, str]], digits: 
     return f"{format_number(value / scale, digits)} {unit}"
 
 
-def format_seconds(value: float, digits: int = 3) -> str:
-    """Return a time in seconds with a suitable unit (s, ms, µs, ns), such as "13.2 ms"."""
-    return _format_with_unit(value, _SECONDS, digits)
-
-
-def format_bytes(value: float, digits: int = 3) -> str:
-    """Return a size in bytes with a suitable unit, in powers of 1000, such as "1.5 GB"."""
-    return _format_with_unit(value, _BYTES, digits)
+format_seconds: Tell = functools.partial(_format_with_unit, _SECONDS)
+"""Returns a time in seconds with a suitable unit (s, ms, µs, ns), such as "13.2 ms"; digits second, by default 3."""
+format_bytes: Tell = functools.partial(_format_with_unit, _BYTES)
+"""Returns a size in bytes with a suitable unit, in powers of 1000, such as "1.5 GB"; digits second, by default 3."""
 
 
 def format_density(value: float, digits: int = 3) -> str:
@@ -59,9 +56,9 @@ def format_density(value: float, digits: int = 3) -> str:
     return f"{format_number(100 * value, digits)} %"
 
 
-def format_quantity(value: float, measure: str, digits: int = 3) -> str:
-    """Return the value of a column as text: as seconds if its name begins with "seconds", else as bytes."""
-    return (format_seconds if measure.startswith("seconds") else format_bytes)(value, digits)
+def formatter_of(measure: str) -> Tell:
+    """Return what formats the values of a column: as seconds if its name begins with "seconds", else as bytes."""
+    return format_seconds if measure.startswith("seconds") else format_bytes
 
 
 def format_measured(value: float, low: float, high: float, tell: Tell) -> str:
@@ -130,7 +127,7 @@ def format_measured_quantity(row: Mapping[str, Any], measure: str) -> str:
         known = interval_of(row, "bytes_predicted")  # by formula, of what was not measured
     if known is None:
         return ""
-    tell: Tell = lambda value, digits=3: format_quantity(value, measure, digits)  # noqa: E731
+    tell = formatter_of(measure)
     if known.low == known.high and known.why == COMPUTED:
         return tell(known.value, 3)
     return format_measured(known.value, known.low, known.high, tell)

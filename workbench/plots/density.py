@@ -201,9 +201,8 @@ def axes_of(figure: Figure, shown: Shown, label: str) -> Axes:
     axes.set_xlim(min(densities) / 1.3, max(densities) * 1.3)
     axes.set_xscale("log")
     axes.set_yscale("log")
-    unit = formatting.format_seconds if shown.measure.startswith("seconds") else formatting.format_bytes
     style.log_axis(axes.xaxis, formatting.format_density, "density (stored entries / size)")
-    style.log_axis(axes.yaxis, unit, label)
+    style.log_axis(axes.yaxis, formatting.formatter_of(shown.measure), label)
     return axes
 
 
@@ -445,7 +444,7 @@ def _quantity(row: configurations.Record, measure: str) -> str:
     """Return a measure of a record as text: to its known digits if measured, in full if counted; "" for None."""
     if measure in MEASURED:
         return formatting.format_measured_quantity(row, measure)
-    return formatting.format_quantity(row[measure], measure) if row[measure] is not None else ""
+    return formatting.formatter_of(measure)(row[measure]) if row[measure] is not None else ""
 
 
 # Bars that the charts against density draw where there is one density only: one a configuration, the least first.
@@ -477,7 +476,8 @@ def draw(figure: Figure, shown: Shown, label: str) -> Axes:
     axes.set_xlim(0, ROOM * longest)
     axes.set_xlabel(label, fontsize=style.NORMAL)
     axes.xaxis.set_major_locator(MaxNLocator(3 if style.is_narrow(axes) else 6))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: formatting.format_quantity(value, measure)))
+    tell = formatting.formatter_of(measure)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: tell(value)))
     style.count_lost(axes, shown.rows if measure.startswith("seconds") else [], [])
     return axes
 

@@ -4,7 +4,7 @@ Phases are means over all steps: they give the shares. The length of a bar is th
 all charts have it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -46,13 +46,18 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
     if not any(map(style.is_timed, rows)):
         return message(figure, style.nothing(f"was timed at {density} density"))
     axes = figure.add_subplot()
-    totals = [sum(phases_of(row).values()) for row in rows]
+    phases = [phases_of(row) for row in rows]
+    totals, notes = [sum(each.values()) for each in phases], list(map(_note, rows, phases))
     longest = 1.0 if scale == "share" else max(totals) or 1.0
     units = [total if scale == "share" else 1.0 for total in totals]
-    limit = _limit(axes, rows, [total / unit if unit else 0.0 for total, unit in zip(totals, units, strict=True)])
-    for place, (row, unit) in enumerate(zip(rows, units, strict=True)):
-        _bar(axes, place, row, unit, longest, _character(axes) * limit)
+    limit = _limit(axes, notes, [total / unit if unit else 0.0 for total, unit in zip(totals, units, strict=True)])
+    for place, (row, each, unit, note) in enumerate(zip(rows, phases, units, notes, strict=True)):
+        end = _bar(axes, place, row, each, unit, longest, _character(axes) * limit)
+        axes.text(end + 0.01 * longest, place, note, va="center", fontsize=style.SMALL)
     _axes(axes, rows, limit, scale)
+    for name in PHASES:
+        if any(each.get(name) for each in phases):
+            axes.barh([0], [0], color=PHASES[name], label=name)
     style.count_lost(axes, rows, [])
     title = _finding(rows, density)
     room = style.room_beside_names(axes)
@@ -78,39 +83,48 @@ def _character(axes: Axes) -> float:
     return 0.021 if style.is_narrow(axes) else 0.0135
 
 
-def _limit(axes: Axes, rows: Sequence[configurations.Record], lengths: Sequence[float]) -> float:
+def _limit(axes: Axes, notes: Sequence[str], lengths: Sequence[float]) -> float:
     """Return the right limit of the axes, at which each bar of `lengths` has space for its note."""
     most = max(lengths) or 1.0
-    texts = [max(map(len, _note(row).split("\n"))) * _character(axes) for row in rows]
+    texts = [max(map(len, note.split("\n"))) * _character(axes) for note in notes]
     ends = [length / (1 - min(text, MOST_NOTE)) for length, text in zip(lengths, texts, strict=True)]
     return max(1.2 * most, *ends)
 
 
-def _bar(axes: Axes, place: int, row: configurations.Record, unit: float, longest: float, character: float) -> None:
-    """Draw the segments of a record's phases at height `place`, named where the name has space.
+def _bar(
+    axes: Axes,
+    place: int,
+    row: configurations.Record,
+    phases: Mapping[str, float],
+    unit: float,
+    longest: float,
+    character: float,
+) -> float:
+    """Draw the segments of a record's phases at height `place`, named where the name has space; return where they end.
 
     `unit` divides seconds, `longest` is the longest bar, `character` the width of a character on the axis.
     """
-    start = 0.0
-    for name, seconds in phases_of(row).items():
+    start, is_pale = 0.0, style.is_disturbed(row, "seconds_step")
+    for name, seconds in phases.items():
         width = seconds / unit if unit else 0.0
         edge = 0.8 if width > 0.01 * longest else 0.0  # an edge would hide a thin segment
         look: dict[str, Any] = {"color": PHASES[name], "edgecolor": "white", "linewidth": edge}
-        is_pale = style.is_disturbed(row, "seconds_step")
         look |= {"alpha": style.PALE} if is_pale else {}
         axes.barh(place, width, left=start, height=0.62, label=f"_{name}", **look)  # in no legend, but told of the bar
         if width > character * len(name):
             colour = "white" if name in DARK and not is_pale else "black"
             axes.text(start + width / 2, place, name, ha="center", va="center", fontsize=style.SMALL, color=colour)
         start += width
-    axes.text(start + 0.01 * longest, place, _note(row), va="center", fontsize=style.SMALL)
+    return start
 
 
-def _note(row: configurations.Record) -> str:
-    """Return the text after a bar: the total and what it leaves out, or why there is no bar."""
-    if not style.is_timed(row):
+def _note(row: configurations.Record, phases: Mapping[str, float]) -> str:
+    """Return the text after a bar: the total and what it leaves out, or why there is no bar.
+
+    `phases` are the `phases_of` the record.
+    """
+    if not phases:
         return style.without(row)
-    phases = phases_of(row)
     note = f", {style.DISTURBED}" if style.is_disturbed(row, "seconds_step") else ""
     if not any(phases.values()):
         return f"{formatting.format_measured_quantity(row, 'seconds_step')}{note}, phases not timed"
@@ -121,10 +135,7 @@ def _note(row: configurations.Record) -> str:
 
 
 def _axes(axes: Axes, rows: Sequence[configurations.Record], limit: float, scale: str) -> None:
-    """Set ticks, limits (`limit` is the right one) and labels of the axes.
-
-    Add a legend entry for each phase that occurs.
-    """
+    """Set ticks, limits (`limit` is the right one) and labels of the axes."""
     style.name_bars(axes, [style.name(row, rows) for row in rows])
     axes.set_ylim(max(len(rows), 4) - 0.5, -0.8 if style.is_narrow(axes) else -0.6)
     axes.set_xlim(0, limit)
@@ -135,9 +146,6 @@ def _axes(axes: Axes, rows: Sequence[configurations.Record], limit: float, scale
     )
     if share:
         axes.set_xticks([0, 0.25, 0.5, 0.75, 1.0])
-    used = [name for name in PHASES if any(phases_of(row).get(name) for row in rows)]
-    for name in used:
-        axes.barh([0], [0], color=PHASES[name], label=name)
 
 
 def _rank(row: configurations.Record) -> tuple[bool, bool, float]:
@@ -170,17 +178,11 @@ def table(frame: pd.DataFrame, *, group: str | None, density: str | None, scale:
 
 def _described(row: configurations.Record) -> dict[str, str]:
     """Return the texts configuration, seconds of each phase, total, preparing a batch and result, by column."""
-    known = {"configuration": formatting.name_configuration(row)} | {name: _phase(row, name) for name in PHASES}
+    known = {"configuration": formatting.name_configuration(row)} | dict.fromkeys(PHASES, "")
+    for name, seconds in phases_of(row).items():
+        known[name] = style.seconds(row, seconds / row["seconds_step"]) if seconds else formatting.format_seconds(0)
     known |= {name: formatting.format_measured_quantity(row, column) for name, column in TOTALS.items()}
     return known | {"result": "ok" if row["status"] == "ok" else f"{row['status']}: {row['reason']}"}
-
-
-def _phase(row: configurations.Record, name: str) -> str:
-    """Return the seconds of a phase as text, to the digits known of the step; "" without a result."""
-    phases = phases_of(row)
-    if not phases:
-        return ""
-    return style.seconds(row, phases[name] / row["seconds_step"]) if phases[name] else formatting.format_seconds(0)
 
 
 def _scale(frame: pd.DataFrame) -> str:

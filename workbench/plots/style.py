@@ -70,8 +70,8 @@ def look(row: configurations.Record) -> dict[str, Any]:
         base = STORAGE_COLOURS.get(configurations.storage_of(row), base)
         marker = DENSE_MARKERS.get(str(row.get("launch")), marker)
     pale = row["gradient"] == "dense" and not configurations.is_dense(row)
-    red, green, blue = (0.75 * part + 0.25 for part in colors.to_rgb(base))
-    colour = colors.to_hex((red, green, blue)) if pale else base
+    red, green, blue = colors.to_rgb(base)
+    colour = colors.to_hex((0.75 * red + 0.25, 0.75 * green + 0.25, 0.75 * blue + 0.25)) if pale else base
     several = (row.get("trainers") or 1) > 1
     face = "white" if (row["update"] == "lazy" and not several) or row.get("serial") else colour
     line = _line(row)
@@ -152,15 +152,15 @@ def at_density(group: configurations.Group, label: str | None) -> list[configura
 def _densities(frame: pd.DataFrame) -> tuple[str, ...]:
     """Return the labels of the densities in pooled records, ascending, without repetition."""
     rows = [row for group in configurations.groups(frame) for row in group.rows]
-    return tuple(
-        dict.fromkeys(configurations.density_label(row) for row in sorted(rows, key=lambda row: row["density"] or 0))
-    )
+    by_density = configurations.by_density(sorted(rows, key=lambda row: row["density"] or 0))
+    return tuple(dict.fromkeys(configurations.density_label(rows[0]) for rows in by_density.values()))
 
 
 def _first_density(frame: pd.DataFrame) -> str:
     """Return the label of the density to show first: the natural one, else the middle of those with most results."""
     rows = [row for row in configurations.groups(frame)[0].rows if row["status"] == "ok"]
-    ok = {label: sum(configurations.density_label(row) == label for row in rows) for label in _densities(frame)}
+    found = Counter(map(configurations.density_label, rows))
+    ok = {label: found[label] for label in _densities(frame)}
     if ok.get(configurations.NATURAL):
         return configurations.NATURAL
     best = [label for label, count in ok.items() if count == max(ok.values())]

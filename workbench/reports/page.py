@@ -168,8 +168,7 @@ def _bars(figure: Figure, axes: Axes) -> Iterator[Markup]:
         label = "" if label.startswith("_container") else f", {label.removeprefix('_')}"
         for number, bar in enumerate(each.patches):
             box = bar.get_window_extent()
-            left, top = on_page(figure, box.x0, box.y1)
-            right, bottom = on_page(figure, box.x1, box.y0)
+            (left, right), (top, bottom) = on_page(figure, box.intervalx, box.intervaly[::-1])
             if right - left < 1:
                 continue
             at = round(bar.get_y() + bar.get_height() / 2)

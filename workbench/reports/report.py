@@ -291,10 +291,15 @@ def _breakevens(groups: Sequence[configurations.Group], evens: Mapping[str, Sequ
     rows = []
     for measure, of_measure in evens.items():
         for even in of_measure:
-            settings = tuple((name, even.group[name]) for name in configurations.GROUP)
             line = formatting.name_configuration(even.settings)
             counted = even.by_bytes.text if even.by_bytes else ""
-            row = [line, MEASURES[measure][0], even.place or "none", counted, *([labels[settings]] if several else [])]
+            row = [
+                line,
+                MEASURES[measure][0],
+                even.place or "none",
+                counted,
+                *([labels[tuple(even.group.items())]] if several else []),
+            ]
             rows.append([*row, even.sentence.removeprefix(f"{line} ")])  # the first column says whose it is
     columns = ("configuration", "in", "break-even", "by bytes", *(["cells"] if several else []), "what was found")
     return table_of(columns, rows)

@@ -294,9 +294,15 @@ class Table:
 
         `where` is the prefix of the message.
         """
+        columns = self.columns
         for name, value in row.items():
-            if value is not None and type(value) is not SURE.get(self.columns[name].kind):
-                self.columns[name].check(value, where)
+            kind = columns[name].kind
+            if not (
+                value is None
+                or type(value) is SURE.get(kind)
+                or (kind == "integer" and type(value) is int and abs(value) <= LARGEST)
+            ):
+                columns[name].check(value, where)
         if row.get("status") not in STATUSES:
             raise RowError(f"{where}status is {row.get('status')!r}; allowed: {', '.join(STATUSES)}.")
         if not row.get("key"):
@@ -389,7 +395,7 @@ def _plain(value: Any, lost: list) -> Any:
             return list(map(list, value))  # a curve
         return [_plain(item, lost) for item in value]
     if isinstance(value, dict):
-        return {str(key): _plain(item, lost) for key, item in value.items()}
+        return {str(key): item if type(item) in UNCHANGED else _plain(item, lost) for key, item in value.items()}
     if isinstance(value, float) and not math.isfinite(value):
         lost.append(value)
         return None
