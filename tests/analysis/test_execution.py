@@ -60,7 +60,7 @@ def test_a_row_says_how_it_was_held_and_executed(row, said):
 
 def test_the_headline_names_both_sides():
     group = group_of(*maker.BOTH_AT_THEIR_BEST)
-    said = headline_of(group, "seconds_step", []).executed
+    said = headline_of(group, "seconds_step").executed
     assert said == (
         "Dense: held as a dense array, the epoch in one compiled call, up to 2 threads. "
         "Sparse: held as CSR, lazy update, the epoch in one compiled call, up to 2 threads."

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support import rows as maker
 from workbench import store
-from workbench.analysis import breakeven, configurations, contests
+from workbench.analysis import configurations, contests
 from workbench.analysis.standings import headline_of, make_standings
 
 LAZY = replace(maker.SPARSE, update="lazy", fixed=1.01e-4)
@@ -61,7 +61,7 @@ def test_what_ran_beside_other_programs_has_a_bound_and_no_factor():
     (group,) = configurations.groups(store.frame(rows))
     (line,) = make_standings(group, "seconds_step").lines
     assert re.fullmatch(r"sparse, at least [\d.]+ times faster", line.verdict)
-    number = headline_of(group, "seconds_step", []).number
+    number = headline_of(group, "seconds_step").number
     assert re.fullmatch(r"Sparse is at least [\d.]+ times faster \(other programs were running\)", number)
     for text in (line.verdict, number):
         assert float(re.search(r"at least ([\d.]+)", text).group(1)) == pytest.approx(line.contest.ratio.low, rel=0.05)
@@ -79,11 +79,11 @@ def test_the_headline_is_the_number_at_the_datas_own_density_where_there_is_one(
     own = lambda row: row | {"density": None} if row["density"] == 0.03 else row  # noqa: E731
     frame = store.frame(map(own, maker.sweep((maker.DENSE, maker.SPARSE), noise=0.01)))
     (group,) = configurations.groups(frame)
-    found = headline_of(group, "seconds_step", breakeven(frame))
+    found = headline_of(group, "seconds_step")
     assert re.fullmatch(r"Sparse is 2\.6 \(95 %: 2\.[2-5] to (2\.[7-9]|3)\) times faster", found.number)
     assert found.where.startswith("At 3.01 %, the data's own density. CSR ours")
     assert [row["format"] for row in found.rows] == ["csr", "dense"]
-    assert headline_of(group_of(maker.DENSE), "seconds_step", []).number == "Not known"
+    assert headline_of(group_of(maker.DENSE), "seconds_step").number == "Not known"
 
 
 def test_a_side_that_was_not_measured_is_called_so_in_the_headline():
@@ -92,7 +92,7 @@ def test_a_side_that_was_not_measured_is_called_so_in_the_headline():
         stopped = {"status": "stopped", "reason": "The budget was out.", "seconds_predicted": seconds}
         row |= dict.fromkeys(key for key in row if key.startswith("seconds_step")) | stopped | {"samples": None}
     (group,) = configurations.groups(store.frame(rows))
-    where = headline_of(group, "seconds_step", []).where
+    where = headline_of(group, "seconds_step").where
     assert where == (
         "At 0.1 % density. CSR ours (row_sparse gradient, standard update): not measured; dense: not measured."
     )

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,8 @@ from workbench.analysis import (
 from workbench.analysis.breakeven import (
     BreakEven,
     baseline,
-    breakeven,
+    breakeven_of,
+    breakevens_of_group,
     format_density_ranges,
     list_open_contests,
     probable_clauses,
@@ -153,12 +154,13 @@ def _reason(status: str, rows: Sequence[configurations.Record]) -> str:
     return f"{len(reasons)} {status} ({example}{reasons[0].rstrip('.')})"
 
 
-def list_sensitivities(groups: Sequence[configurations.Group], evens: Sequence[BreakEven]) -> Iterator[str]:
+def list_sensitivities(groups: Sequence[configurations.Group]) -> Iterator[str]:
     """Yield a sentence per varied setting that moves the break-even in time, then one on fixed settings.
 
     `groups` hold pooled records of comparable configurations.
     """
     varied = [name for name in _SETTINGS if len(_values(name, groups)) > 1]
+    evens = [even for group in groups for even in breakevens_of_group(group, "seconds_step")]
     for name in varied:
         yield from _largest_effect(name, evens)
     shared = [name for name in _SETTINGS if name not in varied and name in groups[0].settings and name != "machine"]
@@ -285,12 +287,12 @@ ALIKE = 1.15
 """Differences that could be seen are alike up to this factor."""
 
 
-def certainty_sentences(group: configurations.Group, contests: Sequence[Contest]) -> str:
+def certainty_sentences(group: configurations.Group) -> str:
     """Return the sentences on how certain a verdict in time is: rounds, runs, detectable difference, disturbed trials.
 
-    `contests` are those in time of `group`.
+    They are those of the contests in time of `group`.
     """
-    disturbed = _disturbed(group)
+    contests, disturbed = contests_of_group(group, "seconds_step"), _disturbed(group)
     ratios = [contest.ratio for contest in contests if contest.ratio is not None]
     if not ratios:
         return f"How sure: no run has a time of both sides.{disturbed}"
@@ -372,15 +374,14 @@ def advise(frame: pd.DataFrame) -> Advice:
     groups = configurations.groups(pooled)
     if not groups:
         return Advice("There is no answer yet: no rows were given.")
-    evens = {measure: breakeven(pooled, measure) for measure in MEASURES}
     several = len(groups) > 1
     sentences = {
         measure: [line for group in groups for line in verdict_text.density_range_sentences(group, measure, several)]
-        for measure in evens
+        for measure in MEASURES
     }
     return Advice(
-        verdict=_verdict(groups, evens),
-        certainty=certainty_sentences(groups[0], contests_of_group(groups[0], "seconds_step")),
+        verdict=_verdict(groups),
+        certainty=certainty_sentences(groups[0]),
         time=(*sentences["seconds_step"], *compare_devices.compare_device_sentences(groups)),
         memory=(
             *sentences["bytes_peak"],
@@ -390,26 +391,23 @@ def advise(frame: pd.DataFrame) -> Advice:
         warnings=tuple(warnings(groups)),
         failures=tuple(count_failures(groups)),
         would_change=(
-            *list_sensitivities(groups, evens["seconds_step"]),
+            *list_sensitivities(groups),
             *compare_devices.compare_machine_sentences(pooled),
         ),
     )
 
 
-def _verdict(groups: Sequence[configurations.Group], evens: Mapping[str, Sequence[BreakEven]]) -> str:
-    """Return the verdict on the first group, a sentence or two per measure; `evens` has the break-evens by measure."""
+def _verdict(groups: Sequence[configurations.Group]) -> str:
+    """Return the verdict on the first group, a sentence or two per measure."""
     group = groups[0]
-    parts = [headline(group, measure, evens[measure])[1] for measure in MEASURES]
+    parts = [headline(group, measure)[1] for measure in MEASURES]
     which = f"configurations {group.label}" if group.label.startswith(("on ", "with ")) else group.label
     of_several = f"This is for {which}, the largest of {len(groups)} groups measured." if len(groups) > 1 else ""
     return " ".join(filter(None, (*parts, of_several)))
 
 
-def headline(group: configurations.Group, measure: str, evens: Sequence[BreakEven]) -> tuple[str, str]:
-    """Return (chart title, full sentence) of the advice in one measure for a group.
-
-    `measure` is a key of MEASURES; `evens` are the break-evens in it.
-    """
+def headline(group: configurations.Group, measure: str) -> tuple[str, str]:
+    """Return (chart title, full sentence) of the advice in one measure, a key of MEASURES, for a group."""
     compared = contests_of_group(group, measure)
     won = [one for one in compared if one.verdict == "sparse"]
     lost = [one for one in compared if one.verdict == "dense"]
@@ -420,7 +418,7 @@ def headline(group: configurations.Group, measure: str, evens: Sequence[BreakEve
         return _by_fitting(won[0], compared, measure)
     if not lost:
         return _sparse_at_some(first, won, compared, measure)
-    even = next((even for even in evens if _is_of_configuration(even, group, won[-1])), None)
+    even = breakeven_of(group, won[-1].sides[0], measure)
     if even is None or even.status != "crossing" or (won[-1].density or 0.0) >= (lost[0].density or 0.0):
         name, verb, better = MEASURES[measure]
         both = (
@@ -428,12 +426,9 @@ def headline(group: configurations.Group, measure: str, evens: Sequence[BreakEve
             f"{format_density_ranges(lost, compared, DIGITS)}"
         )
         return f"Which {verb} {better} changes: {both}", f"For {name} it depends on the density: {both}."
-    return _sparse_below(
-        even,
-        "" if _is_of_configuration(even, group, first) else formatting.name_configuration(won[-1].sides[0]),
-        compared,
-        measure,
-    )
+    is_of_first = even.line == configurations.line_of(first.sides[0])
+    of = "" if is_of_first else formatting.name_configuration(won[-1].sides[0])
+    return _sparse_below(even, of, compared, measure)
 
 
 def _by_fitting(first: Contest, compared: Sequence[Contest], measure: str) -> tuple[str, str]:
@@ -539,12 +534,3 @@ def _without_win(compared: Sequence[Contest], lost: Sequence[Contest], measure: 
 def _is_decidable(why: str, measure: str) -> bool:
     """Return whether measuring more can settle a comparison with the reason `why`; more rounds do not in memory."""
     return why != HOLDS_ONE or measure.startswith("seconds")
-
-
-def _is_of_configuration(even: BreakEven, group: configurations.Group, contest: Contest) -> bool:
-    """Return whether a break-even belongs to this group and to the sparse configuration of the contest."""
-    return (
-        contest.sparse is not None
-        and even.line == configurations.line_of(contest.sparse)
-        and even.group == group.settings
-    )

@@ -233,6 +233,12 @@ def breakevens_of_group(group: configurations.Group, measure: str) -> tuple[Brea
     return tuple(evens)
 
 
+def breakeven_of(group: configurations.Group, row: Record, measure: str) -> BreakEven | None:
+    """Return the break-even in `measure` of the configuration of a group's record; None for a dense configuration."""
+    line = configurations.line_of(row)
+    return next((even for even in breakevens_of_group(group, measure) if even.line == line), None)
+
+
 def records_and_contests(group: configurations.Group, measure: str) -> Iterator[tuple[list[Record], list[Contest]]]:
     """Yield (records, contests with dense in `measure`) of each sparse configuration; contests ascend in density.
 

@@ -14,7 +14,7 @@ import pandas as pd
 
 from workbench import settings
 from workbench.analysis import configurations, execution, formatting, verdict_text
-from workbench.analysis.breakeven import breakevens_of_group
+from workbench.analysis.breakeven import breakeven_of
 from workbench.analysis.compare import (
     HOLDS_ONE,
     PREDICTED,
@@ -588,10 +588,8 @@ def break_even(time: Contest, groups: Sequence[configurations.Group]) -> Iterabl
     if time.sparse is None:
         return
     group = next(group for group in groups if any(row is time.sparse for row in group.rows))
-    same = [even for even in breakevens_of_group(group, TIME) if even.line == configurations.line_of(time.sparse)]
-    at = [row for row in group.rows if line_key(row) == line_key(time.sparse) or configurations.is_dense(row)]
-    for even in same:
-        if even.status == "crossing":
-            yield Statement(
-                f"The break-even of {formatting.name_configuration(time.sparse)} is {even.place}.", keys_of(*at)
-            )
+    even = breakeven_of(group, time.sparse, TIME)
+    if even is not None and even.status == "crossing":
+        at = [row for row in group.rows if line_key(row) == line_key(time.sparse) or configurations.is_dense(row)]
+        text = f"The break-even of {formatting.name_configuration(time.sparse)} is {even.place}."
+        yield Statement(text, keys_of(*at))

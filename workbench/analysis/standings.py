@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from workbench.analysis import configurations, execution, formatting
 from workbench.analysis.advisor import headline
-from workbench.analysis.breakeven import BreakEven
 from workbench.analysis.compare import Contest, contests_of_group, worse_of_group
 from workbench.analysis.configurations import line_key
 from workbench.analysis.grades import format_factor, format_probability, grade_comparison
@@ -168,14 +167,14 @@ def winner_text(contest: Contest, measure: str) -> str:
     return "level, within 10 %" if contest.verdict == "level" else f"inconclusive: {contest.why}"
 
 
-def headline_of(group: configurations.Group, measure: str, evens: Sequence[BreakEven]) -> Headline:
+def headline_of(group: configurations.Group, measure: str) -> Headline:
     """Return the leading number of a group in `measure`, with where it holds and the records behind it.
 
     It is from the data's own density if that is decided, else from the lowest decided density, else from any density
-    with a ratio; "Not known" without one. `evens` are the break-evens in the measure.
+    with a ratio; "Not known" without one.
     """
     found = contests_of_group(group, measure)
-    finding = headline(group, measure, evens)[0]
+    finding = headline(group, measure)[0]
     decided = [one for one in found if one.ratio and one.verdict in ("sparse", "dense")]
     natural = [one for one in decided if _asked_densities(one) is None]
     one = next(iter([*natural, *decided, *(one for one in found if one.ratio), *found]), None)

@@ -172,15 +172,15 @@ def make_conclusion(frame: pd.DataFrame, report: Path | None = None) -> Conclusi
     """Return headlines, tables, verdict, break-evens and warnings of the records, with the path of a report."""
     pooled = configurations.pool_rounds(frame)
     advice, groups = advise(pooled), configurations.groups(pooled)[:1]
-    evens = {measure: breakeven(pooled, measure) for measure in MEASURES}
+    evens = [even for measure in MEASURES for even in breakeven(pooled, measure)]
     return Conclusion(
-        tuple(headline_of(group, measure, evens[measure]) for group in groups for measure in MEASURES),
+        tuple(headline_of(group, measure) for group in groups for measure in MEASURES),
         tuple(make_standings(group, measure) for group in groups for measure in MEASURES),
         advice.verdict,
         advice.certainty,
-        tuple(even.sentence for each in evens.values() for even in each if even.status != "too_few"),
+        tuple(even.sentence for even in evens if even.status != "too_few"),
         advice.warnings,
-        tuple(compare_devices.compare_device_sentences(configurations.groups(frame))),
+        tuple(compare_devices.compare_device_sentences(configurations.groups(pooled))),
         report,
     )
 

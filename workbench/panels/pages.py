@@ -104,8 +104,7 @@ def numbers(frame: pd.DataFrame) -> str:
     groups = configurations.groups(pooled)
     if not groups:
         return ""
-    evens = {measure: breakeven(pooled, measure) for measure in MEASURES}
-    shown = "".join(map(_headline, report_tables.headlines(groups[0], evens, {})))
+    shown = "".join(map(_headline, report_tables.headlines(groups[0], {})))
     opened = ("open", "")  # time, then memory
     tables = zip(report_tables.tables(groups[0], {}), opened, strict=True)
     return f'<div class="wb-headlines">{shown}</div>{"".join(_standings(*table) for table in tables)}'

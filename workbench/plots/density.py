@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from workbench.analysis import configurations, formatting
-from workbench.analysis.breakeven import BreakEven, breakevens_of_group
+from workbench.analysis.breakeven import BreakEven, breakeven_of
 from workbench.analysis.compare import EQUIVALENCE_MARGIN, contests_of_group
 from workbench.analysis.intervals import Interval, interval_of
 from workbench.plots import style
@@ -29,7 +29,7 @@ MOST_BASELINES = 3
 
 @dataclass(frozen=True)
 class Shown:
-    """Part of a frame that a chart shows: one group, its sparse lines of one update or all, its break-evens.
+    """Part of a frame that a chart shows: one group, its sparse lines of one update or all.
 
     Of rows that differ in seed or learning rate alone, the best stands for all, as in the break-evens.
     """
@@ -37,7 +37,6 @@ class Shown:
     measure: str
     group: configurations.Group
     lines: list[list[configurations.Record]]
-    evens: Sequence[BreakEven]
 
     @classmethod
     def of(cls, frame: pd.DataFrame, measure: str, group: str | None, update: str) -> "Shown":
@@ -56,7 +55,7 @@ class Shown:
             for rows in configurations.sparse_lines(group.rows).values()
             if update in ("all", rows[0]["update"])
         ]
-        return Shown(measure, group, lines, breakevens_of_group(group, measure))
+        return Shown(measure, group, lines)
 
     @cached_property
     def dense_lines(self) -> list[list[configurations.Record]]:
@@ -104,7 +103,7 @@ class Shown:
 
     def even_of(self, row: configurations.Record) -> BreakEven | None:
         """Return the break-even of the record's configuration; None if it has none."""
-        return next((even for even in self.evens if even.line == configurations.line_of(row)), None)
+        return breakeven_of(self.group, row, self.measure)
 
     def label(self, row: configurations.Record) -> str:
         """Return the legend's text of a record's line, "CSR ours, break-even 4 to 6 %"."""

@@ -23,7 +23,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, update: str,
     shown = density.Shown.of(frame, MEASURE, group, update)
     if nothing := density.nothing(shown):
         return message(figure, nothing)
-    title, sentence = headline(shown.group, MEASURE, shown.evens)
+    title, sentence = headline(shown.group, MEASURE)
     of = "the device" if shown.group.settings["device"] == "cuda" else "the process above its start"
     what = "bars" if shown.single else "markers, set side by side"
     note = f"{what}: peak of {of}; {density.intervals(shown)}"

@@ -20,7 +20,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, update: str,
     shown = density.Shown.of(frame, MEASURE, group, update)
     if nothing := density.nothing(shown):
         return message(figure, nothing)
-    title, sentence = headline(shown.group, MEASURE, shown.evens)
+    title, sentence = headline(shown.group, MEASURE)
     if shown.single:
         density.finish(figure, density.draw(figure, shown, "time a step"), title, shown, density.intervals(shown))
     else:

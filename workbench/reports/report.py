@@ -9,6 +9,7 @@ import hashlib
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from matplotlib.figure import Figure
 from workbench import atomic_files, plots, store
 from workbench.analysis import compare_devices, configurations, formatting, profiles
 from workbench.analysis.advisor import MEASURES, Advice, advise
-from workbench.analysis.breakeven import BreakEven, breakeven
+from workbench.analysis.breakeven import breakevens_of_group
 from workbench.analysis.compare import EQUIVALENCE_MARGIN
 from workbench.analysis.intervals import MEMORY_SHARE
 from workbench.plots.style import NAMES_OF_BARS
@@ -200,12 +201,11 @@ def _content(
     groups = configurations.groups(pooled)
     rows = [row for group in groups for row in group.rows]
     advice, places = (predicted if predicted and not rows else advise(pooled)), report_tables.anchors(groups)
-    evens = {name: breakeven(pooled, name) for name in MEASURES}
     return {
-        "headlines": report_tables.headlines(groups[0], evens, places) if groups else [],
+        "headlines": report_tables.headlines(groups[0], places) if groups else [],
         "standings": report_tables.tables(groups[0], places) if groups else [],
         "of_group": groups[0].label if len(groups) > 1 else "",
-        "of_groups": report_tables.answers_of_groups(_measured(groups[1:])[:GROUPS_ANSWERED], evens),
+        "of_groups": report_tables.answers_of_groups(_measured(groups[1:])[:GROUPS_ANSWERED]),
         "cells": report_tables.table(groups, places),
         "title": written(title),
         "about": _about(rows, written(machine), count),
@@ -215,7 +215,7 @@ def _content(
         "structure": profiles.structure_sentence(pooled, None if structures is None else written_frame(structures)),
         "advice": _sections(advice),
         "grounds": [(name, _by_group(said, groups)) for name, said in _sections(advice)],
-        "breakevens": _breakevens(groups, evens),
+        "breakevens": _breakevens(groups),
         "failures": _failures(groups),
         "machine": table_of(("what", "value"), _of_machine(written(machine))),
         "machines": table_of(*compare_devices.table(pooled)),
@@ -281,25 +281,17 @@ def _by_group(said: Sequence[str], groups: Sequence[configurations.Group]) -> li
     return list(found.items())
 
 
-def _breakevens(groups: Sequence[configurations.Group], evens: Mapping[str, Sequence[BreakEven]]) -> Table:
+def _breakevens(groups: Sequence[configurations.Group]) -> Table:
     """Return the table of break-evens, a row for each configuration and measure.
 
     A column names the group if several.
     """
-    labels = {tuple(group.settings.items()): group.label for group in groups}
-    several = len(groups) > 1
-    rows = []
-    for measure, of_measure in evens.items():
-        for even in of_measure:
+    several, rows = len(groups) > 1, []
+    for measure, group in product(MEASURES, groups):
+        for even in breakevens_of_group(group, measure):
             line = formatting.name_configuration(even.settings)
             counted = even.by_bytes.text if even.by_bytes else ""
-            row = [
-                line,
-                MEASURES[measure][0],
-                even.place or "none",
-                counted,
-                *([labels[tuple(even.group.items())]] if several else []),
-            ]
+            row = [line, MEASURES[measure][0], even.place or "none", counted, *([group.label] if several else [])]
             rows.append([*row, even.sentence.removeprefix(f"{line} ")])  # the first column says whose it is
     columns = ("configuration", "in", "break-even", "by bytes", *(["cells"] if several else []), "what was found")
     return table_of(columns, rows)

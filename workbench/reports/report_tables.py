@@ -7,7 +7,6 @@ from typing import Any
 
 from workbench import settings
 from workbench.analysis import configurations, formatting, outliers
-from workbench.analysis.breakeven import BreakEven
 from workbench.analysis.intervals import values_of
 from workbench.analysis.outliers import usual_deviation_of_records
 from workbench.analysis.standings import MARKS, Headline, Standing, Standings, headline_of, make_standings
@@ -21,14 +20,12 @@ Anchors = Mapping[int, str]
 """The place of a pooled row on the page, by its id."""
 
 
-def headlines(
-    group: configurations.Group, evens: Mapping[str, Sequence[BreakEven]], anchors: Anchors
-) -> list[dict[str, Any]]:
+def headlines(group: configurations.Group, anchors: Anchors) -> list[dict[str, Any]]:
     """Return the headline of each measure as values for the template, with links to the records on the page.
 
-    Each is a dict of name, number, links, where, finding and executed. `evens` are break-evens by measure.
+    Each is a dict of name, number, links, where, finding and executed.
     """
-    return [_headline(headline_of(group, measure, evens[measure]), anchors) for measure in MEASURES]
+    return [_headline(headline_of(group, measure), anchors) for measure in MEASURES]
 
 
 def _headline(found: Headline, anchors: Anchors) -> dict[str, Any]:
@@ -39,11 +36,11 @@ def _headline(found: Headline, anchors: Anchors) -> dict[str, Any]:
     return {"name": name, "number": found.number, "links": links, **said}
 
 
-def answers_of_groups(groups: Sequence[configurations.Group], evens: Mapping[str, Sequence[BreakEven]]) -> Table:
+def answers_of_groups(groups: Sequence[configurations.Group]) -> Table:
     """Return a table with a row for each group: its settings, then number and finding of each measure."""
     rows = []
     for group in sorted(groups, key=lambda group: _natural(group.label)):
-        found = [headline_of(group, measure, evens[measure]) for measure in MEASURES]
+        found = [headline_of(group, measure) for measure in MEASURES]
         rows.append([group.label, *(f"{one.number}. {one.finding}." for one in found)])
     return table_of(("for", *(name for name, *_ in MEASURES.values())), rows)
 
