@@ -6,6 +6,8 @@ import pytest
 from tests.support import rows as maker
 from workbench import store
 from workbench.analysis import breakeven, configurations, groups, interval_of, pool, pool_rounds
+from workbench.analysis.breakeven import breakevens_of_group
+from workbench.analysis.compare import contests, contests_of_group
 from workbench.analysis.intervals import ONCE
 from workbench.measure.rounds import mean_interval
 
@@ -42,13 +44,28 @@ def test_rounds_of_a_configuration_are_pooled_by_round():
 
 def test_rows_of_a_pooled_frame_are_read_once_and_are_those_of_whoever_asks(monkeypatch):
     frame = pool_rounds(store.frame(maker.sweep(rounds=2)))
-    monkeypatch.setattr(pool, "_records", lambda frame: pytest.fail("read again"))
-    first, second = configurations.records(frame), configurations.records(frame)
+    first = configurations.records(frame)
+    monkeypatch.setattr(pool, "_python_values", lambda column: pytest.fail("read again"))
+    second = configurations.records(frame)
     assert first == second
     first[0]["format"] = "changed"
     assert configurations.records(frame) == second
     with pytest.raises(pytest.fail.Exception):
         configurations.records(frame.copy())
+
+
+def test_what_follows_from_a_group_is_computed_once_for_all_that_show_it():
+    frame = pool_rounds(store.frame(maker.sweep((maker.DENSE, maker.SPARSE), rounds=2)))
+    (group,), (again,), (other,) = map(configurations.groups, (frame, frame, frame.copy()))
+    assert again is group
+    assert other is not group
+    for measure in ("seconds_step", "bytes_peak"):
+        found = contests_of_group(group, measure)
+        assert contests_of_group(group, measure) is found
+        assert list(found) == contests(group.rows, measure)
+        assert contests_of_group(other, measure) is not found
+        assert breakevens_of_group(group, measure) is breakevens_of_group(group, measure)
+        assert [even.measure for even in breakevens_of_group(group, measure)] == [measure]
 
 
 def test_seconds_are_those_of_one_run_and_never_a_mixture():
