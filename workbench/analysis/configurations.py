@@ -66,7 +66,7 @@ def once_per_group(
     """
 
     @functools.wraps(function)
-    def recall(group: Group, *given: Given.args, **named: Given.kwargs) -> Result:
+    def recall(group: Group, /, *given: Given.args, **named: Given.kwargs) -> Result:
         """Return the result for these arguments, computed at the first call."""
         key = (function, given, *named.items())
         if key not in group.derived:

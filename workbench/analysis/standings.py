@@ -3,7 +3,7 @@
 The marks are words and signs, never colours alone. All of it comes from `compare.contests`, as every verdict does.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -97,7 +97,7 @@ def _asked_densities(contest: Contest) -> float | None:
 
 
 def _line_of(
-    lines: Mapping[tuple, Sequence[Record]], at: Sequence[Record], contest: Contest, worse: set[int], measure: str
+    lines: Mapping[tuple, Sequence[Record]], at: Sequence[Record], contest: Contest, worse: Set[int], measure: str
 ) -> Line:
     """Return the table row of one density: a standing for each configuration in `lines`, and the winner.
 
