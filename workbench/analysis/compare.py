@@ -69,6 +69,12 @@ class Contest(NamedTuple):
         return "sparse" if probability >= LIKELY else "dense" if probability <= 1 - LIKELY else ""
 
     @property
+    def asked_density(self) -> float | None:
+        """The requested density (None is the data's own), or the measured one without records."""
+        row = self.sparse or self.dense
+        return row["density"] if row else self.density
+
+    @property
     def remedy(self) -> str:
         """What to do to get a winner, such as "measure both in one run"; "" if there is one."""
         is_unmeasured = self.source == PREDICTED and self.ratio is not None and self.ratio.rounds == 0
@@ -103,7 +109,7 @@ class Contest(NamedTuple):
         )
 
 
-def contests(rows: Iterable[Record], measure: str) -> list[Contest]:
+def contests(rows: Iterable[dict[str, Any]], measure: str) -> list[Contest]:
     """Compare the best eligible sparse record of a group with the best dense one at each density, in ascending order.
 
     `rows` are pooled records (`pool_rounds`), `measure` a column of seconds or bytes. Records of a lazy update that
@@ -112,14 +118,7 @@ def contests(rows: Iterable[Record], measure: str) -> list[Contest]:
     configurations win equally at a density, the configuration that wins at most densities is named. All texts, charts
     and tables take their verdicts and ratios from here. O(rows * rounds).
     """
-    rows = list(rows)
-    return _contests(rows, {id(row) for row, _ in trained_worse(rows)}, measure)
-
-
-@configurations.once_per_group
-def contests_of_group(group: configurations.Group, measure: str) -> tuple[Contest, ...]:
-    """Return the `contests` of the records of a group in `measure`, a column of seconds or bytes."""
-    return tuple(_contests(group.rows, worse_of_group(group), measure))
+    return list(contests_of_group(configurations.Group({}, "", list(rows)), measure))
 
 
 @configurations.once_per_group
@@ -128,17 +127,18 @@ def worse_of_group(group: configurations.Group) -> frozenset[int]:
     return frozenset(id(row) for row, _ in trained_worse(group.rows))
 
 
-def _contests(rows: Sequence[Record], worse: Set[int], measure: str) -> list[Contest]:
-    """Return what `contests` does, without the records of which `worse` has the id()."""
+@configurations.once_per_group
+def contests_of_group(group: configurations.Group, measure: str) -> tuple[Contest, ...]:
+    """Return the `contests` of the records of a group in `measure`, a column of seconds or bytes."""
+    rows, worse = group.rows, worse_of_group(group)
     met = [_compare_without_worse_models(at, worse, measure) for at in configurations.by_density(rows).values()]
     wins = Counter(
         line for contest, _ in met for line in {line_key(row) for row in (contest.sparse, *contest.level) if row}
     )
     named = [_with_most_frequent_winner(contest, ratios, wins) for contest, ratios in met]
     able = [row for row in rows if id(row) not in worse]
-    return sorted(
-        (_inconclusive_if_incomplete(one, able, measure) for one in named), key=lambda one: one.density or 0.0
-    )
+    complete = (_inconclusive_if_incomplete(one, able, measure) for one in named)
+    return tuple(sorted(complete, key=lambda one: one.density or 0.0))
 
 
 def _inconclusive_if_incomplete(found: Contest, rows: Sequence[Record], measure: str) -> Contest:

@@ -80,7 +80,7 @@ def make_standings(group: configurations.Group, measure: str) -> Standings:
     lines = {**configurations.dense_lines(group.rows), **configurations.sparse_lines(group.rows)}
     found = contests_of_group(group, measure)
     at = configurations.by_density(group.rows)
-    labels = {_asked_densities(one): one for one in found}
+    labels = {one.asked_density: one for one in found}
     ordered = sorted(at, key=lambda density: (labels[density].density or 0.0) if density in labels else 0.0)
     worse = worse_of_group(group)
     met = [density for density in ordered if density in labels]
@@ -88,12 +88,6 @@ def make_standings(group: configurations.Group, measure: str) -> Standings:
     return Standings(
         measure, tuple(formatting.short_configuration_name(rows[0]) for rows in lines.values()), tuple(table)
     )
-
-
-def _asked_densities(contest: Contest) -> float | None:
-    """Return the requested density of a contest (None is the data's own), or the measured one without records."""
-    row = contest.sparse or contest.dense
-    return row["density"] if row else contest.density
 
 
 def _line_of(
@@ -176,7 +170,7 @@ def headline_of(group: configurations.Group, measure: str) -> Headline:
     found = contests_of_group(group, measure)
     finding = headline(group, measure)[0]
     decided = [one for one in found if one.ratio and one.verdict in ("sparse", "dense")]
-    natural = [one for one in decided if _asked_densities(one) is None]
+    natural = [one for one in decided if one.asked_density is None]
     one = next(iter([*natural, *decided, *(one for one in found if one.ratio), *found]), None)
     if one is None or one.ratio is None:
         return Headline(measure, "Not known", "", finding, ())
@@ -189,7 +183,7 @@ def headline_of(group: configurations.Group, measure: str) -> Headline:
     ]
     if all(values):  # the unit once, at the end
         sides[0] = sides[0].removesuffix(each)
-    own = ", the data's own density" if _asked_densities(one) is None else " density"
+    own = ", the data's own density" if one.asked_density is None else " density"
     where = f"At {formatting.format_density(one.density or 0.0)}{own}. {'; '.join(sides)}."
     executed = execution.describe_contest(one, group.rows, measure)
     return Headline(measure, _number(one, measure), where, finding, (sparse, dense), executed)

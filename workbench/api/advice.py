@@ -147,14 +147,9 @@ class Advice:
 
     def _repr_html_(self) -> str:
         """Return the advice as HTML for a notebook, with a chart of time."""
-        recommendation = self._answer.recommendation
-        parts = [f'<p class="verdict"><strong>{html.escape(recommendation.headline.text)}</strong></p>']
-        for heading, sentences in (
-            ("Why", recommendation.grounds),
-            ("What would change it", recommendation.would_change),
-        ):
-            items = "".join(f"<li>{html.escape(said.text)}</li>" for said in sentences)
-            parts += [f"<p><strong>{heading}</strong></p><ul>{items}</ul>"] if items else []
+        from workbench.panels import pages
+
+        parts = pages.recommendation_parts(self._answer.recommendation)
         parts.append(f"<p>Train it with</p><pre><code>{html.escape(self.code)}</code></pre>")
         if self.command:
             parts.append(f"<p>or <code>{html.escape(self.command)}</code></p>")

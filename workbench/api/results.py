@@ -86,15 +86,9 @@ def tidy(trials: pd.DataFrame) -> pd.DataFrame:
     counts = trials[trials["status"].isin(configurations.NUMBERED)].groupby("key").size()
     lines = []
     for group in configurations.groups(trials):
-        bases = {_asked(found): found.dense for found in contests_of_group(group, "seconds_step")}
+        bases = {found.asked_density: found.dense for found in contests_of_group(group, "seconds_step")}
         lines += [_line(record, bases.get(record["density"]), counts) for record in group.rows]
     return pd.DataFrame(lines, columns=list(COLUMNS)).sort_values(["density", "seconds_step"], ignore_index=True)
-
-
-def _asked(found: Any) -> float | None:
-    """Return the requested density of a contest's record; the measured one if it has no record."""
-    record = found.sparse or found.dense
-    return record["density"] if record else found.density
 
 
 def _line(record: Record, base: Record | None, counts: Mapping[str, int]) -> dict[str, Any]:

@@ -206,7 +206,7 @@ class Posterior(Generic[Candidate]):
         mine, its = self._rounds[first], self._rounds[second]
         rounds = mine.keys() & its.keys()
         disturbed = len([place for place in rounds if mine[place] or its[place]])
-        value, low, high = exp_or_inf(mean), exp_or_inf(mean - half), exp_or_inf(mean + half)
+        low, value, high = (exp_or_inf(mean + sign * half) for sign in (-1, 0, 1))
         return Ratio(value, low, high, len(rounds), len({run for run, _ in rounds}), probability, disturbed)
 
     @cached_property

@@ -9,6 +9,7 @@ import pandas as pd
 from workbench.analysis import Advice, advise, breakeven, configurations, formatting
 from workbench.analysis.advisor import MEASURES
 from workbench.analysis.configurations import density_of, on_its_device
+from workbench.analysis.recommendation import Recommendation
 from workbench.reports import report_tables
 
 SIGNS = {"ok": "✓", "skipped": "–", "unsupported": "⊘", "failed": "✗", "timeout": "⧖", "memory": "▣", "wrong": "≠"}
@@ -119,6 +120,15 @@ def _verdict_text(advice: Advice) -> str:
     """Return HTML of the verdict and the certainty of an advice."""
     sure = f'<p class="certainty">{html.escape(advice.certainty)}</p>' if advice.certainty else ""
     return f'<p class="verdict wb-told">{html.escape(advice.verdict)}</p>{sure}'
+
+
+def recommendation_parts(recommendation: Recommendation) -> list[str]:
+    """Return pieces of HTML: the headline of a recommendation, its grounds, and what would change it."""
+    parts = [f'<p class="verdict"><strong>{html.escape(recommendation.headline.text)}</strong></p>']
+    for heading, sentences in (("Why", recommendation.grounds), ("What would change it", recommendation.would_change)):
+        items = "".join(f"<li>{html.escape(said.text)}</li>" for said in sentences)
+        parts += [f"<p><strong>{heading}</strong></p><ul>{items}</ul>"] if items else []
+    return parts
 
 
 def without_repetition(chart: str, text: str) -> str:

@@ -428,8 +428,7 @@ def _described(row: configurations.Record, measures: Sequence[str]) -> dict[str,
     known = {"configuration": formatting.name_configuration(row), "density": configurations.density_label(row)}
     known |= {COLUMNS[measure]: _quantity(row, measure) for measure in measures}
     rests = _rounds_of(row) if row["status"] in configurations.NUMBERED else ""
-    result = row["status"] if row["status"] == "ok" else f"{row['status']}: {row['reason']}"
-    return known | {"from": rests, "result": result}
+    return known | {"from": rests, "result": style.result_of(row)}
 
 
 def _rounds_of(row: configurations.Record) -> str:

@@ -141,7 +141,7 @@ def table(frame: pd.DataFrame, *, group: str | None, density: str | None) -> pd.
             | _described(by_row.get(id(row)), has_target)
             | _change(changes.get(id(row)))
             | {"on the frontier": "" if id(row) not in by_row else "yes" if id(row) in best else "no"}
-            | {"result": "ok" if row["status"] == "ok" else f"{row['status']}: {row['reason']}"}
+            | {"result": style.result_of(row)}
             for row in rows
         ]
     )

@@ -234,7 +234,7 @@ def _described(row: configurations.Record) -> dict[str, str]:
         "steps": f"{curve[-1, 2]:.0f}" if curve.size else "",
     }
     known[row["quality_name"] or "quality"] = shown(row["quality"])
-    return known | {"result": "ok" if row["status"] == "ok" else f"{row['status']}: {row['reason']}"}
+    return known | {"result": style.result_of(row)}
 
 
 register(

@@ -182,7 +182,7 @@ def _described(row: configurations.Record) -> dict[str, str]:
     for name, seconds in phases_of(row).items():
         known[name] = style.seconds(row, seconds / row["seconds_step"]) if seconds else formatting.format_seconds(0)
     known |= {name: formatting.format_measured_quantity(row, column) for name, column in TOTALS.items()}
-    return known | {"result": "ok" if row["status"] == "ok" else f"{row['status']}: {row['reason']}"}
+    return known | {"result": style.result_of(row)}
 
 
 def _scale(frame: pd.DataFrame) -> str:

@@ -11,7 +11,7 @@ execution, and are black if their data are held as a dense array of their type, 
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -52,6 +52,7 @@ SERIAL = (0, (2, 1.5))
 SEVERAL = (0, (1, 1))
 FILLED = {"lazy": "left", "exact": "top"}
 """Filled half of the marker of several trainers, by update; right for all others."""
+Groups = Callable[[pd.DataFrame], list[configurations.Group]]
 GREY = "#555555"
 DISTURBED = "next to other programs"
 """Name of what was measured only while other programs ran: pale, and never the best of a chart."""
@@ -113,10 +114,18 @@ def mark(format: str) -> dict[str, str]:
     return {"color": colour, "marker": marker}
 
 
-def pick(frame: pd.DataFrame, label: str | None) -> configurations.Group:
-    """Return the group of that label; the largest if it is None or unknown. IndexError without groups."""
-    groups = configurations.groups(frame)
+def pick(frame: pd.DataFrame, label: str | None, groups_of: Groups = configurations.groups) -> configurations.Group:
+    """Return the group of that label; the largest if it is None or unknown. IndexError without groups.
+
+    `groups_of` gives the groups of the frame.
+    """
+    groups = groups_of(frame)
     return next((group for group in groups if group.label == label), groups[0])
+
+
+def result_of(row: configurations.Record) -> str:
+    """Return "ok", or the status of a record and its reason."""
+    return "ok" if row["status"] == "ok" else f"{row['status']}: {row['reason']}"
 
 
 def group_control() -> Control:

@@ -23,7 +23,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, measure: str
     `group` is a label, the first group if None or unknown; `measure` is "time" or "memory". Error bars are intervals;
     configurations that change all rows are black.
     """
-    shown = _pick(frame, group)
+    shown = style.pick(frame, group, table_size.groups)
     column, label = MEASURES[measure]
     plotted = [points for rows in table_size.records_by_size(shown) if (points := _points(rows, column))]
     if not plotted:
@@ -40,12 +40,6 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, measure: str
     title, sentence = table_size.headline(shown, column)
     style.finish(figure, axes, title, shown, "whiskers: intervals of the rounds")
     return sentence
-
-
-def _pick(frame: pd.DataFrame, label: str | None) -> configurations.Group:
-    """Return the group of that label; the first one if it is None or unknown."""
-    found = table_size.groups(frame)
-    return next((group for group in found if group.label == label), found[0])
 
 
 def _labels(frame: pd.DataFrame) -> tuple[str, ...]:
@@ -100,20 +94,20 @@ def table(frame: pd.DataFrame, *, group: str | None, measure: str) -> pd.DataFra
     `group` is a label, the first group if None or unknown; `measure` is "time" or "memory".
     """
     column = MEASURES[measure][0]
-    rows = [row for rows in table_size.records_by_size(_pick(frame, group)) for row in rows]
+    shown = style.pick(frame, group, table_size.groups)
+    rows = [row for rows in table_size.records_by_size(shown) for row in rows]
     return pd.DataFrame([_described(row, column) for row in rows])
 
 
 def _described(row: configurations.Record, column: str) -> dict[str, str]:
     """Return configuration, table rows, the measure `column` and the result of a record as texts, by column."""
     measured = formatting.format_measured_quantity(row, column) if row["status"] in configurations.NUMBERED else ""
-    result = row["status"] if row["status"] == "ok" else f"{row['status']}: {row['reason']}"
     what = "time a step" if column == "seconds_step" else "peak memory"
     return {
         "configuration": formatting.name_configuration(row),
         "table rows": f"{row[table_size.ROWS]:,}",
         what: measured,
-        "result": result,
+        "result": style.result_of(row),
     }
 
 

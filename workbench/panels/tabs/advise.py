@@ -10,6 +10,7 @@ import ipywidgets as widgets
 from workbench.advising import Answer as Advice
 from workbench.advising import advise
 from workbench.analysis import formatting
+from workbench.panels import pages
 from workbench.panels.form import LABELLED
 from workbench.panels.guard import Guard
 from workbench.panels.live import copied
@@ -22,11 +23,7 @@ from workbench.sweeps import run_folder
 
 def page(advice: Advice) -> Shown:
     """Return the recommendation with reasons, what would change it, its command, guesses and time spent."""
-    recommendation = advice.recommendation
-    parts = [f'<p class="verdict"><strong>{html.escape(recommendation.headline.text)}</strong></p>']
-    for heading, sentences in (("Why", recommendation.grounds), ("What would change it", recommendation.would_change)):
-        items = "".join(f"<li>{html.escape(said.text)}</li>" for said in sentences)
-        parts += [f"<p><strong>{heading}</strong></p><ul>{items}</ul>"] if items else []
+    parts = pages.recommendation_parts(advice.recommendation)
     parts += [f"<p>Train it with: {copied(advice.command)}</p>"] if advice.command else []
     guesses = "".join(f"<li>{emphasized(html.escape(in_panel(guess)))}</li>" for guess in advice.guesses)
     parts += [f"<p><strong>What was guessed</strong></p><ul>{guesses}</ul>"] if guesses else []
