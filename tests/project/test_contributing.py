@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 import workbench
+from workbench import data
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -89,12 +90,17 @@ def test_the_installed_package_has_the_version_of_the_code():
     assert version("sparse-workbench") == workbench.__version__
 
 
-def test_type_checkers_see_the_public_names():
-    stub = ast.parse((ROOT / "workbench" / "__init__.pyi").read_text(encoding="utf-8"))
-    origins = {
-        alias.name: node.module for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names
-    }
-    assert origins == workbench._PUBLIC
+@pytest.mark.parametrize(
+    ("package", "modules"),
+    [
+        ("workbench", workbench._PUBLIC),
+        ("workbench.data", {name: f"workbench.data.{module}" for name, module in data._MODULE_OF.items()}),
+    ],
+)
+def test_type_checkers_see_the_public_names(package, modules):
+    stub = ast.parse((ROOT.joinpath(*package.split(".")) / "__init__.pyi").read_text(encoding="utf-8"))
+    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+    assert {alias.asname: node.module for node in imports for alias in node.names} == modules
 
 
 @pytest.mark.parametrize("package", ["kernels", "workbench"])

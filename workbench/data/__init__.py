@@ -25,85 +25,8 @@ Dataset uniform: 80 rows x 50 features, 5 entries a row, density 0.1, 2 classes
 """
 
 import importlib
-from typing import TYPE_CHECKING
 
 from workbench import aliases
-
-if TYPE_CHECKING:
-    from workbench.data.batches.feed import Batch, Completed, Feed
-    from workbench.data.batches.in_memory import Batches
-    from workbench.data.cache import Description, describe, is_cached, load
-    from workbench.data.contract import Source, get, names, register, unavailable
-    from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks, StoredRows, row_lengths
-    from workbench.data.dataset.selection import (
-        highest_density,
-        keep_features,
-        keep_rows,
-        merge_rare_classes,
-        rows_between,
-        shuffle_rows,
-        split,
-        take,
-        with_density,
-        with_positive,
-    )
-    from workbench.data.dataset.targets import natural_width, summary, targets, with_labels
-    from workbench.data.errors import DataError
-    from workbench.data.exports import export
-    from workbench.data.files.types import guess
-    from workbench.data.labels import Labels
-    from workbench.data.profiles import Profile, profile
-    from workbench.data.shards.batches import StoredBatches, batches_of
-    from workbench.data.shards.converting import Progress, convert
-    from workbench.data.tables import guess as guess_columns
-    from workbench.data.text.svmlight_batches import SvmlightBatches
-
-__all__ = [
-    "Batch",
-    "Batches",
-    "Completed",
-    "DataError",
-    "Dataset",
-    "Description",
-    "Feed",
-    "Labels",
-    "Profile",
-    "Progress",
-    "RowBlock",
-    "RowBlocks",
-    "Source",
-    "StoredBatches",
-    "StoredRows",
-    "SvmlightBatches",
-    "batches_of",
-    "convert",
-    "describe",
-    "export",
-    "get",
-    "guess",
-    "guess_columns",
-    "highest_density",
-    "is_cached",
-    "keep_features",
-    "keep_rows",
-    "load",
-    "merge_rare_classes",
-    "names",
-    "natural_width",
-    "profile",
-    "register",
-    "row_lengths",
-    "rows_between",
-    "shuffle_rows",
-    "split",
-    "summary",
-    "take",
-    "targets",
-    "unavailable",
-    "with_density",
-    "with_labels",
-    "with_positive",
-]
 
 _MODULES = {
     "batches.feed": "Batch Completed Feed",
@@ -124,10 +47,11 @@ _MODULES = {
     "tables": "guess_columns",
     "text.svmlight_batches": "SvmlightBatches",
 }
-"""Names of `__all__` by the submodule that each is imported from when it is first used."""
+"""Public names by the submodule that each is imported from when it is first used; `__init__.pyi` has their types."""
 _RENAMED = {"guess_columns": "guess"}
 """Names that the submodule calls otherwise."""
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
+__all__ = [*_MODULE_OF]
 
 
 def __getattr__(name: str) -> object:

@@ -8,6 +8,7 @@ is asked for by a name that is put together at run time, the caller knows and gi
 import ast
 import functools
 import hashlib
+import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -101,12 +102,16 @@ class Code:
         return next((file for file in (place / "__init__.py", place.with_suffix(".py")) if file.is_file()), None)
 
     def _uses(self, module: str) -> Iterator[str]:
-        """Yield the modules that `module` imports itself, with their packages, and kernels it looks up by name."""
+        """Yield the modules that `module` imports itself, with their packages, and kernels it looks up by name.
+
+        What a subpackage imports late is read from its stub, if it has one.
+        """
         file = self.file_of(module)
         assert file is not None
-        tree = ast.parse(file.read_bytes())
+        tree, stub = ast.parse(file.read_bytes()), file.with_suffix(".pyi")
+        late = imports_of(ast.parse(stub.read_bytes())) if "." in module and stub.is_file() else ()
         bound: dict[str, str] = {}
-        for imported, name in imports_of(tree, is_late=file.name == "__init__.py"):
+        for imported, name in itertools.chain(imports_of(tree, is_late=file.name == "__init__.py"), late):
             if not imported.startswith(OURS):
                 continue
             for used in (imported, f"{imported}.{name.name}"):
