@@ -4,6 +4,7 @@ import hashlib
 import itertools
 import math
 import shutil
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -154,10 +155,7 @@ def replay_races(
     }
 
 
-# The cases that advice is judged by: synthetic and built-in data, from very sparse to dense, and models of each kind.
-#
-# Always the same answer must lose: some cases are won by sparse, some by dense (40 to 100 % density, 64 to 512
-# columns), and in some the two are close.
+# The cases that advice is judged by: they stand in `advice_suite.toml`.
 
 
 VARIED = ("format", "engine", "gradient", "update", "launch")
@@ -174,54 +172,9 @@ class Case:
     settings: Mapping[str, Any]
 
 
-DATA: dict[str, dict[str, Any]] = {
-    "text": {"dataset": "stdlib", "features": 2048},
-    "clicks": {"dataset": "power_law", "rows": 16_384, "features": 1_000_000, "density": 2e-5},
-    "middling": {"dataset": "uniform", "rows": 8_192, "features": 2_048, "density": 0.03},
-    "thick": {"dataset": "uniform", "rows": 8_192, "features": 256, "density": 0.4},
-    "words": {"dataset": "power_law", "rows": 8_192, "features": 20_000, "density": 0.005},
-    "half": {"dataset": "uniform", "rows": 4_096, "features": 1_024, "density": 0.15},
-    "ratings": {"dataset": "low_rank"},
-    "narrow": {"dataset": "power_law", "rows": 16_384, "features": 512, "density": 0.06},
-    "full": {"dataset": "uniform", "rows": 8_192, "features": 128, "density": 1.0},
-    "wide": {"dataset": "uniform", "rows": 8_192, "features": 512, "density": 0.8},
-    "table": {"dataset": "mixed", "rows": 16_384, "features": 64, "density": 0.6},
-    "columns": {"dataset": "mixed", "rows": 8_192, "features": 512, "density": 0.45},
-    "level": {"dataset": "uniform", "rows": 8_192, "features": 256, "density": 0.14},
-    "joined": {"dataset": "stdlib", "features": 2048, "rows": 8_192, "density": 0.15},
-    "near": {"dataset": "uniform", "rows": 8_192, "features": 1_024, "density": 0.15},
-    "entries": {"dataset": "mixed", "rows": 8_192, "features": 1_024, "density": 0.15},
-}
-"""Settings of the data of the cases, by name."""
-
-CASES = (
-    Case("text softmax", {**DATA["text"], "model": "softmax", "optimizer": "sgd", "width": 16, "merge": True}),
-    Case("clicks logistic", {**DATA["clicks"], "model": "logistic", "optimizer": "adagrad"}),
-    Case("middling linear", {**DATA["middling"], "model": "linear", "optimizer": "adagrad", "width": 16}),
-    Case("thick logistic", {**DATA["thick"], "model": "logistic", "optimizer": "sgd"}),
-    Case("words softmax", {**DATA["words"], "model": "softmax", "optimizer": "adagrad", "width": 64}),
-    Case("words logistic adam", {**DATA["words"], "model": "logistic", "optimizer": "adam"}),
-    Case("half logistic", {**DATA["half"], "model": "logistic", "optimizer": "adagrad", "batch_rows": 64}),
-    Case("half linear", {**DATA["half"], "model": "linear", "optimizer": "momentum", "width": 64}),
-    Case("narrow softmax", {**DATA["narrow"], "model": "softmax", "optimizer": "adagrad", "width": 8}),
-    Case("narrow logistic", {**DATA["narrow"], "model": "logistic", "optimizer": "ftrl", "batch_rows": 1024}),
-    Case("ratings factors", {**DATA["ratings"], "model": "matrix_factorization", "optimizer": "adagrad", "width": 16}),
-    Case("clicks factors", {**DATA["clicks"], "model": "factorization_machine_logistic", "optimizer": "adagrad"}),
-    Case("full softmax", {**DATA["full"], "model": "softmax", "optimizer": "sgd", "width": 10}),
-    Case("wide logistic", {**DATA["wide"], "model": "logistic", "optimizer": "adagrad", "batch_rows": 64}),
-    Case("table logistic", {**DATA["table"], "model": "logistic", "optimizer": "adagrad", "batch_rows": 64}),
-    Case("columns linear", {**DATA["columns"], "model": "linear", "optimizer": "momentum", "width": 8}),
-    Case("level logistic", {**DATA["level"], "model": "logistic", "optimizer": "sgd"}),
-    Case("joined softmax", {**DATA["joined"], "model": "softmax", "optimizer": "sgd", "width": 4, "merge": True}),
-    Case("near softmax", {**DATA["near"], "model": "softmax", "optimizer": "sgd", "width": 16}),
-    Case("entries softmax", {**DATA["entries"], "model": "softmax", "optimizer": "adagrad", "width": 8}),
-)
-QUICK = (
-    *("clicks logistic", "middling linear", "narrow softmax", "words softmax"),
-    *("thick logistic", "full softmax", "table logistic", "columns linear"),
-    *("level logistic", "joined softmax", "near softmax", "entries softmax"),
-)
-"""Four that sparse wins, four that dense wins, four that are close."""
+_TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+QUICK = tuple(_TABLE["quick"])
+CASES = tuple(Case(name, _TABLE["data"][one.pop("data")] | one) for name, one in _TABLE["cases"].items())
 
 
 def choose_cases(names: Iterable[str] = (), is_quick: bool = False) -> list[Case]:

@@ -8,5 +8,5 @@ run again in rounds, each in turn.
 
 How to add a candidate: a function in the file of its library in `candidates`, for which `scikit_learn.py` is the one
 to copy; another training of ours is a line of `project.py`. `torch_loop.register_both` registers a competitor with
-sparse and with dense rows. How to add a case: a line of `cases.CASES`.
+sparse and with dense rows. How to add a case: a line of `cases.toml`.
 """

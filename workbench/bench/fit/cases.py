@@ -5,8 +5,10 @@ How to add one: a line.
 
 import math
 import os
+import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -360,36 +362,9 @@ def case_of(settings: Mapping[str, Any], held_out: str) -> Case:
     return Case(name, settings, share)
 
 
-_POWER = {"dataset": "power_law", "rows": 40_000, "features": 20_000, "density": 0.0015}
-_RATINGS = {"dataset": "low_rank", "reading": "users=2000, items=1000, rows=100000"}
-_NODES = {"dataset": "block_graph", "reading": "rows=5000, features=2000, classes=7, signal=0.05"}
-_WORDS = {"dataset": "power_law", "rows": 20_000, "features": 4_000, "density": 0.01, "width": 10}
-DENSITIES = (0.02, 0.1, 0.5)
-"""Shares of the weights that a pruned network has, in the cases that tell from which on dense matrices are faster."""
-
-CASES = (
-    Case("standard library, logistic", {"model": "logistic", "dataset": "stdlib"}),
-    Case("power law, logistic", {"model": "logistic", **_POWER}),
-    Case(
-        "standard library without its tests, softmax",
-        {"model": "softmax", "dataset": "stdlib", "reading": "tests=false"},
-    ),
-    Case("power law, multilabel", {"model": "multilabel", **_POWER, "width": 10}),
-    Case("power law, factorization machine", {"model": "factorization_machine_logistic", **_POWER}),
-    Case("low rank, matrix factorization", {"model": "matrix_factorization", **_RATINGS}),
-    Case("low rank, bpr", {"model": "bpr", **_RATINGS, "width": 32}),
-    Case("power law, embedding_mlp", {"model": "embedding_mlp", **_POWER}),
-    Case("power law, linear", {"model": "linear", **_POWER}),
-    Case("block graph, graph_convolution", {"model": "graph_convolution", **_NODES}),
-    *(
-        Case(
-            f"power law, pruned_mlp of {density:.0%}",
-            {"model": "pruned_mlp", **_WORDS, "model_options": f"hidden=512x512, density={density}"},
-        )
-        for density in DENSITIES
-    ),
-)
-QUICK = ("power law, logistic", "low rank, matrix factorization")
+_TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+QUICK = tuple(_TABLE["quick"])
+CASES = tuple(Case(name, _TABLE["data"][one.pop("data")] | one) for name, one in _TABLE["cases"].items())
 
 
 def choose_cases(names: tuple[str, ...] = (), quick: bool = False) -> list[Case]:
