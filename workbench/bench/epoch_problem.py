@@ -11,7 +11,7 @@ import scipy.sparse
 from kernels.registry import unknown_name
 from workbench.bench import epoch_loops, experiment
 from workbench.bench.epoch_loops import RULES
-from workbench.bench.fair.configurations import covering_array
+from workbench.bench.fair.configurations import State, covering_array
 from workbench.bench.shapes import BenchError, Shape, draw_batch
 from workbench.formats.compressed import assemble
 
@@ -149,15 +149,6 @@ def choose_configurations(
 # Rows, and what training on them comes to
 
 
-@dataclass(frozen=True)
-class State:
-    """Weights of the columns that occur [U, N], intercept [N], and the loss of each batch, None if it is unknown."""
-
-    w: np.ndarray
-    b: np.ndarray
-    losses: np.ndarray | None
-
-
 @dataclass(eq=False)
 class Problem:
     """Rows X csr [R, D] float32 with int32 indices, labels int64 [R], and the threads that candidates may use."""
@@ -228,11 +219,7 @@ def error_of(state: State, expected: State) -> float:
     pairs = [(state.w, expected.w, 0.0), (state.b, expected.b, 1e-2 * float(np.abs(expected.w).max()))]
     if state.losses is not None and expected.losses is not None:
         pairs.append((state.losses, expected.losses, 0.0))
-    errors = [_norm(came - wanted) / (max(_norm(wanted), least) or 1.0) for came, wanted, least in pairs]
+    norm = np.linalg.norm
+    errors = [norm(came - wanted) / (max(norm(wanted), least) or 1.0) for came, wanted, least in pairs]
     worst = float(np.max(errors))
     return worst if np.isfinite(worst) else float("inf")
-
-
-def _norm(values: np.ndarray) -> float:
-    """Return the Euclidean norm of all values, as a float."""
-    return float(np.linalg.norm(values))

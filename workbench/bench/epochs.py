@@ -19,9 +19,10 @@ from workbench import store, training
 from workbench.bench import epoch_loops, epoch_problem, experiment
 from workbench.bench.child import set_threads
 from workbench.bench.epoch_loops import RULES
-from workbench.bench.epoch_problem import BATCHES_INDEXED, Configuration, Problem, State, error_of
+from workbench.bench.epoch_problem import BATCHES_INDEXED, Configuration, Problem, error_of
 from workbench.bench.experiment import Record
 from workbench.bench.fair.competitors.sklearn_sgd import DECAY_SPARSE
+from workbench.bench.fair.configurations import State
 from workbench.bench.fair.measure import (
     ALLOWED,
     Policy,

@@ -27,45 +27,17 @@ PANELS = {
 }
 """Commands by the heading under which they are listed, in this order."""
 
-OPTION_PANELS = {
-    "Data": (
-        *("path", "dataset", "label", "labels", "columns", "kind", "positive", "merge", "reading", "data", "held_out"),
-        *("case", "rows", "features", "density", "densities", "like", "framework"),
-    ),
-    "Model": ("model", "model_options", "width", "widths", "intercept", "dtype"),
-    "How": (
-        *("optimizer", "learning_rate", "decay", "epochs", "batch_rows", "shuffle", "ahead", "format", "formats"),
-        *(
-            "engine",
-            "engines",
-            "gradient",
-            "update",
-            "updates",
-            "hold",
-            "holds",
-            "launch",
-            "launches",
-            "lazy",
-            "search",
-        ),
-        *(
-            "candidate",
-            "budget",
-            "seconds",
-            "trial_seconds",
-            "first_seconds",
-            "rounds",
-            "seed",
-            "quick",
-            "dry_run",
-            "yes",
-        ),
-    ),
-    "Machine": ("device", "devices", "threads", "serial", "trainers", "cluster", "address"),
-    "Output": (
-        *("run", "save", "force", "checkpoints", "detach", "json", "verbose", "results", "charts", "shard_bytes"),
-    ),
+_OPTIONS = {
+    "Data": "path dataset label labels columns kind positive merge reading data held_out case rows features density "
+    "densities like framework",
+    "Model": "model model_options width widths intercept dtype",
+    "How": "optimizer learning_rate decay epochs batch_rows shuffle ahead format formats engine engines gradient "
+    "update updates hold holds launch launches lazy search candidate budget seconds trial_seconds first_seconds rounds "
+    "seed quick dry_run yes",
+    "Machine": "device devices threads serial trainers cluster address",
+    "Output": "run save force checkpoints detach json verbose results charts shard_bytes",
 }
+OPTION_PANELS = {panel: tuple(names.split()) for panel, names in _OPTIONS.items()}
 """Options by the heading that they stand under in the help of a command with more than `FEW_OPTIONS` of them."""
 FEW_OPTIONS = 8
 

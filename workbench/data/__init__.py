@@ -51,7 +51,7 @@ _MODULES = {
 _RENAMED = {"guess_columns": "guess"}
 """Names that the submodule calls otherwise."""
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
-__all__ = [*_MODULE_OF]
+__all__ = [*sorted(_MODULE_OF)]
 
 
 def __getattr__(name: str) -> object:

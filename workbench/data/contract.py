@@ -18,6 +18,7 @@ from workbench.data.content import Paths
 from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks
 from workbench.data.errors import DataError
 from workbench.data.files.labels import read_label_file
+from workbench.data.files.reading import LICENCE
 from workbench.data.files.types import guess
 from workbench.data.labels import NONE, Wanted, read_labels
 from workbench.formats.parts import Parts
@@ -34,18 +35,21 @@ def _nothing(**parameters: Any) -> str:
     return ""
 
 
-def _no_files(**parameters: Any) -> Paths:
-    """Return no paths: the default for sources without files."""
-    return ()
+def _given_files(
+    path: Any = None, labels: Any = None, node_features: Any = None, **parameters: Any
+) -> tuple[str | os.PathLike, ...]:
+    """Return the paths among the parameters of a source that are given: the default of `Source.files`."""
+    return tuple(file for file in (path, labels, node_features) if file is not None)
 
 
 @dataclass(frozen=True)
 class Source:
     """One entry: `make(**parameters)` gives the data set, the same for the same parameters.
 
-    `origin` and `licence` say where it comes from. `files(**parameters)` lists the files that are read, None for one
-    that is not named; the hash of their content is part of the keys of cached copies and of records. `fingerprint`,
-    called likewise, names whatever else the result depends on, such as a version. `gives` names what its data has for
+    `origin` and `licence` say where it comes from. `files(**parameters)` lists the files that are read, by default
+    those of the parameters `path`, `labels` and `node_features`; the hash of their content is part of the keys of
+    cached copies and of records. `fingerprint`, called likewise, names whatever else the result depends on, such as a
+    version. `gives` names what its data has for
     models that need more than X and labels (`models.NEEDS`): fields in `Dataset.facts`, a graph.
     `takes_folder` tells that its `path` may be a folder.
     `stored(path, labels)` gives what stands in the file, where the reader fixes it: the `formats.parts.Parts` of the
@@ -58,9 +62,9 @@ class Source:
 
     name: str
     make: Callable[..., Dataset]
-    origin: str
-    licence: str
-    files: Callable[..., Paths] = _no_files
+    origin: str = "a file of yours"
+    licence: str = LICENCE
+    files: Callable[..., Paths] = _given_files
     fingerprint: Callable[..., str] = _nothing
     gives: tuple[str, ...] = ()
     takes_folder: bool = False

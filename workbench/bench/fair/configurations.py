@@ -168,7 +168,10 @@ ELEMENTS_DRAWN = 2**24
 
 @dataclass(frozen=True)
 class State:
-    """Weights [D, N], intercept [N], and the loss of each batch; None if a library does not tell it."""
+    """Weights of all columns, or of those that occur, [D or U, N], intercept [N], and the loss of each batch.
+
+    The losses are None if a library does not report them.
+    """
 
     w: np.ndarray
     b: np.ndarray

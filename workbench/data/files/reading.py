@@ -2,7 +2,7 @@
 
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from zipfile import BadZipFile
 import numpy as np
 import scipy.sparse
 
-from workbench.data.dataset.record import Dataset, canonical
+from workbench.data.dataset.record import Dataset, RowBlocks, canonical
 from workbench.data.errors import DataError
 from workbench.data.files.matrix_market import is_market, read_market
 from workbench.data.files.opened import NotTextError, refuse_endless
@@ -25,6 +25,7 @@ UNREADABLE = (
     *(BadZipFile, zlib.error),
 )
 """What readers raise at files that are damaged, packed in a way they do not know, or locked."""
+LICENCE = "that of the file"
 
 
 @contextmanager
@@ -85,15 +86,16 @@ def dataset_of(
     labels: np.ndarray | list,
     wanted: Wanted,
     path: str | os.PathLike,
-    licence: str,
     place: Place,
     groups: np.ndarray | None = None,
+    licence: str = LICENCE,
+    **facts: Any,
 ) -> Dataset:
     """Return the data set `name` of a matrix read from `path`, with its labels as they stand in the file.
 
-    `wanted` states what labels mean, `place(row)` gives file and line for messages. `facts["duplicate_entries"]` counts
-    entries summed into another one. Raises DataError if there are no rows or entries, or another number of labels than
-    rows.
+    `wanted` states what labels mean, `place(row)` gives file and line for messages. The data set's facts are `facts`
+    and `duplicate_entries`, which counts entries summed into another one. Raises DataError if there are no rows or
+    entries, or another number of labels than rows.
     """
     if not x.shape[0]:
         raise DataError(f"{path} holds no rows; a data set has at least one.")
@@ -106,8 +108,23 @@ def dataset_of(
             f"{path} has labels without features: none of its {x.shape[0]} rows stores an entry to learn from."
         )
     meaning, y = read_labels(labels, wanted, place)
-    facts = {"duplicate_entries": 0 if stored is None else stored - x.nnz}
+    facts = {"duplicate_entries": 0 if stored is None else stored - x.nnz} | facts
     return Dataset(name, x, y, meaning, f"the file {Path(path).name}", licence, groups, facts)
+
+
+def blocks_of_file(
+    name: str,
+    blocks: Iterable[tuple[Any, ...]],
+    path: str | os.PathLike,
+    features: int | None = None,
+    facts: Mapping[str, Any] | None = None,
+    licence: str = LICENCE,
+) -> RowBlocks:
+    """Return the blocks of rows that are read from `path` as a `RowBlocks` of the data set `name`.
+
+    `features` is the number of columns, None if only the last block tells; `facts` are those of the data set.
+    """
+    return RowBlocks(blocks, name, f"the file {Path(path).name}", licence, features, facts=facts or {})
 
 
 # Rows of a CSR matrix whose arrays are in an HDF5 file.

@@ -12,10 +12,9 @@ from workbench import formats
 from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks, canonical
 from workbench.data.errors import ADVICE_LABELS, DataError, MissingLabelsError, import_optional
-from workbench.data.files.reading import dataset_of, read_rows, reading_hdf5
+from workbench.data.files.reading import blocks_of_file, dataset_of, read_rows, reading_hdf5
 from workbench.data.labels import GUESSED, NONE, Wanted, format_names
 
-LICENCE = "that of the file"
 WHAT = "an .h5ad file"
 ROWS_OF_BLOCK = 1 << 12
 
@@ -34,7 +33,7 @@ def make(
         file = _opened(path, backed=False)
         x = file.X if scipy.sparse.issparse(file.X) else formats.to_format(np.asarray(file.X), "csr")
         labels = np.zeros(x.shape[0]) if wanted.kind == NONE else _labels(file, column, path)
-        return dataset_of("anndata", x, labels, wanted, path, LICENCE, lambda row: f"{path}, row {row}")
+        return dataset_of("anndata", x, labels, wanted, path, lambda row: f"{path}, row {row}")
 
 
 def blocks(path: str | os.PathLike, column: str = "label", wanted: Wanted = GUESSED) -> RowBlocks:
@@ -42,7 +41,7 @@ def blocks(path: str | os.PathLike, column: str = "label", wanted: Wanted = GUES
 
     Only the observations are in memory. Raises DataError when blocks are read.
     """
-    return RowBlocks(_blocks(path, column), "anndata", f"the file {Path(path).name}", LICENCE)
+    return blocks_of_file("anndata", _blocks(path, column), path)
 
 
 def _blocks(path: str | os.PathLike, column: str) -> Iterator[RowBlock]:
@@ -93,4 +92,4 @@ def _labels(file: Any, column: str, path: str | os.PathLike) -> np.ndarray:
     raise MissingLabelsError(f"{path} has no labels in {column!r}; there is: {there}.\n{ADVICE_LABELS}")
 
 
-register(Source("anndata", make, "a file of yours", LICENCE, lambda path, **rest: (path,), blocks=blocks))
+register(Source("anndata", make, blocks=blocks))

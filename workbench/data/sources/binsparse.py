@@ -4,7 +4,6 @@ own."""
 import json
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,11 +11,10 @@ import numpy as np
 from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks
 from workbench.data.errors import ADVICE_LABELS, DataError, MissingLabelsError, import_optional, reader_option_advice
-from workbench.data.files.reading import dataset_of, read_rows, reading_hdf5
+from workbench.data.files.reading import blocks_of_file, dataset_of, read_rows, reading_hdf5
 from workbench.data.labels import GUESSED, NONE, Wanted, format_names
 from workbench.data.shards.shuffling import stack_with_labels
 
-LICENCE = "that of the file"
 WHAT = "a binsparse matrix in HDF5"
 ROWS_OF_BLOCK = 1 << 12
 
@@ -36,7 +34,7 @@ def make(
     x, labels = stack_with_labels(
         ((part.x, part.labels) for part in _blocks(path, group, None if wanted.kind == NONE else column)), path
     )
-    return dataset_of("binsparse", x, labels, wanted, path, LICENCE, lambda row: f"{path}, row {row}")
+    return dataset_of("binsparse", x, labels, wanted, path, lambda row: f"{path}, row {row}")
 
 
 def blocks(path: str | os.PathLike, group: str = "/", column: str = "labels", wanted: Wanted = GUESSED) -> RowBlocks:
@@ -44,7 +42,7 @@ def blocks(path: str | os.PathLike, group: str = "/", column: str = "labels", wa
 
     Other label settings are not used here. Raises DataError when blocks are read.
     """
-    return RowBlocks(_blocks(path, group, column), "binsparse", f"the file {Path(path).name}", LICENCE)
+    return blocks_of_file("binsparse", _blocks(path, group, column), path)
 
 
 def _blocks(path: str | os.PathLike, group: str, column: str | None) -> Iterator[RowBlock]:
@@ -95,4 +93,4 @@ def _block(held: Any, column: str | None, start: int, stop: int, features: int) 
     return RowBlock(x, labels)
 
 
-register(Source("binsparse", make, "a file of yours", LICENCE, lambda path, **rest: (path,), blocks=blocks))
+register(Source("binsparse", make, blocks=blocks))

@@ -27,7 +27,6 @@ from workbench.data.text import separated
 from workbench.data.text.separated import Layout
 
 NAME = "graph"
-LICENCE = "that of the file"
 WHAT = "a graph (.npz, .mtx, or text with an edge a line: u v)"
 PARTS = ("data", "indices", "indptr", "shape")
 ADVICE = 'Type --labels FILE (in Python labels="FILE") with a label for each node (.npy, .mtx, or text, one a line).'
@@ -93,11 +92,11 @@ def make(
         if x.shape[0] != nodes:
             raise DataError(f"{node_features or path} has features of {x.shape[0]} nodes, and {path} {nodes} nodes.")
         wanted = Wanted(kind, positive, read.classes if classes is None and kind != "numbers" else classes, unseen)
-        made = dataset_of(NAME, x, read.labels.values, wanted, node_features or path, LICENCE, read.labels.place)
-        graph = graph_of(ends, weights, nodes, directed)
-    counted = {"edges_read": len(weights), "loops_read": int((ends[0] == ends[1]).sum())}
-    asked = {"directed": directed, "trained_per_class": per_class, "reread": {"named": named, "directed": directed}}
-    return dataclasses.replace(made, graph=graph, facts={**made.facts, **counted, **asked})
+        counted = {"edges_read": len(weights), "loops_read": int((ends[0] == ends[1]).sum())}
+        asked = {"directed": directed, "trained_per_class": per_class, "reread": {"named": named, "directed": directed}}
+        own, place = read.labels.values, read.labels.place
+        made = dataset_of(NAME, x, own, wanted, node_features or path, place, **counted, **asked)
+        return dataclasses.replace(made, graph=graph_of(ends, weights, nodes, directed))
 
 
 def _read(path: str | os.PathLike, labels: str | os.PathLike | None, named: bool, zero_based: bool | str) -> Read:
@@ -247,9 +246,4 @@ def _counted(ends: Sequence[np.ndarray], nodes: int, zero_based: bool | str, pla
     return [end - base for end in ends]
 
 
-register(
-    Source(
-        NAME, make, "a file of yours", LICENCE,
-        lambda path, labels=None, node_features=None, **rest: (path, labels, node_features), gives=("graph",),
-    )
-)  # fmt: skip
+register(Source(NAME, make, gives=("graph",)))

@@ -7,7 +7,6 @@ import warnings
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -22,7 +21,7 @@ from workbench.data.errors import ADVICE_LABELS, DataError, MissingLabelsError, 
 from workbench.data.files.labels import read_label_file
 from workbench.data.files.reading import dataset_of, reading
 from workbench.data.files.types import other_file_error, starts_with
-from workbench.data.labels import GUESSED, MOST_COLUMNS, NONE, Wanted, one_of_columns
+from workbench.data.labels import GUESSED, MOST_COLUMNS, NONE, Place, Wanted, one_of_columns
 from workbench.formats.files import MOST_PACKED, bytes_memory
 
 # Variables of a MATLAB file (version 5, as `save -v7` and `-v6` write): listed first, then only those wanted are
@@ -255,7 +254,6 @@ def _plain(name: str, value: Any) -> Any:
 
 
 NAME = "matlab"
-LICENCE = "that of the file"
 LABEL_NAMES = ("y", "gnd", "label", "labels", "target", "targets", "class", "classes", "l", "t", "ytrain", "y_train")
 """What the variable of labels is called, in any case, where it is not named: the first of these that fits."""
 ADVICE_VARIABLE = reader_option_advice(variable="NAME")
@@ -291,10 +289,11 @@ def make(
         y_read = _as_labels(read[y.name], labels_turned, wanted.kind)
         matrix = _as_matrix(read[x.name])
         rows = matrix.T if is_turned else matrix
-        made = dataset_of(NAME, rows, y_read, wanted, path, LICENCE, lambda row: f"{path}, {y.name}, row {row}")
-    text = f"the file {Path(path).name}: {x.name}{', transposed' if is_turned else ''}, labels {y.name}"
-    reread = {"variable": x.name, "labels_variable": y.name, "transposed": is_turned}
-    return dataclasses.replace(made, source=text, facts={**made.facts, "reread": reread})
+        reread = {"variable": x.name, "labels_variable": y.name, "transposed": is_turned}
+        place: Place = lambda row: f"{path}, {y.name}, row {row}"  # noqa: E731
+        made = dataset_of(NAME, rows, y_read, wanted, path, place, reread=reread)
+    guesses = f"{x.name}{', transposed' if is_turned else ''}, labels {y.name}"
+    return dataclasses.replace(made, source=f"{made.source}: {guesses}")
 
 
 def _with_other_labels(
@@ -311,9 +310,7 @@ def _with_other_labels(
         transposed = y is not None and len(y) == matrix.shape[1] != matrix.shape[0]
     rows = matrix.T if transposed else matrix
     y = np.zeros(rows.shape[0]) if y is None else y
-    made = dataset_of(NAME, rows, y, wanted, path, LICENCE, place)
-    reread = {"variable": x.name, "transposed": transposed}
-    return dataclasses.replace(made, facts={**made.facts, "reread": reread})
+    return dataset_of(NAME, rows, y, wanted, path, place, reread={"variable": x.name, "transposed": transposed})
 
 
 def _values(file: Any, names: set[str], path: str | os.PathLike) -> dict[str, Any]:
@@ -440,4 +437,4 @@ def _list_variables(listed: list[Variable]) -> str:
     return ", ".join(map(str, listed[:20])) or "none"
 
 
-register(Source(NAME, make, "a file of yours", LICENCE, lambda path, labels=None, **rest: (path, labels)))
+register(Source(NAME, make))

@@ -1,6 +1,5 @@
 """Matrix Market files (.mtx, plain, .gz or .bz2): sparse or dense, with labels of their own or in a column."""
 
-import dataclasses
 import os
 
 import numpy as np
@@ -16,7 +15,6 @@ from workbench.data.files.types import other_file_error
 from workbench.data.labels import GUESSED, NONE, Wanted
 
 NAME = "matrix_market"
-LICENCE = "that of the file"
 WHAT = "a Matrix Market matrix"
 
 
@@ -47,10 +45,10 @@ def make(
         x = scipy.sparse.coo_array(read_market(path))
         if label_column is None:
             y, place = (np.zeros(x.shape[0]), str) if labels is None else read_label_file(labels)
-            return dataset_of(NAME, x, y, wanted, path, LICENCE, place)
+            return dataset_of(NAME, x, y, wanted, path, place)
         x, y, column = _parted(x, _index_of(label_column), path)
-        made = dataset_of(NAME, x, y, wanted, path, LICENCE, lambda row: f"{path}, column {column} of row {row}")
-        return dataclasses.replace(made, facts={**made.facts, "reread": {"label_column": column}})
+        place = lambda row: f"{path}, column {column} of row {row}"  # noqa: E731
+        return dataset_of(NAME, x, y, wanted, path, place, reread={"label_column": column})
 
 
 def _index_of(column: int | str) -> int:
@@ -85,4 +83,4 @@ def _parted(
     return scipy.sparse.coo_array((x.data[~is_label], (row_of[~is_label], kept)), shape=(rows, columns - 1)), y, column
 
 
-register(Source(NAME, make, "a file of yours", LICENCE, lambda path, labels=None, **rest: (path, labels)))
+register(Source(NAME, make))

@@ -28,7 +28,6 @@ from workbench.data.labels import GUESSED, NONE, Place, Wanted, format_names
 from workbench.formats.files import check_array
 from workbench.formats.parts import Parts
 
-LICENCE = "that of the file"
 ARRAY = "NumPy labels"
 SAVE_BY = "scipy.sparse.save_npz, or X=matrix and y=labels by numpy.savez"
 ARRAY_START = b"\x93NUMPY"
@@ -75,7 +74,7 @@ def make(
         if arrays is not None and own is not None:
             given = arrays[own].reshape(-1), lambda row: f"{path}, {own}, row {row}"
         y, place = given or (np.zeros(x.shape[0]), str)
-        return dataset_of("npz", x, y, wanted, path, LICENCE, place)
+        return dataset_of("npz", x, y, wanted, path, place)
 
 
 def _dense_arrays(path: str | os.PathLike) -> dict[str, np.ndarray] | None:
@@ -194,13 +193,4 @@ def _refuse_other(path: str | os.PathLike, what: str, signature: bytes, kind: st
         raise other_file_error(path, what, f"it is no {kind} but")
 
 
-register(
-    Source(
-        "npz",
-        make,
-        "files of yours",
-        LICENCE,
-        lambda path, labels=None, **rest: (path, labels),
-        stored=read_stored_arrays,
-    )
-)
+register(Source("npz", make, "files of yours", stored=read_stored_arrays))

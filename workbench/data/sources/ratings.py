@@ -8,7 +8,6 @@ alphabet, and so are items. What is implicit, a pair without a rating, has y = 1
 `implicit`; a pair that comes again counts once there, and `facts["duplicates"]` says how many did.
 """
 
-import dataclasses
 import os
 from array import array
 from collections.abc import Sequence
@@ -28,7 +27,6 @@ from workbench.data.text import separated
 from workbench.data.text.separated import Layout
 
 NAME = "ratings"
-LICENCE = "that of the file"
 WHAT = "ratings (each line: user item rating)"
 COLUMNS = "user item rating"
 DUPLICATES = ("refuse", "last")
@@ -90,9 +88,8 @@ def make(
         pairs, repeated = _without_repeated(_read(path, separator, header, columns, lists, implicit), duplicates)
         blocks = _blocks(pairs, user_ids, item_ids, unknown)
         y = np.ones(len(pairs.users)) if pairs.ratings is None else pairs.ratings
-        made = dataset_of(NAME, _one_hot(*blocks), y, wanted, path, LICENCE, pairs.place)
-    reread = {"columns": columns, "implicit": implicit, "lists": lists}
-    return dataclasses.replace(made, facts={**made.facts, **_facts(blocks, pairs, repeated, reread)})
+        facts = _facts(blocks, pairs, repeated, {"columns": columns, "implicit": implicit, "lists": lists})
+        return dataset_of(NAME, _one_hot(*blocks), y, wanted, path, pairs.place, **facts)
 
 
 def _columns_of_header(path: str | os.PathLike, separator: str | None) -> str:
@@ -269,4 +266,4 @@ def _one_hot(users: Block, items: Block) -> scipy.sparse.csr_array:
     return scipy.sparse.csr_array((ones, columns[is_known], indptr), shape=(len(columns), width + len(items.ids)))
 
 
-register(Source(NAME, make, "a file of yours", LICENCE, lambda path, **rest: (path,), gives=("fields",)))
+register(Source(NAME, make, gives=("fields",)))

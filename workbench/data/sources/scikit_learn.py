@@ -92,9 +92,8 @@ def make(
     labels, names = _labels(bunch, entry)
     kind = kind or entry.kind or ("multilabel" if labels.ndim == 2 else None)
     wanted = Wanted(kind, positive, names if classes is None and kind != "numbers" else classes, unseen)
-    made = dataset_of(
-        NAME, _numbers(bunch.data), labels, wanted, which, entry.licence, lambda row: f"{which}, row {row}"
-    )
+    place, x = (lambda row: f"{which}, row {row}"), _numbers(bunch.data)
+    made = dataset_of(NAME, x, labels, wanted, which, place, licence=entry.licence)
     return dataclasses.replace(made, source=f"{which} of scikit-learn: {entry.origin}")
 
 

@@ -3,7 +3,6 @@
 import dataclasses
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import scipy.sparse
@@ -13,7 +12,7 @@ from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks
 from workbench.data.errors import DataError
 from workbench.data.files.labels import lacks_svmlight_label, read_unlabelled, require_labels, rewritten
 from workbench.data.files.opened import line_blocks, map_blocks, open_text, place_in, refuse_endless
-from workbench.data.files.reading import check_features, dataset_of, reading
+from workbench.data.files.reading import blocks_of_file, check_features, dataset_of, reading
 from workbench.data.files.types import (
     BELOW_COUNTS,
     LIBFFM,
@@ -73,7 +72,6 @@ def _without_fields(line: bytes) -> bytes:
     )
 
 
-LICENCE = "that of the file"
 TEXT = "svmlight text (each line: label column:value ...)"
 
 
@@ -111,12 +109,12 @@ def make(
             x, groups = csr_of(rows, features, from_zero), _groups(rows.queries, path)
             labels = _tuples(rows) if has_several else rows.labels
             del rows
-            dataset = dataset_of("svmlight", x, labels, wanted, path, LICENCE, place_in(path, holds_row), groups)
+            place, reread = place_in(path, holds_row), {"zero_based": from_zero}
+            return dataset_of("svmlight", x, labels, wanted, path, place, groups, reread=reread)
         except InvalidLineError:
             is_multilabel = wanted.kind == "multilabel" or (not wanted.kind and has_several_labels(path))
             _refuse_fault(path, features, from_zero, is_multilabel)
             raise
-    return dataclasses.replace(dataset, facts={**dataset.facts, "reread": {"zero_based": from_zero}})
 
 
 def _of_variant(
@@ -174,8 +172,7 @@ def blocks(
         require_labels(path, lacks_svmlight_label)
     from_zero = _holds_column_zero(path) if zero_based == "auto" else bool(zero_based)
     facts = {"reread": {"zero_based": from_zero}}
-    made = _blocks(path, features, from_zero)
-    return RowBlocks(made, "svmlight", f"the file {Path(path).name}", LICENCE, features, facts=facts)
+    return blocks_of_file("svmlight", _blocks(path, features, from_zero), path, features, facts)
 
 
 def _blocks(path: str | os.PathLike, features: int | None, zero_based: bool) -> Iterator[RowBlock]:
@@ -279,4 +276,4 @@ def _refuse_fault(path: str | os.PathLike, features: int | None, zero_based: boo
         raise DataError(f"{fault}{file_type_hint(path, 'svmlight text')}")
 
 
-register(Source("svmlight", make, "a file of yours", LICENCE, lambda path, **rest: (path,), blocks=blocks))
+register(Source("svmlight", make, blocks=blocks))

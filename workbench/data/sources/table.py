@@ -7,7 +7,6 @@ import dataclasses
 import os
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, final
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy as np
 from workbench.data.contract import Source, register, release_heap
 from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks
 from workbench.data.errors import ADVICE_LABELS, ADVICE_LABELS_FILE, DataError, MissingLabelsError
-from workbench.data.files.reading import dataset_of, reading
+from workbench.data.files.reading import blocks_of_file, dataset_of, reading
 from workbench.data.labels import GUESSED, NONE, Wanted, format_names
 from workbench.data.shards.converting import blocks_of
 from workbench.data.shards.shuffling import Growing, stack_with_labels
@@ -183,7 +182,6 @@ def _possible_labels(table: Table, declared: Columns, label: str | None) -> set[
     return possible | {column.name for column in declared if column.kind == "label"} | {label or "", table.names[-1]}
 
 
-LICENCE = "that of the file"
 UNLABELLED = ("refuse", "skip")
 """What is done with rows that have no label."""
 
@@ -230,7 +228,7 @@ def make(
         learned, facts = _learned(path, wanted, columns, label, hashed, bins, unlabelled, is_held=True, **layout)
         entries = Growing(learned.table.rows if isinstance(learned.table, HeldTable) else None)
         x, labels = stack_with_labels(learned.parts(entries.take), path, entries)
-        made = dataset_of("table", x, labels, wanted, path, LICENCE, learned.table.place)
+        made = dataset_of("table", x, labels, wanted, path, learned.table.place)
     return dataclasses.replace(made, facts=facts)
 
 
@@ -245,8 +243,7 @@ def blocks(path: str | os.PathLike, wanted: Wanted = GUESSED, **parameters: Any)
         return blocks_of(make(path, wanted=wanted, **parameters))
     with reading(path, TABLE):
         learned, facts = _learned(path, wanted, **parameters)
-    made = (RowBlock(*part) for part in learned.parts())
-    return RowBlocks(made, "table", f"the file {Path(path).name}", LICENCE, facts=facts)
+    return blocks_of_file("table", (RowBlock(*part) for part in learned.parts()), path, facts=facts)
 
 
 def _learned(
@@ -311,4 +308,4 @@ def _files(path: str | os.PathLike, columns: Any = None, **rest: Any) -> tuple[s
     return (path, columns) if isinstance(columns, str | os.PathLike) else (path,)
 
 
-register(Source("table", make, "a file of yours", LICENCE, _files, blocks=blocks))
+register(Source("table", make, files=_files, blocks=blocks))

@@ -1,7 +1,6 @@
 """Documents: a text file with one a line, or a folder with a folder of files for each class; words become columns."""
 
 import collections
-import dataclasses
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,13 +11,14 @@ from typing import Any, final
 import numpy as np
 import scipy.sparse
 
+from workbench.data.content import Paths
 from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks, canonical
 from workbench.data.dataset.selection import with_entries
 from workbench.data.errors import ADVICE_LABELS_FILE, DataError, MissingLabelsError
 from workbench.data.files.labels import label_of, of_text, read_label_file
 from workbench.data.files.opened import BLOCK, LONGEST_LINE, open_text, place_in
-from workbench.data.files.reading import dataset_of, reading
+from workbench.data.files.reading import blocks_of_file, dataset_of, reading
 from workbench.data.labels import GUESSED, NONE, Wanted
 from workbench.data.shards.shuffling import stack_csr
 
@@ -405,7 +405,7 @@ def files_of(folder: Path) -> list[Path]:
     return entries
 
 
-def files_read(path: str | os.PathLike, labels: str | os.PathLike | None = None) -> list[str | os.PathLike | None]:
+def files_read(path: str | os.PathLike, labels: str | os.PathLike | None = None, **rest: Any) -> Paths:
     """Return the paths that the source reads: file or folder, file of labels (or None), a folder's entries."""
     return [path, labels, *(sorted(Path(path).glob("*/*")) if Path(path).is_dir() else ())]
 
@@ -447,8 +447,8 @@ def make(
     with reading(path, "text"):
         documents = Documents(path, label, separator, labels, encoding, wanted.kind != NONE)
         x, words = words.columns(_noted(documents, came.extend), path)
-        dataset = dataset_of("text", x, documents.labels(came), wanted, path, LICENCE, documents.place)
-    return dataclasses.replace(dataset, facts={**dataset.facts, "reread": words.alike() | documents.alike()})
+        y, reread = documents.labels(came), words.alike() | documents.alike()
+        return dataset_of("text", x, y, wanted, path, documents.place, licence=LICENCE, reread=reread)
 
 
 def blocks(
@@ -476,7 +476,7 @@ def blocks(
             counts = f"{documents.count} rows and {len(documents.given)} labels"
             raise DataError(f"{path} has {counts}; there must be one for each row.")
     facts = {"duplicate_entries": 0, "reread": words.alike() | documents.alike()}
-    return RowBlocks(_blocks(documents, words, dtype), "text", f"the file {Path(path).name}", LICENCE, facts=facts)
+    return blocks_of_file("text", _blocks(documents, words, dtype), path, None, facts, LICENCE)
 
 
 def _noted(documents: Documents, note: Callable[[list[str]], None]) -> Iterator[list[str]]:
@@ -500,14 +500,4 @@ def _blocks(documents: Documents, words: Words, dtype: np.dtype) -> Iterator[Row
             yield RowBlock(canonical(words.rows(some)), y)
 
 
-register(
-    Source(
-        "text",
-        make,
-        "files of yours",
-        LICENCE,
-        lambda path, labels=None, **rest: files_read(path, labels),
-        takes_folder=True,
-        blocks=blocks,
-    )
-)
+register(Source("text", make, "files of yours", LICENCE, files_read, takes_folder=True, blocks=blocks))

@@ -1,9 +1,7 @@
 """Text files of Vowpal Wabbit: a line a row, `label [importance] [tag]|namespace[:weight] name[:value] ...`."""
 
-import dataclasses
 import os
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,13 +11,12 @@ from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks, canonica
 from workbench.data.errors import DataError
 from workbench.data.files.labels import lacks_vw_label, read_unlabelled, require_labels
 from workbench.data.files.opened import place_in
-from workbench.data.files.reading import check_features, dataset_of, reading
+from workbench.data.files.reading import blocks_of_file, check_features, dataset_of, reading
 from workbench.data.labels import GUESSED, NONE, Wanted
 from workbench.data.shards.shuffling import stack_with_labels
 from workbench.data.text import vowpal_wabbit
 from workbench.formats.compressed import assemble, index_dtype
 
-LICENCE = "that of the file"
 IMPORTANCE = ("refused", "ignored")
 COLUMNS = ("auto", "numbered", "hashed")
 MOST_BITS = 30
@@ -55,8 +52,8 @@ def make(
         rows = [(_matrix(part, bits), part.labels) for part in _checked(parts, bits, features, path)]
         x, labels = stack_with_labels(rows, path)
         x = assemble("csr", x.indptr, x.indices, x.data, (x.shape[0], max(x.shape[1], features or 0)))
-        dataset = dataset_of("vw", x, labels, wanted, path, LICENCE, place_in(path))
-    return dataclasses.replace(dataset, facts={**dataset.facts, "reread": _reread(bits, parts[0].are_numbers)})
+        reread = _reread(bits, parts[0].are_numbers)
+        return dataset_of("vw", x, labels, wanted, path, place_in(path), reread=reread)
 
 
 def blocks(
@@ -91,7 +88,7 @@ def blocks(
                 facts["duplicate_entries"] += len(part.columns) - x.nnz
                 yield RowBlock(x, part.labels)
 
-    return RowBlocks(made(), "vw", f"the file {Path(path).name}", LICENCE, features, facts=facts)
+    return blocks_of_file("vw", made(), path, features, facts)
 
 
 def _reread(bits: int, numbered: bool) -> dict[str, Any]:
@@ -150,4 +147,4 @@ def _checked(
         before += len(part.labels)
 
 
-register(Source("vw", make, "a file of yours", LICENCE, lambda path, **rest: (path,), blocks=blocks))
+register(Source("vw", make, blocks=blocks))
