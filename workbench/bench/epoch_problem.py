@@ -220,6 +220,6 @@ def error_of(state: State, expected: State) -> float:
     if state.losses is not None and expected.losses is not None:
         pairs.append((state.losses, expected.losses, 0.0))
     norm = np.linalg.norm
-    errors = [norm(came - wanted) / (max(norm(wanted), least) or 1.0) for came, wanted, least in pairs]
+    errors = [norm(came - wanted) / (max(float(norm(wanted)), least) or 1.0) for came, wanted, least in pairs]
     worst = float(np.max(errors))
     return worst if np.isfinite(worst) else float("inf")

@@ -48,8 +48,6 @@ _MODULES = {
     "text.svmlight_batches": "SvmlightBatches",
 }
 """Public names by the submodule that each is imported from when it is first used; `__init__.pyi` has their types."""
-_RENAMED = {"guess_columns": "guess"}
-"""Names that the submodule calls otherwise."""
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 __all__ = [*sorted(_MODULE_OF)]
 
@@ -61,6 +59,5 @@ def __getattr__(name: str) -> object:
     """
     if (module := _MODULE_OF.get(name)) is None:
         return aliases.find(__name__, name)
-    value = getattr(importlib.import_module(f"{__name__}.{module}"), _RENAMED.get(name, name))
-    globals()[name] = value
+    value = globals()[name] = getattr(importlib.import_module(f"{__name__}.{module}"), name)
     return value

@@ -42,4 +42,5 @@ from workbench.data.shards.batches import StoredBatches as StoredBatches
 from workbench.data.shards.batches import batches_of as batches_of
 from workbench.data.shards.converting import Progress as Progress
 from workbench.data.shards.converting import convert as convert
+from workbench.data.tables import guess_columns as guess_columns
 from workbench.data.text.svmlight_batches import SvmlightBatches as SvmlightBatches

@@ -221,7 +221,7 @@ def test_columns_that_are_kept_give_what_passes_over_the_file_give(name, tmp_pat
 
 def test_fractions_are_counted_where_the_guess_is_shown(tmp_path):
     path = written(tmp_path, "a,y\n" + "".join(f"{text},{row % 2}\n" for row, text in enumerate(FRACTIONS)))
-    assert guessing.guess(path).columns[0].found.distinct == 300
+    assert guessing.guess_columns(path).columns[0].found.distinct == 300
     table = table_of(path)
     assert guessing.survey(table, ["a"], counts_all=False)["a"].distinct == guessing.MANY
 

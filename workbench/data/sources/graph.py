@@ -92,10 +92,11 @@ def make(
         if x.shape[0] != nodes:
             raise DataError(f"{node_features or path} has features of {x.shape[0]} nodes, and {path} {nodes} nodes.")
         wanted = Wanted(kind, positive, read.classes if classes is None and kind != "numbers" else classes, unseen)
-        counted = {"edges_read": len(weights), "loops_read": int((ends[0] == ends[1]).sum())}
-        asked = {"directed": directed, "trained_per_class": per_class, "reread": {"named": named, "directed": directed}}
+        facts: dict[str, Any] = {"edges_read": len(weights), "loops_read": int((ends[0] == ends[1]).sum())}
+        facts |= {"directed": directed, "trained_per_class": per_class}
+        facts["reread"] = {"named": named, "directed": directed}
         own, place = read.labels.values, read.labels.place
-        made = dataset_of(NAME, x, own, wanted, node_features or path, place, **counted, **asked)
+        made = dataset_of(NAME, x, own, wanted, node_features or path, place, **facts)
         return dataclasses.replace(made, graph=graph_of(ends, weights, nodes, directed))
 
 

@@ -11,7 +11,6 @@ from typing import Any, final
 import numpy as np
 import scipy.sparse
 
-from workbench.data.content import Paths
 from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks, canonical
 from workbench.data.dataset.selection import with_entries
@@ -405,7 +404,7 @@ def files_of(folder: Path) -> list[Path]:
     return entries
 
 
-def files_read(path: str | os.PathLike, labels: str | os.PathLike | None = None, **rest: Any) -> Paths:
+def files_read(path: str | os.PathLike, labels: str | os.PathLike | None = None, **rest: Any) -> list[Any]:
     """Return the paths that the source reads: file or folder, file of labels (or None), a folder's entries."""
     return [path, labels, *(sorted(Path(path).glob("*/*")) if Path(path).is_dir() else ())]
 

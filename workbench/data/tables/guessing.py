@@ -233,7 +233,7 @@ MOST_BUCKETS = 1 << 18
 IGNORED = Column("", "ignored")
 
 
-def guess(
+def guess_columns(
     path: str | os.PathLike,
     columns: str | os.PathLike | Mapping[str, Any] | Columns | None = None,
     label: str | None = None,
