@@ -27,19 +27,11 @@ from kernels.epochs.loops import (
     sum_columns,
 )
 from kernels.epochs.programs import Programs, programs_for
-from kernels.epochs.touched import (
-    Hashing,
-    Touched,
-    find,
-    forget,
-    hashing_for,
-    owner_of,
-    touched_of,
-)
+from kernels.epochs.touched import Hashing, Touched, find, forget, hashing_for, owner_of, touched_of
 from kernels.loss_blocks import wrong_label
 from kernels.rules import steps
 from kernels.rules.rule import Rule
-from kernels.threads import BLOCK, call_in_pieces, compiled, get_threads, is_forced_parallel, is_serial
+from kernels.threads import BLOCK, call_in_pieces, call_parallel, compiled, get_threads, is_forced_parallel, is_serial
 from kernels.vector.lanes import emit_row
 from kernels.vector.tiles import cache_bytes, gathers_by_loads, is_far_state
 
@@ -125,7 +117,7 @@ def make_pass(programs: Programs, forward: Callable) -> Callable:
 def make_two(programs: Programs, loss: str, sums: str) -> tuple[Callable, Callable, Callable]:
     """Return compiled functions for several threads: (pass over rows, update of columns, constructor of the memory).
 
-    `sums` is the method of summing gradients: "placed", "direct", "grouped", else "listed".
+    `sums` is the method of summing gradients: "placed", "direct", "grouped", "indexed", else "listed".
     """
     forward = make_forward(programs, loss)
     if sums == "placed":
@@ -134,6 +126,8 @@ def make_two(programs: Programs, loss: str, sums: str) -> tuple[Callable, Callab
         return loops.make_pass(forward), loops.make_step(programs, is_parallel=True), loops.direct_of
     if sums == "grouped":
         return touched.make_pass(forward), touched.make_step(programs), touched.grouped_of
+    if sums == "indexed":
+        return loops.make_pass(forward), scattered.make_step_indexed(programs), scattered.indexed_of
     return make_pass(programs, forward), make_merge(programs), listed_of
 
 
@@ -430,13 +424,13 @@ def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
     # By whole batches, even if this call has only the rest of an epoch: another loop would have to be compiled for it.
     width, batch_rows = weights.shape[1], min(call.batch_rows, max(call.indptr.size - 1, call.order.size))
     entries = call.indices.size * batch_rows // max(call.indptr.size - 1, 1)
-    work = entries * (ENTRY_WORK + width) // REGIONS + work_untouched
+    is_indexed = index is not None and width == 1 and not is_direct and call.batch_rows <= call.order.size
+    per_entry = scattered.ENTRY_WORK if is_indexed else (ENTRY_WORK + width) / REGIONS
+    work = int(entries * per_entry) + work_untouched
     parts = 1 if is_serial(work, within=True) else min(get_threads(), PARTS)
-    sums = _sums(call, entries, parts, is_direct)
+    sums = "indexed" if is_indexed else _sums(call, entries, parts, is_direct)
     if parts > 1 and not (work_untouched or is_forced_parallel() or _gains(sums, entries, weights, is_direct)):
         parts, sums = 1, _sums(call, entries, 1, is_direct)
-    if index is not None and parts == width == 1 and not is_direct and call.batch_rows <= call.order.size:
-        sums = "indexed"
     added = call.intercept[0] if call.has_intercept else np.zeros(width, weights.dtype)
     trained = loops.Trained(call.arrays, stepped, added, call.tables, *settings, update_arrays, units)
     is_far = is_far_state(sum(array.nbytes for array in call.arrays), width * weights.itemsize)
@@ -451,7 +445,7 @@ def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
         if wrong >= 0 or begin == losses.size:
             return wrong
     if sums == "indexed" and index is not None:
-        store: NamedTuple = scattered.indexed_for(index, weights)
+        store: NamedTuple = scattered.indexed_for(index, weights, parts)
     else:
         store = _store(sums, call, batch_rows, parts, bool(programs.marked))
     shared = bare(rows), call.order, batch_rows, *operands
@@ -461,6 +455,9 @@ def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
     outcome = np.zeros(parts), np.zeros(parts, np.int64)
     loop = make_parallel(programs, loss, sums)
     held = *shared, (bare(scratch), bare(store)), of_intercept, losses, np.uint64(_group(weights)), outcome
+    if is_indexed:  # by the times of whole calls: after a piece on all threads, weights are far from one of them
+        call_parallel(loop, work * losses.size, *held, (0, losses.size))
+        return next((int(place) for place in outcome[1] if place >= 0), -1)
     return call_in_pieces(lambda first, last: loop(*held, (first, last)), losses.size, work, loop)
 
 
@@ -499,7 +496,7 @@ def _gains(sums: str, entries: int, weights: np.ndarray, is_direct: bool = False
     bytes_row = weights.shape[1] * weights.itemsize
     if sums == "placed":
         return weights.shape[0] <= entries // 2 and (not is_direct or bytes_row >= LINE or entries >= ENTRIES_PLACED)
-    return sums == "grouped" or bytes_row >= (2 * LINE if sums == "direct" else LINE)
+    return sums in ("grouped", "indexed") or bytes_row >= (2 * LINE if sums == "direct" else LINE)
 
 
 def _store(sums: str, call: Call, batch_rows: int, parts: int, marks_itself: bool) -> NamedTuple:

@@ -105,7 +105,25 @@ def test_batches_by_column_are_as_the_definition_says_and_have_the_bits_of_other
     assert same_bits(by_column[: len(expected)], expected)
 
 
-def test_wider_rows_and_two_threads_leave_the_index_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("parts", [2, 5])
+@pytest.mark.parametrize("name", ["plain", "many", "duplicates"])
+def test_parts_that_share_the_columns_of_an_index_out_have_the_bits_of_one(
+    name: str, parts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = random_case(60, 8200, 4000, 1) if name == "many" else replace(CASES[name], N=1)
+    kernel = epochs.get("logistic", "adagrad", "indexed")
+    alone = assert_as_defined(kernel, case)
+    made, loops_of = [], calls.make_parallel
+    monkeypatch.setattr(calls, "make_parallel", lambda *key: made.append(key[-1]) or loops_of(*key))
+    monkeypatch.setattr(calls, "is_serial", lambda work, within: False)
+    monkeypatch.setattr(calls, "get_threads", lambda: parts)
+    threads.set_threads(min(2, threads.max_threads()))
+    with threads.parallel():
+        assert same_bits(alone[1:], assert_as_defined(kernel, case)[1:])  # the losses of parts are added
+    assert made == ["indexed"]
+
+
+def test_wider_rows_and_too_few_for_a_batch_leave_the_index_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scattered, "indexed_for", None)
     assert_as_defined(epochs.get("logistic", "adagrad", "indexed"), adversarial("duplicates"))
     kernel, case = epochs.get("logistic", "adagrad", "indexed"), replace(CASES["plain"], N=1)
