@@ -8,9 +8,10 @@ from sklearn.linear_model import LogisticRegression
 from kernels import get
 from tests.support.linear_rows import drawn
 from workbench.training import Run, Setup
-from workbench.training.descent import Descent
+from workbench.training import descent as descents
+from workbench.training.descent import Descent, minimum_decay
 from workbench.training.epoch_calls import TOGETHER, column_sums
-from workbench.training.search import LOSSES, _minimum, _parts, _Rows, search_decay
+from workbench.training.search import FAR_OFF, LOSSES, NEAR_ENOUGH, STEEP, _parts, _Rows, search_decay
 
 GIVEN = {"outputs": 1, "has_intercept": True, "count": 4, "seed": 0}
 
@@ -111,9 +112,9 @@ def test_the_minimum_between_settings_is_that_of_a_curve_steep_on_one_side(count
     decays = np.geomspace(1e-3, 1e3, count)
     positions = np.log(decays / 2.0)
     losses = np.exp(-positions / 3) + positions / 3  # least where the position is 0, steep towards weak decays
-    distance = abs(np.log(_minimum(decays, losses) / 2.0))
+    distance = abs(np.log(minimum_decay(decays, losses) / 2.0))
     assert distance < {3: 2.8, 4: 2.0, 8: 0.05}[count]
-    assert _minimum(decays, np.arange(count, dtype=float)) == decays[0]
+    assert minimum_decay(decays, np.arange(count, dtype=float)) == decays[0]
 
 
 def test_a_sample_of_many_rows_of_few_columns_is_searched_unless_the_labels_are_easy():
@@ -209,3 +210,135 @@ def test_columns_of_very_different_scales_converge_alike():
     plain = Descent(x, y, None, "logistic", 1, has_intercept=True, total=3000)
     plain.minimize(1e-12, 1e-6)
     np.testing.assert_allclose(descent.scores, plain.scores, atol=0.05)
+
+
+def logistic_descent(x, y, **given):
+    return Descent(x, targets_of(y), None, "logistic", 1, has_intercept=True, **{"total": x.shape[0]} | given)
+
+
+def separable_rows(rows=4000, features=60):
+    generator = np.random.default_rng(5)
+    x = scipy.sparse.random_array((rows, features), density=0.2, rng=generator, dtype=np.float32, format="csr")
+    scores = x @ generator.normal(size=features)
+    return x, scores > np.median(scores)
+
+
+@pytest.mark.parametrize(("loss", "shape"), [("logistic", (3000, 2)), ("squared", (3000, 2)), ("softmax", (3000,))])
+def test_a_descent_begins_at_the_best_intercept(loss, shape):
+    generator = np.random.default_rng(3)
+    x = scipy.sparse.csr_array(generator.normal(size=(3000, 4)).astype(np.float32))
+    is_rare = generator.random(shape) < 0.03
+    y = is_rare.astype(np.int64 if loss == "softmax" else np.float32)
+    counts = generator.uniform(0, 2, 3000).astype(np.float32)
+    descent = Descent(x, y, counts, loss, 2, has_intercept=True, total=3000)
+    assert np.count_nonzero(descent.weights) == 0
+    np.testing.assert_allclose(descent.gradient_scores().sum(axis=0), 0, atol=0.01)
+    np.testing.assert_array_equal(descent.scores, descent.scores_of(x, descent.point))
+
+
+def test_a_descent_goes_on_from_one_on_some_of_the_rows():
+    x, y = rows_of(6000)
+    some, all_rows, fresh = (logistic_descent(x[:rows], y[:rows], total=6000) for rows in (2000, 6000, 6000))
+    some.minimize(1e-4, 1e-6)
+    kept = [(change.copy(), difference.copy()) for change, difference in some.pairs]
+    all_rows.go_on_from(some)
+    assert len(kept) == len(all_rows.pairs) > 1
+    for (change, before), (_, after) in zip(kept, all_rows.pairs, strict=True):
+        penalty = np.vstack([1e-4 * change[:-1], 0 * change[-1:]])
+        np.testing.assert_allclose(after - penalty, 3 * (before - penalty), rtol=1e-6, atol=1e-12)
+    np.testing.assert_array_equal(all_rows.scores, all_rows.scores_of(x, some.point))
+    assert all_rows.minimize(1e-4, 1e-6) < fresh.minimize(1e-4, 1e-6)
+    np.testing.assert_allclose(all_rows.scores, fresh.scores, atol=0.05)
+
+
+def test_a_descent_returns_to_a_state():
+    x, y = rows_of(2000)
+    descent = logistic_descent(x, y)
+    descent.minimize(1e-3, 1e-4)
+    state, point, scores = descent.state(), descent.point.copy(), descent.scores.copy()
+    differences = [difference.copy() for _, difference in descent.pairs]
+    descent.minimize(1e-5, 1e-6)
+    assert np.abs(descent.point - point).max() > 0.01
+    descent.restore(state)
+    np.testing.assert_array_equal(descent.point, point)
+    np.testing.assert_array_equal(descent.scores, scores)
+    assert descent.decay == 1e-3
+    for (_, difference), before in zip(descent.pairs, differences, strict=True):
+        np.testing.assert_array_equal(difference, before)
+
+
+def test_the_minimum_of_the_next_decay_is_extrapolated_from_the_last_two():
+    x, y = separable_rows()
+    descent = logistic_descent(x, y)
+    descent.minimize(1e-3, 1e-6)
+    before = descent.state()
+    descent.minimize(1e-4, 1e-6)
+    last = descent.state()
+    descent.decay = 1e-5
+    line, moves = last.point - before.point, last.scores - before.scores
+    values = [descent._value(last.scores + step * moves, last.point + step * line)[0] for step in np.linspace(0, 4, 81)]
+    assert 0 < np.argmin(values) < 80
+    descent.decay = 1e-4
+    descent.extrapolate(before, 1e-5)
+    assert descent.decay == 1e-4
+    np.testing.assert_allclose(descent.scores, descent.scores_of(x, descent.point), atol=1e-3)
+    descent.decay = 1e-5
+    assert descent._value(descent.scores, descent.point)[0] < min(values) * 1.001
+
+
+def test_an_extrapolation_that_gains_nothing_moves_nothing():
+    x, y = rows_of(2000)
+    descent = logistic_descent(x, y)
+    before = descent.state()
+    descent.minimize(1e-3, 1e-10)
+    point = descent.point.copy()
+    descent.extrapolate(before, 1e-3)
+    np.testing.assert_allclose(descent.point, point, atol=1e-3)
+
+
+def test_a_factored_hessian_takes_fewer_passes_to_the_same_minimum(monkeypatch):
+    x, y = separable_rows(3000, 100)
+    factored, diagonal = (logistic_descent(x, y) for _ in range(2))
+    for descent in factored, diagonal:
+        descent.minimize(1e-6, 1e-3)
+    passes = factored.minimize(1e-7, 1e-6, 1000)
+    monkeypatch.setattr(descents, "MOST_FACTOR", 0)
+    assert passes < diagonal.minimize(1e-7, 1e-6, 1000) / 2
+    value, other = (descent._value(descent.scores, descent.point)[0] for descent in (factored, diagonal))
+    assert value < other * 1.001
+
+
+@pytest.mark.parametrize("has_intercept", [False, True])
+def test_a_hessian_of_equal_columns_is_factored(has_intercept):
+    x = scipy.sparse.csr_array(np.tile(np.random.default_rng(0).normal(size=(500, 1)), 2))
+    y = targets_of(x.data[::2] + np.random.default_rng(1).normal(size=500) > 0).astype(float)
+    descent = Descent(x, y, None, "logistic", 1, has_intercept=has_intercept, total=500)
+    solved = descent._factor(descent.loss(descent.scores, y)[1])(np.array([[1.0], [1.0], [0.0]]))
+    assert 0 < solved[0, 0] == pytest.approx(solved[1, 0], rel=1e-3)
+    assert has_intercept or solved[2, 0] == 0
+
+
+def test_a_hessian_that_overflows_is_not_factored():
+    x, y = rows_of(500)
+    descent = logistic_descent((x * np.float32(1e25)).astype(np.float32), y)
+    with np.errstate(all="ignore"):
+        assert descent._factor(descent.loss(descent.scores, descent.y)[1]) is None
+
+
+def test_decays_far_from_the_best_are_trained_less(monkeypatch):
+    minimize, trained = Descent.minimize, {}
+
+    def noted(self, decay, tolerance, most=60):
+        trained.setdefault(decay, []).append(tolerance)
+        return minimize(self, decay, tolerance, most)
+
+    monkeypatch.setattr(Descent, "minimize", noted)
+    x, y = separable_rows()
+    choice = search_decay(x, targets_of(y), None, "logistic", **GIVEN | {"count": 12}).choice
+    known = np.flatnonzero(~np.isnan(choice.losses))
+    best_before = np.minimum.accumulate(choice.losses[known])[:-1]
+    ratios, later = choice.losses[known][1:] / best_before, choice.decays[known][1:]
+    is_near = np.array([NEAR_ENOUGH in trained[decay] for decay in later])
+    assert 2 <= is_near.sum() < len(is_near)
+    assert all(trained[decay].count(FAR_OFF) >= 1 for decay in later)
+    assert (np.abs(ratios[~is_near] - 1) >= STEEP).all()

@@ -3,8 +3,9 @@
 The objective is the sum of count * loss over the rows / `total` + decay / 2 * |W|^2, without a penalty of the
 intercept, as dual ascent has it. A step reads the rows twice: for what it changes the scores by, and for the gradient;
 in between the length of the step is found from scores alone. The first guess of the inverse Hessian is its diagonal, so
-that columns of any scale converge alike. Vectors of one decay are kept for the next, whose Hessian differs by a known
-multiple of the identity (Nocedal 1980; Byrd, Nocedal and Schnabel 1994 for the limited memory).
+that columns of any scale converge alike; after some steps, if columns are few, it is that of a sample of the rows.
+Vectors of one decay are kept for the next, whose Hessian differs by a known multiple of the identity (Nocedal 1980;
+Byrd, Nocedal and Schnabel 1994 for the limited memory).
 
 >>> import numpy as np, scipy.sparse
 >>> x = scipy.sparse.csr_array(np.eye(4))
@@ -15,7 +16,7 @@ multiple of the identity (Nocedal 1980; Byrd, Nocedal and Schnabel 1994 for the 
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -26,6 +27,12 @@ MOST_STEPS = 60
 MOST_SHORTER, SHORTEST, DECREASE = 12, 0.1, 1e-4
 """How often a step is shortened at most, to which share of it at least each time, and the share of the decrease that
 the gradient promises with which a step is long enough (Armijo)."""
+
+FACTOR_AFTER, FACTOR_ROWS, FACTOR_COST, MOST_FACTOR, RIDGE = 5, 4, 8, 500, 1e-6
+"""Passes at least before a Hessian of all columns is factored, rows for each column that it is made from, the D**3 for
+each entry that take as long as a pass, columns at most, and what is added to the diagonal, relative to its mean."""
+LINE_STEPS, LONGEST = 3, 2.0
+"""Steps of Newton's method along a line, and the most that one changes the length by."""
 
 
 def _logistic(scores: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -77,6 +84,41 @@ def unlike_square(x: Any) -> float | None:
     return float(x.nnz / x.shape[0] * np.exp(np.log(means).mean()))
 
 
+NEAR = 5
+"""Losses that the polynomial goes through: with decays a factor of 7 apart, a parabola through three losses, which rise
+far more steeply towards weak decays, has its minimum at 1.4 times the best decay."""
+
+
+def minimum_decay(decays: np.ndarray, losses: np.ndarray) -> float:
+    """Return the decay at the minimum of a polynomial over log decay, between the neighbours of the best loss.
+
+    The polynomial goes through the `NEAR` losses around the best. The best decay itself if it is the first or last.
+    """
+    best = int(losses.argmin())
+    if not 0 < best < len(decays) - 1:
+        return float(decays[best])
+    first = max(0, min(best - NEAR // 2, len(decays) - NEAR))
+    near = losses[first : first + NEAR]
+    powers = np.vander(np.arange(len(near)) - (best - first), increasing=True)
+    shifts = np.linspace(-1, 1, 201)
+    values = np.vander(shifts, len(near), increasing=True) @ np.linalg.solve(powers, near)
+    shift = float(shifts[values.argmin()])
+    return float(decays[best] * (decays[best + 1] / decays[best]) ** shift)
+
+
+Guess = Callable[[np.ndarray], np.ndarray]
+"""First guess of the inverse Hessian times a gradient [D + 1, N]."""
+
+
+class State(NamedTuple):
+    """Point [D + 1, N], scores [T, N], decay, and kept steps of a descent."""
+
+    point: np.ndarray
+    scores: np.ndarray
+    decay: float
+    pairs: list[tuple[np.ndarray, np.ndarray]]
+
+
 @final
 class Descent:
     """Weights and intercept of a linear model on its way to the minimum.
@@ -95,18 +137,23 @@ class Descent:
         has_intercept: bool,
         total: int,
     ) -> None:
-        """Begin at zero for csr x [T, D], targets y as the loss takes them, what the rows count for [T], None for 1.
+        """Begin at zero weights and the best intercept for csr x [T, D] and targets y as the loss takes them.
 
-        `total` is what the sum of the losses is divided by.
+        `counts` [T] are what the loss of each row counts for, None for 1, 0 to leave it out; `total` is what the sum of
+        the losses is divided by.
         """
         self.x, self.transposed, self.loss = x, x.T, LOSSES[loss]
         self.y = np.eye(outputs, dtype=x.dtype)[y] if loss == "softmax" else y
-        self.count(counts)
+        self.counts = None if counts is None else counts[:, None]
+        self.decay = 0.0
+        self.weight = float(x.shape[0] if counts is None else counts.sum())
         self.is_curved, self.has_intercept, self.total = loss != "squared", has_intercept, total
         self.point, self.scores = np.zeros((x.shape[1] + 1, outputs)), np.zeros((x.shape[0], outputs), x.dtype)
+        if has_intercept:
+            self.point[-1] = self._best_intercept(loss)
+            self.scores += self.intercept
         self.squares: Any = None
         self.pairs: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=PAIRS)
-        self.decay = 0.0
 
     @property
     def weights(self) -> np.ndarray:
@@ -118,9 +165,63 @@ class Descent:
         """Return the intercept [N] in the dtype of x."""
         return self.point[-1].astype(self.x.dtype)
 
-    def count(self, counts: np.ndarray | None) -> None:
-        """Set what the loss of each row counts for, [T], 0 to leave it out; None for 1."""
-        self.counts = None if counts is None else counts[:, None]
+    def move_to(self, point: np.ndarray) -> None:
+        """Set weights and intercept `point` [D + 1, N], and the scores of the rows."""
+        self.point, self.scores = point, self.scores_of(self.x, point)
+
+    def state(self) -> State:
+        """Return what `restore` and `extrapolate` take."""
+        pairs = [(change, difference.copy()) for change, difference in self.pairs]
+        return State(self.point, self.scores, self.decay, pairs)
+
+    def restore(self, state: State) -> None:
+        """Go back to what `state` returned."""
+        self.point, self.scores, self.decay = state.point, state.scores, state.decay
+        self.pairs = deque(state.pairs, maxlen=PAIRS)
+
+    def go_on_from(self, other: "Descent") -> None:
+        """Take the point and the pairs of `other`, of the same objective on some of the rows, in place of one's own.
+
+        Gradients of its loss are scaled by the ratio of what the rows count for.
+        """
+        self.move_to(other.point)
+        self.decay = other.decay
+        ratio = self.weight / max(other.weight, 1e-30)
+        for change, difference in other.pairs:
+            difference *= ratio
+            difference[:-1] += (1 - ratio) * self.decay * change[:-1]
+            self.pairs.append((change, difference))
+
+    def extrapolate(self, before: State, decay: float) -> None:
+        """Move on along the line from the minimum `before` to this one, to the least objective of another decay on it.
+
+        The length is found from scores alone, by Newton's method; nothing moves unless the objective falls.
+        """
+        line, moves = self.point - before.point, self.scores - before.scores
+        bend, slope = (decay * float(np.vdot(line[:-1], other[:-1])) for other in (line, self.point))
+        old, length, scores = self.decay, 0.0, self.scores
+        self.decay = decay
+        value, means = first = self._value(scores, self.point)
+        for _ in range(LINE_STEPS):
+            rises = float(np.vdot(self._slopes(means), moves)) / self.total + slope + length * bend
+            curvature = float((self._curvature(means) * moves**2).sum(dtype=np.float64)) / self.total + bend
+            if not curvature > 0:
+                break
+            length += min(max(-rises / curvature, -LONGEST), LONGEST)
+            scores = self.scores + self.x.dtype.type(length) * moves
+            value, means = self._value(scores, self.point + length * line)
+        self.decay = old
+        if value < first[0]:
+            self.point, self.scores = self.point + length * line, scores
+
+    def _best_intercept(self, loss: str) -> np.ndarray:
+        """Return the intercept [N] of the least loss without weights; finite if a label is on all rows, or on none."""
+        means = (self.y if self.counts is None else self.counts * self.y).sum(axis=0, dtype=np.float64)
+        means /= max(self.weight, 1e-30)
+        if loss == "squared":
+            return means
+        least = 1 / (2 + self.weight)
+        return np.log(np.maximum(means, least) / (np.maximum(1 - means, least) if loss == "logistic" else 1))
 
     def scores_of(self, x: Any, point: np.ndarray) -> np.ndarray:
         """Return the scores [R, N] of csr x [R, D] for weights and intercept `point` [D + 1, N]."""
@@ -133,11 +234,14 @@ class Descent:
         """
         for change, difference in self.pairs:
             difference[:-1] += (decay - self.decay) * change[:-1]
-        self.decay, self.scores = decay, self.scores_of(self.x, self.point)
+        self.decay = decay
         value, means = self._value(self.scores, self.point)
-        gradient, diagonal = self._gradient(means, self.point), self._diagonal(means)
+        gradient, divide = self._gradient(means, self.point), self._diagonal(means)
+        worth = max(FACTOR_AFTER, self._passes_worth_a_factor())
         for passes in range(1, most + 1):
-            direction = self._direction(gradient, diagonal)
+            if passes == worth:
+                divide, worth = self._factor(means) or divide, 3 * worth
+            direction = self._direction(gradient, divide)
             promised = float(np.vdot(gradient, direction))
             if not promised > 2 * tolerance * value:
                 return passes
@@ -162,8 +266,7 @@ class Descent:
 
     def gradient_scores(self) -> np.ndarray:
         """Return the gradient of each row's count * loss with respect to its scores, [T, N], after a minimization."""
-        slopes = self.loss(self.scores, self.y)[1] - self.y
-        return slopes if self.counts is None else slopes * self.counts
+        return self._slopes(self.loss(self.scores, self.y)[1])
 
     def _value(self, scores: np.ndarray, point: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the objective and the expected targets [T, N] for scores [T, N] of `point` [D + 1, N]."""
@@ -175,28 +278,61 @@ class Descent:
 
     def _gradient(self, means: np.ndarray, point: np.ndarray) -> np.ndarray:
         """Return the gradient [D + 1, N] of the objective for expected targets [T, N] of `point`."""
-        slopes = means - self.y
-        if self.counts is not None:
-            slopes *= self.counts
+        slopes = self._slopes(means)
         gradient = self.decay * point
         gradient[:-1] += _product(self.transposed, slopes) / self.total
         gradient[-1] = slopes.sum(axis=0, dtype=np.float64) / self.total if self.has_intercept else 0
         return gradient
+
+    def _slopes(self, means: np.ndarray) -> np.ndarray:
+        """Return the gradient [T, N] of the rows' losses with respect to each score, for expected targets [T, N]."""
+        slopes = means - self.y
+        return slopes if self.counts is None else slopes * self.counts
 
     def _curvature(self, means: np.ndarray) -> np.ndarray:
         """Return the second derivative [T, N] of the rows' losses with respect to each score, for expected targets."""
         curvature = means * (1 - means) if self.is_curved else np.ones_like(means)
         return curvature if self.counts is None else curvature * self.counts
 
-    def _diagonal(self, means: np.ndarray) -> np.ndarray:
-        """Return the diagonal of the Hessian [D + 1, N] for expected targets [T, N], with 1 if it is 0."""
+    def _diagonal(self, means: np.ndarray) -> Guess:
+        """Return a function that divides by the Hessian's diagonal for expected targets [T, N], by 1 if that is 0."""
         if self.squares is None:
             self.squares = type(self.x)((self.x.data**2, self.x.indices, self.x.indptr), shape=self.x.shape).T
         curvature = self._curvature(means)
         diagonal = np.empty_like(self.point)
         diagonal[:-1] = _product(self.squares, curvature) / self.total + self.decay
         diagonal[-1] = curvature.sum(axis=0, dtype=np.float64) / self.total
-        return np.where(diagonal > 0, diagonal, 1)
+        diagonal = np.where(diagonal > 0, diagonal, 1)
+        return lambda gradient: gradient / diagonal
+
+    def _passes_worth_a_factor(self) -> int:
+        """Return how many passes over the rows take as long as `_factor`; a large number for several outputs."""
+        features = self.x.shape[1]
+        is_possible = self.point.shape[1] == 1 and features <= MOST_FACTOR
+        return features**3 // (FACTOR_COST * max(self.x.nnz, 1)) if is_possible else MOST_STEPS + 1
+
+    def _factor(self, means: np.ndarray) -> Guess | None:
+        """Return a function that solves by the Hessian [D + 1, D + 1] of some rows for expected targets [T, 1].
+
+        Rows are taken as often as their curvature is large. None if that cannot be factored.
+        """
+        from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+        ends = np.cumsum(self._curvature(means)[:, 0], dtype=np.float64)
+        count = FACTOR_ROWS * len(self.point)
+        some = np.searchsorted(ends, (np.arange(count) + 0.5) / count * ends[-1])
+        rows = np.full((count, len(self.point)), float(self.has_intercept), self.x.dtype)
+        rows[:, :-1] = self.x[np.minimum(some, len(ends) - 1)].toarray()
+        hessian = (rows.T @ rows).astype(np.float64) * (ends[-1] / count / self.total)
+        diagonal = np.arange(len(hessian))
+        hessian[diagonal, diagonal] += self.decay + RIDGE * hessian[diagonal, diagonal].mean()
+        if not self.has_intercept:
+            hessian[-1, -1] = 1
+        try:
+            factor = cho_factor(hessian, lower=True, overwrite_a=True)
+        except (LinAlgError, ValueError):  # rounded to an indefinite matrix, or not finite
+            return None
+        return lambda gradient: cho_solve(factor, gradient, check_finite=False)
 
     def _newton_length(self, means: np.ndarray, moves: np.ndarray, direction: np.ndarray, promised: float) -> float:
         """Return the step length at which the derivative along the direction would be 0 if its slope stayed."""
@@ -204,17 +340,20 @@ class Descent:
         bend += self.decay * float(np.vdot(direction[:-1], direction[:-1]))
         return min(1.0, promised / bend) if bend > 0 else 1.0
 
-    def _direction(self, gradient: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
-        """Return the approximate inverse Hessian times `gradient`, both [D + 1, N], by the two loops of L-BFGS."""
+    def _direction(self, gradient: np.ndarray, divide: Guess) -> np.ndarray:
+        """Return the approximate inverse Hessian times `gradient`, both [D + 1, N], by the two loops of L-BFGS.
+
+        `divide` applies the first guess of it.
+        """
         direction, shares = gradient.copy(), []
         for change, difference in reversed(self.pairs):
             share = np.vdot(change, direction) / np.vdot(change, difference)
             direction -= share * difference
             shares.append(share)
-        direction /= diagonal
+        direction = divide(direction)
         if self.pairs:
             change, difference = self.pairs[-1]
-            direction *= np.vdot(change, difference) / np.vdot(difference, difference / diagonal)
+            direction *= np.vdot(change, difference) / np.vdot(difference, divide(difference))
         for (change, difference), share in zip(self.pairs, reversed(shares), strict=True):
             direction += (share - np.vdot(difference, direction) / np.vdot(change, difference)) * change
         return direction

@@ -8,8 +8,9 @@ best held-out loss gains no more.
 
 With many more rows than columns, steps of all rows converge sooner (`workbench.training.descent`): the strongest decay
 is trained first, and weaker ones from its weights, until the loss of held-out rows gains no more: a tenth, or a third
-of up to 5,000 rows or where a class is rare, with its share of each class. Classes are searched on a sample of these
-rows, as any decay of the right size is then as good, unless they turn out easy.
+of up to 5,000 rows or where a class is rare, with its share of each class. Each begins on the line through the last two
+minima, and those far from the best one are trained less precisely. Classes are searched on a sample of these rows, as
+any decay of the right size is then as good, unless they turn out easy.
 
 The minimum of a polynomial through the losses of the best decay and its neighbours is taken, and the weights are
 trained on with all rows.
@@ -32,7 +33,7 @@ import numpy as np
 from kernels import aligned
 from kernels.epochs import dual, dual_decays
 from kernels.sorting import permutation
-from workbench.training.descent import Descent, unlike_square
+from workbench.training.descent import Descent, minimum_decay, unlike_square
 from workbench.training.epoch_calls import SHARE, column_sums
 from workbench.training.setup import SetupError
 
@@ -56,8 +57,9 @@ LEAST_SAMPLE, ROWS_COLUMN, EASY = 1500, 8, 0.5
 below `EASY` times that of a constant tells that few rows decide which decay is best: all rows are searched then."""
 LEAST_NARROW, NARROW, THIRD = 1500, 16, 3
 """Rows at least, and for each column, that are searched by L-BFGS, and parts of which one is held out of few rows."""
-NEAR_ENOUGH, CLOSE = 1e-3, 2e-4
-"""Decrease of the objective, relative, below which L-BFGS ends: in a search, and for all rows."""
+FAR_OFF, NEAR_ENOUGH, CLOSE, STEEP = 1e-2, 2e-3, 1e-4, 0.3
+"""Decrease of the objective, relative, below which L-BFGS ends: in a search, if the held-out loss differs from the best
+one before by more than the share `STEEP`; in a search otherwise; and for all rows."""
 MOST_BYTES = 2**30
 """Bytes of weights and dual variables of a search that nobody asked for, at most."""
 LEAST_ROWS, FEWEST_ROWS = 20, 100
@@ -292,7 +294,7 @@ def search_decay(
     best = int(choice.losses.argmin())
     if finishes and epochs is None and x.shape[1] <= x.shape[0] <= FEW_ROWS:
         descent = _descent_of(rows, None)
-        descent.point = columns.point(best)
+        descent.move_to(columns.point(best))
         choice = Choice(**{**vars(choice), "epochs_final": descent.minimize(choice.decay, CLOSE)})
         return _widen(_found_by(descent, choice), features, active)
     last = columns.only(best, choice.decay)
@@ -343,24 +345,20 @@ def _descend(rows: _Rows, decays: np.ndarray, generator: np.random.Generator, fi
     After more than `patience` decays in a row that gain nothing, weaker ones are not trained. If not `finishes`, one
     epoch of dual ascent is left to do, which begins at the minimum.
     """
-    sample, descent = _sample_parts(rows, generator), _descent_of(rows, None)
-    passes, best, is_done = 0, 0, False
+    sample, point, passes, best, is_done = _sample_parts(rows, generator), None, 0, 0, False
     if sample is not None:
-        part, on_sample = sample, _descent_of(rows, np.flatnonzero(sample > 0))
-        easy = EASY * _constant_loss(rows)
-        losses, points, passes = _path(rows, on_sample, part, decays, 0, patience, easy)
+        part, easy = sample, EASY * _constant_loss(rows)
+        losses, descent, passes = _path(rows, part, decays, 0, None, patience, easy)
         best = int(np.nanargmin(losses))
-        descent.point, is_done = points[best], losses[best] >= easy
+        point, is_done = descent.point, losses[best] >= easy
     if not is_done:
         part = _parts(rows, generator)
-        of_weights = np.ones(len(part), rows.x.dtype) if rows.weights is None else rows.weights
-        descent.count(of_weights * (part > 0))
-        losses, points, more = _path(rows, descent, part, decays, best, patience)
+        losses, descent, more = _path(rows, part, decays, best, point, patience)
         passes += more
-        descent.count(rows.weights)
-        descent.point = points[int(np.nanargmin(losses))]
+    trained, descent = descent, _descent_of(rows, None)
+    descent.go_on_from(trained)
     known = np.flatnonzero(~np.isnan(losses))
-    decay = _minimum(decays[known], losses[known])
+    decay = minimum_decay(decays[known], losses[known])
     done = descent.minimize(decay, CLOSE)
     held_out = int(np.count_nonzero(part == 0))
     choice = Choice(decay, decays, losses, held_out, 1, passes, done if finishes else 1, "L-BFGS")
@@ -389,43 +387,63 @@ def _parts(rows: _Rows, generator: np.random.Generator) -> np.ndarray:
     return part
 
 
-def _descent_of(rows: _Rows, some: np.ndarray | None) -> Descent:
-    """Return a descent on the rows `some`, int64 [R], or on all for None."""
-    x, y, weights = rows.x, rows.y, rows.weights
-    if some is not None:
-        x, y, weights = x[some], y[some], None if weights is None else weights[some]
-    return Descent(x, y, weights, rows.loss, rows.outputs, has_intercept=rows.has_intercept, total=rows.x.shape[0])
+def _descent_of(rows: _Rows, part: np.ndarray | None) -> Descent:
+    """Return a descent on the rows of `part` above 0, on all for None.
+
+    Rows are copied unless at most a fifth would be left out, which then count for nothing.
+    """
+    x, y, counts = rows.x, rows.y, rows.weights
+    if part is not None:
+        some = np.flatnonzero(part > 0)
+        if 5 * len(some) >= 4 * len(part):
+            counts = (part > 0).astype(x.dtype) if counts is None else counts * (part > 0)
+        else:
+            x, y, counts = x[some], y[some], None if counts is None else counts[some]
+    return Descent(x, y, counts, rows.loss, rows.outputs, has_intercept=rows.has_intercept, total=rows.x.shape[0])
 
 
 def _path(
     rows: _Rows,
-    descent: Descent,
     part: np.ndarray,
     decays: np.ndarray,
     first: int,
+    point: np.ndarray | None,
     patience: int,
     enough: float = -np.inf,
-) -> tuple[np.ndarray, dict[int, np.ndarray], int]:
-    """Train decays from `first` on, weaker and weaker, by `descent`, whose rows of `part` 0 count for nothing.
+) -> tuple[np.ndarray, Descent, int]:
+    """Train decays from `first` on, weaker and weaker, on the rows of `part` above 0, and score those of part 0.
 
-    It ends when the held-out loss is below `enough`, gains nothing by more than `patience` decays in a row, or rises
-    with a patience of 1.
-    Return (held-out loss of each decay [K], NaN if it was not trained; weights and intercept by decay index; passes).
+    It begins at weights and intercept `point` [D + 1, N], None for zeros, and ends when the held-out loss is below
+    `enough`, gains nothing by more than `patience` decays in a row, or rises with a patience of 1. A decay whose loss
+    is not near the best one is trained no further than `FAR_OFF`.
+    Return (held-out loss of each decay [K], NaN if it was not trained; the descent at the best one; passes).
     """
-    out, losses, points, passes, without_gain = np.flatnonzero(part == 0), np.full(len(decays), np.nan), {}, 0, 0
-    x = None if descent.x is rows.x else rows.x[out]
+    out, losses, passes, without_gain = np.flatnonzero(part == 0), np.full(len(decays), np.nan), 0, 0
+    descent = _descent_of(rows, part)
+    if point is not None:
+        descent.move_to(point)
+    x, y = None if descent.x is rows.x else rows.x[out], rows.y[out]
     weights = None if rows.weights is None else rows.weights[out]
+    best, best_state = np.inf, descent.state()
+    before, last = None, None
     for k in range(first, len(decays)):
-        passes += descent.minimize(float(decays[k]), NEAR_ENOUGH)
-        points[k] = descent.point
-        scores = descent.scores[out] if x is None else descent.scores_of(x, descent.point)
-        best = np.nanmin(losses) if k > first else np.inf
-        losses[k] = np.average(LOSSES[rows.loss](scores[None], rows.y[out])[0], weights=weights)
+        if before is not None:
+            descent.extrapolate(before, float(decays[k]))
+        for tolerance in (FAR_OFF, NEAR_ENOUGH):
+            passes += descent.minimize(float(decays[k]), tolerance)
+            scores = descent.scores[out] if x is None else descent.scores_of(x, descent.point)
+            losses[k] = np.average(LOSSES[rows.loss](scores[None], y)[0], weights=weights)
+            if not best * (1 - STEEP) < losses[k] < best * (1 + STEEP) or losses[k] < enough:
+                break
         without_gain = 0 if losses[k] < best * (1 - GAIN) else without_gain + 1
         has_risen = patience == 1 and losses[k] > best * (1 + GAIN)
+        before, last = last, descent.state()
+        if losses[k] < best:
+            best, best_state = float(losses[k]), last
         if has_risen or losses[k] < enough or without_gain > patience:
             break
-    return losses, points, passes
+    descent.restore(best_state)
+    return losses, descent, passes
 
 
 def _of_active_columns(x: Any) -> tuple[Any, np.ndarray | None]:
@@ -484,7 +502,7 @@ def _search(
         if without_gain >= MOST_WITHOUT_GAIN:
             break
     rows_held_out = sum(held.x.shape[0] for held in held_out)
-    return columns, Choice(_minimum(decays, losses), decays, losses, rows_held_out, folds, epoch)
+    return columns, Choice(minimum_decay(decays, losses), decays, losses, rows_held_out, folds, epoch)
 
 
 def _orders(total: int, count: int, generator: np.random.Generator) -> Iterator[np.ndarray]:
@@ -575,25 +593,3 @@ def _held_out_losses(columns: _Columns, held_out: list[_HeldOut], count: int) ->
         sums += losses.sum(axis=1, dtype=np.float64) if weights is None else losses @ weights
         total += x.shape[0] if weights is None else float(weights.sum())
     return sums / max(total, 1e-30)
-
-
-NEAR = 5
-"""Losses that the polynomial goes through: with decays a factor of 7 apart, a parabola through three losses, which rise
-far more steeply towards weak decays, has its minimum at 1.4 times the best decay."""
-
-
-def _minimum(decays: np.ndarray, losses: np.ndarray) -> float:
-    """Return the decay at the minimum of a polynomial over log decay, between the neighbours of the best loss.
-
-    The polynomial goes through the `NEAR` losses around the best. The best decay itself if it is the first or last.
-    """
-    best = int(losses.argmin())
-    if not 0 < best < len(decays) - 1:
-        return float(decays[best])
-    first = max(0, min(best - NEAR // 2, len(decays) - NEAR))
-    near = losses[first : first + NEAR]
-    powers = np.vander(np.arange(len(near)) - (best - first), increasing=True)
-    shifts = np.linspace(-1, 1, 201)
-    values = np.vander(shifts, len(near), increasing=True) @ np.linalg.solve(powers, near)
-    shift = float(shifts[values.argmin()])
-    return float(decays[best] * (decays[best + 1] / decays[best]) ** shift)
