@@ -412,22 +412,29 @@ DRAWS, SPREAD = 1.48, 8
 
 @compiled
 def _shuffle(order, draws):
-    """Shuffle `order` int64 in place by random `draws` uint32; return False if they did not suffice.
+    """Shuffle `order` int64 in place by random `draws` uint32, which are overwritten; False if they were too few.
 
-    A rejected draw exchanges an element with itself, which avoids a branch that no processor predicts.
+    First the accepted draws are moved to the front, without a branch that no processor predicts, then the elements are
+    exchanged: an exchange for each draw as it comes waits for the one before it.
     """
-    used, last, mask = np.uint64(0), np.uint64(order.size - 1), np.uint64(1)
+    used, last, mask, size = np.uint64(0), np.uint64(order.size - 1), np.uint64(1), np.uint64(draws.size)
     while mask < last:
         mask = np.uint64(2) * mask + np.uint64(1)
-    while last > np.uint64(0) and used < np.uint64(draws.size):
-        mask >>= np.uint64(last <= mask >> np.uint64(1))
-        value = np.uint64(draws[used]) & mask
-        used += np.uint64(1)
-        is_taken = value <= last
-        place = value if is_taken else last
-        order[place], order[last] = order[last], order[place]
-        last -= np.uint64(is_taken)
-    return last == np.uint64(0)
+    while last > np.uint64(0):
+        half = mask >> np.uint64(1)
+        while last > half and used < size:
+            value = np.uint64(draws[used]) & mask
+            used += np.uint64(1)
+            draws[np.uint64(order.size - 1) - last] = value
+            last -= np.uint64(value <= last)
+        if last > half:
+            return False
+        mask = half
+    end = np.uint64(order.size - 1)
+    for k in range(end):
+        one, other = np.uint64(draws[np.uint64(k)]), end - np.uint64(k)
+        order[one], order[other] = order[other], order[one]
+    return True
 
 
 def permutation(random: np.random.Generator, total: int) -> np.ndarray:

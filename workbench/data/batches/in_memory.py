@@ -193,6 +193,8 @@ class Batches(Feed):
         check_position(number, 0)
         for name, _, array in (*self.data, *self.labels):
             slicing.require_unchanged(array, name)
+        if self.shuffle and self.last == "keep" and self.total:
+            return _Order(self.total, self.seed).of_epoch(number)
         start, stop = self._span(number)
         count = self.count(number) * self.rows
         places = np.arange(start, start + count if self.last in ("discard", "pad", "roll_over") else stop)
