@@ -437,13 +437,13 @@ class Kernel:
         """
         raw, _ = self._raw
         numbers = (0.0,) * (len(self.parsed) - len(arrays))
-        if raw is None or not self._are_plain(*arrays, *numbers):
+        if raw is None or not self.are_plain(*arrays, *numbers):
             return None
         call = self.bound(*arrays) if self.bound else functools.partial(raw, *arrays)
         return bounds.with_bounds_check(call, self.name)
 
     @functools.cached_property
-    def _are_plain(self) -> Callable[..., bool]:
+    def are_plain(self) -> Callable[..., bool]:
         """Return the generated function that tells whether operands are plain arrays of valid dtypes and shapes."""
         return guarded(self.parsed, lambda *_: True, lambda _: False)
 

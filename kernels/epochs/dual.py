@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kernels import bounds
 from kernels.code_cache import inlined, njit
 from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
 from kernels.epochs.loops import ENTRIES_AHEAD, Rows, make_look_ahead, named, take_target
@@ -386,7 +387,16 @@ def climb(
     `weights` has the layout that `of_rows` takes; `is_far` states what exceeds a core's cache (entries, weights).
     Raises KernelError for an invalid target; the rows before it have had their steps.
     """
-    losses = np.zeros(call.order.size)
+    return climber(loss, of_rows, x, weights, call, is_far)(call.order)
+
+
+def climber(
+    loss: str, of_rows: OfRows, x: tuple, weights: np.ndarray, call: DualCall, is_far: tuple[bool, ...]
+) -> Callable[[np.ndarray], np.ndarray]:
+    """Return `climb` with these arguments as a function of the row indices, int64 [M], which then replace `call.order`.
+
+    What does not depend on the order is looked up once: it took as long as a hundred rows.
+    """
     width, number = call.dual.shape[1], weights.dtype.type
     targets = call.targets.reshape(-1) if width == 1 else call.targets
     scores, slope, change = np.empty((3, 1, width), weights.dtype)
@@ -395,12 +405,19 @@ def climb(
     added = call.intercept if has_intercept else np.zeros(width, weights.dtype)
     square = call.intercept_square if has_intercept else 0.0
     numbers = number(1), number(call.scale), number(square), number(curvature_of(loss))
-    operands = call.squares, call.order, weights, call.dual, call.intercept, added, numbers, is_far, scratch, losses
-    wrong = make_loop(of_rows, loss, width)((*x, targets, call.counts), *operands)
-    if wrong >= 0:
-        row = call.order[wrong]
-        raise wrong_label(row, call.targets[row], width)
-    return losses
+    operands = weights, call.dual, call.intercept, added, numbers, is_far, scratch
+    loop, parts, squares = make_loop(of_rows, loss, width), (*x, targets, call.counts), call.squares
+
+    def run(order: np.ndarray) -> np.ndarray:
+        """Do a step of each row of `order`, in place; return the losses before, float64 [M]."""
+        losses = np.zeros(order.size)
+        wrong = loop(parts, squares, order, *operands, losses)
+        if wrong >= 0:
+            row = order[wrong]
+            raise wrong_label(row, call.targets[row], width)
+        return losses
+
+    return run
 
 
 def cpu(loss: str, *args) -> np.ndarray:
@@ -408,11 +425,19 @@ def cpu(loss: str, *args) -> np.ndarray:
 
     `args` are the operands of the kernel. Raises KernelError for invalid operands or targets.
     """
+    return climber_of_csr(loss, *args)(args[6])
+
+
+def climber_of_csr(loss: str, *args) -> Callable[[np.ndarray], np.ndarray]:
+    """Return `cpu` with these operands as a function of the row indices `order`, int64 [M], for repeated calls.
+
+    KernelError for invalid lengths, decay or intercept_square; other contents are not validated, in calls neither.
+    """
     x, call = args[:3], DualCall(*args[3:]).checked()
     weights = call.weights
     programs = programs_for("sgd", weights.shape[1], weights.itemsize, 2)
     is_far = x[1].nbytes + x[2].nbytes > cache_bytes(2), weights.nbytes > cache_bytes(2)
-    return climb(loss, of_csr(programs), x, weights, call, is_far)
+    return bounds.with_bounds_check(climber(loss, of_csr(programs), x, weights, call, is_far), f"{loss}_dual_epoch")
 
 
 def cost(loss: str, s: Sizes) -> Cost:

@@ -10,7 +10,8 @@ Rows are read where they stand, in the order of the epoch's batches. A call ends
 loss curves, Ctrl-C and changed options work as with single steps.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from operator import is_
 from typing import TYPE_CHECKING, Any, Protocol, final
 
 import numpy as np
@@ -42,7 +43,12 @@ class DualSteps:
         """Store the run and its decay; dual variables are created when rows come."""
         self.run = run
         self.decay = float(run.setup.options["decay"])
+        self.has_intercept, self.nothing = run.setup.has_intercept, np.zeros(0, run.dtype)
         self.x: Any = None
+        self.is_zero = True
+        """Whether all dual variables are zero, as before the first call."""
+        self.bound: tuple[tuple, Callable[[np.ndarray], np.ndarray]] | None = None
+        """Operands of the last call on CSR rows, and the kernel on them as a function of the order."""
 
     @property
     def nbytes(self) -> int:
@@ -56,7 +62,7 @@ class DualSteps:
         """
         if x is self.x:
             return
-        self.x = x
+        self.x, self.bound, self.is_zero = x, None, True
         self.dual = aligned.zeros((x.shape[0], self.run.width), self.run.dtype)
         self.squares = np.full(x.shape[0], -1, self.run.dtype)  # not known before a row comes
         values, axes = (x, "ij") if isinstance(x, np.ndarray) else (x.data, "k")
@@ -72,7 +78,7 @@ class DualSteps:
     def begin(self, x: Any) -> None:
         """Prepare an epoch on x: shift the intercept, whose decay is centred at its last value, in place."""
         self.hold(x)
-        if self.run.setup.has_intercept and x.shape[0]:
+        if self.has_intercept and x.shape[0] and not self.is_zero:
             self.run.arrays["b"] += column_sums(self.dual) * (self.square / (self.decay * x.shape[0]))
 
     def do(self, x: Any, y: np.ndarray, counts: np.ndarray, order: np.ndarray, batch_rows: int) -> np.ndarray:
@@ -81,14 +87,29 @@ class DualSteps:
         `counts` [T] are row weights, empty for none; `batch_rows` only groups the losses.
         """
         self.hold(x)
-        b = self.run.arrays["b"] if self.run.setup.has_intercept else np.zeros(0, self.run.dtype)
-        kernel, *rows = self.kernel_of(x)
-        of_rows = y, counts, self.squares, order
-        losses = kernel.trusted(*rows, *of_rows, self.run.arrays["w"], self.dual, b, self.square, self.decay)
+        self.is_zero = False
+        b = self.run.arrays["b"] if self.has_intercept else self.nothing
+        losses = self._climb(x, (y, counts, self.squares), order, (self.run.arrays["w"], self.dual, b))
         sums = np.add.reduceat(losses, np.arange(0, order.size, batch_rows))
         sums[:-1] /= batch_rows
         sums[-1] /= order.size - (sums.size - 1) * batch_rows
         return sums
+
+    def _climb(self, x: Any, of_rows: tuple, order: np.ndarray, arrays: tuple) -> np.ndarray:
+        """Do a step of each row of `order`, in place; return the losses before, float64 [M].
+
+        `of_rows` are targets, counts and squares, `arrays` weights, dual variables and intercept. Operands are
+        validated again only if one is another array than in the call before, or X is dense.
+        """
+        kernel, *rows = self.kernel_of(x)
+        operands = *rows, *of_rows, *arrays, self.square, self.decay
+        if self.bound and len(operands) == len(self.bound[0]) and all(map(is_, operands, self.bound[0])):
+            return self.bound[1](order)
+        everything = *rows, *of_rows, order, *arrays, self.square, self.decay
+        if isinstance(x, np.ndarray) or not kernel.are_plain(*everything):
+            return kernel.trusted(*everything)
+        self.bound = operands, dual.climber_of_csr(self.run.model.loss, *everything)
+        return self.bound[1](order)
 
     # What a saved training has of it
 
@@ -106,7 +127,7 @@ class DualSteps:
                 f"The state has dual variables {saved!r:.80}; those of this training are {self.dual.dtype} "
                 f"{self.dual.shape}, a row for each that is trained on."
             )
-        self.dual[...] = saved
+        self.dual[...], self.is_zero = saved, False
 
 
 TOGETHER = 64
@@ -275,6 +296,8 @@ class EpochCalls:
     def __init__(self, run: "Run", steps: Steps) -> None:
         """Store the run and the kind of steps that calls do."""
         self.run, self.steps = run, steps
+        self.nothing = np.zeros(0, run.dtype)
+        """Weights of rows that have none."""
         self.rows_most: int | None = None
         """Rows of a call at most, for who wants to hear of it sooner than after `SECONDS_CALL`."""
 
@@ -348,6 +371,8 @@ class EpochCalls:
 
         That is all for dense updates, those of columns with entries for replayed catch-up, else 0.
         """
+        if self.run.setup.launch == "dual":
+            return 0
         if self.run.setup.update == "standard":
             return x.shape[1] * self.run.width
         return min(x.shape[1], x.nnz) * self.run.width if self.run.updater.way_of("w") == "replay" else 0
@@ -369,7 +394,7 @@ class EpochCalls:
         Return the mean loss per batch. The result is float64 [batches]. y are the targets of x; `weights` [T] those of
         the rows' losses, None if all are equal. Parameters and step count change in place.
         """
-        counts = np.zeros(0, self.run.dtype) if weights is None else weights
+        counts = self.nothing if weights is None else weights
         losses = self.steps.do(x, y, counts, order, batch_rows)
         self.run.step += losses.size
         return losses

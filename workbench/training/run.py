@@ -138,8 +138,7 @@ class Run(Training):
         self.arrays = {other.name: self.start_of(other) for other in others}
         self.arrays |= {name: one.array for name, one in self.patterned.items()}
         self.touched = [parameter.name for parameter in self.parameters if parameter.touched and not parameter.matrix]
-        self.updater = self._new_updater()
-        self.y_like, self.repeated = self.targets(y)[:0], Repeating()
+        self.y_like, self.repeated = self.targets(y[:0]), Repeating()
         self.reads_others = bool(self.model.inputs(self.given, min(setup.batch_rows, self.batches.total)))
         moves = self.model.moves(self.given) if self.model.moves else None
         self.mover = PatternUpdater(moves) if moves and moves.rule != "fixed" else None
@@ -152,8 +151,12 @@ class Run(Training):
         """Return the step events of epoch `epoch` if it is trained in compiled calls or repeated steps, else None."""
         return steps.events(epoch) if (steps := self.calls or self.repeated.steps_of(self)) else None
 
-    def _new_updater(self) -> optimizers.Updater:
-        """Return a new optimizer with the setup's options, and no weight decay for parameters that have none."""
+    @cached_property
+    def updater(self) -> optimizers.Updater:
+        """Optimizer with the setup's options, without weight decay for parameters that have none.
+
+        It is made at the first access: dual ascent does without it.
+        """
         without_decay = {
             parameter.name: optimizers.Multiplier(decay=0.0) for parameter in self.parameters if not parameter.decays
         }
@@ -249,7 +252,8 @@ class Run(Training):
                 self.patterned[parameter.name].start(self.first_pattern(parameter), self.start_of(parameter))
             else:
                 self.arrays[parameter.name][...] = self.start_of(parameter)
-        self.updater, self.calls = self._new_updater(), calls_for(self)
+        self.calls = calls_for(self)
+        self.__dict__.pop("updater", None)
         self.__dict__.pop("scorer", None)  # it holds the last batch that was predicted
         self.step = 0
 
@@ -391,7 +395,7 @@ class Run(Training):
 
     def catch_up(self) -> None:
         """Apply deferred updates to all rows of all parameters indexed by features, in place, if exact."""
-        if self.setup.update == "exact":
+        if self.setup.update == "exact" and self.setup.launch != "dual":  # which defers none
             self.updater.catch_up(self._touched())
 
     def _touched(self) -> dict[str, np.ndarray]:

@@ -147,11 +147,29 @@ def impossible_reason(setup: Setup) -> str:
     return reason or (_why_no_dual(setup) if setup.launch == "dual" else "")
 
 
+MOST_POSSIBLE = 1000
+"""Combinations of settings that are remembered as possible, at most."""
+
+_possible: set[tuple] = set()
+"""Settings, as `_key_of` returns them, that go together: trainings are often begun with those of one before."""
+
+
+def _key_of(setup: Setup) -> tuple:
+    """Return what `impossible_reason` depends on: the settings with their types, the names of options, any decay."""
+    known = vars(setup).copy()
+    options, settings = known.pop("options"), tuple(known.values())
+    return settings, tuple(map(type, settings)), id(models.get(setup.model)), tuple(options), bool(options.get("decay"))
+
+
 def require_possible(setup: Setup, model: Model, width: int) -> None:
     """Raise SetupError for settings, or a width, that do not go together; OptimizerError for unfit options."""
     optimizers.get(setup.optimizer).resolve(setup.options)
-    if reason := impossible_reason(setup):
-        raise SetupError(reason)
+    key = _key_of(setup)
+    if key not in _possible:
+        if reason := impossible_reason(setup):
+            raise SetupError(reason)
+        if len(_possible) < MOST_POSSIBLE:
+            _possible.add(key)
     if not model.allows(width):
         raise SetupError(f"The {model.name} model has {model.widths}; asked for was width {width}.")
 
