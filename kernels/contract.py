@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from kernels import aligned, bounds, devices, structure
-from kernels.operands import KINDS, KernelError, check_operands
+from kernels.operands import KINDS, KernelError, check_operands, refuse_values, values_check
 from kernels.structure import plain
 
 # Contents of operands of a kernel, by its declaration: checked where it is called by name from outside, and reported.
@@ -405,8 +405,7 @@ class Kernel:
         fault = checker(declared)
         object.__setattr__(self, "_raw", (self.cpu, fault))
         if self.cpu is not None:
-            by_name = functools.wraps(self.cpu)(lambda *args: self._checked(*args))
-            object.__setattr__(self, "cpu", by_name)
+            object.__setattr__(self, "cpu", functools.wraps(self.cpu)(lambda *args: self._checked(*args)))
         if self.prepare is not None:
             object.__setattr__(self, "prepare", _checked_before(self, fault))
         if self.gpu is not None:
@@ -418,8 +417,7 @@ class Kernel:
 
         Generated on first access, which takes as long as many calls. Raises KernelError without a CPU implementation.
         """
-        raw, _ = self._raw
-        if raw is None:
+        if (raw := self._raw[0]) is None:
             raise KernelError(f"{self.name} has no CPU implementation.")
         return _behind_checks(self, raw)
 
@@ -453,15 +451,14 @@ class Kernel:
 
         It raises KernelError.
         """
-        (raw, fault), few = (
-            self._raw,
-            None if self.competitor_of else self.cpu_few,
-        )  # a competitor takes over the fields
+        (raw, fault), check_values = self._raw, values_check(self)
+        few = None if self.competitor_of else self.cpu_few  # a competitor takes over the fields
         if raw is None:
             raise KernelError(f"{self.name} has no CPU implementation.")
 
         def with_contents(*args: Any) -> Any:
             """Validate the contents of the operands and run the CPU implementation; KernelError if they are invalid."""
+            check_values(args)
             if few is not None and few(*args):
                 return None
             if wrong := fault(args):
@@ -547,6 +544,7 @@ def _checked_before(kernel: Kernel, fault: Callable[[tuple], str]) -> Callable:
         arrays = [arg for arg, (_, kind, _) in zip(args, kernel.parsed, strict=True) if kind != "s"]
         if all(type(array) is np.ndarray for array in arrays):
             check_operands(kernel, args)
+            refuse_values(kernel, args)
             if wrong := fault(args):
                 raise KernelError(f"{kernel.name}: {wrong}")
         return raw(*args)
@@ -576,6 +574,7 @@ def gpu_checked(kernel: "Kernel") -> Callable:
     TypeError for host arrays.
     """
     raw, parsed = kernel.gpu, kernel.parsed
+    make_check = functools.cache(lambda: values_check(kernel, is_host=False))  # at the first call: it is compiled
     if raw is None:
         raise KernelError(f"{kernel.name} has no CUDA implementation.")
     arrays = [place for place, (_, kind, _) in enumerate(parsed) if kind != "s"]
@@ -588,6 +587,7 @@ def gpu_checked(kernel: "Kernel") -> Callable:
             raise KernelError(f"{kernel.name} takes {len(parsed)} arguments ({kernel.operands}), not {len(args)}.")
         device = devices.device_of(args[arrays[0]])
         check_operands(kernel, args, type(args[arrays[0]]))
+        make_check()(args)
         ready = list(args)
         for place in arrays:
             ready[place] = device.contiguous(args[place])

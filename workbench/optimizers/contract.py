@@ -3,7 +3,7 @@
 import functools
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 
 import kernels
 from kernels import aligned
+from kernels.operands import RANGES, Range
 from kernels.registry import Registry, unknown_name
 from kernels.rules.rule import Rule, get_rule
 from kernels.threads import clear
@@ -25,21 +26,8 @@ FORMER = {"rate": "learning_rate"}
 COMMON = {"rescale": 1.0, "clip": math.inf}
 """Options of every optimizer: the gradient is multiplied by `rescale`, then each element kept from -clip to clip."""
 
-RANGES: dict[str, tuple[str, Callable[[float], bool]]] = {
-    "learning_rate": ("a finite number, 0 or more", lambda x: 0 <= x < math.inf),
-    "decay": ("a finite number, 0 or more", lambda x: 0 <= x < math.inf),
-    "decoupled": ("a finite number, 0 or more", lambda x: 0 <= x < math.inf),
-    "rescale": ("a finite number", math.isfinite),
-    "beta": ("a finite number, 0 or more", lambda x: 0 <= x < math.inf),
-    "beta1": ("0 or more and below 1", lambda x: 0 <= x < 1),
-    "beta2": ("0 or more and below 1", lambda x: 0 <= x < 1),
-    "gamma": ("0 or more and below 1", lambda x: 0 <= x < 1),
-    "clip": ("0 or more, None for none", lambda x: x >= 0),
-    "clip_weights": ("0 or more, None for none", lambda x: x >= 0),
-    "epsilon": ("a finite number, 0 or more", lambda x: 0 <= x < math.inf),
-    "l1": ("a finite number, 0 or more", lambda x: 0 <= x < math.inf),
-}
-"""What values an option may have, for those that do not take every number."""
+ANY_NUMBER = Range("a number", 1.0, "{0} == {0}")
+"""Range of options that are not in `RANGES`: all numbers but NaN."""
 
 
 class OptimizerError(ValueError):
@@ -139,10 +127,11 @@ class Optimizer:
         options = {**self.options, **given}
         options |= {name: math.inf for name in ("clip", "clip_weights") if name in options and options[name] is None}
         for option, value in options.items():
-            words, allowed = RANGES.get(option, ("a number", lambda x: not math.isnan(x)))
+            allowed = RANGES.get(option, ANY_NUMBER)
             options[option] = number(value)
-            if not allowed(options[option]):
-                raise OptimizerError(f"{self.name}: {option} is {value!r:.80}; it is {words}.")
+            if not allowed.contains(options[option]):
+                text = allowed.text.replace("infinite", "None")
+                raise OptimizerError(f"{self.name}: {option} is {value!r:.80}; it is {text}.")
         require_rate(self.rule, options["learning_rate"], "learning_rate")
         return options
 
