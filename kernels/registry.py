@@ -54,11 +54,26 @@ def unknown_name(kind: str, name: object, known: Iterable[object]) -> str:
 
 
 USUAL_NAMES = {
-    "lr": "learning_rate", "eta0": "learning_rate", "batch_size": "batch_rows", "epoch": "max_iter",
-    "n_epochs": "max_iter", "seed": "random_state", "weight_decay": "alpha", "l2": "alpha", "sep": "separator",
-    "delimiter": "separator", "target": "label", "target_column": "label",
+    "lr": ("learning_rate",), "eta0": ("learning_rate",), "step_size": ("learning_rate",), "batch": ("batch_rows",),
+    "batch_size": ("batch_rows",), "epoch": ("max_iter", "epochs"), "n_epochs": ("max_iter", "epochs"),
+    "num_epochs": ("max_iter", "epochs"), "max_iter": ("epochs",), "iterations": ("max_iter", "epochs"),
+    "seed": ("random_state",), "random_state": ("seed",), "weight_decay": ("alpha", "decay"), "l2": ("alpha", "decay"),
+    "alpha": ("decay",), "sep": ("separator",), "delimiter": ("separator",), "target": ("label",),
+    "target_column": ("label",), "y": ("label",), "n_jobs": ("threads",), "jobs": ("threads",),
+    "workers": ("threads",), "output": ("out", "save"), "gpu": ("device",), "cuda": ("device",),
 }  # fmt: skip
-"""Names that other libraries have for parameters, with ours."""
+"""Names that other libraries have for parameters, with ours, of which the first that is known is meant."""
+
+
+def nearest_name(name: object, known: Iterable[object]) -> str:
+    """Return the known name that is meant by a usual name of other libraries, else the nearest; "" if none is near.
+
+    >>> nearest_name("lr", ["learning_rate", "alpha"])
+    'learning_rate'
+    """
+    names = [str(each) for each in known]
+    usual = [each for each in USUAL_NAMES.get(str(name), ()) if each in names]
+    return "".join((usual or difflib.get_close_matches(str(name), names, 1))[:1])
 
 
 def nearest(name: object, known: Iterable[object]) -> str:
@@ -67,10 +82,8 @@ def nearest(name: object, known: Iterable[object]) -> str:
     >>> nearest("lr", ["learning_rate", "alpha"])
     " Did you mean 'learning_rate'?"
     """
-    names = [str(each) for each in known]
-    usual = USUAL_NAMES.get(str(name))
-    found = [usual] if usual in names else difflib.get_close_matches(str(name), names, 1)
-    return "".join(f" Did you mean {near!r}?" for near in found)
+    near = nearest_name(name, known)
+    return f" Did you mean {near!r}?" if near else ""
 
 
 registries: list["Registry"] = []

@@ -8,7 +8,7 @@ import pytest
 import typer.main
 from typer.testing import CliRunner
 
-from workbench.command import bench, bench_competitors, cli, data_commands, options
+from workbench.command import bench, bench_competitors, cli, data_commands, exit_codes, options
 
 ROOT = typer.main.get_command(cli.app)
 
@@ -78,3 +78,58 @@ def test_an_example_parses(example):
         context = command.make_context(words[0], [], parent=context, resilient_parsing=True)
         command, words = command.commands[words[0]], words[1:]
     command.make_context(command.name, words, parent=context)
+
+
+def message_of(*typed):
+    came = CliRunner().invoke(cli.app, [*typed])
+    assert came.exit_code == exit_codes.WRONG_INPUT
+    return " ".join(re.sub("[│╭╮╰╯─]", " ", came.output).split())
+
+
+@pytest.mark.parametrize(
+    ("typed", "near"),
+    [
+        (("train", "x.txt", "--lr", "0.1"), "--learning-rate"),
+        (("train", "x.txt", "--weight-decay", "0.1"), "--decay"),
+        (("train", "x.txt", "--n-epochs=3"), "--epochs"),
+        (("train", "x.txt", "--batch-size", "3"), "--batch-rows"),
+        (("train", "x.txt", "--learning-rat", "3"), "--learning-rate"),
+        (("bench", "kernels", "--quik"), "--quick"),
+        (("--versoin",), "--version"),
+        (("data", "profile", "--zzz"), None),
+    ],
+)
+def test_a_mistyped_option_names_the_one_that_is_meant_and_no_other(typed, near):
+    said = message_of(*typed)
+    assert "No such option: " in said
+    assert re.findall("--[a-z-]+", said.partition("No such option: ")[2])[1:] == ([near] if near else [])
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("rows.txt", "Type workbench advise rows.txt."),
+        ("my rows.csv", "Type workbench advise 'my rows.csv'."),
+        ("own.toml", "Type workbench sweep own.toml."),
+        ("runs/one", "Type workbench report runs/one."),
+        ("version", "Type workbench --version."),
+        ("fit", "Type workbench train FILE."),
+        ("trian", "Did you mean 'train'?"),
+    ],
+)
+def test_a_word_that_is_no_command_says_what_to_type(name, advice, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs/one").mkdir(parents=True)
+    for file in ("rows.txt", "my rows.csv", "own.toml", "runs/one/trials.jsonl"):
+        (tmp_path / file).touch()
+    assert advice in message_of(name)
+
+
+def test_what_other_programs_call_a_command_is_none_here_and_what_to_type_is():
+    known = typer.main.get_command(cli.app).commands
+    assert not set(exit_codes.USUAL_COMMANDS) & set(known)
+    for typed in exit_codes.USUAL_COMMANDS.values():
+        words = typed.split()
+        assert words[0] in ("--version", "--help") or words[0] in known
+        if words[0] == "data":
+            assert words[1] in known[words[0]].commands

@@ -1,5 +1,6 @@
 """The result file: what goes in comes out, and no kill, crowd or full disk loses more than the line being written."""
 
+import gzip
 import json
 import os
 import signal
@@ -224,3 +225,10 @@ def test_a_full_disk_is_an_error_and_leaves_the_rows_before_it(path):
     assert writer.returncode != 0
     assert "File too large, the row is lost" in text
     assert [row["key"] for row in store.read(path)] == ["a"], "and no part of the other"
+
+
+def test_another_file_that_is_compressed_is_not_read_in_its_place(tmp_path):
+    """Only records, NAME.jsonl, may be packed beside their name: any other file is named as it is."""
+    (tmp_path / "x.txt.gz").write_bytes(gzip.compress(b"1 2:3\n"))
+    with pytest.raises(FileNotFoundError, match=r"no results at .*x\.txt\. If .*x\.txt\.gz is meant, type that"):
+        store.TRIALS.read(tmp_path / "x.txt")

@@ -12,7 +12,8 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import LazyLoader
@@ -44,8 +45,63 @@ class Group(TyperGroup):
         if args and args[0] not in self.commands:
             from kernels.registry import unknown_name
 
-            ctx.fail(unknown_name("command", args[0], self.commands))
+            advice = command_advice(args[0], self.commands)
+            ctx.fail(advice or unknown_name("command", args[0], self.commands))
         return super().resolve_command(ctx, args)
+
+
+USUAL_COMMANDS = {
+    "version": "--version", "help": "--help", "fit": "train FILE", "run": "sweep FILE", "plot": "report RUN",
+    "show": "report RUN", "inspect": "data profile FILE", "convert": "data convert FILE FOLDER", "ls": "status",
+    "list": "status", "evaluate": "apply MODEL FILE", "test": "apply MODEL FILE", "measure": "advise FILE",
+}  # fmt: skip
+"""Names that other programs have for commands, with what to type here."""
+
+
+def command_advice(name: str, known: Collection[str]) -> str:
+    """Return the message for a word typed for a command that is a file, or what another program calls it; else "".
+
+    `known` are the commands of the group: a usual name is for the group of all alone, and none of a known command.
+    """
+    path = Path(name)
+    if "train" not in known:
+        return ""
+    if name in USUAL_COMMANDS:
+        return f"Unknown command {name!r}.\nType workbench {USUAL_COMMANDS[name]}."
+    if path.is_dir() and (path / "trials.jsonl").is_file():
+        return f"{name!r:.80} is a run folder, and no command.\nType workbench report {shlex.quote(name)}."
+    if path.is_file():
+        command = "sweep" if path.suffix == ".toml" else "advise"
+        return f"{name!r:.80} is a file, and no command.\nType workbench {command} {shlex.quote(name)}."
+    return ""
+
+
+@contextmanager
+def _nearest_option() -> Iterator[None]:
+    """Put the nearest option alone, or that of a usual name, into the error of an unknown option, and raise it again.
+
+    The errors of click and of its copy in typer are told by their name.
+    """
+    try:
+        yield
+    except Exception as error:
+        if type(error).__name__ == "NoSuchOption" and getattr(error, "possibilities", None) is not None:
+            _suggest_option(error)
+        raise
+
+
+def _suggest_option(error: Any) -> None:
+    """Set the possibilities of the error of an unknown option to at most one, the nearest; in place."""
+    from kernels.registry import nearest_name
+
+    options = {
+        name.lstrip("-").replace("-", "_"): name
+        for parameter in error.ctx.command.params
+        for name in parameter.opts
+        if name.startswith("--") and not getattr(parameter, "hidden", False)
+    }
+    near = nearest_name(error.option_name.lstrip("-").replace("-", "_"), options)
+    error.possibilities = [options[near]] if near else []
 
 
 class Commands(Group):
@@ -54,12 +110,14 @@ class Commands(Group):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Keep the arguments as typed in the context, for `original_command_line`; return the rest of the parsing."""
         ctx.meta[_ARGUMENTS] = tuple(args)
-        return super().parse_args(ctx, args)
+        with _nearest_option():
+            return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; KeyboardInterrupt exits with status 130 and says how to continue."""
         try:
-            return super().invoke(ctx)
+            with _nearest_option():
+                return super().invoke(ctx)
         except KeyboardInterrupt:
             exit_interrupted(ctx)
 

@@ -218,6 +218,8 @@ class Table:
         path = self._file(path)
         if not is_stored(path):
             advice = f"Give a .jsonl file, or a run folder that holds {self.file}."
+            if (other := path.with_name(f"{path.name}.gz")).is_file():
+                advice = f"If {other} is meant, type that name."
             raise FileNotFoundError(f"There are no results at {path}. {advice}")
         older = packed_path(path)
         rows = self._rows(older, unpacked(older).split(b"\n")) if older.exists() else []
@@ -328,7 +330,7 @@ class Table:
 
 
 def packed_path(path: str | os.PathLike) -> Path:
-    """Return the compressed file next to a result file that may hold its older records.
+    """Return the compressed file next to a result file, NAME.jsonl, that may hold its older records.
 
     >>> packed_path("results/self-same.jsonl").name, packed_path("results/self-same.jsonl.gz").name
     ('self-same.jsonl.gz', 'self-same.jsonl.gz')
@@ -338,8 +340,8 @@ def packed_path(path: str | os.PathLike) -> Path:
 
 
 def is_stored(path: str | os.PathLike) -> bool:
-    """Return whether a result file exists, plain or compressed (`.gz`) next to it."""
-    return Path(path).exists() or packed_path(path).exists()
+    """Return whether a result file exists, plain or, of a name that ends in `.jsonl`, compressed (`.gz`) next to it."""
+    return Path(path).exists() or (Path(path).suffix == ".jsonl" and packed_path(path).exists())
 
 
 def unpacked(path: Path) -> bytes:

@@ -1,5 +1,9 @@
 """Readers of the user's files: what is in them, or an error that names the file."""
 
+import re
+import shutil
+import subprocess
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -133,3 +137,27 @@ def test_invalid_queries_and_text_are_refused_with_the_line(tmp_path, text, mess
     (tmp_path / "data.svm").write_bytes(text.encode("latin-1"))
     with pytest.raises(DataError, match=message):
         data.load("svmlight", path=tmp_path / "data.svm")
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("1 30:1 4:2 100:3 # a 1:1\n-1 3:1e-3 2:1\n", [[3, 29, 99], [1, 2]]),
+        ("1 3:1 3:2 2:5\n-1\t4:1 4:1\n", [[2, 3], [4]]),
+        ("1 5000000000:1 7:1 # note\n-1 2:1\n", [[7, 5000000000 % 2**18], [2]]),
+    ],
+    ids=["unsorted", "twice", "large"],
+)
+def test_what_to_type_for_columns_that_are_refused_makes_a_file_that_is_read(tmp_path, text, columns):
+    path = tmp_path / "data.svm"
+    path.write_text(text)
+    with pytest.raises(DataError) as refused:
+        data.load("svmlight", path=path)
+    command = re.search("[Tt]ype (.*) FILE > (NEW\\S*),? and give", str(refused.value).replace(", and", " and"))
+    if shutil.which(command[1].split()[0]) is None:
+        pytest.skip(f"{command[1].split()[0]} is not installed")
+    new = tmp_path / command[2]
+    with new.open("w") as out:
+        subprocess.run(f"{command[1]} {path}", shell=True, check=True, stdout=out)
+    x = data.load("vw" if new.suffix == ".vw" else "svmlight", path=new).x
+    assert [x.indices[x.indptr[row] : x.indptr[row + 1]].tolist() for row in range(2)] == columns

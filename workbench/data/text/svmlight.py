@@ -373,6 +373,19 @@ def _fault(text: bytes, features: int | None, zero_based: bool, dtype: np.dtype,
     return ""
 
 
+SORTED = (
+    "Sort the columns of each row; type "
+    """perl -ne 's/#.*//; ($y, @x) = split or next; print join(" ", $y, sort {$a <=> $b} @x), "\\n"' FILE > NEW, """
+    "and give NEW."
+)
+HASHED = (
+    "Type sed 's/#.*//; s/[[:blank:]]/ | /' FILE > NEW.vw, and give NEW.vw: Vowpal Wabbit's text, of which columns "
+    "are hashed."
+)
+SUMMED = "Delete one of them, or, if their sum is meant, read the file as Vowpal Wabbit's text. " + HASHED
+"""What to type where the columns of a row are not those of svmlight text."""
+
+
 def _column_fault(column: int, before: int | None, features: int | None, zero_based: bool) -> str:
     """Return what is wrong with a column index: too small, too large, or not above the one `before`; "" if valid."""
     base = 0 if zero_based else 1
@@ -382,11 +395,11 @@ def _column_fault(column: int, before: int | None, features: int | None, zero_ba
     if features is not None and column >= features + base:
         return f"column {column} is out of range; with features={features} they are {base} to {features + base - 1}."
     if column > 2**31 - 1:
-        return f"column {column} is above 2**31 - 1; hash the columns to fewer."
+        return f"column {column} is above 2**31 - 1; hash the columns to fewer.\n{HASHED}"
     if before is not None and column == before:
-        return f"column {column} comes twice; columns of a row should be sorted and unique."
+        return f"column {column} comes twice; columns of a row should be sorted and unique.\n{SUMMED}"
     if before is not None and column < before:
-        return f"column {column} comes after {before}; columns of a row should be sorted and unique."
+        return f"column {column} comes after {before}; columns of a row should be sorted and unique.\n{SORTED}"
     return ""
 
 
