@@ -329,3 +329,27 @@ def test_a_missing_file_is_a_file_not_found_error(folder):
 def test_labels_beside_a_file_are_refused(folder):
     with pytest.raises(ValueError, match=r'labels of a file come from the file.\nType labels="FILE"'):
         wb.load("train.txt", Y)
+
+
+@pytest.mark.parametrize("make", [np.array, scipy.sparse.csr_array, scipy.sparse.csc_matrix, scipy.sparse.coo_array])
+@pytest.mark.parametrize("parts", [("data",), ("indices", "col"), ("indptr", "row"), ("data", "indices", "indptr")])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4"])
+def test_components_of_the_other_byte_order_are_converted(make, parts, dtype):
+    """A file written on another machine gives such arrays; they are read, trained on and predicted, and not changed."""
+    swapped = make(X.astype(dtype))
+    for part in parts:
+        if part != "data" and isinstance(getattr(swapped, part, None), np.ndarray):
+            setattr(swapped, part, in_other_order(getattr(swapped, part)))
+        elif part == "data" and isinstance(swapped, np.ndarray):
+            swapped = in_other_order(swapped)
+        elif part == "data":
+            swapped.data = in_other_order(swapped.data)
+    before = {part: getattr(swapped, part, X).dtype for part in parts if part != "data" or make is not np.array}
+    np.testing.assert_array_equal(wb.load(swapped, Y).x.toarray(), X)
+    model, usual = (wb.train(x, Y, max_iter=2, random_state=0) for x in (swapped, make(X.astype(dtype))))
+    np.testing.assert_array_equal(model.predict_proba(swapped), usual.predict_proba(make(X.astype(dtype))))
+    assert before == {part: getattr(swapped, part, X).dtype for part in before}
+
+
+def in_other_order(array):
+    return array.astype(array.dtype.newbyteorder())

@@ -256,7 +256,7 @@ def test_a_checked_competitor_is_not_replaced_by_our_call_for_few_rows():
         called.append(args)
 
     other = dataclasses.replace(ours, competitor_of="csr_dense", cpu=cpu)
-    other.cpu(np.int32([0, 1]), np.int32([0]), np.float32([1]), one, one)
+    other.cpu(np.int32([0, 1]), np.int32([0]), np.float32([1]), one, one.copy())
     assert called
 
 

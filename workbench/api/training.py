@@ -21,6 +21,7 @@ from workbench.data import Dataset, Labels, StoredRows
 from workbench.data.dataset.targets import refuse_constant
 from workbench.data.errors import DataError, MissingLabelsError
 from workbench.data.labels import name_of
+from workbench.formats.compressed import with_native_order
 from workbench.sweeps.problem import parameters_of_file
 from workbench.sweeps.spec import FILES, Configuration, SpecError, validate_spec
 from workbench.training.trained import LABEL_DTYPE, TrainedModel
@@ -100,7 +101,7 @@ def fitted(loaded: Loaded, model: str | None, parameters: dict[str, Any]) -> Any
             "The rows are read from disk as they are trained on, and an estimator needs them in memory.\n"
             "Type wb.train(wb.load(path, whole=True)), or workbench train --path PATH on the command line."
         )
-    x = loaded.x if hasattr(loaded.x, "shape") and frames_or_arrays(loaded.x) else loaded.dataset.x
+    x = with_native_order(loaded.x if hasattr(loaded.x, "shape") and frames_or_arrays(loaded.x) else loaded.dataset.x)
     start = time.perf_counter()
     estimator.fit(x, loaded.y)
     seconds = time.perf_counter() - start

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from workbench import formats, models
 from workbench.aliases import END
 from workbench.bridges.contracts import require_sound
-from workbench.formats.compressed import assemble, index_dtype
+from workbench.formats.compressed import assemble, index_dtype, with_native_order
 from workbench.models import Model
 from workbench.training import Run, Setup
 from workbench.training.search import COUNT, FEWEST_ROWS, Choice, is_small, search_decay, why_no_search
@@ -332,7 +332,7 @@ class Estimator(BaseEstimator, ABC):
         """Return validated x (csr or dense, float) and y; `first` notes the columns. ValueError if invalid."""
         self._refuse_wrong()
         _refuse_path(x, "fit")
-        _require_sound(x, "data -> fit")
+        x = _sound(x, "data -> fit")
         kinds = "f" if "y_numeric" in checks else "biuU"
         if _is_plain(x) and _is_plain_target(y, x.shape[0], kinds) and self._has_width(x, first):
             return x, y
@@ -476,7 +476,7 @@ class Estimator(BaseEstimator, ABC):
         if (scores := self._scores_of_csr(x)) is not None:
             return scores
         _refuse_path(x, "predict")
-        _require_sound(x, "data -> predict")
+        x = _sound(x, "data -> predict")
         if not (_is_plain(x) and self._has_width(x, False)):
             x = validate_data(self, x, accept_sparse="csr", dtype=FLOATS, reset=False)
         dtype = self._learner.dtype
@@ -560,7 +560,12 @@ _seed_of_number = lru_cache(_seed_of)
 """The seed of a number: to make scikit-learn's generator of it takes 100 us."""
 
 
-def _require_sound(x: Any, boundary: str) -> None:
-    """Raise ContractError for invalid sparse arrays: SciPy's conversions follow indices wherever they lead."""
+def _sound(x: Any, boundary: str) -> Any:
+    """Return `x`, sparse arrays in the byte order of this machine; other data unchanged.
+
+    Raises ContractError for invalid sparse arrays: SciPy's conversions follow indices wherever they lead.
+    """
     if scipy.sparse.issparse(x):
+        x = with_native_order(x)
         require_sound(x, boundary)
+    return x

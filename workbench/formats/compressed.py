@@ -1,5 +1,6 @@
 """Code shared by csr and csc: building an array from its components, and calls of the conversion kernels."""
 
+import copy
 import functools
 from collections.abc import Mapping
 from typing import Any
@@ -34,6 +35,27 @@ def index_dtype(*largest: int) -> np.dtype:
 def kept_or_widened(dtype: np.dtype, *largest: int) -> np.dtype:
     """Return `dtype`, or int64 if one of `largest` (lengths of axes, nnz) exceeds `INT32_LIMIT`."""
     return np.promote_types(dtype, index_dtype(*largest))
+
+
+def with_native_order(x: Any) -> Any:
+    """Return a matrix whose components have the byte order of this machine: `x` itself, or a new one. O(stored).
+
+    Files written on other machines give arrays of the other order, which no kernel reads. `x` is a NumPy array or a
+    SciPy sparse array or matrix, and is not changed; other objects are returned as they are.
+
+    >>> with_native_order(np.ones(1, ">f4")).dtype.isnative
+    True
+    """
+    if isinstance(x, np.ndarray):
+        return x if x.dtype.isnative else x.astype(x.dtype.newbyteorder("="))
+    parts = {name: getattr(x, name, None) for name in ("data", "indices", "indptr", "row", "col")}
+    foreign = {name: part for name, part in parts.items() if isinstance(part, np.ndarray) and not part.dtype.isnative}
+    if not foreign or not scipy.sparse.issparse(x):
+        return x
+    made = copy.copy(x)
+    for name, part in foreign.items():
+        setattr(made, name, part.astype(part.dtype.newbyteorder("=")))
+    return made
 
 
 def assemble(

@@ -11,7 +11,7 @@ import scipy.sparse
 from workbench import formats
 from workbench.data.errors import DataError
 from workbench.data.labels import Labels
-from workbench.formats.compressed import assemble, index_dtype
+from workbench.formats.compressed import assemble, index_dtype, with_native_order
 
 # Rows of a data set that stay on disk and are read when they are asked for.
 
@@ -238,9 +238,10 @@ def _checked(x: Any) -> scipy.sparse.csr_array:
 def canonical(x: Any) -> scipy.sparse.csr_array:
     """Return any matrix as a data set holds it: float32, columns sorted and unique, int32 indices where they suffice.
 
-    Duplicates are summed; `x` is never changed. Values that are not real and finite are refused (`DataError`,
-    `FormatError`).
+    Duplicates are summed; `x` is never changed; components of the other byte order are converted. Values that are not
+    real and finite are refused (`DataError`, `FormatError`).
     """
+    x = with_native_order(x)
     if x.dtype.kind not in "biuf":
         raise DataError(f"The values are {x.dtype}; a data set holds real numbers: x.astype(np.float32).")
     with np.errstate(over="ignore"):  # what does not fit is infinite, and refused below
