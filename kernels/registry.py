@@ -86,6 +86,31 @@ def nearest(name: object, known: Iterable[object]) -> str:
     return f" Did you mean {near!r}?" if near else ""
 
 
+def format_count(count: int, noun: str) -> str:
+    """Return a count with its noun, which is plural unless the count is 1.
+
+    >>> format_count(1, "configuration"), format_count(3000, "entry"), format_count(2, "class"), format_count(0, "day")
+    ('1 configuration', '3,000 entries', '2 classes', '0 days')
+    """
+    if count == 1:
+        return f"1 {noun}"
+    if noun.endswith("y") and noun[-2] not in "aeiou":
+        noun = f"{noun[:-1]}ie"
+    return f"{count:,} {noun}{'es' if noun.endswith('s') else 's'}"
+
+
+def format_size(size: float) -> str:
+    """Return a size in bytes with the largest unit of which there is one, in powers of 1024; MiB at most.
+
+    >>> format_size(0), format_size(1), format_size(1536), format_size(5.25 * 2**20), format_size(3e9)
+    ('0 bytes', '1 byte', '1.5 KiB', '5.2 MiB', '2,861 MiB')
+    """
+    for scale, unit in ((2**20, "MiB"), (2**10, "KiB")):
+        if size >= scale:
+            return f"{size / scale:,.{1 if size < 100 * scale else 0}f} {unit}"
+    return format_count(round(size), "byte")
+
+
 registries: list["Registry"] = []
 """Every registry of this process."""
 

@@ -164,7 +164,7 @@ def test_gradients_that_became_dense_or_repeat_rows_are_refused():
         require_row_sparse([layer.weight.grad], ["weight"])
     places, values = torch.tensor([[1, 1]]), torch.ones(2, 2)
     believed = torch.sparse_coo_tensor(places, values, (3, 2), is_coalesced=True, check_invariants=False)
-    with pytest.raises(ContractError, match="duplicates: The gradient of w repeats 1 rows"):
+    with pytest.raises(ContractError, match="duplicates: The gradient of w repeats 1 row"):
         require_row_sparse([believed], ["w"])
     require_row_sparse([torch.sparse_coo_tensor(places, values, (3, 2), check_invariants=False)], ["w"])
     outside = torch.sparse_coo_tensor(

@@ -160,7 +160,7 @@ def test_gradients_that_are_not_row_sparse_any_more_are_refused():
     bridge.require_row_sparse([sound], ["kernel"])
     wrong = {
         "is dense": tf.ones([3, 1]),
-        "repeats 1 rows": tf.IndexedSlices(tf.ones([2, 1]), tf.constant([1, 1]), tf.constant([3, 1])),
+        "repeats 1 row": tf.IndexedSlices(tf.ones([2, 1]), tf.constant([1, 1]), tf.constant([3, 1])),
         "does not say how many rows": tf.IndexedSlices(tf.ones([1, 1]), tf.constant([1])),
         "names rows outside": tf.IndexedSlices(tf.ones([1, 1]), tf.constant([3]), tf.constant([3, 1])),
     }

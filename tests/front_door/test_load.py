@@ -194,8 +194,8 @@ BAD = {
     "1-D": (lambda: wb.load((X[0], Y)), r"X has 1 dimension, shape \(3,\).*\nType X.reshape\(-1, 1\)"),
     "no rows": (lambda: wb.load((X[:0], [])), "X has no rows.*\nCheck"),
     "one class": (lambda: wb.load((X, ["no"] * 4)), "y has one class, 'no'.*\nCheck"),
-    "missing labels": (lambda: wb.load((X, ["no", None, "yes", "no"])), "y has 1 missing labels.\nLeave"),
-    "nan labels": (lambda: wb.load((X, [1.0, np.nan, 0, 1])), "y has 1 labels that are NaN"),
+    "missing labels": (lambda: wb.load((X, ["no", None, "yes", "no"])), "y has 1 missing label.\nLeave"),
+    "nan labels": (lambda: wb.load((X, [1.0, np.nan, 0, 1])), "y has 1 label NaN or infinite"),
     "mixed labels": (lambda: wb.load((X, ["no", 1, "yes", 0])), "y has labels of the types int, str"),
     "generator": (lambda: wb.load(row for row in X), r"X is a generator.*\nType np.array\(list\(X\)\)"),
     "generator of labels": (

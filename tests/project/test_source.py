@@ -1,6 +1,7 @@
 """The project's source: files and functions stay short, and every public name says what it is."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -102,7 +103,28 @@ def test_no_test_depends_on_how_fast_the_machine_is():
     assert not {str(file): lines for file, source in sources.items() if (lines := timed(source))}
 
 
+BARE_UNIT = re.compile(r"""\{(?!size // MIB)[^{}]*\} (?:classes|MiB)\b|/ 2\*\*20:""")
+"""A count of classes, or of MiB, next to a fixed noun: 1 classes, 0 MiB."""
+COUNTED_OFTEN = ("with {classes} classes",)
+"""Where the count is 2 or more."""
+
+
+def bare_units(source: str) -> list[str]:
+    """Texts of a source whose noun or unit does not follow the count, in order."""
+    lines = [line for line in source.splitlines() if not any(each in line for each in COUNTED_OFTEN)]
+    return [match for line in lines for match in BARE_UNIT.findall(line)]
+
+
+def test_a_count_has_its_noun_and_a_size_its_unit_from_one_place():
+    """`kernels.registry.format_count` and `format_size`: a message that says "1 classes" or "0 MiB" was written bare."""
+    files = [file for package in ("kernels", "workbench") for file in (ROOT / package).rglob("*.py")]
+    found = {str(file): bare_units(file.read_text(encoding="utf-8")) for file in files}
+    assert not {file: texts for file, texts in found.items() if texts}
+
+
 def test_these_tests_can_fail():
+    assert bare_units('f"{len(names):,} classes"') == ["{len(names):,} classes"]
+    assert bare_units('f"it takes {size / 2**20:,.0f} MiB."\nf"{size // MIB} MiB"') != []
     body = "\n".join(["    x = 1"] * LINES_FUNCTION)
     assert too_long(f"def f():\n{body}") == ["f"]
     assert too_long("x = 1\n" * (LINES_FILE + 1)) == ["the file"]

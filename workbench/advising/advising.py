@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kernels import devices
+from kernels.registry import format_count
 from workbench import data, models, store
 from workbench.advising.candidates import is_faithful, likely_first, list_candidates
 from workbench.advising.first_part import FirstPart, first_part
@@ -75,7 +76,7 @@ class Answer:
     def spent(self) -> str:
         """Text on the trials and seconds that were used, and where the records are."""
         stopped = "stopped early; " if self.is_stopped else ""
-        took = f"{self.trials} trials in {self.seconds:.0f} of {self.seconds_budget:.0f} s"
+        took = f"{format_count(self.trials, 'trial')} in {self.seconds:.0f} of {self.seconds_budget:.0f} s"
         once = f", {self.seconds_compiled:.0f} s of them compiling, which is kept" if self.seconds_compiled >= 1 else ""
         read = f"{self.note}\n" if self.note else ""
         return f"{read}{stopped}{took}{once}. Records: {self.folder}"

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from kernels.registry import format_size
 from workbench.analysis.bench import PerformanceTarget
 from workbench.analysis.configurations import Record, records
 
@@ -87,9 +88,7 @@ def _memory_targets(row: Record) -> PerformanceTarget:
 
     Rows that are streamed have to stay below the limit; with all rows held, the run has to be refused memory.
     """
-    mebibytes = {
-        name: f"{row[name] / 2**20:,.0f} MiB" for name in ("bytes_limit", "bytes_resident") if row[name] is not None
-    }
+    mebibytes = {name: format_size(row[name]) for name in ("bytes_limit", "bytes_resident") if row[name] is not None}
     if row["is_held"]:
         text = "refused memory" if row["status"] == "memory" else "it had memory enough, so the limit is none"
         return PerformanceTarget("the same with all rows held", "refused memory", text, row["status"] == "memory")

@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from kernels.registry import format_count as format_count
 from workbench.analysis.intervals import COMPUTED, interval_of
 from workbench.measure.posterior import EQUIVALENCE_MARGIN, Ratio
 
@@ -248,12 +249,3 @@ def short_configuration_name(row: Mapping[str, Any]) -> str:
     lazy = "" if row["update"] == "standard" else row["update"]
     name = f"{NAMES.get(row['format'], row['format'])} {row['engine']}{place}"
     return " · ".join(filter(None, (name, f"{row['gradient']} gradient", lazy, index, launch)))
-
-
-def format_count(count: int, noun: str) -> str:
-    """Return a count with its noun.
-
-    >>> format_count(1, "configuration"), format_count(3, "configuration")
-    ('1 configuration', '3 configurations')
-    """
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from kernels.registry import format_count
 from workbench.analysis import configurations, formatting
 from workbench.analysis.breakeven import locate_crossing
 from workbench.analysis.compare import contests_of_group
@@ -215,8 +216,8 @@ def profile_facts(profile: Mapping[str, Any]) -> list[Fact]:
 
 def _size(profile: Mapping[str, Any]) -> Iterator[str]:
     """Yield rows, columns, entries, density and types of a profile."""
-    yield f"{profile['rows']:,} rows x {profile['features']:,} columns"
-    yield f"{profile['entries']:,} entries, density {formatting.format_density(profile['density'])}"
+    yield f"{format_count(profile['rows'], 'row')} x {format_count(profile['features'], 'column')}"
+    yield f"{format_count(profile['entries'], 'entry')}, density {formatting.format_density(profile['density'])}"
     yield f"values {profile['dtype']}, indices {profile['index_dtype']}"
 
 

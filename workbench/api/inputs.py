@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from kernels.registry import format_count
 from workbench.data.dataset.record import canonical
 from workbench.data.errors import DataError
 from workbench.formats import FormatError
@@ -247,13 +248,14 @@ def labels_of(y: Any, rows: int) -> np.ndarray:
         labels = _of_objects(labels)
     if len(labels) != rows:
         raise DataError(
-            f"X has {rows:,} rows and y has {len(labels):,} labels; expected as many labels as rows.\n"
+            f"X has {format_count(rows, 'row')} and y has {format_count(len(labels), 'label')}; "
+            "expected as many labels as rows.\n"
             "Check that both come from the same selection, such as X[mask] with y[mask]."
         )
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        count = format_count(int(np.count_nonzero(~np.isfinite(labels))), "label")
         raise DataError(
-            f"y has {int(np.count_nonzero(~np.isfinite(labels))):,} labels that are NaN or infinite.\n"
-            "Leave these rows out: keep = np.isfinite(y); X, y = X[keep], y[keep]."
+            f"y has {count} NaN or infinite.\nLeave these rows out: keep = np.isfinite(y); X, y = X[keep], y[keep]."
         )
     if labels.ndim == 1 and len(labels) and (labels == labels[0]).all():
         raise DataError(
@@ -268,8 +270,8 @@ def _of_objects(labels: np.ndarray) -> np.ndarray:
     is_missing = np.array([label is None or label != label for label in labels.ravel()])
     if is_missing.any():
         raise DataError(
-            f"y has {int(is_missing.sum()):,} missing labels.\nLeave these rows out: keep = pandas.notna(y); "
-            "X, y = X[keep], y[keep]."
+            f"y has {format_count(int(is_missing.sum()), 'missing label')}.\n"
+            "Leave these rows out: keep = pandas.notna(y); X, y = X[keep], y[keep]."
         )
     kinds = {type(label) for label in labels.ravel()}
     if kinds <= {bool, np.bool_}:

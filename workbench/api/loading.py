@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from kernels.registry import nearest, unknown_name
+from kernels.registry import format_count, nearest, unknown_name
 from workbench import data
 from workbench.advising.source import settings_of
 from workbench.api import inputs
@@ -151,7 +151,7 @@ def matrix_of_frame(frame: Any) -> tuple[Any, Any, str]:
         named = ", ".join(f"{name} ({count:,})" for name, count in missing[:5])
         more = f", and {len(missing) - 5} more" if len(missing) > 5 else ""
         raise DataError(
-            f"The frame has missing values in {len(missing)} columns: {named}{more}; expected none.\n"
+            f"The frame has missing values in {format_count(len(missing), 'column')}: {named}{more}; expected none.\n"
             'Type frame.dropna() to leave these rows out, or frame.fillna(0) or frame.fillna("missing").'
         )
     if times := [str(name) for name in frame.columns if getattr(frame[name].dtype, "kind", "") in "mM"]:

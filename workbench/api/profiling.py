@@ -4,6 +4,7 @@ import dataclasses
 import html
 from typing import Any
 
+from kernels.registry import format_count
 from workbench import data
 from workbench.analysis import formatting
 from workbench.api import results
@@ -56,7 +57,7 @@ class Profiled:
         ]
         if self._is_labelled:
             labels = facts.labels
-            many = f"{labels.classes:,} classes" if labels.classes else labels.kind
+            many = format_count(labels.classes, "class") if labels.classes else labels.kind
             shown_facts.append(("labels", many))
         return shown_facts
 
@@ -94,7 +95,7 @@ class Profiled:
     def __repr__(self) -> str:
         """Return name, size and density as one line."""
         facts = self.facts
-        size = f"{facts.rows:,} rows x {facts.features:,} features"
+        size = f"{format_count(facts.rows, 'row')} x {format_count(facts.features, 'feature')}"
         return f"Profile of {facts.name}: {size}, density {facts.density:.3g}"
 
     def __str__(self) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from kernels.registry import unknown_name
+from kernels.registry import format_count, unknown_name
 from workbench import models
 from workbench.advising.candidates import is_lazy_exact
 from workbench.advising.source import model_note, suggest_model
@@ -236,7 +236,8 @@ def _summary(estimator: Any, x: Any, loaded: Loaded, seconds: float) -> str:
     labels = np.asarray(loaded.y)[few]
     where = "training rows" if rows <= MOST_SCORED else f"the first {MOST_SCORED:,} training rows"
     return (
-        f"Trained {name} on {rows:,} rows x {features:,} features: {epochs} epochs in {seconds:.3g} s; "
+        f"Trained {name} on {format_count(rows, 'row')} x {format_count(features, 'feature')}: "
+        f"{format_count(epochs, 'epoch')} in {seconds:.3g} s; "
         f"on {where} {_quality(estimator, sample, labels)}.{_choice(estimator)}"
     )
 

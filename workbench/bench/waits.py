@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from kernels.registry import Registry
+from kernels.registry import Registry, format_count
 from workbench import store
 from workbench.bench.child import set_threads
 from workbench.bench.end import Case, log_loss, write_files
@@ -467,7 +467,7 @@ def _own_file(path: Path) -> tuple[Any, np.ndarray]:
     x, y = load_svmlight_file(str(path), dtype=np.float32)
     classes, labels = np.unique(y, return_inverse=True)
     if len(classes) != 2:
-        raise BenchError(f"{path} has {len(classes)} classes; expected a file of two.")
+        raise BenchError(f"{path} has {format_count(len(classes), 'class')}; expected a file of two.")
     return sparse.csr_array(x), labels.astype(np.int64)
 
 

@@ -35,7 +35,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import DTypeLike
 
-from kernels.registry import unknown_name
+from kernels.registry import format_count, unknown_name
 from workbench import data, formats, optimizers
 from workbench.bridges import validation_rules
 from workbench.bridges.validation_rules import (
@@ -455,7 +455,7 @@ def _find_row_violations(name: str, rows: np.ndarray, count: int | None, framewo
     found = []
     repeated = rows.size - np.unique(rows).size
     if repeated:
-        came = f"The gradient of {name} repeats {repeated} rows"
+        came = f"The gradient of {name} repeats {format_count(repeated, 'row')}"
         found.append(
             Violation("duplicates", GRADIENT_BOUNDARY, ERROR, came, "each row once", framework.sums, framework.repeated)
         )

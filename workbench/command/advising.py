@@ -11,6 +11,7 @@ from rich.panel import Panel
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
 
+from kernels.registry import format_count
 from workbench import advising as advice
 from workbench.advising import Answer
 from workbench.analysis.recommendation import Statement
@@ -83,7 +84,7 @@ def follow(heading: str, folder: Path, spent: float, budget: float) -> None:
 
         def show_spent(state: RunProgress, _is_stopping: bool) -> None:
             """Set the bar to the seconds and trials of the run's progress `state`."""
-            done = f"{state.done} trials" if state.done else "starting"
+            done = format_count(state.done, "trial") if state.done else "starting"
             now = state.now if state.alive else ""
             bar.update(task, completed=spent + state.seconds, done=done, now=now)
 
@@ -146,7 +147,9 @@ def show_framework(
     console.print(Panel(Text(answer.headline), title="Recommended", title_align="left"))
     for line in answer.lines_of_ways:
         console.print(f"  {line}", markup=False, highlight=False)
-    took = f"{answer.rows:,} rows, {answer.batch_rows} a batch, plain SGD, timed in {answer.seconds:.0f} s."
+    took = (
+        f"{format_count(answer.rows, 'row')}, {answer.batch_rows} a batch, plain SGD, timed in {answer.seconds:.0f} s."
+    )
     console.print(took, highlight=False)
     console.print("Lines to paste (x: SciPy CSR matrix, y: labels)", style="bold")
     console.print(answer.best.lines, markup=False, highlight=False, soft_wrap=True)

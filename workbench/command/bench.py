@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kernels.registry import format_size
 from workbench.command import data_commands, exit_codes
 from workbench.command.exit_codes import Group
 
@@ -345,7 +346,7 @@ def describe_cluster_record(row: dict[str, Any]) -> str:
         return f"{row['what']}: {1e3 * row['seconds_step']:.3g} ms{f' ({text})' if text else ''}"
     if row["status"] != "ok":
         return f"{row['what']}: {row['reason']}"
-    limit, resident = (f"{row[name] / 2**20:,.0f} MiB" for name in ("bytes_limit", "bytes_resident"))
+    limit, resident = (format_size(row[name]) for name in ("bytes_limit", "bytes_resident"))
     return (
         f"{row['what']}: {row['rows_trained']:,} rows trained; a process may allocate {limit}, the largest was "
         f"{resident} with its libraries. AUC {row['quality']:.3f}, {row['seconds_all']:,.0f} s"

@@ -43,15 +43,15 @@ def apply(
     workbench apply model/ new.txt
     workbench apply model/ new.txt --out scores.csv
     """
+    from kernels.registry import format_count
     from workbench.training.trained import ModelFolderError, lines_of_predictions, load_model, write_predictions
 
     if out is not None and out.exists() and not force:
         raise ModelFolderError(f"{out} is there already.\nType --force to replace it.")
-    made = load_model(model)
-    predicted = made.apply(source, labels)
+    predicted = load_model(model).apply(source, labels)
     if out is not None:
         write_predictions(out, predicted)
-        typer.echo(f"{out}: {len(predicted.values):,} rows")
+        typer.echo(f"{out}: {format_count(len(predicted.values), 'row')}")
     else:
         for line in lines_of_predictions(predicted, SHOWN):
             typer.echo(",".join(line))

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 import workbench
+from kernels.registry import format_count, format_size
 from workbench import atomic_files
 from workbench.command.exit_codes import Group, without_python
 from workbench.command.options import replace_last_parameter
@@ -220,11 +221,12 @@ def convert_data(name: str, parameters: Mapping[str, Any], folder: Path, shuffle
         made = data.convert(name, folder, shuffle=shuffle, shard_bytes=shard_bytes, progress=tell, **parameters)
     size = sum(entry.bytes for shard in made.shards for entry in shard.files.values())
     rows, features = made.shape
-    about = f"{rows:,} rows x {features:,} features, {made.nnz:,} entries, labels: {made.labels}"
+    about = f"{format_count(rows, 'row')} x {format_count(features, 'feature')}, {format_count(made.nnz, 'entry')}"
+    about += f", labels: {made.labels}"
     order = "in the order they came" if made.shuffle is None else f"shuffled with seed {made.shuffle}"
     console.print(f"{folder}: {about}", markup=False, highlight=False, soft_wrap=True)
-    shards = "1 shard" if len(made.shards) == 1 else f"{len(made.shards):,} shards"
-    console.print(f"{size / 2**20:,.1f} MiB in {shards}, {order}", markup=False, highlight=False, soft_wrap=True)
+    shards = format_count(len(made.shards), "shard")
+    console.print(f"{format_size(size)} in {shards}, {order}", markup=False, highlight=False, soft_wrap=True)
 
 
 INDENT, WIDEST = "  ", 100

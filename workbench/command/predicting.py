@@ -7,6 +7,7 @@ import pandas as pd
 import typer
 from rich.table import Table
 
+from kernels.registry import format_count
 from workbench import store
 from workbench.advising import cost_model
 from workbench.advising.cost_model import CostModel, Crossing
@@ -66,7 +67,7 @@ def predicted_records(rows: Sequence[configurations.Record]) -> pd.DataFrame:
 def _data_sentence(data: tuple) -> str:
     """Return "NAME, 1,000 rows x 200" for (data set, path or None, rows, features)."""
     dataset, path, total, features = data
-    return f"{Path(path).name if path else dataset}, {total:,} rows x {features:,}"
+    return f"{Path(path).name if path else dataset}, {format_count(total, 'row')} x {features:,}"
 
 
 def _model_table(fits: Sequence[CostModel]) -> Table:

@@ -9,6 +9,7 @@ from pathlib import Path
 import typer
 from rich.table import Table
 
+from kernels.registry import format_size
 from workbench import data, formats, store
 from workbench.analysis import formatting, refinement
 from workbench.command import terminal
@@ -215,7 +216,7 @@ def _memory_sentence(size: Size) -> str:
     with terminal.console.status("reading the data"):
         largest = max(size.kinds, key=estimate.bytes_of)
         needed = estimate.bytes_of(largest)
-    return f"at most about {needed / 2**20:,.1f} MiB for the arrays of a trial ({largest.format}, {largest.model})"
+    return f"at most about {format_size(needed)} for the arrays of a trial ({largest.format}, {largest.model})"
 
 
 def print_excluded(size: Size) -> None:

@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Column, Table
 from rich.text import Text
 
+from kernels.registry import format_size
 from workbench import store
 from workbench.analysis import compare_devices, configurations, formatting
 from workbench.analysis.advisor import advise
@@ -139,7 +140,7 @@ def trained_table(rows: Iterable[dict]) -> Table:
     for row in configurations.records(configurations.pool_rounds(store.frame(rows))):
         name = formatting.name_configuration(row)
         if row["status"] in configurations.NUMBERED and row["quality"] is not None:
-            memory = (f"{row[name] / 2**20:,.0f} MiB" for name in ("bytes_peak", "bytes_held"))
+            memory = (format_size(row[name]) for name in ("bytes_peak", "bytes_held"))
             note = "" if row["status"] == "ok" else f" ({row['status']})"
             lines.append([name, f"{row['seconds_epoch']:.2g}{note}", *memory, f"{row['quality']:.3f}"])
         else:

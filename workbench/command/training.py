@@ -21,6 +21,7 @@ from rich.live import Live
 from rich.table import Table
 
 from kernels import devices, threads
+from kernels.registry import format_count, format_size
 from kernels.vector.gather import has_compiled_loops
 from workbench import data, formats, models, optimizers
 from workbench.command import exit_codes
@@ -188,11 +189,11 @@ def _train(
         run.load_state_dict(run.state_dict() | {name: part for name, part in parts.items() if part is not None})
     seconds = show_epochs(run, configuration.epochs)
     print_quality(run, problem, configuration, seconds / configuration.epochs)
-    arrays, peak = run.bytes_held / 2**20, memory.peak_bytes() / 2**20
-    console.print(f"arrays hold {arrays:,.1f} MiB; the process's peak was {peak:,.0f} MiB, libraries included")
+    arrays, peak = format_size(run.bytes_held), format_size(memory.peak_bytes())
+    console.print(f"arrays hold {arrays}; the process's peak was {peak}, libraries included")
     if gpu is not None:
         on_device: Any = run  # a training on a device, whose module is not imported here
-        console.print(f"on {gpu.name} the arrays hold {on_device.bytes_device_held / 2**20:,.1f} MiB")
+        console.print(f"on {gpu.name} the arrays hold {format_size(on_device.bytes_device_held)}")
     return run, problem.dataset
 
 
@@ -279,8 +280,8 @@ def show_problem(configuration: Configuration, problem: Problem) -> None:
     density = problem.x.nnz / (rows * features)
     bytes_dense = formats.predicted_bytes("dense", rows, features, problem.x.nnz, configuration.dtype, "int32")
     console.print(
-        f"{configuration.dataset}: {rows:,} rows x {features:,} features, density {density:.3g}, "
-        f"width {problem.width}; stored dense it would take {bytes_dense / 2**20:,.0f} MiB. "
+        f"{configuration.dataset}: {format_count(rows, 'row')} x {format_count(features, 'feature')}, "
+        f"density {density:.3g}, width {problem.width}; stored dense it would take {format_size(bytes_dense)}. "
         f"Licence: {data.get(configuration.dataset).licence}",
         markup=False,
     )
@@ -469,8 +470,8 @@ def conclude(ended: Mapping[str, Any], folder: Path) -> bool:
         lost = {0: "no process was lost", 1: "processes were lost once"}
         told = lost.get(answer["losses"], f"processes were lost {answer['losses']} times")
         console.print(f"held-out {qualities or 'rows: none'}; {told} on the way")
-        moved = answer["bytes_moved"] / 2**20
-        console.print(f"trainer 0 sent and received {moved:,.1f} MiB; checkpoints and logs: {folder}", markup=False)
+        moved = format_size(answer["bytes_moved"])
+        console.print(f"trainer 0 sent and received {moved}; checkpoints and logs: {folder}", markup=False)
         return True
     if "stopped" in ended:
         return False

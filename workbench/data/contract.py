@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.registry import Registry, nearest
+from kernels.registry import Registry, format_count, nearest
 from workbench import option_text
 from workbench.data.content import Paths
 from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks
@@ -225,7 +225,10 @@ def _labelled(make: Callable[..., Dataset], args: tuple, given: dict[str, Any], 
     made = make(*args, **given, kind=NONE)
     stored, place = read_label_file(labels)
     if len(stored) != made.rows:
-        raise DataError(f"{labels} has {len(stored)} labels for {made.rows} rows; there must be one for each row.")
+        raise DataError(
+            f"{labels} has {format_count(len(stored), 'label')} for {format_count(made.rows, 'row')}; "
+            "there must be one for each row."
+        )
     meaning, y = read_labels(stored, wanted, place)
     return dataclasses.replace(made, y=y, labels=meaning)
 

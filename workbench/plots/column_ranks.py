@@ -5,6 +5,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
+from kernels.registry import format_count
 from workbench.analysis import formatting, profiles
 from workbench.analysis.configurations import Record, records
 from workbench.plots import style
@@ -50,7 +51,8 @@ def _title(row: Record) -> str:
 def _below(row: Record) -> str:
     """Return the subtitle: data set, source, number of columns and of unused ones."""
     columns = row["columns"]
-    return f"{row['name']}, {row['source']}: {row['features']:,} columns, of which {columns['unused']:,} are never used"
+    all_columns = format_count(row["features"], "column")
+    return f"{row['name']}, {row['source']}: {all_columns}, of which {columns['unused']:,} are never used"
 
 
 def table(frame: pd.DataFrame) -> pd.DataFrame:

@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from kernels.registry import format_count
 from workbench.analysis import formatting
 from workbench.analysis.fit import OLD, CaseResult, Entry, by_tolerance, format_ratio, format_tolerance, kind_of
 from workbench.plots import style
@@ -49,7 +50,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, case: str | None) -> str:
     axes.set_ylabel(f"{found.row['measure']} on rows held out", fontsize=style.NORMAL)
     _limit(axes, found, [curve for _, curve in plotted])
     title, sentence = _finding(found)
-    below = f"{found.name}: {found.row['rows']:,} rows x {found.row['features']:,} features"
+    below = f"{found.name}: {format_count(found.row['rows'], 'row')} x {format_count(found.row['features'], 'feature')}"
     style.framed(figure, axes, title, below)
     return sentence + _elsewhere(every)
 

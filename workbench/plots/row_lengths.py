@@ -4,6 +4,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullLocator
 
+from kernels.registry import format_count
 from workbench.analysis import formatting
 from workbench.analysis.configurations import Record, records
 from workbench.plots import style
@@ -58,9 +59,8 @@ def _below(row: Record) -> str:
     """Return the line below the title: data set, rows, mean length, empty rows."""
     lengths = row["lengths"]
     empty = f"; {lengths['empty']:,} empty rows are not drawn" if lengths["empty"] else ""
-    return (
-        f"{row['name']}, {row['source']}: {row['rows']:,} rows, mean {formatting.format_number(lengths['mean'])}{empty}"
-    )
+    rows = format_count(row["rows"], "row")
+    return f"{row['name']}, {row['source']}: {rows}, mean {formatting.format_number(lengths['mean'])}{empty}"
 
 
 def table(frame: pd.DataFrame) -> pd.DataFrame:

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
+from kernels.registry import format_size
 from workbench import atomic_files, plots, store
 from workbench.analysis import advice, cluster, end, fair, fit, formatting, self_trial, waits
 from workbench.analysis.bench import met_sentence
@@ -190,7 +191,7 @@ def _streamed_line(row: Record) -> list[str]:
     sizes = ("bytes_data", "bytes_limit", "bytes_resident", "bytes_asked")
     seconds = ", ".join(formatting.format_seconds(row[name]) for name in ("seconds_made", "seconds_all"))
     quality = "" if row["quality"] is None else f"{row['quality']:.4f}"
-    texts = ["" if row[name] is None else f"{row[name] / 2**20:,.0f} MiB" for name in sizes]
+    texts = ["" if row[name] is None else format_size(row[name]) for name in sizes]
     named = re.sub(r"\d{5,}", lambda count: f"{int(count[0]):,}", row["what"])
     return [named, *texts, quality, seconds, row["reason"]]
 

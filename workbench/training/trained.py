@@ -31,6 +31,7 @@ from typing import Any, final
 import numpy as np
 import scipy.sparse
 
+from kernels.registry import format_count
 from workbench import atomic_files, data, formats, models, ops
 from workbench.data.errors import MissingLabelsError
 from workbench.data.labels import NONE, Labels
@@ -136,7 +137,7 @@ class TrainedModel:
     def __repr__(self) -> str:
         """Return model, features, width and reader as one line."""
         read = f", files read as {self.reader}" if self.reader else ""
-        return f"TrainedModel({self.setup.model}, {self.features:,} features, width {self.width}{read})"
+        return f"TrainedModel({self.setup.model}, {format_count(self.features, 'feature')}, width {self.width}{read})"
 
     @classmethod
     def of_run(
@@ -200,7 +201,7 @@ class TrainedModel:
         Raises DataError for another number of features.
         """
         if x.shape[1] != self.features:
-            raise data.DataError(f"X has {x.shape[1]} features; the model has {self.features}.")
+            raise data.DataError(f"X has {format_count(x.shape[1], 'feature')}; the model has {self.features}.")
         dtype = np.dtype(self.setup.dtype)
         x = formats.astype(formats.to_format(x, "csr"), dtype, copy=False)
         stand_in = scipy.sparse.csr_array((1, self.features), dtype=dtype)

@@ -167,7 +167,7 @@ def test_a_number_beyond_the_type_is_refused():
     [
         ({"kind": "class"}, "kind is 'class'; it is one of classes, numbers, multilabel"),
         ({"kind": "classes"}, "Labels of kind classes have 0 classes"),
-        ({"kind": "numbers", "classes": ("a",)}, "Labels of kind numbers have 1 classes; numbers have none"),
+        ({"kind": "numbers", "classes": ("a",)}, "Labels of kind numbers have 1 class; numbers have none"),
         ({"kind": "classes", "classes": ("a", "a")}, "Classes are named twice: a, a"),
         ({"kind": "classes", "classes": ("a", "b"), "positive": "c"}, "positive is 'c'; the classes are a, b"),
     ],

@@ -69,7 +69,7 @@ def test_split_never_parts_a_group(seed):
         (
             labelled([0]),
             0.5,
-            "1 rows cannot be split with held_out=0.5: too few rows for two parts.\nGive more rows, or",
+            "1 row cannot be split with held_out=0.5: too few rows for two parts.\nGive more rows, or",
         ),
         (labelled(groups=np.zeros(6, np.int64)), 0.5, "6 rows cannot be split .* too few groups of rows for two parts"),
     ],

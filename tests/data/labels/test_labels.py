@@ -260,7 +260,7 @@ def test_kind_and_classes_are_parts_of_the_key(npz):
         ([1, 2], {"kind": "multilabel"}, "kind is 'multilabel', which takes a column of 0 and 1"),
         ([[1, 2], [3, 4]], {"kind": "classes"}, "kind is 'classes' and 2 labels a row came; .* 'multilabel'"),
         ([[1, 0], [0, 1]], {"kind": "multilabel", "classes": "a"}, "classes is 'a'; it is a list"),
-        ([[1, 0], [0, 1]], {"kind": "multilabel", "classes": ["a"]}, "1 classes are given and 2 columns"),
+        ([[1, 0], [0, 1]], {"kind": "multilabel", "classes": ["a"]}, "1 class and 2 columns of labels came"),
     ],
 )
 def test_labels_that_contradict_what_is_said_are_refused(npz, labels, parameters, message):

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from kernels import threads as threads_of_kernels
+from kernels.registry import format_count
 from workbench import data
 from workbench.analysis import formatting
 from workbench.bench.experiment import Worker, records_of_candidates
@@ -118,7 +119,9 @@ class FrameworkAnswer:
     def __str__(self) -> str:
         """Return the whole answer as lines of text: headline, ways, what was timed, and the code to paste."""
         lines = [self.headline, "", *(f"  {line}" for line in self.lines_of_ways)]
-        measured = f"Timed on {self.rows:,} rows, {self.batch_rows} a batch, plain SGD, in {self.seconds:.0f} s."
+        measured = (
+            f"Timed on {format_count(self.rows, 'row')}, {self.batch_rows} a batch, plain SGD, in {self.seconds:.0f} s."
+        )
         return "\n".join(
             [*lines, "", measured, "", "Lines to paste (x: SciPy CSR matrix, y: labels):", "", self.best.lines]
         )

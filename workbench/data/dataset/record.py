@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, NoReturn, final
 import numpy as np
 import scipy.sparse
 
+from kernels.registry import format_count
 from workbench import formats
 from workbench.data.errors import DataError
 from workbench.data.labels import Labels
@@ -162,7 +163,10 @@ class Dataset:
         for name in ("y", "groups"):
             array = getattr(self, name)
             if array is not None and len(array) != self.rows:
-                raise DataError(f"{name} has {len(array)} entries for {self.rows} rows of x; it needs one for each.")
+                raise DataError(
+                    f"{name} has {format_count(len(array), 'entry')} for {format_count(self.rows, 'row')} of x; "
+                    "it needs one for each."
+                )
         self._check_y()
         self._check_graph()
 
@@ -179,7 +183,10 @@ class Dataset:
             )
         if self.graph.shape != (self.rows, self.rows):
             shape = " x ".join(map(str, self.graph.shape))
-            raise DataError(f"graph is {shape} for {self.rows} rows of x; it has a row and a column for each of them.")
+            raise DataError(
+                f"graph is {shape} for {format_count(self.rows, 'row')} of x; "
+                "it has a row and a column for each of them."
+            )
         object.__setattr__(self, "graph", formats.check(formats.validate(self.graph)[1], dtypes=formats.FLOATS))
 
     def _check_y(self) -> None:
@@ -189,10 +196,10 @@ class Dataset:
             raise DataError(f"y is {self.y.dtype} {list(self.y.shape)}; {allowed}: y.astype(np.{dtypes[0]}).")
         if self.kind == "classes" and self.rows and not 0 <= self.y.min() <= self.y.max() < len(self.classes):
             own = f"y holds the class numbers {self.y.min()} to {self.y.max()}"
-            raise DataError(f"{own}; with {len(self.classes)} classes they start at 0.")
+            raise DataError(f"{own}; with {format_count(len(self.classes), 'class')} they start at 0.")
         if self.kind == "multilabel" and (self.y.shape[1] != len(self.classes) or self.y.max(initial=0) > 1):
-            own = f"y holds {self.y.shape[1]} columns up to {self.y.max(initial=0)}"
-            raise DataError(f"{own}; {len(self.classes)} classes have a column of 0 and 1 each.")
+            own = f"y holds {format_count(self.y.shape[1], 'column')} up to {self.y.max(initial=0)}"
+            raise DataError(f"{own}; each class of {len(self.classes)} has a column of 0 and 1.")
 
     @property
     def kind(self) -> str:
@@ -222,9 +229,10 @@ class Dataset:
     def __repr__(self) -> str:
         """Return name, shape, density, number of classes or targets, and edges as one line."""
         width = 1 if self.y.ndim == 1 else self.y.shape[1]
-        counted = f"{len(self.classes):,} classes" if self.classes else f"{width:,} targets"
-        size = f"{self.rows:,} rows x {self.features:,} features, {self.x.nnz / max(self.rows, 1):.3g} entries a row"
-        edges = "" if self.graph is None else f", {self.graph.nnz:,} edges stored"
+        counted = format_count(len(self.classes), "class") if self.classes else format_count(width, "target")
+        size = f"{format_count(self.rows, 'row')} x {format_count(self.features, 'feature')}"
+        size = f"{size}, {self.x.nnz / max(self.rows, 1):.3g} entries a row"
+        edges = "" if self.graph is None else f", {format_count(self.graph.nnz, 'edge')} stored"
         return f"Dataset {self.name}: {size}, density {self.density:.3g}, {counted}{edges}"
 
 

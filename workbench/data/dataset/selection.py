@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse
 
 import kernels
+from kernels.registry import format_count
 from workbench.data.batches.slicing import gather_rows, slice_range
 from workbench.data.dataset.record import Dataset, StoredRows
 from workbench.data.errors import DataError
@@ -57,7 +58,7 @@ def _renumber_classes(dataset: Dataset, kept: np.ndarray, number_of: np.ndarray)
     if labels.merged and labels.classes[-1] in rare:  # merged before: its last class stands for others already
         rare = (*(name for name in rare if name != labels.classes[-1]), *labels.merged)
     positive = labels.positive or (names[0] if len(names) == 1 else None)
-    last = f"other ({len(rare)} classes)"
+    last = f"other ({format_count(len(rare), 'class')})"
     fewer = dataclasses.replace(labels, classes=(*names, last), positive=positive, merged=rare)
     return dataclasses.replace(dataset, y=number_of[dataset.y], labels=fewer)
 
@@ -321,7 +322,8 @@ def _count_held_out(dataset: Dataset, order: np.ndarray, held_out: float) -> int
     if not 0 < cut < dataset.rows:
         what = "rows" if dataset.groups is None else "groups of rows"
         raise DataError(
-            f"{dataset.rows} rows cannot be split with held_out={held_out}: too few {what} for two parts.\n"
+            f"{format_count(dataset.rows, 'row')} cannot be split with held_out={held_out}: "
+            f"too few {what} for two parts.\n"
             "Give more rows, or type --held-out 0 to 'workbench train', which then trains on all of them."
         )
     return cut

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import DTypeLike
 
-from kernels.registry import unknown_name
+from kernels.registry import format_count, unknown_name
 from workbench.data.dataset.record import Dataset
 from workbench.data.errors import ADVICE_LABELS_FILE, DataError, MissingLabelsError, reader_option_advice
 from workbench.data.labels import format_names
@@ -151,7 +151,7 @@ def _check_width(dataset: Dataset, width: int | None) -> None:
     classes = len(dataset.classes)
     if width is not None and width < classes:
         advice = f"Take width = {classes} or leave it out; with merge = true the rarest become one class"
-        raise DataError(f"width is {width} and {dataset.name} has {classes:,} classes. {advice}.")
+        raise DataError(f"width is {width} and {dataset.name} has {format_count(classes, 'class')}. {advice}.")
 
 
 def _fitting(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -216,7 +216,7 @@ def summary(dataset: Dataset, target: str, width: int | None = None) -> str:
 
 def _of_classes(dataset: Dataset, y: np.ndarray) -> tuple[str, str]:
     """Return ("one of N classes", accuracy of always predicting the most frequent) for class indices y, int [rows]."""
-    return f"one of {len(dataset.classes):,} classes", f"accuracy {np.bincount(y).max() / len(y):.3g}"
+    return f"one of {format_count(len(dataset.classes), 'class')}", f"accuracy {np.bincount(y).max() / len(y):.3g}"
 
 
 def _of_binary(dataset: Dataset, y: np.ndarray) -> tuple[str, str]:
@@ -237,7 +237,7 @@ def _of_pairs(dataset: Dataset, y: np.ndarray) -> tuple[str, str]:
 
     `dataset` is unused.
     """
-    return f"what was seen, {len(y):,} rows", "the most frequent items"
+    return f"what was seen, {format_count(len(y), 'row')}", "the most frequent items"
 
 
 def _of_columns(dataset: Dataset, y: np.ndarray) -> tuple[str, str]:
@@ -245,7 +245,7 @@ def _of_columns(dataset: Dataset, y: np.ndarray) -> tuple[str, str]:
 
     `dataset` is unused.
     """
-    return f"{y.shape[1]:,} columns of 0 and 1, {y.sum(axis=1).mean():.3g} ones a row", _commoner(y)
+    return f"{format_count(y.shape[1], 'column')} of 0 and 1, {y.sum(axis=1).mean():.3g} ones a row", _commoner(y)
 
 
 def _commoner(y: np.ndarray) -> str:

@@ -11,6 +11,7 @@ from zipfile import BadZipFile
 import numpy as np
 import scipy.sparse
 
+from kernels.registry import format_count
 from workbench.data.dataset.record import Dataset, RowBlocks, canonical
 from workbench.data.errors import DataError
 from workbench.data.files.matrix_market import is_market, read_market
@@ -100,7 +101,10 @@ def dataset_of(
     if not x.shape[0]:
         raise DataError(f"{path} holds no rows; a data set has at least one.")
     if len(labels) != x.shape[0]:
-        raise DataError(f"{path} has {x.shape[0]} rows and {len(labels)} labels; there must be one for each row.")
+        raise DataError(
+            f"{path} has {format_count(x.shape[0], 'row')} and {format_count(len(labels), 'label')}; "
+            "there must be one for each row."
+        )
     stored = x.nnz if scipy.sparse.issparse(x) else None
     x = canonical(x)
     if not x.nnz:

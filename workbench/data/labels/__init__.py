@@ -8,6 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
+from kernels.registry import format_count
 from workbench.data.errors import DataError
 
 # Rows to train on by class: as few labels of each as most nodes of a citation graph have.
@@ -78,7 +79,9 @@ class Labels:
         """
         check_kind(self.kind)
         if (self.kind == "numbers") == bool(self.classes):
-            raise DataError(f"Labels of kind {self.kind} have {len(self.classes)} classes; numbers have none.")
+            raise DataError(
+                f"Labels of kind {self.kind} have {format_count(len(self.classes), 'class')}; numbers have none."
+            )
         if len(set(self.classes)) < len(self.classes):
             raise DataError(f"Classes are named twice: {format_names(self.classes)}; each has a name of its own.")
         if self.positive is not None and self.positive not in self.classes:
@@ -109,7 +112,7 @@ class Labels:
         """Return one phrase: kind, count or span, and whether it was guessed."""
         if self.are_missing:
             return "none"
-        counted = f"{len(self.classes):,} classes" if self.kind != "numbers" else self._numbers()
+        counted = format_count(len(self.classes), "class") if self.kind != "numbers" else self._numbers()
         counted += ", several a row" if self.kind == "multilabel" else ""
         return f"{counted} (guessed: {self.guess})" if self.guess else counted
 
@@ -223,7 +226,10 @@ def read_labels(labels: np.ndarray | list[tuple], wanted: Wanted, place: Place) 
     if kind == "multilabel":
         return _of_columns(labels, wanted, guess)
     if labels.ndim != 1:
-        raise DataError(f"kind is 'classes' and {labels.shape[1]} labels a row came; several a row are 'multilabel'.")
+        raise DataError(
+            f"kind is 'classes' and {format_count(labels.shape[1], 'label')} a row came; "
+            "several a row are 'multilabel'."
+        )
     names, y = _classes(labels, wanted, place)
     return Labels("classes", names, _positive(wanted, names), guess=guess), y
 
@@ -393,7 +399,10 @@ def _of_columns(labels: np.ndarray, wanted: Wanted, guess: str) -> tuple[Labels,
     columns = labels.shape[1]
     names = tuple(map(name_of, range(columns) if wanted.classes is None else wanted.classes))
     if len(names) != columns:
-        raise DataError(f"{len(names)} classes are given and {columns} columns of labels came; each needs a name.")
+        raise DataError(
+            f"{format_count(len(names), 'class')} and {format_count(columns, 'column')} of labels came; "
+            "each needs a name."
+        )
     return Labels("multilabel", names, _positive(wanted, names), guess=guess), labels.astype(np.uint8)
 
 
@@ -415,7 +424,10 @@ def _of_tuples(rows: list[tuple], wanted: Wanted, place: Place) -> tuple[Labels,
     names, numbers = _classes(flat, wanted, place_of)
     size = len(rows) * len(names)
     if size > MOST_COLUMNS:
-        raise DataError(f"{len(rows):,} rows x {len(names):,} classes are {size:,} labels; at most 2**32 are held.")
+        raise DataError(
+            f"{format_count(len(rows), 'row')} x {format_count(len(names), 'class')} are {size:,} labels; "
+            "at most 2**32 are held."
+        )
     y = np.zeros((len(rows), len(names)), np.uint8)
     y[row_of, numbers] = 1
     guess = "" if wanted.kind else "commas between labels"
