@@ -116,7 +116,7 @@ def bare_units(source: str) -> list[str]:
 
 
 def test_a_count_has_its_noun_and_a_size_its_unit_from_one_place():
-    """`kernels.registry.format_count` and `format_size`: a message that says "1 classes" or "0 MiB" was written bare."""
+    """`kernels.registry.format_count` and `format_size`: never "1 classes" or "0 MiB"."""
     files = [file for package in ("kernels", "workbench") for file in (ROOT / package).rglob("*.py")]
     found = {str(file): bare_units(file.read_text(encoding="utf-8")) for file in files}
     assert not {file: texts for file, texts in found.items() if texts}
