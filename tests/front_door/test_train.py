@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import NotFittedError
 
 import workbench as wb
 
@@ -139,3 +140,42 @@ def test_numbers_are_kept(data, tmp_path):
     model = wb.train(x, y)
     model.save(tmp_path / "model")
     np.testing.assert_allclose(wb.load_model(tmp_path / "model").predict(x), model.predict(x), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("make", "labels"),
+    [
+        (lambda: wb.SparseClassifier(max_iter=3, random_state=0), np.arange(300) % 2),
+        (lambda: wb.SparseClassifier(max_iter=3, random_state=0), np.array(["a", "b", "c"])[np.arange(300) % 3]),
+        (lambda: wb.SparseRegressor(max_iter=3, random_state=0), np.linspace(0.05, 1.5, 300)),
+        (lambda: wb.FactorizationMachineClassifier(max_iter=3, random_state=0), np.arange(300) % 2 > 0),
+        (lambda: wb.SparseClassifierCV(max_iter=3, random_state=0), np.arange(300) % 2),
+    ],
+    ids=["two", "three", "numbers", "pairs", "cv"],
+)
+def test_what_an_estimator_has_a_saved_one_has(data, tmp_path, make, labels):
+    """An estimator is saved however it was trained, and what is loaded has its attributes and methods."""
+    x = data[0]
+    model = make().fit(x, labels)
+    model.save(tmp_path / "model")
+    again = wb.load_model(tmp_path / "model")
+    for name in ("classes_", "n_features_in_", "coef_", "intercept_"):
+        assert hasattr(again, name) == hasattr(model, name), name
+        if hasattr(model, name):
+            np.testing.assert_array_equal(getattr(again, name), getattr(model, name))
+            assert np.asarray(getattr(again, name)).dtype == np.asarray(getattr(model, name)).dtype
+    for method in ("predict", "predict_proba", "decision_function"):
+        if hasattr(model, method):
+            found, known = getattr(again, method)(x), getattr(model, method)(x)
+            assert found.shape == known.shape
+            assert np.allclose(found, known, rtol=1e-5) if known.dtype.kind == "f" else (found == known).all()
+    assert again.score(x, labels) == pytest.approx(model.score(x, labels), rel=1e-5)
+    assert again.predict(x.toarray().tolist()[:2]).tolist() == again.predict(x)[:2].tolist()
+    again.save(tmp_path / "copy")
+    assert wb.load_model(tmp_path / "copy").predict(x).tolist() == again.predict(x).tolist()
+
+
+def test_an_estimator_that_is_not_fitted_is_not_saved(tmp_path):
+    with pytest.raises(NotFittedError):
+        wb.SparseClassifier().save(tmp_path / "model")
+    assert not (tmp_path / "model").exists()

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from kernels.registry import format_count, unknown_name
 from workbench import models
@@ -17,14 +16,13 @@ from workbench.advising.source import model_note, suggest_model
 from workbench.api import inputs, loading
 from workbench.api.loading import Loaded, as_typed, pop_reading, received
 from workbench.bridges.sklearn import SparseClassifier, SparseRegressor
-from workbench.data import Dataset, Labels, StoredRows
+from workbench.data import Dataset, StoredRows
 from workbench.data.dataset.targets import refuse_constant
 from workbench.data.errors import DataError, MissingLabelsError
-from workbench.data.labels import name_of
 from workbench.formats.compressed import with_native_order
 from workbench.sweeps.problem import parameters_of_file
 from workbench.sweeps.spec import FILES, Configuration, SpecError, validate_spec
-from workbench.training.trained import LABEL_DTYPE, TrainedModel
+from workbench.training.trained import TrainedModel
 
 ESTIMATORS = {"binary": SparseClassifier, "classes": SparseClassifier, "numbers": SparseRegressor}
 """Estimator that trains models with each kind of target."""
@@ -185,22 +183,14 @@ class Saver:
         self.estimator, self.reader = estimator, ""
         self.facts, self.parameters = dict(loaded.dataset.facts), {}
         self.labels = loaded.dataset.labels
-        if hasattr(estimator, "classes_"):
-            names = tuple(name_of(label) for label in estimator.classes_)
-            self.labels = Labels("classes", names, positive=names[1] if len(names) == 2 else None)
-            if estimator.classes_.dtype.kind in "biuf":
-                self.facts[LABEL_DTYPE] = estimator.classes_.dtype.name
         if loaded.settings:
             self.reader = str(loaded.settings["dataset"])
             self.parameters = parameters_of_file(dict.fromkeys(FILES) | dict(loaded.settings))
 
     def __call__(self, folder: str | Path, force: bool = False) -> None:
         """Write the model to a new folder; ModelFolderError if it exists, unless `force` replaces a model."""
-        run = self.estimator._learner.run
-        x = scipy.sparse.csr_array((0, run.features), dtype=np.float32)
-        y = np.zeros(0, np.int64 if self.labels.kind == "classes" else np.float64)
-        stand_in = Dataset("model", x, y, self.labels, "the data trained on", "", facts=self.facts)
-        TrainedModel.of_run(run, stand_in, self.reader, self.parameters).save(folder, force)
+        known = self.labels, self.facts, self.reader, self.parameters
+        TrainedModel.of_estimator(self.estimator, *known).save(folder, force)
 
 
 def refuse_to_save_pipeline(folder: str | Path, force: bool = False) -> None:

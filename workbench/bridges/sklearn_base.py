@@ -302,6 +302,16 @@ class Estimator(BaseEstimator, ABC):
         """Return the count of outputs of the trained model, columns of its scores."""
         return self._learner.model.outputs or self._learner.width
 
+    def save(self, folder: str | os.PathLike, force: bool = False) -> None:
+        """Write the fitted model to a new folder, without pickle; `workbench.load_model` reads it.
+
+        NotFittedError before `fit`; ModelFolderError for a folder that exists, unless `force` replaces a model.
+        """
+        from workbench.training.trained import Labels, TrainedModel
+
+        check_is_fitted(self)
+        TrainedModel.of_estimator(self, Labels("numbers"), {}, "", {}).save(folder, force)
+
     # Training
 
     def _setting(self, name: str) -> Any:

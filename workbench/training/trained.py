@@ -34,7 +34,8 @@ import scipy.sparse
 from kernels.registry import format_count
 from workbench import atomic_files, data, formats, models, ops
 from workbench.data.errors import MissingLabelsError
-from workbench.data.labels import NONE, Labels
+from workbench.data.labels import NONE, Labels, name_of
+from workbench.formats.compressed import with_native_order
 from workbench.json_text import parsed
 from workbench.models import Model
 from workbench.training.run import Run
@@ -179,6 +180,25 @@ class TrainedModel:
         given = {name: value for name, value in (parameters or {}).items() if name not in NOT_OF_READER}
         return cls(Setup(**known), arrays, run.features, run.width, dataset.labels, facts, reader, given)
 
+    @classmethod
+    def of_estimator(
+        cls, estimator: Any, labels: Labels, facts: Mapping[str, Any], reader: str, parameters: Mapping[str, Any]
+    ) -> "TrainedModel":
+        """Copy a fitted estimator of `workbench.bridges.sklearn`; ModelFolderError for a model that cannot be kept.
+
+        `labels` are for an estimator without classes; the rest is as of `of_run`.
+        """
+        run, facts = estimator._learner.run, dict(facts)
+        if hasattr(estimator, "classes_"):
+            names = tuple(name_of(label) for label in estimator.classes_)
+            labels = Labels("classes", names, positive=names[1] if len(names) == 2 else None)
+            if estimator.classes_.dtype.kind in "biuf":
+                facts[LABEL_DTYPE] = estimator.classes_.dtype.name
+        x = scipy.sparse.csr_array((0, run.features), dtype=np.float32)
+        y = np.zeros(0, np.int64 if labels.kind == "classes" else np.float64)
+        stand_in = data.Dataset("model", x, y, labels, "the data trained on", "", facts=facts)
+        return cls.of_run(run, stand_in, reader, parameters)
+
     @property
     def model(self) -> Model:
         """The registered model that was trained."""
@@ -193,6 +213,48 @@ class TrainedModel:
             return (others[0] if len(others) == 1 else f"not {positive}", positive)
         return self.labels.classes if self.model.target in ("classes", "multilabel") else ()
 
+    # What scikit-learn's estimators have
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """Class labels [classes] as `predict` returns them; AttributeError for regression."""
+        if not self.classes:
+            raise AttributeError(f"The model {self.model.name} predicts numbers and has no classes_.")
+        return self._typed(np.array(self.classes, np.str_))
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns of X."""
+        return self.features
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """Weights [outputs, features] of a linear model, of one number [features]; AttributeError for others."""
+        if "w" not in self.arrays:
+            raise AttributeError(f"The model {self.model.name} has no coef_; its arrays are {', '.join(self.arrays)}.")
+        weights = formats.to_format(self.arrays["w"], "dense").T
+        return weights[0] if not self.classes and len(weights) == 1 else weights
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        """Intercepts [outputs]; zeros if the model has none."""
+        return self.arrays["b"] if "b" in self.arrays else np.zeros(self.model.outputs or self.width, self.setup.dtype)
+
+    def decision_function(self, x: Any) -> np.ndarray:
+        """Return scores: of two classes [rows], positive for the second, of others [rows, outputs]."""
+        scores = self.scores(x)
+        if scores.shape[1] == 1:
+            return scores[:, 0]
+        return scores[:, 1] - scores[:, 0] if len(self.classes) == 2 and self.model.target == "classes" else scores
+
+    def score(self, x: Any, y: Any) -> float:
+        """Return the share of right labels, for numbers R squared (mean over outputs), of X [rows, features] and y."""
+        predicted, y = self.predict(x), np.asarray(y)
+        if self.classes:
+            return float(np.mean(predicted == y))
+        squares = ((y - y.mean(axis=0)) ** 2).sum(axis=0)
+        return float(np.mean(1 - ((y - predicted) ** 2).sum(axis=0) / squares))
+
     # Predictions
 
     def scores(self, x: Any) -> np.ndarray:
@@ -200,8 +262,11 @@ class TrainedModel:
 
         Raises DataError for another number of features.
         """
-        if x.shape[1] != self.features:
-            raise data.DataError(f"X has {format_count(x.shape[1], 'feature')}; the model has {self.features}.")
+        x = with_native_order(x if hasattr(x, "toarray") else np.asarray(x))
+        if x.ndim != 2 or x.shape[1] != self.features:
+            raise data.DataError(
+                f"X has the shape {list(x.shape)}; the model has {format_count(self.features, 'feature')}."
+            )
         dtype = np.dtype(self.setup.dtype)
         x = formats.astype(formats.to_format(x, "csr"), dtype, copy=False)
         stand_in = scipy.sparse.csr_array((1, self.features), dtype=dtype)
@@ -225,7 +290,11 @@ class TrainedModel:
         Classes have the dtype of the labels that were given to `wb.train`; of other models they are names as text,
         joined by commas for multilabel.
         """
-        values, dtype = self._values(self.scores(x)), self.facts.get(LABEL_DTYPE)
+        return self._typed(self._values(self.scores(x)))
+
+    def _typed(self, values: np.ndarray) -> np.ndarray:
+        """Return class names, or numbers, in the dtype of the labels that were given to `wb.train`."""
+        dtype = self.facts.get(LABEL_DTYPE)
         if dtype is None:
             return values
         return values == "True" if np.dtype(dtype) == np.bool_ else values.astype(dtype)
