@@ -3,7 +3,7 @@
 The system provides new memory page by page at first access. On a virtual machine that takes 2 us a page: the 3 MB of a
 batch of 130,000 entries with its plan take longer than its sort. Here no new pages are needed from the second batch on.
 
->>> _kept.blocks.clear()  # as in a thread that is new
+>>> forget()  # as in a thread that is new
 >>> one = empty(100_000, np.float32)
 >>> place = one.ctypes.data
 >>> del one
@@ -67,6 +67,11 @@ def empty(size: int, dtype: DTypeLike) -> np.ndarray:
         return np.empty(size, dtype)
     room, first = _block(nbytes)
     return room[first : first + nbytes].view(dtype)
+
+
+def forget() -> None:
+    """Release the blocks of this thread; arrays that use one keep it until they end, and later arrays are new."""
+    _kept.blocks.clear()
 
 
 def _block(nbytes: int) -> tuple[np.ndarray, int]:

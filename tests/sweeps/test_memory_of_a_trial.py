@@ -33,10 +33,13 @@ def test_the_dense_peak_has_no_copy_of_the_sparse_data(density: float, dtype: st
     assert abs(row["bytes_peak"] - row["bytes_predicted"]) <= 0.1 * row["bytes_predicted"] + ALLOWED
 
 
-def test_the_sparse_peak_has_one_copy_of_the_data() -> None:
-    row = measured(format="csr", density=0.5, dtype="float64")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("epochs", [0, 1])
+def test_the_sparse_peak_has_one_copy_of_the_data(dtype: str, epochs: int) -> None:
+    """Neither two, nor none: rows that are a selection of others are in memory that is reused, and count as well."""
+    row = measured(format="csr", density=0.5, dtype=dtype, epochs=epochs)
     assert row["status"] == "ok", row["reason"]
-    assert row["bytes_peak"] <= 1.1 * row["bytes_predicted"] + ALLOWED
+    assert abs(row["bytes_peak"] - row["bytes_predicted"]) <= 0.1 * row["bytes_predicted"] + ALLOWED
 
 
 @pytest.mark.parametrize("launch", ["kernels", "epoch"])

@@ -1,19 +1,24 @@
 """Memory three ways: predicted by formula, held by our arrays, peak of the process; and what there is to use.
 
 Of a process two numbers are reported. What is resident has pages of mapped files in it, such as data larger than
-memory, which the system takes back when it likes. What is owned has not: it is what a training needs.
+memory, which the system takes back when it likes. What is owned has not: it is what a training needs, but for rows in
+memory that come from the cache of data, which are mapped and counted by `mapped_bytes`.
 """
 
 import contextlib
 import ctypes
 import gc
+import mmap
 import re
 import resource
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from kernels import reused
 from workbench import formats
 
 STATUS = Path("/proc/self/status")
@@ -60,9 +65,31 @@ def owned_bytes(pid: int | None = None) -> int:
     return psutil.Process(pid).memory_info().rss
 
 
+def mapped_bytes(x: Any) -> int:
+    """Return the bytes of a matrix's arrays that are mapped from files, which no count of owned memory has.
+
+    `x` is a NumPy array, a SciPy sparse array or matrix, or None; objects of other kinds, such as rows stored on disk,
+    have 0.
+    """
+    arrays = [x] if isinstance(x, np.ndarray) else [getattr(x, name, None) for name in ("data", "indices", "indptr")]
+    return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray) and _is_mapped(array))
+
+
+def _is_mapped(array: np.ndarray) -> bool:
+    """Return whether the memory of an array is that of a mapped file."""
+    owner: Any = array
+    while isinstance(owner, np.ndarray | memoryview):
+        owner = owner.obj if isinstance(owner, memoryview) else owner.base
+    return isinstance(owner, mmap.mmap)
+
+
 def return_memory() -> None:
-    """Collect garbage and return free memory of the C library's allocator to the system, if it has a call for it."""
+    """Collect garbage, release blocks kept for reuse by this thread, and return free memory to the system.
+
+    The last needs a call of the C library; without it, its allocator keeps that memory.
+    """
     gc.collect()
+    reused.forget()
     if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
         trim(0)
 

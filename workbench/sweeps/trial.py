@@ -352,7 +352,7 @@ class _Trial:
         self.on_device = configuration.device == "cuda"
         self.seconds_measured, self.seconds_limit, self.bytes_beside = 0.0, math.inf, 0
         self.started, self.sentinel = time.monotonic(), Sentinel()
-        self.stage, self.seconds_compiled, self.bytes_before = "", 0.0, 0
+        self.stage, self.seconds_compiled, self.bytes_before, self.bytes_mapped = "", 0.0, 0, 0
 
     def is_compiling(self) -> None:
         """Note the memory owned now and report the stage "compiling"; Numba calls it before compiling."""
@@ -388,7 +388,8 @@ class _Trial:
         memory.return_memory()
         self.baseline, self.resident = memory.owned_bytes(), memory.resident_bytes()
         self.run, self.held_out = self.prepared()
-        self.baseline += sum(map(formats.nbytes, (part for part in self.held_out if is_in_memory(part))))
+        for part in filter(is_in_memory, self.held_out):
+            self.baseline += formats.nbytes(part) - memory.mapped_bytes(part)
         self.check(self.run)
         self.watch_device(self.run)
         yield MEASURING
@@ -449,8 +450,11 @@ class _Trial:
         return row
 
     def weigh(self) -> None:
-        """Set the row's memory columns (bytes): peak above the baseline, arrays held, on "cuda" those of the device."""
-        self.row["bytes_peak"] = max(memory.peak_owned_bytes() - self.baseline, 0)
+        """Set the row's memory columns (bytes): peak above the baseline, arrays held, on "cuda" those of the device.
+
+        Rows that are mapped from the cache of data are part of the peak, as if they had been read.
+        """
+        self.row["bytes_peak"] = max(memory.peak_owned_bytes() - self.baseline, 0) + self.bytes_mapped
         self.row["bytes_peak_resident"] = max(memory.peak_bytes() - self.resident, 0)
         self.row |= {"memory_counted": memory.counted_memory_kind(), "bytes_held": self.run.bytes_held}
         if self.on_device:
@@ -471,10 +475,9 @@ class _Trial:
         another type, rows of both parts together), so no measured peak includes them.
         """
         problem = make_problem(self.configuration)
-        return (
-            make_run(self.setup, problem.held(self.configuration), problem.y, problem.width, problem.facts),
-            problem.held_out,
-        )
+        held = problem.held(self.configuration)
+        self.bytes_mapped = memory.mapped_bytes(held)
+        return make_run(self.setup, held, problem.y, problem.width, problem.facts), problem.held_out
 
     def rehearse(self) -> None:
         """Run and check one step on temporary arrays, so that data is cached and code loaded before memory is measured.
