@@ -57,7 +57,7 @@ def test_unknown_names_list_the_known_ones():
         ({"labels": ("a", "b", "c")}, r"labels is a tuple; give data.Labels\('classes', names\)"),
         ({"labels": data.Labels("numbers")}, r"y is int64 \[6\]; numbers are float32 or float64, \[rows\] or"),
         ({"labels": data.Labels("multilabel", ("a",)), "y": np.zeros((6, 2), np.uint8)}, "y holds 2 columns up to 0"),
-        ({"labels": data.Labels("multilabel", ("a",)), "y": np.full((6, 1), 2, np.uint8)}, "y holds 1 columns up to 2"),
+        ({"labels": data.Labels("multilabel", ("a",)), "y": np.full((6, 1), 2, np.uint8)}, "y holds 1 column up to 2"),
         ({"y": np.zeros(5, np.int64)}, "y has 5 entries for 6 rows of x; it needs one for each"),
         ({"y": np.full(6, 3)}, "y holds the class numbers 3 to 3; with 3 classes they start at 0"),
         ({"groups": np.zeros(2, np.int64)}, "groups has 2 entries for 6 rows"),

@@ -228,7 +228,7 @@ BAD = {
     ),
     "missing values": (
         lambda: wb.load(pd.DataFrame({"a": [1.0, None], "y": [0, 1]})),
-        r"missing values in 1 columns: a \(1\).*\nType frame.dropna",
+        r"missing values in 1 column: a \(1\).*\nType frame.dropna",
     ),
     "dates": (
         lambda: wb.load(pd.DataFrame({"at": pd.to_datetime(["2020-01-01"] * 2), "y": [0, 1]})),

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kernels.registry import format_size
 from workbench.command import data_commands, exit_codes
 from workbench.command.exit_codes import Group
 
@@ -335,6 +334,8 @@ def measure_cluster(folder: Path, runs: Path, what: str, command: str = "") -> N
 
 def describe_cluster_record(row: dict[str, Any]) -> str:
     """Return a record of the cluster suite as one line of text, by its part (bytes, step or rows)."""
+    from kernels.registry import format_size
+
     if row["part"] == "bytes":
         return (
             f"table of {row['features']:,} rows: {row['bytes_moved']:,.0f} bytes a step, {row['ratio']:.3f} of numbers "

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import typer
 
 import workbench
-from kernels.registry import format_count, format_size
 from workbench import atomic_files
 from workbench.command.exit_codes import Group, without_python
 from workbench.command.options import replace_last_parameter
@@ -207,6 +206,7 @@ def convert_data(name: str, parameters: Mapping[str, Any], folder: Path, shuffle
     """
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+    from kernels.registry import format_count, format_size
     from workbench import data
     from workbench.command.console import console
 

@@ -48,13 +48,18 @@ def with_native_order(x: Any) -> Any:
     """
     if isinstance(x, np.ndarray):
         return x if x.dtype.isnative else x.astype(x.dtype.newbyteorder("="))
-    parts = {name: getattr(x, name, None) for name in ("data", "indices", "indptr", "row", "col")}
+    if not scipy.sparse.issparse(x):
+        return x
+    parts = {name: getattr(x, name, None) for name in ("data", "indices", "indptr")}
     foreign = {name: part for name, part in parts.items() if isinstance(part, np.ndarray) and not part.dtype.isnative}
-    if not foreign or not scipy.sparse.issparse(x):
+    coords = tuple(map(with_native_order, x.coords)) if x.format == "coo" else ()
+    if not foreign and all(one is other for one, other in zip(coords, getattr(x, "coords", ()), strict=False)):
         return x
     made = copy.copy(x)
     for name, part in foreign.items():
-        setattr(made, name, part.astype(part.dtype.newbyteorder("=")))
+        setattr(made, name, with_native_order(part))
+    if coords:
+        made.coords = coords
     return made
 
 
