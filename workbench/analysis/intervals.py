@@ -74,7 +74,8 @@ def trials_of(row: Mapping[str, Any], measure: str, candidate: Candidate) -> lis
     A record with status "timeout" and no rounds gives one trial of the time that it reached.
     """
     values = row.get("round_values") or {}
-    disturbed, processes, others = (values.get(name) or {} for name in (DISTURBED, "process", "busy_others"))
+    disturbed, processes = values.get(DISTURBED) or {}, values.get("process") or {}
+    others = values.get("busy_others") or {}
     found = [
         Trial(
             candidate,

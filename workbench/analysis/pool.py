@@ -259,7 +259,8 @@ def _pool(last: dict[str, Any], rounds: Rounds, shown: Mapping[tuple, str]) -> d
     *_, newest = of_run.values()
     pooled = newest | counts
     for name in _NUMBERS:
-        pooled[name] = _median(list((here if name.startswith("seconds_") else values)[name].values()))
+        known = (here if name.startswith("seconds_") else values)[name]
+        pooled[name] = _median(list(known.values())) if known else None
     pooled |= {"round_values": values | {DISTURBED: dict.fromkeys(rounds.disturbed, True)}}
     if not rounds.timed:
         return _as_disturbed(pooled)
@@ -290,8 +291,6 @@ def _values(rows: Mapping[Place, Record]) -> dict[str, dict[Place, Any]]:
 
 
 def _median(values: list[Any]) -> Any:
-    """Return the median: an int if all values are ints, else a float; None without values."""
-    if not values:
-        return None
+    """Return the median of one value or more: an int if all values are ints, else a float."""
     median = float(statistics.median(values))  # NumPy's takes ten times as long for a few values, and charts wait
     return int(median) if {int, bool}.issuperset(map(type, values)) else median

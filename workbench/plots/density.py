@@ -460,7 +460,7 @@ def draw(figure: Figure, shown: Shown, label: str) -> Axes:
     axes, measure = figure.add_subplot(), shown.measure
     rows = sorted(style.drawable(shown.rows, measure), key=lambda row: row[measure])
     lost = style.lost(shown.rows, measure)
-    longest = max(_end(row, measure) for row in rows)
+    longest = max(_end(interval_of(row, measure)) for row in rows)
     for place, row in enumerate(rows):
         _bar(axes, place, row, measure, longest)
     for place, row in enumerate(lost, len(rows)):
@@ -487,9 +487,8 @@ def finish(figure: Figure, axes: Axes, title: str, shown: Shown, note: str) -> N
     axes.grid(visible=False, axis="y")
 
 
-def _end(row: configurations.Record, measure: str) -> float:
+def _end(known: Interval | None) -> float:
     """Return the x position where a bar with its interval ends, at most twice its value; 0.0 if unknown."""
-    known = interval_of(row, measure)
     return min(known.high, 2 * known.value) if known else 0.0
 
 
@@ -508,7 +507,7 @@ def _bar(axes: Axes, place: int, row: configurations.Record, measure: str, longe
     axes.barh(place, known.value, linestyle=look["linestyle"] if face == "white" else "-", **bar)
     ends = [[known.value - known.low], [known.high - known.value]]
     axes.errorbar([known.value], [place], xerr=ends, fmt="none", ecolor="#888888", elinewidth=2, capsize=4)
-    end = max(_end(row, measure), known.value)
+    end = max(_end(known), known.value)
     box = {"facecolor": "white", "alpha": 0.85, "edgecolor": "none", "pad": 1.0}
     text = formatting.format_measured_quantity(row, measure)
     axes.text(end + 0.02 * longest, place, text, va="center", fontsize=style.SMALL, bbox=box)

@@ -147,7 +147,8 @@ def where(label: str | None) -> str:
     return f"At {label} density"
 
 
-def at_density(group: configurations.Group, label: str | None) -> list[configurations.Record]:
+@configurations.once_per_group
+def at_density(group: configurations.Group, label: str | None) -> Sequence[configurations.Record]:
     """Return the records of a group at the density with this label: dense first, then by time, failed ones last.
 
     Labels are those of `configurations.density_label`, such as "5 %"; [] for another one or None.
