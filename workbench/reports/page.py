@@ -73,7 +73,7 @@ def written(value: Any, longest: int | None = LONGEST) -> Any:
     if isinstance(value, dict):
         return {written(name, longest): written(item, longest) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(written(item, longest) for item in value)
+        return type(value)([item if type(item) in WITHOUT_TEXT else written(item, longest) for item in value])
     return value
 
 
