@@ -9,14 +9,15 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-# A package or module -> the parts of this project it may import, itself always. Everything above may import kernels
-# and the table of settings.
+# A package or module -> the parts of this project it may import, itself always. Everything above may import kernels,
+# the table of settings and what writes files whole.
 ALLOWED = {
     "kernels": set(),
     "workbench.json_text": set(),
     "workbench.option_text": set(),
     "workbench.settings": set(),
     "workbench.aliases": set(),
+    "workbench.atomic_files": set(),
     "workbench.formats": {"json_text"},
     "workbench.ops": {"formats"},
     "workbench.graph": {"formats", "ops", "json_text"},
@@ -128,7 +129,7 @@ def wrong_arrows(module: str, source: str) -> set[str]:
     own = part_of(module)
     if own == "workbench":  # the package's own __init__ imports nothing
         return {name for name in imports_of(source, module) if name != "workbench"}
-    lowest = {"kernels", "workbench.settings", "workbench.aliases"}
+    lowest = {"kernels", "workbench.settings", "workbench.aliases", "workbench.atomic_files"}
     below = set() if own in lowest else lowest
     allowed = {own} | {f"workbench.{name}" for name in ALLOWED[own]} | below
     known = {name for name in imports_of(source, module) if part_of(name) in ALLOWED}  # not workbench.__version__
