@@ -37,9 +37,9 @@ def repeated(run: Run, epoch: int) -> list[float]:
 
 
 def repeats(run: Run) -> bool:
-    """Whether the last full batch made its steps the same calls as those before."""
+    """Whether the next batches of each size are done by the same calls as those before."""
     steps = run.repeated.steps_of(run)
-    return isinstance(steps, RepeatedSteps) and steps.passes is not None and steps.updates is not None
+    return isinstance(steps, RepeatedSteps) and all(held.fits(run.updater) for held in steps.batches.values())
 
 
 def assert_same(run: Run, other: Run) -> None:
@@ -70,6 +70,17 @@ def test_every_rule_type_and_size(made, optimizer, dtype, rows):
         assert repeated(one, epoch) == one_by_one(other, epoch)
     assert_same(one, other)
     assert repeats(one)
+
+
+def test_a_smaller_last_batch_is_done_by_its_own_calls(made):
+    run = new_run(made)
+    assert repeated(run, 0)
+    steps = run.repeated.steps_of(run)
+    bound = {rows: (held.passes, held.updates) for rows, held in steps.batches.items()}
+    assert sorted(bound) == [10, 20]
+    assert repeated(run, 1)
+    assert {rows: (held.passes, held.updates) for rows, held in steps.batches.items()} == bound
+    assert all(held.fits(run.updater) for held in steps.batches.values())
 
 
 def test_large_rows_are_copied_by_the_kernel():

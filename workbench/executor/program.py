@@ -165,23 +165,29 @@ class Pool:
     """Flat buffers by key; all buffers are allocated here.
 
     A block has the size of the largest value that it ever held; smaller values use its leading part. `grown` counts
-    allocations: an executor whose shapes were all seen makes none.
+    allocations: an executor whose shapes were all seen makes none. Programs share the views of values of equal shape,
+    such as gradients: who has bound calls to these arrays repeats them whichever program wrote there.
     """
 
     blocks: dict[Hashable, np.ndarray] = field(default_factory=dict)
+    views: dict[tuple[Hashable, tuple[int, ...]], np.ndarray] = field(default_factory=dict)
     grown: int = 0
 
     def view(self, key: Hashable, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
         """Return a C-contiguous array of this shape and dtype over the leading part of the block `key`.
 
-        A block that is missing or too small is allocated, as zeros, and counted in `grown`.
+        A block that is missing or too small is allocated, as zeros, and counted in `grown`. The same arguments give the
+        same array object, as long as the block has not grown.
         """
-        size = math.prod(shape)
+        size, place = math.prod(shape), (key, tuple(shape))
         block = self.blocks.get(key)
         if block is None or block.size < size or block.dtype != dtype:
             block = self.blocks[key] = aligned.zeros((size,), dtype)
+            self.views = {other: view for other, view in self.views.items() if other[0] != key}
             self.grown += 1
-        return block[:size].reshape(shape)
+        if place not in self.views:
+            self.views[place] = block[:size].reshape(shape)
+        return self.views[place]
 
     @property
     def nbytes(self) -> int:

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import copy_context
 from functools import partial
-from operator import is_
+from operator import is_, itemgetter
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -84,19 +84,26 @@ class RepeatedPasses:
     """
 
     def __init__(self, executor: Executor, forward: list[list[Call]], backward: list[list[Call]]) -> None:
-        """Store the bound calls of both passes, and the executor's arrays to notice when they are replaced."""
+        """Store the bound calls of both passes, and the executor's arguments to notice when they are replaced."""
         self.executor, self.program = executor, executor.program
+        self.shapes = tuple([executor.values[slot].shape for slot in executor.slots.values()])
         self.parts = [(calls[-1][0], calls) for calls in (*forward, *backward)]
         self.context = copy_context()  # entered in a tenth of the time of np.errstate
         self.context.run(np.seterr, all="ignore")  # NaN and infinities are results
-        self.values = list(executor.values)
+        slots = [slot for name, slot in executor.slots.items() if name not in ("x", "y")]
+        self.take = itemgetter(slice(0), *slots)  # of one slot, too, it gives a tuple
+        self.arguments = self.take(executor.values)
         self.loss = executor.values[executor.output_slots[0]]
-        self.gradients = dict(executor.grads)
 
     def fits(self) -> bool:
-        """Return whether the executor still has the same program and arrays."""
+        """Return whether the executor still has the program of these shapes and the same arguments besides the batch.
+
+        It may have done other batches meanwhile, which use the same buffers: nothing in them lasts from step to step.
+        """
         executor = self.executor
-        return executor.program is self.program and all(map(is_, executor.values, self.values))
+        if executor.programs.get(self.shapes) is not self.program:
+            return False
+        return all(map(is_, self.take(executor.values)[1:], self.arguments[1:]))
 
     def run(self, lap: Callable[[Step], None] | None) -> float:
         """Run all steps on the executor's arrays, in place, and return the loss; `lap` is called after each part.
@@ -187,67 +194,77 @@ if TYPE_CHECKING:
 
 
 @final
-class RepeatedSteps:
-    """The steps of a training whose batches are rows of `x`, dense or made so, in another order every epoch."""
+class RepeatedBatch:
+    """Memory of a batch of a fixed number of rows, and the bound calls of a step on it."""
 
-    def __init__(self, run: "Run", x: np.ndarray | MadeDense, y: np.ndarray) -> None:
-        """Allocate a batch of fixed memory, and bind the copies of the rows of x and y into it."""
-        self.run = run
-        rows = min(run.setup.batch_rows, run.batches.total)
+    def __init__(self, x: np.ndarray | MadeDense, y: np.ndarray, rows: int) -> None:
+        """Allocate a batch of `rows` rows, and bind the copies of the rows of x and y into it."""
         self.rows = np.zeros(rows, np.int64)
         self.batch = Prepared(_buffer(x, rows), _buffer(y, rows), None, {}, is_own=True)
         self.copies = [slicing.bind_copy(x, self.rows, self.batch.x), slicing.bind_copy(y, self.rows, self.batch.y)]
         self.passes: RepeatedPasses | None = None
         self.updates: RepeatedUpdates | None = None
+
+    def fits(self, updater: Updater) -> bool:
+        """Return whether the bound calls of a step, if there are any, are still valid for this updater."""
+        passes, updates = self.passes, self.updates
+        return passes is not None and updates is not None and passes.fits() and updates.fits(updater)
+
+
+@final
+class RepeatedSteps:
+    """The steps of a training whose batches are rows of `x`, dense or made so, in another order every epoch."""
+
+    def __init__(self, run: "Run", x: np.ndarray | MadeDense, y: np.ndarray) -> None:
+        """Keep the run and the arrays; `batches` has the memory of batches by their number of rows, made when used."""
+        self.run, self.x, self.y = run, x, y
+        self.batches: dict[int, RepeatedBatch] = {}
         self.is_possible = True
 
     def events(self, epoch: int) -> Iterator[StepEvent]:
-        """Train an epoch by repeating bound calls for each batch of full size; yield an event for each step.
+        """Train an epoch by repeating bound calls for each batch; yield an event for each step.
 
         Parameters and step count change in place.
         """
-        laps, run, count, batches = PhaseTimer(), self.run, self.rows.size, self.run.batches
-        assert isinstance(batches, data.Batches)
-        order = batches.order(epoch)
+        laps, run = PhaseTimer(), self.run
+        assert isinstance(run.batches, data.Batches)
+        order, count = run.batches.order(epoch), min(run.setup.batch_rows, run.batches.total)
         for first in range(0, order.size, count):
             rows = order[first : first + count]
-            if rows.size == count:
-                self.rows[:] = rows
-                for copy in self.copies:
-                    copy()
-                laps.split("slice")
-                yield self._step(epoch, laps)
-            else:
-                batch = run.prepare(batches.of_rows(rows))
-                laps.split("slice")
-                yield run.do_step(batch, epoch, laps.seconds, laps.seconds["slice"])
+            held = self.batches.get(rows.size)
+            if held is None:  # of all rows of an epoch the last ones may be fewer
+                held = self.batches[rows.size] = RepeatedBatch(self.x, self.y, rows.size)
+            held.rows[:] = rows
+            for copy in held.copies:
+                copy()
+            laps.split("slice")
+            yield self._step(held, epoch, laps)
             laps = PhaseTimer()
 
-    def _step(self, epoch: int, laps: PhaseTimer) -> StepEvent:
+    def _step(self, held: RepeatedBatch, epoch: int, laps: PhaseTimer) -> StepEvent:
         """Do a step on the copied batch and return its event.
 
         Bound calls if valid, else a normal step that is then bound.
         """
         run, slice_seconds = self.run, laps.seconds["slice"]
         run.step += 1
-        passes, updates = self.passes, self.updates
-        if passes is not None and updates is not None and passes.fits() and updates.fits(run.updater):
-            loss = passes.run(laps.add_step)
-            updates.run()
+        if held.passes is not None and held.updates is not None and held.fits(run.updater):
+            loss = held.passes.run(laps.add_step)
+            held.updates.run()
         else:
-            loss = run.forward(self.batch, laps)
+            loss = run.forward(held.batch, laps)
             run.update(run.backward(laps))
-            self._repeat()
+            self._repeat(held)
         laps.split("update")
-        return StepEvent(run.step, epoch, self.rows.size, loss, laps.seconds, slice_seconds)
+        return StepEvent(run.step, epoch, held.rows.size, loss, laps.seconds, slice_seconds)
 
-    def _repeat(self) -> None:
+    def _repeat(self, held: RepeatedBatch) -> None:
         """Bind the step just done for repetition; if that is impossible once, it is not tried again."""
         run = self.run
         if self.is_possible:
-            self.passes = repeat_passes(run.executor)
-            self.updates = repeat_updates(run.updater, run.arrays, run.executor.grads)
-            self.is_possible = self.passes is not None and self.updates is not None
+            held.passes = repeat_passes(run.executor)
+            held.updates = repeat_updates(run.updater, run.arrays, run.executor.grads)
+            self.is_possible = held.passes is not None and held.updates is not None
 
 
 def _buffer(array: np.ndarray | MadeDense, rows: int) -> np.ndarray:

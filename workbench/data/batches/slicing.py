@@ -134,10 +134,10 @@ class MadeDense:
     def bind(self, rows: np.ndarray, out: np.ndarray) -> Callable[[], None]:
         """Return a function that writes the rows whose indices are in `rows`, int64 [R], at the call, to `out`.
 
-        `out` is [R, columns]. It replaces an earlier binding.
+        `out` is [R, columns]. It replaces an earlier binding of as many rows.
         """
         held = np.full(len(rows), -1)
-        self.bound = [(out, held)]
+        self.bound = [(other, known) for other, known in self.bound if len(known) != len(rows)] + [(out, held)]
         return functools.partial(self._write, rows, held, out)
 
     def _write(self, rows: np.ndarray, held: np.ndarray, out: np.ndarray) -> None:
