@@ -139,13 +139,15 @@ def complete_facts(graph: Graph, args: Mapping[str, Any], given: Mapping[str, Ma
     return {"shapes": shapes, "dtypes": dtypes, "formats": dict(given["formats"] or {})}
 
 
-def coerce_argument(facts: Facts, value: Any, convert: bool, resizable: bool = False) -> Any:
+def coerce_argument(
+    facts: Facts, value: Any, convert: bool, resizable: bool = False, is_sound: bool = False
+) -> Any:
     """Return `value` as the validated array of the argument described by `facts`; not copied if it fits.
 
     With `convert` its format and dtype are converted. The number of rows may differ; other lengths must match unless
-    `resizable`. Raises BindError or FormatError.
+    `resizable`. The contents are not validated if it `is_sound`. Raises BindError or FormatError.
     """
-    (format, array), expected = formats.validate(value), facts.complete
+    (format, array), expected = (formats.coerce if is_sound else formats.validate)(value), facts.complete
     if array.ndim != len(expected.shape) or not (resizable or array.shape[1:] == expected.shape[1:]):
         raise BindError(
             f"{facts.name} has the shape {facts.shape}; {array.shape} came. Only the number of rows may change; bind "
@@ -326,7 +328,7 @@ if TYPE_CHECKING:
 def explain(executor: "Executor") -> Explanation:
     """Explain the graph with its gradients, for the sizes of the last call and densities of the held arrays."""
     leaves = {facts.name: facts for facts in executor.inference if facts.name in executor.alike}
-    declared, shapes = executor.declared, {name: executor.held_shapes[slot] for name, slot in executor.slots.items()}
+    declared, shapes = executor.declared, dict(zip(executor.slots, executor.held_shapes, strict=True))
     current: Declared = {"shapes": shapes, "dtypes": declared["dtypes"], "formats": declared["formats"]}
     known = leaf_facts(leaves, current)
     inference = infer(executor.training.graph, **known, densities=_densities(executor))

@@ -62,10 +62,13 @@ class InputChecker:
         """Keep the names of the sparse arguments by slot; nothing is validated yet."""
         self.names = names
         self.checked: dict[int, Any] = {}
+        self.own: set[int] = set()
+        """Slots of arrays that nobody else holds, made from validated ones: they are not validated."""
 
     def check(self, slot: int, value: Any, name: str) -> Any:
         """Return the validated array of a slot, noting its indices if read-only (FormatError naming the argument)."""
         value = validate_argument(value, name)
+        self.own.discard(slot)
         self.checked[slot] = _fixed_places(value)
         return value
 
@@ -73,7 +76,7 @@ class InputChecker:
         """Return {slot: validated array} of `values` that may have changed, but `taken` slots (FormatError)."""
         checked = {}
         for slot, name in self.names.items():
-            if slot not in taken and not self._is_settled(slot, values[slot]):
+            if slot not in taken and slot not in self.own and not self._is_settled(slot, values[slot]):
                 checked[slot] = self.check(slot, values[slot], name)
         return checked
 
@@ -240,7 +243,8 @@ class Executor:
         self.args, self.alone, self.released = Arguments(self), ReentrancyGuard(), Released()
         self.headed: Program | None = None  # the program whose heads of ones are in place
         self.backward_steps: list[Step] = []  # of the last backward
-        self.held_shapes, self.traits = dict[int, tuple](), dict[int, tuple]()  # traits: class, dtype and shape
+        self.held_shapes: tuple[tuple[int, ...], ...] = ()  # of the arguments, by slot
+        self.traits = dict[int, tuple]()  # class, dtype and shape
         self.program: Program
         self._hold(arrays)
         binding.require_no_densifying(self.inference)
@@ -495,10 +499,12 @@ class Executor:
         arrays, are_alike = {}, True
         for name, value in new_args.items():
             slot = self.slots[name]
-            if not (isinstance(value, np.ndarray) or is_own):
+            if is_own:
+                self.outside.own.add(slot)
+            elif not isinstance(value, np.ndarray):
                 value = self.outside.check(slot, value, name)
             if (type(value), value.dtype, value.shape) != self.traits[slot]:
-                value = binding.coerce_argument(self.known[name], value, self.convert, name in self.resizable)
+                value = binding.coerce_argument(self.known[name], value, self.convert, name in self.resizable, is_own)
                 are_alike = False
             arrays[slot] = value
         return arrays, are_alike
@@ -514,13 +520,13 @@ class Executor:
 
     def _hold(self, arrays: Mapping[int, Any], are_alike: bool = False) -> None:
         """Put new arrays into their slots and select the program for their shapes; nothing changes on an error."""
-        values, known = self.values, self.held_shapes
-        if not are_alike and not (known and False not in [a.shape == known.get(s, a.shape) for s, a in arrays.items()]):
-            shapes = tuple([(arrays[slot] if slot in arrays else values[slot]).shape for slot in self.slots.values()])
+        values, shapes = self.values, self.held_shapes
+        if not are_alike:
+            shapes = tuple([arrays.get(slot, values[slot]).shape for slot in self.slots.values()])
+        if shapes != self.held_shapes or not self.programs:
             if shapes not in self.programs:
                 self._write(shapes)
-            self.program = self.programs[shapes]
-            self.held_shapes = dict(zip(self.slots.values(), shapes, strict=True))
+            self.program, self.held_shapes = self.programs[shapes], shapes
             for slot, view in self.program.views:
                 values[slot] = view
             self.ones.clear()

@@ -131,16 +131,16 @@ def warm_up(step: Step, policy: Policy) -> tuple[float, float]:
 class Sampler:
     """Sampler of a step, warmed up and calibrated when it is made: it takes all samples in one go, or in turns.
 
-    `steps_done` returns the number of steps that the last call did. Calls come in cycles of `cycle`, such as the
-    batches of an epoch, of which the last one is smaller: a sample that is longer has whole ones. `is_quiet` says
-    whether no other programs have disturbed the samples.
+    `steps_done` returns the number of steps that all calls did so far; without it a call is one. Calls come in cycles
+    of `cycle`, such as the batches of an epoch, of which the last one is smaller: a sample that is longer has whole
+    ones. `is_quiet` says whether no other programs have disturbed the samples.
     """
 
     def __init__(
         self,
         step: Step,
         policy: Policy,
-        steps_done: Callable[[], int] = lambda: 1,
+        steps_done: Callable[[], int] | None = None,
         cycle: int = 1,
         is_quiet: Callable[[], bool] = lambda: True,
     ) -> None:
@@ -223,12 +223,15 @@ class Sampler:
 
     def _take(self) -> None:
         """Measure one sample of `steps_a_sample` steps; append its seconds per step, add the seconds of each phase."""
-        samples, before, steps = self.samples, perf_counter(), 0
+        samples, steps = self.samples, self.samples.steps_a_sample
+        done = self.steps_done() if self.steps_done else 0
+        before = perf_counter()
         for _ in range(samples.steps_a_sample):
             for phase, seconds in self.step().items():
                 samples.phases[phase] = samples.phases.get(phase, 0.0) + seconds
-            steps += self.steps_done()
         seconds = perf_counter() - before
+        if self.steps_done:
+            steps = self.steps_done() - done
         samples.seconds.append(seconds / steps)
         samples.seconds_sampled += seconds
         samples.seconds_counted += max(seconds, self.policy.seconds_counted)

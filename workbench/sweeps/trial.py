@@ -41,17 +41,20 @@ def warm_kernels(configuration: Configuration) -> dict[str, float]:
     Done before the trial's clock starts, so that neither its time nor its memory includes the library's code.
     """
     start = time.perf_counter()
-    run_tiny(configuration)
-    with threads.parallel():  # the same little work goes to all threads
-        run_tiny(configuration)
+    tiny, problem = tiny_problem(configuration)
+    run = make_run(setup_of(tiny), problem.held(tiny), problem.y, problem.width, problem.facts)
+    collections.deque(run.epoch(0), maxlen=0)
+    with threads.parallel():  # the same little work goes to all threads, from converting the rows on
+        run.hold(problem.held(tiny), problem.y)
+        run.reset()
+        collections.deque(run.epoch(0), maxlen=0)
     return {"seconds_compile": time.perf_counter() - start}
 
 
-def run_tiny(configuration: Configuration) -> None:
-    """Train one epoch of a synthetic problem of 40 rows and 24 features, so that the configuration's code is loaded.
+def tiny_problem(configuration: Configuration) -> tuple[Configuration, Problem]:
+    """Return (configuration, synthetic problem of 40 rows and 24 features) that need the code of `configuration`.
 
-    Model, format and setup are those of `configuration`; batches have 16 rows. Uses the number of threads set at
-    present.
+    Model, format and setup are those of `configuration`; batches have 16 rows.
     """
     model = models.get(configuration.model)
     width = next(width for width in (3, 1) if model.allows(width))
@@ -61,9 +64,7 @@ def run_tiny(configuration: Configuration) -> None:
     if configuration.hold in NARROW:  # ones are exact in every type
         x.data[:] = 1
     problem = Problem(tiny_set, x, y, width, tiny_set.rows)
-    tiny = configuration.model_copy(update={"batch_rows": 16, "width": width})
-    run = make_run(setup_of(tiny), problem.held(tiny), problem.y, width, problem.facts)
-    collections.deque(run.events(1), maxlen=0)
+    return configuration.model_copy(update={"batch_rows": 16, "width": width}), problem
 
 
 # Curves that a trial keeps of a training: its losses step by step, and after which epochs its quality is reported.
@@ -90,13 +91,8 @@ class Curve:
     """Loss against training seconds, of all steps; thinned when it is written."""
 
     def __init__(self) -> None:
-        """Start an empty curve; events are kept in `events`, in the order of `add`."""
+        """Start an empty curve; append the events of its steps to `events`."""
         self.events: list[StepEvent] = []
-
-    def add(self, event: StepEvent) -> StepEvent:
-        """Append the event, and return it unchanged."""
-        self.events.append(event)
-        return event
 
     def seconds_prepare(self) -> float:
         """Return the mean seconds of preparing a batch, over steps that prepared one; 0.0 if none did."""
@@ -105,10 +101,10 @@ class Curve:
 
     def columns(self) -> dict[str, Any]:
         """Return the columns "curve", "loss_first" and "loss_last"; IndexError if there are no events."""
-        counts = [event.steps for event in self.events]
-        seconds = np.repeat([event.seconds_step / event.steps for event in self.events], counts)
+        counts = np.array([event.steps for event in self.events])
+        seconds = np.repeat([sum(event.seconds.values()) for event in self.events] / counts, counts)
         losses = np.concatenate([[event.loss] if event.losses is None else event.losses for event in self.events])
-        return curve_columns(seconds, losses, self.events[0].step - counts[0] + 1)
+        return curve_columns(seconds, losses, self.events[0].step - int(counts[0]) + 1)
 
 
 def curve_columns(seconds: np.ndarray, losses: np.ndarray, first: int) -> dict[str, Any]:
@@ -174,7 +170,7 @@ class Timing:
         are_new = run.setup.shuffle or in_calls or not run.keeps
         steps_warmup = policy.steps_warmup if are_new else max(policy.steps_warmup, steps_epoch)
         policy, cycle = replace(policy, steps_warmup=steps_warmup), 1 if in_calls else steps_epoch
-        self.sampler = Sampler(self._step, policy, lambda: self.steps_last, cycle, self._is_quiet)
+        self.sampler = Sampler(self._step, policy, lambda: self.steps, cycle, self._is_quiet)
 
     def begin(self, seconds_most: float) -> None:
         """Discard the samples and begin another round in turns, of at most `seconds_most` seconds of samples."""
@@ -258,9 +254,9 @@ class Timing:
         """Train the next step (or epoch), return {phase: seconds}; keep its loss in the first round only."""
         event = next(self._events)
         if self.is_first:
-            self.curve.add(event)
-        self.steps_last = event.steps
-        self.steps += event.steps
+            self.curve.events.append(event)
+        self.steps_last = steps = event.steps
+        self.steps += steps
         return event.seconds
 
 
@@ -582,7 +578,7 @@ class _Trial:
         for epoch in range(self.configuration.epochs):
             start = time.perf_counter()
             for event in run.epoch(epoch):
-                curve.add(event)
+                curve.events.append(event)
             run.catch_up()
             seconds += time.perf_counter() - start
             is_cut = epoch + 1 < self.configuration.epochs and self.seconds_left() <= 0

@@ -10,7 +10,7 @@ Rows are read where they stand, in the order of the epoch's batches. A call ends
 loss curves, Ctrl-C and changed options work as with single steps.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from operator import is_
 from typing import TYPE_CHECKING, Any, Protocol, final
 
@@ -301,7 +301,7 @@ class EpochCalls:
         self.rows_most: int | None = None
         """Rows of a call at most, for who wants to hear of it sooner than after `SECONDS_CALL`."""
 
-    def events(self, epoch: int) -> Iterator[StepEvent]:
+    def events(self, epoch: int) -> Generator[StepEvent, None, None]:
         """Train an epoch by compiled calls on consecutive parts of its rows; yield an event for each call.
 
         Parameters, states and step count change in place. Raises DataError for stored rows.

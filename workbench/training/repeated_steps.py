@@ -5,7 +5,7 @@ arrays for it, as on its products: the program of a batch and its arrays are loo
 """
 
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextvars import copy_context
 from functools import partial
 from operator import is_, itemgetter
@@ -221,7 +221,7 @@ class RepeatedSteps:
         self.batches: dict[int, RepeatedBatch] = {}
         self.is_possible = True
 
-    def events(self, epoch: int) -> Iterator[StepEvent]:
+    def events(self, epoch: int) -> Generator[StepEvent, None, None]:
         """Train an epoch by repeating bound calls for each batch; yield an event for each step.
 
         Parameters and step count change in place.

@@ -17,7 +17,7 @@ and `step` is the number of steps.
 True
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from functools import cached_property
 from time import perf_counter
 from typing import Any, final
@@ -147,7 +147,7 @@ class Run(Training):
             _ = self.executor  # what is wrong with the graph is told now
         self.last: Prepared | None = None
 
-    def calls_of(self, epoch: int) -> Iterator[StepEvent] | None:
+    def calls_of(self, epoch: int) -> Generator[StepEvent, None, None] | None:
         """Return the step events of epoch `epoch` if it is trained in compiled calls or repeated steps, else None."""
         return steps.events(epoch) if (steps := self.calls or self.repeated.steps_of(self)) else None
 

@@ -11,6 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, count
 from time import perf_counter
 from typing import Any, final
 
@@ -353,21 +354,20 @@ class Training(ABC):
 
     @final
     def events(self, epochs: int | None = None) -> Iterator[StepEvent]:
-        """Yield the step events of `epochs` epochs, without end if None."""
-        epoch = 0
-        while epochs is None or epoch < epochs:
-            yield from self.epoch(epoch)
-            epoch += 1
+        """Return the step events of `epochs` epochs, without end if None; steps are done as they are asked for."""
+        return chain.from_iterable(map(self.epoch, count() if epochs is None else range(epochs)))
 
     @final
     def epoch(self, epoch: int) -> Generator[StepEvent, None, None]:
         """Train epoch `epoch` (from 0) and yield its events: in compiled calls if possible, else batch by batch.
 
-        Batches that repeat are kept after the first whole epoch.
+        Batches that repeat are kept after the first whole epoch. Steps are done as they are asked for.
         """
-        if (calls := self.calls_of(epoch)) is not None:
-            yield from calls
-            return
+        calls = self.calls_of(epoch)
+        return self._batch_by_batch(epoch) if calls is None else calls
+
+    def _batch_by_batch(self, epoch: int) -> Generator[StepEvent, None, None]:
+        """Train epoch `epoch` (from 0) step by step on kept or new batches, and yield an event for each."""
         if self.kept:
             for batch in self.kept.values():
                 yield self.do_step(batch, epoch, {}, 0.0)
@@ -388,7 +388,7 @@ class Training(ABC):
             self.settle()
         self.kept = kept
 
-    def calls_of(self, epoch: int) -> Iterator[StepEvent] | None:
+    def calls_of(self, epoch: int) -> Generator[StepEvent, None, None] | None:
         """Return the step events of an epoch trained in its own way (compiled calls).
 
         None to train on the feed's batches.

@@ -124,7 +124,7 @@ class Batches(Feed):
         """Return the number of batches of epoch `number`."""
         return count_batches(self.total, self.rows, self.last, number)
 
-    @property
+    @functools.cached_property
     def at_once(self) -> int:
         """How many batches are cut in one call: 1 without shuffling, more if batches are small."""
         return batches_per_chunk(self) if self.shuffle else 1
