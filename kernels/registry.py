@@ -17,7 +17,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib.abc import InspectLoader
 from pathlib import PurePath
@@ -223,18 +223,38 @@ class Registry(Generic[Entry]):
     def _import_likely(self, name: str) -> None:
         """Import the files named like an entry or its beginning, longest first, until it is registered.
 
-        `adagrad_lazy` is looked for in `adagrad_lazy.py` and `adagrad.py`. Does nothing during or after `scan`.
+        `adagrad_lazy` is looked for in `adagrad_lazy.py` and `adagrad.py`, `scipy.csr_dense` in `scipy_sparse.py` too.
+        Does nothing during or after `scan`.
         """
         if self._scanned or threading.get_ident() in self._scanning:
             return
-        words = re.split(r"(?=[_.])", name)
-        for count in range(len(words), 0, -1):
-            modules = self._files.get("".join(words[:count]), ())
-            with _interrupts_held() if modules else nullcontext():
+        for modules in self._likely(name):
+            with _interrupts_held():
                 for module in modules:
                     self._import(module)
             if name in self.entries:
                 return
+
+    def _likely(self, name: str) -> Iterator[list[str]]:
+        """Yield the modules of each file that may register `name`, likeliest first; nothing is imported.
+
+        These are files named like the entry or its beginning, longest first; of `library.entry` also those that begin
+        with `library_`.
+        """
+        words = re.split(r"(?=[_.])", name)
+        beginnings = ("".join(words[:count]) for count in range(len(words), 0, -1))
+        yield from [self._files[beginning] for beginning in beginnings if beginning in self._files]
+        library, dot, _ = name.partition(".")
+        if dot and library:
+            yield from [self._files[file] for file in sorted(self._files) if file.startswith(f"{library}_")]
+
+    def likely_origin(self, name: str) -> str:
+        """Return the module whose file is named like entry `name` or its beginning; "" if none is. Imports nothing."""
+        return next((modules[0] for modules in self._likely(name) if len(modules) == 1 and "." not in name), "")
+
+    def modules(self) -> list[str]:
+        """Return the names of all modules of the packages, whether they register entries or not; imports nothing."""
+        return [module for modules in self._files.values() for module in modules]
 
     def scan(self) -> None:
         """Import all modules of the packages once. Failures are recorded, not raised.
@@ -247,7 +267,7 @@ class Registry(Generic[Entry]):
         self._scanning.add(thread)
         try:
             with _interrupts_held():
-                for module in [module for modules in self._files.values() for module in modules]:
+                for module in self.modules():
                     self._import(module)
             self._scanned = True  # last: an interrupted scan is none
         finally:
@@ -319,12 +339,9 @@ def _is_live(namespace: dict | None) -> bool:
     return module is not None and vars(module) is namespace
 
 
-def origin(kind: str, name: str) -> str:
-    """Return the module that registered entry `name` in the registry for `kind`.
-
-    StopIteration for an unknown `kind`.
-    """
-    return next(registry for registry in registries if registry.kind == kind).origin(name)
+def registry_of(kind: str) -> "Registry[Any]":
+    """Return the registry whose entries are called `kind`, such as "kernel"; StopIteration if there is none."""
+    return next(registry for registry in registries if registry.kind == kind)
 
 
 FOLDERS = ("products", "gradients", "updates", "rows", "convert", "losses", "competitors")

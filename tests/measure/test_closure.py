@@ -145,8 +145,10 @@ def test_an_unknown_root_is_refused(root):
 
 
 def test_every_kernel_is_registered_by_a_file_of_the_kernels():
-    modules = closure.kernel_modules()
+    modules = closure.KernelModules()
     assert {modules["sgd_lazy"], modules["sgd_fused"]} == {"kernels.updates.sgd"}
+    assert dict(modules) == {name: registry_of("kernel").origin(name) for name in kernels.names()}
+    assert not {"_fused", ".csr_dense", "format", "nothing.csr_dense"} & {name for name in modules if name in modules}
     assert all(closure.installed_code().file_of(module) for module in modules.values())
 
 

@@ -20,7 +20,7 @@ class Copy:
         for package in ("kernels", "workbench"):
             shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
         self.folder, self.of_code = folder, hashes
-        self.code = Code(folder, closure.kernel_modules())
+        self.code = Code(folder, closure.KernelModules())
         self._found = functools.cache(self.code.modules)
         self.before = hashes(self.code)
 

@@ -139,9 +139,7 @@ def complete_facts(graph: Graph, args: Mapping[str, Any], given: Mapping[str, Ma
     return {"shapes": shapes, "dtypes": dtypes, "formats": dict(given["formats"] or {})}
 
 
-def coerce_argument(
-    facts: Facts, value: Any, convert: bool, resizable: bool = False, is_sound: bool = False
-) -> Any:
+def coerce_argument(facts: Facts, value: Any, convert: bool, resizable: bool = False, is_sound: bool = False) -> Any:
     """Return `value` as the validated array of the argument described by `facts`; not copied if it fits.
 
     With `convert` its format and dtype are converted. The number of rows may differ; other lengths must match unless

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, final
 
 import kernels
-from kernels.registry import origin
+from kernels.registry import KernelError, registry_of
 from workbench.measure.clock import garbage_kept
 
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.M)
@@ -38,7 +38,7 @@ def result_key(parts: Any) -> str:
 class Code:
     """The packages `kernels` and `workbench` below a folder, each file read once.
 
-    `kernel_modules` says which module registers a kernel, by the kernel's name.
+    `entries` says which module registers a kernel, by the kernel's name.
     """
 
     def __init__(self, root: Path, entries: Mapping[str, str]) -> None:
@@ -203,6 +203,38 @@ def _parts(path: Path) -> list[str]:
     return parts
 
 
+@final
+class KernelModules(Mapping[str, str]):
+    """Names of the modules that register kernels, by the names of these; no module is imported if its file tells.
+
+    A kernel whose file is named otherwise is looked up in the registry, if its name is that of a library's kernel.
+    """
+
+    def __init__(self) -> None:
+        """Take the registry of the kernels; nothing is imported."""
+        self.registry = registry_of("kernel")
+
+    def __getitem__(self, name: str) -> str:
+        """Return the name of the module that registers the kernel `name`; KeyError if there is no such kernel."""
+        library, _, entry = name.partition(".")
+        if module := self.registry.likely_origin(name):
+            return module
+        if not (library and entry):
+            raise KeyError(name)
+        try:
+            return self.registry.origin(name)
+        except KernelError:
+            raise KeyError(name) from None
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names of all kernels, all of which are imported."""
+        return iter(self.registry.names())
+
+    def __len__(self) -> int:
+        """Return the number of kernels, all of which are imported."""
+        return len(self.registry.names())
+
+
 def registering_modules(kind: str, names: Iterable[str]) -> set[str]:
     """Return the modules that registered the entries `names` in the registry of `kind`, such as "kernel"; cached."""
     return set(_registering_modules(kind, tuple(names)))
@@ -211,15 +243,16 @@ def registering_modules(kind: str, names: Iterable[str]) -> set[str]:
 @functools.cache
 def _registering_modules(kind: str, names: tuple[str, ...]) -> frozenset[str]:
     """Return what `registering_modules` does; a file registers the same names as long as a process lives."""
-    return frozenset(module for name in names if (module := origin(kind, name)))
+    return frozenset(module for name in names if (module := registry_of(kind).origin(name)))
 
 
-def kernel_modules() -> dict[str, str]:
-    """Return {kernel name: module that registers it} for all kernels."""
-    return {name: module for name in kernels.names() if (module := origin("kernel", name))}
+@functools.cache
+def modules_of(kind: str) -> frozenset[str]:
+    """Return all modules that may register entries of the registry of `kind`; imports none of them."""
+    return frozenset(registry_of(kind).modules())
 
 
 @functools.cache
 def installed_code() -> Code:
     """Return the code of this installation; cached, so later changes of files that were read are not seen."""
-    return Code(Path(kernels.__file__).parents[1], kernel_modules())
+    return Code(Path(kernels.__file__).parents[1], KernelModules())

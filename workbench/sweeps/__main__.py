@@ -18,7 +18,10 @@ if __name__ == "__main__":
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     if "WORKBENCH_PREPARED" in os.environ:  # run_folder.PREPARED, which is not imported: that takes as long
         forkserver.set_forkserver_preload(["workbench.sweeps.preload"])
+        if sys.argv[1] != "-":
+            os.environ["WORKBENCH_SPEC"] = str(Path(sys.argv[1]) / "spec.json")  # so is run_folder.SPEC not
         forkserver.ensure_running()
+        os.environ.pop("WORKBENCH_SPEC", None)
     runner = importlib.import_module("workbench.sweeps.runner")
     folder = runner.read_folder_from_stdin() if sys.argv[1] == "-" else Path(sys.argv[1])
     sys.exit(runner.supervise(folder) if folder else 0)

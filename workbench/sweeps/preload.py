@@ -1,21 +1,59 @@
 """Modules that the fork server loads before the first trial, so that a child starts with them: libraries and Numba.
 
-Only a serial kernel runs here: a process that has started OpenMP's threads must not fork (a test watches that). Objects
-that are there by now are kept from the garbage collector, which would look through all of them in every child.
+If the environment names the run folder, they are those that the trials of its spec need; else all that register
+something. Only a serial kernel runs here: a process that has started OpenMP's threads must not fork (a test watches
+that). Objects that are there by now are kept from the garbage collector, which would look through all of them in every
+child.
 """
 
 import gc
+import os
+from pathlib import Path
 
 import numpy as np
 import scipy.special  # noqa: F401 - intervals of times need it; 65 ms in each trial else
 
 import kernels
+import workbench.ops.binary  # noqa: F401 - what a product and its loss need of the operators
+import workbench.ops.losses  # noqa: F401
 import workbench.sweeps.trial  # noqa: F401 - everything a trial needs
 from kernels import plan
 from workbench import data, models, ops, optimizers
+from workbench.sweeps.spec import SpecError, load_spec, roots_of
 
-for registry in (kernels, ops, data, models, optimizers):
-    registry.names()
+MOST_KINDS = 200
+"""Combinations of settings whose modules are looked for; a spec of more has all modules loaded."""
+
+
+def load_needed(path: str) -> bool:
+    """Import the modules that the trials of a stored spec start with; return whether they are found.
+
+    `path` is that of the spec in a run folder, "" if it is not known yet. Operators are imported as far as products
+    and their losses need them, all of them if a model has others.
+    """
+    from workbench.sweeps.estimate import size_of
+
+    try:
+        kinds = size_of(load_spec(path)).kinds if path else ()
+    except (OSError, SpecError):  # the supervisor, which reads it, too, says what is wrong
+        return False
+    if not kinds or len(kinds) > MOST_KINDS:
+        return False
+    for configuration in kinds:
+        roots_of(configuration)
+    if not all(models.get(configuration.model).is_product for configuration in kinds):
+        ops.names()
+    return True
+
+
+def load_all() -> None:
+    """Import every module that registers a kernel, operator, data set, model or optimizer."""
+    for registry in (kernels, ops, data, models, optimizers):
+        registry.names()
+
+
+if not load_needed(os.environ.get("WORKBENCH_SPEC", "")):
+    load_all()
 plan.build(np.array([0, 2], np.int32), np.array([1, 0], np.int32), 2)
 gc.collect()
 gc.freeze()

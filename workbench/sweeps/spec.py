@@ -416,9 +416,7 @@ def roots_of(configuration: Configuration) -> frozenset[str]:
     )
     modules |= closure.registering_modules("optimizer", [configuration.optimizer])
     modules |= closure.registering_modules("format", formats.names())  # each is asked whether an array is of it
-    modules |= closure.registering_modules(
-        "operator", ops.names()
-    )  # which name each other, by attributes of their package
+    modules |= closure.modules_of("operator")  # which name each other, by attributes of their package
     modules |= SEVERAL if configuration.trainers > 1 else frozenset()
     return TRIAL | modules | (ON_CUDA if configuration.device == "cuda" else frozenset())
 

@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain, count
 from typing import Any, final
 
 import numpy as np
@@ -158,7 +159,7 @@ class Timing:
         epoch, so that all are prepared. `sentinel` times a reference workload next to the samples.
         """
         self.run, self.steps_epoch, self.sentinel = run, steps_epoch, sentinel
-        self._events, self.curve = run.events(), Curve()
+        self._events, self.curve = chain.from_iterable(map(run.epoch, count())), Curve()
         self.is_first, self.has_turns, self.was_quiet = True, False, True
         self._watch()
         first = time.perf_counter()

@@ -11,7 +11,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, count
 from time import perf_counter
 from typing import Any, final
 
@@ -354,8 +353,11 @@ class Training(ABC):
 
     @final
     def events(self, epochs: int | None = None) -> Iterator[StepEvent]:
-        """Return the step events of `epochs` epochs, without end if None; steps are done as they are asked for."""
-        return chain.from_iterable(map(self.epoch, count() if epochs is None else range(epochs)))
+        """Yield the step events of `epochs` epochs, without end if None."""
+        epoch = 0
+        while epochs is None or epoch < epochs:
+            yield from self.epoch(epoch)
+            epoch += 1
 
     @final
     def epoch(self, epoch: int) -> Generator[StepEvent, None, None]:
