@@ -120,7 +120,8 @@ class Registry(Generic[Entry]):
 
     `kind` is the word for an entry in messages; `error` the exception for taken or unknown names; names in `order` come
     first in lists, the others are sorted. With `is_named_by_files` each file with a line `register(...)` has one entry,
-    which has the name of the file: names are listed without an import.
+    which has the name of the file: names are listed without an import. If some are named, only these `files` are looked
+    into, names without extension.
     """
 
     def __init__(
@@ -130,10 +131,11 @@ class Registry(Generic[Entry]):
         error: type[Exception],
         order: Sequence[str] = (),
         is_named_by_files: bool = False,
+        files: Sequence[str] = (),
     ) -> None:
         """Create an empty registry and append it to `registries`; nothing is imported."""
         self.kind, self.packages, self.error, self.order = kind, packages, error, tuple(order)
-        self.is_named_by_files = is_named_by_files
+        self.is_named_by_files, self.files = is_named_by_files, files
         self.entries: dict[str, Entry] = {}
         self._origins: dict[str, dict | None] = {}
         self._reasons: dict[str, str] = {}
@@ -212,7 +214,8 @@ class Registry(Generic[Entry]):
         files: dict[str, list[str]] = {}
         for package in self.packages:
             for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
-                files.setdefault(module.name, []).append(f"{package}.{module.name}")
+                if not self.files or module.name in self.files:
+                    files.setdefault(module.name, []).append(f"{package}.{module.name}")
         return files
 
     @functools.cached_property

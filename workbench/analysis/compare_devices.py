@@ -8,14 +8,15 @@ import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
 from workbench.analysis import configurations, formatting
-from workbench.analysis.changes import Change, compare_runs, count_by_verdict, format_change
 from workbench.analysis.compare import REMEDY, Contest, compare_best, trained_worse
-from workbench.analysis.pairs import CompareError
+
+if TYPE_CHECKING:
+    from workbench.analysis.changes import Change
 
 # Rows of several machines: no group, ratio or break-even crosses them; here they are held next to each other.
 #
@@ -37,7 +38,7 @@ class Machine(NamedTuple):
     name: str
     configurations: int
     seconds_work: float | None
-    common: tuple[Change, ...]
+    common: "tuple[Change, ...]"
 
 
 def machines(frame: pd.DataFrame) -> list[Machine]:
@@ -57,6 +58,9 @@ def _machine(name: str, own: pd.DataFrame, first: pd.DataFrame) -> Machine:
 
     There are no common changes if it is the first machine, or if no configuration is in both.
     """
+    from workbench.analysis.changes import compare_runs  # late: most records are of one machine
+    from workbench.analysis.pairs import CompareError
+
     works = own["seconds_sentinel"].dropna().tolist()
     try:
         common = () if name == first["machine"].iloc[0] else compare_runs(first, own).configurations
@@ -75,6 +79,8 @@ def compare_machine_sentences(frame: pd.DataFrame) -> Iterator[str]:
         if not other.common:
             yield (f"Machine {other.name} shares no timed configuration with the first, so how they differ is unknown.")
             continue
+        from workbench.analysis.changes import count_by_verdict
+
         counts = count_by_verdict(other.common)
         each = formatting.join_items(
             f"{counts[verdict]} {word}" for verdict, word in VERDICTS.items() if counts[verdict]
@@ -92,6 +98,8 @@ def table(frame: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
     found = machines(frame)
     if not found:
         return [], []
+    from workbench.analysis.changes import format_change
+
     works = ["" if one.seconds_work is None else formatting.format_seconds(one.seconds_work) for one in found]
     lines = [
         ["configurations with numbers", *(str(one.configurations) for one in found)],

@@ -28,7 +28,7 @@ from workbench import data, formats, graph, models, ops, optimizers
 from workbench.cluster.sharded import ShardedStore
 from workbench.cluster.transport import GoneError, RolledBackError, TimedOutError, Transport
 from workbench.data import DataError
-from workbench.data.shards.shuffling import stack_csr
+from workbench.data.batches.slicing import stack_csr
 from workbench.formats import FormatError
 from workbench.kvstore import LazyRandomRows, Store, StoreError
 from workbench.measure import machine, memory

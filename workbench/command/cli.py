@@ -258,7 +258,7 @@ def sweep(
     workbench sweep my_sweep.toml --dry-run
     """
     from workbench.command import sweeping, terminal
-    from workbench.sweeps import agent_commands, estimate, run_folder
+    from workbench.sweeps import estimate, run_folder
 
     if json and (detach or dry_run):
         raise typer.BadParameter("--json prints what was measured; leave out --detach and --dry-run.")
@@ -268,7 +268,11 @@ def sweep(
     with terminal.messages_on_stderr(json):
         settings, size = sweeping.load_sweep(spec, choices, budget)
         folder = run or run_folder.ROOT / settings.name
-        agents = [] if cluster is None else agent_commands.list_agents(cluster)
+        agents = []
+        if cluster is not None:
+            from workbench.sweeps import agent_commands
+
+            agents = agent_commands.list_agents(cluster)
         if dry_run:
             sweeping.dry_run(settings, size, folder, agents, exit_codes.original_command_line(ctx))
             return

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -14,7 +14,9 @@ from workbench.command.exit_codes import without_python
 from workbench.data import content, contract
 from workbench.data.errors import MissingLabelsError
 from workbench.data.files.reading import path_exists
-from workbench.data.tables import Columns
+
+if TYPE_CHECKING:
+    from workbench.data.tables import Columns
 
 # A bar while a large file is read: bytes done, MB/s and the time left.
 
@@ -168,7 +170,7 @@ def print_reader(source: str, dataset: str, why: str) -> None:
         typer.echo(f"{source} is read by the data set {dataset}: {why}.", err=True)
 
 
-def columns(source: str, columns: str = "", reading: str = "") -> Columns:
+def columns(source: str, columns: str = "", reading: str = "") -> "Columns":
     """Return the types of the columns of a table; data.DataError if it cannot be read or `reading` is invalid.
 
     `columns` is a file of column types, "" for a guess.

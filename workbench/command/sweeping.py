@@ -5,24 +5,27 @@ import shlex
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 from rich.table import Table
 
 from kernels.registry import format_size
 from workbench import data, formats, store
-from workbench.analysis import formatting, refinement
+from workbench.analysis import formatting
 from workbench.command import terminal
 from workbench.command.data_source import print_reader, with_model
 from workbench.study import ChoiceError, suited
 from workbench.study.suited import name_of, spec_of
-from workbench.sweeps import agent_commands, estimate, run_folder
+from workbench.sweeps import estimate, run_folder
 from workbench.sweeps import spec as specs
-from workbench.sweeps.agent_commands import AgentCommand
 from workbench.sweeps.estimate import Size
 from workbench.sweeps.problem import is_synthetic, make_problem
 from workbench.sweeps.progress import Progress
 from workbench.sweeps.spec import FILES, Configuration, Spec, SpecError
+
+if TYPE_CHECKING:
+    from workbench.sweeps.agent_commands import AgentCommand
 
 SECONDS_UNASKED, CONFIGURATIONS_UNASKED = 3600.0, 1000
 """What a sweep may take without a question."""
@@ -157,7 +160,7 @@ def has_terminal() -> bool:
     return sys.stdin.isatty()
 
 
-def dry_run(spec: Spec, size: Size, folder: Path, agents: Sequence[AgentCommand], typed: str) -> None:
+def dry_run(spec: Spec, size: Size, folder: Path, agents: "Sequence[AgentCommand]", typed: str) -> None:
     """Print what a sweep would do: configurations, what is left out and why, time, memory and agents; starts nothing.
 
     On SLURM the batch script is printed that runs the sweep; `typed` is the command line of this dry run.
@@ -181,6 +184,8 @@ def dry_run(spec: Spec, size: Size, folder: Path, agents: Sequence[AgentCommand]
         shown.add_row("agent", str(agent))
     terminal.console.print(shown)
     print_excluded(size)
+    from workbench.sweeps import agent_commands  # late: most sweeps run on this machine alone
+
     if agents and agents[0].command[0] == agent_commands.SLURM[0]:
         command = [word for word in shlex.split(typed) if word not in ("--dry-run", "--yes")]
         _print_job(agent_commands.job_script(spec.name, len(agents), [*command, "--yes"], seconds[1]))
@@ -251,6 +256,8 @@ def conclude(folder: Path) -> Progress:
         frame = store.frame(rows)
         terminal.conclude(terminal.make_conclusion(frame))
         if until := run_folder.read_spec(folder).measure.until:
+            from workbench.analysis import refinement  # late: as in the schedule, few sweeps ask for break-evens
+
             terminal.print_list(
                 "Break-evens as they were asked for", refinement.breakeven_width_sentences(frame, until)
             )

@@ -11,7 +11,7 @@ Training, checks, sweeps, memory prediction, panel and report are derived from t
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,7 +20,9 @@ from workbench import ops
 from workbench.graph import Symbol, variable
 from workbench.metrics import accuracy, f1_macro
 from workbench.models.nodes import ModelError, Option, of_model
-from workbench.models.patterns import Moves
+
+if TYPE_CHECKING:
+    from workbench.models.patterns import Moves
 
 NEEDS = {
     "fields": "columns in two fields, users and items, as ratings have",
@@ -216,7 +218,7 @@ class Model:
     inputs: Callable[[Given, int], tuple[Input, ...]] = lambda given, rows: ()
     reads: Callable[[Given, int], int] = lambda given, rows: rows
     rank: Callable[[Given, Mapping[str, np.ndarray]], Callable[[np.ndarray], np.ndarray]] | None = None
-    moves: Callable[[Given], Moves] | None = None
+    moves: "Callable[[Given], Moves] | None" = None
 
     @property
     def is_product(self) -> bool:

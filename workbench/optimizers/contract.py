@@ -151,7 +151,7 @@ def _present(option: str) -> str:
     return FORMER[option]
 
 
-_optimizers: Registry[Optimizer] = Registry("optimizer", ("workbench.optimizers",), OptimizerError)
+_optimizers: Registry[Optimizer] = Registry("optimizer", ("workbench.optimizers",), OptimizerError, files=("rules",))
 register, names, get, unavailable = _optimizers.register, _optimizers.names, _optimizers.get, _optimizers.unavailable
 
 

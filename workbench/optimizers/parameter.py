@@ -15,14 +15,15 @@ import numpy as np
 
 import kernels
 from kernels import aligned
+from kernels.rules.missed import STEPS
 from workbench import formats
 from workbench.formats import RowSparse
 from workbench.ops.products import Unsummed
 from workbench.optimizers import schedules
 from workbench.optimizers.contract import Optimizer, OptimizerError, spread
-from workbench.optimizers.deferred_updates import STEPS, Missed, matrix_of
 
 if TYPE_CHECKING:
+    from workbench.optimizers.deferred_updates import Missed
     from workbench.optimizers.updater import Updater
 
 # Numbers of rows that are held, and how others come to them.
@@ -77,6 +78,13 @@ def _zeros(shape: tuple[int, ...], format: str, dtype: np.dtype) -> Weights:
     return aligned.zeros(shape, dtype) if format == "dense" else formats.zeros(shape, format, dtype)
 
 
+def _new_record(parameter: "Parameter", way: str) -> "Missed":
+    """Return a new record of missed steps of a parameter that catches up by `way`; no row has missed any yet."""
+    from workbench.optimizers.deferred_updates import Missed  # late: most updates defer nothing
+
+    return Missed(parameter.optimizer.rule, way, parameter.rows, parameter.dtype, parameter.step)
+
+
 FEW_ELEMENTS = 4096
 """Elements of weights whose dense step takes less time than to find out how it is done."""
 
@@ -112,7 +120,7 @@ class Parameter:
         state_shape = shape[:1] if optimizer.states_by_row else shape
         zeros = (_zeros(state_shape, format, self.dtype) for _ in optimizer.states)
         self.states: list[Weights] = list(zeros if states is None else states)
-        self.missed = Missed(optimizer.rule, way, self.rows, self.dtype) if way else None
+        self.missed = _new_record(self, way) if way else None
         self.calls: dict[str, Callable] = {}
         self.bound: tuple[Weights, np.ndarray, Callable | None] | None = None
         """Weights and gradient of the last dense step of few elements, and its call, once these have come twice."""
@@ -209,7 +217,7 @@ class Parameter:
     def set_way(self, way: str) -> None:
         """Use the catch-up strategy `way` from the next step on; requires `can_set_way(way)`."""
         if way and (self.missed is None or self.missed.way != way):
-            self.missed = Missed(self.optimizer.rule, way, self.rows, self.dtype, self.step)
+            self.missed = _new_record(self, way)
 
     def can_set_way(self, way: str) -> bool:
         """Return whether the strategy may change: no row has steps to catch up, or the strategy stays the same."""
@@ -490,6 +498,8 @@ def _matrices(updater: "Updater", name: str, parameter: Parameter, count: int) -
     """
     if parameter.missed is None or parameter.missed.way != "coast":
         return []
+    from workbench.optimizers.deferred_updates import matrix_of
+
     rule, first = updater.optimizer.rule, parameter.step + 1
     is_one = isinstance(updater.schedule, schedules.Constant) and "step" not in rule.numbers
     steps = range(first, first + (1 if is_one else count))

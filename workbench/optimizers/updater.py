@@ -11,9 +11,8 @@ import numpy as np
 import kernels
 from workbench.formats import FLOATS, RowSparse
 from workbench.ops.products import Unsummed
-from workbench.optimizers import saved, schedules
+from workbench.optimizers import schedules
 from workbench.optimizers.contract import LAZY, OptimizerError, get, known, number, numbers_of
-from workbench.optimizers.deferred_updates import catch_up_strategy
 from workbench.optimizers.parameter import Ahead, Gradient, Parameter, begin, summed
 from workbench.optimizers.schedules import Schedule
 
@@ -463,7 +462,11 @@ class Updater:
 
     def _way(self, options: Mapping[str, float]) -> str:
         """Return the catch-up strategy under these options; "" unless `lazy` is "exact" and rows can miss steps."""
-        return catch_up_strategy(self.optimizer.rule, options) if self.lazy == "exact" else ""
+        if self.lazy != "exact":
+            return ""
+        from workbench.optimizers.deferred_updates import catch_up_strategy  # late: most updates defer nothing
+
+        return catch_up_strategy(self.optimizer.rule, options)
 
     # Numbers
 
@@ -563,6 +566,8 @@ class Updater:
         >>> list(Updater("sgd").state_dict())
         ['about']
         """
+        from workbench.optimizers import saved  # late: few trainings are saved
+
         return saved.state_dict(self)
 
     def load_state_dict(self, arrays: Mapping[str, np.ndarray]) -> None:
@@ -586,6 +591,8 @@ class Updater:
 
     def read_state(self, arrays: Mapping[str, np.ndarray]) -> dict[str, Parameter]:
         """Validate a state as `load_state_dict` does and return its parameters, for `take_state`; nothing changes."""
+        from workbench.optimizers import saved
+
         self.obey()
         return saved.read_state(self, arrays)
 

@@ -8,15 +8,17 @@ optimizer's reference.
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import kernels
 from workbench import executor, formats, optimizers
 from workbench.models import Parameter
-from workbench.models.patterns import Pattern
 from workbench.training import Run, Training, epoch_calls
+
+if TYPE_CHECKING:
+    from workbench.models.patterns import Pattern
 
 SAMPLED = 16
 """Rows and columns that are checked; the references are plain loops."""
@@ -166,7 +168,7 @@ def _scorer(run: Training, x: Any, used: np.ndarray, others: Mapping[str, Any], 
     return executor.bind(scores, args, formats=kinds, grad_req=grad_req, grad_formats=grad_formats)
 
 
-def _pattern(run: Training, parameter: Parameter, features: np.ndarray) -> Pattern:
+def _pattern(run: Training, parameter: Parameter, features: np.ndarray) -> "Pattern":
     """Return the pattern of a parameter's matrix; if its rows are features, restricted to the rows `features`."""
     pattern = run.pattern(parameter.name)
     return pattern.on_rows(features)[0] if parameter.touched else pattern

@@ -8,14 +8,14 @@ child.
 
 import gc
 import os
-from pathlib import Path
 
 import numpy as np
 import scipy.special  # noqa: F401 - intervals of times need it; 65 ms in each trial else
 
 import kernels
-import workbench.ops.binary  # noqa: F401 - what a product and its loss need of the operators
-import workbench.ops.losses  # noqa: F401
+import workbench.ops.binary
+import workbench.ops.layout
+import workbench.ops.losses
 import workbench.sweeps.trial  # noqa: F401 - everything a trial needs
 from kernels import plan
 from workbench import data, models, ops, optimizers
@@ -23,6 +23,13 @@ from workbench.sweeps.spec import SpecError, load_spec, roots_of
 
 MOST_KINDS = 200
 """Combinations of settings whose modules are looked for; a spec of more has all modules loaded."""
+
+
+KERNELS = ("csr_to_dense", "dense_to_csr", "rows_to_dense", "slice_rows", "take_rows")
+"""Kernels that cut and convert batches."""
+
+SYNTHETIC = "uniform"
+"""The data set that a trial warms up on."""
 
 
 def load_needed(path: str) -> bool:
@@ -41,6 +48,9 @@ def load_needed(path: str) -> bool:
         return False
     for configuration in kinds:
         roots_of(configuration)
+    for name in KERNELS:
+        kernels.get(name)
+    data.get(SYNTHETIC)
     if not all(models.get(configuration.model).is_product for configuration in kinds):
         ops.names()
     return True

@@ -21,14 +21,13 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import kernels
 from kernels import Sizes, devices
 from workbench import atomic_files, models, store
 from workbench.analysis import formatting
-from workbench.measure import bandwidth, child, machine, memory
-from workbench.measure.bandwidth import Roofs
+from workbench.measure import child, machine, memory
 from workbench.measure.rounds import ALONE
 from workbench.sweeps import grid, run_folder
 from workbench.sweeps.alternation import AlternatingRounds
@@ -39,6 +38,9 @@ from workbench.sweeps.progress import Progress
 from workbench.sweeps.schedule import MOST_ADDED, Schedule, Task, place_of, refinement_configurations
 from workbench.sweeps.spec import Configuration, Measure, Spec, work_of
 from workbench.sweeps.trial import settings_of
+
+if TYPE_CHECKING:
+    from workbench.measure.bandwidth import Roofs
 
 # Bounds of each phase of a step on this machine: those of its kernels.
 #
@@ -55,6 +57,8 @@ PHASES = ("forward", "gradient", "update")
 
 def answers(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield one dict of bandwidths and peak rates, measured for the thread counts in the list `request["threads"]`."""
+    from workbench.measure import bandwidth
+
     yield bandwidth.measure_roofs(request["threads"])
 
 
@@ -80,7 +84,7 @@ class Bounds:
         on = self.roofs_on(1 if configuration.serial else row["threads"])
         return of_row(configuration, row, on) if on else None
 
-    def _roofs_on(self, threads: int) -> Roofs | None:
+    def _roofs_on(self, threads: int) -> "Roofs | None":
         """Measure peak rates on `threads` threads in a child process; None if that fails or takes too long."""
         started = time.monotonic()
         try:
@@ -89,6 +93,8 @@ class Bounds:
                 measured = next(measuring.answers(lambda: child.why_too_long(started, SECONDS_MOST), self.beat))
         except child.Ended:
             return None
+        from workbench.measure.bandwidth import Roofs  # late: few runs have rounds enough to want bounds
+
         return Roofs(measured, threads)
 
 
@@ -101,7 +107,7 @@ def is_known(configuration: Configuration) -> bool:
     return is_one and models.get(configuration.model).is_product
 
 
-def of_row(configuration: Configuration, row: Mapping[str, Any], on: Roofs) -> list[dict[str, Any]]:
+def of_row(configuration: Configuration, row: Mapping[str, Any], on: "Roofs") -> list[dict[str, Any]]:
     """Return lower time bounds of the phases of a successful record, one dict for each phase whose kernel is known.
 
     Keys: phase ("forward", "gradient" or "update"), kernel (its name), seconds (of one step), by (the limiting

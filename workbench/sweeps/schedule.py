@@ -20,7 +20,6 @@ from itertools import islice
 from typing import Any
 
 from workbench import settings, store
-from workbench.analysis.refinement import densities_to_add
 from workbench.measure.posterior import Posterior, Scatter, Trial, posterior, residuals, severity_of, usual_scatter
 from workbench.measure.rounds import MOST, Decision, counterbalanced_order, decide_comparison, rounds_due
 from workbench.sweeps import grid
@@ -43,6 +42,8 @@ def refinement_configurations(
     0.1. Densities that earlier runs added (records whose key is not in `configurations`) are included; those of the
     sweep are not.
     """
+    from workbench.analysis.refinement import densities_to_add  # late: few sweeps ask for break-evens
+
     rows = list(rows)
     frame = store.frame(row for row in rows if row["key"] in configurations)
     asked = [

@@ -25,7 +25,7 @@ import pydantic
 
 import kernels
 from kernels.registry import unknown_name
-from workbench import aliases, data, formats, models, ops, optimizers, settings
+from workbench import aliases, data, formats, models, optimizers, settings
 from workbench.json_text import parsed
 from workbench.measure import closure
 from workbench.measure.clock import MOST_ROUNDS, Policy

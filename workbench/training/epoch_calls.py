@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Protocol, final
 import numpy as np
 
 from kernels import Kernel, aligned, epochs, structure
-from kernels.epochs import dense, dual, dual_dense, scattered
+from kernels.epochs import dense, scattered
+from kernels.rules.missed import STEPS
 from kernels.rules.rule import get_rule
 from workbench import data, formats
-from workbench.optimizers.deferred_updates import STEPS
 from workbench.training.setup import SetupError
 from workbench.training.training import PhaseTimer, StepEvent
 
@@ -70,6 +70,8 @@ class DualSteps:
 
     def kernel_of(self, x: Any) -> tuple[Kernel, *tuple[np.ndarray, ...]]:
         """Return (kernel for CSR or dense x, *arrays of x that it takes)."""
+        from kernels.epochs import dual, dual_dense  # late: most trainings do steps
+
         loss = self.run.model.loss
         if isinstance(x, np.ndarray):
             return dual_dense.get(loss), x

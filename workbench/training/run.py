@@ -20,7 +20,7 @@ True
 from collections.abc import Generator, Mapping
 from functools import cached_property
 from time import perf_counter
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import scipy.sparse
@@ -32,14 +32,16 @@ from workbench import data, formats, graph, optimizers
 from workbench.data.batches import feed
 from workbench.executor import Executor, bind
 from workbench.models import Input, Parameter
-from workbench.models.patterns import Pattern, fixed
 from workbench.ops import products
 from workbench.ops.products import Unsummed, plan_of
 from workbench.training.epoch_calls import DualSteps, calls_for
 from workbench.training.repeated_steps import Repeating
 from workbench.training.setup import LAZY, Setup, SetupError
-from workbench.training.sparse_parameters import PatternUpdater, make_parameter
 from workbench.training.training import PhaseTimer, Prepared, StepEvent, Training
+
+if TYPE_CHECKING:
+    from workbench.models.patterns import Pattern
+    from workbench.training.sparse_parameters import PatternUpdater, SparseParameter
 
 
 def state_dict(run: "Run") -> dict[str, Any]:
@@ -90,7 +92,7 @@ def _step(array: Any) -> int:
     return int(array[0])
 
 
-def _checked(run: "Run", parameter: Parameter, array: Any) -> tuple[Pattern | None, np.ndarray]:
+def _checked(run: "Run", parameter: Parameter, array: Any) -> "tuple[Pattern | None, np.ndarray]":
     """Return (pattern or None, values) of a saved parameter; SetupError if format, dtype, shape or entries differ."""
     kind = "csr" if parameter.matrix else "dense"
     format, array = formats.validate(array)
@@ -105,8 +107,10 @@ def _checked(run: "Run", parameter: Parameter, array: Any) -> tuple[Pattern | No
     raise SetupError(f"The state has {parameter.name} as {came}; that of this training is {wanted}.")
 
 
-def _parts(parameter: Parameter, matrix: Any) -> tuple[Pattern, np.ndarray]:
+def _parts(parameter: Parameter, matrix: Any) -> "tuple[Pattern, np.ndarray]":
     """Return (pattern, values) of a saved sparse parameter; SetupError if columns are unsorted or duplicated."""
+    from workbench.models.patterns import fixed  # late: few models have such parameters
+
     assert parameter.matrix is not None
     pattern = fixed(matrix.indptr.copy(), matrix.indices.copy(), parameter.matrix)
     if (np.diff(pattern.keys) <= 0).any():
@@ -132,20 +136,36 @@ class Run(Training):
         sparse, others = (
             [parameter for parameter in self.parameters if bool(parameter.matrix) == is_so] for is_so in (True, False)
         )
-        self.patterned = {
-            one.name: make_parameter(one, setup, self.first_pattern(one), self.start_of(one)) for one in sparse
-        }
+        self.patterned = self._make_patterned(sparse)
         self.arrays = {other.name: self.start_of(other) for other in others}
         self.arrays |= {name: one.array for name, one in self.patterned.items()}
         self.touched = [parameter.name for parameter in self.parameters if parameter.touched and not parameter.matrix]
         self.y_like, self.repeated = self.targets(y[:0]), Repeating()
         self.reads_others = bool(self.model.inputs(self.given, min(setup.batch_rows, self.batches.total)))
-        moves = self.model.moves(self.given) if self.model.moves else None
-        self.mover = PatternUpdater(moves) if moves and moves.rule != "fixed" else None
+        self.mover = self._make_mover()
         self.calls = calls_for(self)
         if self.calls is None:
             _ = self.executor  # what is wrong with the graph is told now
         self.last: Prepared | None = None
+
+    def _make_patterned(self, sparse: list[Parameter]) -> "dict[str, SparseParameter]":
+        """Return {name: parameter at its initial pattern and values} of the parameters that have a pattern."""
+        if not sparse:
+            return {}
+        from workbench.training.sparse_parameters import make_parameter  # late: few models have such parameters
+
+        return {
+            one.name: make_parameter(one, self.setup, self.first_pattern(one), self.start_of(one)) for one in sparse
+        }
+
+    def _make_mover(self) -> "PatternUpdater | None":
+        """Return what moves the patterns of parameters during the training; None if all stay as they are."""
+        moves = self.model.moves(self.given) if self.model.moves else None
+        if moves is None or moves.rule == "fixed":
+            return None
+        from workbench.training.sparse_parameters import PatternUpdater
+
+        return PatternUpdater(moves)
 
     def calls_of(self, epoch: int) -> Generator[StepEvent, None, None] | None:
         """Return the step events of epoch `epoch` if it is trained in compiled calls or repeated steps, else None."""
@@ -257,7 +277,7 @@ class Run(Training):
         self.__dict__.pop("scorer", None)  # it holds the last batch that was predicted
         self.step = 0
 
-    def pattern(self, name: str) -> Pattern:
+    def pattern(self, name: str) -> "Pattern":
         """Return the current sparsity pattern of parameter `name`; KeyError if it has none."""
         return self.patterned[name].pattern
 

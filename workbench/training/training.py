@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import scipy.sparse
@@ -23,10 +23,12 @@ from workbench import data, formats, models
 from workbench.data.batches import feed
 from workbench.formats import arrays
 from workbench.metrics import constant_quality
-from workbench.models import Given, Model, Parameter, patterns
-from workbench.models.patterns import Pattern
+from workbench.models import Given, Model, Parameter
 from workbench.models.two_fields import pairs_of
 from workbench.training.setup import Setup, SetupError, require_possible
+
+if TYPE_CHECKING:
+    from workbench.models.patterns import Pattern
 
 ELEMENTS = 1 << 21
 """Scores that are held at once: a few MB, which stay in the cache from one pass over them to the next."""
@@ -462,13 +464,15 @@ class Training(ABC):
         return aligned.copy(generator.normal(0.0, parameter.deviation, parameter.shape), self.dtype)
 
     @final
-    def first_pattern(self, parameter: Parameter) -> Pattern:
+    def first_pattern(self, parameter: Parameter) -> "Pattern":
         """Return the initial sparsity pattern of a parameter with a matrix, the same for the same seed."""
+        from workbench.models import patterns  # late: few models have such parameters
+
         number = [parameter.name for parameter in self.parameters].index(parameter.name)
         assert parameter.matrix is not None
         return patterns.drawn(parameter.matrix, parameter.shape[0], np.random.default_rng((self.setup.seed, number, 0)))
 
-    def pattern(self, name: str) -> Pattern:
+    def pattern(self, name: str) -> "Pattern":
         """Return the current sparsity pattern of parameter `name`; SetupError if it has none."""
         raise SetupError(f"The parameter {name} has no pattern here.")
 

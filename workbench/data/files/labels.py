@@ -14,7 +14,6 @@ import numpy as np
 
 from workbench.data.dataset.record import Dataset
 from workbench.data.errors import ADVICE_LABELS_FILE, DataError, MissingLabelsError
-from workbench.data.files.matrix_market import is_market, read_header, read_market
 from workbench.data.files.opened import open_text
 from workbench.data.files.reading import reading
 from workbench.data.files.types import starts_with
@@ -76,6 +75,8 @@ def read_label_file(path: str | os.PathLike) -> tuple[np.ndarray, Place]:
     The file is .npy, Matrix Market (a vector may be a row or a column), or text with one label per line. Raises
     DataError for malformed files, Python objects, and labels of more than `LONGEST` characters.
     """
+    from workbench.data.files.matrix_market import is_market  # late: most files have their labels in their rows
+
     with reading(path, "labels (.npy, .mtx, or text with a label a line)"):
         if starts_with(path, b"\x93NUMPY"):
             return read_label_array(path), lambda row: f"{path}, row {row}"
@@ -104,6 +105,8 @@ def _of_market(path: str | os.PathLike) -> np.ndarray:
 
     Raises DataError above 2**32 values.
     """
+    from workbench.data.files.matrix_market import read_header, read_market
+
     header = read_header(path)
     if header.rows * header.columns > MOST_COLUMNS:
         raise DataError(f"{path} is {header.rows} x {header.columns}; labels are dense, at most 2**32 of them.")

@@ -14,7 +14,6 @@ import scipy.sparse
 from kernels.registry import format_count
 from workbench.data.dataset.record import Dataset, RowBlocks, canonical
 from workbench.data.errors import DataError
-from workbench.data.files.matrix_market import is_market, read_market
 from workbench.data.files.opened import NotTextError, refuse_endless
 from workbench.data.files.types import other_file_error, refuse_binary, starts_with
 from workbench.data.labels import Place, Wanted, format_names, read_labels
@@ -175,6 +174,8 @@ def read_matrix(path: str | os.PathLike) -> Any:
 
     Indices are not validated. Raises DataError for other or damaged files.
     """
+    from workbench.data.files.matrix_market import is_market, read_market  # late: it compiles a parser of numbers
+
     with reading(path, WHAT):
         if starts_with(path, ZIP):
             return read_saved(path)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from kernels import structure
-from workbench.data.batches.slicing import gather_rows, slice_range
+from workbench.data.batches.slicing import gather_rows, slice_range, stack_csr
 from workbench.data.errors import DataError
 from workbench.data.shards.manifest import INDICES, FileEntry, Shard, folder_of, write_array
 from workbench.formats.compressed import assemble, index_dtype
@@ -248,23 +248,6 @@ def _joined(parts: list[tuple[np.ndarray, Rows]]) -> tuple[np.ndarray, Rows]:
     groups = [rows.groups for rows in blocks if rows.groups is not None]
     rows = Rows(stack_csr([block.x for block in blocks]), np.concatenate([block.y for block in blocks]))
     return np.concatenate([keys for keys, _ in parts]), rows._replace(groups=np.concatenate(groups) if groups else None)
-
-
-def stack_csr(blocks: list[Any]) -> Any:
-    """Return CSR arrays one below the other, as wide as the widest; a single one is returned unchanged.
-
-    Raises ValueError for an empty list.
-    """
-    if len(blocks) == 1:
-        return blocks[0]
-    nnz = sum(block.nnz for block in blocks)
-    rows, width = sum(block.shape[0] for block in blocks), max(block.shape[1] for block in blocks)
-    dtype = index_dtype(rows, width, nnz)
-    before = np.cumsum([0, *(block.nnz for block in blocks[:-1])])
-    starts = [block.indptr[1:].astype(dtype) + dtype.type(at) for block, at in zip(blocks, before, strict=True)]
-    indptr = np.concatenate([np.zeros(1, dtype), *starts])
-    indices = np.concatenate([block.indices for block in blocks], dtype=dtype, casting="same_kind")
-    return assemble("csr", indptr, indices, np.concatenate([block.data for block in blocks]), (rows, width))
 
 
 def stack_with_labels(

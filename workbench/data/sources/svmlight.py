@@ -22,7 +22,6 @@ from workbench.data.files.types import (
     refuse_binary,
 )
 from workbench.data.labels import AS_NUMBERS, GUESSED, NONE, Wanted, read_labels
-from workbench.data.shards.converting import blocks_of
 from workbench.data.text.svmlight import (
     NO_QUERY,
     InvalidLineError,
@@ -167,6 +166,8 @@ def blocks(
     """
     _check(features, zero_based)
     if wanted.kind in ("multilabel", NONE) or variant_of(path):
+        from workbench.data.shards.converting import blocks_of
+
         return blocks_of(make(path, features, zero_based, wanted))
     with reading(path, TEXT):
         require_labels(path, lacks_svmlight_label)
