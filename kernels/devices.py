@@ -276,3 +276,13 @@ def device_of(array: Any) -> Device:
             raise TypeError(f"A GPU implementation was given a {kind.__module__}.{kind.__name__}; pass CuPy arrays.")
         register_device(kind, CupyDevice())
     return _devices[kind]
+
+
+def bytes_asked(error: MemoryError) -> int | None:
+    """Return the bytes of the allocation that failed, from CuPy's message; None if it does not say.
+
+    >>> bytes_asked(MemoryError("Out of memory allocating 4,294,967,296 bytes (allocated so far: 512 bytes)."))
+    4294967296
+    """
+    words = str(error).partition("allocating ")[2].partition(" bytes")[0].replace(",", "")
+    return int(words) if words.isdigit() else None

@@ -296,13 +296,3 @@ def _hook(cupy: Any, note: Any) -> Any:
             note()
 
     return Hook()
-
-
-def bytes_asked(error: MemoryError) -> int | None:
-    """Return the bytes of the allocation that failed, from CuPy's message; None if it does not say.
-
-    >>> bytes_asked(MemoryError("Out of memory allocating 4,294,967,296 bytes (allocated so far: 512 bytes)."))
-    4294967296
-    """
-    words = str(error).partition("allocating ")[2].partition(" bytes")[0].replace(",", "")
-    return int(words) if words.isdigit() else None

@@ -48,7 +48,7 @@ def test_cusparse_has_the_names_and_the_numbers_that_we_use() -> None:
 def test_the_error_of_memory_that_runs_out_tells_the_bytes(limit: int) -> None:
     error = cupy.cuda.memory.OutOfMemoryError(5_000_000_000, 512, limit)
     assert isinstance(error, MemoryError)
-    assert sessions.bytes_asked(error) == 5_000_000_000
+    assert devices.bytes_asked(error) == 5_000_000_000
 
 
 def test_the_hook_takes_what_cupy_tells_of_an_allocation() -> None:

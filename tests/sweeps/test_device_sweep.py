@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from matplotlib.figure import Figure
 
-from kernels import devices, sessions
+from kernels import devices
 from tests.support import rows as made
 from tests.support.sweeps import row_of_trial, swept
 from tests.support.tiny_sweeps import DENSE, FUSED, OUTSIDE, spec_of, trial_row
@@ -70,7 +70,7 @@ def test_an_allocation_that_fails_on_the_device_is_a_row_with_the_bytes(gpu, mon
     row = trial_row(device="cuda", density=0.1)
     assert (row["status"], row["bytes_needed"], row["bytes_limit"]) == ("memory", 2**33, 141 * 10**9)
     assert row["reason"].startswith("Out of device memory: Out of memory allocating 8,589,934,592 bytes")
-    assert sessions.bytes_asked(MemoryError()) is None
+    assert devices.bytes_asked(MemoryError()) is None
 
 
 def test_a_machine_without_a_gpu_tells_why_in_each_row_and_loads_no_cupy(monkeypatch):

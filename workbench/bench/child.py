@@ -13,7 +13,7 @@ import threadpoolctl
 
 from kernels import devices, threads
 from kernels.competitors import tensorflow_sparse, torch_sparse
-from kernels.sessions import bytes_asked
+from kernels.devices import bytes_asked
 from workbench.bench import device
 from workbench.bench.candidates import Ready
 from workbench.bench.configurations import BenchmarkConfiguration, Entry, Field, field_of

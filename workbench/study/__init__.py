@@ -79,7 +79,7 @@ def sparse_configurations(
         shared |= {"launch": launch} if launch != "kernels" else {}
         named = [gradient for gradient in UPDATES[update] if (launch, gradient) != ("epoch", "fused")]
         ways = [{**shared, "gradient": gradient} for gradient in named]
-        yield from [way for way in ways if not grid.why_dropped(Configuration(**way))][:1]
+        yield from [way for way in ways if not grid.why_dropped(Configuration(dataset="uniform", **way))][:1]
 
 
 def dense_configurations(holds: Sequence[str], launches: Sequence[str] = ()) -> list[dict[str, str]]:

@@ -5,7 +5,6 @@ import time
 from typing import Any, final
 
 from kernels import devices
-from kernels.sessions import bytes_asked
 from workbench.measure import child
 from workbench.sweeps.grid import setup_of
 from workbench.sweeps.spec import Configuration, Spec
@@ -55,7 +54,7 @@ def no_device(found: devices.Gpu) -> str:
 
 def out_of_memory(device: str, error: MemoryError) -> str:
     """Return the reason of a trial that ended by a MemoryError: which memory, and the allocator's message."""
-    where = "Out of device memory" if device == "cuda" and bytes_asked(error) else "Out of memory"
+    where = "Out of device memory" if device == "cuda" and devices.bytes_asked(error) else "Out of memory"
     return f"{where}: {str(error).rstrip('.') or 'an allocation failed'}."
 
 

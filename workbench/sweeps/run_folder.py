@@ -291,10 +291,11 @@ def start_run(spec: "Spec", folder: str | Path | None = None, cluster: str | Non
     file, RunError if it is in use, SpecError without an allocation for `cluster`, OSError if no process can be started.
     """
     from workbench.measure import loads
-    from workbench.sweeps.agent_commands import require_allocation
     from workbench.sweeps.spec import dump_spec
 
     if cluster is not None:
+        from workbench.sweeps.agent_commands import require_allocation
+
         require_allocation(cluster)
     folder = Path(folder) if folder is not None else ROOT / spec.name
     if folder.exists() and not folder.is_dir():

@@ -19,7 +19,7 @@ import threadpoolctl
 
 from kernels import devices, threads
 from kernels._compat.library_internals import watched_compiling
-from kernels.sessions import bytes_asked
+from kernels.devices import bytes_asked
 from workbench import data, formats, models, optimizers, settings
 from workbench.measure import child, loads, machine, memory
 from workbench.measure.clock import Policy, Sampler, quantile_interval
