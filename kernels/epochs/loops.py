@@ -240,7 +240,11 @@ def bare(value: tuple) -> tuple:
 
     Numba infers the types of named tuples in Python on each call, which is slow.
     """
-    return tuple([bare(part) if isinstance(part, tuple) else part for part in value])
+    plain = list(value)
+    for place, part in enumerate(plain):
+        if isinstance(part, tuple):
+            plain[place] = bare(part)
+    return tuple(plain)
 
 
 def named(function: Callable, *parts: object) -> Callable:

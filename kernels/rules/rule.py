@@ -326,12 +326,17 @@ class Rule:
         """
         return tuple(map(float, numbers if self.settings is _as_given else self.settings(*numbers)))
 
+    @functools.cached_property
+    def has_step(self) -> bool:
+        """Whether the step count is among the scalars of a call."""
+        return "step" in self.numbers
+
     def with_step(self, numbers: list[float], step: int) -> list[float]:
         """Return the scalars of a call with `step`, the step count, filled in.
 
         Unchanged if the rule does not use it.
         """
-        if "step" not in self.numbers:
+        if not self.has_step:
             return numbers
         return [step if name == "step" else value for name, value in zip(self.numbers, numbers, strict=True)]
 

@@ -25,7 +25,7 @@ from numba.extending import intrinsic
 from kernels._compat.numba_internals import flat, layer, on_threads
 from kernels.code_cache import CodeCache, digest_of, digest_of_files, njit
 from kernels.structure import are_compressed, are_finite
-from kernels.threads import LEAST_WORK, ROW_COST, is_forced_parallel, share
+from kernels.threads import LEAST_WORK, ROW_COST, share, this_thread
 from kernels.vector import lanes
 from kernels.vector.lanes import I64, Lane, operands_of, programs
 from kernels.vector.operands import Int
@@ -227,7 +227,7 @@ class RowLoop(dict[tuple, Callable]):
         `shape` is what `cut` takes; shape[0] is the width. Compiles on first use of a shape; arrays are changed as the
         row function says.
         """
-        if work <= self.most_alone and not is_forced_parallel():
+        if work <= self.most_alone and this_thread.is_serial is not False:  # as `is_forced_parallel` asks
             self[shape](1, rows, shape[0], *arguments)
             return
         parts, choices = share(work, self.name)

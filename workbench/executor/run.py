@@ -503,9 +503,12 @@ class Executor:
                 self.outside.own.add(slot)
             elif not isinstance(value, np.ndarray):
                 value = self.outside.check(slot, value, name)
-            if (type(value), value.dtype, value.shape) != self.traits[slot]:
-                value = binding.coerce_argument(self.known[name], value, self.convert, name in self.resizable, is_own)
+            trait, before = (type(value), value.dtype, value.shape), self.traits[slot]
+            if trait != before:
                 are_alike = False
+                if trait[:2] != before[:2] or trait[2][1:] != before[2][1:] or len(trait[2]) != len(before[2]):
+                    resizable = name in self.resizable
+                    value = binding.coerce_argument(self.known[name], value, self.convert, resizable, is_own)
             arrays[slot] = value
         return arrays, are_alike
 

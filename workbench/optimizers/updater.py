@@ -484,9 +484,10 @@ class Updater:
     def numbers(self, name: str, step: int, rescale: float) -> list[float]:
         """Return the scalars of the rule for step `step` of parameter `name`, gradients times `rescale`; cached."""
         if type(self.schedule) is schedules.Constant and rescale == self.options["rescale"]:
-            if name not in self._known_numbers:
-                self._known_numbers[name] = self._numbers(name, step, rescale)
-            return self.optimizer.rule.with_step(self._known_numbers[name], step)
+            known, rule = self._known_numbers.get(name), self.optimizer.rule
+            if known is None:
+                known = self._known_numbers[name] = self._numbers(name, step, rescale)
+            return rule.with_step(known, step) if rule.has_step else known
         return self._numbers(name, step, rescale)
 
     def _numbers(self, name: str, step: int, rescale: float) -> list[float]:

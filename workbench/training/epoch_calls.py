@@ -228,7 +228,7 @@ class RuleSteps:
 
     def __init__(self, run: "Run") -> None:
         """Store the run whose parameters and optimizer are used."""
-        self.run = run
+        self.run, self.has_intercept = run, run.setup.has_intercept
         self.repeated: RepeatedBatches | None = None
         """Indices of batches that repeat, where these gain."""
 
@@ -264,7 +264,7 @@ class RuleSteps:
         is_dense = run.setup.format == "dense"
         w = of_b = run.updater.begin_steps("w", run.arrays["w"], steps, whole=is_dense)
         b = [np.zeros(0, run.dtype)] * len(w.tables)
-        if run.setup.has_intercept:
+        if self.has_intercept:
             of_b = run.updater.begin_steps("b", run.arrays["b"], steps, whole=True, other=w)
             b = [table.reshape(-1) for table in of_b.tables]
         held, *rows = _held(x)

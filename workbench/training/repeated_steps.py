@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextvars import copy_context
 from functools import partial
 from operator import is_, itemgetter
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -22,7 +23,7 @@ from workbench.executor.program import Step, identity, scale_in_place
 from workbench.executor.run import Executor
 from workbench.optimizers.parameter import Parameter, table
 from workbench.optimizers.updater import Updater
-from workbench.training.training import PhaseTimer, Prepared, StepEvent
+from workbench.training.training import PHASE_OF, PhaseTimer, Prepared, StepEvent
 
 Bound = tuple[str, Parameter, np.ndarray, Callable[..., Any]]
 
@@ -37,11 +38,12 @@ class RepeatedUpdates:
 
     def fits(self, updater: Updater) -> bool:
         """Return whether the bound step is still valid: same updater, parameters and weights, and no clipping."""
-        return (
-            updater is self.updater
-            and updater.clip_global_norm is None
-            and all(updater.parameters.get(name) is one and w.flags.carray for name, one, w, _ in self.bound)
-        )
+        if updater is not self.updater or updater.clip_global_norm is not None:
+            return False
+        for name, parameter, weights, _ in self.bound:
+            if updater.parameters.get(name) is not parameter or not weights.flags.carray:
+                return False
+        return True
 
     def run(self) -> None:
         """Update the bound weights in place by the current options, multipliers and schedule."""
@@ -87,7 +89,7 @@ class RepeatedPasses:
         """Store the bound calls of both passes, and the executor's arguments to notice when they are replaced."""
         self.executor, self.program = executor, executor.program
         self.shapes = tuple([executor.values[slot].shape for slot in executor.slots.values()])
-        self.parts = [(calls[-1][0], calls) for calls in (*forward, *backward)]
+        self.parts = [(PHASE_OF[calls[-1][0].part], calls) for calls in (*forward, *backward)]
         self.context = copy_context()  # entered in a tenth of the time of np.errstate
         self.context.run(np.seterr, all="ignore")  # NaN and infinities are results
         slots = [slot for name, slot in executor.slots.items() if name not in ("x", "y")]
@@ -105,8 +107,8 @@ class RepeatedPasses:
             return False
         return all(map(is_, self.take(executor.values)[1:], self.arguments[1:]))
 
-    def run(self, lap: Callable[[Step], None] | None) -> float:
-        """Run all steps on the executor's arrays, in place, and return the loss; `lap` is called after each part.
+    def run(self, laps: PhaseTimer) -> float:
+        """Run all steps on the executor's arrays, in place, and return the loss; the phases are timed in `laps`.
 
         Raises if the executor is in use by another thread.
         """
@@ -115,22 +117,24 @@ class RepeatedPasses:
             alone.refuse()
         try:
             alone.trained_by = 0
-            self.context.run(self._run, lap)
+            self.context.run(self._run, laps)
         finally:
             alone.lock.release()
         return self.loss.item()
 
-    def _run(self, lap: Callable[[Step], None] | None) -> None:
-        """Run all steps in order, and call `lap` with the last step of each part.
+    def _run(self, laps: PhaseTimer) -> None:
+        """Run all steps in order, and add the time of each part to its phase in `laps`.
 
         Errors get a note naming their step.
         """
+        seconds = laps.seconds
         try:
-            for last, calls in self.parts:
+            for phase, calls in self.parts:
                 for step, call in calls:  # noqa: B007 - an error names its step
                     call()
-                if lap is not None:
-                    lap(last)
+                now = perf_counter()  # as PhaseTimer.split does, which takes a call for each part
+                seconds[phase] += now - laps.last
+                laps.last = now
         except Exception as error:
             error.add_note(f"This happened in the step {step.name}.")
             raise
@@ -249,7 +253,7 @@ class RepeatedSteps:
         run, slice_seconds = self.run, laps.seconds["slice"]
         run.step += 1
         if held.passes is not None and held.updates is not None and held.fits(run.updater):
-            loss = held.passes.run(laps.add_step)
+            loss = held.passes.run(laps)
             held.updates.run()
         else:
             loss = run.forward(held.batch, laps)

@@ -192,9 +192,10 @@ class Batches(Feed):
         """
         check_position(number, 0)
         for name, _, array in (*self.data, *self.labels):
-            slicing.require_unchanged(array, name)
+            if not isinstance(array, np.ndarray):
+                slicing.require_unchanged(array, name)
         if self.shuffle and self.last == "keep" and self.total:
-            return _Order(self.total, self.seed).of_epoch(number)
+            return _drawn(self.total, self.seed, number)
         start, stop = self._span(number)
         count = self.count(number) * self.rows
         places = np.arange(start, start + count if self.last in ("discard", "pad", "roll_over") else stop)
@@ -222,6 +223,11 @@ class Batches(Feed):
         return Batch(data, labels, rows, pad, rolled, is_copy=True)
 
 
+def _drawn(total: int, seed: int, number: int) -> np.ndarray:
+    """Return the random order of `total` rows in epoch `number`, int64, the same for the same seed."""
+    return permutation(np.random.default_rng((seed, number)), total)
+
+
 class _Order:
     """Random orders of the rows, one per epoch.
 
@@ -237,7 +243,7 @@ class _Order:
         """Return the row order of epoch `number`, int64 [total]; cached for this epoch and the one before."""
         if number not in self.drawn:
             self.drawn = {known: order for known, order in self.drawn.items() if known == number - 1}
-            self.drawn[number] = permutation(np.random.default_rng((self.seed, number)), self.total)
+            self.drawn[number] = _drawn(self.total, self.seed, number)
         return self.drawn[number]
 
     def rows(self, places: np.ndarray) -> np.ndarray:
