@@ -87,10 +87,24 @@ def test_time_is_that_of_the_trials_and_of_what_rows_tell():
     spec = spec_of({"density": [0.1, 0.2]}, seconds_warmup=0.5, seconds_total=2.0, rounds=9)
     size = estimate.size_of(spec)
     assert (size.trials, size.trials_most) == (4, 18)
-    each = 2.5 + estimate.SECONDS_OVERHEAD
-    assert estimate.seconds_of(size, spec) == pytest.approx((4 * each, 18 * each))
+    each = 0.5 + estimate.SECONDS_OVERHEAD
+    assert estimate.seconds_of(size, spec) == pytest.approx((4 * (0.4 + each), 18 * (2.0 + each)))
     rows = [{"seconds_overhead": seconds} for seconds in (1.0, 5.0, 4.0, None)]
-    assert estimate.seconds_of(size, spec, rows) == pytest.approx((4 * 6.5, 18 * 6.5))
+    assert estimate.seconds_of(size, spec, rows) == pytest.approx((4 * 4.9, 18 * 6.5))
+
+
+@pytest.mark.parametrize(
+    ("measure", "sampled"),
+    [
+        ({}, (0.03, 0.15)),
+        ({"seconds_sample": 0.01}, (0.15, 0.15)),
+        ({"seconds_sample": 0.0}, (0.15, 0.15)),
+        ({"seconds_total": 0.001}, (0.007, 0.007)),
+    ],
+    ids=["usual", "long", "any", "least"],
+)
+def test_samples_of_short_steps_take_less_time_than_they_count_for(measure, sampled):
+    assert estimate.seconds_sampled(spec_of({}, **measure)) == pytest.approx(sampled)
 
 
 def test_trials_of_several_trainers_start_processes_which_takes_longer():
@@ -110,8 +124,8 @@ def test_trials_of_several_trainers_start_processes_which_takes_longer():
 
 
 def test_the_budget_of_a_sweep_bounds_its_time():
-    spec = validate_spec({"name": "x", "axes": {"density": [0.1, 0.2]}, "limits": {"seconds_sweep": 5.0}})
-    assert estimate.seconds_of(estimate.size_of(spec), spec) == (5.0, 5.0)
+    spec = validate_spec({"name": "x", "axes": {"density": [0.1, 0.2]}, "limits": {"seconds_sweep": 1.0}})
+    assert estimate.seconds_of(estimate.size_of(spec), spec) == (1.0, 1.0)
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ class Code:
         """Take the folder `root` and {kernel name: module}; files are read when first needed, and cached."""
         self.root, self.entries = root, entries
         self.file_of = functools.cache(self._file_of)
-        self._used = functools.cache(lambda module: frozenset(self._uses(module)))
+        self._used = functools.cache(self._uses)
         self._line = functools.cache(self._line_of)
         self._named = functools.cache(lambda file: frozenset(self._compiled(file)))
         self._digest = functools.cache(self._digest_of)
@@ -101,8 +101,8 @@ class Code:
             return None
         return next((file for file in (place / "__init__.py", place.with_suffix(".py")) if file.is_file()), None)
 
-    def _uses(self, module: str) -> Iterator[str]:
-        """Yield the modules that `module` imports itself, with their packages, and kernels it looks up by name.
+    def _uses(self, module: str) -> frozenset[str]:
+        """Return the modules that `module` imports itself, with their packages, and kernels it looks up by name.
 
         What a subpackage imports late is read from its stub, if it has one.
         """
@@ -111,15 +111,15 @@ class Code:
         tree, stub = ast.parse(file.read_bytes()), file.with_suffix(".pyi")
         late = imports_of(ast.parse(stub.read_bytes())) if "." in module and stub.is_file() else ()
         bound: dict[str, str] = {}
+        found = {*_with_packages(module)}
         for imported, name in itertools.chain(imports_of(tree, is_late=file.name == "__init__.py"), late):
             if not imported.startswith(OURS):
                 continue
             for used in (imported, f"{imported}.{name.name}"):
                 if self.file_of(used):
-                    yield from _with_packages(used)
+                    found.update(_with_packages(used))
                     bound[name.asname or name.name.split(".")[0]] = used
-        yield from [self.entries[name] for name in self._asked(tree, bound)]
-        yield from _with_packages(module)
+        return frozenset(found.union([self.entries[name] for name in self._asked(tree, bound)]))
 
     def _asked(self, tree: ast.Module, bound: Mapping[str, str]) -> Iterator[str]:
         """Yield the names of the kernels that a syntax tree requests by `get` with a constant name.
@@ -156,26 +156,25 @@ class Code:
         yield from found
 
 
-def imports_of(tree: ast.AST, is_late: bool = False) -> Iterator[tuple[str, ast.alias]]:
-    """Yield (module, alias) of each absolute import in a syntax tree; that of `import module` has the module's name.
+def imports_of(tree: ast.AST, is_late: bool = False) -> list[tuple[str, ast.alias]]:
+    """Return (module, alias) of each absolute import in a syntax tree; that of `import module` has the module's name.
 
     Relative imports are left out. Imports for the type checker only are included with `is_late`, since a package lists
     there what `__getattr__` imports.
     """
-    waiting = [tree]
+    waiting, found = [tree], []
     while waiting:
         node = waiting.pop()
-        if isinstance(node, ast.If) and _is_for_types(node.test) and not is_late:
+        if isinstance(node, ast.If) and not is_late and _is_for_types(node.test):
             waiting += reversed(node.orelse)
         elif isinstance(node, ast.Import):
-            for alias in node.names:
-                yield alias.name, alias
+            found += [(alias.name, alias) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             if node.module and not node.level:
-                for alias in node.names:
-                    yield node.module, alias
+                found += [(node.module, alias) for alias in node.names]
         elif not isinstance(node, ast.expr):  # no expression holds a statement
             waiting += reversed(list(ast.iter_child_nodes(node)))
+    return found
 
 
 def _is_for_types(test: ast.expr) -> bool:
