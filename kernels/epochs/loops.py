@@ -236,14 +236,10 @@ def alone_of(parts):
 
 
 def bare(value: tuple) -> tuple:
-    """Return the tuple with all nested named tuples turned into plain tuples; other elements are returned unchanged.
-
-    Numba infers the types of named tuples in Python on each call, which is slow.
-    """
+    """Return a tuple and all tuples in it as plain ones: of named tuples Numba infers the types slowly in each call."""
     plain = list(value)
     for place, part in enumerate(plain):
-        if isinstance(part, tuple):
-            plain[place] = bare(part)
+        plain[place] = bare(part) if isinstance(part, tuple) else part
     return tuple(plain)
 
 

@@ -28,8 +28,8 @@ from workbench import data, formats, graph, models, ops, optimizers
 from workbench.cluster.sharded import ShardedStore
 from workbench.cluster.transport import GoneError, RolledBackError, TimedOutError, Transport
 from workbench.data import DataError
-from workbench.data.batches.slicing import stack_csr
 from workbench.formats import FormatError
+from workbench.formats.compressed import stack_csr
 from workbench.kvstore import LazyRandomRows, Store, StoreError
 from workbench.measure import machine, memory
 from workbench.models import ModelError, Parameter

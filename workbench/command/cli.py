@@ -268,11 +268,7 @@ def sweep(
     with terminal.messages_on_stderr(json):
         settings, size = sweeping.load_sweep(spec, choices, budget)
         folder = run or run_folder.ROOT / settings.name
-        agents = []
-        if cluster is not None:
-            from workbench.sweeps import agent_commands
-
-            agents = agent_commands.list_agents(cluster)
+        agents = [] if cluster is None else sweeping.list_agents(cluster)
         if dry_run:
             sweeping.dry_run(settings, size, folder, agents, exit_codes.original_command_line(ctx))
             return

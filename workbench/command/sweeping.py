@@ -160,6 +160,13 @@ def has_terminal() -> bool:
     return sys.stdin.isatty()
 
 
+def list_agents(cluster: str) -> "list[AgentCommand]":
+    """Return the agents that `cluster` names, such as "slurm:4"; raises what `agent_commands.list_agents` does."""
+    from workbench.sweeps import agent_commands  # late: most sweeps run on this machine alone
+
+    return agent_commands.list_agents(cluster)
+
+
 def dry_run(spec: Spec, size: Size, folder: Path, agents: "Sequence[AgentCommand]", typed: str) -> None:
     """Print what a sweep would do: configurations, what is left out and why, time, memory and agents; starts nothing.
 
@@ -184,7 +191,7 @@ def dry_run(spec: Spec, size: Size, folder: Path, agents: "Sequence[AgentCommand
         shown.add_row("agent", str(agent))
     terminal.console.print(shown)
     print_excluded(size)
-    from workbench.sweeps import agent_commands  # late: most sweeps run on this machine alone
+    from workbench.sweeps import agent_commands
 
     if agents and agents[0].command[0] == agent_commands.SLURM[0]:
         command = [word for word in shlex.split(typed) if word not in ("--dry-run", "--yes")]

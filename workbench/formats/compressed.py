@@ -155,3 +155,20 @@ def compressed_format(name: str, **differing: Any) -> Format:
         dtypes=SCIPY_VALUES,
         **differing,
     )
+
+
+def stack_csr(blocks: list[Any]) -> Any:
+    """Return CSR arrays one below the other, as wide as the widest; a single one is returned unchanged.
+
+    Raises ValueError for an empty list.
+    """
+    if len(blocks) == 1:
+        return blocks[0]
+    nnz = sum(block.nnz for block in blocks)
+    rows, width = sum(block.shape[0] for block in blocks), max(block.shape[1] for block in blocks)
+    dtype = index_dtype(rows, width, nnz)
+    before = np.cumsum([0, *(block.nnz for block in blocks[:-1])])
+    starts = [block.indptr[1:].astype(dtype) + dtype.type(at) for block, at in zip(blocks, before, strict=True)]
+    indptr = np.concatenate([np.zeros(1, dtype), *starts])
+    indices = np.concatenate([block.indices for block in blocks], dtype=dtype, casting="same_kind")
+    return assemble("csr", indptr, indices, np.concatenate([block.data for block in blocks]), (rows, width))

@@ -557,3 +557,8 @@ def active_bytes(sizes: Sizes) -> int:
     """Return the bytes of the cache lines that the U active rows of a [D, N] table occupy, at most the table."""
     row = sizes.N * sizes.value
     return min(sizes.U * max(row, LINE), sizes.D * row)
+
+
+def answers(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield one dict of bandwidths and peak rates, measured for the thread counts in the list `request["threads"]`."""
+    yield measure_roofs(request["threads"])

@@ -8,11 +8,12 @@ also `p/last` and `p/record`.
 A state may come from an untrusted file: everything that compiled code would follow is validated first.
 """
 
+import dataclasses
 import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,12 +21,10 @@ from kernels import aligned
 from workbench import formats
 from workbench.formats import RowSparse
 from workbench.json_text import is_whole, parsed
-from workbench.optimizers import deferred_updates
-from workbench.optimizers.contract import Optimizer, OptimizerError
+from workbench.optimizers import deferred_updates, schedules
+from workbench.optimizers.contract import Optimizer, OptimizerError, known
 from workbench.optimizers.parameter import Parameter
-
-if TYPE_CHECKING:
-    from workbench.optimizers.updater import Updater
+from workbench.optimizers.updater import Multiplier, Updater
 
 DTYPES = ("float32", "float64")
 FORMATS = ("dense", "row_sparse")
@@ -289,3 +288,44 @@ def _text(name: str, array: Any) -> np.ndarray:
     if not isinstance(text, str):
         raise OptimizerError(f"The state's {name!r} is no text: the bytes of its JSON.")
     return np.array(text)
+
+
+# Settings of an updater as plain values for JSON, and their validation when read from an untrusted file.
+
+
+def settings_to_json(updater: "Updater") -> dict[str, Any]:
+    """Return the settings of an updater as plain values; see `Updater.settings`."""
+    numbers = {key: None if math.isinf(value) else value for key, value in updater.options.items()}
+    return {
+        "name": updater.optimizer.name,
+        "lazy": updater.lazy,
+        "clip_global_norm": updater.clip_global_norm,
+        "schedule": schedules.to_json(updater.schedule),
+        "multipliers": {name: dataclasses.asdict(multiplier) for name, multiplier in updater.multipliers.items()},
+        **numbers,
+    }
+
+
+def settings_from_json(settings: Any) -> dict[str, Any]:
+    """Return the arguments of `Updater`, with `name`, from plain settings. Raises OptimizerError if invalid."""
+    if not isinstance(settings, Mapping) or not all(isinstance(key, str) for key in settings):
+        raise OptimizerError(f"Settings of an updater are an object with its name and options; {settings!r:.80} came.")
+    options = {"schedule": {"kind": "constant"}, "multipliers": {}, **settings}
+    if not isinstance(options.get("name"), str):
+        raise OptimizerError(f"The settings of an updater name it; their name is {options.get('name')!r:.80}.")
+    if not isinstance(options["multipliers"], Mapping):
+        raise OptimizerError(f"The multipliers are {options['multipliers']!r:.80}; they are objects by parameter.")
+    options["schedule"] = schedules.from_json(options["schedule"])
+    options["multipliers"] = {name: _multiplier(name, values) for name, values in options["multipliers"].items()}
+    return options
+
+
+def _multiplier(name: str, values: Any) -> Multiplier:
+    """Return the `Multiplier` of the parameter `name` from a mapping of its fields, as read from JSON.
+
+    Raises OptimizerError if it is no mapping or has unknown fields.
+    """
+    if not isinstance(values, Mapping):
+        raise OptimizerError(f"The multiplier of {name} is {values!r:.80}; it has a learning_rate and a decay.")
+    known(f"field of the multiplier of {name}", list(values), [field.name for field in dataclasses.fields(Multiplier)])
+    return Multiplier(**values)

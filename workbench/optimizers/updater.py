@@ -1,6 +1,5 @@
 """`Updater`: an optimizer applied to named parameters, with schedule, multipliers, rescaling and clipping."""
 
-import dataclasses
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,8 +14,6 @@ from workbench.optimizers import schedules
 from workbench.optimizers.contract import LAZY, OptimizerError, get, known, number, numbers_of
 from workbench.optimizers.parameter import Ahead, Gradient, Parameter, begin, summed
 from workbench.optimizers.schedules import Schedule
-
-# Settings of an updater as plain values for JSON, and their validation when read from an untrusted file.
 
 
 @final
@@ -50,44 +47,6 @@ class Multiplier:
         for name, value in vars(self).items():
             if math.isnan(number(value)):
                 raise OptimizerError(f"A multiplier's {name} is {value!r:.80}; it is a number.")
-
-
-def settings_to_json(updater: "Updater") -> dict[str, Any]:
-    """Return the settings of an updater as plain values; see `Updater.settings`."""
-    numbers = {key: None if math.isinf(value) else value for key, value in updater.options.items()}
-    return {
-        "name": updater.optimizer.name,
-        "lazy": updater.lazy,
-        "clip_global_norm": updater.clip_global_norm,
-        "schedule": schedules.to_json(updater.schedule),
-        "multipliers": {name: dataclasses.asdict(multiplier) for name, multiplier in updater.multipliers.items()},
-        **numbers,
-    }
-
-
-def settings_from_json(settings: Any) -> dict[str, Any]:
-    """Return the arguments of `Updater`, with `name`, from plain settings. Raises OptimizerError if invalid."""
-    if not isinstance(settings, Mapping) or not all(isinstance(key, str) for key in settings):
-        raise OptimizerError(f"Settings of an updater are an object with its name and options; {settings!r:.80} came.")
-    options = {"schedule": {"kind": "constant"}, "multipliers": {}, **settings}
-    if not isinstance(options.get("name"), str):
-        raise OptimizerError(f"The settings of an updater name it; their name is {options.get('name')!r:.80}.")
-    if not isinstance(options["multipliers"], Mapping):
-        raise OptimizerError(f"The multipliers are {options['multipliers']!r:.80}; they are objects by parameter.")
-    options["schedule"] = schedules.from_json(options["schedule"])
-    options["multipliers"] = {name: _multiplier(name, values) for name, values in options["multipliers"].items()}
-    return options
-
-
-def _multiplier(name: str, values: Any) -> Multiplier:
-    """Return the `Multiplier` of the parameter `name` from a mapping of its fields, as read from JSON.
-
-    Raises OptimizerError if it is no mapping or has unknown fields.
-    """
-    if not isinstance(values, Mapping):
-        raise OptimizerError(f"The multiplier of {name} is {values!r:.80}; it has a learning_rate and a decay.")
-    known(f"field of the multiplier of {name}", list(values), [field.name for field in dataclasses.fields(Multiplier)])
-    return Multiplier(**values)
 
 
 # The norm of all gradients together, for `clip_global_norm`.
@@ -524,8 +483,10 @@ class Updater:
     @property
     def settings(self) -> dict[str, Any]:
         """Return the settings as plain values for JSON, from which `from_settings` builds another updater."""
+        from workbench.optimizers import saved  # late: few trainings are saved
+
         self.obey()
-        return settings_to_json(self)
+        return saved.settings_to_json(self)
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> "Updater":
@@ -551,7 +512,9 @@ class Updater:
         >>> Updater.from_settings(Updater("sgd", learning_rate=0.5).settings).options["learning_rate"]
         0.5
         """
-        options = settings_from_json(settings)
+        from workbench.optimizers import saved
+
+        options = saved.settings_from_json(settings)
         return cls(options.pop("name"), **options)
 
     def state_dict(self) -> dict[str, np.ndarray]:
@@ -567,7 +530,7 @@ class Updater:
         >>> list(Updater("sgd").state_dict())
         ['about']
         """
-        from workbench.optimizers import saved  # late: few trainings are saved
+        from workbench.optimizers import saved
 
         return saved.state_dict(self)
 

@@ -49,17 +49,10 @@ if TYPE_CHECKING:
 # X @ W and nothing else.
 
 
-ROOFS = "workbench.sweeps.runner:answers"
+ROOFS = "workbench.measure.bandwidth:answers"
 SECONDS_MOST = 60.0
 """What measuring the machine may take; two seconds are usual."""
 PHASES = ("forward", "gradient", "update")
-
-
-def answers(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield one dict of bandwidths and peak rates, measured for the thread counts in the list `request["threads"]`."""
-    from workbench.measure import bandwidth
-
-    yield bandwidth.measure_roofs(request["threads"])
 
 
 class Bounds:

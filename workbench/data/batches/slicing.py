@@ -15,7 +15,7 @@ from kernels import aligned, reused
 from workbench import formats
 from workbench.data.errors import DataError
 from workbench.formats import RowSparse, numpy_conversions
-from workbench.formats.compressed import assemble, index_dtype
+from workbench.formats.compressed import assemble
 
 # Batches made dense from rows that are held otherwise: as CSR, or dense in a smaller type.
 #
@@ -280,20 +280,3 @@ def _take_dense_rows(x: np.ndarray, rows: np.ndarray) -> np.ndarray:
     out = reused.empty(len(rows) * x.shape[1], x.dtype).reshape(len(rows), x.shape[1])
     numpy_conversions.get("take_rows", x.dtype)(x, rows, out)
     return out
-
-
-def stack_csr(blocks: list[Any]) -> Any:
-    """Return CSR arrays one below the other, as wide as the widest; a single one is returned unchanged.
-
-    Raises ValueError for an empty list.
-    """
-    if len(blocks) == 1:
-        return blocks[0]
-    nnz = sum(block.nnz for block in blocks)
-    rows, width = sum(block.shape[0] for block in blocks), max(block.shape[1] for block in blocks)
-    dtype = index_dtype(rows, width, nnz)
-    before = np.cumsum([0, *(block.nnz for block in blocks[:-1])])
-    starts = [block.indptr[1:].astype(dtype) + dtype.type(at) for block, at in zip(blocks, before, strict=True)]
-    indptr = np.concatenate([np.zeros(1, dtype), *starts])
-    indices = np.concatenate([block.indices for block in blocks], dtype=dtype, casting="same_kind")
-    return assemble("csr", indptr, indices, np.concatenate([block.data for block in blocks]), (rows, width))

@@ -10,9 +10,10 @@ from numpy.typing import DTypeLike
 
 from workbench.data.batches.feed import Batch, BlockOrder, Feed, check_last, check_position, count_batches
 from workbench.data.batches.in_memory import Batches
-from workbench.data.batches.slicing import Buffers, gather_rows, stack_csr
+from workbench.data.batches.slicing import Buffers, gather_rows
 from workbench.data.dataset.record import StoredRows
 from workbench.data.errors import DataError
+from workbench.formats.compressed import stack_csr
 
 BYTES_INDEX = 4
 """Bytes of the index of an entry that was read."""

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from kernels import structure
-from workbench.data.batches.slicing import gather_rows, slice_range, stack_csr
+from workbench.data.batches.slicing import gather_rows, slice_range
 from workbench.data.errors import DataError
 from workbench.data.shards.manifest import INDICES, FileEntry, Shard, folder_of, write_array
-from workbench.formats.compressed import assemble, index_dtype
+from workbench.formats.compressed import assemble, index_dtype, stack_csr
 
 # Rows into shards: blocks are gathered until a shard is full, then its arrays are written.
 

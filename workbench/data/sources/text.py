@@ -11,7 +11,6 @@ from typing import Any, final
 import numpy as np
 import scipy.sparse
 
-from workbench.data.batches.slicing import stack_csr
 from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks, canonical
 from workbench.data.dataset.selection import with_entries
@@ -20,6 +19,7 @@ from workbench.data.files.labels import label_of, of_text, read_label_file
 from workbench.data.files.opened import BLOCK, LONGEST_LINE, open_text, place_in
 from workbench.data.files.reading import blocks_of_file, dataset_of, reading
 from workbench.data.labels import GUESSED, NONE, Wanted
+from workbench.formats.compressed import stack_csr
 
 # Documents into columns of words, by scikit-learn: counted, with a vocabulary, or hashed to a fixed number.
 
