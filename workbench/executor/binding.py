@@ -11,7 +11,7 @@ from workbench.autodiff import AutodiffError
 from workbench.executor.program import BindError, Training, identity, scale_in_place
 from workbench.graph import Facts, Graph, GraphError, Group, Inference, Symbol, variable
 from workbench.graph.explanation import Explanation
-from workbench.graph.inference import Declared, infer
+from workbench.graph.inference import Declared, infer, infer_result
 
 # Parts of a graph that bind computes together: losses with their slopes, gradients in the format wanted.
 
@@ -50,18 +50,19 @@ def check_wanted(wanted: Mapping[str, str], names: list[str]) -> None:
             raise GraphError(f"grad_formats has {format!r} for {name}; there is: {known}.")
 
 
-def in_format(name: str, gradient: Symbol, format: str, known: Declared) -> Symbol:
+def in_format(name: str, gradient: Symbol, format: str, known: Mapping[Symbol, Facts]) -> Symbol:
     """Return the gradient of argument `name` as a node in `format`: by its operator if that can, else converted.
 
-    `known` are declarations for the inference. Raises AutodiffError if a gradient cannot be "fused".
+    `known` are the facts of its inputs and, unless the format is "fused", its own. Raises AutodiffError if a gradient
+    cannot be "fused".
     """
     if format == FUSED:
         return _unsummed(name, gradient, known)
-    if _facts(gradient, known).format == format:
+    if known[gradient].format == format:
         return gradient
     if (candidate := _asked(gradient, format)) is not None:
         try:
-            facts = _facts(candidate, known)
+            facts = infer_result(candidate, known)
         except GraphError:  # the operator has no such result
             facts = None
         if facts is not None and facts.format == format and not facts.densifies:
@@ -84,18 +85,24 @@ def _asked(node: Symbol, format: str) -> Symbol | None:
     return Symbol(node.given, node.op, node.inputs, {**node.params, **choice}, node.attributes)
 
 
-def _facts(node: Symbol, known: Declared) -> Facts:
-    """Return the inferred facts of a node from `known`, the declarations of variables. Raises GraphError."""
-    here = set(node.arguments())
+def _facts(nodes: list[Symbol], known: Declared) -> Mapping[Symbol, Facts]:
+    """Return the inferred facts of these nodes and of all that they depend on, from declarations of the variables.
+
+    Empty without nodes. Raises GraphError.
+    """
+    if not nodes:
+        return {}
+    graph = Group(nodes)
+    here = set(graph.arguments())
     declared: Declared = {
         "shapes": {name: shape for name, shape in known["shapes"].items() if name in here},
         "dtypes": {name: dtype for name, dtype in known["dtypes"].items() if name in here},
         "formats": {name: format for name, format in known["formats"].items() if name in here},
     }
-    return infer(node, **declared)[node]
+    return infer(graph, **declared).facts
 
 
-def _unsummed(name: str, gradient: Symbol, known: Declared) -> Symbol:
+def _unsummed(name: str, gradient: Symbol, known: Mapping[Symbol, Facts]) -> Symbol:
     """Return the gradient of `name` as a product X.T @ g that can be kept as its factors.
 
     AutodiffError if it is none.
@@ -110,7 +117,7 @@ def _unsummed(name: str, gradient: Symbol, known: Declared) -> Symbol:
     product = _asked(gradient, "row_sparse")
     if product is None:
         raise AutodiffError(f"The gradient of {name} cannot be fused: {gradient.kind} has no row_sparse result.")
-    rule = _facts(product, known).chosen_rule
+    rule = infer_result(product, known).chosen_rule
     if not rule.plan:
         raise AutodiffError(
             f"The gradient of {name} cannot be fused: {rule.kernel} reads no batch plan. X in csr or coo with a "
@@ -233,8 +240,14 @@ def differentiate(
     alike = dict(zip([head.name for head in heads], graph.heads, strict=True))
     alike |= {slope.name: loss.inputs[0] for loss, slope in slopes.items()}
     everything = leaf_facts({name: inference.facts[node] for name, node in alike.items()}, known)
+    heads_asked = [
+        node
+        for name, format in grad_formats.items()
+        for node in (gradients[name].inputs if format == FUSED else (gradients[name],))
+    ]
+    facts = _facts(heads_asked, everything)
     for name, format in grad_formats.items():
-        gradients[name] = in_format(name, gradients[name], format, everything)
+        gradients[name] = in_format(name, gradients[name], format, facts)
     fused = frozenset(gradients[name] for name, format in grad_formats.items() if format == FUSED)
     for name, request in requests.items():
         if gradients[name] in fused and request == "add":

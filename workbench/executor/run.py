@@ -215,7 +215,7 @@ class Executor:
         """Bind the graph to arrays, infer all facts and allocate memory; parameters as of `bind`. Raises BindError."""
         self.graph, self.convert = graph, convert
         self.declared = binding.complete_facts(graph, args, given)
-        inference = infer(graph, **self.declared)
+        self.inferred = inference = infer(graph, **self.declared)
         self.known: dict[str, Facts] = inference.arguments
         self.resizable = binding.resizable_of(resizable, inference)
         self.training, self.alike = binding.differentiate(graph, inference, self.declared, grad_req, dict(grad_formats))
@@ -542,7 +542,8 @@ class Executor:
         """Compile the program for these argument shapes and cache it; other programs go if memory had to grow."""
         declared = self.declared.copy()
         declared["shapes"] = dict(zip(self.slots, shapes, strict=True))
-        facts = infer(self.graph, **declared).facts
+        is_first = [self.known[name].shape for name in self.slots] == list(shapes)  # those that it was bound with
+        facts = (self.inferred if is_first else infer(self.graph, **declared)).facts
         here = set(self.training.graph.arguments())
         like = {name: facts[node] for name, node in self.alike.items() if name in here}
         inference = infer(self.training.graph, **binding.leaf_facts(like, declared))

@@ -399,6 +399,11 @@ def infer(
     return Inference(graph, facts)
 
 
+def infer_result(node: "Symbol", facts: Mapping["Symbol", Facts]) -> Facts:
+    """Infer the facts of an operator node from those of its inputs in `facts`; GraphError if these do not fit."""
+    return _result(node, node.name, [facts[entry] for entry in node.inputs])
+
+
 def _refuse_unknown(declared: Mapping[str, Mapping[str, Any]], known: list[str]) -> None:
     """Raise GraphError if `declared` ({"shapes": {name: ...}, ...}) names a variable that is not in `known`."""
     for what, values in declared.items():

@@ -54,9 +54,11 @@ def test_each_batch_holds_the_rows_that_it_names(kind, shuffle, last, rows):
 @pytest.mark.parametrize("last", LAST)
 def test_batches_that_are_cut_together_are_those_cut_alone_and_bring_their_plans(last, monkeypatch):
     x = matrix(50)
-    batches = Batches(x, np.arange(50), rows=4, shuffle=True, last=last)
+    settings = {"rows": 4, "shuffle": True, "last": last}
+    batches = Batches(x, np.arange(50), **settings)
     together = [batch for number in range(3) for batch in batches.epoch(number, first=number)]
     monkeypatch.setattr(in_memory, "NUMBERS", 0)
+    batches = Batches(x, np.arange(50), **settings)
     alone = [batch for number in range(3) for batch in batches.epoch(number, first=number)]
     assert len(together) == len(alone)
     assert sum(batch.planned is not None for batch in together) > 30
