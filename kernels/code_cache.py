@@ -168,9 +168,21 @@ def digest_of(function: Callable, options: dict[str, object] | None = None) -> s
 
     `options` are those of its decorator. Raises TypeError if the function refers to an object without a digest.
     """
-    parts: list[bytes] = [_text(sorted((options or {}).items(), key=str))]
+    parts: list[bytes] = [_options_text(options or {})]
     _add_function(function, parts, set())
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
+
+
+_options_texts: dict[str, bytes] = {}
+"""What `_options_text` gave before, by the `repr` of the options: decorators have few different ones."""
+
+
+def _options_text(options: dict[str, object]) -> bytes:
+    """Return the bytes that identify the options of a decorator, sorted by name."""
+    known = repr(options)
+    if known not in _options_texts:
+        _options_texts[known] = _text(sorted(options.items(), key=str))
+    return _options_texts[known]
 
 
 def _text(value: Any) -> bytes:
@@ -192,23 +204,29 @@ def _add_function(function: Callable, parts: list[bytes], seen: set) -> None:
     if function in seen:
         return
     seen.add(function)
-    values = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    values = {name: cell.cell_contents for name, cell in values.items()}
-    for code in _codes(function.__code__):
-        parts += [code.co_name.encode(), code.co_code, _text(code.co_names), _text(code.co_varnames)]
-        parts += [repr(value).encode() if type(value) in SCALARS else _text(value) for value in _constants(code)]
-        values |= {name: function.__globals__[name] for name in code.co_names if name in function.__globals__}
+    values: dict[str, Any] = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        values[name] = cell.cell_contents
+    for code in _codes(function.__code__):  # without a call for each name: a process that trains has hundreds of codes
+        names, variables = ",".join(map(repr, code.co_names)), ",".join(map(repr, code.co_varnames))
+        parts += [code.co_name.encode(), code.co_code, f"({names})".encode(), f"({variables})".encode()]
+        for value in _constants(code):
+            parts.append(repr(value).encode() if type(value) in SCALARS else _text(value))
+        for name in code.co_names:
+            if name in function.__globals__:
+                values[name] = function.__globals__[name]
     for name, value in sorted(values.items()):
         parts.append(name.encode())
         _add_value(value, f"{function.__qualname__} refers to {name}", parts, seen)
 
 
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    """Yield a code object and, recursively, those nested in it."""
-    yield code
+def _codes(code: CodeType) -> list[CodeType]:
+    """Return a code object and, recursively, those nested in it."""
+    found = [code]
     for value in code.co_consts:
         if isinstance(value, CodeType):
-            yield from _codes(value)
+            found += _codes(value)
+    return found
 
 
 def _constants(code: CodeType) -> list[Any]:
@@ -239,7 +257,7 @@ def _add_value(value: Any, place: str, parts: list[bytes], seen: set) -> None:
     its message.
     """
     if isinstance(value, Dispatcher):
-        parts.append(_text(sorted(value.targetoptions.items(), key=str)))
+        parts.append(_options_text(value.targetoptions))
         _add_function(value.py_func, parts, seen)
     elif isinstance(value, ModuleType):
         parts.append(_module(value.__name__))

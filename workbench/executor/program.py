@@ -341,6 +341,7 @@ class Writer:
         self.training, self.facts, self.pool = training, inference.facts, pool
         self.program = Program(inference)
         self.planned: set[Symbol] = set()
+        self._sharing: dict[Symbol, bool] = {}
 
     def write(self) -> Program:
         """Return the program: forward and backward steps, their buffers and the lifetimes of values.
@@ -465,7 +466,9 @@ class Writer:
 
     def _shares(self, node: Symbol) -> bool:
         """Return whether the value of `node` is that of its input or written over it, so that it needs no buffer."""
-        return self.training.scales(node) or self._passes(node)
+        if node not in self._sharing:
+            self._sharing[node] = self.training.scales(node) or self._passes(node)
+        return self._sharing[node]
 
     def _buffers(self, order: Sequence[Symbol]) -> dict[Symbol, np.ndarray]:
         """Return {node: preallocated array} of the dense values of `order`.
