@@ -405,7 +405,7 @@ class Child:
 
         Both `why_end` and `beat` are called about every 50 ms. The process is killed before Ended is raised.
         """
-        count, is_over, due = 0, False, 0.0
+        count, is_over = 0, False
         while not is_over:
             waited_for: list[Any] = [self.process.sentinel, *([self.connection] if self._is_open else [])]
             wait(waited_for, SECONDS_POLL)
@@ -413,9 +413,6 @@ class Child:
             for line in self._lines():
                 count += 1
                 yield json.loads(line)
-            if time.monotonic() < due:  # some answers came since
-                continue
-            due = time.monotonic() + SECONDS_POLL
             beat()
             if not is_over and self.process.is_alive() and (end := why_end()):  # one that has ended tells its own end
                 self.watch.kill()
