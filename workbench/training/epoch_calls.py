@@ -110,6 +110,8 @@ class DualSteps:
         everything = *rows, *of_rows, order, *arrays, self.square, self.decay
         if isinstance(x, np.ndarray) or not kernel.are_plain(*everything):
             return kernel.trusted(*everything)
+        from kernels.epochs import dual
+
         self.bound = operands, dual.climber_of_csr(self.run.model.loss, *everything)
         return self.bound[1](order)
 
