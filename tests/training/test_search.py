@@ -7,11 +7,11 @@ from sklearn.linear_model import LogisticRegression
 
 from kernels import get
 from tests.support.linear_rows import drawn
-from workbench.training import Run, Setup
+from workbench.training import Run, Setup, search
 from workbench.training import descent as descents
 from workbench.training.descent import Descent, minimum_decay
 from workbench.training.epoch_calls import TOGETHER, column_sums
-from workbench.training.search import FAR_OFF, LOSSES, NEAR_ENOUGH, STEEP, _parts, _Rows, search_decay
+from workbench.training.search import AHEAD, FAR_OFF, LOSSES, NEAR_ENOUGH, STEEP, _parts, _Rows, search_decay
 
 GIVEN = {"outputs": 1, "has_intercept": True, "count": 4, "seed": 0}
 
@@ -342,3 +342,43 @@ def test_decays_far_from_the_best_are_trained_less(monkeypatch):
     assert 2 <= is_near.sum() < len(is_near)
     assert all(trained[decay].count(FAR_OFF) >= 1 for decay in later)
     assert (np.abs(ratios[~is_near] - 1) >= STEEP).all()
+
+
+@pytest.mark.parametrize(("features", "ahead"), [(3000, AHEAD), (100, 0)])
+def test_losses_that_rise_are_expected_to_rise_further_if_columns_are_more_than_rows(monkeypatch, features, ahead):
+    generator = np.random.default_rng(2)
+    x = scipy.sparse.random_array((400, features), density=0.1, rng=generator, dtype=np.float32, format="csr")
+    y = targets_of(x @ generator.normal(size=features) + generator.normal(size=400) > 0)
+    held_out_losses, losses = search._held_out_losses, []
+
+    def noted(*given):
+        losses.append(held_out_losses(*given))
+        return losses[-1]
+
+    monkeypatch.setattr(search, "_held_out_losses", noted)
+    choice = search_decay(x, y, None, "logistic", **GIVEN | {"count": 8}).choice
+    rises = losses[-1] - np.min(losses, axis=0)
+    assert rises.max() > 0.01
+    assert choice.decay == minimum_decay(choice.decays, losses[-1] + ahead * rises)
+    assert (choice.decay == minimum_decay(choice.decays, losses[-1])) is (ahead == 0)
+    np.testing.assert_array_equal(choice.losses, losses[-1])
+
+
+@pytest.mark.parametrize("folds", [1, 3])
+def test_rows_held_out_are_scored_by_the_columns_of_their_fold(folds):
+    generator = np.random.default_rng(4)
+    x = scipy.sparse.random_array((60, 500), density=0.02, rng=generator, format="csr")
+    rows = _Rows(x, np.zeros((60, 2)), None, "logistic", 2, True)
+    columns = search._Columns(rows, np.tile([1.0, 2.0, 3.0, 4.0], folds), 1.0)
+    columns.weights[...] = generator.normal(size=columns.weights.shape)
+    columns.intercept[...] = generator.normal(size=columns.intercept.shape)
+    part = np.arange(60) % 3
+    held_out = search._held_out(rows, part, folds)
+    assert len(held_out) == folds
+    for fold, held in enumerate(held_out):
+        assert len(held.active) < 250
+        scores = columns.score(held.x, held.active, fold, 4)
+        everything = x[part == fold] @ columns.weights + columns.intercept
+        expected = everything[:, 8 * fold : 8 * fold + 8].reshape(20, 4, 2).transpose(1, 0, 2)
+        np.testing.assert_allclose(scores, expected)
+        np.testing.assert_allclose(columns.score(x[part == fold], None, fold, 4), expected)

@@ -45,9 +45,10 @@ FOLDS, FEW_ROWS, TENTH = 5, 5000, 10
 """Folds for at most so many rows, each held out in turn; of more rows one of `TENTH` parts is held out."""
 FOLD_BYTES = 2**28
 """Bytes of weights and dual variables up to which the folds are trained at once."""
-MOST_EPOCHS, MOST_WITHOUT_GAIN, GAIN, LEAST_GAIN = 40, 3, 2e-3, 5e-4
+MOST_EPOCHS, MOST_WITHOUT_GAIN, GAIN, LEAST_GAIN, AHEAD = 40, 3, 2e-3, 5e-4, 2
 """Epochs at most, how many may pass without a gain of the best held-out loss, and what is one: relative, and absolute
-for classes, in nats, by which a search on rows that can be separated ends."""
+for classes, in nats, by which a search on rows that can be separated ends; and how many times the rise of a held-out
+loss since its minimum is expected after the search, of fewer rows than columns: weak decays converge last."""
 LEAST_FINAL, MOST_FINAL, SETTLED = 4, 20, 3e-3
 """Epochs on all rows after those of the search, at least and at most, and the relative change of the mean loss of an
 epoch at which they end: the held-out loss is then within 0.2 % of that at the minimum, on synthetic sets that no
@@ -176,12 +177,13 @@ class _Columns:
         dual_decays.get(self.rows.loss).trusted(x.indptr, x.indices, x.data, *operands, self.decays)
         return np.inf
 
-    def score(self, x: Any, fold: int, count: int) -> np.ndarray:
-        """Return the scores [K, rows, N] of CSR x by the `count` decays K of one fold."""
-        columns = slice(fold * count * self.rows.outputs, (fold + 1) * count * self.rows.outputs)
-        scores = x @ self.weights[:, columns]
+    def score(self, x: Any, active: np.ndarray | None, fold: int, count: int) -> np.ndarray:
+        """Return the scores [K, rows, N] of CSR x, of the columns `active` or all, by K = `count` decays of a fold."""
+        width = count * self.rows.outputs
+        folds, blocks = self.weights.shape[1] // width, self.weights.reshape(-1, width)
+        scores = x @ (blocks[fold::folds] if active is None else blocks.take(active * folds + fold, axis=0))
         if self.intercept.size:
-            scores += self.intercept[columns]
+            scores += self.intercept[fold * width : (fold + 1) * width]
         return np.ascontiguousarray(scores.reshape(x.shape[0], count, self.rows.outputs).transpose(1, 0, 2))
 
     def point(self, k: int) -> np.ndarray:
@@ -291,7 +293,7 @@ def search_decay(
         found = _descend(rows, decays, generator, finishes, patience=count if unlike else 1)
         return _widen(found, features, active)
     columns, choice = _search(rows, decays, square, generator, epochs, folds)
-    best = int(choice.losses.argmin())
+    best = int(np.abs(np.log(decays / choice.decay)).argmin())
     if finishes and epochs is None and x.shape[1] <= x.shape[0] <= FEW_ROWS:
         descent = _descent_of(rows, None)
         descent.move_to(columns.point(best))
@@ -480,15 +482,14 @@ def _search(
     part, folds = _split(rows, count, generator, folds) if sample is None else (sample, 1)
     easy = -np.inf if sample is None else EASY * _constant_loss(rows)
     columns = _Columns(rows, np.tile(decays, folds), square)
-    trained, counts = np.arange(total), np.zeros((0, count * folds), rows.x.dtype)
-    if folds == 1:
-        trained = np.flatnonzero(part > 0)
+    trained = np.flatnonzero(part > 0) if folds == 1 else np.arange(total)
+    counts = np.zeros((0, count * folds), rows.x.dtype)
     if folds > 1 or rows.weights is not None:
         counts = np.ones((total, count * folds), rows.x.dtype)
         counts *= 1 if rows.weights is None else rows.weights[:, None]
         counts *= np.repeat(part[:, None] != np.arange(folds), count, axis=1)
     held_out = _held_out(rows, part, folds)
-    best, without_gain, losses = float(np.finfo(np.float64).max), 0, np.zeros(count)
+    best, without_gain, lowest = float(np.finfo(np.float64).max), 0, np.full(count, np.inf)
     least = 0.0 if rows.loss == "squared" else LEAST_GAIN
     for epoch, order in enumerate(_orders(len(trained), epochs or MOST_EPOCHS, generator), 1):
         columns.do_epoch(trained[order], counts)
@@ -498,11 +499,13 @@ def _search(
         if losses.min() < easy:
             return _search(rows, decays, square, generator, epochs, None, samples=False)
         without_gain = 0 if losses.min() < best - max(GAIN * best, least) else without_gain + 1
-        best = min(best, float(losses.min()))
+        best, lowest = min(best, float(losses.min())), np.minimum(lowest, losses)
         if without_gain >= MOST_WITHOUT_GAIN:
             break
     rows_held_out = sum(held.x.shape[0] for held in held_out)
-    return columns, Choice(minimum_decay(decays, losses), decays, losses, rows_held_out, folds, epoch)
+    ahead = AHEAD if rows.x.shape[1] > total else 0
+    decay = minimum_decay(decays, losses + ahead * (losses - lowest))
+    return columns, Choice(decay, decays, losses, rows_held_out, folds, epoch)
 
 
 def _orders(total: int, count: int, generator: np.random.Generator) -> Iterator[np.ndarray]:
@@ -568,9 +571,10 @@ def _split(rows: _Rows, count: int, generator: np.random.Generator, folds: int |
 
 
 class _HeldOut(NamedTuple):
-    """Rows that one fold holds out: csr x [H, D], targets, weights [H] or None."""
+    """Rows that one fold holds out: csr x [H, D], indices of its columns or None for all, targets, weights or None."""
 
     x: Any
+    active: np.ndarray | None
     y: np.ndarray
     weights: np.ndarray | None
 
@@ -581,15 +585,16 @@ def _held_out(rows: _Rows, part: np.ndarray, folds: int) -> list[_HeldOut]:
     for fold in range(folds):
         out = np.flatnonzero(part == fold)
         weights = None if rows.weights is None else rows.weights[out]
-        held_out.append(_HeldOut(rows.x[out], rows.y[out], weights))
+        x, active = _of_active_columns(rows.x[out])
+        held_out.append(_HeldOut(x, active, rows.y[out], weights))
     return held_out
 
 
 def _held_out_losses(columns: _Columns, held_out: list[_HeldOut], count: int) -> np.ndarray:
     """Return the mean held-out loss of each decay, float64 [K]; each row is scored by the columns of its fold."""
     sums, total = np.zeros(count), 0.0
-    for fold, (x, y, weights) in enumerate(held_out):
-        losses = LOSSES[columns.rows.loss](columns.score(x, fold, count), y)
+    for fold, (x, active, y, weights) in enumerate(held_out):
+        losses = LOSSES[columns.rows.loss](columns.score(x, active, fold, count), y)
         sums += losses.sum(axis=1, dtype=np.float64) if weights is None else losses @ weights
         total += x.shape[0] if weights is None else float(weights.sum())
     return sums / max(total, 1e-30)
