@@ -382,3 +382,18 @@ def test_rows_held_out_are_scored_by_the_columns_of_their_fold(folds):
         expected = everything[:, 8 * fold : 8 * fold + 8].reshape(20, 4, 2).transpose(1, 0, 2)
         np.testing.assert_allclose(scores, expected)
         np.testing.assert_allclose(columns.score(x[part == fold], None, fold, 4), expected)
+
+
+def test_a_minimization_goes_on_where_the_last_one_of_the_same_decay_ended(monkeypatch):
+    x, y = separable_rows()
+    descent, other = (logistic_descent(x, y) for _ in range(2))
+    for each in descent, other:
+        each.minimize(1e-4, 1e-2)
+    other.move_to(other.point)
+    diagonal, diagonals = Descent._diagonal, []
+    monkeypatch.setattr(Descent, "_diagonal", lambda *given: diagonals.append(given) or diagonal(*given))
+    assert min(descent.minimize(1e-4, 1e-5), other.minimize(1e-4, 1e-5)) > 2
+    assert [given[0] for given in diagonals] == [other]
+    np.testing.assert_allclose(descent.scores, other.scores, atol=0.1)
+    descent.minimize(1e-6, 1e-5)
+    assert descent.reached.value == pytest.approx(descent._value(descent.scores, descent.point)[0])

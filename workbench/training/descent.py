@@ -119,6 +119,15 @@ class State(NamedTuple):
     pairs: list[tuple[np.ndarray, np.ndarray]]
 
 
+class Reached(NamedTuple):
+    """Objective, expected targets [T, N], gradient [D + 1, N] and first guess at the end of a minimization."""
+
+    value: float
+    means: np.ndarray
+    gradient: np.ndarray
+    divide: Guess
+
+
 @final
 class Descent:
     """Weights and intercept of a linear model on its way to the minimum.
@@ -153,6 +162,7 @@ class Descent:
             self.point[-1] = self._best_intercept(loss)
             self.scores += self.intercept
         self.squares: Any = None
+        self.reached: Reached | None = None
         self.pairs: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=PAIRS)
 
     @property
@@ -167,7 +177,7 @@ class Descent:
 
     def move_to(self, point: np.ndarray) -> None:
         """Set weights and intercept `point` [D + 1, N], and the scores of the rows."""
-        self.point, self.scores = point, self.scores_of(self.x, point)
+        self.point, self.scores, self.reached = point, self.scores_of(self.x, point), None
 
     def state(self) -> State:
         """Return what `restore` and `extrapolate` take."""
@@ -176,7 +186,7 @@ class Descent:
 
     def restore(self, state: State) -> None:
         """Go back to what `state` returned."""
-        self.point, self.scores, self.decay = state.point, state.scores, state.decay
+        self.point, self.scores, self.decay, self.reached = state.point, state.scores, state.decay, None
         self.pairs = deque(state.pairs, maxlen=PAIRS)
 
     def go_on_from(self, other: "Descent") -> None:
@@ -212,7 +222,7 @@ class Descent:
             value, means = self._value(scores, self.point + length * line)
         self.decay = old
         if value < first[0]:
-            self.point, self.scores = self.point + length * line, scores
+            self.point, self.scores, self.reached = self.point + length * line, scores, None
 
     def _best_intercept(self, loss: str) -> np.ndarray:
         """Return the intercept [N] of the least loss without weights; finite if a label is on all rows, or on none."""
@@ -232,11 +242,14 @@ class Descent:
 
         It ends when the decrease that the next step promises is below `tolerance` times the objective.
         """
-        for change, difference in self.pairs:
-            difference[:-1] += (decay - self.decay) * change[:-1]
-        self.decay = decay
-        value, means = self._value(self.scores, self.point)
-        gradient, divide = self._gradient(means, self.point), self._diagonal(means)
+        if self.reached is None or decay != self.decay:
+            for change, difference in self.pairs:
+                difference[:-1] += (decay - self.decay) * change[:-1]
+            self.decay = decay
+            value, means = self._value(self.scores, self.point)
+            gradient, divide = self._gradient(means, self.point), self._diagonal(means)
+        else:
+            value, means, gradient, divide = self.reached
         worth = max(FACTOR_AFTER, self._passes_worth_a_factor())
         for passes in range(1, most + 1):
             if passes == worth:
@@ -244,25 +257,29 @@ class Descent:
             direction = self._direction(gradient, divide)
             promised = float(np.vdot(gradient, direction))
             if not promised > 2 * tolerance * value:
-                return passes
+                break
             moves = self.scores_of(self.x, direction)
             length = 1.0 if self.pairs else self._newton_length(means, moves, direction, promised)
             for _ in range(MOST_SHORTER):
                 point = self.point - length * direction
                 scores = self.scores - self.x.dtype.type(length) * moves
-                new_value, means = self._value(scores, point)
+                new_value, new_means = self._value(scores, point)
                 if new_value <= value - DECREASE * length * promised:
                     break
                 bend = 2 * (new_value - value + length * promised)
                 length *= min(max(length * promised / bend, SHORTEST), 0.5) if np.isfinite(bend) else SHORTEST
             else:
-                return passes  # a decrease is below what the dtype can tell
-            new_gradient = self._gradient(means, point)
+                break  # a decrease is below what the dtype can tell
+            new_gradient = self._gradient(new_means, point)
             change, difference = point - self.point, new_gradient - gradient
             if np.vdot(change, difference) > 0:
                 self.pairs.append((change, difference))
-            self.point, self.scores, gradient, value = point, scores, new_gradient, new_value
-        return most + 1
+            self.point, self.scores, gradient = point, scores, new_gradient
+            value, means = new_value, new_means
+        else:
+            passes = most + 1
+        self.reached = Reached(value, means, gradient, divide)
+        return passes
 
     def gradient_scores(self) -> np.ndarray:
         """Return the gradient of each row's count * loss with respect to its scores, [T, N], after a minimization."""
