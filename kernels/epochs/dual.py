@@ -227,14 +227,15 @@ class DualCall(NamedTuple):
     def checked(self) -> "DualCall":
         """Return the call itself; KernelError if lengths disagree or a decay <= 0 or intercept_square < 0."""
         rows, width = self.dual.shape
-        decays = np.size(self.decay)
+        decays = 1 if isinstance(self.decay, float) else np.size(self.decay)  # NumPy takes as long as ten rows
         if not decays or width % decays:
             raise KernelError(f"dual has {width} columns for {decays} decays; it has the same count for each of them.")
         if len(self.counts) not in (0, rows):
             raise KernelError(f"counts has {len(self.counts)} numbers; it has one for each of {rows} rows, or none.")
         if self.intercept.size not in (0, width):
             raise KernelError(f"intercept has {self.intercept.size} numbers; it has {width}, or none.")
-        if not np.all(np.asarray(self.decay) > 0) or not self.intercept_square >= 0:
+        is_above = self.decay > 0 if isinstance(self.decay, float) else np.all(np.asarray(self.decay) > 0)
+        if not is_above or not self.intercept_square >= 0:
             given = f"decay is {self.decay}" if np.ndim(self.decay) == 0 else f"decays are {self.decay}"
             raise KernelError(
                 f"{given}, intercept_square {self.intercept_square}; the first is above 0, as the dual variables make "
