@@ -13,7 +13,8 @@ import numpy as np
 
 from kernels._compat.numba_internals import each_part, layer
 from kernels.code_cache import inlined
-from kernels.threads import compiled, equal_cost, share
+from kernels.products.csr_dense import MOST_ALONE
+from kernels.threads import ALONE, compiled, equal_cost, is_forced_parallel, share
 
 COLUMNS = 128
 """Columns that a stream takes at once, at most."""
@@ -126,7 +127,9 @@ def add(segments: np.ndarray, rows: np.ndarray, values: np.ndarray | None, g: np
 
     `values` [z] None: all are 1. On several threads if that is faster.
     """
-    parts, choices = share(WORK * rows.size, __name__)
+    work = WORK * rows.size
+    is_little = work <= MOST_ALONE and not is_forced_parallel()
+    parts, choices = ALONE if is_little else share(work, __name__)
     bounds = np.array((0, segments.size - 1)) if parts == 1 else equal_cost(segments, parts, 0)
     layer()  # code is linked with its functions
     _parts(bounds, segments, rows, values, g.reshape(-1), out.reshape(-1))

@@ -45,7 +45,7 @@ def _row(lane, u, segments, rows, values, g, out):
     lane.blocks(block)
 
 
-_rows = RowLoop(_row, starts=0)
+_rows = RowLoop(_row, starts=0, most_alone=csr_dense.MOST_ALONE)
 
 
 def cpu(segments, rows, values, g, out):

@@ -11,7 +11,7 @@ Source     csr_t_dense without its values: a sum of rows, which is csr_dense_one
 
 from kernels import plan, reasons, short_columns
 from kernels.contract import Case, Cost, Kernel, Sizes
-from kernels.products import csr_dense_ones
+from kernels.products import csr_dense, csr_dense_ones
 from kernels.registry import register
 from kernels.vector.gather import RowLoop, work_of
 from kernels.vector.tiles import MANY, shape_of_gradient
@@ -43,7 +43,7 @@ def _row(lane, u, segments, rows, g, out):
     lane.blocks(block)
 
 
-_rows = RowLoop(_row, starts=0)
+_rows = RowLoop(_row, starts=0, most_alone=csr_dense.MOST_ALONE)
 
 
 def cpu(segments, rows, g, out):

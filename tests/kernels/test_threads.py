@@ -8,9 +8,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from kernels import choosing, threads
+import kernels
+from kernels import choosing, short_columns, threads
 from kernels.choice import Costs
 from kernels.choosing import Choices
+from kernels.vector import gather
+from tests.support.cases import random_case
 from tests.support.clocks import Clock
 from tests.support.thread_counts import needs_two, share_out
 
@@ -242,3 +245,24 @@ def test_little_work_gets_all_threads_inside_of_parallel_alone() -> None:
         with threads.serial():
             assert threads.share(10**9, "a kernel") == threads.ALONE
     assert threads.share(0, "a kernel") == threads.ALONE
+
+
+@pytest.mark.parametrize(
+    ("name", "entries", "asks"),
+    [
+        ("csr_t_dense", 1920, False),
+        ("csr_t_dense", 8000, False),  # by the sums of short columns
+        ("csr_t_dense_ones", 1920, False),
+        ("adagrad_lazy", 1920, False),
+        ("adagrad_fused", 1920, False),
+        ("csr_t_dense", 40_000, True),
+        ("adagrad_fused", 40_000, True),
+    ],
+)
+def test_gradients_and_steps_of_few_rows_stay_on_one_thread_without_a_choice(name, entries, asks, monkeypatch):
+    asked = []
+    for module in (gather, short_columns):
+        monkeypatch.setattr(module, "share", lambda work, maker: asked.append(work) or threads.ALONE)
+    kernel = kernels.get(name)
+    kernel.cpu(*kernel.arguments(random_case(64, 16 * entries, entries, 1)))
+    assert [work > threads.LEAST_WORK for work in asked] == [True] * asks
