@@ -80,22 +80,27 @@ def unequal(group, density):
     return one, execution.describe_inequality(one, rows)
 
 
-def test_one_call_against_steps_is_bounded_by_what_one_call_gained_on_the_other_side():
-    """Steps of sparse take twice as long as its epochs: dense 3 times as long would then be 1.5 times slower."""
-    group = group_of(*STEPS_ONLY)
-    one, said = unequal(group, 0.03)
-    assert one.verdict == "sparse"
-    assert said == (
-        "Dense was run a step at a time, sparse in one call: one call made sparse 2 times as fast as a step at a time; "
-        "dense with the same gain would be 2.6 times slower than sparse."
-    )
+IN_CALLS = (maker.DENSE, maker.DENSE_IN_CALLS, maker.SPARSE)
+DENSE_STEPS = "Dense was run a step at a time, sparse in one call"
+OF_DENSE = f"{DENSE_STEPS}: one call made sparse 2 times as fast as a step at a time; dense with the same gain would be"
+OF_SPARSE = (
+    "Sparse was run a step at a time, dense in one call: one call made dense 2 times as fast as a step at a time; "
+    "sparse with the same gain would be"
+)
 
 
-def test_an_answer_that_one_call_could_turn_says_so():
-    group = group_of(*STEPS_ONLY)
-    one, said = unequal(group, 0.1)
-    assert one.verdict == "sparse"
-    assert said.endswith("dense with the same gain would be 1.3 times faster than sparse.")
+@pytest.mark.parametrize(
+    ("laws", "density", "verdict", "expected"),
+    [  # steps of sparse take twice as long as its epochs: dense 3 times as long would then be 1.5 times slower
+        (STEPS_ONLY, 0.03, "sparse", f"{OF_DENSE} 2.6 times slower than sparse."),
+        (STEPS_ONLY, 0.1, "sparse", f"{OF_DENSE} 1.3 times faster than sparse."),
+        (STEPS_ONLY, 0.3, "dense", f"{DENSE_STEPS}; dense wins all the same."),
+        (IN_CALLS, 0.1, "dense", f"{OF_SPARSE} 1.3 times slower than dense."),
+    ],
+)
+def test_one_call_against_steps_is_bounded_by_what_one_call_gained_on_the_other_side(laws, density, verdict, expected):
+    one, said = unequal(group_of(*laws), density)
+    assert (one.verdict, said) == (verdict, expected)
 
 
 def test_without_steps_of_the_other_side_the_bound_is_what_is_outside_of_the_kernels():
@@ -112,28 +117,11 @@ def test_without_phases_no_bound_is_known():
     assert unequal(group, 0.03)[1].endswith("is not known, since the phases of its steps were not timed.")
 
 
-def test_the_slower_executed_side_wins_all_the_same():
-    group = group_of(*STEPS_ONLY)
-    one, said = unequal(group, 0.3)
-    assert one.verdict == "dense"
-    assert said == "Dense was run a step at a time, sparse in one call; dense wins all the same."
-
-
 def test_a_side_that_had_its_chance_is_not_said_to_be_unequal():
     """Dense in one call was measured and lost to dense steps: both sides are at their best."""
     slow = replace(maker.DENSE_IN_CALLS, fixed=2 * maker.DENSE.fixed)
     assert unequal(group_of(*STEPS_ONLY, slow), 0.03)[1] == ""
     assert unequal(group_of(maker.DENSE, maker.SPARSE), 0.03)[1] == ""
-
-
-def test_sparse_steps_against_dense_in_one_call_are_bounded_too():
-    group = group_of(maker.DENSE, maker.DENSE_IN_CALLS, maker.SPARSE)
-    one, said = unequal(group, 0.1)
-    assert one.verdict == "dense"
-    assert said == (
-        "Sparse was run a step at a time, dense in one call: one call made dense 2 times as fast as a step at a time; "
-        "sparse with the same gain would be 1.3 times slower than dense."
-    )
 
 
 def test_the_advice_warns_of_unequal_executions_where_they_could_change_most():

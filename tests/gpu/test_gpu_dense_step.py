@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from kernels import KernelError
-from kernels.gpu.slots import STEPS_QUEUED
 from kernels.rules.rule import get_rule
-from tests.support.emulated_session import EmulatedSession, OrderError
+from tests.support.emulated_session import EmulatedSession
 from tests.support.emulator.device import EmulatorError, emulator
 from tests.support.gpu_steps import (
     PAIRS,
@@ -110,52 +109,6 @@ def test_rows_of_the_batch_before_play_no_part(session) -> None:
         step.run(0, *numbers_at("sgd", 1))
         assert np.isfinite(step.loss())
         assert np.isfinite(step.read()[0]).all()
-
-
-def after(session: EmulatedSession, order: str, slots: int = 2) -> list[np.ndarray]:
-    """Weights and states after loads of batches, and runs, in that order."""
-    step, done = softmax_step(session, slots), {"load": 0, "run": 0}
-    batches = [batch for batch in dense_batches(4, "float64", "softmax") if len(batch[0])]
-    for word in order.split():
-        number, done[word] = done[word], done[word] + 1
-        if word == "load":
-            step.slots[number % slots].load(*batches[number % len(batches)])
-        else:
-            step.run(number % slots, *numbers_at("sgd", number + 1))
-    return step.read()
-
-
-def test_a_slot_may_be_filled_again_while_its_step_is_queued(session) -> None:
-    one_by_one = after(session, "load run " * 6, slots=1)
-    for order in ("load load " + "run load " * 4 + "run run", "load " + "load run " * 5 + "run"):
-        np.testing.assert_array_equal(after(EmulatedSession(emulator), order)[0], one_by_one[0])
-
-
-MISSED = {
-    "load waits for the zeros": ("load", "wait_for", [0], "second stream uses an array that the first one may be at"),
-    "step waits for copies": ("load run", "wait_for", [1], "first stream uses an array that the second one may be at"),
-    "load waits for the graph": (
-        "load run " * 5,
-        "wait_for",
-        [8],
-        "the second stream uses an array that the first one",
-    ),
-    "load waits for pinned memory": ("load load load", "until", [0], "the host has changed pinned memory"),
-    "run waits for its settings": (
-        "load load " + "run " * (STEPS_QUEUED + 1),
-        "until",
-        [0],
-        "the host has changed pinned memory",
-    ),
-}
-
-
-@pytest.mark.parametrize(("order", "method", "places", "message"), MISSED.values(), ids=MISSED)
-def test_a_wait_that_is_left_out_is_found(session, order: str, method: str, places: list[int], message: str) -> None:
-    after(EmulatedSession(emulator), order)
-    session.forget(method, places)
-    with pytest.raises(OrderError, match=message):
-        after(session, order)
 
 
 def test_a_batch_is_one_copy_beside_its_targets_and_settings_are_sent_when_they_change(session) -> None:

@@ -18,8 +18,12 @@ from tests.support.gpu_steps import (
     R,
     assert_steps_are_those_of_the_cpu,
     batches,
+    dense_batches,
+    dense_start,
     load,
+    make_dense_step,
     make_step,
+    numbers_at,
     start,
     targets_of,
 )
@@ -30,11 +34,6 @@ from tests.support.rounding_model import rounded, widened
 NUMBERS = get_rule("sgd").example
 
 
-def numbers_of(step: int) -> tuple[float, ...]:
-    """Another rate in every step."""
-    return NUMBERS[0] / (step + 1), *NUMBERS[1:]
-
-
 @pytest.mark.parametrize("width", [4, 5])
 @pytest.mark.parametrize(("rule", "loss"), PAIRS)
 def test_steps_change_weights_states_and_loss_as_the_cpu_does(session, rule: str, loss: str, width: int) -> None:
@@ -42,39 +41,51 @@ def test_steps_change_weights_states_and_loss_as_the_cpu_does(session, rule: str
     assert_steps_are_those_of_the_cpu(session, rule, loss, width, session.nothing_made)
 
 
-def after(session: EmulatedSession, order: str, slots: int = 2) -> list[np.ndarray]:
+def after(session: EmulatedSession, is_dense: bool, order: str, slots: int = 2) -> list[np.ndarray]:
     """Weights and states after loads of batches, and runs, in that order."""
-    step, done = make_step(session, "sgd", start("sgd", 4), slots=slots), {"load": 0, "run": 0}
+    if is_dense:
+        step = make_dense_step(session, "sgd", dense_start("sgd", 4, "float64"), slots=slots)
+        made = [batch for batch in dense_batches(4, "float64", "softmax") if len(batch[0])]
+    else:
+        step, made = make_step(session, "sgd", start("sgd", 4), slots=slots), batches(4)
+    done = {"load": 0, "run": 0}
     for word in order.split():
         number, done[word] = done[word], done[word] + 1
-        if word == "load":
-            load(step, number % slots, "softmax", batches(4)[number])
+        if word == "run":
+            step.run(number % slots, *numbers_at("sgd", number + 1))
+        elif is_dense:
+            step.slots[number % slots].load(*made[number % len(made)])
         else:
-            step.run(number % slots, *numbers_of(number))
+            load(step, number % slots, "softmax", made[number])
     return step.read()
 
 
-def test_a_slot_may_be_filled_again_while_its_step_is_queued(session) -> None:
-    one_by_one = after(session, "load run " * 6, slots=1)
+@pytest.mark.parametrize("is_dense", [False, True])
+def test_a_slot_may_be_filled_again_while_its_step_is_queued(session, is_dense: bool) -> None:
+    one_by_one = after(session, is_dense, "load run " * 6, slots=1)
     for order in ("load load " + "run load " * 4 + "run run", "load " + "load run " * 5 + "run"):
-        np.testing.assert_array_equal(after(EmulatedSession(emulator), order)[0], one_by_one[0])
+        np.testing.assert_array_equal(after(EmulatedSession(emulator), is_dense, order)[0], one_by_one[0])
 
 
+SECOND, PINNED = "the second stream uses an array that the first one may be at", "the host has changed pinned memory"
 MISSED = {
-    "load waits for the zeros": ("load", "wait_for", [0], "second stream uses an array that the first one may be at"),
-    "step waits for copies": ("load run", "wait_for", [1], "first stream uses an array that the second one may be at"),
-    "load waits for the step": ("load run " * 3, "wait_for", [4], "the second stream uses an array that the first one"),
-    "load waits for pinned memory": ("load load load", "until", [0], "the host has changed pinned memory"),
-    "run waits for its settings": ("load load " + "run " * 17, "until", [0], "the host has changed pinned memory"),
+    "load waits for the zeros": ("load", "wait_for", 0, SECOND),
+    "step waits for copies": ("load run", "wait_for", 1, "first stream uses an array that the second one may be at"),
+    "load waits for the step": ("load run " * 3, "wait_for", 4, SECOND),
+    "load waits for the graph": ("load run " * 5, "wait_for", 8, SECOND),
+    "load waits for pinned memory": ("load load load", "until", 0, PINNED),
+    "run waits for its settings": ("load load " + "run " * (STEPS_QUEUED + 1), "until", 0, PINNED),
 }
 
 
-@pytest.mark.parametrize(("order", "method", "places", "message"), MISSED.values(), ids=MISSED)
-def test_a_wait_that_is_left_out_is_found(session, order: str, method: str, places: list[int], message: str) -> None:
-    after(EmulatedSession(emulator), order)
-    session.forget(method, places)
+@pytest.mark.parametrize("is_dense", [False, True])
+@pytest.mark.parametrize("name", MISSED)
+def test_a_wait_that_is_left_out_is_found(session, name: str, is_dense: bool) -> None:
+    order, method, place, message = MISSED[name]
+    after(EmulatedSession(emulator), is_dense, order)
+    session.forget(method, [place])
     with pytest.raises(OrderError, match=message):
-        after(session, order)
+        after(session, is_dense, order)
 
 
 @pytest.mark.parametrize("is_awaited", [True, False])
@@ -97,9 +108,9 @@ def test_the_host_waits_for_pinned_memory_alone(session) -> None:
         load(step, number, "softmax", case)
     assert session.log.count("until") == 1  # of two buffers, for the third batch
     for number in range(STEPS_QUEUED):
-        step.run(number % 3, *numbers_of(number))
+        step.run(number % 3, *numbers_at("sgd", number + 1))
     assert session.log.count("until") == 1
-    step.run(0, *numbers_of(STEPS_QUEUED))
+    step.run(0, *numbers_at("sgd", STEPS_QUEUED + 1))
     assert session.log.count("until") == 2
 
 
@@ -108,7 +119,7 @@ def test_settings_are_sent_when_they_change(session) -> None:
     load(step, 0, "softmax", case)
     before = session.log.count("fill")
     for number in (0, 0, 0, 1, 1, 0):
-        step.run(0, *numbers_of(number))
+        step.run(0, *numbers_at("sgd", number + 1))
     assert session.log.count("fill") == before + 3
 
 

@@ -2,18 +2,11 @@
 
 import pytest
 
-from kernels import choice, choosing
 from kernels.choice import ALONE, MOST_DEBT, SECONDS_ASK, SHARED, TRIAL, UNTIMED, Pace, Team, gain
-from tests.support.cores import COSTS, US, Cores, Times
+from tests.support import cores
+from tests.support.cores import COSTS, US, Times
 
-
-@pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> Cores:
-    one = Cores()
-    monkeypatch.setattr(choosing, "perf_counter", one.clock)
-    monkeypatch.setattr(choice, "wake", one.wake)
-    monkeypatch.setattr(choice, "seconds_awake", one.seconds_awake)
-    return one
+machine = cores.machine
 
 
 def always(alone: float, shared: float) -> Times:

@@ -8,8 +8,11 @@ import pytest
 from kernels import choice, choosing, threads
 from kernels.choice import ALONE, SHARED
 from kernels.choosing import CREDIT, LONG, MOST_LOST, MOST_YIELD, SECONDS_YIELD, Series, Yielding
+from tests.support import cores
 from tests.support.cores import US, Cores
 from tests.support.thread_counts import needs_two, share_out
+
+machine = cores.machine
 
 pytestmark = pytest.mark.usefixtures("kept_threads")
 
@@ -106,15 +109,6 @@ def test_a_call_that_takes_long_anyway_may_lose_as_much_as_it_takes() -> None:
     assert yielding.may_share(1.0)
     yielding.shared(1.0, 0.016, 0.010)
     assert not yielding.may_share(1.0)
-
-
-@pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> Cores:
-    one = Cores()
-    monkeypatch.setattr(choosing, "perf_counter", one.clock)
-    monkeypatch.setattr(choice, "wake", one.wake)
-    monkeypatch.setattr(choice, "seconds_awake", one.seconds_awake)
-    return one
 
 
 def test_calls_one_by_one_yield_too_where_empty_regions_tell_nothing(machine: Cores) -> None:

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 
-from kernels import choosing
+import pytest
+
+from kernels import choice, choosing
 from kernels.choice import Costs
 from tests.support.clocks import Clock
 
@@ -55,3 +57,12 @@ class Cores:
             self.clock.now += COSTS.seconds_asleep
         self.clock.now += shared
         self.awake_until = self.clock.now + COSTS.seconds_stay
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Cores:
+    one = Cores()
+    monkeypatch.setattr(choosing, "perf_counter", one.clock)
+    monkeypatch.setattr(choice, "wake", one.wake)
+    monkeypatch.setattr(choice, "seconds_awake", one.seconds_awake)
+    return one

@@ -67,9 +67,7 @@ def assert_steps_are_those_of_the_cpu(session: Session, rule: str, loss: str, wi
     arrays = start(rule, width)
     step = make_step(session, rule, arrays, loss)
     for number, case in enumerate(batches(width), start=1):
-        numbers = list(get_rule(rule).example)
-        numbers[0] /= number
-        numbers = (*numbers[:-1], number) if rule == "adam" else tuple(numbers)
+        numbers = numbers_at(rule, number)
         load(step, number % 2, loss, case)
         with during():
             step.run(number % 2, *numbers)

@@ -110,10 +110,15 @@ def test_a_process_whose_own_time_is_out_ends_with_what_it_has():
     assert row["bytes_peak"] is not None
 
 
-def test_a_clock_stands_still_while_its_process_rests(monkeypatch):
-    now = Clock()
+@pytest.fixture
+def now(monkeypatch):
+    clock = Clock()
     for module in (budget, child):
-        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=now))
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=clock))
+    return clock
+
+
+def test_a_clock_stands_still_while_its_process_rests(now):
     clock = TrialClock(10.0)
     now.now = 4.0
     clock.rest()
@@ -126,10 +131,7 @@ def test_a_clock_stands_still_while_its_process_rests(monkeypatch):
     assert clock.why_end["status"] == "timeout"
 
 
-def test_a_clock_tells_what_the_first_step_had_taken_when_the_time_was_out(monkeypatch):
-    now = Clock()
-    for module in (budget, child):
-        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=now))
+def test_a_clock_tells_what_the_first_step_had_taken_when_the_time_was_out(now):
     clock = TrialClock(10.0)
     now.now = 2.0
     clock.enter(budget.COMPILING)
@@ -153,10 +155,7 @@ def test_a_clock_tells_what_the_first_step_had_taken_when_the_time_was_out(monke
     assert clock.why_end["status"] == "stopped"
 
 
-def test_a_first_step_bounds_nothing_if_it_is_short_or_compiles(monkeypatch):
-    now = Clock()
-    for module in (budget, child):
-        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=now))
+def test_a_first_step_bounds_nothing_if_it_is_short_or_compiles(now):
     clock = TrialClock(10.0)
     clock.enter_steps(1)
     now.now = 0.4
