@@ -122,14 +122,9 @@ def recorded(*seconds, seconds_sweep=60.0) -> runner.RecordedCase:
         {**line, "serial": False, "status": "ok", "seconds": each, "is_faithful": True}
         for line, each in zip((EPOCH, DENSE, COO), seconds, strict=True)
     ]
-    row = {
-        "status": "ok",
-        "case": "made",
-        "cells": judged,
-        "trials_sweep": seconds_sweep,
-        "seconds_sweep": seconds_sweep,
-    }
-    [found] = runner.read_recorded_cases([row | {"dataset": "uniform", "model": "logistic", "optimizer": "sgd"}])
+    row = {"status": "ok", "case": "made", "dataset": "uniform", "model": "logistic", "optimizer": "sgd"}
+    row |= {"cells": judged, "trials_sweep": seconds_sweep, "seconds_sweep": seconds_sweep}
+    [found] = runner.read_recorded_cases([row])
     return found
 
 

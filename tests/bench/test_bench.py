@@ -175,6 +175,16 @@ def test_steps_of_ours_on_large_batches_reach_the_weights_of_the_definition(make
     assert ready.judge(None) < 1e-4
 
 
+@pytest.mark.parametrize("optimizer", ["sgd", "adagrad", "adam"])
+def test_loops_of_pytorch_with_and_without_the_lines_of_the_bridge_train_the_same_weights(optimizer):
+    pytest.importorskip("torch")
+    configuration = BenchmarkConfiguration("pytorch", "pytorch", TINY, 4, optimizer, "new")
+    rows = measure(configurations.field_of(configuration), QUICK, 10**9)
+    names = {"ours", "ours, fused", "torch, sparse gradient", "torch, dense gradient"}
+    assert {row["candidate"]: row["status"] for row in rows} == dict.fromkeys(names, "ok")
+    assert max(row["error"] for row in rows) < 1e-4
+
+
 def test_a_step_with_a_wrong_rate_is_refused(monkeypatch):
     problem = steps.make_problem(TINY, 3, "adagrad")
     expected = steps.wanted(problem)
@@ -224,6 +234,10 @@ def test_suites_hold_what_they_promise():
     )
     assert len(runner.configurations_of("kernels", quick=True)) < len(full) / 3
     assert len(runner.configurations_of("step")) == 3 * 3 * 3 * 2 + 2
+    loops = runner.configurations_of("pytorch")
+    sizes = {(each.shape.features, each.width) for each in loops if each.optimizer == "adam"}
+    assert sizes == {(features, width) for features in (100_000, 1_000_000) for width in (1, 16, 64)}
+    assert len(runner.configurations_of("pytorch", quick=True)) < len(loops)
 
 
 def test_a_run_writes_a_row_for_each_candidate_and_resumes(tmp_path, monkeypatch):

@@ -27,6 +27,12 @@ def ticking(step=1.0):
     return lambda: step * next(times)
 
 
+def points(values, leave, step=1.0):
+    """The points of a training whose scorers are judged to have these values, one after the other."""
+    given = iter(values)
+    return list(child.points_of_steps(itertools.repeat(None), lambda scorer: next(given), leave, ticking(step)))
+
+
 # The course of a training
 
 
@@ -42,18 +48,12 @@ def test_judging_is_not_timed():
         now[0] += 100.0
         return 1.0 / now[0]
 
-    points = child.points_of_steps(scorers(), judged, child.StopCondition(3.0), lambda: now[0])
-    assert [point.seconds for point in points] == [1.0, 2.0, 3.0]
+    found = child.points_of_steps(scorers(), judged, child.StopCondition(3.0), lambda: now[0])
+    assert [point.seconds for point in found] == [1.0, 2.0, 3.0]
 
 
 def test_points_close_to_the_one_before_are_not_judged():
-    judged = []
-    leave = child.StopCondition(40.0)
-    list(
-        child.points_of_steps(
-            itertools.repeat(None), lambda scorer: judged.append(0) or 1 / len(judged), leave, ticking()
-        )
-    )
+    judged = points((1 / number for number in itertools.count(1)), child.StopCondition(40.0))
     assert 20 < len(judged) < 40  # at 20 s on every second one
 
 
@@ -74,46 +74,34 @@ def test_a_fit_anew_has_its_own_seconds_and_the_ladder_ends_where_it_is_done():
     ],
 )
 def test_a_training_is_left(values, kept):
-    given = iter(values)
-    leave = child.StopCondition(1000.0, target=1.0)
-    assert (
-        len(list(child.points_of_steps(itertools.repeat(None), lambda scorer: next(given), leave, ticking(2.0))))
-        == kept
-    )
+    assert len(points(values, child.StopCondition(1000.0, target=1.0), 2.0)) == kept
 
 
 def test_a_training_that_gains_nothing_is_left_unless_it_is_known_to_reach_the_target():
     def judged(target):
-        given, leave = iter([3, 2, *[2.5] * 20, 1.0]), child.StopCondition(1000.0, target=target)
-        points = child.points_of_steps(itertools.repeat(None), lambda scorer: next(given), leave, ticking(2.0))
-        return len(list(points)), leave.why
+        leave = child.StopCondition(1000.0, target=target)
+        return len(points([3, 2, *[2.5] * 20, 1.0], leave, 2.0)), leave.why
 
     assert judged(None) == (8, "no gain")  # for six points and more than half of the time
     assert judged(1.0) == (23, "target")
 
 
 def test_early_points_on_the_way_to_a_target_are_judged_each():
-    leave = child.StopCondition(200.0, target=0.0)
-    found = list(child.points_of_steps(itertools.repeat(None), lambda scorer: 1.0, leave, ticking()))
+    found = points(itertools.repeat(1.0), child.StopCondition(200.0, target=0.0))
     assert [point.number for point in found[: child.EVERY]] == list(range(1, child.EVERY + 1))
     assert child.EVERY < len(found) < 100
 
 
 def test_of_a_quality_more_is_better():
     leave = child.StopCondition(1000.0, target=0.4, larger_is_better=True)
-    given = iter([0.1, 0.3, 0.4, 0.9])
-    assert len(list(child.points_of_steps(itertools.repeat(None), lambda scorer: next(given), leave, ticking()))) == 3
+    assert len(points([0.1, 0.3, 0.4, 0.9], leave)) == 3
     for tolerance in cases.TOLERANCES:
         assert cases.target_of(0.5, True, tolerance) < 0.5 < cases.target_of(0.5, False, tolerance)
 
 
 def test_a_training_that_creeps_is_left_and_says_why():
     leave = child.StopCondition(1000.0)
-    creeping = (1.0 - 1e-6 * number for number in itertools.count())
-    assert (
-        len(list(child.points_of_steps(itertools.repeat(None), lambda scorer: next(creeping), leave, ticking(0.1))))
-        < 40
-    )
+    assert len(points((1.0 - 1e-6 * number for number in itertools.count()), leave, 0.1)) < 40
     assert leave.why == "no gain"
 
 

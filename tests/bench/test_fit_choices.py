@@ -45,13 +45,7 @@ def test_rounds_are_of_ours_and_of_the_soonest_competitors():
         name: (seconds, {}, 1)
         for name, seconds in {"slow": 9.0, "ours": 99.0, "a": 1.0, "b": 2.0, "c": 3.0, "d": 4.0}.items()
     }
-    assert cases.candidates_for_rounds(best, {name: name == "ours" for name in best}) == [
-        "ours",
-        "a",
-        "b",
-        "c",
-        "d",
-    ]
+    assert cases.candidates_for_rounds(best, {name: name == "ours" for name in best}) == ["ours", "a", "b", "c", "d"]
 
 
 LAST = 20.0

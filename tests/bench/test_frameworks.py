@@ -101,21 +101,11 @@ def test_labels_that_are_no_classes_are_refused():
 
 def concluded(dense, sparse, ours, **options):
     """The answer for PyTorch from these seconds a batch, in four rounds."""
-    times = dict(
-        zip(
-            ("PyTorch dense, eager", "PyTorch EmbeddingBag, sparse gradient", "SparseLinear and LazySGD"),
-            (dense, sparse, ours),
-            strict=True,
-        )
-    )
+    names = ("PyTorch dense, eager", "PyTorch EmbeddingBag, sparse gradient", "SparseLinear and LazySGD")
+    noise = np.array([1, 1.02, 0.99, 1])
     records = {
-        name: {
-            "status": "ok",
-            "reason": "",
-            "seconds": seconds,
-            "samples": [seconds * noise for noise in (1, 1.02, 0.99, 1)],
-        }
-        for name, seconds in times.items()
+        name: {"status": "ok", "reason": "", "seconds": seconds, "samples": [*seconds * noise]}
+        for name, seconds in zip(names, (dense, sparse, ours), strict=True)
         if seconds is not None
     }
     return _concluded("pytorch", ways_of("pytorch"), records, problem("pytorch", **options), 9.0)

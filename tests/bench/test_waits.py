@@ -21,15 +21,8 @@ def request_of(tmp_path):
 
 def record(part, case, candidate, samples, loss=None, **more):
     side = "project" if candidate == "project" else "competitor"
-    known = {
-        "key": f"{part}, {case}, {candidate}",
-        "part": part,
-        "case": case,
-        "candidate": candidate,
-        "side": side,
-        "samples": samples,
-        "loss": loss,
-    }
+    known = {"key": f"{part}, {case}, {candidate}", "part": part, "case": case, "candidate": candidate}
+    known |= {"side": side, "samples": samples, "loss": loss}
     times = dict.fromkeys(("seconds", "seconds_low", "seconds_high"), sorted(samples)[len(samples) // 2])
     return store.WAITS.new_row(**known | times | {"status": "ok"} | more)
 

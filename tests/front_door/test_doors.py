@@ -27,59 +27,44 @@ def svmlight(row):
 
 
 FILES = {
-    "clicks.jsonl": (
-        lines(lambda row: json.dumps({"user_id": 10**9 + row % 60, "price": row % 7 / 2, "clicked": row % 3 == 0})),
-        "table",
-        "logistic",
-    ),
-    "shops.json": (
-        json.dumps([{"town": "abc"[row % 3], "price": row % 7 / 2, "bought": row % 2} for row in range(300)]),
-        "table",
-        "logistic",
-    ),
-    "lines.json": (
-        lines(lambda row: json.dumps({"name": "abc"[row % 3], "price": row % 7 / 2, "bought": row % 2})),
-        "table",
-        "logistic",
-    ),
-    "tags.txt": (
-        lines(lambda row: f"{row % 4},{4 + row % 3} {svmlight(row)}", head="300 50 7\n"),
-        "svmlight",
-        "multilabel",
-    ),
-    "caret.txt": (
-        lines(lambda row: f"{row % 50}^{'abc'[row % 3]}^{row % 2}", head="age^town^y\n"),
-        "table",
-        "logistic",
-    ),
-    "ffm.txt": (lines(lambda row: f"{row % 2} 0:{row % 9}:1 1:{10 + row % 20}:1"), "svmlight", "logistic"),
-    "words.txt": (lines(lambda row: f"{('spam', 'ham', 'eggs')[row % 3]} {svmlight(row)}"), "svmlight", "softmax"),
-    "ratings.txt": (
-        lines(lambda row: f"{PAIRS[row][0]}|{PAIRS[row][1]}|{1 + row % 5}"),
-        "ratings",
-        "matrix_factorization",
-    ),
-    "plays.tsv": (
-        lines(lambda row: f"u{PAIRS[row][0]}\ta{PAIRS[row][1]}\t{1 + row * 37 % 300}", head="user\tartist\tplays\n"),
-        "ratings",
-        "matrix_factorization",
-    ),
-    "prices.csv": (
-        lines(lambda row: f"{row % 9},{row % 4},{row * 31 % 977 / 4}", head="rooms,floor,price\n"),
-        "table",
-        "linear",
-    ),
-    "several.txt": (lines(lambda row: f"{row % 4},{4 + row % 3} {svmlight(row)}"), "svmlight", "multilabel"),
-    "kinds.arff": (
-        lines(
+    ("table", "logistic"): {
+        "clicks.jsonl": lines(
+            lambda row: json.dumps({"user_id": 10**9 + row % 60, "price": row % 7 / 2, "clicked": row % 3 == 0})
+        ),
+        "shops.json": json.dumps(
+            [{"town": "abc"[row % 3], "price": row % 7 / 2, "bought": row % 2} for row in range(300)]
+        ),
+        "lines.json": lines(lambda row: json.dumps({"name": "abc"[row % 3], "price": row % 7 / 2, "bought": row % 2})),
+        "caret.txt": lines(lambda row: f"{row % 50}^{'abc'[row % 3]}^{row % 2}", head="age^town^y\n"),
+    },
+    ("svmlight", "multilabel"): {
+        "tags.txt": lines(lambda row: f"{row % 4},{4 + row % 3} {svmlight(row)}", head="300 50 7\n"),
+        "several.txt": lines(lambda row: f"{row % 4},{4 + row % 3} {svmlight(row)}"),
+    },
+    ("svmlight", "logistic"): {
+        "ffm.txt": lines(lambda row: f"{row % 2} 0:{row % 9}:1 1:{10 + row % 20}:1"),
+    },
+    ("svmlight", "softmax"): {
+        "words.txt": lines(lambda row: f"{('spam', 'ham', 'eggs')[row % 3]} {svmlight(row)}"),
+    },
+    ("ratings", "matrix_factorization"): {
+        "ratings.txt": lines(lambda row: f"{PAIRS[row][0]}|{PAIRS[row][1]}|{1 + row % 5}"),
+        "plays.tsv": lines(
+            lambda row: f"u{PAIRS[row][0]}\ta{PAIRS[row][1]}\t{1 + row * 37 % 300}", head="user\tartist\tplays\n"
+        ),
+    },
+    ("table", "linear"): {
+        "prices.csv": lines(lambda row: f"{row % 9},{row % 4},{row * 31 % 977 / 4}", head="rooms,floor,price\n"),
+    },
+    ("table", "softmax"): {
+        "kinds.arff": lines(
             lambda row: f"{row % 7},{'ab'[row % 2]},{'xyz'[row % 3]}",
             head="@relation r\n@attribute n numeric\n@attribute c {a,b}\n@attribute class {x,y,z}\n@data\n",
         ),
-        "table",
-        "softmax",
-    ),
-}  # fmt: skip
-"""Content, and the reader and the model that suit it."""
+    },
+}
+"""By the reader and the model that suit them: content by name."""
+CONTENT = {name: content for files in FILES.values() for name, content in files.items()}
 
 
 class Done(Exception):  # noqa: N818 (ends a door when what is tested has come)
@@ -97,7 +82,7 @@ def ends_with(take):
 def folder(tmp_path, monkeypatch):
     """A folder with all files, in which no door measures or trains."""
     monkeypatch.chdir(tmp_path)
-    for name, (content, *_) in FILES.items():
+    for name, content in CONTENT.items():
         (tmp_path / name).write_text(content)
     of_settings = ends_with(lambda settings, *_, **__: (settings["dataset"], settings["model"]))
     of_spec = ends_with(lambda spec, *_, **__: (spec.axes["dataset"][0], spec.axes["model"][0]))
@@ -123,9 +108,10 @@ def called(door, *given, capsys, **named):
     return done.value.args[0], capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_every_door_guesses_reader_and_model_alike_and_says_so(name, folder, capsys):
-    _, reader, model = FILES[name]
+@pytest.mark.parametrize(
+    ("reader", "model", "name"), [(*both, name) for both, files in FILES.items() for name in files]
+)
+def test_every_door_guesses_reader_and_model_alike_and_says_so(reader, model, name, folder, capsys):
     for words in (
         ("train", name),
         ("advise", name, "--budget", 8),
