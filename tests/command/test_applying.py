@@ -4,19 +4,10 @@ import csv
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from workbench.command import cli, training
+from tests.support.commands import run
+from workbench.command import training
 from workbench.sweeps.spec import Configuration
-
-
-@pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
-def run(*arguments):
-    return CliRunner().invoke(cli.app, list(map(str, arguments)))
 
 
 @pytest.fixture
@@ -84,13 +75,6 @@ def test_numbers_are_trained_by_the_linear_model_without_being_told(tmp_path):
     came = run("train", "t", "--epochs", 1)
     assert came.exit_code == 0, came.output
     assert "The model is linear: the labels are numbers" in came.stderr
-
-
-def test_the_label_is_named_on_the_command_line(tmp_path):
-    (tmp_path / "t.csv").write_text("c0,c1,c2\n" + "".join(f"{row % 2},{row % 3},{row % 7}\n" for row in range(90)))
-    came = run("train", "t.csv", "--label", "c1", "--epochs", 1)
-    assert came.exit_code == 0, came.output
-    assert "The model is softmax: the labels are 3 classes" in came.stderr
 
 
 def test_the_old_name_of_forecast_works_with_a_note():

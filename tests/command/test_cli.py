@@ -9,10 +9,10 @@ from types import SimpleNamespace
 
 import pytest
 import typer
-from typer.testing import CliRunner
 
 from kernels import devices
 from tests.support import rows as made
+from tests.support.commands import run
 from workbench import data, formats, store
 from workbench.command import cli, demo, doctor, jupyter, terminal, training
 from workbench.measure import loads
@@ -46,46 +46,10 @@ busy_most = 1.0
 """
 
 
-@pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(terminal.console, "width", 200)
-
-
-def run(*arguments: str):
-    return CliRunner().invoke(cli.app, list(arguments))
-
-
 def spec_file(tmp_path, epochs: int = 0, name: str = "small"):
     path = tmp_path / f"{name}.toml"
     path.write_text(SPEC.format(epochs=epochs), encoding="utf-8")
     return path
-
-
-COMMANDS = [
-    "",
-    "demo",
-    "sweep",
-    "status",
-    "stop",
-    "report",
-    "train",
-    "lab",
-    "doctor",
-    "warm",
-    "bench",
-    "bench kernels",
-    "bench step",
-    "bench pytorch",
-    "bench report",
-]
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help(command):
-    came = run(*command.split(), "--help")
-    assert came.exit_code == 0
-    assert "Usage" in came.output
 
 
 @pytest.mark.parametrize(
@@ -108,14 +72,6 @@ def test_a_sweep_that_measures_nothing_now_has_no_json(tmp_path, option):
     came = run("sweep", str(spec_file(tmp_path)), "--json", option)
     assert came.exit_code == 2
     assert "--json prints what was measured" in came.output
-
-
-def test_every_option_says_what_it_is():
-    for name in COMMANDS[1:]:
-        command = typer.main.get_command(cli.app)
-        for part in name.split():
-            command = command.commands[part]
-        assert all(each.help for each in command.params), name
 
 
 @pytest.mark.usefixtures("sweeps_here")
@@ -265,7 +221,6 @@ def test_the_packaged_specs_are_valid_and_have_a_dense_baseline():
         assert {"dense", "csr"} <= {configuration.format for configuration in configurations.configurations}, file
 
 
-@pytest.mark.usefixtures("sweeps_here")
 @pytest.mark.usefixtures("sweeps_here")
 def test_the_demo_ends_with_a_verdict_and_a_report(tmp_path, monkeypatch):
     for name, epochs in (("demo_train", 2), ("demo_density", 0)):

@@ -12,8 +12,7 @@ from workbench.command import cli, exit_codes, terminal
 
 
 @pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def wide(monkeypatch):
     monkeypatch.setattr(terminal.console, "width", 300)
 
 

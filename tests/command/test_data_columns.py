@@ -3,6 +3,7 @@
 import pytest
 from typer.testing import CliRunner
 
+from tests.support.commands import run
 from workbench.command import cli, sweeping
 from workbench.data import DataError
 from workbench.sweeps import grid
@@ -16,10 +17,6 @@ def table(tmp_path):
     rows = [f"{row % 7}.5,{'abc'[row % 3]},{row % 2}" for row in range(60)]
     (tmp_path / "rows.csv").write_text("\n".join(["size,letter,bought", *rows]))
     return tmp_path / "rows.csv"
-
-
-def run(*words):
-    return CliRunner().invoke(cli.app, [*map(str, words)])
 
 
 def test_columns_are_shown_written_and_used(table, tmp_path):

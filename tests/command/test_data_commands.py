@@ -12,15 +12,9 @@ from typer.testing import CliRunner
 
 from workbench import data
 from workbench.analysis import profiles
-from workbench.command import cli, exit_codes, terminal, training
+from workbench.command import cli, exit_codes, training
 
 DRAWN = "rows=60, features=40, density=0.1, seed=1"
-
-
-@pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(terminal.console, "width", 200)
 
 
 @pytest.fixture
@@ -68,14 +62,6 @@ def test_the_list_breaks_no_word(columns):
         assert {f"{name}={value}" for name, value in one["parameters"].items() if isinstance(value, int | float)} <= {
             word.replace("true", "True").replace("false", "False") for word in words
         }
-
-
-@pytest.mark.parametrize("command", ["list", "profile"])
-def test_help_says_what_every_option_is(command):
-    assert run(command, "--help").exit_code == 0
-    known = typer.main.get_command(cli.app).commands["data"].commands[command]
-    assert known.help
-    assert all(each.help for each in known.params)
 
 
 def test_a_path_is_read_by_the_reader_that_it_looks_like(news):
@@ -224,8 +210,3 @@ def test_a_file_without_labels_is_profiled_and_says_so(matrix):
     assert came.exit_code == 0, came.output
     assert json.loads(came.stdout)["rows"] == 6
     assert "It is read without labels." in came.stderr
-
-
-def test_the_label_of_a_table_is_named_by_an_option(tmp_path):
-    (tmp_path / "t.csv").write_text("c0,c1,c2\n" + "".join(f"{row % 2},{row % 3},{row}.5\n" for row in range(30)))
-    assert known(tmp_path / "t.csv", "--label", "c1")["labels"]["shown"] == [["0", 10], ["1", 10], ["2", 10]]

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from typer.testing import CliRunner
 
 from tests.support.clocks import SECONDS
-from workbench.command import cli, exit_codes, running, terminal
+from tests.support.commands import run as say
+from workbench.command import exit_codes, running, terminal
 from workbench.sweeps import run_folder
 from workbench.sweeps.run_folder import Progress, RunError
 
@@ -24,9 +24,7 @@ UNTIL_ASKED = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_DFL
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(terminal.console, "width", 200)
+def _alone(monkeypatch):
     monkeypatch.setattr(running, "_at_work", list)  # of the machine that runs the tests
 
 
@@ -35,10 +33,6 @@ def add(folder: str, **progress) -> Path:
     path.mkdir(parents=True)
     run_folder.write_progress(path, Progress(path.name, **progress))
     return path
-
-
-def say(*arguments: str):
-    return CliRunner().invoke(cli.app, list(arguments))
 
 
 def test_status_lists_all_runs_those_at_work_first():

@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from tests.command.test_cli import _in_a_folder_of_its_own, spec_file  # noqa: F401 - the fixture is used by being here
+from tests.command.test_cli import spec_file
 from tests.support.clocks import SECONDS, until
+from tests.support.commands import run
 from workbench import store
 from workbench.analysis.advisor import advise
 from workbench.command import cli, exit_codes, running, sweeping
@@ -23,10 +23,6 @@ HEAD = 'name = "x"\n[axes]\n'
 LONG = (
     HEAD + 'dataset = "uniform"\nrows = 60\nfeatures = 30\n[measure]\nseconds_total = 60.0\nsamples_most = 1000000000\n'
 )
-
-
-def run(*arguments: str):
-    return CliRunner().invoke(cli.app, list(arguments))
 
 
 def words(came) -> str:

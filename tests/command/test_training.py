@@ -3,21 +3,21 @@
 import pytest
 
 from kernels import threads
-from tests.command.test_cli import run
+from tests.support.commands import run
 from workbench.command import training
 from workbench.sweeps import spec
 
 SMALL = ["--dataset", "uniform", "--rows", "500", "--features", "30", "--density", "0.2", "--model", "logistic"]
 
 
-def test_a_decay_is_chosen_and_trained_with(here):
+def test_a_decay_is_chosen_and_trained_with():
     came = run("train", *SMALL)
     assert came.exit_code == 0
     assert "chosen by dual ascent from 8 settings on 5 folds of all rows. To change it: --search N" in came.output
     assert "from 3 settings" in run("train", *SMALL, "--search", "3").output
 
 
-def test_a_given_option_is_respected_and_said(here):
+def test_a_given_option_is_respected_and_said():
     came = run("train", *SMALL, "--epochs", "1")
     assert "Nothing is searched, as --epochs is given." in came.output
     assert "chosen" not in came.output
@@ -33,13 +33,13 @@ def test_a_given_option_is_respected_and_said(here):
         (["--held-out", "0.1", "--trainers", "2"], "several trainers hold out a fifth"),
     ],
 )
-def test_a_search_that_cannot_be_is_refused(given, message, here):
+def test_a_search_that_cannot_be_is_refused(given, message):
     came = run("train", *SMALL, *given)
     assert came.exit_code == 2
     assert message in " ".join(came.output.replace("\u2502", " ").split())
 
 
-def test_a_training_uses_the_threads_that_it_is_told(monkeypatch, here):
+def test_a_training_uses_the_threads_that_it_is_told(monkeypatch):
     seen, real = [], training.make_run
     monkeypatch.setattr(training, "make_run", lambda *given: seen.append(threads.get_threads()) or real(*given))
     before = threads.get_threads()

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import workbench as wb
-from tests.front_door.test_doors import Done, called, ends_with
+from tests.front_door.test_doors import Done, called, ends_with, typed
 from workbench.api import sweeping as api_sweeping
 from workbench.bench import self_trial
 from workbench.command import advising, cli, sweeping
@@ -17,12 +17,6 @@ from workbench.sweeps.spec import SpecError, parse_spec, parse_spec_json
 
 SPEC = 'name = "tiny"\n[axes]\ndataset = "uniform"\nrows = 200\nfeatures = 64\nformat = ["csr", "dense"]\n'
 DATA = ([[1.0], [2.0]], ["a", "b"])
-
-
-def typed(*words):
-    came = CliRunner().invoke(cli.app, [str(word) for word in words])
-    assert isinstance(came.exception, Done), came.output
-    return came.exception.args[0], came.output
 
 
 def refused(*words):

@@ -5,6 +5,7 @@ import ast
 import csv
 import inspect
 import re
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -187,76 +188,7 @@ def test_a_result_without_a_dense_format_answers_by_the_size_of_its_tables():
     assert "<p>For memory, active rows win" in made.verdict._repr_html_()
 
 
-TESTS = {
-    "import workbench as wb": ("test_import.test_import_workbench_as_wb_loads_no_numpy_and_few_modules",
-                               "test_import.test_dir_lists_the_front_door_and_little_else"),
-    "load: a path": ("test_load.test_load_train_txt",),
-    "load: a path with a label": ("test_load.test_load_clicks_csv_with_a_label",),
-    "load: (X, y) of NumPy, SciPy, pandas": ("test_load.test_load_x_y",),
-    "load: X alone": ("test_load.test_load_x_alone_has_random_labels_and_changes_nothing",),
-    "load: a frame with a label": ("test_load.test_load_frame_with_a_label",),
-    "load: Arrow": ("test_load.test_load_arrow_tables",),
-    "load: AnnData": ("test_load.test_load_anndata",),
-    "load: torch": ("test_load.test_load_torch_sparse_tensors",),
-    "load: TensorFlow": ("test_load.test_load_tensorflow_sparse_tensors",),
-    "profile: X": ("test_load.test_profile_of_a_matrix_needs_no_label",
-                   "test_load.test_profile_and_data_set_are_shown"),
-    "profile: a path": ("test_load.test_profile_of_train_txt", "test_load.test_profile_of_a_file_without_labels"),
-    "advise: X, y": ("test_advise.test_advise_x_y",),
-    "advise: a path with a budget": ("test_rows.test_advise_of_a_file_has_the_command_that_trains_so",),
-    "advice: plot, report": ("test_advise.test_plot_and_report",),
-    "advice: fit": ("test_advise.test_fit_returns_a_trained_estimator",),
-    "advice: code": ("test_advise.test_code_runs_and_trains_so",),
-    "sweep: X, y, density, format": ("test_sweep.test_sweep_x_y_density_format",),
-    "sweep: spec.toml": ("test_sweep.test_sweep_spec_toml",),
-    "sweep: live, partial chart": ("test_rules.test_a_sweep_in_a_notebook_shows_progress_and_the_chart_so_far",),
-    "sweep: Stop": ("test_sweep.test_the_stop_button_of_a_live_sweep_stops_its_run",),
-    "sweep: a bar in a terminal, Ctrl-C": (
-        "test_rows.test_a_sweep_in_a_terminal_has_a_bar_and_ctrl_c_returns_the_result_of_what_there_is",),
-    "open, runs": ("test_sweep.test_open_and_runs",),
-    "result.frame": ("test_sweep.test_result_frame_has_one_line_a_configuration",),
-    "result.trials": ("test_sweep.test_result_trials_has_all_columns_of_all_trials",),
-    "result.verdict": ("test_sweep.test_result_verdict",),
-    "result.plot": ("test_sweep.test_result_plot_returns_axes",),
-    "result.report": ("test_sweep.test_result_report",),
-    "compare": ("test_sweep.test_compare_a_b",),
-    "train: X, y, model": ("test_train.test_train_x_y_logistic",),
-    "train: save": ("test_train.test_model_save_and_load_model",),
-    "train --save, apply --out": ("test_rules.test_train_save_and_apply_on_the_command_line",),
-    "estimators": ("test_rows.test_estimators_are_documented_parameter_by_parameter",),
-    "lab: X, y": ("test_notebook.test_cells_of_a_newcomer_show_cards_and_pictures",),
-    "lab outside a notebook": ("test_advise.test_lab_outside_a_notebook_says_how_to_open_one",),
-    "functions in every order of imports": (
-        "test_import.test_train_sweep_and_advise_are_functions_in_every_order_of_imports",
-        "test_rows.test_functions_are_functions_after_every_module_was_imported_in_either_order"),
-    "former packages": ("test_import.test_former_packages_are_found_by_their_names_for_one_release",
-                        "test_import.test_python_m_workbench_sweep_says_its_new_name"),
-    "memory: written once, known by content": ("test_rules.test_data_in_memory_is_known_by_its_content",),
-    "memory: no command": ("test_advise.test_command_is_none_for_data_in_memory",),
-    "a plain script": ("test_sweep.test_a_plain_script_without_a_main_guard_works",),
-    "bad input": ("test_load.test_bad_input_is_refused_with_the_fix",),
-    "a running result": ("test_sweep.test_a_result_of_a_run_that_is_still_measured_says_so",),
-    "budget: advise": ("test_budget.test_budget_of_advise", "test_budget.test_budget_of_advise_in_python"),
-    "budget: sweep": ("test_budget.test_budget_of_sweep_and_seconds_of_a_trial",
-                      "test_budget.test_budget_of_sweep_in_python"),
-    "budget: a spec": ("test_budget.test_budget_of_a_spec",),
-    "budget: bench self": ("test_budget.test_budget_of_bench_self",),
-    "budget: the panel": ("test_budget.test_budget_of_the_panel",),
-    "one verb, the same settings": (
-        "test_rules.test_advise_has_the_same_settings_and_defaults_in_python_and_on_the_command_line",
-        "test_rules.test_sweep_has_an_option_for_each_setting_of_python"),
-    "messages name what can be typed": ("test_doors.test_labels_that_are_asked_for_are_given_at_each_door",
-                                        "test_doors.test_ratings_that_are_all_one_say_what_to_type_at_each_door"),
-    "names are at most one level deep": ("test_rules.test_docs_type_no_name_that_lies_deeper_than_one_level",),
-    "guesses: the label": (
-        "test_rules.test_the_label_is_guessed_by_one_rule_for_files_and_frames",),
-    "guesses: model and reader": ("test_doors.test_every_door_guesses_reader_and_model_alike_and_says_so",),
-    "guesses: width": ("test_doors.test_guesses_of_width_and_model_are_taken_from_the_labels",),
-    "guesses: ids": ("test_load.test_ids_in_frames_are_categories",),
-    "guesses are said": ("test_rows.test_guesses_are_said_in_one_line_each_with_what_to_type",),
-    "objects are documented": ("test_rows.test_public_names_are_documented_with_an_example",),
-}  # fmt: skip
-"""Rows of the table of the front door, and its rules, each with the tests of this folder that type it."""
+TESTS = tomllib.loads(Path(__file__).with_name("rows.toml").read_text("utf-8"))
 
 
 @pytest.mark.parametrize("row", TESTS)

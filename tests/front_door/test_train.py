@@ -71,12 +71,6 @@ def test_a_numeric_frame_trains_an_estimator_that_knows_its_columns(data):
     assert model.feature_names_in_[0] == "f0"
 
 
-def test_a_file_is_trained_on(tmp_path):
-    path = tmp_path / "train.txt"
-    path.write_text("".join(f"{1 if row % 2 else -1} {1 + row % 2}:1\n" for row in range(40)))
-    assert wb.train(path).classes_.tolist() == [-1, 1]
-
-
 @pytest.mark.parametrize(
     ("given", "message"),
     [
