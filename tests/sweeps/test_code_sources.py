@@ -55,9 +55,9 @@ def test_the_files_of_configurations_on_the_cpu_are_those_that_compute_them(copy
             *(
                 "workbench/data/batches/in_memory.py",
                 "workbench/data/dataset/selection.py",
-                "workbench/sweeps/trial.py",
+                "workbench/training/run.py",
             ),
-            *("workbench/sweeps/problem.py", "workbench/measure/clock.py", "workbench/training/run.py"),
+            *("workbench/sweeps/trial.py", "workbench/sweeps/problem.py", "workbench/measure/clock.py"),
         }, name
 
 
@@ -97,13 +97,8 @@ def test_entries_of_registries_are_those_that_the_configuration_names(copy, used
 def test_what_is_compiled_for_a_device_is_in_the_hash_of_its_configurations_alone(copy, used):
     on_cuda = names(used["cuda"], copy)
     assert {
-        *(
-            "kernels/products/csr_dense.cu",
-            "kernels/gpu/device.cuh",
-            "kernels/gpu/update.cu",
-            "kernels/losses/softmax.cu",
-        ),
-        *("workbench/training/device.py", "kernels/gpu/slots.py"),
+        *("kernels/products/csr_dense.cu", "kernels/gpu/device.cuh", "kernels/gpu/update.cu", "kernels/gpu/slots.py"),
+        *("kernels/losses/softmax.cu", "workbench/training/device.py"),
     } <= on_cuda
     for name in set(CELLS) - {"cuda"}:
         assert not [file for file in names(used[name], copy) if file.endswith((".cu", ".cuh"))]

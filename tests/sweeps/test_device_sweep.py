@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from kernels import devices
 from tests.support import rows as made
+from tests.support.figures import drawn, said
 from tests.support.sweeps import row_of_trial, swept
 from tests.support.tiny_sweeps import DENSE, FUSED, OUTSIDE, spec_of, trial_row
 from workbench import plots, store
@@ -177,13 +178,8 @@ def test_the_advice_says_which_device_is_faster():
 
 @pytest.mark.parametrize("name", ["time_density", "phases", "memory_density", "loss_seconds"])
 def test_charts_of_a_device_say_so(name):
-    chart, frame = plots.get(name), store.frame(on_both())
-    values = {control.name: control.initial(frame) if callable(control.initial) else control.initial
-              for control in chart.controls}  # fmt: skip
-    figure = Figure(figsize=(8, 5))
-    chart.draw(frame, figure, **{**values, "group": "on cuda"})
-    text = " ".join(item.get_text() for item in figure.findobj(lambda artist: hasattr(artist, "get_text")))
-    assert "on cuda" in text
+    figure, _ = drawn(name, on_both(), group="on cuda")
+    assert "on cuda" in said(figure)
 
 
 def test_rows_of_older_files_without_the_column_are_of_the_cpu(tmp_path):
@@ -209,17 +205,6 @@ def test_a_trial_takes_what_the_supervisor_found_and_looks_no_more(monkeypatch):
     configuration = {"dataset": "uniform", "rows": 60, "features": 30, "density": 0.1, "device": "cuda"}
     row = row_of_trial({"cell": configuration, "measure": {}, "bytes_limit": 2**30, **result})
     assert (row["status"], row["reason"]) == ("unsupported", "No CUDA device: none.")
-
-
-def with_gpu(monkeypatch: pytest.MonkeyPatch, gpu: devices.Gpu) -> None:
-    monkeypatch.setattr(devices, "probe", lambda: gpu)
-
-
-def test_a_machine_without_a_gpu_gives_an_unsupported_row(monkeypatch):
-    with_gpu(monkeypatch, devices.Gpu(reason="no CUDA device: cudaErrorNoDevice"))
-    row = trial_row(device="cuda", density=0.1)
-    assert (row["status"], row["device"]) == ("unsupported", "cuda")
-    assert row["reason"] == "No CUDA device: cudaErrorNoDevice."
 
 
 def test_a_sweep_over_devices_measures_the_cpu_all_the_same(tmp_path):

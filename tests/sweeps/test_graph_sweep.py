@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from matplotlib.figure import Figure
 
 from tests.support import rows as made
+from tests.support.figures import drawn, said
 from tests.support.sweeps import swept
 from tests.support.tiny_sweeps import DENSE, FUSED, spec_of, trial_row
 from tests.sweeps.test_device_sweep import gpu  # noqa: F401 - the fixture is used by being named
@@ -121,15 +121,10 @@ def test_a_lazy_graph_is_compared_with_the_standard_update_of_the_same_kernels()
 
 @pytest.mark.parametrize("name", ["time_density", "phases", "memory_density", "loss_seconds"])
 def test_charts_name_the_graph(name):
-    chart, frame = plots.get(name), store.frame(with_graphs())
-    values = {control.name: control.initial(frame) if callable(control.initial) else control.initial
-              for control in chart.controls}  # fmt: skip
-    figure = Figure(figsize=(8, 5))
-    chart.draw(frame, figure, **values)
-    text = " ".join(item.get_text() for item in figure.findobj(lambda artist: hasattr(artist, "get_text")))
-    assert "graph" in text
+    figure, _ = drawn(name, with_graphs())
+    assert "graph" in said(figure)
     if name == "phases":
-        assert "graph" in chart.table(frame, **values).columns
+        assert "graph" in plots.table(name, store.frame(with_graphs())).columns
 
 
 def test_rows_of_older_files_without_the_columns_are_of_kernels(tmp_path):

@@ -10,7 +10,7 @@ from workbench.sweeps.budget import COMPILING, TrialClock
 from workbench.sweeps.grid import planned_row, seconds_of
 from workbench.sweeps.problem import make_problem
 from workbench.sweeps.runner import Supervisor
-from workbench.sweeps.spec import Configuration, Limits
+from workbench.sweeps.spec import Configuration
 
 SIZES = {"features": 20_000, "width": 1, "nnz_batch": 256 * 40.0, "touched": 5_000.0, "rows_trained": 10_000}
 EPOCH = {"model": "logistic", "optimizer": "sgd", "launch": "epoch"}
@@ -60,12 +60,6 @@ def test_what_a_trial_has_told_stays_known_and_compiling_counts_for_no_limit(mon
 def test_a_trial_that_runs_at_the_end_of_the_budget_is_stopped_whatever_it_does():
     assert TrialClock(100.0, end=math.inf).why_end == {}
     assert TrialClock(100.0, end=0.0).why_end["status"] == "stopped"
-
-
-def test_budget_is_another_name_of_seconds_sweep():
-    assert Limits(budget=5.0) == Limits(seconds_sweep=5.0)
-    with pytest.raises(ValueError, match="budget and seconds_sweep are the same limit; expected one of the two"):
-        Limits(budget=5.0, seconds_sweep=5.0)
 
 
 def test_compiling_is_heard_once_for_a_function_with_all_that_it_calls():
