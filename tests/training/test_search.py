@@ -76,6 +76,20 @@ def test_a_small_column_beside_a_large_one_is_learned(rows, scale):
     assert np.mean(((x @ found.weights + found.intercept)[:, 0] > 0) == y) > 0.95
 
 
+@pytest.mark.parametrize("given", [{"folds": 3}, {"epochs": 20}, {"folds": 4, "epochs": 15}])
+@pytest.mark.parametrize("rows", [150, 400])
+def test_it_is_learned_by_folds_and_a_count_of_epochs(given, rows):
+    generator = np.random.default_rng(0)
+    age, income = generator.integers(20, 60, rows), 1e3 * generator.normal(30, 10, rows)
+    x = scipy.sparse.csr_array(np.stack([age, income], axis=1).astype(np.float32))
+    y = age > 40
+    found = search_decay(x, targets_of(y), None, "logistic", **GIVEN, **given)
+    assert found.choice.method == "L-BFGS"
+    assert found.choice.folds == given.get("folds", found.choice.folds)
+    assert found.choice.rows == (rows if found.choice.folds > 1 else rows // 10)
+    assert np.mean(((x @ found.weights + found.intercept)[:, 0] > 0) == y) > 0.9
+
+
 def test_a_search_on_rows_that_can_be_separated_ends_when_the_loss_is_small():
     generator = np.random.default_rng(0)
     x = generator.normal(size=(3000, 10)).astype(np.float32)

@@ -9,11 +9,8 @@ best held-out loss gains no more.
 With many more rows than columns, steps of all rows converge sooner (`workbench.training.descent`): the strongest decay
 is trained first, and weaker ones from its weights, until the loss of held-out rows gains no more: a tenth, or a third
 of up to 5,000 rows or where a class is rare, with its share of each class. Each begins on the line through the last two
-minima, and those far from the best one are trained less precisely. Classes are searched on a sample of these rows, as
-any decay of the right size is then as good, unless they turn out easy.
-
-The minimum of a polynomial through the losses of the best decay and its neighbours is taken, and the weights are
-trained on with all rows.
+minima, and those far from the best one are trained less precisely. Classes are searched on a sample of these rows,
+unless they turn out easy. The weights of the decay with the least expected loss are then trained on with all rows.
 
 >>> import numpy as np, scipy.sparse
 >>> generator = np.random.default_rng(0)
@@ -33,7 +30,7 @@ import numpy as np
 from kernels import aligned
 from kernels.epochs import dual, dual_decays
 from kernels.sorting import permutation
-from workbench.training.descent import Descent, minimum_decay, unlike_square
+from workbench.training.descent import MOST_STEPS, Descent, minimum_decay, of_active_columns, unlike_square
 from workbench.training.epoch_calls import SHARE, column_sums
 from workbench.training.setup import SetupError
 
@@ -284,14 +281,15 @@ def search_decay(
     if not x.has_canonical_format:  # the sum of squares of a row is that of its summed duplicates
         x = x.copy()
         x.sum_duplicates()
-    features, (x, active) = x.shape[1], _of_active_columns(x)
+    features, (x, active) = x.shape[1], of_active_columns(x)
     rows, generator = _Rows(x, y, weights, loss, outputs, has_intercept), np.random.default_rng(seed)
     square = float(np.dot(x.data, x.data)) / x.shape[0] or 1.0
-    unlike = unlike_square(x) if epochs is None and folds is None else None
+    unlike = unlike_square(x)
     decays = (unlike or square) / (np.geomspace(WEAKEST, STRONGEST, count) * x.shape[0])
-    if epochs is None and folds is None and (unlike or _is_narrow(rows)):
-        found = _descend(rows, decays, generator, finishes, patience=count if unlike else 1)
-        return _widen(found, features, active)
+    if unlike and (epochs or folds):
+        return _widen(_descend_folds(rows, decays, generator, finishes, epochs or MOST_STEPS, folds), features, active)
+    if unlike or (epochs is None and folds is None and _is_narrow(rows)):
+        return _widen(_descend(rows, decays, generator, finishes, count if unlike else 1), features, active)
     columns, choice = _search(rows, decays, square, generator, epochs, folds)
     best = int(np.abs(np.log(decays / choice.decay)).argmin())
     if finishes and epochs is None and x.shape[1] <= x.shape[0] <= FEW_ROWS:
@@ -367,6 +365,22 @@ def _descend(rows: _Rows, decays: np.ndarray, generator: np.random.Generator, fi
     return _found_by(descent, choice)
 
 
+def _descend_folds(
+    rows: _Rows, decays: np.ndarray, generator: np.random.Generator, finishes: bool, most: int, folds: int | None
+) -> Found:
+    """Choose one of `decays` [K] by the mean loss of `folds` of `_split`, `most` steps at once; then as `_descend`."""
+    part, folds = _split(rows, len(decays), generator, folds)
+    losses, passes = np.zeros(len(decays)), 0
+    for fold in range(folds):
+        of_fold, trained, more = _path(rows, (part != fold).astype(np.int64), decays, 0, None, len(decays), most=most)
+        losses, passes = losses + of_fold / folds, passes + more
+    descent, decay = _descent_of(rows, None), minimum_decay(decays, losses)
+    descent.go_on_from(trained)
+    done = descent.minimize(decay, CLOSE, most)
+    held_out, steps = int(np.count_nonzero(part < folds)), done if finishes else 1
+    return _found_by(descent, Choice(decay, decays, losses, held_out, folds, -(-passes // folds), steps, "L-BFGS"))
+
+
 def _found_by(descent: Descent, choice: Choice) -> Found:
     """Return the weights of a descent that is done, with the dual variables that stand for them at the minimum."""
     dual = -descent.gradient_scores()
@@ -412,12 +426,13 @@ def _path(
     point: np.ndarray | None,
     patience: int,
     enough: float = -np.inf,
+    most: int = MOST_STEPS,
 ) -> tuple[np.ndarray, Descent, int]:
     """Train decays from `first` on, weaker and weaker, on the rows of `part` above 0, and score those of part 0.
 
     It begins at weights and intercept `point` [D + 1, N], None for zeros, and ends when the held-out loss is below
     `enough`, gains nothing by more than `patience` decays in a row, or rises with a patience of 1. A decay whose loss
-    is not near the best one is trained no further than `FAR_OFF`.
+    is not near the best one is trained no further than `FAR_OFF`, and none by more than `most` steps at once.
     Return (held-out loss of each decay [K], NaN if it was not trained; the descent at the best one; passes).
     """
     out, losses, passes, without_gain = np.flatnonzero(part == 0), np.full(len(decays), np.nan), 0, 0
@@ -432,7 +447,7 @@ def _path(
         if before is not None:
             descent.extrapolate(before, float(decays[k]))
         for tolerance in (FAR_OFF, NEAR_ENOUGH):
-            passes += descent.minimize(float(decays[k]), tolerance)
+            passes += descent.minimize(float(decays[k]), tolerance, most)
             scores = descent.scores[out] if x is None else descent.scores_of(x, descent.point)
             losses[k] = np.average(LOSSES[rows.loss](scores[None], y)[0], weights=weights)
             if not best * (1 - STEEP) < losses[k] < best * (1 + STEEP) or losses[k] < enough:
@@ -446,21 +461,6 @@ def _path(
             break
     descent.restore(best_state)
     return losses, descent, passes
-
-
-def _of_active_columns(x: Any) -> tuple[Any, np.ndarray | None]:
-    """Return (CSR x with only the columns that have entries, their indices); (x, None) if most columns have entries."""
-    rows, features = x.shape
-    if features <= rows:
-        return x, None
-    is_active = np.zeros(features, np.bool_)
-    is_active[x.indices] = True
-    active = np.flatnonzero(is_active)
-    if 2 * len(active) > features or not len(active):
-        return x, None
-    place = np.zeros(features, x.indices.dtype)
-    place[active] = np.arange(len(active))
-    return type(x)((x.data, place[x.indices], x.indptr), shape=(rows, len(active))), active
 
 
 def _search(
@@ -585,7 +585,7 @@ def _held_out(rows: _Rows, part: np.ndarray, folds: int) -> list[_HeldOut]:
     for fold in range(folds):
         out = np.flatnonzero(part == fold)
         weights = None if rows.weights is None else rows.weights[out]
-        x, active = _of_active_columns(rows.x[out])
+        x, active = of_active_columns(rows.x[out])
         held_out.append(_HeldOut(x, active, rows.y[out], weights))
     return held_out
 
