@@ -168,7 +168,7 @@ class Choices:
         """
         pace = self._of_calls.get(call) if count == self._count else None
         if pace is None:
-            pace = self._known(call, count, costs)
+            pace = self._pace_of(call, count, costs)
         now, team = perf_counter(), self.team
         side = pace.wanted(team.follows(now, costs))
         if side == SHARED:
@@ -182,7 +182,7 @@ class Choices:
 
         Starts the timing of the call; call `ended` after it.
         """
-        pace = self._known(call, count, costs)
+        pace = self._pace_of(call, count, costs)
         now = perf_counter()
         side = SHARED if pace.wanted(follows=True) == SHARED and self._may_share(pace, now) else ALONE
         self._call = pace, side, now, None
@@ -250,7 +250,7 @@ class Choices:
             self.series[key] = Series()
         return self.series[key]
 
-    def _known(self, call: Call, count: int, costs: Costs) -> Pace:
+    def _pace_of(self, call: Call, count: int, costs: Costs) -> Pace:
         """Return the `Pace` of calls of about this work on `count` threads.
 
         Created from an estimate if there is none.

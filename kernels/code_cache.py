@@ -77,16 +77,16 @@ class CodeCache(FileCache):
 
         None if it is not cached.
         """
-        with self._locked(fcntl.LOCK_SH):
+        with self._lock(fcntl.LOCK_SH):
             return super().load_overload(sig, target_context)
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Store the compiled version `data` of the signature `sig` on disk, under an exclusive file lock."""
-        with self._locked(fcntl.LOCK_EX):
+        with self._lock(fcntl.LOCK_EX):
             super().save_overload(sig, data)
 
     @contextmanager
-    def _locked(self, mode: int) -> Iterator[None]:
+    def _lock(self, mode: int) -> Iterator[None]:
         """Hold a file lock on the cache folder within the block; `mode` is LOCK_SH or LOCK_EX. Creates the folder."""
         folder = Path(self.cache_path)
         folder.mkdir(parents=True, exist_ok=True)

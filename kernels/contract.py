@@ -419,7 +419,7 @@ class Kernel:
         """
         if (raw := self._raw[0]) is None:
             raise KernelError(f"{self.name} has no CPU implementation.")
-        return _behind_checks(self, raw)
+        return _with_checks(self, raw)
 
     @property
     def cuda(self) -> Callable[..., Any]:
@@ -465,7 +465,7 @@ class Kernel:
                 raise KernelError(f"{self.name}: {wrong}")
             return raw(*args)
 
-        return _behind_checks(self, functools.wraps(raw)(with_contents))
+        return _with_checks(self, functools.wraps(raw)(with_contents))
 
 
 def _parse(text: str, kernel: str) -> tuple[str, str, tuple[tuple[str, int], ...], str]:
@@ -501,7 +501,7 @@ def check_declaration(kernel: Kernel) -> None:
         raise KernelError(f"{kernel.name}: the docstring of {module} lacks {', '.join(missing)}.")
 
 
-def _behind_checks(kernel: Kernel, raw: Callable) -> Callable:
+def _with_checks(kernel: Kernel, raw: Callable) -> Callable:
     """Return `raw` behind the validation of its operands' dtypes and shapes.
 
     It receives only writable C-contiguous arrays. Read-only inputs are passed as an alias and non-contiguous ones as a

@@ -474,7 +474,7 @@ def index_type(largest: int, least: DTypeLike = np.int32) -> np.dtype:
     return np.dtype(np.int64 if largest >= INT32_LIMIT else least)
 
 
-def _checked(name: str, array: np.ndarray) -> np.ndarray:
+def _check_indices(name: str, array: np.ndarray) -> np.ndarray:
     """Return `array` unchanged; KernelError, which calls it `name`, unless it is one-dimensional int32 or int64."""
     if array.ndim != 1 or array.dtype not in (np.int32, np.int64):
         raise KernelError(f"{name} is {array.dtype} {list(array.shape)}; it is int32 or int64, of one dimension.")
@@ -508,7 +508,7 @@ def build(indptr: np.ndarray, indices: np.ndarray, n_columns: int, values: np.nd
     are given, they are sorted along, which is faster for large batches; `in_order` then accepts these values only.
     Raises KernelError for an index outside [0, n_columns) or inconsistent row pointers.
     """
-    starts, indices = _plain(_checked("indptr", indptr)), _plain(_checked("indices", indices))
+    starts, indices = _plain(_check_indices("indptr", indptr)), _plain(_check_indices("indices", indices))
     if not starts.size:
         raise KernelError("indptr is empty. Allowed: one entry more than there are rows, the first of them 0.")
     if indices.size <= sorting.ENTRIES and 0 < n_columns <= sorting.COLUMNS:
@@ -553,7 +553,7 @@ def build_each(indptr: np.ndarray, indices: np.ndarray, n_columns: int, batch_ro
 
     Returns None if batches are not small or the input is invalid; `build` then computes the plans or raises.
     """
-    starts, indices = _plain(_checked("indptr", indptr)), _plain(_checked("indices", indices))
+    starts, indices = _plain(_check_indices("indptr", indptr)), _plain(_check_indices("indices", indices))
     if starts.size < 2 or starts[-1] - starts[0] != indices.size or not 0 < n_columns <= sorting.COLUMNS:
         return None
     if max(indices.size, starts.size) >= INT32_LIMIT:
@@ -585,7 +585,7 @@ def build_coo(row: np.ndarray, col: np.ndarray, shape: tuple[int, int]) -> Batch
     `row` and `col` are int32|int64 [z], `shape` (rows, features). KernelError for unequal lengths or indices out of
     range.
     """
-    row, col = _plain(_checked("row", row)), _checked("col", col)
+    row, col = _plain(_check_indices("row", row)), _check_indices("col", col)
     if row.size != col.size:
         raise KernelError(f"row has {row.size} entries and col {col.size}; each entry needs both.")
     if row.size and largest(row) >= shape[0]:

@@ -205,7 +205,7 @@ def walk(
     variables = _variables(outputs, wrt)
     storage = {name: node.attributes["format"] for name, node in variables.items()} | dict(formats or {})
     patterned = {node for name, node in variables.items() if storage[name] in MATRICES}
-    state = Walk(_between(nodes, set(variables.values())), slopes or {}, patterned)
+    state = Walk(_nodes_between(nodes, set(variables.values())), slopes or {}, patterned)
     for output, head in zip(outputs.heads, heads, strict=True):
         state.parts.setdefault(output, []).append(head)
     for node in reversed(nodes):
@@ -233,7 +233,7 @@ def _variables(outputs: Graph, wrt: Sequence[str | Symbol]) -> dict[str, Symbol]
     return {name: known[name] for name in names}
 
 
-def _between(nodes: Sequence[Symbol], variables: set[Symbol]) -> set[Symbol]:
+def _nodes_between(nodes: Sequence[Symbol], variables: set[Symbol]) -> set[Symbol]:
     """Return the nodes, out of `nodes` in topological order, that depend on one of the variables, these included."""
     between = set(variables)
     for node in nodes:

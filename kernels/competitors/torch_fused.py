@@ -37,7 +37,7 @@ WITHOUT = {"decay": 0.0, "rescale": 1.0, "clip": math.inf}
 """What these optimizers have not is left out so."""
 
 
-def _named(rule: Rule, numbers: tuple) -> dict[str, float]:
+def _scalars_by_name(rule: Rule, numbers: tuple) -> dict[str, float]:
     """Return the rule's scalars by name. Raises KernelError for a decay, rescale or clip unknown to PyTorch."""
     named = dict(zip(rule.numbers, numbers, strict=True))
     if refused := [f"{name} {named[name]}" for name, value in WITHOUT.items() if named[name] != value]:
@@ -64,7 +64,7 @@ def _optimizer(rule: Rule, weights: Any, states: list, named: dict[str, float]) 
     return optimizer
 
 
-def _by_row(columns: Any, segments: Any, rows: Any, values: Any, count: int) -> tuple[Any, Any, Any]:
+def _sort_by_row(columns: Any, segments: Any, rows: Any, values: Any, count: int) -> tuple[Any, Any, Any]:
     """Return (column of each entry, row starts [count + 1], values): a batch sorted by row, as tensors.
 
     It is given in column order: columns, segments, rows, values; `count` is the number of rows.
@@ -87,7 +87,7 @@ def _step(rule: Rule, tensors: list, named: dict[str, float]) -> Callable[[], No
         return lambda: None
     kept = {"freeze": False, "mode": "sum", "sparse": True, "include_last_offset": True}
     bag = torch.nn.EmbeddingBag.from_pretrained(table, **kept)
-    indices, starts, ordered = _by_row(columns, segments, rows, values, g.shape[0])
+    indices, starts, ordered = _sort_by_row(columns, segments, rows, values, g.shape[0])
     scores = bag(indices, starts, per_sample_weights=ordered)
     optimizer = _optimizer(rule, bag.weight, states, named)
 
@@ -106,7 +106,7 @@ def _prepare(rule: Rule, *args: Any) -> Callable[[], None]:
     `args` are the operands of the fused kernel. Raises KernelError for scalars that PyTorch does not support.
     """
     count = len(args) - len(rule.numbers)
-    named = _named(rule, args[count:])
+    named = _scalars_by_name(rule, args[count:])
     return _step(rule, list(map(pytorch().from_numpy, args[:count])), named)
 
 
@@ -116,7 +116,7 @@ def _prepare_cuda(rule: Rule, *args: Any) -> Callable[[], None]:
     `args` are the operands of the fused kernel. Raises KernelError for scalars that PyTorch does not support.
     """
     count = len(args) - len(rule.numbers)
-    named = _named(rule, args[count:])
+    named = _scalars_by_name(rule, args[count:])
     with torch_cuda.stream():  # of the forward pass, which backward follows
         step = _step(rule, torch_cuda.tensors(*args[:count]), named)
     return torch_cuda.in_stream(step)

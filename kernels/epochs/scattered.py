@@ -190,9 +190,8 @@ def make_step(programs: Programs) -> Callable:
 #
 # A column's sum then stays in a register, and columns are stepped in ascending order, so that weights and states are
 # read in that of memory. A sum has the order of its entries, as in the other ways: the bits are the same. Several
-# threads share the columns of a batch out. Two of an EPYC 9005 take 0.55 (AdaGrad, 256 rows of 300 entries, D =
-# 1,000,000) and 0.72 (Adam, 32 rows) of the time of one if the cores are near each other, twice the time if they are
-# not, which a virtual machine does not say: what whole calls take decides.
+# threads share the columns of a batch out. Whether two are faster than one depends on how near their cores are to each
+# other, which a virtual machine does not say: what whole calls take decides.
 
 CHUNK = 4096
 """Columns that are summed and then stepped. Where sums end and steps begin, no weights and states are on their way from

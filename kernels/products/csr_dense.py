@@ -51,8 +51,7 @@ def _row(lane, u, indptr, indices, data, x, out):
 MOST_ALONE = 4 * LEAST_WORK
 """Work, in multiply-adds, up to which a product stays on one thread: to choose threads, and to wake them, takes what
 the second one gains. Measured on an EPYC 9005 with rows from all over 16 MB: 13 us alone, 9 us on two threads that are
-awake, 23 us with the choice of one or two. Gradients of up to so much work, alone or with the step of a rule, take 1.02
-to 1.1 times as long with the choice, and up to 1.2 times if other work comes between them."""
+awake, 23 us with the choice of one or two. So do gradients of up to so much work, alone or with the step of a rule."""
 
 _rows = RowLoop(_row, starts=0, most_alone=MOST_ALONE)
 

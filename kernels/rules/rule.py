@@ -37,7 +37,7 @@ PARTS = ("reference", "cpu", "cost", "arguments")
 # Definitions, in plain loops
 
 
-def _given(settings: tuple[float, ...]) -> tuple[float, ...]:
+def _without_unused(settings: tuple[float, ...]) -> tuple[float, ...]:
     """Return the settings for compiled code: without the last two, rescale and clip, if these are `UNCHANGED`."""
     return settings[:-2] if settings[-2:] == steps.UNCHANGED else settings
 
@@ -120,13 +120,13 @@ def cpu_dense(rule: "Rule", loop: RowLoop, *args) -> None:
     """Update all rows of weights and states in place by a gradient [D, N], on the CPU; `args` as `reference_dense`."""
     arrays, gradient, settings = rule.split(args)
     shape, rows, work, flat = _in_chunks(rule, (*arrays, *gradient))
-    loop.run(shape, rows, work, *flat, *_given(settings))
+    loop.run(shape, rows, work, *flat, *_without_unused(settings))
 
 
 def bound_dense(rule: "Rule", loop: RowLoop, *arrays: np.ndarray) -> Callable[..., None]:
     """Return the dense update of `arrays` (weights, states, gradient) as a function of the scalars of a step."""
     shape, rows, work, flat = _in_chunks(rule, arrays)
-    settings = functools.lru_cache(1)(lambda *numbers: _given(rule.set(numbers)))
+    settings = functools.lru_cache(1)(lambda *numbers: _without_unused(rule.set(numbers)))
     run = functools.partial(loop.bind(shape, rows, work), *flat)
     return lambda *numbers: run(*settings(*numbers))
 
@@ -142,7 +142,7 @@ def cpu_lazy(rule: "Rule", loop: RowLoop, *args) -> None:
     width = gradient.shape[1]
     far = is_far_state(_bytes_state(rule, arrays), gradient.itemsize * width)
     shape, work = (width, gradient.itemsize, far), rule.work(rows.size, width)
-    loop.run(shape, rows.size, work, *arrays, rows, gradient, *_given(settings))
+    loop.run(shape, rows.size, work, *arrays, rows, gradient, *_without_unused(settings))
 
 
 def cpu_fused(rule: "Rule", loop: RowLoop, *args) -> None:
@@ -152,7 +152,7 @@ def cpu_fused(rule: "Rule", loop: RowLoop, *args) -> None:
     width, in_a_column = g.shape[1], min(rows.size // max(columns.size, 1), MANY)
     shape = shape_of_fused(g.shape, g.itemsize, _bytes_state(rule, arrays), in_a_column)
     work = work_of(rows.size, width, columns.size) + rule.work(columns.size, width)
-    loop.run(shape, columns.size, work, *arrays, *batch, *_given(settings))
+    loop.run(shape, columns.size, work, *arrays, *batch, *_without_unused(settings))
 
 
 @functools.lru_cache(4096)
@@ -352,10 +352,10 @@ class Rule:
 
 MOST_ALONE = 4 * LEAST_WORK
 """Work, in multiply-adds, up to which a step of the active rows stays on one thread, as `kernels.products.csr_dense`:
-on an EPYC 9005 with AdaGrad the choice takes up to 1.2 times as long, and from 75,000 on two threads gain."""
+below it the choice between one thread and two costs more than it saves."""
 
 
-def _named(rule: Rule, function: Callable, names: list[str], *bound) -> Callable:
+def _bind_names(rule: Rule, function: Callable, names: list[str], *bound) -> Callable:
     """Return `function` with rule and `bound` bound, the signature `names`, and the module of the rule's formula."""
     implementation: Any = functools.partial(function, rule, *bound)
     functools.update_wrapper(implementation, function)
@@ -381,9 +381,9 @@ def _register(rule: Rule, kind: str, gradient: str, emit: Callable, cut: Callabl
         Kernel(
             name=f"{rule.name}_{kind}",
             operands=operands,
-            reference=_named(rule, reference, names),
-            cpu=_named(rule, cpu, names, loop),
-            gpu=_named(rule, getattr(updates, f"gpu_{kind}"), names),
+            reference=_bind_names(rule, reference, names),
+            cpu=_bind_names(rule, cpu, names, loop),
+            gpu=_bind_names(rule, getattr(updates, f"gpu_{kind}"), names),
             cost=functools.partial(cost, rule),
             arguments=functools.partial(arguments, rule),
             bound=functools.partial(bound_dense, rule, loop) if kind == "dense" else None,

@@ -12,4 +12,4 @@ def test_a_missing_device_is_told_with_the_reason(monkeypatch):
     if gpu.present:
         pytest.skip("there is a CUDA device")
     with pytest.raises(SpecError, match=r"No CUDA device: .*\nTake --device cpu"):
-        advising._profiled_settings({"dataset": "uniform", "device": "cuda"})
+        advising._profile_settings({"dataset": "uniform", "device": "cuda"})

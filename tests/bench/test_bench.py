@@ -169,7 +169,7 @@ def test_a_step_reaches_the_weights_of_the_definition(optimizer, batches):
 @pytest.mark.parametrize("batches", ["repeat", "new"])
 def test_steps_of_ours_on_large_batches_reach_the_weights_of_the_definition(make, batches):
     problem = steps.make_problem(Shape("large batch", 300, 500, 20), 1, "sgd")
-    expected = steps.wanted(problem)
+    expected = steps.expected_weights(problem)
     ready = steps.ready(make(problem), problem, batches, expected)
     ready.call()
     assert ready.judge(None) < 1e-4
@@ -187,7 +187,7 @@ def test_loops_of_pytorch_with_and_without_the_lines_of_the_bridge_train_the_sam
 
 def test_a_step_with_a_wrong_rate_is_refused(monkeypatch):
     problem = steps.make_problem(TINY, 3, "adagrad")
-    expected = steps.wanted(problem)
+    expected = steps.expected_weights(problem)
     monkeypatch.setitem(steps.OPTIONS, "adagrad", {"learning_rate": 0.051, "decay": 0.0, "epsilon": 1e-20})
     ready = steps.ready(steps.Ours(problem), problem, "repeat", expected)
     ready.call()

@@ -96,7 +96,7 @@ def test_dense_rows_reach_the_library_as_an_array_unless_they_are_too_sparse():
         yield None
 
     plain = candidates.Candidate("toy", "competitor", (), lambda model: [], steps, why_not=candidates.one_number)
-    dense, rows = torch_loop.of_dense_rows(plain), fit_rows.judge_for("logistic").rows
+    dense, rows = torch_loop.densify_candidate(plain), fit_rows.judge_for("logistic").rows
     next(dense.steps(rows, {}))
     np.testing.assert_array_equal(seen[0], rows.x.toarray())
     assert (dense.name, dense.bytes_needed(rows), dense.why_not(rows)) == ("toy, dense rows", 120 * 40 * 4, "")
@@ -195,7 +195,7 @@ def test_a_masked_network_changes_no_weight_outside_its_mask():
     torch = pytest.importorskip("torch")
     toy = fit_rows.judge_for("pruned_mlp")
     rows = replace(toy.rows, settings={"model_options": "hidden=16x16, density=0.3"})
-    held, forward = pytorch.masked(rows, sparse=False)
+    held, forward = pytorch.masked_perceptron(rows, sparse=False)
     first = held["w1"].detach().numpy().copy()
     assert 0 < np.count_nonzero(first) < 0.6 * first.size
     torch.nn.functional.cross_entropy(forward(batch_of(rows.x, 0, 50)), torch.tensor(rows.y[:50])).backward()

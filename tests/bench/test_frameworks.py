@@ -13,7 +13,7 @@ import workbench as wb
 from workbench import data
 from workbench.bench import frameworks
 from workbench.bench.fair.measure import Policy, prepare_candidate
-from workbench.bench.frameworks import FRAMEWORKS, _concluded, answer_for
+from workbench.bench.frameworks import FRAMEWORKS, _conclude, answer_for
 from workbench.bench.frameworks import ways as problems
 from workbench.bench.frameworks.ways import get, names, problem_of, ways_of
 from workbench.bench.shapes import BenchError
@@ -108,7 +108,7 @@ def concluded(dense, sparse, ours, **options):
         for name, seconds in zip(names, (dense, sparse, ours), strict=True)
         if seconds is not None
     }
-    return _concluded("pytorch", ways_of("pytorch"), records, problem("pytorch", **options), 9.0)
+    return _conclude("pytorch", ways_of("pytorch"), records, problem("pytorch", **options), 9.0)
 
 
 def test_the_fastest_way_is_recommended_with_ratio_memory_and_lines():

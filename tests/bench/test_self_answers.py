@@ -62,7 +62,7 @@ def test_files_are_asked_about_and_counted(tmp_path, monkeypatch):
 
 def test_a_command_that_fails_is_told(tmp_path):
     with pytest.raises(trials.SelfTrialError, match=r"workbench advise .*nowhere"):
-        answers.advised(tmp_path / "nowhere.svm", "quiet")
+        answers.run_advise(tmp_path / "nowhere.svm", "quiet")
 
 
 @pytest.mark.parametrize("name", ["table.svm", "clicks.tsv"])
@@ -85,5 +85,5 @@ def test_each_command_runs_in_a_folder_of_its_own(tmp_path, monkeypatch):
 
     monkeypatch.setattr(answers.subprocess, "run", ended)
     for load in answers.CONDITIONS:
-        answers.advised(tmp_path / "x.svm", load)
+        answers.run_advise(tmp_path / "x.svm", load)
     assert len({*homes, str(tmp_path)}) == 3

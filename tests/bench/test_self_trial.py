@@ -68,12 +68,12 @@ def test_a_meeting_whose_rounds_were_all_disturbed_is_decided_only_by_a_large_fa
 
 def test_candidates_meet_themselves_in_each_twelve_rounds_of_a_recording():
     rows = maker.recording(25, sd=0.001)
-    found = same.in_recording(rows)
+    found = same.decisions_in_recording(rows)
     assert len(found) == 2 * 2 * 3
     assert not [one for one in found if one.verdict in ("sparse", "dense")]
     assert all(one.ratio.low > 0.85 and one.ratio.high < 1.18 for one in found)
     faster = [row | {"seconds_step": row["seconds_step"] / 2} if row["key"].endswith("back") else row for row in rows]
-    found = same.in_recording(faster)
+    found = same.decisions_in_recording(faster)
     assert {one.verdict for one in found} == {"dense"}
     assert max(one.rounds for one in found) < 12
 
@@ -103,7 +103,7 @@ def test_a_recording_goes_on_with_the_condition_that_lacks_most(measured, tmp_pa
 
 
 def test_rounds_of_a_recording_are_counted_by_load(tmp_path, monkeypatch):
-    monkeypatch.setattr(noise.trials, "of_this_machine", lambda rows: rows)
+    monkeypatch.setattr(noise.trials, "rows_of_this_machine", lambda rows: rows)
     monkeypatch.setattr(noise.trials, "read", lambda file: [{"experiment": "self-noise-busy-core"}] * (6 * 6 * 4 + 5))
     assert noise._rounds_recorded(tmp_path) == dict.fromkeys(noise.CONDITIONS, 0) | {"busy core": 4}
 
@@ -193,7 +193,7 @@ def test_a_trial_that_a_load_slows_must_be_flagged(monkeypatch):
 def test_the_page_begins_with_what_it_means_for_a_reader(tmp_path):
     known = [("coverage", analysis.HELD, load, hits, 200) for load, hits in (("quiet", 190), ("bursts", 186))]
     known += [("calibration", analysis.SURE_IS_RIGHT, "all", 997, 1000), ("power", analysis.EQUALS, "quiet", 1, 200)]
-    trials.append(tmp_path, [trials.counted(*one, (None, None)) for one in known])
+    trials.append(tmp_path, [trials.share_row(*one, (None, None)) for one in known])
     text = reports.write_self_trial(tmp_path).read_text(encoding="utf-8")
     assert (
         "What this means for you: Of 1,000 answers that were stated with more than 99 % certainty, 99.7 % named the "
@@ -229,13 +229,16 @@ def test_pages_of_the_same_rows_are_the_same_bytes(tmp_path):
 
 
 def test_the_newest_outcome_counts():
-    rows = [trials.counted("same", "winner", "all", hits, 100, (None, 0.05), truth=1.0) for hits in (50, 1)]
+    rows = [trials.share_row("same", "winner", "all", hits, 100, (None, 0.05), truth=1.0) for hits in (50, 1)]
     (criterion,) = analysis.criteria(store.SELF.frame(rows))
     assert (criterion.met, criterion.measured) == (True, "1.0 % (0.2 to 5.4), 1 of 100")
 
 
 def test_what_could_not_be_counted_is_a_criterion_that_failed():
-    rows = [trials.counted("same", "winner", "all", 0, 0, (None, 0.05)), trials.compared("slow", "x", "quiet", None)]
+    rows = [
+        trials.share_row("same", "winner", "all", 0, 0, (None, 0.05)),
+        trials.ratio_row("slow", "x", "quiet", None),
+    ]
     found = analysis.criteria(store.SELF.frame(rows))
     assert [(one.met, one.measured) for one in found] == [
         (None, "There was none that could be counted."),
@@ -258,7 +261,7 @@ def test_parts_run_in_their_order_with_their_share_and_are_stored(monkeypatch, t
     def part(name, share):
         def run(folder, budget):
             seen.append((name, budget.seconds))
-            return [trials.counted(name, "x", "y", 1, 2, (None, None))]
+            return [trials.share_row(name, "x", "y", 1, 2, (None, None))]
 
         return self_trial.Part(name, share, run)
 

@@ -26,7 +26,7 @@ from workbench.bridges.pytorch import (  # noqa: E402
     require_row_sparse,
     rows_of,
 )
-from workbench.bridges.pytorch.rows import _of_threads, _Seen, _Watched  # noqa: E402
+from workbench.bridges.pytorch.rows import _check_threads, _Seen, _Watched  # noqa: E402
 
 X = drawn(rows=41)
 
@@ -95,8 +95,8 @@ def test_a_refusal_that_a_worker_passes_on_as_text_stays_one():
 
 def test_kernels_on_more_threads_than_the_machine_has_are_told(monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: 2)
-    assert not list(_of_threads([_Seen(np.empty(0, np.uint64), 1)], 8))
-    (found,) = _of_threads([_Seen(np.empty(0, np.uint64), 2)], 2)
+    assert not list(_check_threads([_Seen(np.empty(0, np.uint64), 1)], 8))
+    (found,) = _check_threads([_Seen(np.empty(0, np.uint64), 2)], 2)
     assert found.came == "Kernels run on 2 threads in each of 2 workers, on 2 cores"
 
 

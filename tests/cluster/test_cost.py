@@ -106,7 +106,7 @@ def test_speeds_are_of_a_process_alone_and_of_one_with_a_store_whose_shards_it_i
         seconds += 2e-3 * max(shards - 1, 0)
         return [len(addresses) * np.array([0.9, 1.0, 1.0, 1.0, 1.1]) * seconds] * len(addresses)
 
-    monkeypatch.setattr(bench, "_at_once", steps)
+    monkeypatch.setattr(bench, "_run_at_once", steps)
     hosts, configuration = (
         SimpleNamespace(addresses=lambda: ["one", "two", "three"]),
         of_training.configuration(batch_rows=64, threads=2),
@@ -148,6 +148,6 @@ def test_what_times_the_steps_is_found_by_its_name_in_the_process_that_does_it(s
         def remove(self, run):
             pass
 
-    [seconds] = bench._at_once(OneHost(), of_training.configuration(), ["here"], shards)
+    [seconds] = bench._run_at_once(OneHost(), of_training.configuration(), ["here"], shards)
     assert seconds.tolist() == [1.0, 2.0]
     assert asked == [bench.seconds_with_store if shards else bench.seconds_without_store]

@@ -8,7 +8,7 @@ from workbench.cluster import ShardedStore
 from workbench.formats import RowSparse
 from workbench.kvstore import LazyRandomRows, LocalStore, StoreError
 from workbench.optimizers import Updater
-from workbench.optimizers.parameter import united
+from workbench.optimizers.parameter import unite_sorted
 
 ROWS = 40
 TABLE = LazyRandomRows((ROWS, 3), "float32", "normal", 0.1, seed=4, name="w")
@@ -84,7 +84,7 @@ def test_what_cannot_be_drawn_is_refused():
 @pytest.mark.parametrize("indices", [[], [0], [2, 3, 7], [9]])
 def test_rows_that_are_united_are_sorted_and_once(indices, rows):
     one, two = np.array(indices, np.int64), np.array(rows, np.int64)
-    found = united(one, two)
+    found = unite_sorted(one, two)
     assert found.dtype == np.int64
     assert found.tolist() == sorted({*indices, *rows})
     assert (found is one) == (set(rows) <= set(indices))

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from workbench.command import bench, cli, exit_codes, training
-from workbench.command.training import where_of
+from workbench.command.training import parse_cluster
 from workbench.sweeps.run_folder import RunError
 
 SETTINGS = ["--dataset", "uniform", "--rows", "200", "--features", "50", "--width", "4", "--batch-rows", "40"]
@@ -89,10 +89,10 @@ def test_an_address_goes_along_and_one_of_another_machine_is_refused(told):
 
 
 def test_there_are_as_many_trainers_as_processes_where_one_number_is_given():
-    assert where_of(None, 3) == ("local:3", 3)
-    assert where_of("ssh:a,b", 1) == ("ssh:a,b", 2)
-    assert where_of("slurm:4", 8) == ("slurm:4", 8)
-    assert where_of("tls://host:1", 1) == ("tls://host:1", 1)
+    assert parse_cluster(None, 3) == ("local:3", 3)
+    assert parse_cluster("ssh:a,b", 1) == ("ssh:a,b", 2)
+    assert parse_cluster("slurm:4", 8) == ("slurm:4", 8)
+    assert parse_cluster("tls://host:1", 1) == ("tls://host:1", 1)
 
 
 def test_a_suite_whose_process_fails_is_a_failure_with_the_place_of_its_logs_and_no_defect(tmp_path, monkeypatch):

@@ -17,7 +17,7 @@ from workbench.command import exit_codes, running, terminal
 from workbench.sweeps import run_folder
 from workbench.sweeps.run_folder import Progress, RunError
 
-AT_WORK = running._at_work
+AT_WORK = running._active_folders
 NEVER = 1e12
 """A time that has not come."""
 UNTIL_ASKED = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_DFL); print(flush=True); time.sleep(600)"
@@ -25,7 +25,7 @@ UNTIL_ASKED = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_DFL
 
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch):
-    monkeypatch.setattr(running, "_at_work", list)  # of the machine that runs the tests
+    monkeypatch.setattr(running, "_active_folders", list)  # of the machine that runs the tests
 
 
 def add(folder: str, **progress) -> Path:
@@ -86,7 +86,7 @@ def test_who_follows_a_run_sees_what_it_does_now_as_far_as_the_line_goes(monkeyp
 
 def test_a_run_at_work_elsewhere_is_found_by_its_process(tmp_path, monkeypatch):
     far = add("far/run", state="running", pid=os.getpid()).resolve()
-    monkeypatch.setattr(running, "_at_work", AT_WORK)
+    monkeypatch.setattr(running, "_active_folders", AT_WORK)
     lines = {1: ["python", "-m", "workbench.sweeps", str(far)], 2: ["python", "-m", "other", "x"], 3: []}
     processes = [types.SimpleNamespace(cmdline=lambda line=line: line) for line in lines.values()]
     monkeypatch.setattr(running.psutil, "process_iter", lambda: processes)

@@ -243,7 +243,7 @@ def test_an_interrupted_sweep_stops_and_says_with_which_command_to_go_on():
 
 
 def test_a_sweep_whose_terminal_is_killed_goes_on_until_it_is_stopped(monkeypatch):
-    monkeypatch.setattr(running, "_at_work", list)  # sweeps of tests beside this one are not meant
+    monkeypatch.setattr(running, "_active_folders", list)  # sweeps of tests beside this one are not meant
     Path("x.toml").write_text(LONG)
     process = typed("sweep", "x.toml")
     until_at_work("runs/x")

@@ -38,10 +38,10 @@ def test_one_case_is_compiled_alone_and_an_unknown_one_lists_all(warmed):
 
 def test_the_doctor_advises_it_while_nothing_is_compiled(monkeypatch, tmp_path):
     monkeypatch.setattr(CodeCache, "cache_path", str(tmp_path))
-    (finding,) = doctor._compiled()
+    (finding,) = doctor._find_compiled_code()
     assert "'workbench warm'" in finding.advice
     (tmp_path / f"{gather.__name__}.adagrad_fused_0-0.py311.1.nbc").touch()
-    (finding,) = doctor._compiled()
+    (finding,) = doctor._find_compiled_code()
     assert finding.advice == ""
 
 

@@ -17,7 +17,7 @@ from workbench.sweeps.spec import Configuration
 )
 def test_invalid_and_unknown_options_are_refused(text, message):
     with pytest.raises(data.DataError, match=message):
-        contract.of_source(data.get("svmlight"), text)
+        contract.options_of_source(data.get("svmlight"), text)
 
 
 def test_a_configuration_reads_its_file_with_the_options(tmp_path):

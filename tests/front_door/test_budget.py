@@ -119,7 +119,7 @@ def test_seconds_of_sweep_in_python_are_those_of_a_trial_as_on_the_command_line(
 def test_budget_of_advise_in_python(name, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("workbench.api.advice.measure", ends_with(lambda settings, seconds, **_: seconds))
-    monkeypatch.setattr("workbench.api.advice._in_framework", ends_with(lambda name, loaded, seconds, *_: seconds))
+    monkeypatch.setattr("workbench.api.advice._ask_framework", ends_with(lambda name, loaded, seconds, *_: seconds))
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always")
         assert called(wb.advise, "uniform", capsys=capsys, **{name: 8})[0] == 8.0
@@ -136,7 +136,7 @@ def test_usual_budgets(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("workbench.api.advice.measure", ends_with(lambda settings, seconds, **_: seconds))
     assert called(wb.advise, "uniform", capsys=capsys)[0] == 60.0
-    monkeypatch.setattr("workbench.api.advice._in_framework", ends_with(lambda name, loaded, seconds, *_: seconds))
+    monkeypatch.setattr("workbench.api.advice._ask_framework", ends_with(lambda name, loaded, seconds, *_: seconds))
     assert called(wb.advise, *DATA, framework="sklearn", capsys=capsys)[0] == 120.0
     monkeypatch.setattr(advising, "advise", ends_with(lambda source, files, given, seconds, *_: seconds))
     assert typed("advise", "uniform")[0] == 60.0

@@ -246,5 +246,5 @@ def test_guesses_of_width_and_model_are_taken_from_the_labels(tmp_path, monkeypa
 
 def measure_problem(settings, seconds, **_):
     """End with the model and the width that advice guesses."""
-    fixed, _, problem = advising_core._profiled_settings(dict(settings))
+    fixed, _, problem = advising_core._profile_settings(dict(settings))
     raise Done((fixed["model"], problem.width))

@@ -241,8 +241,8 @@ def reads() -> object:
 def test_several_may_load_at_once_and_nobody_saves_meanwhile() -> None:
     cache = CodeCache(_twice)
     with (
-        cache._locked(fcntl.LOCK_SH),
-        cache._locked(fcntl.LOCK_SH),
+        cache._lock(fcntl.LOCK_SH),
+        cache._lock(fcntl.LOCK_SH),
         (Path(cache.cache_path) / "numba.lock").open("w") as lock,
         pytest.raises(BlockingIOError),
     ):

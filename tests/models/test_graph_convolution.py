@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from tests.support.small_models import training_of
 from workbench import data, formats, models, training
 from workbench.models import ModelError
-from workbench.models.nodes import Around, Nodes, numbered, rounded
+from workbench.models.nodes import Around, Nodes, number_nodes, rounded
 from workbench.sweeps import problem
 from workbench.sweeps.spec import Configuration
 
@@ -97,7 +97,7 @@ def test_so_many_neighbours_are_drawn_of_a_node_none_twice_and_the_expected_sums
     around, draws = Around(graph, np.dtype(np.float64), 3), 3000
     whole, own = graph.adjacency.toarray(), graph.adjacency.diagonal()
     for seed in range(draws):
-        indptr, indices, values = around._drawn(rows, np.random.default_rng(seed))
+        indptr, indices, values = around._draw_neighbours(rows, np.random.default_rng(seed))
         drawn = sp.csr_array((values, indices, indptr), shape=(ROWS, ROWS))
         if not seed:
             others = np.diff(graph.adjacency.indptr) - 1
@@ -157,7 +157,7 @@ def test_lengths_are_rounded_up_by_less_than_an_eighth(length):
 @pytest.mark.parametrize("count", [10, 10_000])
 def test_nodes_are_numbered_alike_by_marks_and_by_order(count):
     indices = np.array([9, 2, 2, 7], np.int32)
-    read, places = numbered(indices, count)
+    read, places = number_nodes(indices, count)
     assert (read.tolist(), places.tolist()) == ([2, 7, 9], [2, 0, 0, 1])
 
 

@@ -48,16 +48,16 @@ def normal_noise(sd: float = 0.3, rounds: int = 4000, seed: int = 0) -> Noise:
 def shares() -> list[dict]:
     """Outcomes of the simulations and of candidates against themselves."""
     rows = [
-        trials.counted("coverage", f"holds, {truth:g} x", "recorded", 95, 100, (None, None), truth=truth, **one)
+        trials.share_row("coverage", f"holds, {truth:g} x", "recorded", 95, 100, (None, None), truth=truth, **one)
         for truth in (1.0, 1.5, 2.0)
         for one in [{"candidates": 1, "rounds": 9.0}]
     ]
-    rows.append(trials.counted("coverage", "holds", "recorded", 285, 300, (0.93, 0.97), candidates=1))
+    rows.append(trials.share_row("coverage", "holds", "recorded", 285, 300, (0.93, 0.97), candidates=1))
     rows.append(
-        trials.counted("power", "decided", "recorded", 50, 100, (0.75, None), truth=1.5, candidates=1, rounds=8.0)
+        trials.share_row("power", "decided", "recorded", 50, 100, (0.75, None), truth=1.5, candidates=1, rounds=8.0)
     )
     for condition, limits in (("all", (None, 0.05)), ("quiet", (None, None))):
-        rows.append(trials.counted("same", "winner", condition, 3, 90, limits, truth=1.0, candidates=1, rounds=11.0))
+        rows.append(trials.share_row("same", "winner", condition, 3, 90, limits, truth=1.0, candidates=1, rounds=11.0))
     return rows
 
 

@@ -56,7 +56,7 @@ def test_a_supervisor_in_waiting_takes_the_first_run_that_is_started(tmp_path, m
         folder = run_folder.start_run(spec_of(measure=SLOW), "run")
         assert run_folder._waiting == []
         child_at_work(folder)
-        assert folder.resolve() in set(running._at_work())
+        assert folder.resolve() in set(running._active_folders())
         assert run_folder.read_progress(folder).pid == waiting.pid
         run_folder.stop_run(folder)
         assert finish(folder).state == "stopped"

@@ -262,7 +262,7 @@ def advise(
     clock = _Clock(seconds, seconds_spent)
     given = _absolute(settings)
     part = first_part(given, READING_SHARE * clock.left)
-    fixed, profiled, problem = _profiled_settings(given, part)
+    fixed, profiled, problem = _profile_settings(given, part)
     guesses = _guesses(problem.dataset, fixed["model"], is_guessed="path" in given and "model" not in given)
     for sentence in guesses:
         say(sentence)
@@ -303,7 +303,7 @@ def _devices(asked: str | None) -> tuple[str, ...]:
     return ("cpu", "cuda") if devices.probe().present else ("cpu",)
 
 
-def _profiled_settings(
+def _profile_settings(
     settings: dict[str, Any], part: FirstPart | None = None
 ) -> tuple[dict[str, Any], Profile, Problem]:
     """Return the settings completed with a model, the profile of the data, and the problem to train.
@@ -312,7 +312,7 @@ def _profiled_settings(
     """
     if part is not None:
         try:
-            return _profiled_settings(settings | {"path": str(part.path)})
+            return _profile_settings(settings | {"path": str(part.path)})
         except (data.DataError, SpecError) as error:
             why = f"Only the first {100 * part.share:.2g} % of the file were read, to keep the budget"
             raise type(error)(f"{error}\n{why}; for all of it take {part.seconds_for_all:.0f} s or more.") from None
@@ -519,7 +519,7 @@ class _Advising:
         }
 
     def _spec(self, able: list[dict[str, Any]], seconds: float) -> Spec:
-        """Return the spec of a race between the candidates `able`, with the budget `seconds`, and limits of a trial."""
+        """Return the spec of a sweep in which `able`, the settings of candidates, race within `seconds`."""
         seconds_cell = max(self.clock.budget / 3, SECONDS_CELL)
         return validate_spec(
             {
@@ -540,13 +540,13 @@ class _Advising:
         accepted = {key for key, configuration in self.by_key.items() if self.lazy or is_faithful(configuration)}
         rows = run_folder.read_current_records(self.folder)
         timed = {row["key"] for row in rows if row["status"] in configurations.NUMBERED}
-        planned = self._planned(self.by_key.keys() - timed)
-        rows = [_completed(row, planned.pop(row["key"], {})) for row in rows] + [
+        planned = self._predict_configurations(self.by_key.keys() - timed)
+        rows = [_fill_from_prediction(row, planned.pop(row["key"], {})) for row in rows] + [
             store.new_row(**row) for row in planned.values()
         ]
         return recommend(store.frame(rows), lambda row: row["key"] in accepted, self.density)
 
-    def _planned(self, keys: Collection[str]) -> dict[str, dict[str, Any]]:
+    def _predict_configurations(self, keys: Collection[str]) -> dict[str, dict[str, Any]]:
         """Return {key: predicted columns} of unmeasured configurations on the CPU at the density of the data."""
         limit = 0.8 * memory.available_bytes()
         able = {
@@ -554,9 +554,9 @@ class _Advising:
             for key in keys
             if (configuration := self.by_key[key]).density == self.density and configuration.device == "cpu"
         }
-        return {key: self._planned_row(configuration, key, limit) for key, configuration in able.items()}
+        return {key: self._predict_row(configuration, key, limit) for key, configuration in able.items()}
 
-    def _planned_row(self, configuration: Configuration, key: str, limit: float) -> dict[str, Any]:
+    def _predict_row(self, configuration: Configuration, key: str, limit: float) -> dict[str, Any]:
         """Return predicted columns of a configuration under its key; rough seconds if it has no formula.
 
         The status is "memory" if its arrays need more than `limit` bytes.
@@ -587,7 +587,7 @@ class _Advising:
         )
 
 
-def _completed(row: dict[str, Any], planned: Mapping[str, Any]) -> dict[str, Any]:
+def _fill_from_prediction(row: dict[str, Any], planned: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record of a trial without a time with its None columns filled from `planned`; others unchanged."""
     if row["status"] in configurations.NUMBERED:
         return row

@@ -36,7 +36,7 @@ def settings_of(source: str, dataset: str = "", reading: str = "", **given: str)
     settings |= {name: _describe_guess(name, value) for name, value in given.items() if value}
     origin = data.get(settings["dataset"])
     origin.refuse_unknown(settings.keys() - {"dataset"})
-    options = contract.of_source(origin, reading)
+    options = contract.options_of_source(origin, reading)
     return settings | ({"reading": option_text.written(options)} if options else {}), why
 
 

@@ -11,8 +11,8 @@ from workbench.advising import advise as measure
 from workbench.advising.advising import SECONDS
 from workbench.aliases import take_budget
 from workbench.api import results, sweeping, training
-from workbench.api.inputs import in_python, say
-from workbench.api.loading import Loaded, as_typed, received, refuse_misspelled
+from workbench.api.inputs import say, word_for_python
+from workbench.api.loading import Loaded, as_typed, receive, refuse_misspelled
 from workbench.api.results import CHARTS, Result
 from workbench.data.errors import DataError
 from workbench.sweeps import run_folder
@@ -115,7 +115,7 @@ class Advice:
         """
         if not self._loaded.is_labelled:
             raise SpecError("The data has no labels to fit.\nType wb.advise(X, y).fit().")
-        return training.fitted(self._loaded, self._answer.settings["model"], {**self.parameters, **parameters})
+        return training.fit_estimator(self._loaded, self._answer.settings["model"], {**self.parameters, **parameters})
 
     @property
     def code(self) -> str:
@@ -271,11 +271,11 @@ def advise(
     usual = SECONDS if framework is None else SECONDS_FRAMEWORK
     seconds, start = _seconds(usual if budget is None else budget), time.monotonic()
     if framework is not None:
-        return _in_framework(framework, received(X, y, label, reading), seconds, batch_rows)
+        return _ask_framework(framework, receive(X, y, label, reading), seconds, batch_rows)
     given = {"model": model, "optimizer": optimizer, "batch_rows": batch_rows, "device": device}
     fixed = {name: value for name, value in given.items() if value is not None}
     with run_folder.supervisor_in_waiting():
-        loaded = received(X, y, label, reading)
+        loaded = receive(X, y, label, reading)
         folder = Path(run) if run is not None else None if loaded.settings else sweeping.run_of(loaded, "advise-")
         settings = sweeping.settings_of(loaded, folder or Path()) | fixed
         try:
@@ -293,13 +293,13 @@ def advise(
                 say=lambda sentence: None if sentence in said else say(as_typed(sentence)),
             )
         except SpecError as error:
-            raise SpecError(in_python(str(error))) from None
+            raise SpecError(word_for_python(str(error))) from None
         except DataError as error:
             raise type(error)(as_typed(str(error))) from None
     return Advice(answer, loaded)
 
 
-def _in_framework(framework: str, loaded: Loaded, seconds: float, batch_rows: int | None) -> FrameworkAdvice:
+def _ask_framework(framework: str, loaded: Loaded, seconds: float, batch_rows: int | None) -> FrameworkAdvice:
     """Measure the ways to train in `framework` within `seconds`, and return the advice; SpecError without labels.
 
     `batch_rows` None takes the usual batch size.

@@ -34,12 +34,12 @@ def say(text: str) -> None:
     print(text, file=sys.stdout if in_notebook() else sys.stderr)
 
 
-def in_python(text: str) -> str:
+def word_for_python(text: str) -> str:
     """Return an error message about a sweep's axes or measuring in the words of a Python call.
 
-    >>> in_python("axis model = 'logistc': 'logistc' is not known")
+    >>> word_for_python("axis model = 'logistc': 'logistc' is not known")
     "model = 'logistc': 'logistc' is not known"
-    >>> print(in_python("measure.rounds: Input should be less than or equal to 12"))
+    >>> print(word_for_python("measure.rounds: Input should be less than or equal to 12"))
     rounds: expected less than or equal to 12.
     Change rounds, or leave it out.
     """
@@ -58,19 +58,19 @@ def library_of(value: Any) -> str:
     return type(value).__module__.partition(".")[0]
 
 
-def unwrapped(x: Any) -> Any:
+def unwrap(x: Any) -> Any:
     """Return tensors of PyTorch, TensorFlow and CuPy as NumPy or SciPy arrays on the host; other values unchanged."""
     library = library_of(x)
     if library == "torch":
-        return _of_torch(x.detach().cpu())
+        return _from_torch(x.detach().cpu())
     if library == "tensorflow":
-        return _of_tensorflow(x)
+        return _from_tensorflow(x)
     if library == "cupyx" or library == "cupy":
         return x.get()
     return x
 
 
-def _of_torch(tensor: Any) -> Any:
+def _from_torch(tensor: Any) -> Any:
     """Return a PyTorch CPU tensor as a NumPy array that shares its memory, or as a COO array if it is sparse."""
     if tensor.is_floating_point() and str(tensor.dtype) not in ("torch.float16", "torch.float32", "torch.float64"):
         tensor = tensor.float()  # NumPy has no bfloat16 and no floats of 8 bits
@@ -81,7 +81,7 @@ def _of_torch(tensor: Any) -> Any:
     return scipy.sparse.coo_array((values, tuple(places)), shape=tuple(entries.shape))
 
 
-def _of_tensorflow(tensor: Any) -> Any:
+def _from_tensorflow(tensor: Any) -> Any:
     """Return a TensorFlow tensor as a NumPy array, or as a COO array if it is sparse."""
     if not hasattr(tensor, "dense_shape"):
         return tensor.numpy()
@@ -116,9 +116,9 @@ def matrix_of(x: Any, name: str = "X") -> scipy.sparse.csr_array:
     >>> matrix_of([[1, 0], [0, 2]]).data
     array([1., 2.], dtype=float32)
     """
-    x = unwrapped(x)
+    x = unwrap(x)
     _refuse_no_matrix(x, name)
-    x = _compressed(x) if scipy.sparse.issparse(x) else _dense(x, name)
+    x = _to_compressed(x) if scipy.sparse.issparse(x) else _dense(x, name)
     if x.ndim != 2:
         raise DataError(
             f"{name} has {x.ndim} dimension{'s' * (x.ndim != 1)}, shape {tuple(x.shape)}; expected [rows, features].\n"
@@ -202,7 +202,7 @@ def _refuse_beyond_float32(x: Any, name: str) -> None:
         )
 
 
-def _compressed(x: Any) -> Any:
+def _to_compressed(x: Any) -> Any:
     """Return a sparse matrix in csr, csc or coo; other formats become csr. ValueError for a damaged bsr matrix."""
     if x.format in ("csr", "csc", "coo"):
         return x
@@ -231,7 +231,7 @@ def labels_of(y: Any, rows: int) -> np.ndarray:
     >>> labels_of(["spam", "ham"], rows=2).tolist()
     ['spam', 'ham']
     """
-    y = unwrapped(y)
+    y = unwrap(y)
     if isinstance(y, Iterator) or inspect.isgenerator(y):
         raise InputTypeError(f"y is a {type(y).__name__}; expected one label a row.\nType np.array(list(y)).")
     if scipy.sparse.issparse(y):
@@ -245,7 +245,7 @@ def labels_of(y: Any, rows: int) -> np.ndarray:
     if labels.dtype.kind == "U" and isinstance(y, list | tuple):
         labels = np.array(y, dtype=object)  # NumPy makes text of numbers next to text
     if labels.dtype.kind == "O":
-        labels = _of_objects(labels)
+        labels = _convert_object_labels(labels)
     if len(labels) != rows:
         raise DataError(
             f"X has {format_count(rows, 'row')} and y has {format_count(len(labels), 'label')}; "
@@ -265,7 +265,7 @@ def labels_of(y: Any, rows: int) -> np.ndarray:
     return labels
 
 
-def _of_objects(labels: np.ndarray) -> np.ndarray:
+def _convert_object_labels(labels: np.ndarray) -> np.ndarray:
     """Return object labels as bool, float64 or str; DataError if some are missing, InputTypeError if types mix."""
     is_missing = np.array([label is None or label != label for label in labels.ravel()])
     if is_missing.any():

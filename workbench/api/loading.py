@@ -166,8 +166,8 @@ def matrix_of_frame(frame: Any) -> tuple[Any, Any, str]:
     encoder = encoder_of(frame)
     matrix = encoder.fit_transform(frame)
     numbers = [str(name) for name in frame.columns if name not in categories]
-    others_text = f"; numbers as they are: {_listed(numbers)}" if numbers else ""
-    remark = f"Categories, one column a value: {_listed(categories)}{others_text}."
+    others_text = f"; numbers as they are: {_list_names(numbers)}" if numbers else ""
+    remark = f"Categories, one column a value: {_list_names(categories)}{others_text}."
     return matrix, encoder, f"{remark}{_numbers_as_text(frame, categories)}"
 
 
@@ -182,7 +182,7 @@ def _numbers_as_text(frame: Any, categories: list[Any]) -> str:
     return ""
 
 
-def _listed(names: list[Any]) -> str:
+def _list_names(names: list[Any]) -> str:
     """Return the first eight names joined by commas, with the number of the others."""
     return ", ".join(map(str, names[:8])) + (f", and {len(names) - 8} more" if len(names) > 8 else "")
 
@@ -248,10 +248,10 @@ def load(source: Any, y: Any = None, *, label: str | None = None, **reading: Any
     >>> wb.load(([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]], ["yes", "no", "yes"]))
     Dataset memory: 3 rows x 2 features, 1 entries a row, density 0.5, 2 classes
     """
-    return received(source, y, label, reading).dataset
+    return receive(source, y, label, reading).dataset
 
 
-def received(source: Any, y: Any = None, label: str | None = None, reading: Mapping[str, Any] | None = None) -> Loaded:
+def receive(source: Any, y: Any = None, label: str | None = None, reading: Mapping[str, Any] | None = None) -> Loaded:
     """Return data of any kind that `load` takes, with its origin; remembered, so that a file is measured by its path.
 
     Raises FileNotFoundError or DataError, as `load` does.
@@ -260,11 +260,11 @@ def received(source: Any, y: Any = None, label: str | None = None, reading: Mapp
     if y is None:
         source, y = _pair_of(source)
     if isinstance(source, str | Path):
-        loaded = _of_path(source, y, label, given)
+        loaded = _load_path(source, y, label, given)
     elif isinstance(source, Dataset):
         loaded = _loaded.get(source) or Loaded(source, {}, source.x, labels_as_named(source))
     else:
-        loaded = _of_memory(source, y, label, given)
+        loaded = _load_memory(source, y, label, given)
     _loaded[loaded.dataset] = loaded
     return loaded
 
@@ -335,7 +335,7 @@ def labels_as_named(dataset: Dataset) -> np.ndarray:
     return (values.astype(np.int64) if are_whole else values)[dataset.y]
 
 
-def _of_path(source: str | Path, y: Any, label: str | None, given: dict[str, Any]) -> Loaded:
+def _load_path(source: str | Path, y: Any, label: str | None, given: dict[str, Any]) -> Loaded:
     """Load a file, or a data set by name, `given` being reader settings; prints remarks on what was guessed.
 
     Raises FileNotFoundError, or DataError with what to type.
@@ -405,7 +405,7 @@ def as_typed(text: str) -> str:
     return re.sub(r"\bType +", "Type ", text.replace(":  ", ": "))
 
 
-def _of_memory(source: Any, y: Any, label: str | None, given: dict[str, Any]) -> Loaded:
+def _load_memory(source: Any, y: Any, label: str | None, given: dict[str, Any]) -> Loaded:
     """Load arrays, frames or tensors with their labels; random labels without any.
 
     `given` are reader settings, of which "kind" is removed; DataError for others and for data that cannot be used.
@@ -414,9 +414,9 @@ def _of_memory(source: Any, y: Any, label: str | None, given: dict[str, Any]) ->
     _refuse_settings(given)
     encoder = frame = None
     if inputs.library_of(source) == "anndata":
-        source, y = _of_anndata(source, y, label)
+        source, y = _split_anndata(source, y, label)
     elif is_frame(source):
-        frame, source, encoder, y = _of_frame(source, y, label)
+        frame, source, encoder, y = _split_frame(source, y, label)
     elif label is not None:
         raise DataError(
             f'label="{label}" names a column, and X is a {type(source).__name__} without names.\n'
@@ -444,7 +444,7 @@ def _refuse_settings(given: Mapping[str, Any]) -> None:
         raise DataError(f"{name} is a setting of a reader of files; data in memory takes y, label and kind.\n{hint}")
 
 
-def _of_anndata(source: Any, y: Any, label: str | None) -> tuple[Any, Any]:
+def _split_anndata(source: Any, y: Any, label: str | None) -> tuple[Any, Any]:
     """Return (X, labels from `obs[label]`, or y) of an AnnData object; DataError if obs has no such column."""
     names = [str(name) for name in source.obs.columns]
     if label is not None and label not in names:
@@ -454,7 +454,7 @@ def _of_anndata(source: Any, y: Any, label: str | None) -> tuple[Any, Any]:
     return source.X, source.obs[label].to_numpy() if label is not None else y
 
 
-def _of_frame(source: Any, y: Any, label: str | None) -> tuple[Any, Any, Any, Any]:
+def _split_frame(source: Any, y: Any, label: str | None) -> tuple[Any, Any, Any, Any]:
     """Return (features, matrix, encoder or None, labels) of a frame.
 
     A label column is guessed if there is no y or label. Prints how columns were read. Raises DataError for unusable
@@ -471,4 +471,4 @@ def _of_frame(source: Any, y: Any, label: str | None) -> tuple[Any, Any, Any, An
     return frame, matrix, encoder, y
 
 
-__all__ = ["Loaded", "labels_as_named", "load", "received"]
+__all__ = ["Loaded", "labels_as_named", "load", "receive"]

@@ -6,7 +6,7 @@ from typing import Any
 from workbench.aliases import take_budget
 from workbench.api import sweeping
 from workbench.api.inputs import in_notebook
-from workbench.api.loading import pop_reading, received
+from workbench.api.loading import pop_reading, receive
 from workbench.api.results import Result
 from workbench.data.errors import DataError
 
@@ -124,7 +124,7 @@ def _choices(X: Any, y: Any, label: str | None, run: Any, settings: dict[str, An
     placed = {} if run is None else {"run_dir": str(run)}
     if X is None:
         return chosen | placed
-    loaded = received(X, y, label, reading)
+    loaded = receive(X, y, label, reading)
     folder = sweeping.run_of(loaded)
     sweeping.write_once(loaded, folder)
     read = {name: str(value) for name, value in sweeping.settings_of(loaded, folder).items()}
@@ -146,7 +146,7 @@ def _request(X: Any, y: Any, label: str | None, run: Any, settings: dict[str, An
     if isinstance(X, str | Path):
         asked["source"] = str(X)
     elif X is not None:
-        loaded = received(X, y, label)
+        loaded = receive(X, y, label)
         folder = sweeping.run_of(loaded)
         sweeping.write_once(loaded, folder)
         read = sweeping.settings_of(loaded, folder)

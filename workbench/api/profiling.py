@@ -8,7 +8,7 @@ from kernels.registry import format_count
 from workbench import data
 from workbench.analysis import formatting
 from workbench.api import results
-from workbench.api.loading import received
+from workbench.api.loading import receive
 from workbench.data.errors import MissingLabelsError
 
 
@@ -136,7 +136,7 @@ def profile(source: Any, *, label: str | None = None, **reading: Any) -> Profile
     0.25
     """
     try:
-        loaded = received(source, None, label, reading)
+        loaded = receive(source, None, label, reading)
     except MissingLabelsError:
-        loaded = received(source, None, None, {**reading, "kind": "none"})
+        loaded = receive(source, None, None, {**reading, "kind": "none"})
     return Profiled(data.profile(loaded.dataset), loaded.is_labelled)

@@ -16,8 +16,8 @@ from workbench.advising.source import model_note, suggest_model
 from workbench.aliases import BUDGET, take_budget, with_new_keys
 from workbench.analysis import formatting
 from workbench.api import results
-from workbench.api.inputs import in_notebook, in_python, say
-from workbench.api.loading import Loaded, as_typed, pop_reading, received
+from workbench.api.inputs import in_notebook, say, word_for_python
+from workbench.api.loading import Loaded, as_typed, pop_reading, receive
 from workbench.api.results import Result
 from workbench.data.errors import DataError
 from workbench.study import CHOICES, ChoiceError, suited
@@ -75,11 +75,11 @@ def line(state: Progress, spent: float, budget: float) -> str:
 def _display(heading: str, folder: Path) -> tuple[Show, Callable[[], None]]:
     """Return (show(progress, spent, budget), finish()) for a notebook, a terminal or a log, whichever applies."""
     if in_notebook():
-        return _in_notebook(heading, folder)
-    return _in_terminal(heading) if sys.stderr.isatty() else _in_log(heading)
+        return _show_in_notebook(heading, folder)
+    return _show_in_terminal(heading) if sys.stderr.isatty() else _show_in_log(heading)
 
 
-def _in_terminal(heading: str) -> tuple[Show, Callable[[], None]]:
+def _show_in_terminal(heading: str) -> tuple[Show, Callable[[], None]]:
     """Return (show, finish) that draw a progress bar on standard error."""
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn
@@ -98,7 +98,7 @@ def _in_terminal(heading: str) -> tuple[Show, Callable[[], None]]:
     return show, bars.stop
 
 
-def _in_log(heading: str) -> tuple[Show, Callable[[], None]]:
+def _show_in_log(heading: str) -> tuple[Show, Callable[[], None]]:
     """Return (show, finish) that print a line at most every `SECONDS_BETWEEN_LINES` seconds."""
     due = time.monotonic()
 
@@ -116,7 +116,7 @@ INTERRUPT = "Interrupt the cell to stop and keep what was measured."
 STOPPING = "Stopping; what was measured stays."
 
 
-def _in_notebook(heading: str, folder: Path) -> tuple[Show, Callable[[], None]]:
+def _show_in_notebook(heading: str, folder: Path) -> tuple[Show, Callable[[], None]]:
     """Return (show, finish) that update a card in the notebook, with a Stop button if clicks can be handled."""
     from IPython.display import HTML, display
 
@@ -322,15 +322,15 @@ def sweep(
     budget = take_budget(budget, settings, BUDGET[1:])
     settings = with_new_keys(settings, FORMER)
     if is_spec(X):
-        spec, folder = _of_spec(X, y, settings), None
+        spec, folder = _parse_given_spec(X, y, settings), None
     else:
         reading = pop_reading(settings, {*BY_SETTING, *OTHER_NAMES} - {*OF_DATA})
         refuse_unknown(settings)
         if budget is not None:
             _seconds(budget)
-        loaded = received(X, y, label, reading)
+        loaded = receive(X, y, label, reading)
         folder = run_of(loaded)
-        spec = _of_settings(loaded, folder, settings)
+        spec = _spec_of_settings(loaded, folder, settings)
     if budget is not None:
         spec = spec.model_copy(
             update={"limits": specs.Limits(**{**spec.limits.model_dump(), "seconds_sweep": _seconds(budget)})}
@@ -364,22 +364,22 @@ def is_spec(value: Any) -> bool:
     return isinstance(value, str | Path) and str(value).endswith(".toml")
 
 
-def _of_spec(given: Any, y: Any, settings: Mapping[str, Any]) -> Spec:
+def _parse_given_spec(given: Any, y: Any, settings: Mapping[str, Any]) -> Spec:
     """Return the specification in a TOML file or dict; SpecError if it is invalid, or y or settings were given, too."""
     if y is not None or settings:
         other = "y" if y is not None else next(iter(settings))
         raise SpecError(f"Both a spec and {other} were given; expected one of them.\nChange the spec, or leave it out.")
-    return specs.validate_typed(dict(given)) if isinstance(given, Mapping) else _of_file(given)
+    return specs.validate_typed(dict(given)) if isinstance(given, Mapping) else _load_spec_file(given)
 
 
-def _of_file(path: Any) -> Spec:
+def _load_spec_file(path: Any) -> Spec:
     """Return the specification in a TOML file; FileNotFoundError if it is missing, SpecError if it is invalid."""
     if not Path(path).exists():
         raise FileNotFoundError(f"There is no spec {str(path)!r}, seen from {Path.cwd()}.\nCheck the path.")
     return specs.load_spec(path)
 
 
-def _of_settings(loaded: Loaded, folder: Path, settings: Mapping[str, Any]) -> Spec:
+def _spec_of_settings(loaded: Loaded, folder: Path, settings: Mapping[str, Any]) -> Spec:
     """Return the specification of a sweep of loaded data; densities and model are suggested if not in `settings`.
 
     Data in memory is written to `folder`. Raises SpecError for invalid settings.
@@ -402,7 +402,7 @@ def _of_settings(loaded: Loaded, folder: Path, settings: Mapping[str, Any]) -> S
 
 def choices_of(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return {choice: value as text} for keyword arguments of a sweep; SpecError for a value that cannot be used."""
-    return {OTHER_NAMES.get(name) or BY_SETTING[name]: _typed(name, value) for name, value in given.items()}
+    return {OTHER_NAMES.get(name) or BY_SETTING[name]: _as_typed(name, value) for name, value in given.items()}
 
 
 def _spec(choices: Mapping[str, Any], name: str) -> Spec:
@@ -410,7 +410,7 @@ def _spec(choices: Mapping[str, Any], name: str) -> Spec:
     try:
         return spec_of(suited.complete_with_suggestions(choices), name)
     except ChoiceError as error:
-        raise SpecError(in_python(str(error))) from None
+        raise SpecError(word_for_python(str(error))) from None
 
 
 def _check(given: Mapping[str, Any]) -> None:
@@ -418,7 +418,7 @@ def _check(given: Mapping[str, Any]) -> None:
     _spec(choices_of({name: value for name, value in given.items() if value is not None}), "check")
 
 
-def _typed(name: str, value: Any) -> Any:
+def _as_typed(name: str, value: Any) -> Any:
     """Return one value or several as a choice takes them: a tuple, or text with commas; "dense" is left out.
 
     Raises SpecError if the format is dense alone, or a value is of an unusable type.

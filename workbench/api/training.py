@@ -14,7 +14,7 @@ from workbench import models
 from workbench.advising.candidates import is_lazy_exact
 from workbench.advising.source import model_note, suggest_model
 from workbench.api import inputs, loading
-from workbench.api.loading import Loaded, as_typed, pop_reading, received
+from workbench.api.loading import Loaded, as_typed, pop_reading, receive
 from workbench.bridges.sklearn import SparseClassifier, SparseRegressor
 from workbench.data import Dataset, StoredRows
 from workbench.data.dataset.targets import refuse_constant
@@ -74,15 +74,15 @@ def train(X: Any, y: Any = None, *, model: str | None = None, label: str | None 
     """
     reading = pop_reading(parameters, ESTIMATOR_PARAMETERS)
     try:
-        loaded = received(X, y, label, reading)
+        loaded = receive(X, y, label, reading)
     except MissingLabelsError as error:  # which says how to go on without labels
         raise MissingLabelsError(str(error).replace(' or kind="none"', "")) from None
     if not loaded.is_labelled:
         raise DataError('X came without labels.\nType wb.train(X, y), or label="NAME" to name a column of a frame.')
-    return fitted(loaded, model, parameters)
+    return fit_estimator(loaded, model, parameters)
 
 
-def fitted(loaded: Loaded, model: str | None, parameters: dict[str, Any]) -> Any:
+def fit_estimator(loaded: Loaded, model: str | None, parameters: dict[str, Any]) -> Any:
     """Train an estimator on loaded data, print a summary, and return it with a `save` method.
 
     A Pipeline for frames with text. Raises DataError for constant labels, rows stored on disk, or an unusable model.
@@ -93,7 +93,7 @@ def fitted(loaded: Loaded, model: str | None, parameters: dict[str, Any]) -> Any
     except DataError as error:
         raise DataError(as_typed(str(error))) from None
     if "path" in loaded.settings and model is None:
-        inputs.say(as_typed(model_note(loaded.dataset, guessed_model(loaded.dataset))))
+        inputs.say(as_typed(model_note(loaded.dataset, guess_model(loaded.dataset))))
     if isinstance(loaded.x, StoredRows):
         raise DataError(
             "The rows are read from disk as they are trained on, and an estimator needs them in memory.\n"
@@ -127,12 +127,12 @@ def estimator_for(loaded: Loaded, model: str | None, parameters: dict[str, Any])
     """
     if model is not None and model not in models.names():
         raise DataError(unknown_name("model", model, models.names()))
-    is_guessed, model = model is None, model or guessed_model(loaded.dataset)
+    is_guessed, model = model is None, model or guess_model(loaded.dataset)
     target = models.get(model).target
     if target not in ESTIMATORS:
         able = [name for name in models.names() if models.get(name).target in ESTIMATORS]
         needed = f"{model} has the target {target}, which no estimator has"
-        raise DataError(f"{needed}; expected one of: {', '.join(able)}.\nType {_on_command_line(loaded)} for {model}.")
+        raise DataError(f"{needed}; expected one of: {', '.join(able)}.\nType {_train_command(loaded)} for {model}.")
     if not is_guessed and target != "numbers" and loaded.dataset.kind == "numbers":
         raise DataError(f'{model} predicts classes, and the labels are {loaded.dataset.labels}.\nType model="linear".')
     chosen = dict(parameters)
@@ -141,14 +141,14 @@ def estimator_for(loaded: Loaded, model: str | None, parameters: dict[str, Any])
     try:
         validate_spec({"name": "train", "axes": {"optimizer": optimizer}})
     except SpecError as error:
-        raise SpecError(inputs.in_python(str(error))) from None
+        raise SpecError(inputs.word_for_python(str(error))) from None
     if "lazy" not in chosen and not is_lazy_exact(Configuration(optimizer=optimizer, decay=decay)):
         chosen["lazy"] = "exact"
     is_usual = is_guessed and model in LINEAR_MODELS  # which an estimator takes by itself
     return ESTIMATORS[target](**({} if is_usual else {"model": model}), **chosen)
 
 
-def guessed_model(dataset: Dataset) -> str:
+def guess_model(dataset: Dataset) -> str:
     """Return the name of the model that suits the labels, among the models that need only X and y.
 
     Users and items get the factorization machine, which on these is matrix factorization with biases; nodes of a graph
@@ -162,7 +162,7 @@ def guessed_model(dataset: Dataset) -> str:
     return models.usual("binary" if len(dataset.classes) == 2 else "classes")
 
 
-def _on_command_line(loaded: Loaded) -> str:
+def _train_command(loaded: Loaded) -> str:
     """Return the shell command that trains any model on this data, with its reader's settings."""
     settings = loaded.settings
     words = [shlex.quote(str(settings.get("path") or settings.get("dataset") or "FILE"))]

@@ -96,7 +96,7 @@ SAMPLED = 48
 """Active rows that an update is checked on."""
 
 
-def _sorted_by(numbers, count, *others):
+def _sort_by(numbers, count, *others):
     """Return starts, int64 [count + 1], of each value in sorted `numbers`, then `others` in that stable order.
 
     `numbers` are integers from 0 to count - 1, [nnz]; `others` are arrays [nnz].
@@ -112,7 +112,7 @@ def _csr_to_csc(indptr, indices, data, n_columns):
     [n_columns + 1].
     """
     rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-    return _sorted_by(indices, n_columns, rows, data)
+    return _sort_by(indices, n_columns, rows, data)
 
 
 def _slice_rows(indptr, indices, data, rows):
@@ -161,7 +161,7 @@ def _retain_rows(indices, values, chosen):
 
 DIRECT: dict[str, Callable[..., tuple]] = {
     "add_rows": _add_rows,
-    "coo_to_csr": lambda row, col, data, n_rows: _sorted_by(row, n_rows, col, data),
+    "coo_to_csr": lambda row, col, data, n_rows: _sort_by(row, n_rows, col, data),
     "csr_to_csc": _csr_to_csc,
     "dense_to_csr": _dense_to_csr,
     "merge_rows": _merge_rows,

@@ -179,13 +179,13 @@ class Graph:
 
     def prepare(self, number: int) -> tuple[Any, ...]:
         """Return (SciPy CSR batch, its plan or None, targets) of batch `number`; the plan as a loader would make it."""
-        return self._prepared(number, functools.partial(self.executor.new_plan, "x"))
+        return self._prepare_batch(number, functools.partial(self.executor.new_plan, "x"))
 
     def keep(self, number: int) -> tuple[Any, ...]:
         """Return (SciPy CSR batch, its plan, targets) of batch `number`, to be used for many steps."""
-        return self._prepared(number, plan_of)
+        return self._prepare_batch(number, plan_of)
 
-    def _prepared(self, number: int, plan_of_batch: Callable[[Any], BatchPlan | None]) -> tuple[Any, ...]:
+    def _prepare_batch(self, number: int, plan_of_batch: Callable[[Any], BatchPlan | None]) -> tuple[Any, ...]:
         """Return (X as CSR, its plan or None, targets) of batch `number`; adds the seconds to the phase "plan"."""
         batch, start = self.problem.batches[number], perf_counter()
         x = compressed.assemble("csr", batch.indptr, batch.indices, batch.data, (batch.R, batch.D))
@@ -226,7 +226,7 @@ OF_USERS = "workbench.bench.steps_of_user_code"
 """Imported by its name: its imports are a part of the steps' hash, and of no kernel's (`configurations.roots_of`)."""
 
 
-def _of_users(name: str, problem: Problem) -> Learner:
+def _learner(name: str, problem: Problem) -> Learner:
     """Return the learner of class USERS[name], imported from `steps_of_user_code`: a loop as users write it."""
     return getattr(importlib.import_module(OF_USERS), USERS[name])(problem)
 
@@ -236,7 +236,7 @@ def list_step_candidates(problem_size: int, optimizer: str) -> Sequence[StepCand
     two = functools.partial(Ours, fused=False)
     ours = [StepCandidate("ours", "ours", Ours), StepCandidate("ours, two kernels", "ours", two)]
     ours.append(StepCandidate("ours, graph", "ours", Graph, shares=False))
-    ours += [StepCandidate(f"ours, {name}", "ours", functools.partial(_of_users, name), shares=False) for name in USERS]
+    ours += [StepCandidate(f"ours, {name}", "ours", functools.partial(_learner, name), shares=False) for name in USERS]
     return [
         *ours,
         *steps_pytorch.list_torch_candidates(),
@@ -401,7 +401,7 @@ def _steps(configuration: BenchmarkConfiguration, on: Device | None) -> Field:
     loss = "logistic" if configuration.task == "pytorch" else "squared"
     optimizer, batches = configuration.of_step
     problem = steps.make_problem(configuration.shape, configuration.width, optimizer, configuration.seed, loss)
-    expected = functools.cache(lambda every: steps.wanted(problem, every))
+    expected = functools.cache(lambda every: steps.expected_weights(problem, every))
     needed = sum(table.nbytes for table in problem.tables)
 
     def make(each: steps.StepCandidate) -> Ready:

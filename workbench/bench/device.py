@@ -78,7 +78,7 @@ class Events:
         total, left = 0.0, count
         while left:
             now = min(left, MOST_CALLS)
-            total += self._cold(call, now) if self.is_cold else self._warm(call, now)
+            total += self._time_cold(call, now) if self.is_cold else self._time_warm(call, now)
             left -= now
         return total / count
 
@@ -88,16 +88,16 @@ class Events:
         event.record()
         return event
 
-    def _warm(self, call: Call, count: int) -> float:
+    def _time_warm(self, call: Call, count: int) -> float:
         """Return the device seconds of `count` calls; a spin kernel holds the stream until all are queued."""
         start = perf_counter()
         call()
         seconds_launch = perf_counter() - start
         seconds = min(1.5 * seconds_launch * count, SECONDS_HOLD)
         self.hold((1,), (1,), (np.int64(seconds * CYCLES_A_SECOND),))
-        return self._between(call, count)
+        return self._seconds_between_events(call, count)
 
-    def _between(self, call: Call, count: int) -> float:
+    def _seconds_between_events(self, call: Call, count: int) -> float:
         """Return the seconds between two events around `count` calls; waits for the device."""
         first = self._event()
         for _ in range(count):
@@ -106,7 +106,7 @@ class Events:
         last.synchronize()  # synchronize!
         return self.cupy.cuda.get_elapsed_time(first, last) / 1e3
 
-    def _cold(self, call: Call, count: int) -> float:
+    def _time_cold(self, call: Call, count: int) -> float:
         """Return the device seconds of `count` calls.
 
         The flush buffer is overwritten before each to empty the cache.
@@ -201,16 +201,16 @@ def list_device_candidates(task: str, shape: Shape, on: Device | None) -> list[C
         raise BenchError(unknown_name("task on cuda", task, known))
     if task == "plan":
         return [Candidate("plan.build", "ours", functools.partial(_plan, on))]
-    entries = [_of_kernel(kernels.get(task), on)]
+    entries = [_time_kernel(kernels.get(task), on)]
     if shape.values == "ones" and f"{task}_ones" in kernels.names():
         ones = f"{task}_ones"
         entries += [
-            _of_kernel(kernels.get(ones), on),
-            *(_of_kernel(each, on, "competitor") for each in _competitors(ones)),
+            _time_kernel(kernels.get(ones), on),
+            *(_time_kernel(each, on, "competitor") for each in _competitors(ones)),
         ]
-    entries += [_of_kernel(competitor, on, "competitor") for competitor in _competitors(task)]
+    entries += [_time_kernel(competitor, on, "competitor") for competitor in _competitors(task)]
     if task == "csr_t_dense":
-        entries += [_of_kernel(competitor, on, "competitor") for competitor in _competitors("csr_t_dense_full")]
+        entries += [_time_kernel(competitor, on, "competitor") for competitor in _competitors("csr_t_dense_full")]
     if task == "csr_dense":
         entries += [*list_variants(on), *(_dense(library, on) for library in DENSE)]
     return [*entries, _two_kernels(task, on)] if task.endswith("_fused") else entries
@@ -221,7 +221,7 @@ def _competitors(task: str) -> Sequence[Kernel]:
     return [competitor for competitor in kernels.competitors_of(task) if competitor.gpu is not None]
 
 
-def _of_kernel(kernel: Kernel, on: Device | None, side: str = "ours") -> Candidate:
+def _time_kernel(kernel: Kernel, on: Device | None, side: str = "ours") -> Candidate:
     """Return the candidate that times a kernel on the device `on`; `side` is "ours" or "competitor"."""
     make, needed = functools.partial(_ready, kernel, on), functools.partial(operand_bytes, kernel)
     return Candidate(kernel.name, side, make, needed, unavailable=_unavailable(kernel))
@@ -245,10 +245,10 @@ def _copy_to_host(on: Device, kernel: Kernel, args: Sequence, there: Sequence) -
             arg[...] = on.read(one)  # synchronize!
 
 
-def _on_host(on: Device, returned: Any) -> Any:
+def _copy_result_to_host(on: Device, returned: Any) -> Any:
     """Return a result with device arrays copied to the host, tuples element by element; scalars unchanged."""
     if isinstance(returned, tuple):
-        return tuple(_on_host(on, part) for part in returned)
+        return tuple(_copy_result_to_host(on, part) for part in returned)
     return on.read(returned) if hasattr(returned, "shape") and np.ndim(returned) else returned
 
 
@@ -266,7 +266,7 @@ def _ready(kernel: Kernel, on: Device | None, setting: Setting) -> Ready:
     def judge_on_host(returned: Any) -> float:
         """Copy what the call wrote to the host, in place, and return the largest relative error."""
         _copy_to_host(on, kernel, args, there)
-        return judged(_on_host(on, returned))
+        return judged(_copy_result_to_host(on, returned))
 
     return Ready(call, judge_on_host, kernel.cost(setting.sizes), _traffic(setting), once)
 
@@ -396,7 +396,7 @@ def _narrow(on: Device | None, name: str, setting: Setting) -> Ready:
     *matrix, x, out = args = setting.arguments(_PRODUCT)
     table = on.empty(x.shape, TABLES[name])
     rounding.rounded(on.put(x), table)
-    judged, there = make_judge(_PRODUCT, (*matrix, _widened(on.read(table)), out)), [on.put(arg) for arg in args]
+    judged, there = make_judge(_PRODUCT, (*matrix, _widen(on.read(table)), out)), [on.put(arg) for arg in args]
     there[-2] = table
     call = functools.partial(narrow.csr_dense, *there)
     return Ready(
@@ -404,7 +404,7 @@ def _narrow(on: Device | None, name: str, setting: Setting) -> Ready:
     )
 
 
-def _widened(table: np.ndarray) -> np.ndarray:
+def _widen(table: np.ndarray) -> np.ndarray:
     """Return a float16 array, or bfloat16 bits held as uint16, as float32."""
     if table.dtype == np.float16:
         return table.astype(np.float32)

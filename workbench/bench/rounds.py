@@ -45,7 +45,7 @@ class CallTimings:
     shared: int = 0
 
 
-def _timed(call: Call, count: int, clock: Clock) -> float:
+def _time_calls(call: Call, count: int, clock: Clock) -> float:
     """Return the mean seconds per call of `count` calls, by `clock`."""
     start = clock()
     for _ in range(count):
@@ -73,7 +73,7 @@ def _settle(call: Call, estimate: float, policy: Policy) -> None:
 
 
 def interleave(
-    calls: Mapping[str, Call], policy: Policy, clock: Clock = perf_counter, timed: Timed = _timed
+    calls: Mapping[str, Call], policy: Policy, clock: Clock = perf_counter, timed: Timed = _time_calls
 ) -> dict[str, CallTimings]:
     """Warm up and calibrate every call, then time all in interleaved rounds; return {name: timings}.
 

@@ -263,7 +263,7 @@ class Runner:
     def _measure(self, numbers: Sequence[int], starts: Sequence[str]) -> None:
         """Measure bandwidths, the configurations with these indices, then the first call of the kernels `starts`."""
         self._bandwidths()
-        for group in _by_shape(self.configurations, numbers):
+        for group in _group_by_shape(self.configurations, numbers):
             self._shape(group)
         self.starts(starts)
 
@@ -307,7 +307,7 @@ class Runner:
         for name in names:
             self._tell(f"first call of {name}")
             for _ in range(2):  # the first fills the cache
-                timings = _started(name)
+                timings = _time_start(name)
             if timings is None:
                 self._append({"status": "failed", "reason": "its process failed", "candidate": name} | settled)
                 continue
@@ -378,14 +378,14 @@ class Runner:
         return self.worker.answers(request, lambda answer: SECONDS_START if answer is None else SECONDS_CELL)
 
 
-def _started(name: str) -> dict[str, float] | None:
+def _time_start(name: str) -> dict[str, float] | None:
     """Return {"import", "numba", "call": seconds} of a new process that calls a kernel once; None if it failed."""
     command = [sys.executable, "-m", "workbench.bench.child", name]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=loads.measuring_environment())
     return None if done.returncode else json.loads(done.stdout)
 
 
-def _by_shape(configurations: Sequence[BenchmarkConfiguration], numbers: Iterable[int]) -> list[list[int]]:
+def _group_by_shape(configurations: Sequence[BenchmarkConfiguration], numbers: Iterable[int]) -> list[list[int]]:
     """Return lists of configuration indices, one per shape, to be measured in one process each.
 
     A step on large tables has a separate process: not every library frees their memory.

@@ -108,7 +108,7 @@ class Learner(Protocol):
         """Return the present weights of the active rows, float32 [U, N]."""
 
 
-def wanted(problem: Problem, every: bool = False) -> np.ndarray:
+def expected_weights(problem: Problem, every: bool = False) -> np.ndarray:
     """Return the weights of the active rows after one pass over the batches, float64 [U, N], by SciPy and formulas.
 
     With `every` each step updates all rows, as a dense gradient does.

@@ -144,7 +144,7 @@ def _same_data(own: Any, other: Any) -> str:
     return "" if abs(total - total_other) <= 1e-6 * abs(total_other) else f"sum {total}, of the library {total_other}."
 
 
-def _text(format: str, folder: Path, megabytes: int) -> Path:
+def _written_text(format: str, folder: Path, megabytes: int) -> Path:
     """Write rows in `format` ("svmlight" or "clicks") of about `megabytes` MB if missing; return the path."""
     return write_files(Case(format, megabytes), folder)[0]
 
@@ -210,10 +210,10 @@ def _load_table(path: Path) -> Any:
 
 
 READERS: dict[str, tuple[Callable[..., Path], str, Callable[..., Any], Callable[..., Any]]] = {
-    "svmlight": (partial(_text, "svmlight"), "scikit-learn", _load, _load_svmlight),
+    "svmlight": (partial(_written_text, "svmlight"), "scikit-learn", _load, _load_svmlight),
     "Matrix Market": (_matrix_market, "SciPy", partial(_load, kind="none"), _load_matrix_market),
     "CSV of numbers": (_numbers, "pyarrow", _load, _load_table),
-    "CSV of clicks": (partial(_text, "clicks"), "pyarrow", _load, _load_table),
+    "CSV of clicks": (partial(_written_text, "clicks"), "pyarrow", _load, _load_table),
 }
 """How a file is written, whose reader competes, and the two calls, by the form of the text."""
 register(Part("reading", reading))
@@ -259,7 +259,7 @@ def starting(request: Request) -> Iterator[Timed]:
 def _first_step(request: Request, folder: Path, known: Mapping[str, str]) -> Iterator[Timed]:
     """Yield the time of `workbench train` on a cached file, without the seconds of its epochs, which it reports."""
     megabytes = 2 if request.is_quick else 100
-    path = _text("svmlight", request.folder, megabytes)
+    path = _written_text("svmlight", request.folder, megabytes)
     arguments = ("-m", "workbench", "train", str(path.resolve()), "--epochs", "1", "--optimizer", "adagrad")
     found = Timed(f"train, {megabytes} MB, cached", "project", "project", note="less the seconds of its epochs")
     for number in range(4):
@@ -456,11 +456,11 @@ def defaults(request: Request) -> Iterator[Timed]:
         case = f"{rows:,} rows of {features:,} columns, {entries} entries, slope {slope:g}"
         yield from _defaults_on(case, *synthetic(rows, features, entries, request.seed, slope), request)
     for path in sorted((request.folder.parent / "data").glob("*")):
-        x, labels = _own_file(path)
+        x, labels = _read_own_file(path)
         yield from _defaults_on(path.name, x, labels, request)
 
 
-def _own_file(path: Path) -> tuple[Any, np.ndarray]:
+def _read_own_file(path: Path) -> tuple[Any, np.ndarray]:
     """Return (X csr float32, labels 0 and 1 int64) of an svmlight file; BenchError unless it has two classes."""
     from sklearn.datasets import load_svmlight_file
 

@@ -164,10 +164,10 @@ def check(
     for the framework's usual one. An x that is no matrix is one violation. Raises ValueError for an unknown framework
     or kind of labels. O(nnz).
     """
-    framework = _known(for_, FRAMEWORKS, "framework")
+    framework = _look_up(for_, FRAMEWORKS, "framework")
     labels = labels or framework.labels
     if labels is not None:
-        _known(labels, validation_rules.KINDS_OF_LABELS, "kind of labels")
+        _look_up(labels, validation_rules.KINDS_OF_LABELS, "kind of labels")
     y = y if y is None or scipy.sparse.issparse(y) else np.asarray(y)
     asked = Requirements(for_, framework.formats, width, dtype, index_dtype, sparse, y, labels, classes)
     try:
@@ -283,7 +283,7 @@ def _violation_of(error: FormatError) -> tuple[str, str, str]:
     return error.sentences or (str(error), "a matrix", "Build it again from its parts")
 
 
-def _known(name: str, table: Mapping[str, Any], kind: str) -> Any:
+def _look_up(name: str, table: Mapping[str, Any], kind: str) -> Any:
     """Return table[name]. Raises ValueError, with the known names, for an unknown one; `kind` is what a name is of."""
     if name not in table:
         raise ValueError(unknown_name(kind, name, table))
@@ -315,9 +315,9 @@ def check_codes(table: Any, like: Any = None, *, severity: str = ERROR) -> list[
     Code 0 of column site means 'b', and 'a' in the data it is like
     """
     columns = _columns(table)
-    found = [violation for name, blocks in columns.items() for violation in _within(name, blocks, severity)]
+    found = [violation for name, blocks in columns.items() for violation in _check_blocks(name, blocks, severity)]
     for name, blocks in _columns(like).items() if like is not None else ():
-        found += _between(name, columns.get(name), blocks[0], severity)
+        found += _check_against_trained(name, columns.get(name), blocks[0], severity)
     return found
 
 
@@ -326,13 +326,13 @@ def _columns(table: Any) -> dict[str, list[Any]]:
 
     Raises DataError for no table.
     """
-    table, dictionary = _of_arrow(table), arrow().types.is_dictionary
+    table, dictionary = _arrow_table(table), arrow().types.is_dictionary
     names = [field.name for field in table.schema if dictionary(field.type)]
     columns = {name: table.column(name) for name in names}
     return {name: _distinct([block.dictionary for block in _blocks(column)]) for name, column in columns.items()}
 
 
-def _of_arrow(table: Any) -> Any:
+def _arrow_table(table: Any) -> Any:
     """Return a pyarrow table or record batch; of a Parquet file or a DataFrame its columns of codes alone.
 
     Raises DataError for no table.
@@ -364,7 +364,7 @@ def _distinct(dictionaries: list[Any]) -> list[Any]:
     return first + [other for other in dictionaries[1:] if not other.equals(first[0])]
 
 
-def _within(name: str, blocks: list[Any], severity: str) -> Iterator[Violation]:
+def _check_blocks(name: str, blocks: list[Any], severity: str) -> Iterator[Violation]:
     """Yield at most one violation: the first code that means something else in a later block of the column."""
     for block in blocks[1:]:
         if (place := _apart(block, blocks[0])) is not None:
@@ -374,7 +374,7 @@ def _within(name: str, blocks: list[Any], severity: str) -> Iterator[Violation]:
             return
 
 
-def _between(name: str, blocks: list[Any] | None, trained: Any, severity: str) -> Iterator[Violation]:
+def _check_against_trained(name: str, blocks: list[Any] | None, trained: Any, severity: str) -> Iterator[Violation]:
     """Yield at most one violation: a column's codes mean something else than in the `trained` dictionary.
 
     `blocks` are the dictionaries of the column, None if it has no codes, which is a violation of `severity`, too.

@@ -101,7 +101,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
 """Valid values of each parameter, in the form that scikit-learn's parameter validation reads."""
 
 
-def _documented(text: str, defaults: Mapping[str, Any]) -> str:
+def _with_parameters(text: str, defaults: Mapping[str, Any]) -> str:
     """Return a docstring with the section Parameters, `defaults` as `Estimator` explains them, before its examples."""
     meanings = dict(re.findall(r"^(\w+)\n((?: {4}.*\n?)+)", inspect.getdoc(Estimator) or "", re.MULTILINE))
     lines = ["Parameters", "----------"]
@@ -132,7 +132,7 @@ def with_parameters(**own: Any) -> Callable[[type], type]:
         named = [inspect.Parameter(name, kind, default=default) for name, default in defaults.items()]
         first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
         __init__.__signature__ = inspect.Signature([first, *named])  # type: ignore[attr-defined]
-        cls.__doc__ = _documented(cls.__doc__ or "", defaults)
+        cls.__doc__ = _with_parameters(cls.__doc__ or "", defaults)
         cls.__init__ = __init__  # type: ignore[misc]
         cls._parameter_constraints = {name: CONSTRAINTS[name] for name in defaults}  # type: ignore[attr-defined]
         cls._defaults = defaults  # type: ignore[attr-defined]
@@ -224,7 +224,7 @@ class _Regressor(RegressorMixin, Estimator):
 
     @abstractmethod
     def _chosen_width(self) -> int | None:
-        """Return the width of a model whose labels do not ask for one; None for its natural one."""
+        """Return how many outputs or factors the parameters ask for; None for as many as the model has by default."""
 
     def _shaped(self, weights: np.ndarray) -> np.ndarray:
         """Return weights [D, outputs] as [D] for targets [rows], else transposed; a view."""
@@ -340,7 +340,7 @@ class _Classifier(ClassifierMixin, Estimator):
 
     @abstractmethod
     def _chosen_width(self) -> int | None:
-        """Return the width of a model whose labels do not ask for one; None for its natural one."""
+        """Return how many outputs or factors the parameters ask for; None for as many as the model has by default."""
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return scores: of two classes [rows], positive for the second, of more [rows, classes].
@@ -412,7 +412,7 @@ class SparseRegressor(_Regressor):
         return linear("numbers") if self.model is None else named(self.model, ("numbers",))
 
     def _chosen_width(self) -> int | None:
-        """Return the parameter `width`; None for the natural width of the model."""
+        """Return the parameter `width`: outputs or factors, None for as many as the model has by default."""
         return self.width
 
 
@@ -435,7 +435,7 @@ class SparseClassifier(_Classifier):
         return None if self.model is None else named(self.model, ("binary", "classes"))
 
     def _chosen_width(self) -> int | None:
-        """Return the parameter `width`; None for the natural width of the model."""
+        """Return the parameter `width`: outputs or factors, None for as many as the model has by default."""
         return self.width
 
 
@@ -462,7 +462,7 @@ class SparseClassifierCV(_Classifier):
         return None if self.model is None else named(self.model, ("binary", "classes"))
 
     def _chosen_width(self) -> int | None:
-        """Return the parameter `width`; None for the natural width of the model."""
+        """Return the parameter `width`: outputs or factors, None for as many as the model has by default."""
         return self.width
 
     def _folds(self) -> int | None:

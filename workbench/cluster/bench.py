@@ -188,10 +188,10 @@ def predict(
     without an entry in `work.active` are left out.
     """
     known = [count for count in machines if work.rows // count in work.active and count <= work.rows]
-    return [_predicted_step(work, speeds, network, count, cores) for count in known]
+    return [_predict_step(work, speeds, network, count, cores) for count in known]
 
 
-def _predicted_step(work: Work, speeds: Speeds, network: Network, machines: int, cores: Cores | None) -> Step:
+def _predict_step(work: Work, speeds: Speeds, network: Network, machines: int, cores: Cores | None) -> Step:
     """Return the predicted time of a step on `machines` machines (processes if `cores` is given), by part."""
     rows, active = work.rows / machines, work.active[work.rows // machines]
     alone = speeds.alone.seconds(rows, active)
@@ -245,13 +245,13 @@ def core_slowdown(hosts: "Hosts", configuration: Configuration) -> Cores:
     Returns cores and factor, 1 or more; median of `ROUNDS` comparisons.
     """
     count, addresses = threads_of(configuration), hosts.addresses()
-    ratios = [_at_once_over_alone(hosts, configuration, addresses[:count]) for _ in range(ROUNDS)]
+    ratios = [_crowding_ratio(hosts, configuration, addresses[:count]) for _ in range(ROUNDS)]
     return Cores(count, max(statistics.median(ratios), 1.0))
 
 
-def _at_once_over_alone(hosts: "Hosts", configuration: Configuration, addresses: Sequence[str]) -> float:
+def _crowding_ratio(hosts: "Hosts", configuration: Configuration, addresses: Sequence[str]) -> float:
     """Return the ratio of step time in the processes at `addresses`, all at once, to that in the first one alone."""
-    alone, together = (_at_once(hosts, configuration, some, 1) for some in (addresses[:1], addresses))
+    alone, together = (_run_at_once(hosts, configuration, some, 1) for some in (addresses[:1], addresses))
     return float(np.mean([np.median(steps) for steps in together]) / np.median(alone[0]))
 
 
@@ -278,10 +278,14 @@ def _steps(hosts: "Hosts", configuration: Configuration, height: int, shards: in
 
     The process has `shards` shards itself; 0 means training without a store.
     """
-    return _at_once(hosts, configuration.model_copy(update={"batch_rows": height}), hosts.addresses()[:1], shards)[0]
+    return _run_at_once(hosts, configuration.model_copy(update={"batch_rows": height}), hosts.addresses()[:1], shards)[
+        0
+    ]
 
 
-def _at_once(hosts: "Hosts", configuration: Configuration, addresses: Sequence[str], shards: int) -> list[np.ndarray]:
+def _run_at_once(
+    hosts: "Hosts", configuration: Configuration, addresses: Sequence[str], shards: int
+) -> list[np.ndarray]:
     """Run steps of `configuration` in each of the processes at `addresses` at once; return their seconds.
 
     A float64 array `[steps]` for each. Every process has `shards` separate shards; 0 means no store. Raises
@@ -400,13 +404,13 @@ def parts_of(what: str, folder: Path) -> Iterator[Part]:
         return
     sizes = SIZES[what]
     for features in TABLES:
-        yield Part([_name_of_bytes(features, sizes)], functools.partial(_measured_bytes, features, folder, sizes))
+        yield Part([_name_of_bytes(features, sizes)], functools.partial(_measure_bytes, features, folder, sizes))
     counts = [count for count in MACHINES if count <= sizes.batch_rows]
     names = [sizes.name_of(count, "predicted") for count in counts]
     names += [sizes.name_of(count, "predicted here") for count in PROCESSES]
-    yield Part(names, functools.partial(_predicted_here, sizes, folder))
+    yield Part(names, functools.partial(_predict_here, sizes, folder))
     for processes in PROCESSES:
-        yield Part([sizes.name_of(processes, "measured")], functools.partial(_measured_step, processes, folder, sizes))
+        yield Part([sizes.name_of(processes, "measured")], functools.partial(_measure_step, processes, folder, sizes))
 
 
 def _name_of_bytes(features: int, sizes: Sizes) -> str:
@@ -414,7 +418,7 @@ def _name_of_bytes(features: int, sizes: Sizes) -> str:
     return f"bytes of {features} rows, {sizes.active} touched, {sizes.steps} steps"
 
 
-def _measured_bytes(features: int, folder: Path, sizes: Sizes) -> Iterator[Columns]:
+def _measure_bytes(features: int, folder: Path, sizes: Sizes) -> Iterator[Columns]:
     """Yield the columns of one byte measurement with `features` table rows, on two processes that are started for it.
 
     Logs go to `folder`.
@@ -436,11 +440,11 @@ def bytes_of(hosts: Hosts, features: int, sizes: Sizes) -> Columns:
     out = formats.zeros((features, WIDTH), "row_sparse", np.dtype("float32"))
     for _ in range(sizes.steps):
         active = np.unique(made.integers(0, features, sizes.active))
-        before, start = _moved(sharded), time.perf_counter()
+        before, start = _bytes_moved(sharded), time.perf_counter()
         sharded.pull_into({"w": out}, {"w": active})
         sharded.push("w", RowSparse(np.ones((active.size, WIDTH), np.float32), active, out.shape))
         seconds.append(time.perf_counter() - start)
-        moved.append(_moved(sharded) - before)
+        moved.append(_bytes_moved(sharded) - before)
         least.append(2 * active.size * (BYTES_ID + 4 * WIDTH))
         seen = np.union1d(seen, active)
     record = {"part": "bytes", "is_measured": True, "machines": 2, "features": features, "width": WIDTH}
@@ -450,12 +454,12 @@ def bytes_of(hosts: Hosts, features: int, sizes: Sizes) -> Columns:
     return record | {"what": _name_of_bytes(features, sizes)}
 
 
-def _moved(sharded: ShardedStore) -> int:
+def _bytes_moved(sharded: ShardedStore) -> int:
     """Return the bytes that a store has sent and received so far."""
     return sharded.traffic.bytes_sent + sharded.traffic.bytes_received
 
 
-def _measured_step(processes: int, folder: Path, sizes: Sizes) -> Iterator[Columns]:
+def _measure_step(processes: int, folder: Path, sizes: Sizes) -> Iterator[Columns]:
     """Yield the record of the median step time of a training by `processes` local processes, a shard in each.
 
     Trains from the start, without checkpoints; the first third of the steps is left out.
@@ -479,7 +483,7 @@ def _step(sizes: Sizes, machines: int, is_measured: bool, cores: int | None) -> 
     return record | {"features": sizes.features, "batch_rows": sizes.batch_rows}
 
 
-def _predicted_here(sizes: Sizes, folder: Path) -> Iterator[Columns]:
+def _predict_here(sizes: Sizes, folder: Path) -> Iterator[Columns]:
     """Return an iterator of records (dicts of columns) of predicted step times for data and batches of `sizes`.
 
     Speeds are measured on this machine now, in processes that are started for it; their logs go to `folder`.

@@ -73,9 +73,9 @@ def joined(states: Mapping[int, State], partitions: Mapping[Key, Partition | Mov
             name = name_of(key)
             own = {shard: about["parameters"][name] for shard, about in abouts.items() if name in about["parameters"]}
             if own:
-                said[name] = _joined_about(name, own, partition)
+                said[name] = _join_about(name, own, partition)
                 optimizer = next(iter(abouts.values()))["optimizer"]
-                state |= _joined_parameter({s: states[s] for s in own}, optimizer, name, own, partition)
+                state |= _join_parameter({s: states[s] for s in own}, optimizer, name, own, partition)
         state[ABOUT] = _text(next(iter(abouts.values())) | {"parameters": said})
     return state
 
@@ -108,7 +108,7 @@ def _local(parameters: Mapping[str, Any], partitions: Mapping[Key, Partition], s
     return {name: said | {"shape": _shape(said["shape"], counts[name])} for name, said in stored.items()}
 
 
-def _joined_about(name: str, own: Mapping[int, Mapping[str, Any]], partition: Partition | Move) -> dict[str, Any]:
+def _join_about(name: str, own: Mapping[int, Mapping[str, Any]], partition: Partition | Move) -> dict[str, Any]:
     """Return the description of the whole parameter `name` from `own`, those by shard; StoreError if they differ.
 
     The shape has the rows of `partition`.
@@ -149,7 +149,7 @@ def _cut_parameter(
                 own_state[f"{prefix}/record"] = state[f"{prefix}/record"]
 
 
-def _joined_parameter(
+def _join_parameter(
     states: Mapping[int, State], optimizer: str, name: str, said: Mapping[int, Mapping], partition: Partition | Move
 ) -> State:
     """Return {name: array} of the optimizer states of a parameter, joined from all shards.
@@ -286,11 +286,11 @@ def state_of(saved: Mapping[str, Any], shard: int, shards: int) -> State:
     new = manifest.partitions(shards, saved["spread"])
     moves = {key: Move(old[key], new[key], shard) for key in old if new[key].count(shard)}
     needed = [one for one in range(manifest.shards) if any(move.needs(one) for move in moves.values())]
-    loaded = {one: _loaded(file_of(folder / manifest.prefix, one), one, manifest, old) for one in needed}
+    loaded = {one: _load_shard(file_of(folder / manifest.prefix, one), one, manifest, old) for one in needed}
     return joined(loaded, moves)
 
 
-def _loaded(file: Path, shard: int, manifest: Manifest, partitions: Mapping[Key, Partition]) -> State:
+def _load_shard(file: Path, shard: int, manifest: Manifest, partitions: Mapping[Key, Partition]) -> State:
     """Return the state {name: array} in the file of a shard; StoreError if it is missing or of another store.
 
     Its values must have the dtype of the manifest and the shape of the shard's part in `partitions`.

@@ -339,17 +339,17 @@ class Placement:
     def _share(self, agent: str) -> int:
         """Return how many comparisons the agent may have at once, 1 to `HELD`: an equal share on its machine."""
         machine = self.machines[agent]
-        own = [one for one in self._left() if self._assigned_machine(one) in ("", machine)]
+        own = [one for one in self._open_comparisons() if self._assigned_machine(one) in ("", machine)]
         return max(1, min(COMPARISONS_AT_ONCE, -(-len(own) // list(self.machines.values()).count(machine))))
 
-    def _left(self) -> list[int]:
+    def _open_comparisons(self) -> list[int]:
         """Return the indices of the comparisons that are not over, in order."""
         return [place for place in range(len(self.comparisons)) if place not in self.over]
 
     def waiting(self) -> list[int]:
         """Return the indices of the comparisons that are not over and that no agent has."""
         taken = {place for own in self.in_progress.values() for place in own}
-        return [place for place in self._left() if place not in taken]
+        return [place for place in self._open_comparisons() if place not in taken]
 
     def _free(self, agent: str) -> int | None:
         """Return the index of the next comparison for the agent, None if there is none; marks its group's machine.
@@ -373,7 +373,7 @@ class Placement:
     def _may_have(self, machine: str, place: int) -> bool:
         """Return whether a machine may measure the comparison: it has the group, or less than its share of groups."""
         assigned = self._assigned_machine(place)
-        left = {self.groups[one]: self._assigned_machine(one) for one in self._left()}
+        left = {self.groups[one]: self._assigned_machine(one) for one in self._open_comparisons()}
         share = -(-len(left) // len(set(self.machines.values())))
         return assigned == machine or (not assigned and list(left.values()).count(machine) < share)
 
@@ -457,7 +457,7 @@ class Coordinator:
         self.state.reused = self.state.done = self.placement.reused
         self.state.state = "running"
         self.supervisor.count(schedule)
-        threads = [threading.Thread(target=self._guarded, args=(place,), daemon=True) for place in self.agents]
+        threads = [threading.Thread(target=self._serve_guarded, args=(place,), daemon=True) for place in self.agents]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -496,14 +496,14 @@ class Coordinator:
 
     # One agent, on a separate thread
 
-    def _guarded(self, place: AgentCommand) -> None:
+    def _serve_guarded(self, place: AgentCommand) -> None:
         """Serve an agent until it ends, and keep any exception in `failure` for `_conclude`; body of a thread."""
         try:
-            self._attended(place)
+            self._serve_agent(place)
         except BaseException as error:  # raised by `run`, on the thread that answers for the sweep
             self.failure = error
 
-    def _attended(self, place: AgentCommand) -> None:
+    def _serve_agent(self, place: AgentCommand) -> None:
         """Start an agent, serve it until the sweep is over or it is lost, and end it; reasons are added to `lost`."""
         try:
             link = Link(place, self.folder, lambda: self.is_over)
@@ -513,7 +513,7 @@ class Coordinator:
         with self.lock:
             self.links[place.name] = link
         try:
-            self._greeted(link)
+            self._measure_with(link)
         except AgentLostError as lost:
             with self.lock:
                 self.lost.append(str(lost))
@@ -523,7 +523,7 @@ class Coordinator:
                 self.placement.leave(place.name)
             link.end()
 
-    def _greeted(self, link: Link) -> None:
+    def _measure_with(self, link: Link) -> None:
         """Send the spec to an agent, register its machine, and have it measure rounds until none is left.
 
         Returns when the sweep is over or stops; raises AgentLostError if the agent is lost.
@@ -540,17 +540,17 @@ class Coordinator:
         while not self.is_over:
             with self.lock:
                 tasks = self.placement.next(link.place.name)
-                if self.supervisor.is_budget_out() or (self.placement.is_over and not self._refined()):
+                if self.supervisor.is_budget_out() or (self.placement.is_over and not self._add_refinement()):
                     return
                 self.supervisor.count(self.placement.schedule(), len(tasks))
             for left, task in zip(reversed(range(len(tasks))), tasks, strict=True):
-                if not self._measured(link, task, left):
+                if not self._measure_trial(link, task, left):
                     return
             if not tasks:  # others have what is left, and may be lost
                 link.doing = "waiting for work"
                 link.look()
 
-    def _refined(self) -> bool:
+    def _add_refinement(self) -> bool:
         """Add densities around break-evens that are not narrow enough; return whether there were any.
 
         The caller has the lock. At most `MOST_ADDED` times; updates the plan file and counts.
@@ -571,7 +571,7 @@ class Coordinator:
         """Return the record of the only machine, or {machine id: record} if there are several."""
         return next(iter(self.records.values())) if len(self.records) == 1 else self.records
 
-    def _measured(self, link: Link, task: Task, left: int) -> bool:
+    def _measure_trial(self, link: Link, task: Task, left: int) -> bool:
         """Have the agent of `link` measure one trial, and keep its record; return False if the sweep stops.
 
         `left` is the number of trials of the round that follow. Raises AgentLostError.

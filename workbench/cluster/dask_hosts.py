@@ -77,8 +77,8 @@ class Process:
                     break
                 said += read
                 lines = said.split(b"\n")[:-1]
-                self.address = next(filter(None, (_said(line, "address") for line in lines)), "")
-                if why := next(filter(None, (_said(line, "unreached") for line in lines)), ""):
+                self.address = next(filter(None, (_json_text(line, "address") for line in lines)), "")
+                if why := next(filter(None, (_json_text(line, "unreached") for line in lines)), ""):
                     self.kill()
                     raise StoreError(f"{self.place.name} does not reach {why} {agent_commands.ADVICE}")
         if not self.address:
@@ -117,7 +117,7 @@ class Process:
                 pipe.close()
 
 
-def _said(line: bytes, what: str) -> str:
+def _json_text(line: bytes, what: str) -> str:
     """Return the text under the key `what` in a line of JSON; "" if it is no JSON or lacks the key."""
     try:
         return str(json.loads(line)[what])
@@ -168,7 +168,7 @@ class Hosts:
         self.topics: set[str] = set()
         self.is_own, reached = "://" not in where, agent_commands.local_address(where, address)
         with dask.config.set(settings()):
-            self.client = self._started(where, reached) if self.is_own else self._joined(where)
+            self.client = self._start_scheduler(where, reached) if self.is_own else self._join_scheduler(where)
             self._begin()
 
     def __enter__(self) -> "Hosts":
@@ -183,7 +183,7 @@ class Hosts:
         if self.cluster is not None:
             self.cluster.close(timeout=SECONDS_REMOVE)
 
-    def _joined(self, address: str) -> Client:
+    def _join_scheduler(self, address: str) -> Client:
         """Return a client of the existing scheduler at `address`, once it has a worker.
 
         StoreError if it cannot be reached, OpenClusterError if it is open to others or certificates are missing.
@@ -198,7 +198,7 @@ class Hosts:
         client.wait_for_workers(1, timeout=SECONDS_JOIN)
         return client
 
-    def _started(self, where: str, reached: str) -> Client:
+    def _start_scheduler(self, where: str, reached: str) -> Client:
         """Start an encrypted scheduler here, at the address `reached`, and set `places` to the workers of WHERE.
 
         Returns its client; the workers are not started yet. SpecError or OpenClusterError if that fails.
@@ -262,7 +262,7 @@ class Hosts:
         try:
             known = self._later(self._members).result(SECONDS_ANSWER)
         except FAILURES as error:
-            raise StoreError(f"{self._unanswered(SECONDS_ANSWER)} {error}".strip()) from None
+            raise StoreError(f"{self._unanswered_message(SECONDS_ANSWER)} {error}".strip()) from None
         return [address for address in sorted(known) if address not in self.left_out]
 
     def name(self, address: str) -> str:
@@ -296,7 +296,7 @@ class Hosts:
         Raises StoreError if the scheduler is silent.
         """
         if not self._answers(self.where, self._ask_members, now):
-            raise StoreError(self._unanswered(self.seconds_silent))
+            raise StoreError(self._unanswered_message(self.seconds_silent))
         gone = [] if self.members is None else [address for address in self.at_work if address not in self.members]
         return {address: f"The worker {address} has left the cluster." for address in gone}
 
@@ -311,7 +311,7 @@ class Hosts:
         if at_work is self.at_work:  # else of a time before the workers that are at work now
             self.members = members
 
-    def _unanswered(self, seconds: float) -> str:
+    def _unanswered_message(self, seconds: float) -> str:
         """Return the message that the scheduler has not answered for `seconds`, and how to go on."""
         text = "the same training then goes on from its newest checkpoint"
         return f"The scheduler {self.where} has not answered for {seconds:g} s. Start it and its workers again; {text}."

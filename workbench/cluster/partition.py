@@ -19,7 +19,7 @@ from workbench import formats
 from workbench.formats import RowSparse
 from workbench.kvstore import Key, LazyRandomRows, StoreError
 from workbench.optimizers import Updater
-from workbench.optimizers.parameter import united
+from workbench.optimizers.parameter import unite_sorted
 
 SPREADS = ("contiguous", "hashed")
 MOST_HASHED = 3_000_000_000
@@ -243,7 +243,7 @@ class Source(NamedTuple):
         None for all) that it does not store yet. O(stored rows) if one is new.
         """
         wanted = np.arange(value.shape[0]) if rows is None else rows
-        indices = united(value.indices, wanted)
+        indices = unite_sorted(value.indices, wanted)
         if indices.size == value.indices.size:
             return
         is_new = np.ones(indices.size, bool)

@@ -117,7 +117,7 @@ class ShardedStore(Store):
         value = computed(admitted(key, value))
         self._hold(key, value)
         pieces = partition.cut(value, self.held[key].partition)
-        self._do_once("init", [_shaped({} if piece is None else {key: piece}) for piece in pieces])
+        self._do_once("init", [_content_with_shapes({} if piece is None else {key: piece}) for piece in pieces])
 
     def _init_drawn(self, key: Key, drawn: LazyRandomRows) -> None:
         """Register the value `drawn` of a key, whose rows each shard generates when they are first used.
@@ -142,7 +142,7 @@ class ShardedStore(Store):
         pieces: list[dict[Key, Any]] = [{} for _ in range(self.shards)]
         for key, pushed in values.items():
             for own, piece in zip(
-                pieces, partition.cut(self._summed(key, pushed), self._of(key).partition), strict=True
+                pieces, partition.cut(self._sum_pushed(key, pushed), self._layout(key).partition), strict=True
             ):
                 if piece is not None:
                     own[key] = piece
@@ -152,7 +152,7 @@ class ShardedStore(Store):
 
     def pull(self, key: Key, out: Any = None) -> Any:
         """Return the whole value of the key from all shards; with `out`, overwrite that array and return it."""
-        value = self._pulled({key: None}, current=False)[key]
+        value = self._pull_values({key: None}, current=False)[key]
         return value if out is None else formats.assign(out, value)
 
     def row_sparse_pull(self, key: Key, ids: ArrayLike) -> RowSparse:
@@ -160,20 +160,20 @@ class ShardedStore(Store):
 
         StoreError for an unknown key, ids out of range, or a value without rows.
         """
-        if not (shape := self._of(key).shape):
+        if not (shape := self._layout(key).shape):
             raise StoreError(f"The value of {key!r} has no rows; call pull({key!r}).")
         try:
             numbers = row_numbers(np.asarray(ids).reshape(-1), shape[0]).copy()
         except formats.FormatError as error:
             raise StoreError(f"row_sparse_pull of {key!r}: {error}") from None
-        return self._pulled({key: numbers}, current=False)[key]
+        return self._pull_values({key: numbers}, current=False)[key]
 
     def pull_into(self, out: Mapping[Key, Any], rows: Rows) -> None:
         """Overwrite each `out[key]` by the current value, or its rows `rows[key]` (int64, sorted; None for all).
 
         One message to each shard for all keys; deferred updates of these rows are applied first.
         """
-        for key, value in self._pulled(rows, current=True).items():
+        for key, value in self._pull_values(rows, current=True).items():
             if rows[key] is None:
                 formats.assign(out[key], value)
             else:
@@ -195,14 +195,14 @@ class ShardedStore(Store):
     def catch_up(self, rows: Rows | None = None) -> None:
         """Apply deferred updates of the rows by key (int64; None for all rows, or of all keys) on their shards."""
         everything = [Content({"names": None}, [])] * self.shards
-        contents = everything if rows is None else self._wanted(rows, self._cuts(rows))
+        contents = everything if rows is None else self._request_contents(rows, self._cuts(rows))
         self.number += 1
         self.after(self.step, "catch_up", contents, number=self.number, step=self.step)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state {name: array} that a `LocalStore` would have after the same steps, with all rows."""
         replies = self.after(self.step, "state", step=self.step)
-        return checkpoints.joined({shard: _unshaped(reply) for shard, reply in replies.items()}, self._partitions)
+        return checkpoints.joined({shard: _with_shapes(reply) for shard, reply in replies.items()}, self._partitions)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Replace the values and optimizer states of all shards by `state`, as `state_dict` gives it; a new generation.
@@ -216,7 +216,7 @@ class ShardedStore(Store):
         self.held, self.drawn = {}, {}
         for name in (name for name in state if name.startswith(VALUE)):
             self._hold(key_of(name[len(VALUE) :]), state[name])
-        self.begin([_shaped(own) for own in checkpoints.cut(state, self._partitions, self.shards)])
+        self.begin([_content_with_shapes(own) for own in checkpoints.cut(state, self._partitions, self.shards)])
 
     def save_shards(self, folder: str | os.PathLike, about: Mapping[str, Any] | None = None) -> None:
         """Let each shard write its file into a folder that all processes see, then write the manifest.
@@ -288,7 +288,7 @@ class ShardedStore(Store):
             raise StoreError(f"The value of {key!r} has the shape {value.shape}; shards share 1 row or more.")
         self.held[key] = Held(tuple(value.shape), np.dtype(value.dtype), Partition(rows, self.shards, self.spread))
 
-    def _of(self, key: Key) -> Held:
+    def _layout(self, key: Key) -> Held:
         """Return the shape, dtype and partition of a key; StoreError, with the nearest key, if it is unknown."""
         if key not in self.held:
             raise StoreError(f"{unknown_name('key', key, self.held)} Call init({key!r}, value) first.")
@@ -303,12 +303,12 @@ class ShardedStore(Store):
             self.number += 1
             self.channel.ask(kind, contents, number=self.number, **about)
 
-    def _summed(self, key: Key, pushed: Any) -> Any:
+    def _sum_pushed(self, key: Key, pushed: Any) -> Any:
         """Return the sum of the arrays pushed to a key: one array, or a list with one of each worker.
 
         StoreError if there are none, or shape or dtype do not fit the value.
         """
-        held, arrays = self._of(key), list(pushed) if isinstance(pushed, list | tuple) else [pushed]
+        held, arrays = self._layout(key), list(pushed) if isinstance(pushed, list | tuple) else [pushed]
         if not arrays:
             raise StoreError(f"Nothing was pushed to {key!r}; push an array, or a list with one of each worker.")
         arrays = [computed(admitted(key, array)) for array in arrays]
@@ -341,9 +341,9 @@ class ShardedStore(Store):
 
     def _cuts(self, rows: Rows) -> dict[Key, list[Cut]]:
         """Return {key: the requested row indices by shard}; keys whose rows are None (all) are left out."""
-        return {key: self._of(key).partition.cut(numbers) for key, numbers in rows.items() if numbers is not None}
+        return {key: self._layout(key).partition.cut(numbers) for key, numbers in rows.items() if numbers is not None}
 
-    def _wanted(self, rows: Rows, cuts: Mapping[Key, list[Cut]]) -> list[Content]:
+    def _request_contents(self, rows: Rows, cuts: Mapping[Key, list[Cut]]) -> list[Content]:
         """Return the contents of the messages that request `rows`, one for each shard, from their `cuts`.
 
         A shard is asked for all its rows of a key, or for local indices; keys of which it has no row are left out.
@@ -351,21 +351,21 @@ class ShardedStore(Store):
         contents = [Content({"names": []}, []) for _ in range(self.shards)]
         for key in rows:
             for shard, (about, arrays) in enumerate(contents):
-                if count := self._of(key).partition.count(shard):
+                if count := self._layout(key).partition.count(shard):
                     about["names"].append([key, "rows" if key in cuts else "all"])
                     arrays += [narrow_indices(cuts[key][shard].rows, count)] if key in cuts else []
         return contents
 
-    def _pulled(self, rows: Rows, current: bool) -> dict[Key, Any]:
+    def _pull_values(self, rows: Rows, current: bool) -> dict[Key, Any]:
         """Return {key: value} from the shards: an array for rows None, else a RowSparse of the rows (int64, sorted).
 
         `current` applies deferred updates first. Counts the staleness of the reply.
         """
         cuts = self._cuts(rows)
-        wanted = self._wanted(rows, cuts)
+        wanted = self._request_contents(rows, cuts)
         replies = self.after(self.step - self.lag, "pull", wanted, step=self.step, current=current)
         self.staleness[self.step - min(reply.about["step"] for reply in replies.values())] += 1
-        came = {shard: self._given(shard, reply) for shard, reply in replies.items()}
+        came = {shard: self._unpack_reply(shard, reply) for shard, reply in replies.items()}
         return {
             key: partition.joined(
                 {shard: own[key] for shard, own in came.items() if key in own}, self.held[key].partition
@@ -375,7 +375,7 @@ class ShardedStore(Store):
             for key, numbers in rows.items()
         }
 
-    def _given(self, shard: int, reply: Message) -> dict[Key, Any]:
+    def _unpack_reply(self, shard: int, reply: Message) -> dict[Key, Any]:
         """Return {key: values} of a shard's reply to a pull, with the shapes of its part."""
         shapes = {key: self.held[key].part_shape(shard) for key, _ in reply.about["names"]}
         return unpack_values(reply.about["names"], reply.arrays, shapes)
@@ -393,13 +393,13 @@ class ShardedStore(Store):
         return RowSparse.assemble(values, numbers, held.shape)
 
 
-def _shaped(values: Mapping[Any, Any]) -> Content:
+def _content_with_shapes(values: Mapping[Any, Any]) -> Content:
     """Return the content of a message with values by key and their shapes, for a side that does not know these."""
     names, arrays = pack_values(values)
     return Content({"names": names, "shapes": [list(value.shape) for value in values.values()]}, arrays)
 
 
-def _unshaped(message: Message) -> dict[Any, Any]:
+def _with_shapes(message: Message) -> dict[Any, Any]:
     """Return {name: array} of a message that carries the shapes of its values."""
     names = message.about["names"]
     shapes = {key: tuple(shape) for (key, _), shape in zip(names, message.about["shapes"], strict=True)}

@@ -78,7 +78,7 @@ class Team:
         process is left, or losses repeat without progress.
         """
         while True:
-            lost = self._attempted()
+            lost = self._attempt()
             if self.is_asked_to_stop.is_set():
                 return None
             if not lost:
@@ -114,7 +114,7 @@ class Team:
             )
         return step
 
-    def _attempted(self) -> list[Lost]:
+    def _attempt(self) -> list[Lost]:
         """Train from the newest checkpoint until the end, a stop or a loss; return the lost processes.
 
         Empty at the end or a stop. The run's shards are removed, and all its trainers have ended, on return.
@@ -128,8 +128,8 @@ class Team:
             return []
         run, placed = self.processes.begin(workers, self.shards or len(workers), self.job.trainers)
         try:
-            lost = self._placed(placed)
-            return lost if lost or self.is_asked_to_stop.is_set() else self._trained(run, workers, step)
+            lost = self._wait_for_shards(placed)
+            return lost if lost or self.is_asked_to_stop.is_set() else self._run_trainers(run, workers, step)
         finally:
             self.processes.remove(run)
             self._settle()
@@ -155,18 +155,18 @@ class Team:
         wait([future for _, future in self.trainers], SECONDS_SETTLE)
         while late := [address for address, future in self.trainers if not future.done()]:
             self.processes.kill(late)
-            gone = {one.address for one in self._gone()}
+            gone = {one.address for one in self._end_lost()}
             self.trainers = [(address, future) for address, future in self.trainers if address not in gone]
             time.sleep(SECONDS_LOOK)
 
-    def _placed(self, placed: Future) -> list[Lost]:
+    def _wait_for_shards(self, placed: Future) -> list[Lost]:
         """Wait until the future `placed` is done, a stop or a loss; return the lost processes, [] otherwise.
 
         TeamError if the shards cannot be placed although no process is lost.
         """
         failed = 0.0
         while not self.is_asked_to_stop.is_set():
-            if lost := self._gone():
+            if lost := self._end_lost():
                 return lost
             if placed.done():
                 if (error := placed.exception()) is None:
@@ -177,7 +177,7 @@ class Team:
             time.sleep(SECONDS_LOOK)
         return []
 
-    def _gone(self) -> list[Lost]:
+    def _end_lost(self) -> list[Lost]:
         """Return the processes found lost now, with the reason, after ending all of them (`Hosts.end`)."""
         if lost := self.processes.lost():
             self.processes.end([one.address for one in lost])
@@ -187,7 +187,7 @@ class Team:
         """Return whether a lost process would have been noticed by now, since `failed` (monotonic time)."""
         return time.monotonic() - failed > SECONDS_REASON + self.processes.seconds_silent
 
-    def _trained(self, run: "Run", workers: list[str], step: int) -> list[Lost]:
+    def _run_trainers(self, run: "Run", workers: list[str], step: int) -> list[Lost]:
         """Start all trainers on the workers in turn and watch them; return the lost processes.
 
         `step` > 0 lets them load the checkpoint. TeamError if a trainer fails by itself.
@@ -200,23 +200,23 @@ class Team:
             self.processes.start(run, address, number, self.work, request) for number, address in enumerate(where)
         ]
         self.trainers = list(zip(where, futures, strict=True))
-        return self._watched(futures, where)
+        return self._watch_trainers(futures, where)
 
-    def _watched(self, futures: list[Future], where: list[str]) -> list[Lost]:
+    def _watch_trainers(self, futures: list[Future], where: list[str]) -> list[Lost]:
         """Wait for the futures of all trainers; return the lost processes, [] at the end or a stop.
 
         Sets `answers` at the end. TeamError if a trainer failed, or was cut off and no lost process is found.
         """
         cut_off, answers = 0.0, dict[int, dict[str, Any]]()
         while not self.is_asked_to_stop.is_set():
-            if lost := self._gone():
+            if lost := self._end_lost():
                 return lost
             for number, future in enumerate(futures):
                 if number in answers or not future.done() or future.exception() is not None:
                     continue  # one whose process is gone is among the lost soon
                 answer = json.loads(future.result())
                 if "error" in answer and not answer["is_cut_off"]:
-                    raise TeamError(self._said(number, where[number], answer))
+                    raise TeamError(self._failure_message(number, where[number], answer))
                 answers[number] = answer
             failed = [number for number, answer in answers.items() if "error" in answer]
             broken = failed or [n for n, future in enumerate(futures) if future.done() and future.exception()]
@@ -224,7 +224,7 @@ class Team:
                 cut_off = cut_off or time.monotonic()
                 if self._is_reason_late(cut_off):
                     said = answers.get(broken[0]) or {"error": str(futures[broken[0]].exception()), "trace": ""}
-                    raise TeamError(self._said(broken[0], where[broken[0]], said))
+                    raise TeamError(self._failure_message(broken[0], where[broken[0]], said))
             elif len(answers) == len(futures):
                 self.answers = [answers[number]["answer"] for number in sorted(answers)]
                 self._hear_all()
@@ -238,7 +238,7 @@ class Team:
         while self.reported < self.answers[0]["step"] and time.monotonic() < end:
             time.sleep(SECONDS_LOOK)
 
-    def _said(self, number: int, address: str, answer: Mapping[str, Any]) -> str:
+    def _failure_message(self, number: int, address: str, answer: Mapping[str, Any]) -> str:
         """Return the message of the failed trainer `number`: its error, and the end of its log if that may help."""
         where = self.processes.name(address)
         log = "" if answer.get("is_wrong") else self.processes.tail(address)

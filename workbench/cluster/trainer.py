@@ -118,7 +118,7 @@ def module_of(setup: Setup, problem: Problem, store: Store | None, example: data
     given = model.given(problem.x.shape[1], problem.width, setup.model_options, problem.facts)
     parameters = model.trained(given, setup.has_intercept)
     scores, loss = model.graph(given, setup.engine, setup.has_intercept, (DATA, LABEL))
-    symbol = _declared(graph.group([loss, ops.get("stop_gradient")(scores)]), setup, parameters)
+    symbol = _declare_variables(graph.group([loss, ops.get("stop_gradient")(scores)]), setup, parameters)
     module = Module(symbol, (DATA,), (LABEL,), store=store, workers=workers, share="rows", prediction=1)
     gradients = {parameter.name: parameter.gradient_format(setup.gradient) for parameter in parameters}
     module.bind(example, dtype=setup.dtype, grad_formats=gradients)
@@ -134,7 +134,7 @@ def format_of(parameter: Parameter, setup: Setup) -> str:
     return "row_sparse" if is_by_rows else "dense"
 
 
-def _declared(symbol: graph.Graph, setup: Setup, parameters: tuple[Parameter, ...]) -> graph.Graph:
+def _declare_variables(symbol: graph.Graph, setup: Setup, parameters: tuple[Parameter, ...]) -> graph.Graph:
     """Return a copy of the graph whose variables have the formats of X and of the parameters, and their shapes."""
     facts: dict[str, Mapping[str, Any]] = {
         parameter.name: {"format": format_of(parameter, setup), "shape": list(parameter.shape)}

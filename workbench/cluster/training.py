@@ -162,7 +162,7 @@ def answers(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     configuration = Configuration(**request["cell"])
     row = settings_of(configuration) | {"bytes_limit": request["bytes_limit"]}
     try:
-        row |= _measured(configuration, Measure(**request["measure"]))
+        row |= _train_and_measure(configuration, Measure(**request["measure"]))
     except (SpecError, data.DataError, models.ModelError) as error:
         row |= {"status": "unsupported", "reason": str(error)}
     except Exception as error:
@@ -195,7 +195,7 @@ class _ReceivedSteps:
                 self.team.stop()
 
 
-def _measured(configuration: Configuration, measure: Measure) -> dict[str, Any]:
+def _train_and_measure(configuration: Configuration, measure: Measure) -> dict[str, Any]:
     """Train a configuration by `configuration.trainers` local processes and return the record columns measured.
 
     Logs go to a temporary folder that is removed. Raises TeamError if the training fails.
@@ -227,7 +227,7 @@ def _measured(configuration: Configuration, measure: Measure) -> dict[str, Any]:
         record |= _quality(configuration, answer)
     if heard.team is not None:  # also of a training that was stopped
         record["bytes_peak"] = sum(heard.team.grown.values())
-    return record | _checked(trained, configuration.trainers, [step["loss"] for step in steps])
+    return record | _compare_with_one(trained, configuration.trainers, [step["loss"] for step in steps])
 
 
 @final
@@ -289,7 +289,7 @@ def _quality(configuration: Configuration, answer: Mapping[str, Any]) -> dict[st
     return {"quality": found[model.quality_name], "quality_name": model.quality_name, "measures": measures}
 
 
-def _checked(configuration: Configuration, trainers: int, losses: Sequence[float]) -> dict[str, Any]:
+def _compare_with_one(configuration: Configuration, trainers: int, losses: Sequence[float]) -> dict[str, Any]:
     """Compare the first `losses` of several trainers with those of one process that computes the same batches.
 
     Trains `CHECKED_STEPS` steps here. Returns the columns error, error_allowed, status and reason; the status is "ok",
@@ -406,10 +406,10 @@ def trained(rows: int, folder: Path) -> Iterator[dict[str, Any]]:
     settings |= {"batch_rows": min(BATCH_ROWS, rows // 8), "learning_rate": 0.05}
     record["seconds_made"] = time.perf_counter() - start
     for name, reading in zip(names_of(rows), ({}, {"reading": READ_WHOLE}), strict=True):
-        yield record | {"what": name, "is_held": bool(reading)} | _trained(settings | reading, folder, whole // 2)
+        yield record | {"what": name, "is_held": bool(reading)} | _train_limited(settings | reading, folder, whole // 2)
 
 
-def _trained(settings: dict[str, Any], folder: Path, limit: int) -> dict[str, Any]:
+def _train_limited(settings: dict[str, Any], folder: Path, limit: int) -> dict[str, Any]:
     """Train once within `limit` bytes of memory for each process; return the record columns.
 
     The status is "memory" if that was refused; TeamError for other failures. Logs go to `folder`.

@@ -394,14 +394,14 @@ class LocalTransport(Transport):
         end = time.monotonic() + seconds
         sent = {shard: message.frames() for shard, message in messages.items()}
         with self.changed:
-            replies = {shard: self._handled(shard, frames) for shard, frames in sent.items()}
+            replies = {shard: self._handle_bytes(shard, frames) for shard, frames in sent.items()}
             self.changed.notify_all()
             while (waiting := [s for s, reply in replies.items() if reply.kind == "wait"]) and time.monotonic() < end:
                 self.changed.wait(max(0.0, end - time.monotonic()))
-                replies |= {shard: self._handled(shard, sent[shard]) for shard in waiting}
+                replies |= {shard: self._handle_bytes(shard, sent[shard]) for shard in waiting}
         return replies
 
-    def _handled(self, shard: int, frames: list[bytes]) -> Message:
+    def _handle_bytes(self, shard: int, frames: list[bytes]) -> Message:
         """Return the reply of a shard to the bytes of a message; the reply, too, is converted to bytes and back."""
         return Message.from_frames(self.held[shard].handle(Message.from_frames(frames)).frames())
 

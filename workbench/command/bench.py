@@ -246,7 +246,7 @@ def bench_self(
 
     if seconds_budget is not None:
         budget = exit_codes.former_budget("--seconds-budget", seconds_budget, exit_codes.is_default(ctx, "budget"))
-    self_trial.chosen(names or [])
+    self_trial.choose_parts(names or [])
     Results(store.SELF, results).open()
     with progress_line() as progress:
         for name, rows in self_trial.run(names or [], results, budget, progress):

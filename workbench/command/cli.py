@@ -483,7 +483,7 @@ def train(
         training.train(settings, save, force, search, held_out)
         return
     training.refuse_of_several(ctx, search, save)
-    where, count = training.where_of(cluster, trainers)
+    where, count = training.parse_cluster(cluster, trainers)
     if not training.train_on_several(settings, where, count, checkpoints, dry_run, address):
         exit_codes.exit_interrupted(ctx, "Stopped")
 

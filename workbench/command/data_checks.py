@@ -71,7 +71,7 @@ def check_source(source: str, framework: str, width: int = 0, like: str = "", **
     asked["width"] = width or (trained.x.shape[1] if trained else None)
     if read.y is not None and options.get("kind") == "classes" and FRAMEWORKS[framework].counts_classes:
         asked |= {"labels": "classes", "classes": len(np.unique(read.y))}
-    found = check(read.x, read.y, **asked) + _of_codes(source, like)
+    found = check(read.x, read.y, **asked) + _check_codes(source, like)
     return Checked(source, framework, read.made is None, tuple(found), read.summed)
 
 
@@ -101,7 +101,7 @@ def _read(name: str, parameters: dict[str, Any], like: _Held | None = None) -> _
     return _Held(made.x, made.y, made)
 
 
-def _of_codes(source: str, like: str) -> list[Violation]:
+def _check_codes(source: str, like: str) -> list[Violation]:
     """Return violations for columns of Parquet files whose category codes differ between blocks or the two files.
 
     [] if a file is not Parquet; `like` "" for a single file.

@@ -33,7 +33,7 @@ def sources() -> list[dict[str, Any]]:
             return stored["sources"]
     except (OSError, ValueError, KeyError, TypeError):  # none, or damaged: it is written anew
         pass
-    described = json.loads(json.dumps(_described()))
+    described = json.loads(json.dumps(_describe_sources()))
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         atomic_files.write(file, json.dumps({"state": state, "sources": described}))
@@ -50,7 +50,7 @@ def _state() -> Iterator[Any]:
         yield [str(file), status.st_size, status.st_mtime_ns]
 
 
-def _described() -> list[dict[str, Any]]:
+def _describe_sources() -> list[dict[str, Any]]:
     """Return the facts of each data set as dicts, from the readers themselves, all of which are imported."""
     from workbench.data import contract
 

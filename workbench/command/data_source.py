@@ -175,7 +175,7 @@ def columns(source: str, columns: str = "", reading: str = "") -> "Columns":
 
     `columns` is a file of column types, "" for a guess.
     """
-    options = contract.of_source(data.get("table"), reading)
+    options = contract.options_of_source(data.get("table"), reading)
     known = inspect.signature(data.guess_columns).parameters
     if others := [name for name in options if name not in known]:
         raise data.DataError(f"reading names {others[0]!r}, on which columns do not depend; leave it out.")

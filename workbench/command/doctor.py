@@ -133,7 +133,7 @@ class Finding:
 
 def examine() -> list[Finding]:
     """Return the findings of all checks; takes a second or two, changes nothing, starts no sweep."""
-    checks = (_cpu, _cores, _memory, _blas, _numba, _compiled, _gpu, _cache, _versions, _entries, _frameworks)
+    checks = (_cpu, _cores, _memory, _blas, _numba, _find_compiled_code, _gpu, _cache, _versions, _entries, _frameworks)
     return [finding for check in checks for finding in check()]
 
 
@@ -190,7 +190,7 @@ def _numba() -> list[Finding]:
     return [Finding("Numba threading layer", summary, advice)]
 
 
-def _compiled() -> list[Finding]:
+def _find_compiled_code() -> list[Finding]:
     """Return one finding: whether compiled code is in the cache; advice to run 'workbench warm' if not."""
     if has_compiled_loops():
         return [Finding("compiled code", "in the cache")]

@@ -41,7 +41,7 @@ def find(root: Path = run_folder.ROOT) -> list[Run]:
     Running ones first, then the most recent.
     """
     patterns = ("/".join(["*"] * depth + [run_folder.PROGRESS]) for depth in range(1, DEEPEST + 1))
-    folders = {path.parent.resolve() for pattern in patterns for path in root.glob(pattern)} | set(_at_work())
+    folders = {path.parent.resolve() for pattern in patterns for path in root.glob(pattern)} | set(_active_folders())
     known = [run for folder in folders if (run := _read(folder))]
     return sorted(known, key=lambda run: (run.progress.alive, run.progress.heartbeat), reverse=True)
 
@@ -54,7 +54,7 @@ def _read(folder: Path) -> Run | None:
         return None
 
 
-def _at_work() -> Iterable[Path]:
+def _active_folders() -> Iterable[Path]:
     """Yield the run folders of all supervisor processes of this machine, from their command lines."""
     for process in psutil.process_iter():
         try:

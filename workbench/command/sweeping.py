@@ -78,7 +78,7 @@ def load_sweep(path: Path | None, choices: Mapping[str, str | None], budget: flo
             "No data and no spec is given; expected a file, a data set, or a TOML file of a sweep.\n"
             "Type workbench sweep train.txt, workbench sweep --dataset stdlib, or workbench sweep my_sweep.toml."
         )
-    spec = _read(path) if path is not None else _of_choices(chosen)
+    spec = _read(path) if path is not None else _spec_of_choices(chosen)
     if budget is not None:
         spec = spec.model_copy(update={"limits": spec.limits.model_copy(update={"seconds_sweep": budget})})
     size = estimate.size_of(spec)
@@ -95,7 +95,7 @@ def _read(path: Path) -> Spec:
     return specs.load_spec(path)
 
 
-def _of_choices(chosen: Mapping[str, str]) -> Spec:
+def _spec_of_choices(chosen: Mapping[str, str]) -> Spec:
     """Return the spec that the panel would make of these choices, named after its data.
 
     Reader and model are guessed if needed, which is printed. SpecError if a choice is invalid.

@@ -478,7 +478,7 @@ def conclude(ended: Mapping[str, Any], folder: Path) -> bool:
     raise TrainingFailedError(ended.get("failed", f"The training ended without a word; its logs are in {folder}."))
 
 
-def where_of(cluster: str | None, trainers: int) -> tuple[str, int]:
+def parse_cluster(cluster: str | None, trainers: int) -> tuple[str, int]:
     """Return (WHERE, number of trainers) from the options: without `cluster` that many local processes.
 
     One trainer and a cluster gives a trainer for each process.

@@ -79,7 +79,7 @@ def describe(name: str, **parameters: Any) -> Description:
     """
     source = get(name)
     parameters = source.complete(parameters)
-    if source.is_cached and (entry := _known_entry(source, parameters)) is not None:
+    if source.is_cached and (entry := _find_entry(source, parameters)) is not None:
         try:
             meta = json.loads((entry / META).read_text(encoding="utf-8"))
             return Description(Labels.of_json(meta["labels"]), meta["facts"], f"graph_{GRAPH_PARTS[0]}" in meta["sums"])
@@ -96,7 +96,7 @@ def load_or_make(source: Source, parameters: dict[str, Any], where: Path | None 
     file has changed meanwhile. Raises DataError as the source does.
     """
     states = content.states_of(source.files(**parameters))
-    entry = _known_entry(source, parameters, where, states)
+    entry = _find_entry(source, parameters, where, states)
     if entry is not None and entry.is_dir():
         try:
             return _read(entry)
@@ -124,7 +124,7 @@ def is_cached(name: str, **parameters: Any) -> bool:
     Raises DataError for unknown names and parameters.
     """
     source = get(name)
-    entry = _known_entry(source, source.complete(parameters)) if source.is_cached else None
+    entry = _find_entry(source, source.complete(parameters)) if source.is_cached else None
     return entry is not None and entry.is_dir()
 
 
@@ -142,7 +142,7 @@ def make_data_set(source: Source, parameters: dict[str, Any]) -> Dataset:
         raise
 
 
-def _known_entry(
+def _find_entry(
     source: Source, parameters: dict[str, Any], where: Path | None = None, states: content.States | None = None
 ) -> Path | None:
     """Return the cache folder of a data set, whether it exists or not.

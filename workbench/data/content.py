@@ -103,15 +103,15 @@ def stored_hash(states: States, where: str | Path | None = None) -> str | None:
     """
     if not _are_readable(states):
         return ""
-    if len(states) == 1 and (stored := _of_memory(*next(iter(states.items())))):
+    if len(states) == 1 and (stored := _recall(*next(iter(states.items())))):
         return stored
-    stored = _of_note(states, where)
+    stored = _read_note(states, where)
     if stored is not None and len(states) == 1:
         _remember(*next(iter(states.items())), stored)
     return stored
 
 
-def _of_note(states: States, where: str | Path | None) -> str | None:
+def _read_note(states: States, where: str | Path | None) -> str | None:
     """Return the content hash that the cache folder `where` stores for files in these states.
 
     None if none or damaged.
@@ -134,7 +134,7 @@ def hash_of(paths: Paths, where: str | Path | None = None) -> str:
     """
     states = states_of(paths)
     if (stored := stored_hash(states, where)) is not None:
-        if stored and _of_note(states, where) is None:  # it was hashed as it was read
+        if stored and _read_note(states, where) is None:  # it was hashed as it was read
             _store(states, stored, where)
         return stored
     try:
@@ -143,7 +143,8 @@ def hash_of(paths: Paths, where: str | Path | None = None) -> str:
         return ""
     if name := first_changed_file(states, states_of(states)):
         raise DataError(f"{name} has changed while it was read; read it again when it is complete.")
-    combined = next(iter(hashes.values())) if len(states) == len(hashes) == 1 else _combined(hashes, next(iter(states)))
+    is_one = len(states) == len(hashes) == 1
+    combined = next(iter(hashes.values())) if is_one else _combine_hashes(hashes, next(iter(states)))
     _store(states, combined, where)
     return combined
 
@@ -168,7 +169,7 @@ def _hash(name: str) -> str:
         return file.hash or file.digest.hexdigest()
 
 
-def _combined(hashes: Mapping[str, str], first: str) -> str:
+def _combine_hashes(hashes: Mapping[str, str], first: str) -> str:
     """Return one hash of several files from {path: hash}, their names below the folder `first` included."""
     digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
     for name, content in hashes.items():
@@ -205,7 +206,7 @@ class HashedFile(io.FileIO):
         super().__init__(os.fspath(path), "rb")
         self._full_name = os.path.realpath(path)
         self._state = _state_of(os.fstat(self.fileno()))
-        self.hash = _of_memory(self._full_name, self._state)
+        self.hash = _recall(self._full_name, self._state)
         self.digest, self._bytes_hashed = hashlib.blake2b(digest_size=DIGEST_BYTES), 0
 
     def readinto(self, buffer: Any) -> int:
@@ -239,7 +240,7 @@ class HashedFile(io.FileIO):
             _remember(self._full_name, self._state, self.hash)
 
 
-def _of_memory(name: str, state: State | None) -> str | None:
+def _recall(name: str, state: State | None) -> str | None:
     """Return the hash that this process computed for a file in this state; None if none or `state` is None."""
     return _hashes.get((name, state)) if state is not None else None
 

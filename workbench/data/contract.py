@@ -77,8 +77,8 @@ class Source:
 
         These are the fields of `Wanted` in place of a parameter `wanted`, `label` and `labels`.
         """
-        object.__setattr__(self, "make", _taking_fields(self.make))
-        object.__setattr__(self, "blocks", self.blocks and _taking_fields(self.blocks))
+        object.__setattr__(self, "make", _expand_wanted(self.make))
+        object.__setattr__(self, "blocks", self.blocks and _expand_wanted(self.blocks))
         _add_label_parameters(self)
 
     @property
@@ -127,7 +127,7 @@ def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
     return {name: entry.default for name, entry in inspect.signature(function).parameters.items()}
 
 
-def _taking_fields(function: Callable[..., Any]) -> Callable[..., Any]:
+def _expand_wanted(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that takes the fields of `Wanted` by name in place of the parameter `wanted` of `function`.
 
     Without such a parameter it is `function` itself.
@@ -183,21 +183,21 @@ def _add_label_parameters(source: Source) -> None:
 
     def made(*args: Any, **given: Any) -> Dataset:
         """Return the data set of the source, with labels from the file `labels` if that is given."""
-        labels, given = _taken(given, "labels" in added), renamed(given)
-        return make(*args, **given) if labels is None else _labelled(make, args, given, labels)
+        labels, given = _pop_labels(given, "labels" in added), renamed(given)
+        return make(*args, **given) if labels is None else _make_with_labels(make, args, given, labels)
 
     def made_in_blocks(*args: Any, **given: Any) -> RowBlocks:
         """Return the rows of the source in blocks; with a file `labels` all are read at once, as one block."""
-        labels, given = _taken(given, "labels" in added), renamed(given)
+        labels, given = _pop_labels(given, "labels" in added), renamed(given)
         if labels is None and blocks is not None:
             return blocks(*args, **given)
-        read = _labelled(make, args, given, labels)
+        read = _make_with_labels(make, args, given, labels)
         block = RowBlock(read.x, read.y)
         return RowBlocks(iter([block]), read.name, read.source, read.licence, read.features, read.labels, read.facts)
 
     def files_read(*args: Any, **given: Any) -> Paths:
         """Return the paths that the source reads, and that of the file `labels` (None if not given)."""
-        labels, given = _taken(given, "labels" in added), renamed(given)
+        labels, given = _pop_labels(given, "labels" in added), renamed(given)
         return (*files(*args, **given), labels)
 
     signature, kind = inspect.signature(make), inspect.Parameter.KEYWORD_ONLY
@@ -209,12 +209,12 @@ def _add_label_parameters(source: Source) -> None:
     object.__setattr__(source, "files", files_read)
 
 
-def _taken(given: dict[str, Any], is_added: bool) -> Any:
+def _pop_labels(given: dict[str, Any], is_added: bool) -> Any:
     """Remove the parameter `labels` from `given` in place and return it, if it was added for the source; else None."""
     return given.pop("labels", None) if is_added else None
 
 
-def _labelled(make: Callable[..., Dataset], args: tuple, given: dict[str, Any], labels: Any) -> Dataset:
+def _make_with_labels(make: Callable[..., Dataset], args: tuple, given: dict[str, Any], labels: Any) -> Dataset:
     """Return the data set made by `make` without labels, with those in the file `labels` instead.
 
     The label parameters (kind, positive, classes, unseen) are removed from `given` in place. Raises DataError if the
@@ -240,17 +240,17 @@ register, names, get, unavailable = _sources.register, _sources.names, _sources.
 # Parameters of a reader as one line of text: the setting `reading` of a spec, the panel and the command line.
 
 
-def of_source(source: Source, text: str | None) -> dict[str, Any]:
+def options_of_source(source: Source, text: str | None) -> dict[str, Any]:
     """Return reader options parsed from text such as "hashed=65536, label=y"; {} for None or "".
 
     Raises DataError for text that cannot be parsed, or names that are no parameters of the source.
     """
-    options = _parsed(text)
+    options = _parse_options(text)
     source.refuse_unknown(options)
     return options
 
 
-def _parsed(reading: str | None) -> dict[str, Any]:
+def _parse_options(reading: str | None) -> dict[str, Any]:
     """Return reader options parsed from text such as "hashed=65536, label=y"; {} for None or "".
 
     Raises DataError for text that cannot be parsed.
@@ -268,7 +268,7 @@ def guess_reader_options(path: str | os.PathLike, text: str = "") -> tuple[str, 
     the file, or an option is unknown.
     """
     dataset, options, why = guess(path)
-    return dataset, option_text.written({**options, **of_source(get(dataset), text)}), why
+    return dataset, option_text.written({**options, **options_of_source(get(dataset), text)}), why
 
 
 def with_label(reading: str, label: str) -> str:
@@ -281,7 +281,7 @@ def with_label(reading: str, label: str) -> str:
     """
     if not label:
         return reading
-    options = _parsed(reading)
+    options = _parse_options(reading)
     if "label" in options and options["label"] != label:
         raise DataError(f"label is {label!r}, and {options['label']!r} in reading; keep one of the two.")
     return option_text.written({**options, "label": label})
@@ -294,7 +294,7 @@ def label_of(reading: str) -> str:
     'clicked'
     """
     try:
-        return str(_parsed(reading).get("label") or "")
+        return str(_parse_options(reading).get("label") or "")
     except DataError:  # whoever reads the file with them says so
         return ""
 
@@ -307,7 +307,7 @@ def replace_label(reading: str, label: str) -> str:
     >>> replace_label("hashed=65536, label=clicked", "")
     'hashed=65536'
     """
-    options = {name: value for name, value in _parsed(reading).items() if name != "label"}
+    options = {name: value for name, value in _parse_options(reading).items() if name != "label"}
     return with_label(option_text.written(options), label.strip())
 
 

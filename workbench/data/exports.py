@@ -270,7 +270,7 @@ def write_anndata(dataset: Dataset, path: Path) -> None:
     import anndata
     import pandas as pd
 
-    observed = pd.DataFrame(index=_named(dataset.rows))
+    observed = pd.DataFrame(index=_string_index(dataset.rows))
     several: dict[str, Any] = {}
     if dataset.y.ndim == 1:
         names = pd.Index(list(dataset.classes), dtype=object)
@@ -279,13 +279,13 @@ def write_anndata(dataset: Dataset, path: Path) -> None:
         several["labels"] = dataset.y
     if dataset.groups is not None:
         observed["group"] = dataset.groups
-    columns = pd.DataFrame(index=_named(dataset.features))
+    columns = pd.DataFrame(index=_string_index(dataset.features))
     made = anndata.AnnData(X=in_memory(dataset), obs=observed, var=columns, obsm=several)
     made.uns["labels"] = {"kind": dataset.kind, "classes": list(dataset.classes)}
     made.write_h5ad(path)
 
 
-def _named(count: int) -> Any:
+def _string_index(count: int) -> Any:
     """Return a pandas index "0", "1", ... of `count` Python strings, as AnnData requires."""
     import pandas as pd
 

@@ -237,7 +237,7 @@ def _labels(x: scipy.sparse.csr_array, recipe: Recipe, rng: np.random.Generator)
     weights = rng.standard_normal((x.shape[1], rank), np.float32)
     weights *= np.sqrt(np.bincount(x.indices, minlength=x.shape[1]), dtype=np.float32)[:, None]  # teach what is seen
     kernels.get("csr_dense").trusted(x.indptr, x.indices, x.data, weights, hidden)
-    scores = _standardised(_standardised(hidden) @ rng.standard_normal((rank, outputs), np.float32))
+    scores = _standardise(_standardise(hidden) @ rng.standard_normal((rank, outputs), np.float32))
     scores += np.float32(recipe.noise) * rng.standard_normal(scores.shape, np.float32)
     if recipe.classes is None:
         return Labels("numbers"), scores[:, 0].copy() if recipe.width == 1 else scores
@@ -245,7 +245,7 @@ def _labels(x: scipy.sparse.csr_array, recipe: Recipe, rng: np.random.Generator)
     return Labels("classes", names, positive=names[-1]), scores.argmax(axis=1).astype(np.int64)
 
 
-def _standardised(scores: np.ndarray) -> np.ndarray:
+def _standardise(scores: np.ndarray) -> np.ndarray:
     """Return each column of scores [rows, outputs] shifted to mean 0 and scaled to deviation 1.
 
     Constant ones become 0.

@@ -57,10 +57,10 @@ def in_format(name: str, gradient: Symbol, format: str, known: Mapping[Symbol, F
     cannot be "fused".
     """
     if format == FUSED:
-        return _unsummed(name, gradient, known)
+        return _factored(name, gradient, known)
     if known[gradient].format == format:
         return gradient
-    if (candidate := _asked(gradient, format)) is not None:
+    if (candidate := _with_format(gradient, format)) is not None:
         try:
             facts = infer_result(candidate, known)
         except GraphError:  # the operator has no such result
@@ -70,7 +70,7 @@ def in_format(name: str, gradient: Symbol, format: str, known: Mapping[Symbol, F
     return ops.get("to_format")(gradient, format=format)
 
 
-def _asked(node: Symbol, format: str) -> Symbol | None:
+def _with_format(node: Symbol, format: str) -> Symbol | None:
     """Return a copy of the node that gives its result in `format`; None if its operator has no such parameter.
 
     That parameter is `result`, or `sparse_grad`, which is set to whether `format` is "row_sparse".
@@ -102,7 +102,7 @@ def _facts(nodes: list[Symbol], known: Declared) -> Mapping[Symbol, Facts]:
     return infer(graph, **declared).facts
 
 
-def _unsummed(name: str, gradient: Symbol, known: Mapping[Symbol, Facts]) -> Symbol:
+def _factored(name: str, gradient: Symbol, known: Mapping[Symbol, Facts]) -> Symbol:
     """Return the gradient of `name` as a product X.T @ g that can be kept as its factors.
 
     AutodiffError if it is none.
@@ -114,7 +114,7 @@ def _unsummed(name: str, gradient: Symbol, known: Mapping[Symbol, Facts]) -> Sym
             f"The gradient of {name} cannot be fused: it is {what}. Only X.T @ grad_scores can be left as factors. "
             "Ask for row_sparse or dense."
         )
-    product = _asked(gradient, "row_sparse")
+    product = _with_format(gradient, "row_sparse")
     if product is None:
         raise AutodiffError(f"The gradient of {name} cannot be fused: {gradient.kind} has no row_sparse result.")
     rule = infer_result(product, known).chosen_rule

@@ -332,7 +332,7 @@ class Executor:
         if not self.alone.lock.acquire(False):
             self.alone.refuse()
         try:
-            arrays, are_alike = self._accepted(new_args, is_own)
+            arrays, are_alike = self._validate_new_args(new_args, is_own)
             if self.released.names:
                 self.released.require(arrays)
             if again := self.outside.recheck(self.values, arrays):
@@ -491,7 +491,7 @@ class Executor:
                 error.add_note(f"This happened in the step {step.name}.")
             raise
 
-    def _accepted(self, new_args: Mapping[str, Any], is_own: bool) -> tuple[dict[int, Any], bool]:
+    def _validate_new_args(self, new_args: Mapping[str, Any], is_own: bool) -> tuple[dict[int, Any], bool]:
         """Return ({slot: validated array} of new_args, whether types, dtypes and shapes are those of the last call).
 
         `is_own`: sparse arrays are not validated. Raises BindError or FormatError.

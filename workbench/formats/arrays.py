@@ -200,7 +200,7 @@ def assign(destination: Any, source: Any) -> Any:
     """
     target, view = coerce(destination)
     if isinstance(source, int | float | np.number):
-        result = _filled(target.name, view.shape, view.dtype, source)
+        result = _make_filled(target.name, view.shape, view.dtype, source)
     else:
         _, source = coerce(source)
         if source.shape != view.shape:
@@ -213,7 +213,7 @@ def assign(destination: Any, source: Any) -> Any:
     return destination
 
 
-def _filled(format: str, shape: tuple[int, ...], dtype: np.dtype, number: Any) -> Any:
+def _make_filled(format: str, shape: tuple[int, ...], dtype: np.dtype, number: Any) -> Any:
     """Return an array of `shape` in `format` with every value equal to `number`; FormatError for csr, csc and coo."""
     if format not in ("dense", "row_sparse"):
         advice = "Assign np.full(x.shape, number, x.dtype) if every entry is to be stored"

@@ -143,19 +143,19 @@ def parts_of(x: Any) -> Parts:
     if isinstance(x, RowSparse):
         return Parts("row_sparse", x.shape, {"values": x.values, "indices": x.indices})
     if scipy.sparse.issparse(x):
-        return _of_scipy(x)
+        return _parts_of_scipy(x)
     if isinstance(x, np.ndarray) and not isinstance(x, np.ma.MaskedArray):
         return Parts("dense", x.shape, {"x": x})
     allowed = "NumPy arrays, SciPy's sparse arrays and matrices, RowSparse, Parts"
     raise refuse(f"A {type(x).__module__}.{type(x).__name__} came", allowed, "Call np.asarray(x, np.float32)")
 
 
-def _of_scipy(x: Any) -> Parts:
+def _parts_of_scipy(x: Any) -> Parts:
     """Return the Parts of a csr, csc, bsr, coo, lil or dok array or matrix; FormatError for other SciPy formats."""
     if x.format == "lil":
-        return _of_lists(x)
+        return _parts_of_lil(x)
     if x.format == "dok":
-        return _of_keys(x)
+        return _parts_of_dok(x)
     arrays = {name: vars(x).get(name) for name in ("data", "indices", "indptr", "offsets")}
     if x.format == "coo":
         axes = ("row", "col") if len(x.coords) == 2 else tuple(f"axis {axis}" for axis in range(len(x.coords)))
@@ -163,7 +163,7 @@ def _of_scipy(x: Any) -> Parts:
     return Parts(x.format, tuple(x.shape), {name: array for name, array in arrays.items() if array is not None})
 
 
-def _of_lists(x: Any) -> Parts:
+def _parts_of_lil(x: Any) -> Parts:
     """Return the `Parts` of a lil matrix as csr, over new arrays."""
     starts = np.cumsum([0, *map(len, x.rows)], dtype=np.int64)
     indices = np.fromiter(chain.from_iterable(x.rows), np.int64)
@@ -171,7 +171,7 @@ def _of_lists(x: Any) -> Parts:
     return Parts("csr", x.shape, {"data": data, "indices": indices, "indptr": starts})
 
 
-def _of_keys(x: Any) -> Parts:
+def _parts_of_dok(x: Any) -> Parts:
     """Return the `Parts` of a dok matrix as coo, over new arrays."""
     places = np.array(list(x.keys()), np.int64).reshape(-1, len(x.shape))
     axes = ("row", "col") if len(x.shape) == 2 else tuple(f"axis {axis}" for axis in range(len(x.shape)))

@@ -20,7 +20,7 @@ import scipy.sparse
 
 from workbench import formats, ops
 from workbench.graph.explanation import Explanation
-from workbench.graph.inference import KIND, VERSION, Facts, GraphError, Inference, merged
+from workbench.graph.inference import KIND, VERSION, Facts, GraphError, Inference, merge_nodes
 from workbench.graph.symbol import Graph, Symbol, canonical, constant, scope, variable
 from workbench.json_text import is_whole, parsed
 
@@ -62,7 +62,7 @@ class Group(Graph):
         heads = tuple(head for part in parts for head in part.heads)
         if not heads:
             raise GraphError("A group needs at least one symbol; none came.")
-        merged(heads)
+        merge_nodes(heads)
         object.__setattr__(self, "symbols", heads)
 
     @property
@@ -209,7 +209,7 @@ def _node(entry: Any, nodes: dict[str, Symbol]) -> tuple[str, Symbol]:
     return entry["name"], readers[kind](entry, what, nodes)
 
 
-def _given(entry: dict) -> str | None:
+def _given_name(entry: dict) -> str | None:
     """Return the name of a JSON node that the user named; None for an automatic name."""
     return entry["name"] if entry.get("named", False) else None
 
@@ -222,7 +222,7 @@ def _variable(entry: dict, what: str, nodes: dict[str, Symbol]) -> Symbol:
     attributes = _object(entry.get("attributes", {}), f"{what}: attributes")
     known = ("format", "shape", "dtype", "init", "rate_multiplier", "decay_multiplier")
     _check_keys(f"{what}: attributes", attributes, known, known)
-    read = {key: decoded(value, f"{what}: {key}") for key, value in attributes.items()}
+    read = {key: decode(value, f"{what}: {key}") for key, value in attributes.items()}
     if not isinstance(read.get("format", ""), str):
         raise GraphError(f"{what} has the format {read['format']!r:.80}; a name is expected.")
     if read.get("dtype") is not None:
@@ -244,17 +244,18 @@ def _operator(entry: dict, what: str, nodes: dict[str, Symbol]) -> Symbol:
     if op is None:
         raise GraphError(f"{what}: op is {entry['op']!r}; a name is expected.")
     inputs = tuple(_look_up(name, nodes, what) for name in _list(entry["inputs"], f"{what}: inputs"))
-    settings = {key: decoded(value, what) for key, value in _object(entry["params"], f"{what}: params").items()}
+    settings = {key: decode(value, what) for key, value in _object(entry["params"], f"{what}: params").items()}
     op.check_count(len(inputs))
     params = {key: canonical(value, what) for key, value in op.resolve(settings).items()}
     attributes = _object(entry.get("attributes", {}), f"{what}: attributes")
-    return Symbol(_given(entry), op, inputs, params, {key: decoded(value, what) for key, value in attributes.items()})
+    decoded = {key: decode(value, what) for key, value in attributes.items()}
+    return Symbol(_given_name(entry), op, inputs, params, decoded)
 
 
-def decoded(value: Any, what: str) -> Any:
+def decode(value: Any, what: str) -> Any:
     """Return a value read from JSON, the inverse of `writing.coded`: lists become tuples. Raises GraphError."""
     if isinstance(value, list):
-        return tuple(decoded(entry, what) for entry in value)
+        return tuple(decode(entry, what) for entry in value)
     if isinstance(value, dict):
         if set(value) != {"number"} or value["number"] not in ["nan", "inf", "-inf"]:
             raise GraphError(f"{what} has {value!r}; allowed are numbers, strings, null and lists.")
@@ -277,7 +278,7 @@ def _constant(entry: dict, what: str, nodes: dict[str, Symbol]) -> Symbol:
         formats.validate(array)
     except (TypeError, ValueError, OverflowError) as error:
         raise GraphError(f"{what}: {error}") from error
-    return constant(array, _given(entry))
+    return constant(array, _given_name(entry))
 
 
 def _array(format: str, value: dict, what: str) -> Any:
@@ -302,7 +303,7 @@ def _numbers(values: Any, what: str) -> list[float]:
 
     Raises GraphError for strings, which NumPy would parse.
     """
-    numbers = [decoded(entry, what) for entry in _list(values, what)]
+    numbers = [decode(entry, what) for entry in _list(values, what)]
     for number in numbers:
         if not isinstance(number, int | float):
             raise GraphError(f"{what} has {number!r:.80}; numbers are expected.")

@@ -131,7 +131,10 @@ class Explanation:
 
 
 def _line(node: "Symbol", facts: Facts, inputs: list[Facts], notes: Mapping[str, str]) -> Line:
-    """Return the line of a node from its facts and those of its inputs; `notes` are remarks by node name."""
+    """Return the table row that explains a node: operator, inputs, format, result, kernel, bytes and a remark.
+
+    `facts` are what was inferred of the node, `inputs` those of its inputs, `notes` the remarks {node name: text}.
+    """
     rule, known = facts.rule, facts.complete
     shape = "[" + ", ".join(map(str, known.shape)) + "]"
     remark = notes.get(facts.name, "")
@@ -329,14 +332,14 @@ def draw(lines: Sequence["Line"], edges: Sequence[tuple[str, str]]) -> str:
         f"viewBox='0 0 {width:.0f} {height:.0f}' {FONT} role='img' aria-label='graph of operators'>",
         "<rect width='100%' height='100%' fill='#ffffff'/>",
         legend,
-        *(_edge(layout, route, by_name) for route in _numbered(edges)),
+        *(_edge(layout, route, by_name) for route in _edge_positions(edges)),
         *(_box(line, layout) for line in lines),
         "</svg>",
     ]
     return "\n".join(parts)
 
 
-def _numbered(edges: Sequence[tuple[str, str]]) -> list[tuple[str, str, float]]:
+def _edge_positions(edges: Sequence[tuple[str, str]]) -> list[tuple[str, str, float]]:
     """Return (source, target, fraction of the target's width at which the edge arrives, in (0, 1)) of each edge."""
     count: dict[str, int] = {}
     total = {target: sum(other == target for _, other in edges) for _, target in edges}

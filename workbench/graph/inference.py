@@ -28,7 +28,7 @@ class GraphError(ValueError):
     """
 
 
-def ordered(heads: Iterable["Symbol"]) -> list["Symbol"]:
+def order_nodes(heads: Iterable["Symbol"]) -> list["Symbol"]:
     """Return all nodes that the heads need, inputs before users, depth first in order of first use. O(nodes)."""
     seen: set[Symbol] = set()
     order: list[Symbol] = []
@@ -48,7 +48,7 @@ def ordered(heads: Iterable["Symbol"]) -> list["Symbol"]:
     return order
 
 
-def named(nodes: Sequence["Symbol"]) -> dict["Symbol", str]:
+def name_nodes(nodes: Sequence["Symbol"]) -> dict["Symbol", str]:
     """Return the name of every node: the given one, else its operator's with a counter that skips names in use."""
     reserved = {node.given for node in nodes if node.given}
     counts: Counter[str] = Counter()
@@ -63,7 +63,7 @@ def named(nodes: Sequence["Symbol"]) -> dict["Symbol", str]:
     return names
 
 
-def merged(parts: Iterable["Symbol"]) -> dict[str, "Symbol"]:
+def merge_nodes(parts: Iterable["Symbol"]) -> dict[str, "Symbol"]:
     """Return {name: node} of the named nodes of all `parts`; GraphError if two different nodes have the same name."""
     by_name: dict[str, Symbol] = {}
     for part in parts:
@@ -93,18 +93,18 @@ LARGEST = 10_000
 
 def text(graph: "Graph") -> str:
     """Return the JSON text of a graph; see `Graph.to_json`."""
-    nodes = ordered(graph.heads)
-    names = named(nodes)
+    nodes = order_nodes(graph.heads)
+    names = name_nodes(nodes)
     document = {
         "kind": KIND,
         "version": VERSION,
         "nodes": [_entry(node, names) for node in nodes],
         "outputs": [names[head] for head in graph.heads],
     }
-    return _indented(document)
+    return _indent(document)
 
 
-def _indented(document: dict[str, Any]) -> str:
+def _indent(document: dict[str, Any]) -> str:
     """Return a graph's document as JSON text with one line per node."""
     lines = [json.dumps(entry, allow_nan=False) for entry in document["nodes"]]
     head = f'{{\n "kind": {json.dumps(document["kind"])},\n "version": {document["version"]},\n "nodes": [\n  '
@@ -116,17 +116,17 @@ def _entry(node: "Symbol", names: dict["Symbol", str]) -> dict[str, Any]:
     entry: dict[str, Any] = {"name": names[node], "node": "operator" if node.op else node.kind}
     if node.op:
         entry |= {"op": node.op.name, "inputs": [names[each] for each in node.inputs]}
-        entry["params"] = {key: coded(value, f"{key} of {names[node]}") for key, value in node.params.items()}
+        entry["params"] = {key: encode(value, f"{key} of {names[node]}") for key, value in node.params.items()}
     if node.kind == "constant":
         entry["value"] = _constant(names[node], node.value)
     if node.attributes:
-        entry["attributes"] = {key: coded(value, f"{key} of {names[node]}") for key, value in node.attributes.items()}
+        entry["attributes"] = {key: encode(value, f"{key} of {names[node]}") for key, value in node.attributes.items()}
     if node.kind != "variable":
         entry["named"] = node.given is not None
     return entry
 
 
-def coded(value: Any, what: str) -> Any:
+def encode(value: Any, what: str) -> Any:
     """Return a parameter as JSON value: lists for tuples, {"number": "nan"} for NaN, and the same for infinities.
 
     Raises GraphError, which calls it `what`, for other objects.
@@ -138,7 +138,7 @@ def coded(value: Any, what: str) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, list | tuple):
-        return [coded(entry, what) for entry in value]
+        return [encode(entry, what) for entry in value]
     raise GraphError(
         f"{what} is a {type(value).__name__}, which JSON has no form for. Allowed: numbers, strings, None and lists "
         "of them."
@@ -154,7 +154,7 @@ def _constant(name: str, value: Any) -> dict[str, Any]:
             f"The constant {name} holds {stored:,} numbers; up to {LARGEST:,} are written into the text. Make it a "
             "variable, and save its value with formats.save."
         )
-    arrays = {part: _listed(array) for part, array in parts(value).items()}
+    arrays = {part: _flat_list(array) for part, array in parts(value).items()}
     return {"format": format, "shape": list(value.shape), "dtype": value.dtype.name, **arrays}
 
 
@@ -170,9 +170,9 @@ def parts(value: Any) -> dict[str, np.ndarray]:
     return {"data": value.data, "indices": value.indices, "indptr": value.indptr}
 
 
-def _listed(array: np.ndarray) -> list:
+def _flat_list(array: np.ndarray) -> list:
     """Return the elements of an array as a flat JSON list."""
-    return [coded(entry, "an entry") for entry in array.ravel().tolist()]
+    return [encode(entry, "an entry") for entry in array.ravel().tolist()]
 
 
 # Bytes of values that do not exist yet: exact for dense ones, from a density or an upper bound for sparse ones.
@@ -384,8 +384,8 @@ def infer(
     Raises GraphError for contradictions and, unless `partial`, for missing shapes.
     """
     declared = {"shapes": shapes or {}, "dtypes": dtypes or {}, "formats": formats or {}, "densities": densities or {}}
-    nodes = ordered(graph.heads)
-    names = named(nodes)
+    nodes = order_nodes(graph.heads)
+    names = name_nodes(nodes)
     _refuse_unknown(declared, [names[node] for node in nodes if node.kind == "variable"])
     facts: dict[Symbol, Facts] = {}
     for node in nodes:
@@ -432,7 +432,7 @@ def _leaf(node: "Symbol", name: str, declared: Mapping[str, Mapping[str, Any]]) 
         return Facts(name, value.shape, value.dtype, kind.name, size=of_value(value))
     format = known_formats.get(declared["formats"].get(name, node.attributes["format"])).name
     dtype = np.dtype(declared["dtypes"].get(name, node.attributes["dtype"]) or DTYPE)
-    shape = _joined(name, node.attributes["shape"], declared["shapes"].get(name))
+    shape = _join_shapes(name, node.attributes["shape"], declared["shapes"].get(name))
     if shape is not None and format in ("csr", "csc", "coo") and len(shape) != 2:
         raise GraphError(f"{name} is {format}, which has 2 dimensions; its shape is {shape}. Use row_sparse or dense.")
     if shape == () and format != "dense":
@@ -440,7 +440,7 @@ def _leaf(node: "Symbol", name: str, declared: Mapping[str, Mapping[str, Any]]) 
     return Facts(name, shape, dtype, format, size=of_array(format, shape, dtype, density))
 
 
-def _joined(name: str, declared: Sequence | None, given: Sequence | None) -> tuple[int | None, ...] | None:
+def _join_shapes(name: str, declared: Sequence | None, given: Sequence | None) -> tuple[int | None, ...] | None:
     """Return the combination of the declared and the given shape of variable `name`; a length None takes the other's.
 
     None if both are None. Raises GraphError if they differ.

@@ -14,7 +14,7 @@ from workbench import formats as known_formats
 from workbench import ops
 from workbench.formats.row_sparse import Arithmetic
 from workbench.graph import explanation, inference
-from workbench.graph.inference import GraphError, merged, named, ordered
+from workbench.graph.inference import GraphError, merge_nodes, name_nodes, order_nodes
 from workbench.ops.contract import Op, Symbolic
 
 Shape = tuple[int | None, ...]
@@ -43,11 +43,11 @@ class Graph(ABC):
         >>> [node.kind for node in (variable("x") + variable("y")).nodes()]
         ['variable', 'variable', 'add']
         """
-        return ordered(self.heads)
+        return order_nodes(self.heads)
 
     def names(self) -> dict["Symbol", str]:
         """Return {node: name} of all nodes in this graph; automatic names are counted in the order of `nodes`."""
-        return named(self.nodes())
+        return name_nodes(self.nodes())
 
     def variables(self) -> dict[str, "Symbol"]:
         """Return {name: node} of the variables, in depth-first order of first use."""
@@ -237,7 +237,7 @@ class Symbol(Graph, Arithmetic, Symbolic):
         put(self, "value", value)
         put(self, "kind", op.name if op is not None else "variable" if value is None else "constant")
         put(self, "own_name", given)
-        put(self, "taken", merged(inputs))
+        put(self, "taken", merge_nodes(inputs))
         if given is not None:
             if given in self.taken:
                 raise GraphError(

@@ -25,7 +25,7 @@ from workbench.models import Complete, Given, Input, Option, Parameter, glorot, 
 from workbench.models.nodes import Around, nodes_of, reach
 
 
-def aggregated(name: str, hidden: Symbol, engine: str) -> Symbol:
+def aggregate_neighbours(name: str, hidden: Symbol, engine: str) -> Symbol:
     """Return the symbol of weighted sums over neighbours of `hidden`; the variable `name` is the transposed adjacency.
 
     It is transposed so that the gradient is in stored order.
@@ -35,11 +35,11 @@ def aggregated(name: str, hidden: Symbol, engine: str) -> Symbol:
 
 def scores(x: Symbol, engine: str, given: Given) -> Symbol:
     """Return the symbol of the scores [R, N] of two graph convolutions with a rectifier between them."""
-    hidden = aggregated("inner", ops.get("dot")(x, variable("w"), engine=engine), engine)
+    hidden = aggregate_neighbours("inner", ops.get("dot")(x, variable("w"), engine=engine), engine)
     hidden = ops.get("relu")(ops.get("add")(hidden, variable("c")))
     if given.options["dropout"]:
         hidden = ops.get("multiply")(hidden, variable("kept"))
-    return aggregated("outer", ops.get("dot")(hidden, variable("out")), engine)
+    return aggregate_neighbours("outer", ops.get("dot")(hidden, variable("out")), engine)
 
 
 def parameters(given: Given) -> tuple[Parameter, ...]:

@@ -169,16 +169,16 @@ class Around:
         Without a generator, or with `drawn` 0, all neighbours are read.
         """
         if self.drawn and generator is not None:
-            indptr, indices, values = self._drawn(rows, generator)
+            indptr, indices, values = self._draw_neighbours(rows, generator)
         else:
             indptr, indices, values = rows_of(self.nodes.adjacency, rows)
-        read, columns = numbered(indices, self.nodes.count)
+        read, columns = number_nodes(indices, self.nodes.count)
         shape = room, rounded(len(read), self.nodes.count)
         indptr = with_empty_rows(indptr, room)
         layer = assemble("csr", indptr, columns.astype(indptr.dtype), values.astype(self.dtype, copy=False), shape)
         return assemble("csr", *transposed(layer), shape[::-1]), read
 
-    def _drawn(self, rows: np.ndarray, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _draw_neighbours(self, rows: np.ndarray, generator: np.random.Generator) -> tuple[np.ndarray, ...]:
         """Return rows of the adjacency with at most `drawn` neighbours each, as indptr, indices, values.
 
         The diagonal entry is kept. Of d others, c are drawn, one from each of c equal parts of a random rotation: each
@@ -230,10 +230,10 @@ def reach(nodes: Nodes, rows: int, drawn: int) -> tuple[float, int, int]:
     return neighbours, second, min(math.ceil(second * (1 + neighbours)), nodes.count)
 
 
-def numbered(indices: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+def number_nodes(indices: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return (distinct nodes in `indices`, sorted int64, position of each index among them); nodes are below `count`.
 
-    >>> [part.tolist() for part in numbered(np.array([7, 2, 7]), 9)]
+    >>> [part.tolist() for part in number_nodes(np.array([7, 2, 7]), 9)]
     [[2, 7], [1, 0, 1]]
     """
     if len(indices) * SHARE_MARKED < count:

@@ -70,7 +70,7 @@ def initialise(
     variables = self.layout.symbol.variables()
     specs = {name: variables[name].attributes["init"] for name in self.layout.parameters}
     specs = {name: default if spec is None else spec for name, spec in specs.items() if name not in values}
-    initialisers.checked(specs)
+    initialisers.check_specs(specs)
     for name, weight in self.workers[0].weights.items():
         start = values[name] if name in values else _initial_value(specs[name], name, weight, seed)
         if self.store is None or not isinstance(start, LazyRandomRows):

@@ -112,7 +112,7 @@ def stream(name: str, seed: int) -> np.random.Generator:
     return np.random.default_rng([seed, *name.encode()])
 
 
-def checked(specs: dict[str, Any]) -> None:
+def check_specs(specs: dict[str, Any]) -> None:
     """Raise ModuleError if one of the initialisers {name: spec} is invalid."""
     for name, spec in specs.items():
         read(spec, name)

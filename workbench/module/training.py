@@ -338,7 +338,7 @@ def fit(
         raise ModuleError("fit needs an optimizer; call set_optimizer('sgd', learning_rate=0.1) first.")
     _check_feed(self, train)
     gathered = _metric(self, metric, average)
-    callbacks = _listed(batch_end), _listed(epoch_end)
+    callbacks = _as_list(batch_end), _as_list(epoch_end)
     history: list[EpochEnd] = []
     try:
         while self.position.epoch < epochs:
@@ -390,7 +390,7 @@ def _epoch(self: "Module", train: Feed, metric: Accumulator | None, callbacks: l
         self.backward()
         self.update()
         if metric is not None and ready.value.rows.start < batch.real_rows:  # of the outputs before the update
-            metric.update(*scored(self, batch, outputs, ready.value.rows))
+            metric.update(*prediction_and_target(self, batch, outputs, ready.value.rows))
         self.position = Position(epoch, number + 1)
         for call in callbacks:
             call(BatchEnd(self, epoch, number, batches, batch.real_rows, metric))
@@ -438,12 +438,12 @@ def _check_feed(self: "Module", train: Feed) -> None:
     self.trained_with = settings
 
 
-def _listed(calls: Callbacks) -> list[Callable[[Any], None]]:
+def _as_list(calls: Callbacks) -> list[Callable[[Any], None]]:
     """Return one callback or several as a list."""
     return list(calls) if isinstance(calls, Sequence) else [calls]
 
 
-def scored(self: "Module", batch: Batch, outputs: list[Any], rows: slice = EVERY) -> tuple[Any, Any]:
+def prediction_and_target(self: "Module", batch: Batch, outputs: list[Any], rows: slice = EVERY) -> tuple[Any, Any]:
     """Return (prediction, target) of a batch without padding rows; outputs cover its slice `rows`.
 
     Raises ModuleError if the batch has no target, or the prediction has no row per row.
@@ -467,7 +467,7 @@ def _prediction(self: "Module", outputs: list[Any], rows: int) -> Any:
     return outputs[place][:rows]
 
 
-def _predicted(self: "Module", batch: Batch) -> list[Any]:
+def _select_prediction(self: "Module", batch: Batch) -> list[Any]:
     """Return the outputs of a batch, of which only the prediction is computed, the others None.
 
     Raises ModuleError if it needs labels that the batch lacks.
@@ -504,7 +504,7 @@ def score(self: "Module", batches: Feed, metric: MetricLike, average: str = "sam
     gathered = metrics.create(metric, average)
     gathered.reset()
     for batch in batches.epoch(0):
-        gathered.update(*scored(self, batch, _predicted(self, batch)))
+        gathered.update(*prediction_and_target(self, batch, _select_prediction(self, batch)))
     return gathered.value
 
 
@@ -522,7 +522,7 @@ def predictions(self: "Module", batches: Feed) -> Iterator[tuple[Batch, Any]]:
         The batch and the predicted output. Other outputs are not computed.
     """
     for batch in batches.epoch(0):
-        yield batch, formats.copy(_prediction(self, _predicted(self, batch), batch.real_rows))
+        yield batch, formats.copy(_prediction(self, _select_prediction(self, batch), batch.real_rows))
 
 
 def predict(self: "Module", batches: Feed) -> np.ndarray:

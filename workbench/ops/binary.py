@@ -301,7 +301,7 @@ def _sum_of_dense(*arrays: np.ndarray, out: np.ndarray | None = None) -> np.ndar
 def _sum_of_sparse(*arrays: Any, out: np.ndarray | None = None) -> Any:
     """Return the sum of sparse arrays of one format, in that format; `out` is unused."""
     if len(arrays) == 1:
-        return stored.mapped(arrays[0], np.positive)
+        return stored.map_stored(arrays[0], np.positive)
     total, *others = arrays
     for array in others:
         total = stored.union(total, array, np.add)

@@ -153,7 +153,7 @@ class Symbolic(ABC):
         """
 
 
-def _refused(*arrays: Any, out: Any = None, **params: Any) -> Any:
+def _raise_refusal(*arrays: Any, out: Any = None, **params: Any) -> Any:
     """Raise OpError: the call of a rule that states a refusal and computes nothing; `out` is unused."""
     raise OpError("This rule refuses its inputs; it has no call.")
 
@@ -199,7 +199,7 @@ class Rule:
 
     inputs: tuple[str | EllipsisType, ...]
     result: str
-    call: Callable[..., Any] = _refused
+    call: Callable[..., Any] = _raise_refusal
     kernel: str = "numpy"
     when: Callable[[Sequence[Shape], Mapping[str, Any]], bool] | None = None
     condition: str = ""
@@ -415,9 +415,9 @@ class Op:
         The rules for `held` are cached. The densifying fallback if there is none. Raises OpError if the table refuses.
         """
         held = tuple(held)
-        rules = self._by_formats.get(held)
+        rules = self._rules_by_formats.get(held)
         if rules is None:
-            rules = self._by_formats[held] = self._rules_for(held)
+            rules = self._rules_by_formats[held] = self._rules_for(held)
         for rule in rules:
             if rule.when is None or rule.when(shapes, params):
                 if rule.refusal:
@@ -426,7 +426,7 @@ class Op:
         raise AssertionError("the last rule always holds")
 
     @functools.cached_property
-    def _by_formats(self) -> dict[tuple[str, ...], list[Rule]]:
+    def _rules_by_formats(self) -> dict[tuple[str, ...], list[Rule]]:
         """Return the cache of the rules by the formats of the inputs, empty at first."""
         return {}
 
@@ -546,10 +546,10 @@ def _entry(op: Op) -> list[str]:
     facts = [op.doc.rstrip("."), f"parameters required: {required}" if required else ""]
     facts.append("with a gradient" if op.gradient else f"without a gradient. {op.no_gradient}".rstrip(". "))
     text = "; ".join(fact for fact in facts if fact)
-    return [f"### {op.name}({shown})", "", f"{text}.", "", *HEADER, *map(_row, _merged(op.rules)), _last(op)]
+    return [f"### {op.name}({shown})", "", f"{text}.", "", *HEADER, *map(_row, _merge_rules(op.rules)), _last(op)]
 
 
-def _merged(rules: tuple[Rule, ...]) -> list[tuple[str, str, str, str]]:
+def _merge_rules(rules: tuple[Rule, ...]) -> list[tuple[str, str, str, str]]:
     """Return rows (formats, condition, result, kernel) of the table; rules that differ in formats only share one."""
     rows: dict[tuple[str, str, str], list[str]] = {}
     for rule in rules:

@@ -66,10 +66,10 @@ def _sparse(x: Any, v: np.ndarray, out: np.ndarray | None = None, fields: Any = 
     `fields` are the sizes of the F fields as in `_borders`.
     """
     x = formats.to_format(x, "csr")
-    return put(out, np.concatenate([rule("csr", False)(_of_field(x, *pair), v) for pair in _borders(fields)], axis=1))
+    return put(out, np.concatenate([rule("csr", False)(_field(x, *pair), v) for pair in _borders(fields)], axis=1))
 
 
-def _of_field(x: Any, low: int, high: int) -> Any:
+def _field(x: Any, low: int, high: int) -> Any:
     """Return the entries of columns `low` to `high` - 1 of a csr matrix, as csr of the same shape; O(z)."""
     mask = (x.indices >= low) & (x.indices < high)
     before = np.concatenate([[0], np.cumsum(mask)])

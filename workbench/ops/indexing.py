@@ -273,7 +273,7 @@ def _slice(x, out=None, **params):
     return put(out, x[_slices(x, params)].copy())
 
 
-def _at(numbers: np.ndarray, places: range) -> tuple[np.ndarray, np.ndarray]:
+def _locate(numbers: np.ndarray, places: range) -> tuple[np.ndarray, np.ndarray]:
     """Return (position of each index within the range `places`, whether it is in the range), both [n]."""
     step, rest = np.divmod(numbers.astype(np.int64) - places.start, places.step)
     return step, (rest == 0) & (step >= 0) & (step < len(places))
@@ -288,8 +288,8 @@ def _slice_matrix(x, out=None, **params):
     if x.format == "csr" and rows.step == 1:
         x, rows = _run_of_rows(x, rows), range(len(rows))
     coo = format.to_coo(x)
-    row, in_rows = _at(coo.row, rows)
-    col, in_columns = _at(coo.col, columns)
+    row, in_rows = _locate(coo.row, rows)
+    col, in_columns = _locate(coo.col, columns)
     kept = in_rows & in_columns
     kind = coo.row.dtype
     part = format.from_coo(
@@ -311,7 +311,7 @@ def _run_of_rows(x: Any, rows: range) -> Any:
 def _slice_rows(x, out=None, **params):
     """Return the slice of a row_sparse x by begin, end and step in `params`, as row_sparse; a copy. `out` is unused."""
     rows = ranges(x.shape, params)[0]
-    place, kept = _at(x.indices, rows)
+    place, kept = _locate(x.indices, rows)
     values = x.values[kept][(slice(None), *_slices(x, params)[1:])]
     place, shape = place[kept], _slice_shape([x.shape], params)
     if rows.step < 0:

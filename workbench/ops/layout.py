@@ -151,7 +151,7 @@ def _is_turned(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
     return _axes(shapes[0], params) == (1, 0)
 
 
-def _turned_matrix(x, out=None, axes=None):
+def _permute_matrix(x, out=None, axes=None):
     """Return the transpose of a csr, csc or coo matrix as csc, csr or coo, over copies of its arrays.
 
     `out` and `axes` are unused.
@@ -168,7 +168,7 @@ def _rows_stay(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
     return _axes(shapes[0], params)[0] == 0
 
 
-def _turned_rows(x, out=None, axes=None):
+def _permute_rows(x, out=None, axes=None):
     """Return a row_sparse array with its axes after the first permuted, a copy; `out` is unused."""
     order = _axes(x.shape, {"axes": axes})
     turned = np.transpose(x.values, order)
@@ -193,10 +193,10 @@ transpose = operator(
     "copy; row_sparse stays so where axis 0 stays first, else it is made dense.",
     rules=(
         *(
-            Rule((form,), to, _turned_matrix, "none: the arrays are copied", _is_turned, "axes (1, 0)")
+            Rule((form,), to, _permute_matrix, "none: the arrays are copied", _is_turned, "axes (1, 0)")
             for form, to in (("csr", "csc"), ("csc", "csr"), ("coo", "coo"))
         ),
-        Rule(("row_sparse",), "row_sparse", _turned_rows, "numpy", _rows_stay, "axis 0 stays first"),
+        Rule(("row_sparse",), "row_sparse", _permute_rows, "numpy", _rows_stay, "axis 0 stays first"),
         *(Rule((form,), form, lambda x, out=None, axes=None: formats.copy(x)) for form in MATRICES),
     ),
     gradient=_transpose_gradient,
@@ -229,7 +229,7 @@ def _is_matrix(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
     return len(_new_shape(shapes, params)) == 2
 
 
-def _reshaped_matrix(x, out=None, shape=None):
+def _reshape_matrix(x, out=None, shape=None):
     """Return a csr, csc or coo matrix in another matrix shape, in its format, a copy; `out` is unused.
 
     Raises OpError if it has more elements than int64 counts.
@@ -247,7 +247,7 @@ def _keeps_rows(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
     return _new_shape(shapes, params)[:1] == tuple(shapes[0][:1])
 
 
-def _reshaped_rows(x, out=None, shape=None):
+def _reshape_rows(x, out=None, shape=None):
     """Return a row_sparse array with its axes after the first reshaped, a copy; `out` is unused."""
     new = _new_shape([x.shape], {"shape": shape})
     values = x.values.reshape(len(x.indices), *new[1:]).copy()
@@ -261,8 +261,8 @@ reshape = operator(
     "x in another shape of as many elements, row after row; one length may be -1. csr, csc and coo keep their "
     "format as matrices, row_sparse where the first length stays, else it is made dense.",
     rules=(
-        *(Rule((form,), form, _reshaped_matrix, "numpy", _is_matrix, "to two dimensions") for form in MATRICES),
-        Rule(("row_sparse",), "row_sparse", _reshaped_rows, "numpy", _keeps_rows, "the first length stays"),
+        *(Rule((form,), form, _reshape_matrix, "numpy", _is_matrix, "to two dimensions") for form in MATRICES),
+        Rule(("row_sparse",), "row_sparse", _reshape_rows, "numpy", _keeps_rows, "the first length stays"),
     ),
     gradient=lambda head, output, inputs, params: (reshape_like(head, inputs[0]),),
     family="layout",

@@ -162,7 +162,7 @@ def _unless_alike(x, like, out=None):
     return put(out, x.copy() if out is None else x)
 
 
-def _made_dense(x, like, out=None):
+def _make_dense(x, like, out=None):
     """Return x as a dense array, in `out` if given; `like` is unused."""
     return put(out, as_dense(x))
 
@@ -177,7 +177,7 @@ dense_unless_alike = operator(
             Rule((form, form), form, lambda x, like, out=None: formats.copy(x))
             for form in ("csr", "csc", "coo", "row_sparse")
         ),
-        Rule((ANY, ANY), "dense", _made_dense),
+        Rule((ANY, ANY), "dense", _make_dense),
     ),
     dtype=type_of_first,
     gradient=lambda head, output, inputs, params: (head, None),

@@ -82,7 +82,7 @@ def _ready(scores: np.ndarray, labels: np.ndarray, classes: bool) -> tuple[np.nd
 
 
 @functools.cache
-def _trusted(kernel: str) -> Callable[..., Any]:
+def _trusted_kernel(kernel: str) -> Callable[..., Any]:
     """Return the function of the kernel called `kernel` that skips the check of operands' contents; cached."""
     trusted: Callable[..., Any] = kernels.get(kernel).trusted
     return trusted
@@ -100,7 +100,7 @@ def _loss(kernel: str, classes: bool) -> tuple[Callable, Callable, Callable]:
         `slope` has the shape and dtype of `scores`; labels are class indices if `classes`.
         """
         flat, ready = _ready(scores, labels, classes)
-        return np.asarray(_trusted(kernel)(flat, ready, slope.reshape(flat.shape)), scores.dtype)
+        return np.asarray(_trusted_kernel(kernel)(flat, ready, slope.reshape(flat.shape)), scores.dtype)
 
     def loss(scores, labels, out=None):
         """Return the mean loss as a 0-d array of the scores' dtype, in `out` if given."""
@@ -200,7 +200,7 @@ def _sigmoid(x, out=None):
     return sigmoid(x, out)
 
 
-def _copied(x, out=None):
+def _copy(x, out=None):
     """Return a copy of the dense array x, in `out` if given."""
     return put(out, x.copy() if out is None else x)
 
@@ -262,9 +262,9 @@ OUTPUT_LAYERS = (
     "softmax_output",
 )
 """Operators whose output does not depend on their second input, the labels."""
-_register_output("linear_regression_output", _copied, "difference", "x itself; its gradient is x - label")
+_register_output("linear_regression_output", _copy, "difference", "x itself; its gradient is x - label")
 _register_output("logistic_regression_output", _sigmoid, "difference", "sigmoid(x); the gradient of x is that - label")
-_register_output("mae_regression_output", _copied, "sign", "x itself; its gradient is the sign of x - label")
+_register_output("mae_regression_output", _copy, "sign", "x itself; its gradient is the sign of x - label")
 operator(
     "slope_of_output",
     _slope_of_output,
@@ -290,7 +290,7 @@ def softmax_of(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     The maximum is subtracted first.
     """
     if not x.size:
-        return _copied(x, out)
+        return _copy(x, out)
     risen = np.exp(x - x.max(axis=-1, keepdims=True), out=out)
     return np.divide(risen, risen.sum(axis=-1, keepdims=True), out=risen)
 
@@ -308,7 +308,7 @@ def _slope_of_softmax(output, label, out=None, **params):
     `normalization` "null", "batch" or "valid" makes count 1, the rows, or the rows not ignored. In `out` if given.
     Raises OpError for a class out of range.
     """
-    out = _copied(output, out)
+    out = _copy(output, out)
     flat, labels = out.reshape(-1, output.shape[-1]) if out.size else out.reshape(0, 1), label.ravel()
     counted = labels != params["ignore_label"] if params["use_ignore"] else np.ones(labels.size, bool)
     rows, classes = np.flatnonzero(counted), _classes(labels[counted])

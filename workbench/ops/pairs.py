@@ -43,7 +43,7 @@ def _dense(x: np.ndarray, v: np.ndarray, out: np.ndarray | None = None, **_: Any
     return put(out, (0.5 * (np.einsum("rk,rk->r", sums, sums) - own))[:, None])
 
 
-def _planned(x: Any, plan: BatchPlan | None) -> tuple[Any, BatchPlan]:
+def _csr_with_plan(x: Any, plan: BatchPlan | None) -> tuple[Any, BatchPlan]:
     """Return (x as csr without duplicates, its batch plan, computed if None).
 
     The squares of duplicates would be taken separately.
@@ -65,7 +65,7 @@ def _sparse(
 
     By lemma 3.1 of Rendle 2010. `plan` is the batch plan of x, computed if None.
     """
-    x, plan = _planned(x, plan)
+    x, plan = _csr_with_plan(x, plan)
     sums = rule("csr", False)(x, v)  # [R, K]
     rows = v[plan.columns]
     norms = np.einsum("uk,uk->u", rows, rows)  # [U]
@@ -80,7 +80,7 @@ def _gradient_of_rows(x: Any, v: np.ndarray, head: np.ndarray, plan: BatchPlan |
 
     `plan` is the batch plan of x, computed if None.
     """
-    x, plan = _planned(x, plan)
+    x, plan = _csr_with_plan(x, plan)
     slope = head * rule("csr", False)(x, v)  # [R, K]
     gradient = rule("csr", True, "row_sparse")(x, slope, plan=plan)
     if plan.columns.size:
@@ -103,7 +103,7 @@ def _gradient(head: Any, output: Any, inputs: Sequence[Any], params: Mapping[str
     `output` is unused.
     """
     x, v = inputs
-    towards_x = ops.subtract(_towards(x, head, v, v), _own(x, head, v, v))
+    towards_x = ops.subtract(_towards(x, head, v, v), _own_terms(x, head, v, v))
     return towards_x, ops.interactions_gradient(x, v, head, sparse_grad=params["sparse_grad"])
 
 
@@ -115,7 +115,7 @@ def _towards(x: Any, head: Any, v: Any, w: Any) -> Any:
     return ops.sampled_dot(wanted_places(x), head * ops.dot(x, w, result="dense"), v, transpose_b=True)
 
 
-def _own(x: Any, head: Any, v: Any, w: Any) -> Any:
+def _own_terms(x: Any, head: Any, v: Any, w: Any) -> Any:
     """Return head_r x_ri <v_i, w_i> at the stored positions (r, i) of x [R, D], in the format of `wanted_places(x)`.
 
     `head` is [R, 1], v and w [D, K]; arrays or nodes of a graph.
@@ -132,7 +132,7 @@ def _second(head: Any, output: Any, inputs: Sequence[Any], params: Mapping[str, 
     x, v, inner = inputs
     head = ops.to_format(head, format="dense")
     both = ops.add(_towards(x, inner, v, head), _towards(x, inner, head, v))
-    towards_x = ops.subtract(both, ops.multiply_scalar(_own(x, inner, v, head), scalar=2.0))
+    towards_x = ops.subtract(both, ops.multiply_scalar(_own_terms(x, inner, v, head), scalar=2.0))
     pairs = ops.sum(ops.dot(x, v, result="dense") * ops.dot(x, head, result="dense"), axis=1, keepdims=True)
     own = ops.dot(ops.square(x), ops.sum(v * head, axis=1, keepdims=True), result="dense")
     return towards_x, ops.interactions_gradient(x, head, inner, **params), ops.subtract(pairs, own)

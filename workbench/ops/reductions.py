@@ -175,12 +175,12 @@ class Reduction:
         x = stored.canonical(x)
         data = self.before(x.data)
         if len(axes) != 1:
-            total = self._of_all(data, x.shape) if axes else self.before(as_dense(x))
+            total = self._reduce_all(data, x.shape) if axes else self.before(as_dense(x))
         else:
-            total = self._of_groups(stored.places(x)[1 - axes[0]], data, x.shape[1 - axes[0]], x.shape[axes[0]])
+            total = self._reduce_groups(stored.places(x)[1 - axes[0]], data, x.shape[1 - axes[0]], x.shape[axes[0]])
         return self.finish(total, x, axes, x.dtype).reshape(shape)
 
-    def _of_all(self, data: np.ndarray, shape: Shape) -> np.ndarray:
+    def _reduce_all(self, data: np.ndarray, shape: Shape) -> np.ndarray:
         """Return the reduction, 0-d, of the entries `data` of a matrix of this shape and of its other zeros."""
         size = math.prod(shape)
         if not data.size and size and self.ufunc.identity is None:
@@ -189,7 +189,7 @@ class Reduction:
         total = np.asarray(self.ufunc.reduce(data, dtype=exact))
         return total if data.size == size else self.with_zeros(total)
 
-    def _of_groups(self, group: np.ndarray, data: np.ndarray, groups: int, length: int) -> np.ndarray:
+    def _reduce_groups(self, group: np.ndarray, data: np.ndarray, groups: int, length: int) -> np.ndarray:
         """Return the reduction [groups] of `data` by `group` (0 to groups - 1).
 
         Groups of fewer than `length` include a zero.
@@ -382,13 +382,13 @@ def _squares_of_rows(x, out=None, axis=None, keepdims=True):
     return formats.RowSparse.assemble(values, x.indices.copy(), shape)
 
 
-def _widened(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
+def _sum_dtype(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
     """Return int64 for integer inputs, else their dtype. Raises OpError if dtypes differ."""
     return SUM.dtype_of(one_type(dtypes, params))
 
 
 IN_INT64 = "Whole numbers are computed in int64."
-_register("sum", lambda params: SUM, _sum_gradient, f"The sum along the axes. {IN_INT64}", dtype=_widened)
+_register("sum", lambda params: SUM, _sum_gradient, f"The sum along the axes. {IN_INT64}", dtype=_sum_dtype)
 _register("mean", lambda params: MEAN, _mean_gradient, "The mean along the axes.", dtype=real)
 _register(
     "norm",
@@ -418,14 +418,14 @@ _register(
     lambda params: PROD,
     _prod_gradient,
     f"The product of the elements along the axes. {IN_INT64}",
-    dtype=_widened,
+    dtype=_sum_dtype,
 )
 _register(
     "square_sum",
     lambda params: SQUARES,
     _squares_gradient,
     f"The sum of squares along the axes. {IN_INT64}",
-    dtype=_widened,
+    dtype=_sum_dtype,
     rules=(
         Rule(
             ("row_sparse",), "row_sparse", _squares_of_rows, KERNEL, _rows_stay, "keepdims, axis 0 not among the axes"

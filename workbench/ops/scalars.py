@@ -59,7 +59,7 @@ def _keeping_rules(dense: Callable, condition: Condition) -> list[Rule]:
 
     def call(x: Any, out: np.ndarray | None = None, scalar: float = 0.0) -> Any:
         """Return `dense` of the stored values of x, in its format; `out` is unused."""
-        return stored.mapped(x, lambda values: dense(values, scalar=scalar))
+        return stored.map_stored(x, lambda values: dense(values, scalar=scalar))
 
     narrowed = None if condition is ALWAYS else when
     return [Rule((f,), f, call, "numpy on the stored values", narrowed, words) for f in stored.SPARSE]
@@ -101,7 +101,7 @@ def _register(
     )
 
 
-def _filled(sign: int) -> list[Rule]:
+def _dense_rules(sign: int) -> list[Rule]:
     """Return one rule for each sparse format of x + sign * scalar, scalar not 0: dense result, no dense copy of x."""
 
     def call(x: Any, out: np.ndarray | None = None, scalar: float = 0.0) -> np.ndarray:
@@ -111,14 +111,14 @@ def _filled(sign: int) -> list[Rule]:
     return [Rule((f,), "dense", call, "numpy onto a filled array", condition="scalar != 0") for f in stored.SPARSE]
 
 
-def _scaled(x: Any, scalar: float) -> Any:
+def _scale(x: Any, scalar: float) -> Any:
     """Return x * scalar in the format of x, by `ops.multiply_scalar`."""
     return ops.multiply_scalar(x, scalar=scalar)
 
 
 def _power_gradient(h: Any, x: Any, y: Any, s: float) -> Any:
     """Return the gradient of x for y = x ** s and the gradient h of y; zero if s is 0."""
-    return times(h, _scaled(ops.power_scalar(x, scalar=s - 1), s)) if s else ops.zeros_like(x)
+    return times(h, _scale(ops.power_scalar(x, scalar=s - 1), s)) if s else ops.zeros_like(x)
 
 
 def _maximum_gradient(h: Any, x: Any, y: Any, s: float) -> Any:
@@ -160,12 +160,12 @@ NOT_BELOW: Condition = ("scalar >= 0", lambda s: s >= 0)
 NOT_ABOVE: Condition = ("scalar <= 0", lambda s: s <= 0)
 UNSTORED = "; acts on stored values, so that an element that is not stored stays zero also for"
 
-_register("add_scalar", _direct(np.add), lambda h, x, y, s: h, "x + scalar", ZERO, _filled(1))
-_register("subtract_scalar", _direct(np.subtract), lambda h, x, y, s: h, "x - scalar", ZERO, _filled(-1))
+_register("add_scalar", _direct(np.add), lambda h, x, y, s: h, "x + scalar", ZERO, _dense_rules(1))
+_register("subtract_scalar", _direct(np.subtract), lambda h, x, y, s: h, "x - scalar", ZERO, _dense_rules(-1))
 _register(
     "multiply_scalar",
     _direct(np.multiply),
-    lambda h, x, y, s: through(lambda head: _scaled(head, s), h),
+    lambda h, x, y, s: through(lambda head: _scale(head, s), h),
     f"x * scalar{UNSTORED} inf and NaN",
     ALWAYS,
 )
@@ -193,7 +193,7 @@ _register("power_scalar", _direct(np.power), _power_gradient, "x ** scalar", ABO
 _register(
     "scalar_power",
     _meaning(lambda x, s: np.power(s, x)),
-    lambda h, x, y, s: ops.multiply(h, _scaled(y, math.log(s) if s > 0 else math.nan)),
+    lambda h, x, y, s: ops.multiply(h, _scale(y, math.log(s) if s > 0 else math.nan)),
     "scalar ** x",
 )
 _register(

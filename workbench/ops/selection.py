@@ -269,7 +269,7 @@ operator(
             Rule(
                 (form,),
                 form,
-                lambda x, out=None, low=0, high=0: stored.mapped(x, lambda values: _clip(values, None, low, high)),
+                lambda x, out=None, low=0, high=0: stored.map_stored(x, lambda values: _clip(values, None, low, high)),
                 "numpy on the stored values",
                 _keeps_zero,
                 "low <= 0 <= high",

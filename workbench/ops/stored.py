@@ -48,7 +48,7 @@ def _rises(x: Any) -> bool:
     return bool(((row[1:] > row[:-1]) | ((row[1:] == row[:-1]) & (col[1:] > col[:-1]))).all())
 
 
-def mapped(x: Any, f: Function) -> Any:
+def map_stored(x: Any, f: Function) -> Any:
     """Return an array with values f(stored values of x), at the positions of `x`; duplicates are summed first.
 
     That is needed even for linear `f`: 2 and -1 times infinity sum to NaN.
@@ -174,15 +174,15 @@ def _union_of_entries(x: Any, y: Any, f: Function) -> Any:
     if same_places(x, y):
         return with_values(x, lambda values: f(values, y.data))
     # Numbers of the entries, from one, y's beyond all of x's: their sum says where each entry of the union comes from.
-    both = _numbered(x, 1) + _numbered(y, x.nnz + 1)
+    both = _number_values(x, 1) + _number_values(y, x.nnz + 1)
     ours, theirs = both.data % (x.nnz + 1), both.data // (x.nnz + 1)
     if f is np.multiply:
         kept = (ours > 0) & (theirs > 0)
         return _kept(both, kept, f(x.data[ours[kept] - 1], y.data[theirs[kept] - 1]))
-    return _kept(both, None, np.asarray(f(_taken(x.data, ours), _taken(y.data, theirs))))
+    return _kept(both, None, np.asarray(f(_take_values(x.data, ours), _take_values(y.data, theirs))))
 
 
-def _numbered(x: Any, unit: int) -> Any:
+def _number_values(x: Any, unit: int) -> Any:
     """Return csr or csc `x` with the int64 values unit, 2 unit, 3 unit ... in place of its own, over its indices."""
     parts = {"data": np.arange(1, x.nnz + 1, dtype=np.int64) * unit, "indices": x.indices, "indptr": x.indptr}
     return formats.get(x.format).build(parts, x.shape)
@@ -197,6 +197,6 @@ def _kept(x: Any, kept: np.ndarray | None, data: np.ndarray) -> Any:
     return formats.get(x.format).build(parts, x.shape)
 
 
-def _taken(data: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+def _take_values(data: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     """Return data[numbers - 1] of `data` [z] for 1-based `numbers`, zero where the number is 0."""
     return np.concatenate([np.zeros(1, data.dtype), data])[numbers]

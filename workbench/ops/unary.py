@@ -18,7 +18,7 @@ from workbench.ops.spreading import through, times
 
 def _rule(format: str, f: Callable) -> Rule:
     """Return the rule that applies `f` to the stored values of an array in `format`, which the result keeps."""
-    return Rule((format,), format, lambda x, out=None: stored.mapped(x, f), "numpy on the stored values")
+    return Rule((format,), format, lambda x, out=None: stored.map_stored(x, f), "numpy on the stored values")
 
 
 def _keeping(name: str, f: Callable, gradient: Callable, doc: str, dtype: Callable = one_type) -> None:
@@ -84,7 +84,7 @@ def _one_minus_square(x: Any) -> Any:
     return _plus_one(ops.negative(ops.square(x)))
 
 
-def _scaled(x: Any, scalar: float) -> Any:
+def _scale(x: Any, scalar: float) -> Any:
     """Return x * scalar in the format of x, by `ops.multiply_scalar`."""
     return ops.multiply_scalar(x, scalar=scalar)
 
@@ -195,7 +195,7 @@ _keeping("abs", np.abs, lambda h, x, y: times(h, ops.sign(x)), "|x|")
 _keeping("relu", relu, lambda h, x, y: times(h, ops.greater_scalar(x, scalar=0.0)), "max(x, 0)", dtype=real)
 _keeping("sign", np.sign, lambda h, x, y: times(h, ops.zeros_like(x)), "-1, 0 or 1")
 _keeping("negative", np.negative, lambda h, x, y: through(ops.negative, h), "-x")
-_keeping("square", np.square, lambda h, x, y: times(h, _scaled(x, 2.0)), "x * x", dtype=real)
+_keeping("square", np.square, lambda h, x, y: times(h, _scale(x, 2.0)), "x * x", dtype=real)
 _keeping("ceil", np.ceil, _nothing, "the next whole number above", dtype=real)
 _keeping("floor", np.floor, _nothing, "the next whole number below", dtype=real)
 _keeping("fix", np.trunc, _nothing, "the whole part, towards zero", dtype=real)
@@ -217,15 +217,15 @@ _keeping("arctan", np.arctan, lambda h, x, y: _over(h, _plus_one(ops.square(x)))
 _keeping("arctanh", np.arctanh, lambda h, x, y: _over(h, _one_minus_square(x)), "arctanh(x)", dtype=real)
 _keeping("expm1", np.expm1, lambda h, x, y: ops.multiply(_dense(h), _plus_one(y)), "exp(x) - 1", dtype=real)
 _keeping("log1p", np.log1p, lambda h, x, y: _over(h, _plus_one(x)), "log(1 + x)", dtype=real)
-_keeping("sqrt", np.sqrt, lambda h, x, y: _over(h, _scaled(y, 2.0)), "the square root", dtype=real)
-_keeping("cbrt", np.cbrt, lambda h, x, y: _over(h, _scaled(ops.square(y), 3.0)), "the cube root", dtype=real)
-_keeping("degrees", np.degrees, lambda h, x, y: _scaled(_dense(h), 180 / np.pi), "radians to degrees", dtype=real)
-_keeping("radians", np.radians, lambda h, x, y: _scaled(_dense(h), np.pi / 180), "degrees to radians", dtype=real)
+_keeping("sqrt", np.sqrt, lambda h, x, y: _over(h, _scale(y, 2.0)), "the square root", dtype=real)
+_keeping("cbrt", np.cbrt, lambda h, x, y: _over(h, _scale(ops.square(y), 3.0)), "the cube root", dtype=real)
+_keeping("degrees", np.degrees, lambda h, x, y: _scale(_dense(h), 180 / np.pi), "radians to degrees", dtype=real)
+_keeping("radians", np.radians, lambda h, x, y: _scale(_dense(h), np.pi / 180), "degrees to radians", dtype=real)
 
 _filling("exp", np.exp, lambda h, x, y: ops.multiply(h, y), "exp(x)")
 _filling("log", np.log, lambda h, x, y: _over(h, x), "the natural logarithm")
-_filling("log2", np.log2, lambda h, x, y: _over(_scaled(h, 1 / np.log(2)), x), "the logarithm to base 2")
-_filling("log10", np.log10, lambda h, x, y: _over(_scaled(h, 1 / np.log(10)), x), "the logarithm to base 10")
+_filling("log2", np.log2, lambda h, x, y: _over(_scale(h, 1 / np.log(2)), x), "the logarithm to base 2")
+_filling("log10", np.log10, lambda h, x, y: _over(_scale(h, 1 / np.log(10)), x), "the logarithm to base 10")
 _filling("cos", np.cos, lambda h, x, y: _dense(ops.multiply(h, ops.negative(ops.sin(x)))), "cos(x)")
 _filling("cosh", np.cosh, lambda h, x, y: _dense(ops.multiply(h, ops.sinh(x))), "cosh(x)")
 _filling("arccos", np.arccos, lambda h, x, y: ops.negative(_over(h, ops.sqrt(_one_minus_square(x)))), "arccos(x)")
@@ -235,7 +235,7 @@ _filling(
     lambda h, x, y: _over(h, ops.sqrt(ops.subtract_scalar(ops.square(x), scalar=1.0))),
     "arccosh(x), of x from one on",
 )
-_filling("rsqrt", rsqrt, lambda h, x, y: ops.multiply(h, _scaled(ops.power_scalar(y, scalar=3.0), -0.5)), "1 / sqrt(x)")
+_filling("rsqrt", rsqrt, lambda h, x, y: ops.multiply(h, _scale(ops.power_scalar(y, scalar=3.0), -0.5)), "1 / sqrt(x)")
 _filling(
     "reciprocal", np.reciprocal, lambda h, x, y: ops.negative(ops.multiply(h, ops.square(y))), "1 / x, inf where x is 0"
 )
@@ -254,7 +254,7 @@ _filling(
 _filling(
     "erf",
     _in_type_of_x("erf"),
-    lambda h, x, y: ops.multiply(h, _scaled(ops.exp(ops.negative(ops.square(x))), 2 / np.sqrt(np.pi))),
+    lambda h, x, y: ops.multiply(h, _scale(ops.exp(ops.negative(ops.square(x))), 2 / np.sqrt(np.pi))),
     "the error function",
 )
 _filling(

@@ -87,7 +87,7 @@ class Missed:
 
     @property
     def spans(self) -> Spans:
-        """Return the products of the matrices of recorded steps.
+        """Products of the matrices of the recorded steps, by which a row catches up over any range of them.
 
         Raises OptimizerError unless the strategy is "coast".
         """

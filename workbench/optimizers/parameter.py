@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # Numbers of rows that are held, and how others come to them.
 
 
-def united(indices: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def unite_sorted(indices: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return the sorted union of two sorted unique index arrays [n]; `indices` itself if it contains `rows`. O(n)."""
     if not rows.size or not indices.size:
         return rows.copy() if rows.size else indices
@@ -59,7 +59,7 @@ def unite(x: RowSparse, rows: np.ndarray) -> None:
     formats.get("row_sparse").replace(x, {"values": values, "indices": rows})
 
 
-def _fixed(rows: np.ndarray) -> np.ndarray:
+def _set_read_only(rows: np.ndarray) -> np.ndarray:
     """Set the array `rows` read-only, in place, and return it."""
     rows.setflags(write=False)
     return rows
@@ -169,7 +169,7 @@ class Parameter:
         """
         if isinstance(weights, RowSparse) and weights.indices is not self.stored_rows:
             formats.get("row_sparse").replace(
-                weights, {"values": weights.values, "indices": _fixed(weights.indices.copy())}
+                weights, {"values": weights.values, "indices": _set_read_only(weights.indices.copy())}
             )
             if self.missed is not None:
                 behind = self.missed.last[weights.indices] < self.missed.base
@@ -249,12 +249,12 @@ class Parameter:
             return
         states = [state for state in self.states if isinstance(state, RowSparse)]
         arrays, indices = [weights, *states], weights.indices
-        indices = np.arange(self.rows) if rows is None else united(indices, rows)
+        indices = np.arange(self.rows) if rows is None else unite_sorted(indices, rows)
         for state in states:
-            indices = indices if _same(state.indices, indices) else united(indices, state.indices)
+            indices = indices if _same(state.indices, indices) else unite_sorted(indices, state.indices)
         if self.missed is not None and indices is not weights.indices:
             self.missed.last[np.setdiff1d(indices, weights.indices, assume_unique=True)] = self.step
-        indices = _fixed(indices)
+        indices = _set_read_only(indices)
         for array in arrays:
             if not _same(array.indices, indices):
                 unite(array, indices)

@@ -90,9 +90,8 @@ def read_state(updater: "Updater", arrays: Mapping[str, Any]) -> dict[str, Param
     The updater is unchanged. Raises OptimizerError that names what does not fit the optimizer or is inconsistent.
     """
     abouts = _read_about(updater, arrays)
-    expected = {
-        f"{name}/{key}": like for name, one in abouts.items() for key, like in _wanted(updater.optimizer, one).items()
-    }
+    types = {name: _types_of_arrays(updater.optimizer, one) for name, one in abouts.items()}
+    expected = {f"{name}/{key}": like for name, arrays_of in types.items() for key, like in arrays_of.items()}
     unknown, missing = sorted(set(arrays) - set(expected) - {"about"}), sorted(set(expected) - set(arrays))
     if unknown or missing:
         raise OptimizerError(f"The state has unknown arrays {unknown} and lacks {missing}.")
@@ -120,10 +119,10 @@ def _read_about(updater: "Updater", arrays: Mapping[str, Any]) -> dict[str, Abou
     for key, here in (("optimizer", updater.optimizer.name), ("lazy", updater.lazy)):
         if said[key] != here:
             raise OptimizerError(f"The state was saved with {key} {said[key]}; this updater has {here}.")
-    return {name: _checked(name, one, updater) for name, one in parameters.items()}
+    return {name: _validate_facts(name, one, updater) for name, one in parameters.items()}
 
 
-def _checked(name: str, about: Any, updater: "Updater") -> About:
+def _validate_facts(name: str, about: Any, updater: "Updater") -> About:
     """Return the validated facts of the parameter `name`. Raises OptimizerError that says what is expected."""
     own = updater.way_of(name)
     unknown = dict.fromkeys(("step", "shape", "dtype", "format", "way", "base", "count"))
@@ -163,7 +162,7 @@ def _checked(name: str, about: Any, updater: "Updater") -> About:
 # The arrays
 
 
-def _wanted(optimizer: Optimizer, about: About) -> dict[str, tuple[np.dtype, tuple[int | None, ...]]]:
+def _types_of_arrays(optimizer: Optimizer, about: About) -> dict[str, tuple[np.dtype, tuple[int | None, ...]]]:
     """Return {name: (dtype, shape)} of every array that a parameter needs; a length None stands for any."""
     long, shape = np.dtype(np.int64), about.shape[:1] if optimizer.states_by_row else about.shape
     arrays: dict[str, tuple[np.dtype, tuple[int | None, ...]]] = {}
@@ -198,7 +197,7 @@ def _parameter(updater: "Updater", name: str, about: About, arrays: Mapping[str,
 
     Raises OptimizerError if their contents are inconsistent.
     """
-    own = {key: aligned.copy(arrays[f"{name}/{key}"]) for key in _wanted(updater.optimizer, about)}
+    own = {key: aligned.copy(arrays[f"{name}/{key}"]) for key in _types_of_arrays(updater.optimizer, about)}
     states = _states(updater.optimizer, name, about, own)
     way = about.way
     parameter = Parameter(updater.optimizer, updater.lazy, way, about.shape, about.dtype, about.format, states)

@@ -417,7 +417,7 @@ class Updater:
 
         "" if its rows miss nothing.
         """
-        return self._way(self._decayed(name))
+        return self._way(self._options(name))
 
     def _way(self, options: Mapping[str, float]) -> str:
         """Return the catch-up strategy under these options; "" unless `lazy` is "exact" and rows can miss steps."""
@@ -429,7 +429,7 @@ class Updater:
 
     # Numbers
 
-    def _decayed(self, name: str) -> dict[str, float]:
+    def _options(self, name: str) -> dict[str, float]:
         """Return the current options for parameter `name`, its multiplier applied to the decays; cached."""
         if name not in self._known_decays:
             self._known_decays[name] = self._decays(name, self.options)
@@ -457,7 +457,7 @@ class Updater:
             )
         except ArithmeticError as error:
             raise OptimizerError(f"{self.schedule} has no rate for step {step}: {error}.") from None
-        return numbers_of(self.optimizer.rule, {**self._decayed(name), "learning_rate": rate, "rescale": rescale}, step)
+        return numbers_of(self.optimizer.rule, {**self._options(name), "learning_rate": rate, "rescale": rescale}, step)
 
     # Checks
 

@@ -23,7 +23,7 @@ from workbench.store.table import (
     is_stored,
     object_of,
     packed_path,
-    unpacked,
+    unpack,
 )
 
 _BY_FILE = {table.file: table for table in (ADVICE, CLUSTER, END, EPOCHS, FAIR, FIT, SELF, WAITS)} | {
@@ -105,7 +105,7 @@ def prune(path: str | os.PathLike, runs: int = 1, dry_run: bool = False, pack: b
     older = packed_path(path)
     if not is_stored(path):
         raise FileNotFoundError(f"There are no results at {path}.")
-    text = b"".join([unpacked(older) if older.exists() else b"", path.read_bytes() if path.exists() else b""])
+    text = b"".join([unpack(older) if older.exists() else b"", path.read_bytes() if path.exists() else b""])
     bytes_before = sum(file.stat().st_size for file in (path, older) if file.exists())
     records = [
         object_of(line, f"{path}, line {number}")
@@ -130,20 +130,20 @@ def _line(table: Table, record: Mapping[str, Any]) -> bytes:
     """Return a record as a line of ASCII JSON without nulls, measured numbers rounded to 7 significant digits."""
     kinds = {column.name: column.kind for column in table.columns.values() if column.part != "setting"}
     short = {
-        name: _rounded(value) if kinds.get(name) in _MEASURED else value
+        name: _round_floats(value) if kinds.get(name) in _MEASURED else value
         for name, value in record.items()
         if value is not None
     }
     return json.dumps(short, allow_nan=False, separators=(",", ":")).encode("ascii") + b"\n"
 
 
-def _rounded(value: Any) -> Any:
+def _round_floats(value: Any) -> Any:
     """Return a JSON value with each float in it, at any depth, rounded to 7 significant digits."""
     if isinstance(value, float):
         return float(f"{value:.{_DIGITS}g}")
     if isinstance(value, list):
-        return [_rounded(item) for item in value]
-    return {name: _rounded(item) for name, item in value.items()} if isinstance(value, dict) else value
+        return [_round_floats(item) for item in value]
+    return {name: _round_floats(item) for name, item in value.items()} if isinstance(value, dict) else value
 
 
 def _newest(records: Sequence[Mapping[str, Any]], settings: Sequence[str], runs: int) -> list[list[int]]:

@@ -222,7 +222,7 @@ class Table:
                 advice = f"If {other} is meant, type that name."
             raise FileNotFoundError(f"There are no results at {path}. {advice}")
         older = packed_path(path)
-        rows = self._rows(older, unpacked(older).split(b"\n")) if older.exists() else []
+        rows = self._rows(older, unpack(older).split(b"\n")) if older.exists() else []
         if path.exists() and path != older:
             with path.open("rb") as file:
                 fcntl.flock(file, fcntl.LOCK_SH)  # a row being written now is not torn
@@ -344,7 +344,7 @@ def is_stored(path: str | os.PathLike) -> bool:
     return Path(path).exists() or (Path(path).suffix == ".jsonl" and packed_path(path).exists())
 
 
-def unpacked(path: Path) -> bytes:
+def unpack(path: Path) -> bytes:
     """Return the decompressed content of a gzip file; RowError if it is damaged. O(bytes)."""
     try:
         return gzip.decompress(path.read_bytes())

@@ -255,7 +255,7 @@ def parameters_of_file(settings_of_configuration: Mapping[str, Any]) -> dict[str
     source = data.get(settings_of_configuration["dataset"])
     named = {name: settings_of_configuration.get(name) for name in OF_FILE if name in source.parameters}
     named = {name: value for name, value in named.items() if value is not None}
-    options = contract.of_source(source, settings_of_configuration.get("reading"))
+    options = contract.options_of_source(source, settings_of_configuration.get("reading"))
     if twice := sorted(set(named) & set(options)):
         raise data.DataError(f"{twice[0]} is set, and named in reading too; keep one of the two.")
     return named | options

@@ -240,7 +240,10 @@ class RuleSteps:
         return 0 if self.repeated is None else self.repeated.nbytes
 
     def begin(self, x: Any) -> None:
-        """Find out whether batches of X repeat which are faster to read by column."""
+        """Set `repeated` for an epoch on X: indices by column of batches that repeat, if these are faster, else None.
+
+        X is CSR or dense [rows, D]. Batches whose index is known keep it.
+        """
         if not self._is_indexed(x):
             self.repeated = None
             return

@@ -314,10 +314,10 @@ def _widen(found: Found, features: int, active: np.ndarray | None) -> Found:
 
 
 def _finish(columns: _Columns, counts: np.ndarray, epochs: int | None, generator: np.random.Generator) -> int:
-    """Train the one decay of `columns` on all rows, in place, and return the epochs that were done.
+    """Train the chosen decay, the only one left in `columns`, on all rows, in place; return how many epochs it took.
 
-    `counts` are row weights [T, 1] or [0, 1]; `epochs` those of the search if they were given, None to go on until the
-    loss of an epoch settles.
+    `counts` are row weights [T, 1], or [0, 1] for none. `epochs` is the number of epochs of the search, of which about
+    half are done; with None training ends when the loss of an epoch settles. `generator` draws the order of rows.
     """
     most = MOST_FINAL if epochs is None else max(min(epochs, LEAST_FINAL), -(-epochs // 2))
     least = LEAST_FINAL + 2 if columns.rows.loss == "squared" else LEAST_FINAL  # its losses settle before its weights

@@ -275,7 +275,10 @@ class Masked(SparseParameter):
         return np.multiply(gradient, self.mask, out=gradient)
 
     def move(self, pattern: Pattern, origin: np.ndarray, states: Sequence[np.ndarray]) -> None:
-        """Change pattern, values and states of the matrix's shape, in place, zero outside of the new pattern."""
+        """Take the pattern [z] and move the values and `states` [D, N] to its positions, in place.
+
+        Position i has the value of position origin[i] of the old pattern, 0 if that is `NEW`; all else becomes 0.
+        """
         tables = (self.array, *states)
         moved = [moved_values(self.at_places(table), origin) for table in tables]
         self._take(pattern)

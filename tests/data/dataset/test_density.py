@@ -189,7 +189,7 @@ def test_lengths_are_exact_whatever_the_limits(seed):
     own = random.integers(0, 30, 50)
     most = np.where(own > 0, own + random.integers(0, 40, 50), 0)
     for count in (own.sum(), most.sum(), (own.sum() + most.sum()) // 2):
-        lengths = selection._scaled(own, most, count, random)
+        lengths = selection._scale_lengths(own, most, count, random)
         assert lengths.sum() == count
         assert (own <= lengths).all()
         assert (lengths <= most).all()

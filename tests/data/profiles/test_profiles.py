@@ -187,7 +187,7 @@ def test_touched_columns_of_large_sets_are_exact(rows, batch):
     counts = np.array([1, 2, 63, 1000, 4900])
     missed = [Fraction(math.comb(rows - int(count), batch), math.comb(rows, batch)) for count in counts]
     exact = float(sum(1 - chance for chance in missed))
-    assert profiles.expected_touched(counts, rows, batch) == pytest.approx(exact, rel=1e-7)
+    assert profiles.expected_active_columns(counts, rows, batch) == pytest.approx(exact, rel=1e-7)
 
 
 def test_batches_that_are_drawn_touch_as_many_columns():

@@ -25,11 +25,11 @@ AMOUNTS = {
 
 
 def test_numbers_with_a_currency_groups_of_digits_or_percent_are_read():
-    from workbench.data.tables.arrow import Texts, each_number, read_amounts, undressed
+    from workbench.data.tables.arrow import Texts, each_number, read_amounts, undress
 
     found, _ = read_amounts(Texts(pa.array(list(AMOUNTS)), each_number(len(AMOUNTS))))
     assert [None if np.isnan(value) else value for value in found] == list(AMOUNTS.values())
-    assert undressed(pa.array(["$3,000", "a, 5"])).to_pylist() == ["3000", "a, 5"]
+    assert undress(pa.array(["$3,000", "a, 5"])).to_pylist() == ["3000", "a, 5"]
 
 
 def amounts(count, write):

@@ -348,7 +348,7 @@ class Runner:
         """Append the records of each case and candidate that is not complete in `known` (see `_is_done`)."""
         for place, case in enumerate(cases):
             rest = [one for one in candidates if not self._is_done(case, one, known)]
-            for record in self._measured(case, rest, known, place / len(cases)) if rest else ():
+            for record in self._measure_case(case, rest, known, place / len(cases)) if rest else ():
                 store.END.append(self.results.file, record)
 
     @staticmethod
@@ -359,7 +359,7 @@ class Runner:
         is_unsupported = any(record["status"] == "unsupported" for record in own)
         return is_unsupported or all(dict(setting) in tried for setting in candidate.settings)
 
-    def _measured(
+    def _measure_case(
         self, case: Case, candidates: Sequence[Candidate], known: Sequence[Record], share: float
     ) -> list[Record]:
         """Return the records of these candidates in a case: all settings, then the fastest sufficient one of each.
@@ -382,7 +382,7 @@ class Runner:
                 able = [record for record in own if within(record["loss"], min(losses))]
                 if able:
                     setting = min(able, key=lambda record: record["seconds"])["setting"]
-                    chosen += self._timed(case, one, setting, files, labels, caches, share)
+                    chosen += self._time_setting(case, one, setting, files, labels, caches, share)
         return tried + chosen
 
     def _settings(
@@ -402,7 +402,7 @@ class Runner:
             records.append(self._record(case, candidate, setting, "settings", **measured))
         return records
 
-    def _timed(
+    def _time_setting(
         self,
         case: Case,
         candidate: Candidate,

@@ -90,14 +90,14 @@ class Judge:
     def value(self, scorer: Scorer) -> float:
         """Return the measure of a scorer on the held-out rows; infinite or NaN if its scores are. O(scores)."""
         if self.larger_is_better:
-            return self._of_order(scorer)[self.name]
+            return self._ranking_measures(scorer)[self.name]
         with np.errstate(over="ignore", invalid="ignore"):
             return LOSSES[self.model.loss][1](self._scores(scorer), self.y)
 
     def measures(self, scorer: Scorer) -> dict[str, float]:
         """Return {name: value} of all the model's quality measures on the held-out rows."""
         if self.larger_is_better:
-            return self._of_order(scorer)
+            return self._ranking_measures(scorer)
         scores = self._scores(scorer)
         every = {self.model.quality_name: self.model.quality, **self.model.measures}
         return {name: float(measure(scores, self.y)) for name, measure in every.items()}
@@ -106,7 +106,7 @@ class Judge:
         """Return the scores of the held-out rows, [rows, outputs]."""
         return np.asarray(scorer(self.x)).reshape(self.x.shape[0], -1)
 
-    def _of_order(self, scorer: Scorer) -> dict[str, float]:
+    def _ranking_measures(self, scorer: Scorer) -> dict[str, float]:
         """Return {name: value} of the ranking measures of a scorer on the held-out ratings."""
         every = {self.model.quality_name: self.model.quality, **self.model.measures}
         return training.ranking_measures(scorer, every, self.rows.facts["fields"], self.rows.x, self.x)

@@ -95,10 +95,10 @@ def settings_to_continue(tried: Tried, rung: Rung, seconds: float) -> dict[str, 
     `tried` is {candidate: {index: record}}; `seconds` is the limit of the last rung.
     """
     every = [row for rows in tried.values() for row in rows.values() if row["value_best"] is not None]
-    return {name: _of_candidate(rows, every, rung, seconds) for name, rows in tried.items()}
+    return {name: _settings_of_candidate(rows, every, rung, seconds) for name, rows in tried.items()}
 
 
-def _of_candidate(rows: Mapping[int, Row], every: Sequence[Row], rung: Rung, seconds: float) -> list[int]:
+def _settings_of_candidate(rows: Mapping[int, Row], every: Sequence[Row], rung: Rung, seconds: float) -> list[int]:
     """Return the indices of a candidate's settings for the next rung: its best that may still reach a target.
 
     `every` holds the records of all candidates.
@@ -335,12 +335,12 @@ class Rounds:
 
         If one is missing all are trained again, so that a round's times are neighbours. Fills `seconds`.
         """
-        known = [self._known(job, number) for job in jobs]
+        known = [self._stored_records(job, number) for job in jobs]
         if not all(known):
             most = max(self.records.policy.rounds, number + 1)
             for index in counterbalanced_order(range(len(jobs)), number):
                 self.tell(f"{self.case.name}: {jobs[index].name}, round {number + 1} of {most}")
-                known[index] = self._trained(jobs[index], number)
+                known[index] = self._train_job(jobs[index], number)
         for job, rows in zip(jobs, known, strict=True):
             for tolerance, row in rows.items():
                 if row["seconds"] is not None:
@@ -351,13 +351,13 @@ class Rounds:
         parts: tuple[Any, ...] = (number, tolerance, self.targets[tolerance], job.value, job.numbers[tolerance])
         return self.records.key(self.case, self.candidates[job.name], "round", *parts)
 
-    def _known(self, job: Job, number: int) -> dict[float, Row]:
+    def _stored_records(self, job: Job, number: int) -> dict[float, Row]:
         """Return {tolerance: stored record} of a job in round `number`; {} unless all are stored."""
         keys = {tolerance: self._key(job, tolerance, number) for tolerance in job.numbers}
         known = self.records.known
         return {tolerance: known[key] for tolerance, key in keys.items()} if known.keys() >= set(keys.values()) else {}
 
-    def _trained(self, job: Job, number: int) -> dict[float, Row]:
+    def _train_job(self, job: Job, number: int) -> dict[float, Row]:
         """Train a job to the tightest of its targets; append and return a record per tolerance."""
         candidate, tightest = self.candidates[job.name], self.targets[min(job.numbers)]
         ladder = sorted({int(iterations) for iterations in job.numbers.values()}) if candidate.refit else []

@@ -35,7 +35,7 @@ def why_too_sparse(rows: Rows) -> str:
     return f"X dense takes {times:,.0f} times the bytes of CSR; competitors try it up to {DENSE_MOST} times."
 
 
-def densified(rows: Rows, dtype: str) -> Rows:
+def densify(rows: Rows, dtype: str) -> Rows:
     """Return the rows with X as a new dense array [R, D] of a data type, C order."""
     return replace(rows, x=rows.x.toarray().astype(dtype, copy=False))
 
@@ -43,22 +43,22 @@ def densified(rows: Rows, dtype: str) -> Rows:
 def register_both(candidate: Candidate, dtype: str = "float32") -> None:
     """Register a competitor's training, and the same on dense rows of a data type."""
     register(candidate)
-    register(of_dense_rows(candidate, dtype))
+    register(densify_candidate(candidate, dtype))
 
 
-def of_dense_rows(candidate: Candidate, dtype: str = "float32") -> Candidate:
+def densify_candidate(candidate: Candidate, dtype: str = "float32") -> Candidate:
     """Return a candidate that trains as this one does, on rows made dense with a data type; making them is timed."""
     steps, refit = candidate.steps, candidate.refit
 
     def dense_steps(rows: Rows, value: Value) -> Iterator[Scorer]:
         """Yield the scorers of the candidate's stepwise training on rows made dense."""
         assert steps is not None
-        yield from steps(densified(rows, dtype), value)
+        yield from steps(densify(rows, dtype), value)
 
     def dense_refit(rows: Rows, value: Value, iterations: int) -> tuple[Scorer, bool]:
         """Fit rows made dense for at most so many iterations; return (scorer, whether it converged)."""
         assert refit is not None
-        return refit(densified(rows, dtype), value, iterations)
+        return refit(densify(rows, dtype), value, iterations)
 
     return replace(
         candidate,
@@ -204,7 +204,9 @@ def register_dense(net: Net, loss: str, trained: tuple[str, ...], what: str) -> 
         return train(rows, value, net, loss, sparse=False)
 
     register(
-        of_dense_rows(Candidate(f"PyTorch {what}", models=trained, values=settings_by_decay, steps=steps, **COMPETITOR))
+        densify_candidate(
+            Candidate(f"PyTorch {what}", models=trained, values=settings_by_decay, steps=steps, **COMPETITOR)
+        )
     )
 
 

@@ -200,11 +200,11 @@ def answer_for(
             "threads": count,
             "policy": asdict(Policy(seconds_most=SHARE_ROUNDS * budget)),
         }
-        records = _measured(request, ways, Path(folder), budget, began, progress)
-    return _concluded(framework, ways, records, problem, time.monotonic() - began)
+        records = _measure_ways(request, ways, Path(folder), budget, began, progress)
+    return _conclude(framework, ways, records, problem, time.monotonic() - began)
 
 
-def _measured(
+def _measure_ways(
     request: dict[str, Any], ways: Sequence[Way], folder: Path, budget: float, began: float, progress: Progress
 ) -> dict[str, dict[str, Any]]:
     """Return {way's name: record} of the `ways` (candidates of a framework), timed in one worker process.
@@ -224,7 +224,7 @@ def _measured(
     return records_of_candidates([way.name for way in ways], answers)
 
 
-def _concluded(
+def _conclude(
     framework: str,
     ways: Sequence[Way],
     records: Mapping[str, Mapping[str, Any]],
@@ -235,7 +235,7 @@ def _concluded(
 
     `ways` are the candidates of the framework. `seconds` is what the whole took.
     """
-    timed = [_timed(way, records.get(way.name, {}), problem) for way in ways]
+    timed = [_timing_of(way, records.get(way.name, {}), problem) for way in ways]
     able = [way for way in timed if math.isfinite(way.seconds)]
     if not able:
         reasons = "\n".join(f"{way.name}: {way.reason}" for way in timed)
@@ -251,7 +251,7 @@ def _concluded(
     return FrameworkAnswer(framework, timed, best, dense, ratio, rows, problem.batch_rows, seconds)
 
 
-def _timed(way: Way, record: Mapping[str, Any], problem: Problem) -> Timed:
+def _timing_of(way: Way, record: Mapping[str, Any], problem: Problem) -> Timed:
     """Return the result of a `Way` (a candidate of the framework) from its record; seconds are NaN if it was not timed.
 
     `reason` then says why. An empty record means that the budget was over before.

@@ -28,12 +28,12 @@ class Part:
     run: Callable[[Path, trials.Budget], Rows]
 
 
-def recorded(folder: Path) -> noise.Noise:
+def read_noise(folder: Path) -> noise.Noise:
     """Return the noise recorded on this machine in a folder; SelfTrialError if it is too little."""
     return noise.noise_of(trials.read(folder / noise.FILE))
 
 
-def _simulated(
+def _simulation_part(
     simulation: Callable[[noise.Noise], Iterator[dict[str, Any]]], what: str, is_judging: bool = True
 ) -> Part:
     """Return the part that runs a simulation on recorded noise: of the judging half of the groups, or of all.
@@ -43,7 +43,7 @@ def _simulated(
 
     def run(folder: Path, budget: trials.Budget) -> Rows:
         """Return the outcomes of the simulation on the noise recorded in the folder."""
-        found = recorded(folder)
+        found = read_noise(folder)
         budget.tell(what)
         return list(simulation(found.every_second(simulations.JUDGED) if is_judging else found))
 
@@ -52,12 +52,12 @@ def _simulated(
 
 PARTS = {
     "record": Part("records noise of this machine, which the simulations need", 0.25, noise.record),
-    "constants": _simulated(
+    "constants": _simulation_part(
         simulations.constants, "compares the constants of the statistics with recorded noise", False
     ),
-    "coverage": _simulated(simulations.coverage, "simulates how often intervals hold the true ratio"),
-    "calibration": _simulated(simulations.calibration, "simulates how often stated probabilities are right"),
-    "power": _simulated(simulations.power, "simulates how often differences are decided"),
+    "coverage": _simulation_part(simulations.coverage, "simulates how often intervals hold the true ratio"),
+    "calibration": _simulation_part(simulations.calibration, "simulates how often stated probabilities are right"),
+    "power": _simulation_part(simulations.power, "simulates how often differences are decided"),
     "slow": Part("makes one kernel slower and looks which configurations move", 0.07, slow.slow),
     "threshold": Part("runs loads next to trials and looks which suffer", 0.07, slow.threshold),
     "threads": Part("lets our kernels on all threads meet themselves on one", 0.07, threads.threads),
@@ -75,7 +75,7 @@ PARTS = {
 }
 
 
-def chosen(names: Sequence[str]) -> list[str]:
+def choose_parts(names: Sequence[str]) -> list[str]:
     """Return the names of parts in the order of PARTS, all if `names` is empty; SelfTrialError for an unknown one."""
     for name in names:
         if name not in PARTS:
@@ -91,11 +91,11 @@ def run(
     Records of trials are stored as they are measured. Raises SelfTrialError if a part needs a recording that is
     missing. `seconds_budget` is divided by the parts' shares; outcomes are appended to a file in `folder`.
     """
-    parts = {name: PARTS[name] for name in chosen(names)}
+    parts = {name: PARTS[name] for name in choose_parts(names)}
     folder.mkdir(parents=True, exist_ok=True)
     shares = sum(part.share for part in parts.values()) or 1.0
     if "record" not in parts and any(not part.share for part in parts.values()):
-        recorded(folder)  # before anything is measured for minutes
+        read_noise(folder)  # before anything is measured for minutes
     for name, part in parts.items():
         rows = part.run(folder, trials.Budget(seconds_budget * part.share / shares, progress))
         trials.append(folder, rows)

@@ -24,7 +24,7 @@ import numpy as np
 from workbench import store
 from workbench.analysis.pool import group_by
 from workbench.bench.self_trial import trials
-from workbench.bench.self_trial.trials import counted, outcome
+from workbench.bench.self_trial.trials import outcome, share_row
 from workbench.measure import loads
 from workbench.measure.posterior import Ratio
 from workbench.measure.rounds import Decision
@@ -121,25 +121,25 @@ def answers(folder: Path, budget: trials.Budget, names: Sequence[str] = tuple(FI
             path = Path(temporary) / name
             FILES[name](path, number)
             budget.tell(f"a sweep of {name}")
-            found.append(swept(path))
+            found.append(run_sweep(path))
             for load in CONDITIONS:
                 budget.tell(f"advice on {name}, {load}")
                 with loads.run_load(load):
-                    found.append(advised(path, load))
+                    found.append(run_advise(path, load))
     return list(outcomes(found))
 
 
-def swept(path: Path) -> Answered:
+def run_sweep(path: Path) -> Answered:
     """Return the answer in time of `workbench sweep` on a file, at the data's own density."""
     options = ["--densities", "natural", "--yes", "--budget", f"{SECONDS_SWEEP:g}", "--json"]
     printed, seconds = _run("sweep", "--path", str(path), *options)
-    return _answered(path, SWEEP, next((one for one in printed if one["measure"] == "time"), {}), seconds)
+    return _parse_answer(path, SWEEP, next((one for one in printed if one["measure"] == "time"), {}), seconds)
 
 
-def advised(path: Path, condition: str) -> Answered:
+def run_advise(path: Path, condition: str) -> Answered:
     """Return the answer of `workbench advise` on a file; `condition` names the load it ran under."""
     printed, seconds = _run("advise", str(path), "--budget", f"{SECONDS:g}", "--json")
-    return _answered(path, condition, printed, seconds)
+    return _parse_answer(path, condition, printed, seconds)
 
 
 def _run(*words: str) -> tuple[Any, float]:
@@ -157,7 +157,7 @@ def _run(*words: str) -> tuple[Any, float]:
     return json.loads(ended.stdout), seconds
 
 
-def _answered(path: Path, condition: str, printed: Mapping[str, Any], seconds: float) -> Answered:
+def _parse_answer(path: Path, condition: str, printed: Mapping[str, Any], seconds: float) -> Answered:
     """Return the answer in a command's printed JSON; a missing bound is the ratio itself, all NaN without one.
 
     `path` names the file, `condition` the load and `seconds` the time that the command took.
@@ -178,13 +178,13 @@ def outcomes(found: Sequence[Answered]) -> Iterator[dict[str, Any]]:
     for load in CONDITIONS:
         own = [one for one in found if one.condition == load]
         right = [is_right(one, judges[one.file]) for one in own]
-        yield counted("answers", "the side is that of a longer sweep", load, sum(right), len(right), (1.0, None))
+        yield share_row("answers", "the side is that of a longer sweep", load, sum(right), len(right), (1.0, None))
         in_time = [one.seconds <= SECONDS_MOST for one in own]
         what = f"the answer came within {SECONDS_MOST:g} s"
-        yield counted("answers", what, load, sum(in_time), len(in_time), (1.0, None))
+        yield share_row("answers", what, load, sum(in_time), len(in_time), (1.0, None))
     near = [is_near(one, judges[one.file]) for one in found if one.condition == loads.QUIET]
     what = f"the factor is within {WITHIN:g} of a longer sweep's"
-    yield counted("answers", what, loads.QUIET, sum(near), len(near), (1.0, None))
+    yield share_row("answers", what, loads.QUIET, sum(near), len(near), (1.0, None))
 
 
 def _row_of(one: Answered) -> dict[str, Any]:
@@ -226,7 +226,7 @@ def demo(folder: Path, budget: trials.Budget, runs: Mapping[str, int] = RUNS) ->
     Appends the decisions of each run to a file; returns outcome records of all runs on this machine.
     """
     settings, path = spec.load_spec(SPEC), folder / DEMO_FILE
-    found = trials.of_this_machine(read_decisions(path))
+    found = trials.rows_of_this_machine(read_decisions(path))
     while not budget.is_over:
         done = {load: len({row["condition"] for row in found if load_of(row) == load}) for load in runs}
         load = min(runs, key=lambda name: done[name] / runs[name])
@@ -300,13 +300,13 @@ def demo_outcomes(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]
     winners = {name: [winner for row in rows if row["what"] == name and (winner := _winner(row))] for name in names}
     agreed = sum(max(map(found.count, set(found))) for found in winners.values() if found)
     named = sum(map(len, winners.values()))
-    yield counted("demo", "a density's winner is the same in all runs", "all", agreed, named, (1.0, None))
+    yield share_row("demo", "a density's winner is the same in all runs", "all", agreed, named, (1.0, None))
     for load, own in of_load.items():
         held = list(_intervals_hold(own, quiet))
-        yield counted("demo", "a winner is named", load, sum(map(bool, map(_winner, own))), len(own), (None, None))
+        yield share_row("demo", "a winner is named", load, sum(map(bool, map(_winner, own))), len(own), (None, None))
         if held:
             limits = (HELD if load == loads.QUIET else None, None)
-            yield counted("demo", "an interval holds the quiet runs' ratio", load, sum(held), len(held), limits)
+            yield share_row("demo", "an interval holds the quiet runs' ratio", load, sum(held), len(held), limits)
 
 
 def _winner(row: Mapping[str, Any]) -> str:

@@ -61,7 +61,7 @@ class Noise:
 
     def undisturbed(self) -> "Noise":
         """Return the quiet noise without rounds in which a trial was disturbed."""
-        return Noise({QUIET: tuple(_undisturbed(group) for group in self.groups[QUIET])})
+        return Noise({QUIET: tuple(_without_disturbed(group) for group in self.groups[QUIET])})
 
     def pair_sd(self, first: int, second: int) -> float:
         """Return the standard deviation of the log ratio of two candidates (indices) in quiet rounds of all groups."""
@@ -106,7 +106,7 @@ def noise_of(rows: Iterable[Record]) -> Noise:
     return Noise({load: tuple(groups) for load, groups in kept.items()})
 
 
-def _undisturbed(group: Group) -> Group:
+def _without_disturbed(group: Group) -> Group:
     """Return the rounds of a group without a disturbed trial, their sets renumbered from 0."""
     kept = ~group.disturbed.reshape(len(group.disturbed), -1).any(1)
     sets = np.unique(group.sets[kept], return_inverse=True)[1]

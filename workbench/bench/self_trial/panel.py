@@ -23,11 +23,11 @@ from workbench.bench.self_trial.trials import (
     CANDIDATE_SETTINGS,
     DATA,
     SelfTrialError,
-    compared,
     configuration_of,
-    counted,
     outcome,
+    ratio_row,
     seconds_by_round,
+    share_row,
     split_key,
 )
 from workbench.measure.machine import disturbance_limit
@@ -153,13 +153,13 @@ def outcomes(rows: Sequence[Record]) -> Iterator[dict[str, Any]]:
     for way in NAMES:
         own = [row for row in rows if split_key(row["key"])[1] == way and row["status"] == "ok"]
         again = sum(row["busy_others"] > disturbance_limit(row["threads"]) for row in own)
-        yield counted("panel", "trials that a sweep would try again", way, again, len(own), (None, None))
+        yield share_row("panel", "trials that a sweep would try again", way, again, len(own), (None, None))
 
 
 def _outcome(name: str, ratio: Ratio | None) -> dict[str, Any]:
     """Return the outcome record called `name` of a ratio, met if its interval contains 1; not met for None."""
     is_met = ratio is not None and ratio.low <= 1.0 <= ratio.high
-    return compared("panel", f"{name}: seen / alone", "quiet", ratio, truth=1.0, met=is_met)
+    return ratio_row("panel", f"{name}: seen / alone", "quiet", ratio, truth=1.0, met=is_met)
 
 
 def _means(by_configuration: list[list[Record]], way: str) -> dict[tuple[str, int], float]:

@@ -15,7 +15,7 @@ from typing import Any
 from workbench.analysis.pool import group_by
 from workbench.bench.self_trial import noise, trials
 from workbench.bench.self_trial.noise import HALVES
-from workbench.bench.self_trial.trials import counted, groups, key_of, split_key
+from workbench.bench.self_trial.trials import groups, key_of, share_row, split_key
 from workbench.measure import loads
 from workbench.measure.posterior import Scatter, Trial, residuals, severity_of, usual_scatter
 from workbench.measure.rounds import MOST as ROUNDS
@@ -39,12 +39,12 @@ def same(folder: Path, budget: trials.Budget, count: int = 200) -> list[dict[str
 
     Earlier ones count; the condition furthest below its share is next. Returns outcomes of all records of this machine.
     """
-    found = judged(folder)
+    found = read_all_decisions(folder)
     while sum(map(len, found.values())) < count and not budget.is_over:
         load = min(CONDITIONS, key=lambda name: len(found.get(name, ())) / CONDITIONS[name])
         left = count - sum(map(len, found.values()))
         run_comparisons(folder, load, budget, min(AT_ONCE, left))
-        found = judged(folder)
+        found = read_all_decisions(folder)
     return list(outcomes(found))
 
 
@@ -70,11 +70,11 @@ def comparison_of(configuration: Configuration) -> Comparison:
     return Comparison({first: configuration, second: configuration}, frozenset([second]))
 
 
-def judged(folder: Path) -> dict[str, list[Decision]]:
+def read_all_decisions(folder: Path) -> dict[str, list[Decision]]:
     """Return {load: decisions} of all finished comparisons of this machine, and of those in the noise recording."""
     met, recorded = (trials.read(folder / file) for file in (FILE, noise.FILE))
     by_load = group_by(recorded, lambda row: trials.load_of(row["experiment"]))
-    return decisions(met) | {f"{load}{RECORDED}": in_recording(rows) for load, rows in by_load.items()}
+    return decisions(met) | {f"{load}{RECORDED}": decisions_in_recording(rows) for load, rows in by_load.items()}
 
 
 def decisions(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Decision]]:
@@ -95,14 +95,14 @@ def _decision(rows: list[Mapping[str, Any]], usual: Scatter) -> Decision | None:
     `usual` is the scatter of its run's rounds. A comparison is also finished if its last rounds were all disturbed.
     `rows` are its trial records.
     """
-    decision, trials_done = _decided(rows, NAMES, usual), Counter(row["round"] for row in rows)
+    decision, trials_done = _decide(rows, NAMES, usual), Counter(row["round"] for row in rows)
     measured = [number for number, count in sorted(trials_done.items()) if count == len(NAMES)]
     disturbed = {row["round"] for row in rows if row["status"] == "disturbed"}
     is_given_up = len(measured) >= PATIENCE and disturbed.issuperset(measured[-PATIENCE:])
     return None if rounds_due(decision, len(measured), ROUNDS) and not is_given_up else decision
 
 
-def _decided(rows: Iterable[Mapping[str, Any]], names: Sequence[str], usual: Scatter | None = None) -> Decision:
+def _decide(rows: Iterable[Mapping[str, Any]], names: Sequence[str], usual: Scatter | None = None) -> Decision:
     """Return the decision between two names; the second is the baseline. `usual` is the prior of the scatter.
 
     `rows` are its trial records.
@@ -128,22 +128,22 @@ def _trials(rows: Iterable[Mapping[str, Any]]) -> list[Trial]:
     ]
 
 
-def in_recording(rows: Iterable[Mapping[str, Any]]) -> list[Decision]:
+def decisions_in_recording(rows: Iterable[Mapping[str, Any]]) -> list[Decision]:
     """Return the decisions of each candidate against itself, per twelve rounds of a recording under one load."""
     found, most = [], ROUNDS
     for of_configuration in group_by(rows, lambda row: split_key(row["key"])[0]).values():
         by_round = group_by(of_configuration, itemgetter("run", "round"))
         whole = [by_round[place] for place in sorted(by_round) if len(by_round[place]) == len(HALVES)]
-        found += [_played(whole[start : start + most]) for start in range(0, len(whole) - most + 1, most)]
+        found += [_replay_rounds(whole[start : start + most]) for start in range(0, len(whole) - most + 1, most)]
     return found
 
 
-def _played(rounds: Sequence[list[Mapping[str, Any]]]) -> Decision:
+def _replay_rounds(rounds: Sequence[list[Mapping[str, Any]]]) -> Decision:
     """Return the decision on these rounds if they are added one by one until no more is due."""
     measured, due, decision = 0, 1, Decision()
     while due:
         measured += due
-        decision = _decided((row for round in rounds[:measured] for row in round), HALVES)
+        decision = _decide((row for round in rounds[:measured] for row in round), HALVES)
         due = rounds_due(decision, measured, len(rounds))
     return decision
 
@@ -159,11 +159,12 @@ def outcomes(found: Mapping[str, list[Decision]]) -> Iterator[dict[str, Any]]:
         wins = sum(decision.verdict in ("sparse", "dense") for decision in chosen)
         rounds = sum(decision.rounds for decision in chosen) / max(len(chosen), 1)
         limits = (None, MOST) if condition == "all" else (None, None)
-        yield counted("same", what, condition, wins, len(chosen), limits, truth=1.0, candidates=1, rounds=rounds)
+        yield share_row("same", what, condition, wins, len(chosen), limits, truth=1.0, candidates=1, rounds=rounds)
     sure = sum(_is_sure(decision) for decision in every)
-    yield counted("same", "a candidate against itself is called faster at 99 %", "all", sure, len(every), (None, SURE))
+    what = "a candidate against itself is called faster at 99 %"
+    yield share_row("same", what, "all", sure, len(every), (None, SURE))
     level = sum(decision.verdict == "level" for decision in every)
-    yield counted("same", "a candidate against itself is found level", "all", level, len(every), (None, None))
+    yield share_row("same", "a candidate against itself is found level", "all", level, len(every), (None, None))
 
 
 def _is_sure(decision: Decision) -> bool:

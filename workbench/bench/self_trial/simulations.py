@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from workbench.bench.self_trial.noise import Group, Noise
-from workbench.bench.self_trial.trials import CANDIDATE_SETTINGS, counted, outcome
+from workbench.bench.self_trial.trials import CANDIDATE_SETTINGS, outcome, share_row
 from workbench.measure.loads import LOADS, QUIET
 from workbench.measure.posterior import NOISE, Scatter, Trial, residuals, usual_scatter
 from workbench.measure.rounds import MOST, Decision, decide_comparison
@@ -327,7 +327,7 @@ def coverage(noise: Noise, count: int | None = None) -> Iterator[dict[str, Any]]
                 load,
                 [one.holds for one in found],
                 COVERED_EACH,
-                **_of_one(ratio, float(np.mean(FEW_AND_MANY))),
+                **_one_columns(ratio, float(np.mean(FEW_AND_MANY))),
             )
 
 
@@ -365,11 +365,13 @@ def power(noise: Noise, count: int | None = None) -> Iterator[dict[str, Any]]:
     found = answers(usual, QUIET, MOST, truths(count, 1, random, 1.2).tolist(), random)
     said = [one.stated >= 0.9 and one.is_right for one in found]
     condition = f"12 rounds, sd of a ratio {ROUND_SD:g}"
-    yield _share("power", "1.2 x is said at 90 % or more", condition, said, (0.75, None), **_of_one(1.2, MOST))
+    yield _share("power", "1.2 x is said at 90 % or more", condition, said, (0.75, None), **_one_columns(1.2, MOST))
     for load in conditions(noise):
         found = answers(noise, load, MOST, truths(count, 1, random, 1.0).tolist(), random)
         is_certain = [one.stated > SURE for one in found]
-        yield _share("power", "equals are told apart at 99 %", load, is_certain, (None, 0.02), **_of_one(1.0, MOST))
+        yield _share(
+            "power", "equals are told apart at 99 %", load, is_certain, (None, 0.02), **_one_columns(1.0, MOST)
+        )
 
 
 def _share(
@@ -384,9 +386,9 @@ def _share(
 
     `part`, `what` and `condition` name the outcome; `known` are further columns.
     """
-    return counted(part, what, condition, sum(hits), len(hits), wanted, **known)
+    return share_row(part, what, condition, sum(hits), len(hits), wanted, **known)
 
 
-def _of_one(ratio: float, rounds: float) -> dict[str, Any]:
+def _one_columns(ratio: float, rounds: float) -> dict[str, Any]:
     """Return the record columns of comparisons with one sparse candidate at one true ratio, for the chart."""
     return {"truth": ratio, "candidates": 1, "rounds": float(rounds)}

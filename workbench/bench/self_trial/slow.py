@@ -21,10 +21,10 @@ from workbench.bench.self_trial import trials
 from workbench.bench.self_trial.trials import (
     CANDIDATE_SETTINGS,
     candidate_of,
-    compared,
     configuration_of,
-    counted,
+    ratio_row,
     seconds_by_round,
+    share_row,
     split_key,
 )
 from workbench.measure import loads
@@ -114,12 +114,12 @@ def outcomes(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     by_configuration = group_by(rows, lambda row: split_key(row["key"])[0])
     for key, own in by_configuration.items():
         name = names.get(key, key)
-        ratio, expected = _ratio(own), _expected(own)
+        ratio, expected = _ratio(own), _expected_ratio(own)
         is_right = ratio is not None and _is_right(ratio, expected)
         right, wrong = right + is_right, wrong + (not is_right)
-        yield compared("slow", f"{name}: slowed / plain", "quiet", ratio, truth=expected, met=bool(is_right))
+        yield ratio_row("slow", f"{name}: slowed / plain", "quiet", ratio, truth=expected, met=bool(is_right))
     what = f"{KERNEL} {TIMES} times as slow moves the cells that use it as far as it should, and no others"
-    yield counted("slow", what, "quiet", right, right + wrong, (1.0, None))
+    yield share_row("slow", what, "quiet", right, right + wrong, (1.0, None))
 
 
 def _ratio(rows: list[Mapping[str, Any]]) -> Ratio | None:
@@ -138,7 +138,7 @@ def _is_right(ratio: Ratio, expected: float) -> bool:
     return 1.0 < ratio.low <= expected and ratio.high >= 1 + OWN * (expected - 1)
 
 
-def _expected(rows: list[Mapping[str, Any]]) -> float:
+def _expected_ratio(rows: list[Mapping[str, Any]]) -> float:
     """Return the predicted ratio slowed / plain at most, from the phase's share of the step; 1.0 for non-users.
 
     `rows` are the trial records of one configuration, plain and slowed.
@@ -202,4 +202,4 @@ def _outcome(rows: list[Mapping[str, Any]], load: str, ratio: Any) -> dict[str, 
     threads = f"{rows[0]['threads']} thread{'s' if rows[0]['threads'] > 1 else ''}"
     what = f"{rows[0]['format']} on {threads}: beside {load} / quiet"
     is_met = None if ratio is None else 2 * flagged > len(rows) or ratio.low <= SLOWED
-    return compared("threshold", what, load, ratio, hits=flagged, count=len(rows), met=is_met)
+    return ratio_row("threshold", what, load, ratio, hits=flagged, count=len(rows), met=is_met)

@@ -14,11 +14,11 @@ from workbench.bench.self_trial.trials import (
     BATCH_ROWS,
     CANDIDATE_SETTINGS,
     DENSITIES,
-    compared,
     configuration_of,
-    counted,
     key_of,
+    ratio_row,
     seconds_by_round,
+    share_row,
     split_key,
 )
 from workbench.measure import loads
@@ -75,9 +75,9 @@ def outcomes(found: Mapping[str, Decision]) -> Iterator[dict[str, Any]]:
     `found` is {configuration: decision}.
     """
     for name, decision in found.items():
-        yield compared("threads", f"{name}: one thread / all", "quiet", decision.ratio)
+        yield ratio_row("threads", f"{name}: one thread / all", "quiet", decision.ratio)
     lost = sum(decision.verdict == "dense" for decision in found.values())  # the baseline is one thread
-    yield counted("threads", "all threads lose to one", "quiet", lost, len(found), (None, 0.0))
+    yield share_row("threads", "all threads lose to one", "quiet", lost, len(found), (None, 0.0))
 
 
 BUSY_FILE = "self-busy.jsonl"
@@ -137,8 +137,8 @@ def busy_outcomes(load: str, rows: Sequence[Record]) -> Iterator[dict[str, Any]]
         ratio = ratio_of(_seconds(rows, key, NAMES[0]), _seconds(rows, key, NAMES[1]))
         known += ratio is not None
         slow += ratio is not None and ratio.low > MOST
-        yield compared("busy", f"{names[key]}: all threads / one thread", load, ratio)
-    yield counted("busy", f"all threads take {MOST:g} times as long as one", load, slow, known, (None, 0.0))
+        yield ratio_row("busy", f"{names[key]}: all threads / one thread", load, ratio)
+    yield share_row("busy", f"all threads take {MOST:g} times as long as one", load, slow, known, (None, 0.0))
 
 
 def _seconds(rows: Sequence[Record], key: str, name: str) -> dict[tuple[str, int], float]:

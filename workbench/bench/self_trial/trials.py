@@ -39,7 +39,7 @@ def outcome(part: str, what: str, condition: str, **known: Any) -> dict[str, Any
     return store.SELF.new_row(**own | {"versions": machine.versions()} | known)
 
 
-def counted(
+def share_row(
     part: str, what: str, condition: str, hits: int, count: int, wanted: tuple[float | None, float | None], **known: Any
 ) -> dict[str, Any]:
     """Return the outcome record of a share, `hits` of `count`, with its interval; "failed" if `count` is 0.
@@ -58,7 +58,7 @@ def counted(
     return outcome(part, what, condition, **columns, **known)
 
 
-def compared(part: str, what: str, condition: str, ratio: Ratio | None, **known: Any) -> dict[str, Any]:
+def ratio_row(part: str, what: str, condition: str, ratio: Ratio | None, **known: Any) -> dict[str, Any]:
     """Return the outcome record of a ratio with its interval; "failed" if there is none.
 
     `part`, `what` and `condition` make its key; `known` are further columns.
@@ -252,10 +252,10 @@ def task_of(configuration: Configuration, name: str, round: int) -> Task:
 
 def read(file: Path) -> list[dict[str, Any]]:
     """Return the records of a file that were measured on this machine, [] if it does not exist yet."""
-    return of_this_machine(store.read(file)) if store.is_stored(file) else []
+    return rows_of_this_machine(store.read(file)) if store.is_stored(file) else []
 
 
-def of_this_machine(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def rows_of_this_machine(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the records that were measured on this machine."""
     here = machine.machine_id()
     return [row for row in rows if row["machine"] == here]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from workbench.bench.self_trial import trials
-from workbench.bench.self_trial.trials import compared, configuration_of, outcome, split_key
+from workbench.bench.self_trial.trials import configuration_of, outcome, ratio_row, split_key
 from workbench.measure import loads
 from workbench.measure.rounds import INTERIM_ANALYSES, counterbalanced_order, ratio_of
 from workbench.sweeps.alternation import ROUNDS_A_SET
@@ -48,7 +48,7 @@ def turns(folder: Path, budget: trials.Budget, most: int = 10 * INTERIM_ANALYSES
         fresh = [one.measure_once(task) for task in tasks_of(NAMES[0], number)]
         return fresh + one.measure_in_turns(tasks_of(NAMES[1], number))
 
-    return _arranged(folder / FILE, "turns", NAMES, "fresh processes against turns", budget, most, measure)
+    return _compare_arrangements(folder / FILE, "turns", NAMES, "fresh processes against turns", budget, most, measure)
 
 
 def duets(folder: Path, budget: trials.Budget, most: int = 10 * INTERIM_ANALYSES[-1]) -> list[dict[str, Any]]:
@@ -62,10 +62,10 @@ def duets(folder: Path, budget: trials.Budget, most: int = 10 * INTERIM_ANALYSES
         in_turns = one.measure_in_turns(tasks_of(DUET_NAMES[0], number, threads=1))
         return in_turns + measured_at_once((one, two), tasks_of(DUET_NAMES[1], number, threads=1))
 
-    return _arranged(folder / DUETS_FILE, "duets", DUET_NAMES, "turns against duets", budget, most, measure)
+    return _compare_arrangements(folder / DUETS_FILE, "duets", DUET_NAMES, "turns against duets", budget, most, measure)
 
 
-def _arranged(
+def _compare_arrangements(
     file: Path, part: str, names: Sequence[str], what: str, budget: trials.Budget, most: int, measure: Arranged
 ) -> list[dict[str, Any]]:
     """Measure two arrangements under each load, in sets of rounds that alternate between the loads.
@@ -104,7 +104,7 @@ def outcomes(part: str, names: Sequence[str], load: str, rows: Sequence[Record])
     for name, (dense, csr) in seconds.items():
         logs = _logs(dense, csr)
         deviation = float(logs.std(ddof=1)) if logs.size > 1 else None
-        yield compared(part, f"dense / csr, {name}", load, ratio_of(dense, csr), deviation=deviation)
+        yield ratio_row(part, f"dense / csr, {name}", load, ratio_of(dense, csr), deviation=deviation)
     yield _shift(part, names, load, *(_logs(*seconds[name]) for name in names))
 
 

@@ -71,11 +71,11 @@ def check_model(model: Any, features: int, *, batch_rows: int = 256) -> list[Vio
         graph = tf.function(lambda rows: model(rows, training=False)).get_concrete_function(spec).graph
     except (TypeError, ValueError) as error:
         first = str(error).strip().splitlines()[0]
-        came = f"{_named(model)} refuses sparse rows of {features} columns: {first}"
+        came = f"{_model_name(model)} refuses sparse rows of {features} columns: {first}"
         advice = "Begin it with keras.Input((columns,), sparse=True), and a layer that takes sparse rows"
         return [Violation("sparse", "batch -> model", ERROR, came, "a model of such rows", advice)]
     found = [_violation(name, features, batch_rows) for name in _densifying(graph.as_graph_def())]
-    return found or list(_of_first_layers(model))
+    return found or list(_warn_of_first_layers(model))
 
 
 def _densifying(definition: Any) -> Iterator[str]:
@@ -99,7 +99,7 @@ def _violation(operation: str, features: int, batch_rows: int) -> Violation:
     return Violation("sparse", "batch -> model", ERROR, came, "sparse rows up to the first weight", advice, effect)
 
 
-def _of_first_layers(model: Any) -> Iterator[Violation]:
+def _warn_of_first_layers(model: Any) -> Iterator[Violation]:
     """Yield a warning for each layer that takes the sparse rows and has a kernel regularizer: its gradient is dense.
 
     A model that is no keras.Model yields none.
@@ -118,7 +118,7 @@ def _is_sparse(layer: Any) -> bool:
     return any(getattr(tensor, "sparse", False) for tensor in taken)
 
 
-def _named(model: Any) -> str:
+def _model_name(model: Any) -> str:
     """Return "The model NAME", for messages; of a model without a name its class."""
     return f"The model {getattr(model, 'name', type(model).__name__)}"
 
@@ -378,14 +378,14 @@ class LazyOptimizer(keras.optimizers.Optimizer):
         return kept | {SPELLED.get(name, name): value for name, value in self.options.items()}
 
 
-def _made(rule: str) -> type[LazyOptimizer]:
+def _make_class(rule: str) -> type[LazyOptimizer]:
     """Return a new Keras optimizer class of an update rule, registered under `PACKAGE` for saved models."""
     name = class_name(rule)
     members = {"rule": rule, "__doc__": described(rule), "__module__": __name__}
     return keras.saving.register_keras_serializable(PACKAGE, name)(type(name, (LazyOptimizer,), members))
 
 
-CLASSES: dict[str, type[LazyOptimizer]] = {class_name(rule): _made(rule) for rule in optimizers.names()}
+CLASSES: dict[str, type[LazyOptimizer]] = {class_name(rule): _make_class(rule) for rule in optimizers.names()}
 """The classes by name; all are made at once, so that a saved model finds the one that it names."""
 
 

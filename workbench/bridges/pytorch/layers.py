@@ -431,7 +431,7 @@ class SparseEmbeddingBag(torch.nn.Module):
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse = max_norm, norm_type, False, True
         self.mode, self.include_last_offset = mode, include_last_offset
-        self.padding_idx = _within(padding_idx, num_embeddings)
+        self.padding_idx = _padding_index(padding_idx, num_embeddings)
         if _weight is not None and list(_weight.shape) != [num_embeddings, embedding_dim]:
             raise ValueError(f"_weight is {list(_weight.shape)}; it is [{num_embeddings}, {embedding_dim}].")
         weight = torch.empty((num_embeddings, embedding_dim), dtype=dtype) if _weight is None else _weight
@@ -510,7 +510,7 @@ class SparseEmbeddingBag(torch.nn.Module):
         return f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode!r}{padding}"
 
 
-def _within(padding_idx: int | None, count: int) -> int | None:
+def _padding_index(padding_idx: int | None, count: int) -> int | None:
     """Return the index of the padding row, counted from 0, None for none. Raises ValueError if it is out of range."""
     if padding_idx is None:
         return None

@@ -169,8 +169,8 @@ def to_tensor(x: Any, layout: str = "csr", *, width: int | None = None) -> torch
     if layout == "coo":
         coo = formats.to_format(x, "coo")
         places = torch.from_numpy(np.stack([axis.astype(np.int64, copy=False) for axis in coo.coords]))
-        return torch.sparse_coo_tensor(places, _shared(coo.data), coo.shape, check_invariants=False)
-    indptr, indices, values = map(_shared, (x.indptr, x.indices, x.data))
+        return torch.sparse_coo_tensor(places, _tensor_over(coo.data), coo.shape, check_invariants=False)
+    indptr, indices, values = map(_tensor_over, (x.indptr, x.indices, x.data))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta", UserWarning)
         return torch.sparse_csr_tensor(indptr, indices, values, x.shape, check_invariants=False)
@@ -182,7 +182,7 @@ def from_tensor(tensor: torch.Tensor) -> Any:
     A coo tensor that holds duplicates keeps them. Raises ContractError for an invalid one: PyTorch itself lets columns
     out of range pass; TypeError for another layout or device. O(nnz).
     """
-    tensor = _on_cpu(tensor)
+    tensor = _require_cpu(tensor)
     shape = tuple(tensor.shape)
     if tensor.layout is torch.sparse_csr and len(shape) == 2:
         parts = tensor.crow_indices(), tensor.col_indices(), tensor.values()
@@ -220,7 +220,7 @@ def rows_of(x: Any) -> SparseRows:
             )
         return SparseRows(x.crow_indices(), x.col_indices(), x.values(), x.shape[1])
     x = checked(x, "matrix -> rows")
-    return SparseRows(_shared(x.indptr), _shared(x.indices), _shared(x.data), x.shape[1])
+    return SparseRows(_tensor_over(x.indptr), _tensor_over(x.indices), _tensor_over(x.data), x.shape[1])
 
 
 def checked(x: Any, boundary: str, width: int | None = None) -> Any:
@@ -291,12 +291,12 @@ def _refuse(rows: SparseRows) -> None:
     )
 
 
-def _shared(array: np.ndarray) -> torch.Tensor:
+def _tensor_over(array: np.ndarray) -> torch.Tensor:
     """Return a tensor over the array's memory; over a copy where the array is read-only or has gaps."""
     return torch.from_numpy(array if array.flags.carray else np.array(array, order="C"))
 
 
-def _on_cpu(tensor: torch.Tensor) -> torch.Tensor:
+def _require_cpu(tensor: torch.Tensor) -> torch.Tensor:
     """Return the tensor detached, over its memory. Raises TypeError unless it is a tensor on the CPU."""
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"A {type(tensor).__name__} came; from_tensor takes a sparse torch.Tensor.")
@@ -478,8 +478,8 @@ def check_loader(loader: torch.utils.data.DataLoader) -> list[Violation]:
         return []
     given = list(_epoch(loader, loader.num_workers))
     alone = list(_epoch(loader, 0))
-    found = [*_of_rows(given, alone, loader.num_workers), *_of_threads(given, loader.num_workers)]
-    return [*found, *_of_start(_start_method(loader))]
+    found = [*_check_rows_of_workers(given, alone, loader.num_workers), *_check_threads(given, loader.num_workers)]
+    return [*found, *_check_start_method(_start_method(loader))]
 
 
 class _Seen(NamedTuple):
@@ -528,7 +528,7 @@ def _epoch(loader: torch.utils.data.DataLoader, workers: int) -> Iterator[_Seen]
     yield from like
 
 
-def _of_rows(given: list[_Seen], alone: list[_Seen], workers: int) -> Iterator[Violation]:
+def _check_rows_of_workers(given: list[_Seen], alone: list[_Seen], workers: int) -> Iterator[Violation]:
     """Yield a violation, an error, if rows came too often or never from several workers, by their hashes.
 
     `given` are the batches of the workers, `alone` those without any.
@@ -545,7 +545,7 @@ def _of_rows(given: list[_Seen], alone: list[_Seen], workers: int) -> Iterator[V
         yield Violation("workers", WORKERS_BOUNDARY, ERROR, what, "each row once", advice, effect)
 
 
-def _of_threads(given: list[_Seen], workers: int) -> Iterator[Violation]:
+def _check_threads(given: list[_Seen], workers: int) -> Iterator[Violation]:
     """Yield a warning if workers together run more kernel threads than there are cores."""
     most, cores = max((seen.threads for seen in given), default=1), os.cpu_count() or 1
     if most > 1 and most * workers > cores:
@@ -561,7 +561,7 @@ def _start_method(loader: torch.utils.data.DataLoader) -> str:
     return context.get_start_method() if context is not None else torch.multiprocessing.get_start_method()
 
 
-def _of_start(method: str) -> Iterator[Violation]:
+def _check_start_method(method: str) -> Iterator[Violation]:
     """Yield a warning if workers are forked from a process that has loaded libraries of `UNSAFE`."""
     loaded = [name for name in UNSAFE if name in sys.modules]
     if method == "fork" and loaded:

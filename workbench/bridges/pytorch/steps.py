@@ -86,7 +86,7 @@ class Steps:
             return left[0]
         gradient = gradient_of(parameter.grad)
         for factors in left:
-            gradient = _added(gradient, factors.compute())
+            gradient = _add_gradients(gradient, factors.compute())
         return gradient
 
     def settle(self, parameter: torch.Tensor) -> None:
@@ -203,7 +203,7 @@ def tensor_of(gradient: np.ndarray | RowSparse) -> torch.Tensor:
     return torch.sparse_coo_tensor(rows, values, gradient.shape, is_coalesced=True, check_invariants=False)
 
 
-def _added(gradient: np.ndarray | RowSparse, more: RowSparse) -> np.ndarray | RowSparse:
+def _add_gradients(gradient: np.ndarray | RowSparse, more: RowSparse) -> np.ndarray | RowSparse:
     """Return the sum of a gradient, dense or row-sparse, and a row-sparse one, in its form.
 
     The inputs are unchanged.

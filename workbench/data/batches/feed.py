@@ -248,10 +248,12 @@ def prefetch(
     """
     if depth < 0:
         raise ValueError(f"depth is {depth}; it is how many items are prepared ahead: 0 for none, or more.")
-    return _ahead(items, prepare, depth) if depth and threads.may_overlap() else _when_asked(items, prepare, at_once)
+    if depth and threads.may_overlap():
+        return _prepare_on_thread(items, prepare, depth)
+    return _prepare_on_demand(items, prepare, at_once)
 
 
-def _when_asked(
+def _prepare_on_demand(
     items: Iterable[Item], prepare: Callable[[Item], Result], at_once: int
 ) -> Generator[Ready[Result], None, None]:
     """Yield prepared items, made on the caller's thread, up to `at_once` of them before the first of them is yielded.
@@ -284,7 +286,7 @@ def _prepare_next(items: Iterator[Item], prepare: Callable[[Item], Result]) -> R
     return None
 
 
-def _ahead(
+def _prepare_on_thread(
     items: Iterable[Item], prepare: Callable[[Item], Result], depth: int
 ) -> Generator[Ready[Result], None, None]:
     """Yield prepared items, made on a separate thread up to `depth` ahead.

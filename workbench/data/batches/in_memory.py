@@ -64,8 +64,8 @@ class Batches(Feed):
 
         Raises DataError for names or lengths that do not fit, data without rows, or settings that leave no batch.
         """
-        data = _by_name(self.x, "data", "x")
-        labels = {} if self.y is None else _by_name(self.y, "label", "y")
+        data = _name_arrays(self.x, "data", "x")
+        labels = {} if self.y is None else _name_arrays(self.y, "label", "y")
         if both := sorted(set(data) & set(labels)):
             raise DataError(f"{both[0]!r} names data and labels; every array has a name of its own.")
         if not data:
@@ -83,7 +83,7 @@ class Batches(Feed):
         if not isinstance(self.x, Mapping):
             object.__setattr__(self, "x", first)
         if self.dense is not None:
-            object.__setattr__(self, "data", tuple(_made_dense(*held, self.dense) for held in self.data))
+            object.__setattr__(self, "data", tuple(_wrap_dense(*held, self.dense) for held in self.data))
         self._check_lengths(words)
         check_last(self.last, self.rows)
         if self.last == "discard" and not len(self):
@@ -178,7 +178,7 @@ class Batches(Feed):
         if not pad and whole == (end - 1) // self.total:  # as most are
             begin, end = begin - whole * self.total, end - whole * self.total
             if order is None:
-                return self._ranged(begin, end, rolled)
+                return self._slice_batch(begin, end, rolled)
             return self.of_rows(order.of_epoch(whole)[begin:end], 0, rolled)
         places = np.arange(begin, end)
         if pad:
@@ -210,7 +210,7 @@ class Batches(Feed):
         order = _Order(self.total, self.seed)
         return order.of_epoch(number) if places.size == self.total == stop - start else order.rows(places)
 
-    def _ranged(self, start: int, stop: int, rolled: int) -> Batch:
+    def _slice_batch(self, start: int, stop: int, rolled: int) -> Batch:
         """Return the batch of rows start to stop - 1, as views; its first `rolled` rows belong to the epoch before."""
         data = {name: slicing.slice_range(format, array, start, stop) for name, format, array in self.data}
         labels = {name: slicing.slice_range(format, array, start, stop) for name, format, array in self.labels}
@@ -255,7 +255,7 @@ class _Order:
         return np.concatenate(parts)
 
 
-def _made_dense(name: str, format: str, array: Any, dtype: DTypeLike) -> Held:
+def _wrap_dense(name: str, format: str, array: Any, dtype: DTypeLike) -> Held:
     """Return (name, format, array).
 
     CSR or narrow data is wrapped in `MadeDense` if `dtype` batches are made dense of it.
@@ -263,7 +263,7 @@ def _made_dense(name: str, format: str, array: Any, dtype: DTypeLike) -> Held:
     return (name, "dense", MadeDense(array, dtype)) if is_made(format, array, dtype) else (name, format, array)
 
 
-def _by_name(arrays: Any, default: str, what: str) -> dict[str, Any]:
+def _name_arrays(arrays: Any, default: str, what: str) -> dict[str, Any]:
     """Return arrays as a dict by name, a single one under `default`.
 
     DataError, naming `what`, for names that are not str.
@@ -294,7 +294,7 @@ class BatchChunk:
             for held in (batches.data, batches.labels)
         )
         self.rows, self.numbers = batches.rows, slicing.slice_each("dense", order, batches.rows)
-        self.data, self.labels = self._of_each(data), self._of_each(labels)
+        self.data, self.labels = self._split_each(data), self._split_each(labels)
         self.is_planned = [format for format, _ in data.values()] == ["csr"]
         self.x: Any = next(iter(data.values()))[1]
         self.plans: list[BatchPlan] | None = None
@@ -303,7 +303,7 @@ class BatchChunk:
         """Return the number of batches in the chunk."""
         return len(self.numbers)
 
-    def _of_each(self, whole: Mapping[str, tuple[str, Any]]) -> list[dict[str, Any]]:
+    def _split_each(self, whole: Mapping[str, tuple[str, Any]]) -> list[dict[str, Any]]:
         """Split arrays given as {name: (format, array)} into one {name: array} per batch."""
         parts = {name: slicing.slice_each(format, array, self.rows) for name, (format, array) in whole.items()}
         if not parts:

@@ -73,14 +73,15 @@ class Buffers:
         A buffer is reused, with its content, once nobody refers to it, else a new one is made. Thread-safe.
         """
         with self.lock:
-            buffer = next((buffer for buffer in self.buffers if self._is_free(buffer, rows)), None) or self._made(rows)
+            free = (buffer for buffer in self.buffers if self._is_free(buffer, rows))
+            buffer = next(free, None) or self._add_buffer(rows)
             return buffer.table[:rows], buffer.held[:rows]
 
     def _is_free(self, buffer: _Buffer, rows: int) -> bool:
         """Return whether a buffer has at least `rows` rows and nobody refers to its memory."""
         return rows <= len(buffer.held) and buffer.references() == buffer.alone
 
-    def _made(self, rows: int) -> _Buffer:
+    def _add_buffer(self, rows: int) -> _Buffer:
         """Create a buffer of `rows` rows and pool it, in place of buffers that are too small or the oldest."""
         kept = [buffer for buffer in self.buffers if len(buffer.held) >= rows]
         self.buffers = [*kept[-(MOST - 1) :], buffer := _Buffer(rows, self.columns, self.dtype)]

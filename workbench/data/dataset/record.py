@@ -154,7 +154,7 @@ class Dataset:
         Raises DataError, or FormatError for arrays that are not a valid CSR matrix.
         """
         if not isinstance(self.x, StoredRows):
-            object.__setattr__(self, "x", _checked(self.x))
+            object.__setattr__(self, "x", _validate_x(self.x))
         if not isinstance(self.labels, Labels):
             advice = "give data.Labels('classes', names) or data.Labels('numbers')"
             raise DataError(f"labels is a {type(self.labels).__name__}; {advice}.")
@@ -236,7 +236,7 @@ class Dataset:
         return f"Dataset {self.name}: {size}, density {self.density:.3g}, {counted}{edges}"
 
 
-def _checked(x: Any) -> scipy.sparse.csr_array:
+def _validate_x(x: Any) -> scipy.sparse.csr_array:
     """Return `x` validated as CSR of float32 or float64; DataError for another format, FormatError if it is invalid."""
     if formats.format_of(x) != "csr":
         raise DataError(f"x is {formats.format_of(x)}; a data set holds csr: formats.to_format(x, 'csr').")

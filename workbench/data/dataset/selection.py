@@ -301,7 +301,7 @@ def split_rows(dataset: Dataset, held_out: float = 0.2, seed: int = 0) -> tuple[
         return order[::-1][:cut], order[::-1][cut:]
     order = np.random.default_rng(seed).permutation(dataset.rows)
     if dataset.groups is not None:
-        order = _by_group(dataset.groups, order)
+        order = _order_by_group(dataset.groups, order)
     cut = _count_held_out(dataset, order, held_out)
     test, train = order[:cut], order[cut:]
     if dataset.groups is not None:  # mix the rows of different groups again
@@ -336,7 +336,7 @@ def _refuse_stored_order(x: StoredRows) -> None:
         raise DataError(f"{x.place} stands in the order it came in: a part of it may be unlike the rest. {advice}.")
 
 
-def _by_group(groups: np.ndarray, order: np.ndarray) -> np.ndarray:
+def _order_by_group(groups: np.ndarray, order: np.ndarray) -> np.ndarray:
     """Return `order` (int [rows]) rearranged so that rows of a group are adjacent, groups by their first row."""
     _, first, inverse = np.unique(groups[order], return_index=True, return_inverse=True)
     return order[np.argsort(first[inverse], kind="stable")]
@@ -382,13 +382,13 @@ def with_density(dataset: Dataset, density: float, seed: int = 0) -> Dataset:
     own, random = np.diff(x.indptr).astype(np.int64), np.random.default_rng(seed)
     facts: dict[str, Any] = {}
     if count < x.nnz:
-        made = _thinned(x, _scaled(own, own, count, random), random)
+        made = _thin_rows(x, _scale_lengths(own, own, count, random), random)
     else:
         labels, unions = _unions(dataset)
         most = np.where(own > 0, np.diff(unions.indptr)[labels], 0)
         if count > most.sum():
             raise _unreachable(dataset, density, int(most.sum()))
-        made, facts["rows_joined"] = _joined(x, labels, unions, _scaled(own, most, count, random), random)
+        made, facts["rows_joined"] = _join_rows(x, labels, unions, _scale_lengths(own, most, count, random), random)
     facts |= {"row_length_cv_natural": _variation(own), "row_length_cv": _variation(np.diff(made.indptr))}
     return dataclasses.replace(dataset, x=made, facts={**dataset.facts, **facts})
 
@@ -456,7 +456,7 @@ def _means(x: scipy.sparse.csr_array, starts: np.ndarray, rows: np.ndarray, weig
     return assemble("csr", indptr, indices, data, (len(starts) - 1, x.shape[1]))
 
 
-def _scaled(own: np.ndarray, most: np.ndarray, count: int, random: np.random.Generator) -> np.ndarray:
+def _scale_lengths(own: np.ndarray, most: np.ndarray, count: int, random: np.random.Generator) -> np.ndarray:
     """Return row lengths proportional to `own`, at most `most`, that sum to `count`, int64 [rows].
 
     Rows that would exceed `most` get `most`, and the factor grows for the others. Rounding starts at a random offset,
@@ -477,7 +477,7 @@ def _scaled(own: np.ndarray, most: np.ndarray, count: int, random: np.random.Gen
     return lengths
 
 
-def _thinned(x: scipy.sparse.csr_array, lengths: np.ndarray, random: np.random.Generator) -> scipy.sparse.csr_array:
+def _thin_rows(x: scipy.sparse.csr_array, lengths: np.ndarray, random: np.random.Generator) -> scipy.sparse.csr_array:
     """Return `x` with lengths[i] entries in row i, each entry kept with the same chance. O(nnz).
 
     `lengths` int64 [rows] must not exceed the stored ones. Systematic sampling (Madow 1949): of c entries the r-th is
@@ -493,7 +493,7 @@ def _thinned(x: scipy.sparse.csr_array, lengths: np.ndarray, random: np.random.G
     return with_entries(x, places < kept, x.indices, x.shape)
 
 
-def _joined(x, labels, unions, lengths, random) -> tuple[scipy.sparse.csr_array, int]:
+def _join_rows(x, labels, unions, lengths, random) -> tuple[scipy.sparse.csr_array, int]:
     """Return (CSR whose row i has lengths[i] entries, the most rows joined into one).
 
     Rows of `x` are averaged with random rows of the same label, twice as many each round, until long enough, then
@@ -510,7 +510,7 @@ def _joined(x, labels, unions, lengths, random) -> tuple[scipy.sparse.csr_array,
         ):
             for part in _parts(np.diff(source.indptr)[of_source]):
                 numbers = ended[part]
-                piece = _thinned(gather_rows("csr", source, of_source[part]), lengths[numbers], random)
+                piece = _thin_rows(gather_rows("csr", source, of_source[part]), lengths[numbers], random)
                 _put(made, numbers, _with_norms(piece, norms[numbers]))
             most = max(most, min(joined, int(of_label[labels[ended]].max(initial=1))))
         rest = ~(enough | spent)

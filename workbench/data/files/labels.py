@@ -44,12 +44,12 @@ def is_whole(name: str) -> bool:
     return _WHOLE.fullmatch(name) is not None
 
 
-def sorted_ids(names: Sequence[str]) -> tuple[list[str], np.ndarray]:
+def sort_ids(names: Sequence[str]) -> tuple[list[str], np.ndarray]:
     """Return (ids sorted, position of each given id among them, int64): by value if all are integers, else as text.
 
     Ids are text: "7" and "07" are different, and integers may be of any size.
 
-    >>> sorted_ids(["10", "9", "07"])
+    >>> sort_ids(["10", "9", "07"])
     (['07', '9', '10'], array([2, 1, 0]))
     """
     numbers = [int(name) for name in names] if all(map(is_whole, names)) else [0] * len(names)
@@ -81,7 +81,7 @@ def read_label_file(path: str | os.PathLike) -> tuple[np.ndarray, Place]:
         if starts_with(path, b"\x93NUMPY"):
             return read_label_array(path), lambda row: f"{path}, row {row}"
         if is_market(path):
-            return _of_market(path), lambda row: f"{path}, row {row}"
+            return _read_market_labels(path), lambda row: f"{path}, row {row}"
         with open_text(path) as file:
             labels = [label_of(text, path, line) for line, text in enumerate(file, 1)]
     return of_text(labels), lambda row: f"{path}:{row + 1}"
@@ -100,7 +100,7 @@ def read_label_array(path: str | os.PathLike) -> np.ndarray:
     return labels
 
 
-def _of_market(path: str | os.PathLike) -> np.ndarray:
+def _read_market_labels(path: str | os.PathLike) -> np.ndarray:
     """Return the labels in a Matrix Market file, dense, [columns] if it has a single row, else [rows, columns].
 
     Raises DataError above 2**32 values.
@@ -173,7 +173,7 @@ def are_unlabelled(path: str | os.PathLike, lacks_label: Callable[[bytes], bool]
 
 
 @contextmanager
-def rewritten(path: str | os.PathLike, rewrite: Callable[[bytes], bytes]) -> Iterator[Path]:
+def rewrite_lines(path: str | os.PathLike, rewrite: Callable[[bytes], bytes]) -> Iterator[Path]:
     """Write a temporary copy of a text file, decompressed, in which each line is `rewrite(line)`; yield its path.
 
     It is deleted at the end of the `with` block. A ValueError raised there names the file itself in place of the copy.
@@ -198,7 +198,7 @@ def read_unlabelled(
         is_row = line.strip() and line[:1] != b"#"
         return b"0 " + line if is_row and lacks_label(line) else line
 
-    with rewritten(path, label) as copy:
+    with rewrite_lines(path, label) as copy:
         made = read(copy)
     labels, y = read_labels(made.y, Wanted(NONE), str)
     return dataclasses.replace(made, labels=labels, y=y)

@@ -125,7 +125,7 @@ def read_market(path: str | os.PathLike) -> np.ndarray | scipy.sparse.coo_array:
     with file and line, for entries that are invalid or complex, or another number of them than the header says. 40 MB
     per million entries.
     """
-    header, (row, column, values) = _checked(path)
+    header, (row, column, values) = _read_checked(path)
     if header.form == "array":
         return _dense(header, values)
     values = np.ones(len(row)) if header.field == "pattern" else values
@@ -154,7 +154,7 @@ def _dense(header: Header, values: np.ndarray) -> np.ndarray:
     return made
 
 
-def _checked(path: str | os.PathLike) -> tuple[Header, _Entries]:
+def _read_checked(path: str | os.PathLike) -> tuple[Header, _Entries]:
     """Return the header and all entries of a Matrix Market file; raise DataError naming the first invalid line."""
     try:
         with open_text(path) as file:
@@ -189,7 +189,7 @@ def _header(file: BinaryIO, path: str | os.PathLike) -> Header:
     form, field, symmetry = _banner(file.readline(LONGEST_LINE), f"{path}:1")
     for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE), b""), 2):
         if line.strip() and not line.startswith(b"%"):
-            return _sized(line, form, field, symmetry, path, number)
+            return _parse_sizes(line, form, field, symmetry, path, number)
     raise DataError(f"{path} ends before the sizes of the matrix; the line after the comments holds them.")
 
 
@@ -213,7 +213,7 @@ def _banner(line: bytes, place: str) -> tuple[str, str, str]:
     return form, field, symmetry
 
 
-def _sized(line: bytes, form: str, field: str, symmetry: str, path: str | os.PathLike, number: int) -> Header:
+def _parse_sizes(line: bytes, form: str, field: str, symmetry: str, path: str | os.PathLike, number: int) -> Header:
     """Return the header with the sizes on `line`; for "array" the number of entries follows from the symmetry.
 
     Raises DataError, naming line `number`, if sizes are invalid, a symmetric matrix is not square, or the result would
@@ -241,8 +241,8 @@ def _read_entries(file: BinaryIO, header: Header) -> _Entries:
     Blocks are parsed on several threads, straight into the result if the file has no blank lines, else joined.
     """
     whole = _empty_entries(header, header.entries if _may_hold(file, header) else 0)
-    blocks = _numbered(_within(line_blocks(file, AT_ONCE), header))
-    parts = list(map_blocks(partial(_parsed, header=header, whole=whole), blocks))
+    blocks = _number_blocks(_limit_bytes(line_blocks(file, AT_ONCE), header))
+    parts = list(map_blocks(partial(_parse_block, header=header, whole=whole), blocks))
     starts = list(itertools.accumulate((part.entries.total for part in parts), initial=0))
     if starts[-1] != header.entries:
         raise _InvalidEntriesError(f"it holds {starts[-1]:,} entries, and its header claims {header.entries:,}")
@@ -267,7 +267,7 @@ def _may_hold(file: BinaryIO, header: Header) -> bool:
     return file.seekable() and LEAST_ENTRY * header.entries <= os.fstat(file.fileno()).st_size
 
 
-def _within(blocks: Iterable[bytes], header: Header) -> Iterator[bytes]:
+def _limit_bytes(blocks: Iterable[bytes], header: Header) -> Iterator[bytes]:
     """Yield the blocks; raise _InvalidEntriesError once they are longer than the claimed entries can be."""
     read = 0
     for block in blocks:
@@ -277,7 +277,7 @@ def _within(blocks: Iterable[bytes], header: Header) -> Iterator[bytes]:
         yield block
 
 
-def _numbered(texts: Iterable[bytes]) -> Iterator[_Block]:
+def _number_blocks(texts: Iterable[bytes]) -> Iterator[_Block]:
     """Yield each block of whole lines with its line count and the number of lines before it."""
     start = 0
     for text in texts:
@@ -286,7 +286,7 @@ def _numbered(texts: Iterable[bytes]) -> Iterator[_Block]:
         start += lines
 
 
-def _parsed(block: _Block, header: Header, whole: _Entries) -> _Part:
+def _parse_block(block: _Block, header: Header, whole: _Entries) -> _Part:
     """Parse a block into its entries, written to `whole` from index block.start on if all its lines fit there.
 
     Otherwise it gets its own arrays, and `start` is -1. Raises _InvalidEntriesError for invalid numbers, indices beyond

@@ -179,7 +179,7 @@ def compression_of(path: str | os.PathLike) -> str:
     Raises OSError if it cannot be opened.
     """
     with open(path, "rb") as file:
-        return _found(file)[0]
+        return _detect_compression(file)[0]
 
 
 def open_text(
@@ -256,7 +256,7 @@ def read_head(path: str | os.PathLike, count: int = 4096) -> bytes:
     be opened.
     """
     with open(path, "rb") as source:
-        name, unpack = _found(source)
+        name, unpack = _detect_compression(source)
         try:
             with unpack(source) as stream:
                 first = stream.read(count)
@@ -269,10 +269,10 @@ def read_head(path: str | os.PathLike, count: int = 4096) -> bytes:
         except _DAMAGED as error:
             if not name:
                 raise
-            raise _damaged(path, 1, name, error) from error
+            raise _damaged_error(path, 1, name, error) from error
 
 
-def _found(source: BinaryIO) -> tuple[str, Unpacker]:
+def _detect_compression(source: BinaryIO) -> tuple[str, Unpacker]:
     """Return (compression name, decompressing function) of a stream by its first bytes; ("", identity) if none.
 
     `source` is set back to its start. The name is "tar" for tar archives, compressed or not.
@@ -304,7 +304,7 @@ def _is_tar(source: BinaryIO, name: str, unpack: Unpacker) -> bool:
         source.seek(0)
 
 
-def _damaged(path: str | os.PathLike, line: int, name: str, error: Exception) -> DataError:
+def _damaged_error(path: str | os.PathLike, line: int, name: str, error: Exception) -> DataError:
     """Return the DataError for a compressed file that ends early or is damaged; the caller raises it.
 
     `name` is the compression, `line` the last line that could be read, `error` what the decompressor raised.
@@ -333,10 +333,10 @@ class CheckedText(io.RawIOBase):
         self._files = contextlib.ExitStack()  # there to be closed, whatever fails
         with contextlib.ExitStack() as files:
             self._source = files.enter_context(io.BufferedReader(HashedFile(path)))
-            self._packing, unpack = _found(self._source)
+            self._packing, unpack = _detect_compression(self._source)
             self._state = self._state_now()
             self._stream = files.enter_context(unpack(self._source))
-            self._first = self._unpacked(BYTES_OF_ENCODING)
+            self._first = self._read_unpacked(BYTES_OF_ENCODING)
             self._files = files.pop_all()
         self._skipped = 0
         if self._is_utf8 and self._first.startswith(codecs.BOM_UTF8):
@@ -405,9 +405,9 @@ class CheckedText(io.RawIOBase):
         Raises DataError for invalid text, and at the end if the file has changed since it was opened.
         """
         while True:
-            raw = self._first or self._unpacked(size)
+            raw = self._first or self._read_unpacked(size)
             self._first = b""
-            text = self._decoded(raw)
+            text = self._decode(raw)
             self._check(text)
             self._checked += len(raw)
             if text:
@@ -416,7 +416,7 @@ class CheckedText(io.RawIOBase):
                 self._check_unchanged()
                 return b""
 
-    def _unpacked(self, size: int) -> bytes:
+    def _read_unpacked(self, size: int) -> bytes:
         """Read up to `size` decompressed bytes; raise DataError for damaged files and extreme compression ratios."""
         try:
             raw = self._stream.read(size)
@@ -425,7 +425,7 @@ class CheckedText(io.RawIOBase):
         except _DAMAGED as error:
             if not self._packing:
                 raise
-            raise _damaged(self.path, self._line(), self._packing, error) from error
+            raise _damaged_error(self.path, self._line(), self._packing, error) from error
         total, packed = self._checked + len(raw), self._source.tell()
         if self._packing and total > max(FREE_BYTES, MOST_RATIO * packed):
             ratio = f"{total:,} bytes came of the first {packed:,} packed by {self._packing}"
@@ -433,7 +433,7 @@ class CheckedText(io.RawIOBase):
             raise DataError(f"{self.path}:{self._line()}: {ratio}; {advice}.")
         return raw
 
-    def _decoded(self, raw: bytes) -> bytes:
+    def _decode(self, raw: bytes) -> bytes:
         """Return `raw` in UTF-8, without the bytes of an incomplete last character, which the decoder keeps.
 
         UTF-8 input is checked and returned as it is. Empty `raw` means the end of the file. Raises NotTextError with

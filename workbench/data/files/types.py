@@ -199,15 +199,15 @@ def starts_with(path: str | os.PathLike, signature: bytes) -> bool:
 def _kind_of(path: str | os.PathLike) -> Kind:
     """Return the kind of a file from its first 64 KiB, decompressed, or of a folder from its entries."""
     if Path(path).is_dir():
-        return _of_folder(Path(path))
+        return _kind_of_folder(Path(path))
     first = read_head(path, HEAD)
     is_cut = len(first) == HEAD
     if first.startswith(b"PK\x03\x04"):
-        return _of_archive(path)
+        return _kind_of_archive(path)
     if first.startswith(b"\x89HDF"):
-        return _of_hdf5(first)
+        return _kind_of_hdf5(first)
     if first.startswith(b"\x93NUMPY"):
-        return _of_array(path)
+        return _kind_of_array(path)
     first = first.removeprefix(codecs.BOM_UTF8)
     for signature, kind in SIGNATURES:
         if first.startswith(signature):
@@ -218,10 +218,10 @@ def _kind_of(path: str | os.PathLike) -> Kind:
         return Kind("a tar archive", "", "Unpack it, as tar -xf FILE does, and give a file of it")
     if b"\0" in first:
         return Kind("a binary file of another kind", "", SAVE)
-    return _of_text(first, is_cut)
+    return _kind_of_text(first, is_cut)
 
 
-def _of_hdf5(first: bytes) -> Kind:
+def _kind_of_hdf5(first: bytes) -> Kind:
     """Return the kind of an HDF5 file from its first bytes: anndata, binsparse, or another one, which is not read."""
     for mark in ("anndata", "binsparse"):
         if mark.encode() in first:
@@ -229,7 +229,7 @@ def _of_hdf5(first: bytes) -> Kind:
     return Kind("an HDF5 file", "", SAVE)
 
 
-def _of_array(path: str | os.PathLike) -> Kind:
+def _kind_of_array(path: str | os.PathLike) -> Kind:
     """Return the kind of a .npy file from its header: a matrix, or an array that can only be labels."""
     try:
         with open(path, "rb") as file:
@@ -242,7 +242,7 @@ def _of_array(path: str | os.PathLike) -> Kind:
     return Kind("an array saved by numpy.save, no matrix", "", advice)
 
 
-def _of_folder(path: Path) -> Kind:
+def _kind_of_folder(path: Path) -> Kind:
     """Return the kind of a folder: shards, documents by class, or one that is not read, with advice."""
     if (path / "manifest.json").is_file():
         return _read_by("a folder of shards", "sparse")
@@ -262,7 +262,7 @@ def _joining(path: Path, ending: str, reader: str) -> str:
     return f"{joined} {path}/*{ending} > NEW{ending}, and give NEW{ending}"
 
 
-def _of_archive(path: str | os.PathLike) -> Kind:
+def _kind_of_archive(path: str | os.PathLike) -> Kind:
     """Return the kind of a zip file from its member names: a spreadsheet, .npz archive, or one to unpack."""
     try:
         with zipfile.ZipFile(path) as archive:
@@ -285,7 +285,7 @@ def _of_archive(path: str | os.PathLike) -> Kind:
     return Kind("an empty archive or another zip file", "", f"{SAVE} and its labels by numpy.save")
 
 
-def _of_text(first: bytes, is_cut: bool) -> Kind:
+def _kind_of_text(first: bytes, is_cut: bool) -> Kind:
     """Return the kind of a text file from its first bytes without a byte order mark.
 
     Comments, blank lines and the last line of cut bytes are not used; of a first row that is cut, its whole fields are.
@@ -299,13 +299,13 @@ def _of_text(first: bytes, is_cut: bool) -> Kind:
     if not lines:
         return Kind("other text", "", "It holds nothing but blanks and comments")
     rows = [line.strip() for line in lines]
-    for recognise in (_of_marks, _of_columns, _of_numbers):
+    for recognise in (_kind_by_marks, _kind_of_rows, _kind_of_numbers):
         if kind := recognise(rows):
             return kind
-    return _of_separated(lines) or _read_by("other text", "text", "Text of one document a line", label="none")
+    return _kind_by_separator(lines) or _read_by("other text", "text", "Text of one document a line", label="none")
 
 
-def _of_marks(rows: list[bytes]) -> Kind | None:
+def _kind_by_marks(rows: list[bytes]) -> Kind | None:
     """Return the kind of text by marks in its first rows (HTML, ARFF, Markdown, JSON, libffm, svmlight), or None.
 
     `rows` are the stripped lines. Some of these kinds have no reader but advice.
@@ -344,7 +344,7 @@ def _have_words_as_labels(rows: list[bytes]) -> bool:
     return bool(with_entries) and others <= labels and not any(map(_SVMLIGHT.fullmatch, rows))
 
 
-def _of_columns(rows: list[bytes]) -> Kind | None:
+def _kind_of_rows(rows: list[bytes]) -> Kind | None:
     """Return the kind of text whose rows are svmlight, Vowpal Wabbit or fastText lines, or None."""
     if any(map(_SVMLIGHT.fullmatch, rows[:20])):
         return _read_by("svmlight text", "svmlight", "Text of lines such as '1 3:0.5 7:2'")
@@ -355,7 +355,7 @@ def _of_columns(rows: list[bytes]) -> Kind | None:
     return None
 
 
-def _of_numbers(rows: list[bytes]) -> Kind | None:
+def _kind_of_numbers(rows: list[bytes]) -> Kind | None:
     """Return the kind of text of whole numbers: edge list, lists or ratings, or None."""
     if all(map(_WHOLE.fullmatch, rows)):
         lengths = {len(row.split()) for row in rows}
@@ -372,7 +372,7 @@ def _of_numbers(rows: list[bytes]) -> Kind | None:
     return None
 
 
-def _of_separated(lines: list[bytes]) -> Kind | None:
+def _kind_by_separator(lines: list[bytes]) -> Kind | None:
     """Return the kind of text with a separator between columns, tried from common to rare, or None."""
     if all(_LABELLED.fullmatch(line.strip()) for line in lines):
         return _read_by("text, a label before each", "text", label="first")
@@ -383,16 +383,16 @@ def _of_separated(lines: list[bytes]) -> Kind | None:
         if _is_ragged(lines, sign):
             return _read_by(f"{name}-separated text, some rows of which are shorter or longer", "table")
     rows = [line.strip() for line in lines]
-    return _of_blanks(rows) or _of_rare_signs(lines) or _behind_a_preamble(lines) or _of_one_column(rows)
+    return _kind_by_blanks(rows) or _kind_by_rare_signs(lines) or _kind_behind_preamble(lines) or _kind_of_column(rows)
 
 
-def _of_one_column(rows: list[bytes]) -> Kind | None:
+def _kind_of_column(rows: list[bytes]) -> Kind | None:
     """Return the kind of text with one number per row, the first row (header) aside, or None."""
     are_numbers = len(rows) > 2 and all(map(_NUMBER.fullmatch, rows[1:]))
     return _read_by("one column of numbers, as text", "table") if are_numbers else None
 
 
-def _of_rare_signs(lines: list[bytes]) -> Kind | None:
+def _kind_by_rare_signs(lines: list[bytes]) -> Kind | None:
     """Return the kind of a table whose columns are separated by one of `RARE_SIGNS`, or None.
 
     There must be at least three columns, as many in each row, and one with only numbers below the first row.
@@ -431,7 +431,7 @@ def _is_ragged(lines: list[bytes], sign: str) -> bool:
     return counts[0] > 1 and 2 * counts.count(counts[0]) > len(counts)
 
 
-def _of_blanks(rows: list[bytes]) -> Kind | None:
+def _kind_by_blanks(rows: list[bytes]) -> Kind | None:
     """Return the kind of a table whose columns are separated by blanks, or None.
 
     Rows must have equally many fields, at least half of them numbers, apart from a header, which may have one less.
@@ -447,7 +447,7 @@ def _of_blanks(rows: list[bytes]) -> Kind | None:
     return _read_by("columns with a blank between them, as text", "table", separator="space")
 
 
-def _behind_a_preamble(lines: list[bytes]) -> Kind | None:
+def _kind_behind_preamble(lines: list[bytes]) -> Kind | None:
     """Return the kind of a separated table that begins below some lines of other text, or None."""
     for start in range(1, min(LINES, len(lines) // 2)):
         below = lines[start : start + LINES]

@@ -212,7 +212,7 @@ def read_labels(labels: np.ndarray | list[tuple], wanted: Wanted, place: Place) 
     if wanted.kind == NONE:
         return Labels("numbers", guess=NO_LABELS, span=(0.0, 0.0)), np.zeros(len(labels))
     if isinstance(labels, list):
-        return _of_tuples(labels, wanted, place)
+        return _read_tuples(labels, wanted, place)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.dtype.kind == "S":
@@ -224,7 +224,7 @@ def read_labels(labels: np.ndarray | list[tuple], wanted: Wanted, place: Place) 
         y = _numbers(labels, place)
         return Labels(kind, guess=guess, span=(float(y.min()), float(y.max()))), y
     if kind == "multilabel":
-        return _of_columns(labels, wanted, guess)
+        return _read_indicators(labels, wanted, guess)
     if labels.ndim != 1:
         raise DataError(
             f"kind is 'classes' and {format_count(labels.shape[1], 'label')} a row came; "
@@ -389,7 +389,7 @@ def _classes(labels: np.ndarray, wanted: Wanted, place: Place) -> tuple[tuple[st
     return known.classes, number_of[y]
 
 
-def _of_columns(labels: np.ndarray, wanted: Wanted, guess: str) -> tuple[Labels, np.ndarray]:
+def _read_indicators(labels: np.ndarray, wanted: Wanted, guess: str) -> tuple[Labels, np.ndarray]:
     """Return (meaning, y uint8 [rows, classes]) of indicator columns; classes are "0", "1", ... unless named.
 
     Raises DataError if there are values other than 0 and 1, or names for another number of columns.
@@ -406,7 +406,7 @@ def _of_columns(labels: np.ndarray, wanted: Wanted, guess: str) -> tuple[Labels,
     return Labels("multilabel", names, _positive(wanted, names), guess=guess), labels.astype(np.uint8)
 
 
-def _of_tuples(rows: list[tuple], wanted: Wanted, place: Place) -> tuple[Labels, np.ndarray]:
+def _read_tuples(rows: list[tuple], wanted: Wanted, place: Place) -> tuple[Labels, np.ndarray]:
     """Return (meaning, y uint8 [rows, classes]) of a tuple of labels for each row, which may be empty.
 
     Raises DataError if no row has a label, one is invalid, or rows * classes exceed 2**32.

@@ -28,14 +28,14 @@ def row_hashes(x: scipy.sparse.csr_array) -> np.ndarray:
     total = np.zeros(1, np.uint64)
     for start in range(0, x.nnz, ROWS_AT_ONCE):
         stop = min(start + ROWS_AT_ONCE, x.nnz)
-        sums = np.cumsum(_hashed(x.indices[start:stop], x.data[start:stop])) + total
+        sums = np.cumsum(_hash_entries(x.indices[start:stop], x.data[start:stop])) + total
         first, last = np.searchsorted(x.indptr, (start, stop), side="right")
         before[first:last] = sums[x.indptr[first:last] - start - 1]
         total = sums[-1:]
     return np.diff(before)
 
 
-def _hashed(indices: np.ndarray, values: np.ndarray) -> np.ndarray:
+def _hash_entries(indices: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Return a hash of each (index, value) entry, uint64 [entries]; 0 for a stored zero, as if it were absent."""
     bits = values.astype(np.float64).view(np.uint64)
     bits ^= structure.mix_bits(indices.astype(np.uint64) + structure.PLACE)
@@ -112,7 +112,7 @@ def zipf_line(counts: np.ndarray) -> ZipfLine | None:
     return ZipfLine(float(slope), float(np.exp(rows.mean() + slope * rank.mean())), first, last)
 
 
-def expected_touched(counts: np.ndarray, rows: int, batch_rows: int) -> float:
+def expected_active_columns(counts: np.ndarray, rows: int, batch_rows: int) -> float:
     """Return the expected number of columns with an entry in a batch of `batch_rows` different rows out of `rows`.
 
     It is exact: the sum over columns of 1 - C(rows - count, batch_rows) / C(rows, batch_rows), `counts` int [columns]
@@ -120,10 +120,10 @@ def expected_touched(counts: np.ndarray, rows: int, batch_rows: int) -> float:
     O(distinct counts * batch_rows), with fewer than 2 * sqrt(entries) distinct counts.
     """
     different, columns = np.unique(counts, return_counts=True)
-    return float(columns @ (1 - _missed(different, rows, batch_rows)))
+    return float(columns @ (1 - _miss_probability(different, rows, batch_rows)))
 
 
-def _missed(counts: np.ndarray, rows: int, batch_rows: int) -> np.ndarray:
+def _miss_probability(counts: np.ndarray, rows: int, batch_rows: int) -> np.ndarray:
     """Return the probability, float64, that a batch of `batch_rows` of `rows` rows misses a column, by `counts`.
 
     C(rows - count, batch_rows) / C(rows, batch_rows) is the product of 1 - count / (rows - i) over i < batch_rows, and
@@ -301,7 +301,7 @@ def profile(dataset: Dataset) -> Profile:
         index_dtype=str(index),
         lengths=row_lengths(lengths),
         columns=_columns(counts, dataset),
-        touched=_touched(counts, dataset),
+        touched=_active_columns_of_batches(counts, dataset),
         values=_values(x),
         bytes_format=bytes_format,
         preparations=_preparations(bytes_format),
@@ -352,13 +352,13 @@ def _columns(counts: np.ndarray, dataset: Dataset) -> Columns:
     return Columns(counts.size, unused, top, top_share, most_rows, zipf_line(counts), points_by_rank(counts))
 
 
-def _touched(counts: np.ndarray, dataset: Dataset) -> tuple[Touched, ...]:
+def _active_columns_of_batches(counts: np.ndarray, dataset: Dataset) -> tuple[Touched, ...]:
     """Return the expected active columns and entries of a batch, for each size in `BATCHES`; () without rows."""
     if not dataset.rows:
         return ()
     sizes = dict.fromkeys(min(size, dataset.rows) for size in BATCHES)
     mean = dataset.x.nnz / dataset.rows
-    return tuple(Touched(size, expected_touched(counts, dataset.rows, size), size * mean) for size in sizes)
+    return tuple(Touched(size, expected_active_columns(counts, dataset.rows, size), size * mean) for size in sizes)
 
 
 def _values(x: scipy.sparse.csr_array) -> Values | None:

@@ -123,7 +123,7 @@ class LabelCollector:
         if labels.dtype.kind == "S":
             labels = np.char.decode(labels, "utf-8", "backslashreplace")
         self._check_kind(labels)
-        kept = self._numbered(labels) if labels.dtype.kind == "U" else self._noted(labels)
+        kept = self._index_texts(labels) if labels.dtype.kind == "U" else self._note_numbers(labels)
         self.rows += len(labels)
         return kept
 
@@ -139,13 +139,13 @@ class LabelCollector:
             raise DataError(f"Labels of {self.what} are {self.kind} and from row {self.rows} on {kind}; keep to one.")
         self.kind = kind
 
-    def _numbered(self, labels: np.ndarray) -> np.ndarray:
+    def _index_texts(self, labels: np.ndarray) -> np.ndarray:
         """Return text labels as indices, int64 [rows], in the order of first appearance; new texts are added."""
         names, inverse = np.unique(labels, return_inverse=True)
         numbers = [self.number_of.setdefault(str(name), len(self.number_of)) for name in names]
         return np.array(numbers, np.int64)[inverse]
 
-    def _noted(self, labels: np.ndarray) -> np.ndarray:
+    def _note_numbers(self, labels: np.ndarray) -> np.ndarray:
         """Record range, an odd value and distinct values of numeric labels, and return them.
 
         DataError if one is not finite. Distinct values are kept until there are more than classes are guessed of, or
@@ -272,7 +272,7 @@ def convert(
     folder = Path(folder)
     _check(shuffle, shard_bytes)
     with replacement_folder(folder) as partial:
-        blocks, wanted, check_unchanged = _opened(origin, parameters)
+        blocks, wanted, check_unchanged = _open_origin(origin, parameters)
         conversion = _Conversion(blocks, wanted, partial, shuffle, shard_bytes, progress)
         made = conversion.run()
         check_unchanged()
@@ -288,7 +288,7 @@ def _check(shuffle: int | None, shard_bytes: int) -> None:
         raise DataError(f"shard_bytes is {shard_bytes!r}; it is a number of bytes, {LEAST_SHARD_BYTES} or more.")
 
 
-def _opened(
+def _open_origin(
     origin: str | Dataset | RowBlocks, parameters: Mapping[str, Any]
 ) -> tuple[RowBlocks, Wanted, Callable[[], None]]:
     """Return (blocks of rows, what is stated of their labels, a check that raises DataError if files have changed).
@@ -297,7 +297,7 @@ def _opened(
     otherwise.
     """
     if isinstance(origin, str):
-        return _of_source(contract.get(origin), dict(parameters))
+        return _open_source(contract.get(origin), dict(parameters))
     if wrong := [name for name in parameters if name not in OF_LABELS or isinstance(origin, Dataset)]:
         known = "none for a data set" if isinstance(origin, Dataset) else ", ".join(OF_LABELS)
         raise DataError(f"convert has no parameter {wrong[0]!r} here; there is: {known}.")
@@ -309,7 +309,7 @@ def _opened(
     return origin, Wanted(**parameters), lambda: None
 
 
-def _of_source(source: contract.Source, given: dict[str, Any]) -> tuple[RowBlocks, Wanted, Callable[[], None]]:
+def _open_source(source: contract.Source, given: dict[str, Any]) -> tuple[RowBlocks, Wanted, Callable[[], None]]:
     """Return (blocks of rows, what is stated of their labels, a check that files have not changed) of a data source.
 
     Hashes the files first. Raises DataError for unknown or missing parameters in `given`.

@@ -257,7 +257,7 @@ def read(folder: Path) -> Manifest:
     if not isinstance(table.get("version"), int) or table["version"] > VERSION:
         raise DataError(f"{path} is of version {table.get('version')}; up to {VERSION} is read. Update the workbench.")
     try:
-        manifest = _decoded(table)
+        manifest = _decode_manifest(table)
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise DataError(f"{path} is damaged: {type(error).__name__} {error}. {AGAIN}.") from None
     if fault := _manifest_error(manifest, table):
@@ -270,7 +270,7 @@ def _refuse_constant(text: str) -> None:
     raise ValueError(f"{text} is no number of JSON")
 
 
-def _decoded(table: dict[str, Any]) -> Manifest:
+def _decode_manifest(table: dict[str, Any]) -> Manifest:
     """Return the manifest from its parsed JSON.
 
     AttributeError, LookupError, TypeError or ValueError if the form is wrong.

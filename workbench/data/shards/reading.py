@@ -210,7 +210,7 @@ class ShardRows(StoredRows):
             else:
                 data[place] = 1
             at += part.stored
-        return self._checked(starts, columns, data)
+        return self._assemble_checked(starts, columns, data)
 
     def _part(self, number: int, first: int, last: int) -> _Part:
         """Return where the entries of rows first to last - 1 of shard `number` are.
@@ -224,7 +224,7 @@ class ShardRows(StoredRows):
             raise DataError(f"{self.place} is damaged: {POINTERS} {AGAIN}.")
         return _Part(arrays, np.diff(indptr), begin, end - begin)
 
-    def _checked(self, starts: np.ndarray, columns: np.ndarray, data: np.ndarray) -> Any:
+    def _assemble_checked(self, starts: np.ndarray, columns: np.ndarray, data: np.ndarray) -> Any:
         """Return the CSR array of row pointers `starts`, `columns` and `data`.
 
         DataError if its structure is invalid.

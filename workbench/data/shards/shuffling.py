@@ -172,12 +172,12 @@ class Shuffle:
         """Append the pending rows to temporary files by `BITS` bits of their hash, and drop them from memory."""
         if not self._pending:
             return
-        keys, rows = _joined(self._pending)
+        keys, rows = _join_parts(self._pending)
         self._pending, self._bytes = [], 0
         shift = np.uint64(64 - BITS * (self.level + 1))
         files = ((keys >> shift) & np.uint64(FILES - 1)).astype(np.int64)
         order = np.argsort(files, kind="stable")
-        keys, rows = keys[order], _taken(rows, order)
+        keys, rows = keys[order], _take_rows(rows, order)
         ends = np.cumsum(np.bincount(files, minlength=FILES)).tolist()
         for number, (start, stop) in enumerate(zip([0, *ends], ends, strict=False)):
             if start < stop:
@@ -196,9 +196,9 @@ class Shuffle:
         self._deal()
         for path in sorted(self.folder.iterdir()):
             if path.stat().st_size <= self.most_bytes or self.level + 1 == MOST_LEVELS:
-                keys, rows = _joined(list(_chunks(path, self.types)))
+                keys, rows = _join_parts(list(_chunks(path, self.types)))
                 path.unlink()
-                yield _taken(rows, np.argsort(keys, kind="stable"))
+                yield _take_rows(rows, np.argsort(keys, kind="stable"))
                 del keys, rows
             else:
                 finer = Shuffle(path.with_suffix(".finer"), self.most_bytes, self.level + 1)
@@ -240,7 +240,7 @@ def _chunks(path: Path, types: tuple[np.dtype, np.dtype]) -> Iterator[tuple[np.n
             yield keys, Rows(x, y, take(np.int64, count) if has_groups else None)
 
 
-def _joined(parts: list[tuple[np.ndarray, Rows]]) -> tuple[np.ndarray, Rows]:
+def _join_parts(parts: list[tuple[np.ndarray, Rows]]) -> tuple[np.ndarray, Rows]:
     """Return (hashes, rows) of all parts concatenated; matrices become as wide as the widest."""
     if len(parts) == 1:
         return parts[0]
@@ -337,6 +337,6 @@ class Growing:
             array.resize(size, refcheck=False)
 
 
-def _taken(rows: Rows, order: np.ndarray) -> Rows:
+def _take_rows(rows: Rows, order: np.ndarray) -> Rows:
     """Return the rows with indices `order`, int64 [R], copied, with their labels and groups."""
     return Rows(gather_rows("csr", rows.x, order), rows.y[order], None if rows.groups is None else rows.groups[order])

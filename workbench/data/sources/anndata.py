@@ -30,7 +30,7 @@ def make(
     damaged file, if anndata is not installed, and for an unknown column, listing the known ones.
     """
     with reading_hdf5(path, WHAT):
-        file = _opened(path, backed=False)
+        file = _open_file(path, backed=False)
         x = file.X if scipy.sparse.issparse(file.X) else formats.to_format(np.asarray(file.X), "csr")
         labels = np.zeros(x.shape[0]) if wanted.kind == NONE else _labels(file, column, path)
         return dataset_of("anndata", x, labels, wanted, path, lambda row: f"{path}, row {row}")
@@ -47,7 +47,7 @@ def blocks(path: str | os.PathLike, column: str = "label", wanted: Wanted = GUES
 def _blocks(path: str | os.PathLike, column: str) -> Iterator[RowBlock]:
     """Yield the rows of X in blocks of `ROWS_OF_BLOCK` with their labels; DataError for a damaged file."""
     with reading_hdf5(path, WHAT):
-        file = _opened(path, backed=True)
+        file = _open_file(path, backed=True)
         try:
             labels = _labels(file, column, path)
             for start in range(0, len(labels), ROWS_OF_BLOCK):
@@ -70,7 +70,7 @@ def _rows(x: Any, start: int, stop: int, path: str | os.PathLike) -> Any:
     return read_rows(x["indptr"], x["indices"], x["data"], start, stop, int(x.attrs["shape"][1]))
 
 
-def _opened(path: str | os.PathLike, backed: bool) -> Any:
+def _open_file(path: str | os.PathLike, backed: bool) -> Any:
     """Return the .h5ad file as AnnData, X left on disk if `backed`; DataError without anndata, FileNotFoundError."""
     anndata = import_optional("anndata", "exchange", "Reading .h5ad files")
     if not Path(path).exists():

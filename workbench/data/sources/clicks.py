@@ -47,8 +47,8 @@ def make(
     _check_rate(rate, slope, main, pairs)
     generator = np.random.default_rng(seed)
     counts = np.geomspace(min(FEWEST, values), values, columns).round().astype(np.int64)
-    taken = np.stack([_drawn(count, rows, slope, generator) for count in counts])
-    odds = main * _of_values(taken, counts, generator) + pairs * _of_pairs(taken, counts, rank, generator)
+    taken = np.stack([_draw_values(count, rows, slope, generator) for count in counts])
+    odds = main * _main_effects(taken, counts, generator) + pairs * _pair_effects(taken, counts, rank, generator)
     chance = _chances(odds, rate)
     y = (generator.random(rows) < chance).astype(np.int64)
     facts = {"values": counts.tolist(), **_truth(chance, y)}
@@ -64,7 +64,7 @@ def _check_rate(rate: float, slope: float, main: float, pairs: float) -> None:
         raise DataError(f"slope is {slope}, main is {main} and pairs is {pairs}; each is 0 or more.")
 
 
-def _drawn(count: int, rows: int, slope: float, generator: np.random.Generator) -> np.ndarray:
+def _draw_values(count: int, rows: int, slope: float, generator: np.random.Generator) -> np.ndarray:
     """Return a random value below `count` for each row by popularity, int64 [rows].
 
     Which are popular is random, too.
@@ -73,16 +73,16 @@ def _drawn(count: int, rows: int, slope: float, generator: np.random.Generator) 
     return generator.permutation(count)[popular]
 
 
-def _of_values(taken: np.ndarray, counts: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+def _main_effects(taken: np.ndarray, counts: np.ndarray, generator: np.random.Generator) -> np.ndarray:
     """Return the sum of random main effects of each row, float64 [rows], standardised.
 
     `taken` is int [columns, rows].
     """
     effects = (generator.standard_normal(count)[of_row] for count, of_row in zip(counts, taken, strict=True))
-    return _standardised(sum(effects, np.zeros(taken.shape[1])))
+    return _standardise(sum(effects, np.zeros(taken.shape[1])))
 
 
-def _of_pairs(taken: np.ndarray, counts: np.ndarray, rank: int, generator: np.random.Generator) -> np.ndarray:
+def _pair_effects(taken: np.ndarray, counts: np.ndarray, rank: int, generator: np.random.Generator) -> np.ndarray:
     """Return the sum of products of each two random factors of a row, float64 [rows], standardised.
 
     `taken` is int [columns, rows], `counts` the number of values per column, `rank` the length of a factor. A single
@@ -94,10 +94,10 @@ def _of_pairs(taken: np.ndarray, counts: np.ndarray, rank: int, generator: np.ra
         factors = generator.standard_normal((count, rank))[of_row]
         whole += factors
         squares += factors**2
-    return _standardised(((whole**2 - squares) / 2).sum(axis=1))
+    return _standardise(((whole**2 - squares) / 2).sum(axis=1))
 
 
-def _standardised(scores: np.ndarray) -> np.ndarray:
+def _standardise(scores: np.ndarray) -> np.ndarray:
     """Return the scores [rows] shifted to mean 0 and scaled to deviation 1; zeros if all are equal."""
     deviation = scores.std()
     return (scores - scores.mean()) / deviation if deviation > 1e-9 else np.zeros_like(scores)

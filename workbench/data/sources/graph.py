@@ -108,16 +108,16 @@ def _read(path: str | os.PathLike, labels: str | os.PathLike | None, named: bool
     if starts_with(path, ZIP):
         with read_npz_arrays(path) as archive:
             if "adj_indptr" in archive.files:
-                return _of_archive(path, archive, labels)
+                return _read_archive(path, archive, labels)
     if starts_with(path, ZIP) or is_market(path):
-        given = _given(path, labels, named=False)
+        given = _read_given_labels(path, labels, named=False)
         return Read(_edges_of(read_matrix(path), path), given)
     refuse_binary(path, WHAT)
-    given = _given(path, labels, named)
+    given = _read_given_labels(path, labels, named)
     return Read(_edges_in_text(path, given, zero_based), given)
 
 
-def _given(path: str | os.PathLike, labels: str | os.PathLike | None, named: bool) -> Labelled:
+def _read_given_labels(path: str | os.PathLike, labels: str | os.PathLike | None, named: bool) -> Labelled:
     """Return the labels in the file `labels`; if `named`, with the node names from its first column.
 
     Raises DataError if `labels` is None, the file has other columns, or a node occurs twice.
@@ -143,7 +143,7 @@ def _given(path: str | os.PathLike, labels: str | os.PathLike | None, named: boo
         return Labelled(of_text(label.texts)[label.codes], place, names)
 
 
-def _of_archive(path: str | os.PathLike, archive: Any, labels: str | os.PathLike | None) -> Read:
+def _read_archive(path: str | os.PathLike, archive: Any, labels: str | os.PathLike | None) -> Read:
     """Return edges, labels and features of an .npz archive with adj_* and attr_* arrays; `labels` replaces its own.
 
     Raises DataError without labels, or for class indices beyond class_names.
@@ -151,10 +151,10 @@ def _of_archive(path: str | os.PathLike, archive: Any, labels: str | os.PathLike
     names = archive.files
     if labels is None and "labels" not in names:
         raise DataError(f"{path} holds no labels, but {format_names(names)}.\n{ADVICE}")
-    edges = _edges_of(_compressed(archive, "adj", path), path)
-    features = _compressed(archive, "attr", path) if "attr_indptr" in names else None
+    edges = _edges_of(_read_compressed(archive, "adj", path), path)
+    features = _read_compressed(archive, "attr", path) if "attr_indptr" in names else None
     if labels is not None:
-        return Read(edges, _given(path, labels, named=False), features)
+        return Read(edges, _read_given_labels(path, labels, named=False), features)
     own = Labelled(archive["labels"], lambda row: f"{path}, labels, row {row}")
     classes = archive["class_names"].tolist() if "class_names" in names else None
     if classes is None or own.values.dtype.kind not in "iu":
@@ -165,7 +165,7 @@ def _of_archive(path: str | os.PathLike, archive: Any, labels: str | os.PathLike
     return Read(edges, own._replace(values=np.array(classes)[own.values]), features, classes)
 
 
-def _compressed(archive: Any, prefix: str, path: str | os.PathLike) -> scipy.sparse.csr_array:
+def _read_compressed(archive: Any, prefix: str, path: str | os.PathLike) -> scipy.sparse.csr_array:
     """Return the CSR float64 array stored as PREFIX_data, _indices, _indptr and _shape; DataError if one is missing.
 
     Its structure is not validated.
@@ -206,7 +206,7 @@ def _edges_in_text(path: str | os.PathLike, labels: Labelled, zero_based: bool |
     place = separated.place_of(path, layout, comments=True)
     nodes = len(labels.values)
     if labels.names is None:
-        ends = _counted([read[0], read[1]], nodes, zero_based, place)
+        ends = _zero_based([read[0], read[1]], nodes, zero_based, place)
     else:
         ends = [places_of(read[end].texts, labels.names)[read[end].codes] for end in (0, 1)]
         for end, numbers in enumerate(ends):
@@ -226,7 +226,7 @@ def _is_header(layout: Layout, names: list[str] | None) -> bool:
     return not any(map(is_node, layout.first[:2])) and bool(layout.second) and all(map(is_node, layout.second[:2]))
 
 
-def _counted(ends: Sequence[np.ndarray], nodes: int, zero_based: bool | str, place: Place) -> list[np.ndarray]:
+def _zero_based(ends: Sequence[np.ndarray], nodes: int, zero_based: bool | str, place: Place) -> list[np.ndarray]:
     """Return the node indices from 0 of both ends, int64 arrays, which count from 0 or 1 in the file.
 
     `zero_based` "auto" takes the base that fits. Raises DataError if both fit, or a node is out of range (with its

@@ -72,7 +72,7 @@ def check_elements(file: BinaryIO, names: Collection[str]) -> None:
         if kind == MATRIX:
             _check_variable(_plain_of_elements(file, count), count, order, names)
         elif kind == PACKED:
-            read = _unpacked(file, count)
+            read = _unpacking_reader(file, count)
             kind, count = struct.unpack(f"{order}II", read(8))
             if kind == MATRIX:
                 _check_variable(read, count, order, names)
@@ -138,7 +138,7 @@ def _plain_of_elements(file: BinaryIO, left: int) -> Read:
     return read
 
 
-def _unpacked(file: BinaryIO, left: int) -> Read:
+def _unpacking_reader(file: BinaryIO, left: int) -> Read:
     """Return a function that reads the next `count` decompressed bytes of a variable stored in `left` bytes.
 
     It decompresses block by block and raises ValueError beyond the end.
@@ -195,7 +195,7 @@ class Variable(NamedTuple):
 
 
 @contextmanager
-def opened_matlab(path: str | os.PathLike) -> Iterator[BinaryIO]:
+def open_matlab(path: str | os.PathLike) -> Iterator[BinaryIO]:
     """Open a MATLAB 5 file for reading in a `with` block, with SciPy's reading warnings raised as errors.
 
     Raises DataError for other versions and files, and for SciPy's reading errors within the block.
@@ -278,13 +278,13 @@ def make(
     `positive`, `classes` and `unseen` are those of the data set npz. Raises DataError for version 7.3, unknown names,
     variables of other classes, and shapes that do not fit. Memory is about twice the variables.
     """
-    with reading(path, WHAT), opened_matlab(path) as file:
+    with reading(path, WHAT), open_matlab(path) as file:
         listed = variables(file)
-        x = _named(variable, listed, path) if variable is not None else _largest(listed, path)
+        x = _find_named(variable, listed, path) if variable is not None else _largest(listed, path)
         if labels is not None or wanted.kind == NONE:
             return _with_other_labels(file, x, labels, transposed, wanted, path)
-        y = _named(labels_variable, listed, path) if labels_variable is not None else _labels_of(x, listed, path)
-        is_turned, labels_turned = _turned(x, y, transposed, path)
+        y = _find_named(labels_variable, listed, path) if labels_variable is not None else _labels_of(x, listed, path)
+        is_turned, labels_turned = _find_orientation(x, y, transposed, path)
         read = _values(file, {x.name, y.name}, path)
         y_read = _as_labels(read[y.name], labels_turned, wanted.kind)
         matrix = _as_matrix(read[x.name])
@@ -321,7 +321,7 @@ def _values(file: Any, names: set[str], path: str | os.PathLike) -> dict[str, An
     return read
 
 
-def _named(name: str, listed: list[Variable], path: str | os.PathLike) -> Variable:
+def _find_named(name: str, listed: list[Variable], path: str | os.PathLike) -> Variable:
     """Return the listed variable called `name`; raise DataError if it is absent or of a class that is not read."""
     found = next((one for one in listed if one.name == name), None)
     if found is None:
@@ -386,7 +386,7 @@ def _sides(labels: Variable) -> set[int]:
     return {max(labels.shape)} if min(labels.shape) == 1 else set(labels.shape)
 
 
-def _turned(x: Variable, y: Variable, transposed: bool | None, path: str | os.PathLike) -> tuple[bool, bool]:
+def _find_orientation(x: Variable, y: Variable, transposed: bool | None, path: str | os.PathLike) -> tuple[bool, bool]:
     """Return (whether samples are the columns of `x`, whether labels run along the columns of `y`).
 
     `transposed` fixes the first, None tries rows first. Raises DataError if the number of labels does not fit.

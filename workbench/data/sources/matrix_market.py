@@ -46,7 +46,7 @@ def make(
         if label_column is None:
             y, place = (np.zeros(x.shape[0]), str) if labels is None else read_label_file(labels)
             return dataset_of(NAME, x, y, wanted, path, place)
-        x, y, column = _parted(x, _index_of(label_column), path)
+        x, y, column = _split_column(x, _index_of(label_column), path)
         place = lambda row: f"{path}, column {column} of row {row}"  # noqa: E731
         return dataset_of(NAME, x, y, wanted, path, place, reread={"label_column": column})
 
@@ -62,7 +62,7 @@ def _index_of(column: int | str) -> int:
         ) from None
 
 
-def _parted(
+def _split_column(
     x: scipy.sparse.coo_array, column: int, path: str | os.PathLike
 ) -> tuple[scipy.sparse.coo_array, np.ndarray, int]:
     """Return (matrix without the column, the column dense [rows], its index from 0).

@@ -19,7 +19,7 @@ import scipy.sparse
 from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset
 from workbench.data.errors import DataError, reader_option_advice
-from workbench.data.files.labels import Numbers, places_of, sorted_ids
+from workbench.data.files.labels import Numbers, places_of, sort_ids
 from workbench.data.files.reading import dataset_of, reading
 from workbench.data.files.types import rating_columns, refuse_binary
 from workbench.data.labels import AS_NUMBERS, Place, Wanted, format_names, number_named
@@ -135,8 +135,8 @@ def _read(
     refuse_binary(path, WHAT)
     layout = separated.layout(path, separator)
     if lists or (lists is None and _has_lists(path, layout)):
-        return _of_lists(path, layout)
-    return _of_columns(path, layout, header, columns.split(), implicit)
+        return _read_lists(path, layout)
+    return _read_columns(path, layout, header, columns.split(), implicit)
 
 
 def _has_lists(path: str | os.PathLike, layout: Layout) -> bool:
@@ -146,7 +146,7 @@ def _has_lists(path: str | os.PathLike, layout: Layout) -> bool:
     return len(lengths) > 1 or max(lengths) > 8 or (layout.separator == "space" and layout.first[0].endswith(":"))
 
 
-def _of_lists(path: str | os.PathLike, layout: Layout) -> Pairs:
+def _read_lists(path: str | os.PathLike, layout: Layout) -> Pairs:
     """Return the pairs of a file with lines "user item item ...", without ratings.
 
     DataError with the line of an empty id.
@@ -170,7 +170,7 @@ def _of_lists(path: str | os.PathLike, layout: Layout) -> Pairs:
     )  # fmt: skip
 
 
-def _of_columns(
+def _read_columns(
     path: str | os.PathLike, layout: Layout, header: bool | None, columns: list[str], implicit: bool
 ) -> Pairs:
     """Return the pairs of a file with one pair a line; `columns` names its columns, `implicit` ignores the rating.
@@ -243,7 +243,7 @@ def _blocks(pairs: Pairs, user_ids: Sequence[str] | None, item_ids: Sequence[str
         ("user", pairs.users, pairs.user_ids, user_ids),
         ("item", pairs.items, pairs.item_ids, item_ids),
     ):
-        in_order, places = sorted_ids(ids) if known is None else (list(known), places_of(ids, known))
+        in_order, places = sort_ids(ids) if known is None else (list(known), places_of(ids, known))
         block = Block(places[codes], in_order)
         if unknown == "refuse" and (block.columns < 0).any():
             row = int(np.argmin(block.columns))

@@ -88,7 +88,7 @@ def make(
     if subset is not None and (not entry.has_subsets or subset not in SUBSETS):
         allowed = f"one of {', '.join(SUBSETS)}" if entry.has_subsets else "left out: the set has no parts"
         raise DataError(f"subset is {subset!r}; of {which} it is {allowed}.")
-    bunch = _fetched(which, entry, subset or "all", download, folder)
+    bunch = _fetch(which, entry, subset or "all", download, folder)
     labels, names = _labels(bunch, entry)
     kind = kind or entry.kind or ("multilabel" if labels.ndim == 2 else None)
     wanted = Wanted(kind, positive, names if classes is None and kind != "numbers" else classes, unseen)
@@ -97,7 +97,7 @@ def make(
     return dataclasses.replace(made, source=f"{which} of scikit-learn: {entry.origin}")
 
 
-def _fetched(name: str, entry: Entry, subset: str, download: bool, folder: str | os.PathLike | None) -> Any:
+def _fetch(name: str, entry: Entry, subset: str, download: bool, folder: str | os.PathLike | None) -> Any:
     """Return the Bunch that scikit-learn's function gives for a data set, downloaded only if `download`.
 
     `folder` is scikit-learn's data folder, None for its own. Raises DataError if a download is needed and not allowed,

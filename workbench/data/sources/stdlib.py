@@ -70,9 +70,9 @@ def of_folder(folder: Path, lines: int = 16, tests: bool = True, counts: bool = 
     text = _read(folder, lines, INSTALLED if tests else INSTALLED | TESTS)
     if not text.labels:
         raise DataError(f"{folder} holds no Python source; use the data set 'power_law' instead.")
-    rows, columns, values = _counted(text)
+    rows, columns, values = _count_identifiers(text)
     if not counts:
-        values = _scaled(rows, 1 + np.log(values), len(text.labels))
+        values = _scale_rows(rows, 1 + np.log(values), len(text.labels))
     shape = (len(text.labels), len(text.names))
     dtype = index_dtype(*shape, len(values))
     indptr = np.searchsorted(rows, np.arange(shape[0] + 1)).astype(dtype)
@@ -125,7 +125,7 @@ def _pieces(content: bytes, lines: int) -> Iterator[list[bytes]]:
         yield IDENTIFIER.findall(b"\n".join(content_lines[start : start + lines]))
 
 
-def _counted(text: _Text) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _count_identifiers(text: _Text) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return (rows, columns, counts) of the distinct identifiers of each piece, int64, sorted by row and column.
 
     Columns are in descending frequency of the identifiers, ties alphabetical.
@@ -141,7 +141,7 @@ def _counted(text: _Text) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return keys // features, keys % features, counts
 
 
-def _scaled(rows: np.ndarray, values: np.ndarray, n_rows: int) -> np.ndarray:
+def _scale_rows(rows: np.ndarray, values: np.ndarray, n_rows: int) -> np.ndarray:
     """Return the values [entries] with each row scaled to the 2-norm `ROW_NORM`; `rows` is the row of each entry."""
     return ROW_NORM * values / np.sqrt(np.bincount(rows, values**2, minlength=n_rows))[rows]
 

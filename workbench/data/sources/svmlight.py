@@ -10,7 +10,7 @@ import scipy.sparse
 from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks
 from workbench.data.errors import DataError
-from workbench.data.files.labels import lacks_svmlight_label, read_unlabelled, require_labels, rewritten
+from workbench.data.files.labels import lacks_svmlight_label, read_unlabelled, require_labels, rewrite_lines
 from workbench.data.files.opened import line_blocks, map_blocks, open_text, place_in, refuse_endless
 from workbench.data.files.reading import blocks_of_file, check_features, dataset_of, reading
 from workbench.data.files.types import (
@@ -94,7 +94,7 @@ def make(
     """
     _check(features, zero_based)
     if variant := variant_of(path):
-        return _of_variant(path, variant, features, zero_based, wanted)
+        return _read_variant(path, variant, features, zero_based, wanted)
     if wanted.kind == NONE:
         with reading(path, TEXT):
             return read_unlabelled(path, lacks_svmlight_label, lambda copy: make(copy, features, zero_based))
@@ -116,7 +116,7 @@ def make(
             raise
 
 
-def _of_variant(
+def _read_variant(
     path: str | os.PathLike, variant: str, features: int | None, zero_based: bool | str, wanted: Wanted
 ) -> Dataset:
     """Return the data set of text that is svmlight but for its `variant`, read from a copy with the same line numbers.
@@ -142,7 +142,7 @@ def _of_variant(
         return b"0 " + rest + b"\n"
 
     has_words = variant == WORDS_AS_LABELS and wanted.kind != NONE
-    with reading(path, TEXT), rewritten(path, rewrite) as copy:
+    with reading(path, TEXT), rewrite_lines(path, rewrite) as copy:
         width = counted[0] if counted and features is None else features
         made = make(copy, width, zero_based, AS_NUMBERS if has_words else wanted)
         if variant == LIBFFM:

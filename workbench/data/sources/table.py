@@ -80,7 +80,7 @@ class HeldTable:
                 self._kept, self._is_whole = [], False
             while blocks:
                 block = blocks.popleft()
-                yield {name: _widened(block[name]) for name in names}
+                yield {name: _widen_indices(block[name]) for name in names}
                 if self.is_last_pass and len(blocks) % BLOCKS_RELEASED == 0:
                     del block
                     _release_memory()
@@ -133,7 +133,7 @@ class HeldTable:
     def _held(self, name: str, texts: Texts) -> Texts:
         """Return a column of a block as it is kept: cleaned, indices narrowed, differing numbers without texts."""
         if name in self._as_they_stand:
-            return _narrowed(texts)
+            return _narrow_indices(texts)
         cleaned = texts.cleaned(MISSING_WORDS)
         if cleaned.numbers is not texts.numbers:
             self._without_words.add(name)
@@ -143,7 +143,7 @@ class HeldTable:
                 self._without_words.add(name)
                 self._without_texts |= set() if is_whole else {name}
                 return cleaned.without_texts()
-        return _narrowed(cleaned)
+        return _narrow_indices(cleaned)
 
     def place(self, row: int) -> str:
         """Return where a row (index from 0) stands in the file, such as "a.csv:12"."""
@@ -160,13 +160,13 @@ def _release_memory() -> None:
     release_heap()
 
 
-def _narrowed(texts: Texts) -> Texts:
+def _narrow_indices(texts: Texts) -> Texts:
     """Return the texts, copied out of their block, with row indices as int16 if they suffice."""
     texts.settle()
     return texts.of_rows(texts.numbers.astype(np.int16 if len(texts) <= np.iinfo(np.int16).max else np.int32))
 
 
-def _widened(texts: Texts) -> Texts:
+def _widen_indices(texts: Texts) -> Texts:
     """Return the texts with row indices as int32."""
     return texts.of_rows(texts.numbers.astype(np.int32, copy=False))
 
@@ -225,7 +225,7 @@ def make(
     """
     with reading(path, TABLE):
         layout = dict(zip(LAYOUT, (separator, header, quotes, decimal, encoding), strict=True))
-        learned, facts = _learned(path, wanted, columns, label, hashed, bins, unlabelled, is_held=True, **layout)
+        learned, facts = _learn_encoding(path, wanted, columns, label, hashed, bins, unlabelled, is_held=True, **layout)
         entries = Growing(learned.table.rows if isinstance(learned.table, HeldTable) else None)
         x, labels = stack_with_labels(learned.parts(entries.take), path, entries)
         made = dataset_of("table", x, labels, wanted, path, learned.table.place)
@@ -242,11 +242,11 @@ def blocks(path: str | os.PathLike, wanted: Wanted = GUESSED, **parameters: Any)
     if wanted.kind == "multilabel":
         return blocks_of(make(path, wanted=wanted, **parameters))
     with reading(path, TABLE):
-        learned, facts = _learned(path, wanted, **parameters)
+        learned, facts = _learn_encoding(path, wanted, **parameters)
     return blocks_of_file("table", (RowBlock(*part) for part in learned.parts()), path, facts=facts)
 
 
-def _learned(
+def _learn_encoding(
     path: str | os.PathLike,
     wanted: Wanted,
     columns: str | os.PathLike | Mapping[str, Any] | Columns | None = None,

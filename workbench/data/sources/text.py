@@ -85,7 +85,7 @@ class Words:
         words = counting.learned(path)
         if counting.are_met:
             x = counting.chosen_of(x)
-        return words._weighted(x), words
+        return words._weight(x), words
 
     def learn(self, parts: Iterable[list[str]], path: str | os.PathLike) -> "Words":
         """Return self completed by the words and idf of all documents, without their matrix.
@@ -103,7 +103,7 @@ class Words:
 
     def rows(self, documents: list[str]) -> Any:
         """Return the CSR float64 array [documents, words] of some documents; `is_learned` must be true."""
-        return self._weighted(_counted(self, documents))
+        return self._weight(_count_words(self, documents))
 
     def alike(self) -> dict[str, Any]:
         """Return the parameters, as JSON values by name, with which another file gets the same columns."""
@@ -120,7 +120,7 @@ class Words:
             return text.HashingVectorizer(n_features=self.hashed, norm=None, alternate_sign=False, **shared)
         return text.CountVectorizer(vocabulary=None if self.vocabulary is None else list(self.vocabulary), **shared)
 
-    def _weighted(self, x: Any) -> Any:
+    def _weight(self, x: Any) -> Any:
         """Return `x` weighted: unchanged, or with "tfidf" scaled by idf in place and normalised to unit rows.
 
         Raises DataError if idf has another length than `x` has columns.
@@ -153,7 +153,7 @@ class _Counting:
         Given or hashed words have their fixed columns.
         """
         self.documents += len(documents)
-        x = self._met(documents) if self.are_met else _counted(self.words, documents)
+        x = self._met(documents) if self.are_met else _count_words(self.words, documents)
         more = np.zeros(x.shape[1] - len(self._having), np.int64)
         self._having = np.append(self._having, more) + np.bincount(x.indices, minlength=x.shape[1])
         times = np.bincount(x.indices, x.data, minlength=x.shape[1]).astype(np.int64)
@@ -224,7 +224,7 @@ def _no_rows() -> Any:
     return scipy.sparse.csr_array((0, 0))
 
 
-def _counted(words: Words, documents: list[str]) -> Any:
+def _count_words(words: Words, documents: list[str]) -> Any:
     """Return counts of given or hashed words, CSR float64 [documents, words]; DataError for an unusable vocabulary."""
     try:
         x = words.vectorizer().transform(documents)
@@ -311,8 +311,8 @@ class Documents:
         """
         self._files.clear()
         self.count = 0
-        both = self._of_folder() if self.is_folder else self._of_lines()
-        while some := list(_within(both, DOCUMENTS_AT_ONCE, CHARACTERS_AT_ONCE)):
+        both = self._read_folder() if self.is_folder else self._read_lines()
+        while some := list(_limit_characters(both, DOCUMENTS_AT_ONCE, CHARACTERS_AT_ONCE)):
             self.count += len(some)
             yield [document for document, _ in some], [] if self._given else [label for _, label in some]
 
@@ -345,7 +345,7 @@ class Documents:
         """Return the parameters by which another file is split into documents in the same way."""
         return {"label": self.label, "separator": self.separator, "encoding": self.encoding}
 
-    def _of_lines(self) -> Iterator[tuple[str, str]]:
+    def _read_lines(self) -> Iterator[tuple[str, str]]:
         """Yield (document, label) of each line of the file; label "" without labels.
 
         Blank lines are skipped with labels. Raises DataError for a line without the separator.
@@ -362,7 +362,7 @@ class Documents:
                         raise DataError(f"{self.path}:{line}: there is no {self.separator!r} behind a label; {advice}.")
                     yield document.decode(), label_of(label, self.path, line)
 
-    def _of_folder(self) -> Iterator[tuple[str, str]]:
+    def _read_folder(self) -> Iterator[tuple[str, str]]:
         """Yield (document, label) of each file in a subfolder, whose name is the label.
 
         The paths are kept for messages. Raises DataError for a file of more than `LONGEST_LINE` bytes, or a file that
@@ -379,7 +379,7 @@ class Documents:
             yield content.decode(), file.parent.name
 
 
-def _within(both: Iterator[tuple[str, str]], most: int, characters: int) -> Iterator[tuple[str, str]]:
+def _limit_characters(both: Iterator[tuple[str, str]], most: int, characters: int) -> Iterator[tuple[str, str]]:
     """Yield the next (document, label) pairs: at most `most`, and none once `characters` have been reached."""
     for document, label in itertools.islice(both, most):
         yield document, label
@@ -445,7 +445,7 @@ def make(
     came: list[str] = []
     with reading(path, "text"):
         documents = Documents(path, label, separator, labels, encoding, wanted.kind != NONE)
-        x, words = words.columns(_noted(documents, came.extend), path)
+        x, words = words.columns(_pass_labels(documents, came.extend), path)
         y, reread = documents.labels(came), words.alike() | documents.alike()
         return dataset_of("text", x, y, wanted, path, documents.place, licence=LICENCE, reread=reread)
 
@@ -469,7 +469,7 @@ def blocks(
     distinct: set[str] = set()
     with reading(path, "text"):
         documents = Documents(path, label, separator, labels, encoding, wanted.kind != NONE)
-        words = words.learn(_noted(documents, distinct.update), path)
+        words = words.learn(_pass_labels(documents, distinct.update), path)
         dtype = documents.labels(sorted(distinct)).dtype
         if documents.given is not None and len(documents.given) != documents.count:
             counts = f"{documents.count} rows and {len(documents.given)} labels"
@@ -478,7 +478,7 @@ def blocks(
     return blocks_of_file("text", _blocks(documents, words, dtype), path, None, facts, LICENCE)
 
 
-def _noted(documents: Documents, note: Callable[[list[str]], None]) -> Iterator[list[str]]:
+def _pass_labels(documents: Documents, note: Callable[[list[str]], None]) -> Iterator[list[str]]:
     """Yield the documents in parts, and pass the labels of each part to `note`."""
     for some, labels in documents.parts():
         note(labels)

@@ -49,7 +49,7 @@ def make(
         if columns != "hashed" and not all(part.are_numbers for part in parts):
             _refuse_names(path, columns)
             parts = list(vowpal_wabbit.read(path, True, importance == "ignored"))
-        rows = [(_matrix(part, bits), part.labels) for part in _checked(parts, bits, features, path)]
+        rows = [(_matrix(part, bits), part.labels) for part in _check_columns(parts, bits, features, path)]
         x, labels = stack_with_labels(rows, path)
         x = assemble("csr", x.indptr, x.indices, x.data, (x.shape[0], max(x.shape[1], features or 0)))
         reread = _reread(bits, parts[0].are_numbers)
@@ -83,7 +83,7 @@ def blocks(
         DataError with the line for invalid text.
         """
         with reading(path, WHAT):
-            for part in _checked(vowpal_wabbit.read(path, not numbered, ignored), bits, features, path):
+            for part in _check_columns(vowpal_wabbit.read(path, not numbered, ignored), bits, features, path):
                 x = canonical(_matrix(part, bits))
                 facts["duplicate_entries"] += len(part.columns) - x.nnz
                 yield RowBlock(x, part.labels)
@@ -126,7 +126,7 @@ def _matrix(rows: vowpal_wabbit.Rows, bits: int) -> Any:
     return assemble("csr", rows.indptr.astype(dtype), indices.astype(dtype), values, (len(rows.labels), width))
 
 
-def _checked(
+def _check_columns(
     parts: Iterable[vowpal_wabbit.Rows], bits: int, features: int | None, path: str | os.PathLike
 ) -> Iterator[vowpal_wabbit.Rows]:
     """Yield the parts unchanged; DataError, with the line, for a column number not below `features`.

@@ -59,7 +59,7 @@ def mask_of(chosen: np.ndarray) -> Any:
 def strings_of(texts: Sequence[str]) -> Any:
     """Return a sequence of str as a pyarrow string array (a copy in UTF-8)."""
     pa = arrow()
-    offsets, letters = _laid_out(texts)
+    offsets, letters = _lay_out(texts)
     return pa.StringArray.from_buffers(len(texts), pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(letters))
 
 
@@ -79,7 +79,7 @@ def flags_of(column: Any) -> np.ndarray:
     return np.unpackbits(bits, bitorder="little")[column.offset : column.offset + len(column)].astype(np.bool_)
 
 
-def _laid_out(words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+def _lay_out(words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """Return (offsets int64 [words + 1], UTF-8 bytes uint8) of words laid end to end, as pyarrow stores strings."""
     joined = "".join(words)
     encoded = words if joined.isascii() else [word.encode() for word in words]
@@ -89,9 +89,9 @@ def _laid_out(words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
 
 
 @functools.lru_cache(64)
-def _in_memory(words: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Return offsets and UTF-8 bytes of words as `_laid_out` does, cached for the last 64 tuples; do not modify."""
-    return _laid_out(words)
+def _cached_texts(words: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Return offsets and UTF-8 bytes of words as `_lay_out` does, cached for the last 64 tuples; do not modify."""
+    return _lay_out(words)
 
 
 class TextStore(Protocol):
@@ -260,7 +260,7 @@ class Texts:
     def _clean(self, words: tuple[str, ...]) -> "Texts":
         """Return the column stripped, with rows whose text is in `words` marked -1; what `cleaned` caches."""
         fields = self.fields
-        stripped = None if fields is None else fields.stripped(_in_memory(words))
+        stripped = None if fields is None else fields.stripped(_cached_texts(words))
         if stripped is not None:
             texts, is_absent = stripped
             return Texts(texts, self.numbers) if not is_absent.any() else self._without(texts, is_absent)
@@ -270,7 +270,7 @@ class Texts:
         if not are_printed(offsets, letters):
             distinct = pa.compute.utf8_trim_whitespace(distinct)
             offsets, letters = buffers_of(distinct)
-        is_absent = are_words(offsets, letters, *_in_memory(words))
+        is_absent = are_words(offsets, letters, *_cached_texts(words))
         if is_absent.any():
             return self._without(distinct, is_absent)
         return Texts(distinct, self.numbers, self._values if distinct is self._texts else None)
@@ -363,7 +363,7 @@ def is_dressed(distinct: Any) -> np.ndarray:
     return found
 
 
-def undressed(distinct: Any) -> Any:
+def undress(distinct: Any) -> Any:
     """Return a pyarrow string array with plain numbers for dressed ones: "$3,123.00" is "3123.00".
 
     "(5)" becomes "-5". Other texts are unchanged.
@@ -395,7 +395,7 @@ def read_amounts(texts: Texts) -> tuple[np.ndarray, np.ndarray]:
         found[found] = is_dressed(distinct if found.all() else distinct.filter(mask_of(found)))
         if found.any():
             numbers = numbers.copy()
-            numbers[found] = numbers_of(undressed(distinct.filter(mask_of(found))))
+            numbers[found] = numbers_of(undress(distinct.filter(mask_of(found))))
     return numbers, found
 
 

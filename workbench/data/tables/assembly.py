@@ -87,7 +87,7 @@ class Numbers:
         text or values beyond float32; `row` is the index of the first row.
         """
         numbers = self._numbers(texts, row)
-        return self._binned(numbers, texts) if self.is_binned else self._kept(numbers, texts, row)
+        return self._bin_numbers(numbers, texts) if self.is_binned else self._kept(numbers, texts, row)
 
     def _numbers(self, texts: Texts, row: int) -> np.ndarray:
         """Return the number of each distinct text, float64 [texts]; sign(x) * log(1 + |x|) if the encoding is "log".
@@ -111,7 +111,7 @@ class Numbers:
         taken_out = "Take the row out of the file if it is a total or a comment; or "
         return f"column {self.column.name!r} holds numbers, and {shown} is no finite one.\n{taken_out}{advice}."
 
-    def _binned(self, numbers: np.ndarray, texts: Texts) -> Encoded:
+    def _bin_numbers(self, numbers: np.ndarray, texts: Texts) -> Encoded:
         """Return the index of the range of each row, float64 `numbers` [texts]; missing values have the last index.
 
         Range i holds edges[i - 1] <= number < edges[i]; there are len(edges) + 1 ranges and one more column for
@@ -398,7 +398,7 @@ Room = Callable[[int, int, np.dtype], tuple[np.ndarray, np.ndarray]]
 """Where entries are written: (rows, entries, dtype of indices) to arrays of indices and float32 values, [entries]."""
 
 
-def _own_room(rows: int, count: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+def _new_arrays(rows: int, count: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
     """Return new arrays for the indices and values of `count` entries; `rows` is not used."""
     return np.empty(count, dtype), np.empty(count, np.float32)
 
@@ -435,7 +435,7 @@ class Learned:
                 encoded = [encoder.encode(block[name], row) for name, encoder in encoders.items()]
                 rows = len(next(iter(block.values())).numbers)
                 labels = np.zeros(rows) if self.labels is None else self.labels.labels(block[label[0].name])
-                yield Part(matrix(encoded, rows, room or _own_room, scratch), labels)
+                yield Part(matrix(encoded, rows, room or _new_arrays, scratch), labels)
         except WrongValueError as error:
             raise DataError(f"{self.table.place(error.row)}: {error}") from None
 
@@ -507,7 +507,7 @@ def missing_words(column: Column) -> tuple[str, ...]:
     return tuple(word for word in words if word not in named) if named else words
 
 
-def _stacked(columns: list[np.ndarray], name: str, dtype: DTypeLike, rows: int, scratch: Scratch) -> np.ndarray:
+def _stack(columns: list[np.ndarray], name: str, dtype: DTypeLike, rows: int, scratch: Scratch) -> np.ndarray:
     """Return the columns, [rows] each, one below the other in the buffer `name` of `scratch`, [columns, rows]."""
     stacked = scratch.take(name, dtype, len(columns), rows)
     for held, column in zip(stacked, columns, strict=True):
@@ -524,11 +524,11 @@ def _put_one_each(
     three arrays are changed in place.
     """
     with_values = [one.values for one in encoded if one.values is not None]
-    values = _stacked(with_values, "values", np.float32, len(free), scratch)
+    values = _stack(with_values, "values", np.float32, len(free), scratch)
     has_values = np.array([one.values is not None for one in encoded])
     firsts = first + np.cumsum([0, *(one.width for one in encoded[:-1])])
     places = np.where(has_values, np.cumsum(has_values) - 1, -1)
-    columns = _stacked([one.indices for one in encoded], "columns", np.int32, len(free), scratch)
+    columns = _stack([one.indices for one in encoded], "columns", np.int32, len(free), scratch)
     put_one_each(columns, values, firsts, places, free, indices, data)
 
 
@@ -539,7 +539,7 @@ def _full_rows(encoded: list[Encoded], rows: int, width: int, room: Room, scratc
     indices, data = room(rows, rows * each, dtype)
     data[:] = 1
     firsts = np.cumsum([0, *(one.width for one in encoded[:-1])])
-    put_in_each_row(_stacked([one.indices for one in encoded], "columns", np.int32, rows, scratch), firsts, indices)
+    put_in_each_row(_stack([one.indices for one in encoded], "columns", np.int32, rows, scratch), firsts, indices)
     for place, one in enumerate(encoded):
         if one.values is not None:
             data[place::each] = one.values

@@ -156,7 +156,7 @@ class TextTable:
             counting = _Counting(file)
             try:
                 batches = counting.taken(_batches(pa, counting, self.dialect, names))
-                yield from _encoded(batches, rows)
+                yield from _encode_batches(batches, rows)
             except pa.ArrowInvalid as error:
                 refuse_fault(self.path, self.dialect)
                 if "straddling" in str(error):
@@ -292,7 +292,7 @@ def _split(
     }
 
 
-def _encoded(batches: Iterator[Any], rows: int) -> Iterator[Block]:
+def _encode_batches(batches: Iterator[Any], rows: int) -> Iterator[Block]:
     """Yield blocks made of pyarrow record batches, leaving out the first `rows` rows.
 
     Later batches are converted on several threads; columns that differ in most rows of the first are not deduplicated.
@@ -304,11 +304,11 @@ def _encoded(batches: Iterator[Any], rows: int) -> Iterator[Block]:
     differing = _differing(block)
     if rows < first.num_rows:
         yield block if not rows else _block(first.slice(rows))
-    batches = _behind(batches, rows - first.num_rows)
+    batches = _skip_rows(batches, rows - first.num_rows)
     yield from map_blocks(lambda batch: _block(batch, differing), batches)
 
 
-def _behind(batches: Iterator[Any], rows: int) -> Iterator[Any]:
+def _skip_rows(batches: Iterator[Any], rows: int) -> Iterator[Any]:
     """Yield pyarrow record batches without their first `rows` rows in total; a batch is sliced, not copied."""
     for batch in batches:
         if rows < batch.num_rows:
@@ -539,7 +539,7 @@ class ArffTable:
                 if number < self._first or not text or text.startswith("%"):
                     continue
                 if text.startswith("{"):
-                    yield number, self._of_pairs(text, zeros.copy(), number)
+                    yield number, self._fill_from_pairs(text, zeros.copy(), number)
                     continue
                 row = _fields(text)
                 if len(row) != len(zeros):
@@ -547,7 +547,7 @@ class ArffTable:
                     raise DataError(f"{self.path}:{number}: {counts}.")
                 yield number, row
 
-    def _of_pairs(self, text: str, row: list[str], line: int) -> list[str]:
+    def _fill_from_pairs(self, text: str, row: list[str], line: int) -> list[str]:
         """Fill `row` in place from the text "{index value, ...}" of a sparse row, and return it.
 
         `row` holds the default of each column on entry. Raises DataError with file and `line` for an index out of range

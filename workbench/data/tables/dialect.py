@@ -208,12 +208,12 @@ def records(path: str | os.PathLike, dialect: Dialect) -> Iterator[Record]:
         for ends, fields in _split(lines, dialect.separator, dialect.quotes):
             if fields and fields != [_END]:
                 if fields[-1].endswith(_END):
-                    raise DataError(f"{path}:{begins}: {_unclosed()}")
+                    raise DataError(f"{path}:{begins}: {_unclosed_message()}")
                 yield begins, fields
             begins = ends + dialect.comments + 1
 
 
-def _unclosed() -> str:
+def _unclosed_message() -> str:
     """Return the error message for a quoted field without an end."""
     advice = "Close it, or say quotes = false if double quotes are signs like others in this file"
     return f"a double quote opens a field of the row that begins here, and none closes it. {advice}."

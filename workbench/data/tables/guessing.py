@@ -492,7 +492,7 @@ def _guess(name: str, seen: Seen, bins: int) -> Column:
     if seen.distinct == 1 and not seen.missing:
         return Column(name, "ignored", why="one value in all rows")
     if seen.are_numbers:
-        found = _of_numbers(name, seen, is_different, bins)
+        found = _guess_numbers(name, seen, is_different, bins)
         is_amount = seen.amount and seen.not_number is None and found.kind == "number"
         return dataclasses.replace(found, why=f"{AMOUNTS}{seen.amount[:MOST_SHOWN]!r}") if is_amount else found
     if seen.words_each >= WORDS_OF_TEXT:
@@ -508,7 +508,7 @@ def _guess(name: str, seen: Seen, bins: int) -> Column:
     return Column(name, "category", why=why)
 
 
-def _of_numbers(name: str, seen: Seen, is_different: bool, bins: int) -> Column:
+def _guess_numbers(name: str, seen: Seen, is_different: bool, bins: int) -> Column:
     """Return the guessed `Column` for a column in which at least nine tenths of the values are numbers.
 
     `is_different` says that no two rows have the same value. It becomes a number in `bins` ranges, a category, or
@@ -529,7 +529,7 @@ def _of_numbers(name: str, seen: Seen, is_different: bool, bins: int) -> Column:
         if _has_values_of_ids(seen) and not seen.amount:
             return _hashed_if_many(name, seen, ID_BY_VALUES)
     if seen.rows_of_zero >= MOSTLY_ZERO * seen.rows:
-        return _of_zeros(name, seen)
+        return _guess_mostly_zero(name, seen)
     if seen.are_whole and seen.distinct <= min(FEW_WHOLE, max(2, seen.present // ROWS_EACH)):
         return Column(name, "category", why="whole numbers, few values")
     return Column(name, "number", bins=bins, why="whole numbers" if seen.are_whole else "numbers")
@@ -552,7 +552,7 @@ def _hashed_if_many(name: str, seen: Seen, why: str) -> Column:
     return Column(name, "category", buckets=min(MOST_BUCKETS, 1 << (2 * seen.distinct - 1).bit_length()), why=why)
 
 
-def _of_zeros(name: str, seen: Seen) -> Column:
+def _guess_mostly_zero(name: str, seen: Seen) -> Column:
     """Return a numeric `Column` for values that are mostly 0, so that zeros are not stored.
 
     0/1 columns are kept unscaled, counts are encoded as log(1 + count), others kept and scaled.

@@ -75,16 +75,16 @@ class JsonTable:
 
         Raises DataError with the line. Sets `_has_columns` if the file turns out to be one object that holds all rows.
         """
-        found = self._of_array() if self._is_array else self._of_lines()
+        found = self._rows_of_array() if self._is_array else self._rows_of_lines()
         first = list(itertools.islice(found, 2))
         if len(first) == 1 and isinstance(first[0][1], dict) and not self._is_array:
-            first = list(self._of_columns(*first[0]))
+            first = list(self._rows_of_object(*first[0]))
         for place, row in itertools.chain(first, found):
             if not isinstance(row, dict):
                 raise DataError(f'{place}: this is no object, such as {{"age": 31, "y": 1}}.\n{ONE_A_LINE}')
             yield dict(_flat(row)) if any(isinstance(value, dict) for value in row.values()) else row
 
-    def _of_columns(self, place: str, whole: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    def _rows_of_object(self, place: str, whole: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         """Yield (place, row dict) for each row of a file that is one object; (place, object) alone if it is one row.
 
         The rows are found in pandas' split or indexed form, in the only field that is an array of objects, or in arrays
@@ -98,7 +98,7 @@ class JsonTable:
             raise DataError(f"{place}: there are rows in several fields, {several}.\n{advice}")
         rows: Iterable[dict[str, Any]] | None = None
         if _is_split(whole):
-            lists = whole = _transposed(place, whole)
+            lists = whole = _transpose_split(place, whole)
         else:
             rows = _rows_by_index(whole)
             rows = lists[of_rows[0]] if rows is None and of_rows else rows
@@ -110,7 +110,7 @@ class JsonTable:
         self._has_columns = True
         yield from ((f"{self.path}, row {number}", row) for number, row in enumerate(rows))
 
-    def _of_array(self) -> Iterator[tuple[str, Any]]:
+    def _rows_of_array(self) -> Iterator[tuple[str, Any]]:
         """Yield (place, entry) of the JSON array that the file is; all of it is in memory.
 
         Raises DataError if invalid.
@@ -122,7 +122,7 @@ class JsonTable:
                 raise DataError(f"{self.path} cannot be read as {WHAT}: {error}.") from None
         yield from ((f"{self.path}, row {number}", row) for number, row in enumerate(rows))
 
-    def _of_lines(self) -> Iterator[tuple[str, Any]]:
+    def _rows_of_lines(self) -> Iterator[tuple[str, Any]]:
         """Yield (place, JSON value) of each line that is not blank, or of a file that is one object on many lines.
 
         Raises DataError with the line for a line that is not JSON.
@@ -174,7 +174,7 @@ def _rows_by_index(whole: dict[str, Any]) -> list[dict[str, Any]] | None:
     return None
 
 
-def _transposed(place: str, whole: dict[str, Any]) -> dict[str, list]:
+def _transpose_split(place: str, whole: dict[str, Any]) -> dict[str, list]:
     """Return {column name: list of values} of a table in pandas' split form.
 
     Raises DataError, beginning with `place`, for a row of another length than the names.

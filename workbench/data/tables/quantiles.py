@@ -42,11 +42,11 @@ class Quantiles:
         self._size += len(some.numbers)
         if self._size < 2 * EXACT:
             return
-        joined = merged(self._pending)
+        joined = merge_counts(self._pending)
         self._pending, self._size = [joined], len(joined.numbers)
         if self._size > EXACT:
             self._pending, self._size = [], 0
-            self._carry(pruned(joined))
+            self._carry(prune(joined))
 
     def _carry(self, summary: Counted) -> None:
         """Add a summary to the levels in place: two of one level are merged, pruned and moved up."""
@@ -54,7 +54,7 @@ class Quantiles:
             if held is None:
                 self._levels[level] = summary
                 return
-            self._levels[level], summary = None, pruned(merged([held, summary]))
+            self._levels[level], summary = None, prune(merge_counts([held, summary]))
         self._levels.append(summary)
 
     def cuts(self, bins: int) -> np.ndarray:
@@ -68,7 +68,7 @@ class Quantiles:
         >>> quantiles.cuts(4)
         array([1., 3.])
         """
-        numbers, counts = merged([*self._pending, *(held for held in self._levels if held is not None)])
+        numbers, counts = merge_counts([*self._pending, *(held for held in self._levels if held is not None)])
         if not len(numbers):
             return numbers
         reached = np.cumsum(counts)
@@ -77,7 +77,7 @@ class Quantiles:
         return cuts[cuts > numbers[0]]
 
 
-def merged(parts: Sequence[Counted]) -> Counted:
+def merge_counts(parts: Sequence[Counted]) -> Counted:
     """Return the numbers of all `parts` sorted and distinct, with the counts of equal ones added up."""
     if not any(len(part.numbers) for part in parts):
         return Counted(np.empty(0), np.empty(0, np.int64))
@@ -93,12 +93,12 @@ def merged(parts: Sequence[Counted]) -> Counted:
     return Counted(numbers[begins], np.add.reduceat(counts, begins))
 
 
-def pruned(summary: Counted) -> Counted:
+def prune(summary: Counted) -> Counted:
     """Return at most `KEPT` numbers, the middle one of each range of about equal counts, with the range's count."""
     reached = np.cumsum(summary.counts)
     ends = np.arange(KEPT + 1) * int(reached[-1]) // KEPT
     chosen = np.searchsorted(reached, (ends[:-1] + ends[1:]) // 2, side="right")
-    return merged([Counted(summary.numbers[chosen], np.diff(ends))])
+    return merge_counts([Counted(summary.numbers[chosen], np.diff(ends))])
 
 
 @final

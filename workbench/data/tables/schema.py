@@ -89,13 +89,13 @@ class Column:
     def __post_init__(self) -> None:
         """Fill in default encoding and parameters, and validate all fields; raises DataError if one is invalid."""
         if self.kind not in ENCODINGS:
-            raise DataError(f"{self._named('kind')}; it is one of {', '.join(ENCODINGS)}.")
+            raise DataError(f"{self._field_text('kind')}; it is one of {', '.join(ENCODINGS)}.")
         if not self.encoding and ENCODINGS[self.kind]:
             is_hashed = self.kind == "category" and self.buckets is not None
             object.__setattr__(self, "encoding", "hashed" if is_hashed else ENCODINGS[self.kind][0])
         if self.encoding and self.encoding not in ENCODINGS[self.kind]:
             allowed = ", ".join(ENCODINGS[self.kind]) or "left out"
-            raise DataError(f"{self._named('encoding')}; of the kind {self.kind} it is {allowed}.")
+            raise DataError(f"{self._field_text('encoding')}; of the kind {self.kind} it is {allowed}.")
         self._refuse_untaken()
         self._complete()
         self._check()
@@ -128,7 +128,7 @@ class Column:
             for name in names:
                 if name not in taken and getattr(self, name) is not None:
                     of = f"{self.kind} {self.encoding}".strip()
-                    raise DataError(f"{self._named(name)}; a column of {of} takes {', '.join(taken) or 'none'}.")
+                    raise DataError(f"{self._field_text(name)}; a column of {of} takes {', '.join(taken) or 'none'}.")
 
     def _complete(self) -> None:
         """Set `buckets`, `bins` and `scaling`, if None and taken by the encoding, to their defaults, in place."""
@@ -145,14 +145,14 @@ class Column:
         for name, most in (("buckets", MOST_COLUMNS - 1), ("bins", MOST_BINS)):
             count = getattr(self, name)
             if count is not None and not (is_whole(count) and 1 <= count <= most):
-                raise DataError(f"{self._named(name)}; it is a whole number from 1 to {most:,}.")
+                raise DataError(f"{self._field_text(name)}; it is a whole number from 1 to {most:,}.")
         if self.scaling is not None and self.scaling not in SCALINGS:
-            raise DataError(f"{self._named('scaling')}; it is one of {', '.join(SCALINGS)}.")
+            raise DataError(f"{self._field_text('scaling')}; it is one of {', '.join(SCALINGS)}.")
         for name in ("missing", "values"):
             if (texts := getattr(self, name)) is not None:
                 object.__setattr__(self, name, self._texts(name, texts))
         if self.divisor is not None and not (is_finite(self.divisor) and self.divisor > 0):
-            raise DataError(f"{self._named('divisor')}; it is a number above 0.")
+            raise DataError(f"{self._field_text('divisor')}; it is a number above 0.")
         if self.edges is not None:
             object.__setattr__(self, "edges", self._numbers(self.edges))
 
@@ -162,7 +162,7 @@ class Column:
         DataError, naming field `name`, unless they are distinct strings.
         """
         if not isinstance(given, list | tuple) or not all(issubclass(one, str) for one in set(map(type, given))):
-            raise DataError(f"{self._named(name)}; it is a list of texts, numbers in quotes too.")
+            raise DataError(f"{self._field_text(name)}; it is a list of texts, numbers in quotes too.")
         texts = tuple(map(str.strip, given))
         if len(set(texts)) < len(texts):
             twice = next(text for text in texts if texts.count(text) > 1)
@@ -173,10 +173,10 @@ class Column:
         """Return bin edges as floats; raise DataError unless they are finite and strictly ascending."""
         is_list = isinstance(given, list | tuple) and all(map(is_finite, given))
         if not is_list or any(after <= before for before, after in itertools.pairwise(given)):
-            raise DataError(f"{self._named('edges')}; it is a list of numbers, each above the one before.")
+            raise DataError(f"{self._field_text('edges')}; it is a list of numbers, each above the one before.")
         return tuple(map(float, given))
 
-    def _named(self, name: str) -> str:
+    def _field_text(self, name: str) -> str:
         """Return the start of an error message about field `name`: "NAME of column 'x' is VALUE"."""
         value = repr(getattr(self, name))
         return f"{name} of column {self.name!r} is {value if len(value) < 80 else value[:80] + '...'}"

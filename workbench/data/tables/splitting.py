@@ -503,7 +503,7 @@ class Buffers:
         return Piece(letters, text, 0)
 
 
-def _numbered(
+def _index_texts(
     text: np.ndarray, starts: np.ndarray, stops: np.ndarray, columns: int, wanted: Sequence[int], scratch: Scratch
 ) -> dict[int, tuple[Fields, np.ndarray | None]]:
     """Return {column index: (distinct texts, index of each row's text int32 [rows])} for the columns `wanted`.
@@ -565,7 +565,7 @@ def split(
     numbered = [place for place in wanted if place not in differing]
     for first in range(0, len(numbered), COLUMNS_AT_ONCE):
         some = numbered[first : first + COLUMNS_AT_ONCE]
-        texts |= _numbered(text, starts, stops, columns, some, scratch)
+        texts |= _index_texts(text, starts, stops, columns, some, scratch)
     for place in differing:
         texts[place] = Fields(text, starts[place::columns].copy(), stops[place::columns].copy()), None
     return [texts[place] for place in wanted]

@@ -65,7 +65,7 @@ def layout(path: str | os.PathLike, separator: str | None = None) -> Layout:
     if separator is not None and separator not in SIGNS:
         raise DataError(f"separator is {separator!r}; it is one of {', '.join(SIGNS)}, or left out to be told.")
     with open_text(path) as file:
-        before, lines = _after_comments(file)
+        before, lines = _skip_comments(file)
         rows = [line.decode("utf-8") for line in itertools.islice(filter(bytes.strip, lines), 2)]
     if not rows:
         raise DataError(f"{path} holds no rows.")
@@ -194,7 +194,7 @@ def _column(series) -> Column:
     return Column(place.astype(np.int64)[codes], bare.tolist())
 
 
-def _after_comments(file: BinaryIO) -> tuple[int, Iterator[bytes]]:
+def _skip_comments(file: BinaryIO) -> tuple[int, Iterator[bytes]]:
     """Return (number of comment and blank lines at the start, iterator over the lines behind them)."""
     lines, count = iter(file), 0
     for line in lines:

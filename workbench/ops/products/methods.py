@@ -123,7 +123,7 @@ def plan_for(x: Any, width: float) -> BatchPlan | None:
     return build(x.indptr, x.indices, x.shape[1], x.data)
 
 
-def turned(y: Any, transposed: bool) -> np.ndarray:
+def transpose_if(y: Any, transposed: bool) -> np.ndarray:
     """Return the dense matrix itself, or a C-contiguous copy of its transpose if `transposed`."""
     return np.ascontiguousarray(y.T) if transposed else y
 
@@ -388,7 +388,7 @@ class Method:
             return y, transposed
         if self.y == "row_sparse" or self.x in BLOCKS:
             return block_of(y, transposed)
-        return turned(y, transposed)
+        return transpose_if(y, transposed)
 
     def rule(self) -> Rule:
         """Return the method as a `Rule` of the operator `dot`."""

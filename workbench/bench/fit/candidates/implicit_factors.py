@@ -17,7 +17,7 @@ from workbench.bench.fit.candidates import Candidate, Rows, Scorer, Value, grid,
 INSTALL = "pip install 'sparse-workbench[competitors]'"
 
 
-def taken(rows: Rows) -> scipy.sparse.csr_matrix:
+def interaction_matrix(rows: Rows) -> scipy.sparse.csr_matrix:
     """Return the matrix of ones of the items that users have, csr float32 [users, items].
 
     `rows` holds pairs of user and item.
@@ -32,7 +32,7 @@ def _course(rows: Rows, make: Callable[..., Any], **settings: float) -> Iterator
 
     `make` is the model class, `settings` its arguments. `rows` holds pairs of user and item.
     """
-    matrix = taken(rows)
+    matrix = interaction_matrix(rows)
     with threadpoolctl.threadpool_limits(limits=1, user_api="blas"):
         model = make(factors=rows.width, iterations=1, num_threads=rows.threads, random_state=rows.seed, **settings)
     while True:

@@ -89,7 +89,7 @@ def dual_settings(model: str) -> list[dict[str, Any]]:
     return list(STRENGTHS)
 
 
-def trained(needs_product: bool = False) -> tuple[str, ...]:
+def trained_models(needs_product: bool = False) -> tuple[str, ...]:
     """Return the names of all models; with `needs_product` only those whose scores are X @ W."""
     return tuple(name for name in models.names() if models.get(name).is_product or not needs_product)
 
@@ -120,7 +120,7 @@ def project_candidate(
     return Candidate(
         name,
         "ours",
-        trained(needs_product),
+        trained_models(needs_product),
         values,
         steps,
         bytes_needed=(lambda rows: rows.bytes_dense) if is_dense else (lambda rows: 0),

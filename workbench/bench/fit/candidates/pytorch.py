@@ -184,7 +184,7 @@ for _sparse in (True, False):
 # PyTorch: a perceptron whose dense weight matrices have a mask, as `torch.nn.utils.prune` does it.
 
 
-def masked(rows: Rows, sparse: bool) -> tuple[Any, Any]:
+def masked_perceptron(rows: Rows, sparse: bool) -> tuple[Any, Any]:
     """Return a perceptron with masked dense weights as (parameters, function from a `Batch` to scores [R, N]).
 
     Masks and initial values are drawn as the project's model draws them. Gradients are dense; `sparse` is not used.
@@ -204,7 +204,7 @@ def masked(rows: Rows, sparse: bool) -> tuple[Any, Any]:
 
     def forward(batch: Batch) -> Any:
         """Return the scores [R, N] of a batch, with masked weights at 0."""
-        signal = _looked_up(held["w1"] * masks["w1"], batch)
+        signal = _look_up(held["w1"] * masks["w1"], batch)
         for layer in range(2, len(masks) + 1):
             signal = torch.relu(signal + held[f"c{layer - 1}"].T) @ (held[f"w{layer}"] * masks[f"w{layer}"])
         return signal + held["b"] if rows.has_intercept else signal
@@ -212,13 +212,13 @@ def masked(rows: Rows, sparse: bool) -> tuple[Any, Any]:
     return held, forward
 
 
-def _looked_up(weights: Any, batch: Batch) -> Any:
+def _look_up(weights: Any, batch: Batch) -> Any:
     """Return the weighted sums of a batch's rows of `weights` [D, hidden], as a tensor [R, hidden]."""
     bag = partial(pytorch().nn.functional.embedding_bag, mode="sum", include_last_offset=True)
     return bag(batch.ids, weights, batch.offsets, per_sample_weights=batch.values)
 
 
-def _moves(rows: Rows) -> str:
+def _why_moving(rows: Rows) -> str:
     """Return why it cannot train the model (its mask is fixed and the model's pattern moves), else ""."""
     return "" if rows.options["pattern"] == "fixed" else "Its mask stays; the pattern of the model moves."
 
@@ -234,9 +234,9 @@ register(
         "PyTorch pruned_mlp, dense with a mask",
         models=("pruned_mlp",),
         values=settings_by_rate,
-        steps=lambda rows, value: train(rows, value, masked, "softmax", sparse=False),
+        steps=lambda rows, value: train(rows, value, masked_perceptron, "softmax", sparse=False),
         bytes_needed=bytes_needed,
-        why_not=_moves,
+        why_not=_why_moving,
         **COMPETITOR,
     )
 )
@@ -352,10 +352,10 @@ def graph_steps(rows: Rows, value: Value) -> Iterator[Scorer]:
         yield scores
 
 
-def _drawn(rows: Rows) -> str:
+def _why_drawn(rows: Rows) -> str:
     """Return why it cannot train the model (it reads all neighbours and the model samples them), else ""."""
     return "It reads all neighbours; the model draws some of them." if rows.options["neighbors"] else ""
 
 
 _NAME, _MODELS = "PyTorch graph_convolution, sparse CSR", ("graph_convolution",)
-register(Candidate(_NAME, models=_MODELS, values=settings_by_rate, steps=graph_steps, why_not=_drawn, **COMPETITOR))
+register(Candidate(_NAME, models=_MODELS, values=settings_by_rate, steps=graph_steps, why_not=_why_drawn, **COMPETITOR))

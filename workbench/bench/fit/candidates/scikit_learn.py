@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse
 
 from workbench.bench.fit.candidates import STRENGTHS, Candidate, Rows, Scorer, Value, grid, one_number, register
-from workbench.bench.fit.torch_loop import of_dense_rows, register_both
+from workbench.bench.fit.torch_loop import densify_candidate, register_both
 
 # scikit-learn's stochastic gradient descent, row by row: SGDClassifier, SGDRegressor, one for each class.
 #
@@ -292,6 +292,6 @@ for _name in ("liblinear", f"liblinear{DUAL}", "lbfgs"):
     _registered = register_both if _name == "lbfgs" else register
     _registered(Candidate(_shown, "competitor", ("multilabel",), lambda model: STRENGTHS, refit=_refit))
 ALPHAS = grid(alpha=(0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0))
-for _name, _registered in (("sparse_cg", register), ("cholesky", lambda one: register(of_dense_rows(one)))):
+for _name, _registered in (("sparse_cg", register), ("cholesky", lambda one: register(densify_candidate(one)))):
     _shown, _refit = f"scikit-learn Ridge {_name}", partial(refit_ridge, _name)
     _registered(Candidate(_shown, "competitor", ("linear",), lambda model: ALPHAS, refit=_refit))
