@@ -241,8 +241,8 @@ class Registry(Generic[Entry]):
     def _likely(self, name: str) -> Iterator[list[str]]:
         """Yield the modules of each file that may register `name`, likeliest first; nothing is imported.
 
-        These are files named like the entry or its beginning, longest first; of `library.entry` also those that begin
-        with `library_`.
+        These are files named like the entry or its beginning, longest first; for `library.entry` also the files whose
+        names begin with `library_`.
         """
         words = re.split(r"(?=[_.])", name)
         beginnings = ("".join(words[:count]) for count in range(len(words), 0, -1))

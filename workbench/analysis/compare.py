@@ -476,9 +476,10 @@ def _most_informative(rows: Sequence[Record]) -> Record | None:
 
 
 def _without_ratio(sparse: Record | None, dense: Record | None) -> Contest:
-    """Return the contest of a side without a number; a side that ran beats one that did not fit in memory.
+    """Return the contest of two records of which at least one has no number or is missing (None).
 
-    Otherwise it is inconclusive, with the reason: no record of a side, no result, or no common run.
+    A side that ran beats a side that did not fit in memory. Otherwise the contest is inconclusive, with the reason: no
+    record of a side, no result, or no common run.
     """
     if sparse is None or dense is None:
         return Contest(None, sparse, dense, "inconclusive", None, NO_SPARSE if sparse is None else NO_DENSE)

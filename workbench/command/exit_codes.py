@@ -78,9 +78,9 @@ def command_advice(name: str, known: Collection[str]) -> str:
 
 @contextmanager
 def _nearest_option() -> Iterator[None]:
-    """Put the nearest option alone, or that of a usual name, into the error of an unknown option, and raise it again.
+    """Replace the suggestions in the error of an unknown option by the option most likely meant, and raise it again.
 
-    The errors of click and of its copy in typer are told by their name.
+    The error is recognized by the name of its class, since click and its copy in typer have one each.
     """
     try:
         yield

@@ -201,7 +201,7 @@ class Missed:
         return np.array(self.numbers, np.float64).reshape(-1, len(self.rule.numbers))
 
     def restore(self, last: np.ndarray, base: int, count: int, record: np.ndarray) -> None:
-        """Replace the record by a saved one that was validated before: last steps [rows], base, count and `record`."""
+        """Replace the content by saved, validated state: last steps of the rows [rows], `base`, `count`, `record`."""
         self.last, self.base, self.count = last, base, count
         if self.way == "coast":
             self.spans.count = 0

@@ -73,7 +73,7 @@ def complete_with_suggestions(given: Mapping[str, Any]) -> dict[str, Any]:
 def apply_change(before: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str, Any]:
     """Return the complete choices after a change; choices that followed the old data set follow the new one.
 
-    `before` are the complete choices, `chosen` those that changed.
+    `before` has every choice by name, `chosen` the changed ones alone.
     """
     after = complete_choices({**before, **chosen})
     old, new = suggest_choices(before["dataset"]), suggest_choices(after["dataset"])

@@ -1,9 +1,9 @@
 """Modules that the fork server loads before the first trial, so that a child starts with them: libraries and Numba.
 
-If the environment names the run folder, they are those that the trials of its spec need; else all that register
-something. Only a serial kernel runs here: a process that has started OpenMP's threads must not fork (a test watches
-that). Objects that are there by now are kept from the garbage collector, which would look through all of them in every
-child.
+If the environment names the run folder, these are the modules that the trials of its spec need; else all modules that
+register something. Only a serial kernel runs here: a process that has started OpenMP's threads must not fork (a test
+watches that). Objects that exist by now are kept from the garbage collector, which would look through all of them in
+every child.
 """
 
 import gc

@@ -49,7 +49,7 @@ def constants(noise: Noise) -> Iterator[dict[str, Any]]:
 
 
 def estimates(noise: Noise) -> dict[str, float]:
-    """Return {constant: its value by the recorded noise}, NaN for one that it does not show. O(rounds)."""
+    """Return {constant: its value estimated from the recorded noise}, NaN where it cannot be estimated. O(rounds)."""
     quiet = mean_components([components(logs, group.sets) for group in noise.groups[QUIET] for logs in ratios(group)])
     total = quiet.round + quiet.process
     loaded = [group for load, groups in noise.groups.items() if load != QUIET for group in groups]

@@ -89,10 +89,7 @@ def summed(factors: Unsummed, are_ones: bool) -> RowSparse:
 
 
 def _kernel(name: str, checked: bool = False) -> Callable[..., Any]:
-    """Return the kernel of that name without index checks, for checked arrays.
-
-    With `checked` the one that makes them.
-    """
+    """Return the CPU function of the kernel `name`: with validation of its operands if `checked`, else without."""
     implementation = kernels.get(name).cpu if checked else kernels.get(name).trusted
     assert implementation is not None
     return implementation

@@ -243,7 +243,7 @@ def _kind_of_array(path: str | os.PathLike) -> Kind:
 
 
 def _kind_of_folder(path: Path) -> Kind:
-    """Return the kind of a folder: shards, documents by class, or one that is not read, with advice."""
+    """Return the kind of a folder: shards, documents by class, or unreadable, with advice on what to type."""
     if (path / "manifest.json").is_file():
         return _read_by("a folder of shards", "sparse")
     entries = sorted(entry for entry in path.iterdir() if not entry.name.startswith("."))

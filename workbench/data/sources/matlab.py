@@ -56,7 +56,7 @@ Read = Callable[[int], bytes]
 def check_elements(file: BinaryIO, names: Collection[str]) -> None:
     """Check the element headers of the variables `names` in a MATLAB 5 file, which SciPy trusts.
 
-    Raises ValueError for an unknown element type, or one that claims more bytes than are left. Moves the file position.
+    Raises ValueError for an unknown element type, or for a size above the bytes that are left. Moves the file position.
     O(bytes) for compressed variables, decompressed block by block; else O(variables).
     """
     file.seek(0, os.SEEK_END)
