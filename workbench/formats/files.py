@@ -126,6 +126,7 @@ def save(path: str | os.PathLike, arrays: Mapping[str, Any]) -> None:
 
     Examples
     --------
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save(f"{folder}/x.npz", {"x": np.zeros(2, np.float32)})
     ...     os.listdir(folder)
@@ -169,6 +170,7 @@ def load(path: str | os.PathLike) -> dict[str, Any]:
 
     Examples
     --------
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save(f"{folder}/x.npz", {"x": np.eye(2, dtype=np.float32)})
     ...     load(f"{folder}/x.npz")

@@ -68,8 +68,7 @@ def owned_bytes(pid: int | None = None) -> int:
 def mapped_bytes(x: Any) -> int:
     """Return the bytes of a matrix's arrays that are mapped from files, which no count of owned memory has.
 
-    `x` is a NumPy array, a SciPy sparse array or matrix, or None; objects of other kinds, such as rows stored on disk,
-    have 0.
+    `x` is a NumPy array, a SciPy sparse array or matrix, or None, which has 0.
     """
     arrays = [x] if isinstance(x, np.ndarray) else [getattr(x, name, None) for name in ("data", "indices", "indptr")]
     return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray) and _is_mapped(array))

@@ -473,7 +473,7 @@ class _Trial:
         """
         problem = make_problem(self.configuration)
         held = problem.held(self.configuration)
-        self.bytes_mapped = memory.mapped_bytes(held)
+        self.bytes_mapped = memory.mapped_bytes(held) if is_in_memory(held) else 0  # stored rows are read by parts
         return make_run(self.setup, held, problem.y, problem.width, problem.facts), problem.held_out
 
     def rehearse(self) -> None:
