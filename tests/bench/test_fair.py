@@ -140,9 +140,8 @@ def test_each_size_is_trained_by_both_sides_in_both_kinds():
 
 @pytest.mark.parametrize("name", INSTALLED)
 def test_a_second_run_goes_on_from_the_first_one(name):
-    one, competitor = drawn("logistic, one row"), competitors.get(name)
-    if competitor.unavailable(one):
-        return
+    competitor = competitors.get(name)
+    one = next(one for one in map(drawn, TINY) if not competitor.unavailable(one))
     trainer = competitor.make(one)
     trainer.run(one.batches)
     before = trainer.state().w.copy()

@@ -1,5 +1,6 @@
 """The quick check of every kernel says yes where the slow one does, and to nothing that the slow one refuses."""
 
+import itertools
 import traceback
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -93,27 +94,41 @@ def test_a_row_just_past_the_last_is_refused_even_if_what_follows_in_memory_woul
         kernels.get("slice_rows").trusted(longer[:3], indices, data, np.array([1, 2], np.int64))
 
 
-def numbers_of(kernel: kernels.Kernel) -> list[tuple[int, str]]:
+def positions_of_numbers(kernel: kernels.Kernel) -> list[tuple[int, str]]:
+    """Return position and name of each operand that is a number."""
     return [(place, name) for place, (name, kind, _) in enumerate(kernel.parsed) if kind == "s"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+NUMBERS = {name: numbers for name in NAMES if (numbers := positions_of_numbers(kernels.get(name)))}
+
+
+def positions_of_shared(kernel: kernels.Kernel) -> list[tuple[int, int]]:
+    """Return the positions of each array that the kernel writes and of another that may be the same one by its type."""
+    args = kernel.arguments(CASE)
+    places = [place for place, (_, kind, _) in enumerate(kernel.parsed) if kind != "s"]
+    written = [place for place in places if kernel.parsed[place][0] in kernel.writes]
+    return [
+        (place, other)
+        for place, other in itertools.product(written, places)
+        if other != place and args[place].dtype == args[other].dtype and args[place].shape == args[other].shape
+    ]
+
+
+SHARED = {name: pairs for name in NAMES if (pairs := positions_of_shared(kernels.get(name)))}
+
+
+@pytest.mark.parametrize("name", SHARED)
 def test_a_written_array_that_is_another_operand_is_refused(name: str) -> None:
     """Each pair that may be one array by type and shape, as the same object and as another view of the memory."""
     kernel = kernels.get(name)
-    places = [place for place, (_, kind, _) in enumerate(kernel.parsed) if kind != "s"]
-    written = [place for place in places if kernel.parsed[place][0] in kernel.writes]
-    for place in written:
-        for other in places:
-            args = list(kernel.arguments(CASE))
-            if other == place or args[place].dtype != args[other].dtype or args[place].shape != args[other].shape:
-                continue
-            for shared in (args[other], args[other][:], args[other].view()):
-                args[place] = shared
-                kept = shared.copy()
-                with pytest.raises(KernelError, match=f"{name}: .* share memory, and the call writes"):
-                    kernel.cpu(*args)
-                assert (shared == kept).all()
+    for place, other in SHARED[name]:
+        args = list(kernel.arguments(CASE))
+        for shared in (args[other], args[other][:], args[other].view()):
+            args[place] = shared
+            kept = shared.copy()
+            with pytest.raises(KernelError, match=f"{name}: .* share memory, and the call writes"):
+                kernel.cpu(*args)
+            assert (shared == kept).all()
 
 
 def test_memory_is_shared_by_bounds_and_not_by_owner() -> None:
@@ -146,11 +161,11 @@ def test_the_same_input_twice_is_allowed() -> None:
     assert not out.any()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", NUMBERS)
 @pytest.mark.parametrize("wrong", [None, "0.1", 1j, np.zeros(1), [0.1], b"1"], ids=repr)
 def test_what_is_no_number_is_refused(name: str, wrong: object) -> None:
     kernel = kernels.get(name)
-    for place, number in numbers_of(kernel):
+    for place, number in NUMBERS[name]:
         args = list(kernel.arguments(CASE))
         args[place] = wrong if type(wrong) is not np.ndarray else np.zeros(2)
         with pytest.raises(KernelError, match=f"{name}: {number} is .*; expected a?.*Pass .*, for example"):
@@ -176,10 +191,10 @@ OUT_OF_RANGE = {
 }
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", NUMBERS)
 def test_a_number_out_of_its_range_is_refused_and_nothing_written(name: str) -> None:
     kernel = kernels.get(name)
-    for place, number in numbers_of(kernel):
+    for place, number in NUMBERS[name]:
         for wrong in OUT_OF_RANGE[number]:
             args = list(kernel.arguments(CASE))
             args[place] = wrong

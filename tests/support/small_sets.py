@@ -1,6 +1,7 @@
 """Small matrices and data sets that several tests are made of."""
 
 import dataclasses
+import itertools
 import string
 
 import numpy as np
@@ -37,6 +38,11 @@ def labelled(y=(0, 0, 0, 1, 1, 2), features=8, per_row=2, groups=None):
 
 def targets(y):
     return dataclasses.replace(labelled(), y=np.array(y, np.float32), labels=data.Labels("numbers"))
+
+
+def possible_batches(last, rows, total):
+    """Return the pairs of `last` and `rows` that leave a batch of `total` rows; tests of refusals have the others."""
+    return [pair for pair in itertools.product(last, rows) if pair[0] != "discard" or pair[1] <= total]
 
 
 def same(a, b):

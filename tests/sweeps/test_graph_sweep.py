@@ -1,6 +1,7 @@
 """The axis `launch` of a sweep: trials whose step is one graph, rows that say why there is none, charts and words."""
 
 import json
+import threading
 
 import pytest
 
@@ -14,7 +15,7 @@ from workbench.analysis import breakeven, configurations, formatting
 from workbench.analysis.compare import trained_worse
 from workbench.command import training
 from workbench.plots import style
-from workbench.sweeps import grid, run_folder, spec
+from workbench.sweeps import grid, run_folder, spec, trial
 from workbench.sweeps.spec import Configuration
 
 GRAPH = {**FUSED, "launch": "graph"}
@@ -35,6 +36,18 @@ def test_a_trial_in_one_graph_fills_its_row(gpu, setting, format):  # noqa: F811
     assert 0 < row["error"] < row["error_allowed"]
     assert row["bytes_device_held"] >= 2 * row["features"] * row["width"] * 4
     assert row["bytes_device_peak"] > 0
+
+
+def test_batches_of_timed_steps_are_no_longer_prepared_when_the_epochs_are_trained(gpu, monkeypatch):  # noqa: F811
+    train, loaders = trial._Trial.train, []
+
+    def watched(self, *given):
+        loaders.append([thread.name for thread in threading.enumerate() if thread.name == "loader"])
+        train(self, *given)
+
+    monkeypatch.setattr(trial._Trial, "train", watched)
+    assert trial_row(device="cuda", epochs=1, density=0.1, ahead=True, **GRAPH)["status"] == "ok"
+    assert loaders == [[]]
 
 
 def test_kernel_by_kernel_no_phase_is_a_graph():

@@ -6,8 +6,10 @@ import pytest
 
 from tests.support.emulated_session import EmulatedSession, OrderError
 from tests.support.emulator.device import emulator
+from tests.support.small_sets import possible_batches
 from tests.training.test_train_device import WAYS, WIDTHS, assert_same_training, both
 from workbench import data, training
+from workbench.data.batches.feed import LAST
 from workbench.sweeps.check import check_step
 from workbench.training import device
 from workbench.training.device import DeviceRun, most_entries
@@ -229,12 +231,9 @@ def test_predictions_are_those_of_the_cpu(way: str) -> None:
 
 
 @pytest.mark.covering
-@pytest.mark.parametrize("last", ["keep", "discard", "pad", "roll_over"])
 @pytest.mark.parametrize("shuffle", [True, False])
-@pytest.mark.parametrize("rows", [1, 7, 16, 50, 120])
-def test_there_is_room_for_every_batch(rows: int, shuffle: bool, last: str) -> None:
-    if last == "discard" and rows > 50:
-        return
+@pytest.mark.parametrize(("last", "rows"), possible_batches(LAST, [1, 7, 16, 50, 120], 50))
+def test_there_is_room_for_every_batch(last: str, rows: int, shuffle: bool) -> None:
     x = data.load("uniform", rows=50, features=30, density=0.2, classes=3, seed=0).x
     batches = data.Batches(x, None, rows, shuffle=shuffle, last=last)
     most = most_entries(np.diff(x.indptr), batches)

@@ -11,7 +11,6 @@ import traceback
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import chain, count
 from typing import Any, final
 
 import numpy as np
@@ -159,7 +158,7 @@ class Timing:
         epoch, so that all are prepared. `sentinel` times a reference workload next to the samples.
         """
         self.run, self.steps_epoch, self.sentinel = run, steps_epoch, sentinel
-        self._events, self.curve = chain.from_iterable(map(run.epoch, count())), Curve()
+        self._events, self.curve = run.events(), Curve()
         self.is_first, self.has_turns, self.was_quiet = True, False, True
         self._watch()
         first = time.perf_counter()
@@ -177,6 +176,10 @@ class Timing:
         """Discard the samples and begin another round in turns, of at most `seconds_most` seconds of samples."""
         self.is_first, self.has_turns = False, False
         self.sampler.begin(seconds_most)
+
+    def close(self) -> None:
+        """End the epoch under way, and the thread that prepares its batches; no step can be timed afterwards."""
+        self._events.close()
 
     def take_turn(self, seconds: float, seconds_settle: float) -> None:
         """Take samples for `seconds` seconds after `seconds_settle` seconds of untimed steps.
@@ -401,6 +404,7 @@ class _Trial:
             timing = self.timing()
             timing.sampler.take_all()
             self.note(timing)
+            timing.close()  # else its thread could fill a buffer that the training reads
             if self.configuration.epochs:
                 yield {"stage": "training"}
                 self.train(self.run, self.held_out)

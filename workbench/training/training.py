@@ -354,7 +354,7 @@ class Training(ABC):
     # Steps
 
     @final
-    def events(self, epochs: int | None = None) -> Iterator[StepEvent]:
+    def events(self, epochs: int | None = None) -> Generator[StepEvent, None, None]:
         """Yield the step events of `epochs` epochs, without end if None."""
         epoch = 0
         while epochs is None or epoch < epochs:
