@@ -77,6 +77,14 @@ def here(tmp_path, monkeypatch) -> Path:
 
 
 @pytest.fixture
+def no_other_runs(monkeypatch):
+    """Sweeps that other tests run on this machine at the same time are not found."""
+    from workbench.command import running
+
+    monkeypatch.setattr(running, "_active_folders", list)
+
+
+@pytest.fixture
 def opened():
     """Makes panels, and closes them."""
     from workbench.panels.panel import Panel

@@ -18,14 +18,10 @@ from workbench.sweeps import run_folder
 from workbench.sweeps.run_folder import Progress, RunError
 
 AT_WORK = running._active_folders
+pytestmark = pytest.mark.usefixtures("no_other_runs")
 NEVER = 1e12
 """A time that has not come."""
 UNTIL_ASKED = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_DFL); print(flush=True); time.sleep(600)"
-
-
-@pytest.fixture(autouse=True)
-def _alone(monkeypatch):
-    monkeypatch.setattr(running, "_active_folders", list)  # of the machine that runs the tests
 
 
 def add(folder: str, **progress) -> Path:

@@ -14,7 +14,7 @@ from tests.support.clocks import SECONDS, until
 from tests.support.commands import run
 from workbench import store
 from workbench.analysis.advisor import advise
-from workbench.command import cli, exit_codes, running, sweeping
+from workbench.command import cli, exit_codes, sweeping
 from workbench.study import suited
 from workbench.study.suited import spec_of
 from workbench.sweeps import estimate, run_folder, spec
@@ -242,8 +242,8 @@ def test_an_interrupted_sweep_stops_and_says_with_which_command_to_go_on():
     assert run_folder.read_progress("a folder").state == "stopped"
 
 
-def test_a_sweep_whose_terminal_is_killed_goes_on_until_it_is_stopped(monkeypatch):
-    monkeypatch.setattr(running, "_active_folders", list)  # sweeps of tests beside this one are not meant
+@pytest.mark.usefixtures("no_other_runs")
+def test_a_sweep_whose_terminal_is_killed_goes_on_until_it_is_stopped():
     Path("x.toml").write_text(LONG)
     process = typed("sweep", "x.toml")
     until_at_work("runs/x")

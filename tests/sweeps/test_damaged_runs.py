@@ -29,7 +29,7 @@ BAD = {
 
 
 @pytest.fixture
-def run(here):
+def run(here, no_other_runs):
     """A finished run with two rows."""
     folder = here / "runs" / "news"
     write_run(folder, list(made.sweep())[:2], "finished", name="news")
