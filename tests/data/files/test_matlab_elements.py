@@ -87,3 +87,13 @@ def test_a_packed_variable_that_ends_too_soon_is_refused():
         check_elements(io.BytesIO(short), NAMES)
     with pytest.raises(ValueError, match="the file ends 10 bytes before"):
         check_elements(io.BytesIO(short[:-10]), NAMES)
+
+
+@pytest.mark.parametrize("left", [FIRST + 4, FIRST + 60])
+def test_a_file_that_is_cut_after_its_size_was_read_is_refused(left):
+    class Cut(io.BytesIO):
+        def tell(self):
+            return len(SPARSE)
+
+    with pytest.raises(ValueError, match=r"the file ends \d+ bytes before its elements"):
+        check_elements(Cut(SPARSE[:left]), NAMES)

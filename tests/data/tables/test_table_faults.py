@@ -9,6 +9,7 @@ import pytest
 
 from workbench import data
 from workbench.data import DataError
+from workbench.data.sources import table
 from workbench.data.tables import guess
 from workbench.data.tables.blocks import table_of
 
@@ -142,3 +143,13 @@ def test_the_place_of_a_row_that_is_gone_says_that_the_file_changed(tmp_path, na
     path.write_text(content.rsplit("\n", 2)[0])
     with pytest.raises(DataError, match=f"{name} has changed while it was read"):
         table.place(1)
+
+
+def test_labels_that_become_text_after_the_first_pass_are_refused(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("a,label\n" + "1.5,1\n2.5,0\n" * 9)
+    made = table.blocks(path)
+    path.write_text("a,label\n" + "1.5,b\n2.5,c\n" * 9)
+    reason = r"x.csv:2: the labels in column 'label' were numbers when the file was read first, and are text now"
+    with pytest.raises(DataError, match=reason):
+        list(made.blocks)

@@ -65,7 +65,7 @@ def check_elements(file: BinaryIO, names: Collection[str]) -> None:
     order = "<" if file.read(2) == b"IM" else ">"
     while place + 8 <= size:
         file.seek(place)
-        kind, count = struct.unpack(f"{order}II", file.read(8))
+        kind, count = struct.unpack(f"{order}II", _read_exactly(file, 8))
         place += 8 + count
         if place > size:
             raise ValueError(f"a variable claims {count:,} bytes, and the file ends {place - size:,} bytes before")
@@ -133,9 +133,16 @@ def _plain_of_elements(file: BinaryIO, left: int) -> Read:
         if count > left:
             raise ValueError(f"a variable ends {count - left:,} bytes before its elements")
         left -= count
-        return file.read(count)
+        return _read_exactly(file, count)
 
     return read
+
+
+def _read_exactly(file: BinaryIO, count: int) -> bytes:
+    """Return the next `count` bytes; ValueError if there are fewer, as of a file that was cut while it is read."""
+    if len(content := file.read(count)) < count:
+        raise ValueError(f"the file ends {count - len(content):,} bytes before its elements")
+    return content
 
 
 def _unpacking_reader(file: BinaryIO, left: int) -> Read:

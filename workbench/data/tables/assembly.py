@@ -241,7 +241,7 @@ class LabelColumn:
         """Return the labels of some rows, [rows]: int64 if all labels of the table are whole numbers, float64, or str.
 
         For multilabel the result is a list of tuples of names, () for a missing value; the text is split at commas.
-        Call `check` before.
+        Call `check` before. Raises WrongValueError, of the first row, for text among labels that held none until then.
         """
         if self.wanted.kind == "multilabel":
             names = [tuple(filter(None, map(str.strip, text.split(",")))) for text in texts.distinct.to_pylist()]
@@ -249,7 +249,9 @@ class LabelColumn:
         if self.first_text is not None:
             return np.array(texts.distinct.to_pylist(), str)[texts.numbers]
         numbers = _whole(texts.distinct) if self.are_whole else read_amounts(texts)[0]
-        assert numbers is not None, "blocks came twice, and differ"
+        if numbers is None:
+            what = f"the labels in column {self.column.name!r} were numbers when the file was read first, and are text now"
+            raise WrongValueError(0, f"{what}. Read it again when it is complete.")
         return numbers[texts.numbers]
 
     def _refuse_long(self, texts: Texts, row: int) -> None:
