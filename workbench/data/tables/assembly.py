@@ -250,7 +250,9 @@ class LabelColumn:
             return np.array(texts.distinct.to_pylist(), str)[texts.numbers]
         numbers = _whole(texts.distinct) if self.are_whole else read_amounts(texts)[0]
         if numbers is None:
-            what = f"the labels in column {self.column.name!r} were numbers when the file was read first, and are text now"
+            what = (
+                f"the labels in column {self.column.name!r} were numbers when the file was read first, and are text now"
+            )
             raise WrongValueError(0, f"{what}. Read it again when it is complete.")
         return numbers[texts.numbers]
 
