@@ -411,3 +411,80 @@ def test_a_minimization_goes_on_where_the_last_one_of_the_same_decay_ended(monke
     np.testing.assert_allclose(descent.scores, other.scores, atol=0.1)
     descent.minimize(1e-6, 1e-5)
     assert descent.reached.value == pytest.approx(descent._value(descent.scores, descent.point)[0])
+
+
+@pytest.mark.parametrize(("epochs", "looks"), [(20, {3, 6}), (4, {3, 4}), (2, {2})])
+def test_a_search_of_given_epochs_looks_at_times_ends_early_and_leaves_decays_out(monkeypatch, epochs, looks):
+    generator = np.random.default_rng(8)
+    x = scipy.sparse.random_array((6000, 1000), density=0.01, rng=generator, dtype=np.float32, format="csr")
+    y = targets_of(x @ generator.normal(size=1000) + generator.normal(size=6000) > 0)
+    held_out_losses, do_epoch, done, seen = search._held_out_losses, search._Columns.do_epoch, [], {}
+
+    def noted(columns, held_out, count):
+        seen[len(done)] = count, held_out_losses(columns, held_out, count)
+        return seen[len(done)][1]
+
+    def counted(columns, *given):
+        done.append(columns.decays.size)
+        return do_epoch(columns, *given)
+
+    monkeypatch.setattr(search, "_held_out_losses", noted)
+    monkeypatch.setattr(search._Columns, "do_epoch", counted)
+    choice = search_decay(x, y, None, "logistic", **GIVEN | {"count": 8}, epochs=epochs).choice
+    assert choice.epochs < 20
+    assert looks <= set(seen) if epochs == 20 else looks == set(seen)
+    assert done[: choice.epochs] == [8] * min(epochs, 3) + [4] * (choice.epochs - 3)
+    assert [count for count, _ in seen.values()] == [8, *[4] * (len(seen) - 1)]
+    assert np.isfinite(choice.losses).all()
+    assert set(seen[choice.epochs][1]) <= set(choice.losses)
+    assert choice.losses.min() == seen[choice.epochs][1].min()
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+@pytest.mark.parametrize("loss", sorted(LOSSES))
+def test_columns_of_some_decays_go_on_as_they_were(loss, is_weighted):
+    generator = np.random.default_rng(6)
+    x = scipy.sparse.random_array((50, 9), density=0.4, rng=generator, format="csr")
+    y = np.arange(50) % 2 if loss == "softmax" else generator.integers(0, 2, (50, 2)).astype(np.float64)
+    rows = _Rows(x, y, None, loss, 2, True)
+    counts = np.tile(generator.random((50, 1)), 3) if is_weighted else np.zeros((0, 3))
+    every = search._Columns(rows, np.array([1.0, 0.1, 0.01]), 2.0)
+    every.do_epoch(np.arange(50), counts)
+    some = every.part(slice(1, 3))
+    for columns, width in ((every, 3), (some, 2)):
+        columns.do_epoch(np.arange(50), np.ascontiguousarray(counts[:, :width]))
+    np.testing.assert_allclose(some.weights, every.weights[:, 2:], rtol=1e-12)
+    np.testing.assert_allclose(some.dual, every.dual[:, 2:], rtol=1e-12)
+    np.testing.assert_allclose(some.intercept, every.intercept[2:], rtol=1e-12)
+
+
+def test_neighbours_of_the_best_decay_are_promising():
+    losses = np.array([9.0, 4.0, 1.0, 2.0, 3.0, 8.0])
+    assert descents.promising(losses, slice(0, 6), 4) == slice(1, 5)
+    assert descents.promising(losses, slice(0, 6), 3) == slice(1, 4)
+    assert descents.promising(np.array([6.0, 4.0, 1.0, 8.0, 8.0]), slice(0, 5), 4) == slice(0, 4)
+    assert descents.promising(np.arange(5.0), slice(1, 5), 3) == slice(1, 4)
+    assert descents.promising(-np.arange(5.0), slice(0, 4), 3) == slice(1, 4)
+    assert descents.promising(losses, slice(2, 5), 4) == slice(2, 5)
+
+
+def test_losses_of_decays_left_out_change_as_the_nearest_one():
+    losses = np.array([9.0, 4.0, 2.0, 3.0, 3.5, 2.5])
+    descents.update_losses(losses, slice(1, 4), np.array([3.0, 1.5, 2.0]))
+    np.testing.assert_array_equal(losses, [8.0, 3.0, 1.5, 2.0, 2.5, 1.5])
+
+
+def test_columns_of_unlike_scales_are_found_among_many_entries():
+    generator = np.random.default_rng(7)
+    scales = np.geomspace(1, descents.UNLIKE * 2, 10)
+    data = generator.normal(size=(20000, 10)).astype(np.float32)
+    like, unlike = (scipy.sparse.csr_array(data * scale) for scale in (np.ones(10, np.float32), np.float32(scales)))
+    assert like.nnz > 2 * descents.GLANCES * descents.GLANCE
+    assert descents.unlike_square(like) is None
+    means = np.square(unlike.toarray(), dtype=np.float64).mean(axis=0)
+    assert descents.unlike_square(unlike) == pytest.approx(10 * np.exp(np.log(means).mean()))
+    assert descents.unlike_square(unlike[:2000]) is not None
+    within = scipy.sparse.csr_array(np.tile(np.geomspace(1, descents.UNLIKE, 10), (300, 1)))
+    beyond = scipy.sparse.csr_array(np.tile(np.geomspace(1, descents.UNLIKE * 1.01, 10), (300, 1)))
+    assert descents.unlike_square(within) is None
+    assert descents.unlike_square(beyond) is not None

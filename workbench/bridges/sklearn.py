@@ -25,7 +25,7 @@ searches, and can be pickled. Values are float32 or float64 as they come, others
 |                       |          | come to, with no rate: of model_options, fit_intercept, alpha, max_iter     |
 | batch_rows            | None     | rows a step; None: 256, or an eighth of the rows where that is fewer; of up |
 |                       |          | to 256 rows each step has all, and an epoch has 8                           |
-| max_iter              | None     | passes over the data (epochs); None: 20, in a search as many as it needs    |
+| max_iter              | None     | passes over the data (epochs), in a search at most; None: 20, or as needed  |
 | shuffle               | True     | True: a new order each epoch; once: one at first, False: as they come; then |
 |                       |          | batches are kept as prepared, the fastest at some 3 times the memory of x   |
 | random_state          | None     | draws order, held-out rows and starting values                              |

@@ -67,6 +67,9 @@ LOSSES: dict[str, Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarra
 
 UNLIKE = 30
 """Ratio of the root mean squares of two columns' entries from which on dual ascent hardly moves the smaller one."""
+GLANCES, GLANCE = 32, 2048
+"""Pieces of the entries, and entries of each, that tell of large data whether columns may differ so: to add up all
+entries by column takes as long as an epoch of dual ascent."""
 
 
 def unlike_square(x: Any) -> float | None:
@@ -75,14 +78,35 @@ def unlike_square(x: Any) -> float | None:
     It is the entries of a row times the geometric mean of the columns' mean squares, which a single large column does
     not rule. None if the root mean squares differ by at most `UNLIKE` times, or D > R: a minimum of few
     rows that the decay hardly holds back, as it does columns of large entries, predicts worse than dual ascent.
+    Of more entries than the `GLANCES`, None also if the columns of these do not differ.
     """
     if x.shape[1] > x.shape[0] or not x.nnz:
         return None
-    squares = np.bincount(x.indices, weights=np.square(x.data, dtype=np.float64))
-    means = squares[squares > 0] / np.bincount(x.indices)[squares > 0]
-    if not len(means) or means.max() <= UNLIKE**2 * means.min():
+    sizes = np.abs(x.data)
+    if sizes.max() <= UNLIKE * sizes.min():
         return None
-    return float(x.nnz / x.shape[0] * np.exp(np.log(means).mean()))
+    if x.nnz > 2 * GLANCES * GLANCE and not _are_unlike(_mean_squares(*_glances(x))):
+        return None
+    means = _mean_squares(x.indices, x.data)
+    return float(x.nnz / x.shape[0] * np.exp(np.log(means).mean())) if _are_unlike(means) else None
+
+
+def _mean_squares(columns: np.ndarray, data: np.ndarray) -> np.ndarray:
+    """Return the mean square of the entries `data` [z] in each of their `columns` [z], without columns of zeros."""
+    squares, counts = np.bincount(columns, weights=np.square(data, dtype=np.float64)), np.bincount(columns)
+    return squares[squares > 0] / counts[squares > 0]
+
+
+def _are_unlike(means: np.ndarray) -> bool:
+    """Return whether two of the mean squares differ by more than the square of `UNLIKE`."""
+    return bool(len(means)) and means.max() > UNLIKE**2 * means.min()
+
+
+def _glances(x: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return columns and data of `GLANCES` pieces of CSR x, `GLANCE` entries each, at equal distances."""
+    starts = np.linspace(0, x.nnz - GLANCE, GLANCES).astype(np.int64)
+    places = (starts[:, None] + np.arange(GLANCE)).reshape(-1)
+    return x.indices[places], x.data[places]
 
 
 def of_active_columns(x: Any) -> tuple[Any, np.ndarray | None]:
@@ -120,6 +144,55 @@ def minimum_decay(decays: np.ndarray, losses: np.ndarray) -> float:
     values = np.vander(shifts, len(near), increasing=True) @ np.linalg.solve(powers, near)
     shift = float(shifts[values.argmin()])
     return float(decays[best] * (decays[best + 1] / decays[best]) ** shift)
+
+
+def promising(losses: np.ndarray, kept: slice, count: int) -> slice:
+    """Return `count` of the decay indices `kept` around the least of `losses` [K], more on the side with lower ones.
+
+    `kept` itself if it has no more.
+    """
+    if kept.stop - kept.start <= count:
+        return kept
+    best = kept.start + int(losses[kept].argmin())
+    firsts = [min(max(best - before, kept.start), kept.stop - count) for before in ((count - 1) // 2, count // 2)]
+    first = min(firsts, key=lambda first: losses[first : first + count].sum())
+    return slice(first, first + count)
+
+
+def update_losses(losses: np.ndarray, kept: slice, now: np.ndarray) -> None:
+    """Write `now`, the losses of the decay indices `kept`, into `losses` [K], and change the others in place.
+
+    These are expected to have changed as the nearest one that is kept, and to be no lower than the least of `now`.
+    """
+    first, last = now[0] - losses[kept.start], now[-1] - losses[kept.stop - 1]
+    losses[: kept.start] = np.maximum(losses[: kept.start] + first, now.min())
+    losses[kept.stop :] = np.maximum(losses[kept.stop :] + last, now.min())
+    losses[kept] = now
+
+
+def shares(rows: Any) -> np.ndarray:
+    """Return the share of the rows [N] in each class, or with each of the labels."""
+    if rows.loss == "softmax":
+        return np.bincount(rows.y, minlength=rows.outputs) / len(rows.y)
+    return rows.y.mean(axis=0, dtype=np.float64)
+
+
+def rarity(rows: Any) -> float:
+    """Return 4 p (1 - p), from 0 to 1, of the share p of the rarest class or label; 1 for targets that are numbers."""
+    if rows.loss == "squared":
+        return 1.0
+    classes = shares(rows)
+    return 4 * float((classes * (1 - classes)).min())
+
+
+def constant_loss(rows: Any) -> float:
+    """Return the mean loss of the best constant scores, of classes: the entropy of their shares."""
+    classes = np.clip(shares(rows), 1e-30, 1)
+    entropy = -float((classes * np.log(classes)).sum())
+    if rows.loss == "softmax":
+        return entropy
+    others = np.clip(1 - classes, 1e-30, 1)
+    return entropy - float((others * np.log(others)).sum())
 
 
 Guess = Callable[[np.ndarray], np.ndarray]

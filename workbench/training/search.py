@@ -30,7 +30,17 @@ import numpy as np
 from kernels import aligned
 from kernels.epochs import dual, dual_decays
 from kernels.sorting import permutation
-from workbench.training.descent import MOST_STEPS, Descent, minimum_decay, of_active_columns, unlike_square
+from workbench.training.descent import (
+    MOST_STEPS,
+    Descent,
+    constant_loss,
+    minimum_decay,
+    of_active_columns,
+    promising,
+    rarity,
+    unlike_square,
+    update_losses,
+)
 from workbench.training.epoch_calls import SHARE, column_sums
 from workbench.training.setup import SetupError
 
@@ -46,6 +56,9 @@ MOST_EPOCHS, MOST_WITHOUT_GAIN, GAIN, LEAST_GAIN, AHEAD = 40, 3, 2e-3, 5e-4, 2
 """Epochs at most, how many may pass without a gain of the best held-out loss, and what is one: relative, and absolute
 for classes, in nats, by which a search on rows that can be separated ends; and how many times the rise of a held-out
 loss since its minimum is expected after the search, of fewer rows than columns: weak decays converge last."""
+LOOK, LEAST_KEPT = 3, 4
+"""Epochs between two looks at the held-out losses if their count was given, and after which only so many decays around
+the best one are trained on if one part is held out; otherwise twice as many, when most searches have ended."""
 LEAST_FINAL, MOST_FINAL, SETTLED = 4, 20, 3e-3
 """Epochs on all rows after those of the search, at least and at most, and the relative change of the mean loss of an
 epoch at which they end: the held-out loss is then within 0.2 % of that at the minimum, on synthetic sets that no
@@ -69,7 +82,8 @@ LEAST_ROWS, FEWEST_ROWS = 20, 100
 class Choice:
     """Result of a search: the decay chosen and the alternatives.
 
-    `decays` [K] and the held-out `losses` [K] of each, NaN of decays left out as weaker ones gained no more;
+    `decays` [K] and the held-out `losses` [K] of each, NaN of decays left out as weaker ones gained no more; of decays
+    that were not trained to the end by dual ascent it is assumed that they changed as the nearest one that was;
     `rows` were held out in `folds` turns; `epochs` of the search, and `epochs_final` of the training on all rows after
     it, or that are left to do; `method` is dual ascent or L-BFGS.
     """
@@ -191,10 +205,16 @@ class _Columns:
 
     def only(self, k: int, decay: float) -> "_Columns":
         """Return a copy of the columns of decay index k, rescaled so that its dual variables fit another decay."""
-        columns = slice(k * self.rows.outputs, (k + 1) * self.rows.outputs)
-        other = _Columns(self.rows, np.array([decay]), self.square / SHARE)
-        other.weights[...] = self.weights[:, columns] * (float(self.decays[k]) / decay)
-        other.dual[...] = self.dual[:, columns]
+        other = self.part(slice(k, k + 1))
+        other.weights *= float(self.decays[k]) / decay
+        other.decays[:] = decay
+        return other
+
+    def part(self, kept: slice) -> "_Columns":
+        """Return a copy of the columns of the decay indices `kept`."""
+        columns = slice(kept.start * self.rows.outputs, kept.stop * self.rows.outputs)
+        other = _Columns(self.rows, self.decays[kept], self.square / SHARE)
+        other.weights[...], other.dual[...] = self.weights[:, columns], self.dual[:, columns]
         other.intercept[...] = self.intercept[columns] if self.intercept.size else self.intercept
         other.squares = self.squares
         return other
@@ -256,8 +276,8 @@ def search_decay(
     seed : int
         Seed of the rows held out and the order of rows.
     epochs : int, optional
-        Epochs of the search, and the most of the training after it, which goes on from its weights and has half as
-        many, or `LEAST_FINAL`; by default as many as the losses take to settle.
+        Epochs of the search at most, which ends when the held-out losses settle; the training after it goes on from
+        its weights and has half as many, or `LEAST_FINAL`. By default as many as the losses take to settle.
     folds : int, optional
         Folds that are held out in turn, 2 or more; by default `FOLDS` of few rows, else a tenth is held out once.
     finishes : bool
@@ -291,13 +311,12 @@ def search_decay(
     if unlike or (epochs is None and folds is None and _is_narrow(rows)):
         return _widen(_descend(rows, decays, generator, finishes, count if unlike else 1), features, active)
     columns, choice = _search(rows, decays, square, generator, epochs, folds)
-    best = int(np.abs(np.log(decays / choice.decay)).argmin())
     if finishes and epochs is None and x.shape[1] <= x.shape[0] <= FEW_ROWS:
         descent = _descent_of(rows, None)
-        descent.move_to(columns.point(best))
+        descent.move_to(columns.point(0))
         choice = Choice(**{**vars(choice), "epochs_final": descent.minimize(choice.decay, CLOSE)})
         return _widen(_found_by(descent, choice), features, active)
-    last = columns.only(best, choice.decay)
+    last = columns.only(0, choice.decay)
     counts = np.zeros((0, 1), x.dtype) if weights is None else weights[:, None]
     done = _finish(last, counts, epochs, generator) if finishes else max(2 * LEAST_FINAL, -(-choice.epochs // 2))
     choice = Choice(**{**vars(choice), "epochs_final": done})
@@ -347,7 +366,7 @@ def _descend(rows: _Rows, decays: np.ndarray, generator: np.random.Generator, fi
     """
     sample, point, passes, best, is_done = _sample_parts(rows, generator), None, 0, 0, False
     if sample is not None:
-        part, easy = sample, EASY * _constant_loss(rows)
+        part, easy = sample, EASY * constant_loss(rows)
         losses, descent, passes = _path(rows, part, decays, 0, None, patience, easy)
         best = int(np.nanargmin(losses))
         point, is_done = descent.point, losses[best] >= easy
@@ -399,7 +418,7 @@ def _parts(rows: _Rows, generator: np.random.Generator) -> np.ndarray:
     if rows.loss != "squared" and rows.y.size == total:
         order = order[np.argsort(rows.y.reshape(-1)[order], kind="stable")]
     part = np.empty(total, np.int64)
-    part[order] = np.arange(total) % (THIRD if total * _rarity(rows) <= FEW_ROWS else TENTH)
+    part[order] = np.arange(total) % (THIRD if total * rarity(rows) <= FEW_ROWS else TENTH)
     return part
 
 
@@ -472,15 +491,15 @@ def _search(
     folds: int | None,
     samples: bool = True,
 ) -> tuple[_Columns, Choice]:
-    """Train all decays on the rows that are not held out; return (their columns, the choice by held-out loss).
+    """Train decays on the rows that are not held out; return (columns of the one nearest to the choice, the choice).
 
-    `square` is the mean sum of squares of a row; `epochs` None stops when the best loss gains no more; `samples` is
-    whether a sample of the rows may do.
+    `square` is the mean sum of squares of a row; training stops when the best held-out loss gains no more, after
+    `epochs` at most unless that is None; `samples` is whether a sample of the rows may do.
     """
     total, count = rows.x.shape[0], decays.size
     sample = _sample_parts(rows, generator) if samples and folds is None else None
     part, folds = _split(rows, count, generator, folds) if sample is None else (sample, 1)
-    easy = -np.inf if sample is None else EASY * _constant_loss(rows)
+    easy = -np.inf if sample is None else EASY * constant_loss(rows)
     columns = _Columns(rows, np.tile(decays, folds), square)
     trained = np.flatnonzero(part > 0) if folds == 1 else np.arange(total)
     counts = np.zeros((0, count * folds), rows.x.dtype)
@@ -489,23 +508,29 @@ def _search(
         counts *= 1 if rows.weights is None else rows.weights[:, None]
         counts *= np.repeat(part[:, None] != np.arange(folds), count, axis=1)
     held_out = _held_out(rows, part, folds)
-    best, without_gain, lowest = float(np.finfo(np.float64).max), 0, np.full(count, np.inf)
-    least = 0.0 if rows.loss == "squared" else LEAST_GAIN
+    best, gained, kept = float(np.finfo(np.float64).max), 0, slice(0, count)
+    losses, lowest, least = *np.full((2, count), np.inf), 0.0 if rows.loss == "squared" else LEAST_GAIN
+    ahead = AHEAD if rows.x.shape[1] > total else 0
     for epoch, order in enumerate(_orders(len(trained), epochs or MOST_EPOCHS, generator), 1):
         columns.do_epoch(trained[order], counts)
-        if epochs and epoch < epochs:
+        if epochs and epoch % LOOK and epoch < epochs:
             continue
-        losses = _held_out_losses(columns, held_out, count)
-        if losses.min() < easy:
+        now = _held_out_losses(columns, held_out, kept.stop - kept.start)
+        if now.min() < easy:
             return _search(rows, decays, square, generator, epochs, None, samples=False)
-        without_gain = 0 if losses.min() < best - max(GAIN * best, least) else without_gain + 1
-        best, lowest = min(best, float(losses.min())), np.minimum(lowest, losses)
-        if without_gain >= MOST_WITHOUT_GAIN:
+        update_losses(losses, kept, now)
+        gained = epoch if now.min() < best - max(GAIN * best, least) else gained
+        best, lowest = min(best, float(now.min())), np.minimum(lowest, losses)
+        if epoch - gained >= MOST_WITHOUT_GAIN or epoch == (epochs or MOST_EPOCHS):
             break
+        fewer = promising(losses + ahead * (losses - lowest), kept, LEAST_KEPT)
+        if folds == 1 and epoch >= LOOK * (1 if epochs else 2) and fewer != kept:  # few columns of folds are no faster
+            columns = columns.part(slice(fewer.start - kept.start, fewer.stop - kept.start))
+            counts, kept = counts[:, : fewer.stop - fewer.start].copy(), fewer
     rows_held_out = sum(held.x.shape[0] for held in held_out)
-    ahead = AHEAD if rows.x.shape[1] > total else 0
     decay = minimum_decay(decays, losses + ahead * (losses - lowest))
-    return columns, Choice(decay, decays, losses, rows_held_out, folds, epoch)
+    near = int(np.abs(np.log(decays[kept] / decay)).argmin())
+    return columns.part(slice(near, near + 1)), Choice(decay, decays, losses, rows_held_out, folds, epoch)
 
 
 def _orders(total: int, count: int, generator: np.random.Generator) -> Iterator[np.ndarray]:
@@ -522,38 +547,13 @@ def _sample_parts(rows: _Rows, generator: np.random.Generator) -> np.ndarray | N
     total, features = rows.x.shape
     if rows.weights is not None or rows.loss == "squared" or max(LEAST_SAMPLE, ROWS_COLUMN * features) > total / 2:
         return None
-    size = max(LEAST_SAMPLE, ROWS_COLUMN * features) / max(_rarity(rows), 1e-30)
+    size = max(LEAST_SAMPLE, ROWS_COLUMN * features) / max(rarity(rows), 1e-30)
     if size > total / 2:
         return None
     train, used = int(size), min(total, 3 * int(size))
     part, sample = np.full(total, -1), generator.choice(total, used, replace=False)
     part[sample[:train]], part[sample[train:]] = 1, 0
     return part
-
-
-def _shares(rows: _Rows) -> np.ndarray:
-    """Return the share of the rows [N] in each class, or with each of the labels."""
-    if rows.loss == "softmax":
-        return np.bincount(rows.y, minlength=rows.outputs) / len(rows.y)
-    return rows.y.mean(axis=0, dtype=np.float64)
-
-
-def _rarity(rows: _Rows) -> float:
-    """Return 4 p (1 - p), from 0 to 1, of the share p of the rarest class or label; 1 for targets that are numbers."""
-    if rows.loss == "squared":
-        return 1.0
-    shares = _shares(rows)
-    return 4 * float((shares * (1 - shares)).min())
-
-
-def _constant_loss(rows: _Rows) -> float:
-    """Return the mean loss of the best constant scores, of classes: the entropy of their shares."""
-    shares = np.clip(_shares(rows), 1e-30, 1)
-    entropy = -float((shares * np.log(shares)).sum())
-    if rows.loss == "softmax":
-        return entropy
-    others = np.clip(1 - shares, 1e-30, 1)
-    return entropy - float((others * np.log(others)).sum())
 
 
 def _split(rows: _Rows, count: int, generator: np.random.Generator, folds: int | None) -> tuple[np.ndarray, int]:
