@@ -218,7 +218,7 @@ def make_loop(of_rows: OfRows, columns: OfColumns, loss: str, outputs: int, widt
     """
     rows_of, look_ahead, score, square_of_row, add, text = of_rows
     prepare, step, finish, add_intercept = columns
-    slopes = make_slopes(loss, outputs, width)
+    slopes, is_single = make_slopes(loss, outputs, width), outputs == 1  # of one output no column is divided by it
 
     def dual_decays(parts, counts, squares, order, weights, dual, intercept, added, scales, numbers, is_far, bare):
         """Do the steps of the rows of `order` for all decays.
@@ -248,7 +248,7 @@ def make_loop(of_rows: OfRows, columns: OfColumns, loss: str, outputs: int, widt
                 squares[row] = square
             if counts.shape[0]:
                 for n in range(width):
-                    scratch.counts[n] = counts[row, n // outputs]
+                    scratch.counts[n] = counts[row, n if is_single else n // outputs]
             emit_row(prepare, 0, width, (square + own, curvature, scales, scratch.counts, factors, rates, change))
             for _ in range(TURNS):
                 if slopes(scratch, one):
