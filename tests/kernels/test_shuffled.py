@@ -27,3 +27,19 @@ def test_a_generator_in_the_midst_of_a_word_or_of_another_kind_draws_its_own_ord
         one, other = (np.random.Generator(make(7)) for _ in range(2))
         assert [generator.integers(0, 5, dtype=np.uint32) for generator in (one, other)]
         np.testing.assert_array_equal(sorting.permutation(one, 300), other.permutation(300))
+
+
+@pytest.mark.parametrize("total", [0, 1, 63, 64, 65, 1000, 1025, 4099])
+@pytest.mark.parametrize("seed", [0, 1, 7, 2**31, 2**32 - 1, 2**32, 2**70])
+def test_an_order_without_a_generator_is_the_one_that_numpy_draws(total: int, seed: int) -> None:
+    for number in (0, 3, 2**32 - 1, 2**32):
+        order = sorting.permutation_of(seed, number, total)
+        assert order.dtype == np.int64
+        np.testing.assert_array_equal(order, np.random.default_rng((seed, number)).permutation(total))
+
+
+def test_an_order_without_a_generator_is_drawn_again_if_its_draws_do_not_suffice(monkeypatch) -> None:
+    monkeypatch.setattr(sorting, "DRAWS", 1.0)
+    monkeypatch.setattr(sorting, "SPREAD", 0)
+    expected = np.random.default_rng((3, 1)).permutation(1000)
+    np.testing.assert_array_equal(sorting.permutation_of(3, 1, 1000), expected)

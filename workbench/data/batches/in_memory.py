@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 
 from kernels import plan
 from kernels.plan import BatchPlan
-from kernels.sorting import permutation
+from kernels.sorting import permutation_of
 from workbench import formats
 from workbench.data.batches import slicing
 from workbench.data.batches.feed import Batch, Feed, check_last, check_position, count_batches
@@ -225,7 +225,7 @@ class Batches(Feed):
 
 def _drawn(total: int, seed: int, number: int) -> np.ndarray:
     """Return the random order of `total` rows in epoch `number`, int64, the same for the same seed."""
-    return permutation(np.random.default_rng((seed, number)), total)
+    return permutation_of(seed, number, total)
 
 
 class _Order:
