@@ -22,7 +22,7 @@ import numpy as np
 from kernels.code_cache import inlined
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.epochs import dual
-from kernels.epochs.dual import TURNS, DualCall, OfRows
+from kernels.epochs.dual import TURNS, DualCall, OfRows, sum_of_squares
 from kernels.epochs.programs import adding
 from kernels.loss_blocks import block_of
 from kernels.registry import get as get_kernel
@@ -113,10 +113,7 @@ def _look_ahead(rows, order, place, weights, is_far):
 
 def _square(rows, row):
     """Return the squared 2-norm of row `row` of X [T, D], summed in float64."""
-    total = 0.0
-    for k in range(rows.x.shape[1]):
-        total += np.float64(rows.x[row, k]) * rows.x[row, k]
-    return total
+    return sum_of_squares(rows.x[row], 0, rows.x.shape[1])
 
 
 @functools.cache
