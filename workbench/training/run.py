@@ -265,6 +265,24 @@ class Run(Training):
         """The optimizer's state arrays of w; [] before the first step."""
         return self.updater.states.get("w", [])
 
+    def keep_mean(self) -> None:
+        """Keep the mean of the weights over an epoch from now on, for `mean_arrays`.
+
+        It is kept by dual ascent on CSR rows, if there are at least 4 for each column: in the first epochs it predicts
+        better than the newest weights, which are trained on as before.
+        """
+        if self.calls and isinstance(self.calls.steps, DualSteps):
+            self.calls.steps.keep_mean(self.batches.x)
+
+    def mean_arrays(self) -> dict[str, np.ndarray] | None:
+        """Return new arrays {"w": [D, N], "b": [N] with an intercept}: the means over the rows of the current epoch.
+
+        None if they are not kept or no row was trained on in this epoch.
+        """
+        steps = self.calls.steps if self.calls else None
+        mean = steps.mean.arrays() if isinstance(steps, DualSteps) and steps.mean else None
+        return dict(zip(self.arrays, mean, strict=False)) if mean else None
+
     def reset(self) -> None:
         """Restore initial parameters, empty optimizer states and step 0, in place; prepared batches are kept."""
         for parameter in self.parameters:
