@@ -525,7 +525,8 @@ def fit_method(found: list[fit.CaseResult]) -> str:
     return (
         f"Each candidate tries {', '.join(map(str, tried))} settings of at most {each}, on "
         f"{', '.join(map(str, threads))} threads, in separate processes. {_halving_sentence(rows)}"
-        f"In the rounds other programs took up to {100 * busy:.0f} % of the cores."
+        f"In the rounds other programs took up to {100 * busy:.0f} % of the cores. Our dual ascent on sparse rows is "
+        "judged by the mean of its weights over the epoch so far if there are at least 4 rows for each column."
     )
 
 
