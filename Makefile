@@ -64,9 +64,10 @@ lint: $(VENV)/dev
 clean:
 	rm -rf $(VENV) build *.egg-info runs
 
+# Debian and Ubuntu have venv in a package of its own: what a failed call leaves must not be taken for an environment.
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if v >= (3, 11) else "Sparse Workbench needs Python 3.11 or newer; this is %d.%d. Name another one: make PYTHON=python3.12 ..." % v)'
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 $(VENV)/core: $(BIN)/python $(INPUTS)
 	$(INSTALL) --editable .

@@ -180,6 +180,16 @@ def test_a_missing_side_or_a_single_density_is_said():
     assert "at one density, 1 %: sparse is " in even.sentence
 
 
+def test_a_reason_that_ends_with_a_full_stop_ends_the_sentence_with_one():
+    rows = [maker.unfit(row) | {"reason": "It is too large."} for row in maker.sweep() if row["format"] == "dense"]
+    rows += [row for row in maker.sweep() if row["format"] != "dense"]
+    assert not [even.sentence for even in breakeven(store.frame(rows)) if ".." in even.sentence]
+    none = [row | {"status": "unsupported", "reason": "It is too large."} for row in rows if row["format"] != "dense"]
+    dense = [row for row in maker.sweep() if row["format"] == "dense"]
+    (even,) = breakeven(store.frame(none + dense))
+    assert even.sentence.endswith("unsupported: It is too large.")
+
+
 def test_other_configurations_of_a_frame_tell_of_its_noise_and_of_nothing_else():
     alone = only(breakeven(frame()))
     other = maker.sweep((replace(SPARSE, format="csc"),), seed=9)

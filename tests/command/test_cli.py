@@ -15,6 +15,7 @@ from tests.support import rows as made
 from tests.support.commands import run
 from workbench import data, formats, store
 from workbench.command import cli, demo, doctor, jupyter, terminal, training
+from workbench.data.sources import stdlib
 from workbench.measure import loads
 from workbench.ops.products import ENGINES
 from workbench.settings import BY_NAME
@@ -219,6 +220,11 @@ def test_the_packaged_specs_are_valid_and_have_a_dense_baseline():
         configurations = grid.expand_grid(spec.load_spec(file))
         assert not configurations.dropped, file
         assert {"dense", "csr"} <= {configuration.format for configuration in configurations.configurations}, file
+
+
+def test_the_demo_trains_on_no_more_rows_than_a_library_without_its_tests_has():
+    asked = spec.load_spec(demo.SPECS / "demo_train.toml").axes["rows"][0]
+    assert asked <= 0.7 * stdlib.make(tests=False).rows
 
 
 @pytest.mark.usefixtures("sweeps_here")

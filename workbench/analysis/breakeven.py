@@ -545,8 +545,11 @@ def _missing_requirements(dense: Sequence[Record]) -> str:
 
 
 def _reasons(rows: Sequence[Record]) -> str:
-    """Return the distinct failures of records as "status: reason; status: reason"; "" if none failed."""
-    return "; ".join(f"{status}: {reason or 'no reason given'}" for status, reason in configurations.failures(rows))
+    """Return the distinct failures of records as "status: reason; status: reason", no full stop; "" if none failed."""
+    return "; ".join(
+        f"{status}: {(reason or 'no reason given').removesuffix('.')}"
+        for status, reason in configurations.failures(rows)
+    )
 
 
 def _unique(contest: Contest) -> str:
