@@ -34,7 +34,7 @@ class Range(NamedTuple):
 
 @functools.cache
 def _condition(source: str) -> Callable[[Any], bool]:
-    """Return a condition of `RANGES` as a function of the value."""
+    """Return a condition of `RANGES` as a function of the value: `values_check` writes the same text into its code."""
     return eval(f"lambda value: {source.format('value')}", {"inf": math.inf})
 
 
@@ -78,8 +78,8 @@ def values_check(kernel: "Kernel", is_host: bool = True) -> Callable[[Sequence[A
 
     A number is invalid if it is not in `RANGES`. An array that the kernel writes must not share memory with another
     operand: it may read what it has written. The arrays must be C-contiguous. For arrays of a device (`is_host` False)
-    only the same array given twice is refused, not its views. Compiled from source: valid operands take a fraction of
-    a microsecond.
+    only the same array given twice is refused, not its views. Compiled from source: valid operands of `sgd_fused` take
+    0.4 microseconds; they take 0.8 in a loop over numbers and pairs.
     """
     names: dict[str, Any] = {"wholes": WHOLE_TYPES, "numbers": NUMBER_TYPES, "inf": math.inf, "ndarray": np.ndarray}
     names["refuse"] = functools.partial(refuse_values, kernel, is_host=is_host)
