@@ -108,6 +108,14 @@ def test_a_mistyped_option_names_the_one_that_is_meant_and_no_other(typed, near)
 
 
 @pytest.mark.parametrize(
+    "typed", ["advise", "compare", "report", "data convert", "data convert a.txt", "apply", "profile", "check"]
+)
+def test_a_missing_argument_is_said_with_an_example(typed):
+    name = typed.removesuffix(" a.txt")
+    assert message_of(*typed.split()).endswith(f"Type, for example: {EXAMPLES[name][0]}")
+
+
+@pytest.mark.parametrize(
     ("name", "advice"),
     [
         ("rows.txt", "Type workbench advise rows.txt."),

@@ -77,17 +77,26 @@ def command_advice(name: str, known: Collection[str]) -> str:
 
 
 @contextmanager
-def _nearest_option() -> Iterator[None]:
-    """Replace the suggestions in the error of an unknown option by the option most likely meant, and raise it again.
+def _say_what_to_type() -> Iterator[None]:
+    """Add to the error of an unknown option the nearest one, to that of a missing argument an example; raise it again.
 
-    The error is recognized by the name of its class, since click and its copy in typer have one each.
+    The errors are recognized by the name of their class, since click and its copy in typer have one each.
     """
     try:
         yield
     except Exception as error:
         if type(error).__name__ == "NoSuchOption" and getattr(error, "possibilities", None) is not None:
             _suggest_option(error)
+        if type(error).__name__ == "MissingParameter":
+            _add_example(error)
         raise
+
+
+def _add_example(error: Any) -> None:
+    """Set the message of the error of a missing argument to the first example of its command, if it has one."""
+    examples = (error.ctx.command.epilog or "").split("\n\n")[1:]
+    if examples:
+        error.message = f"Type, for example: {examples[0]}"
 
 
 def _suggest_option(error: Any) -> None:
@@ -110,13 +119,13 @@ class Commands(Group):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Keep the arguments as typed in the context, for `original_command_line`; return the rest of the parsing."""
         ctx.meta[_ARGUMENTS] = tuple(args)
-        with _nearest_option():
+        with _say_what_to_type():
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; KeyboardInterrupt exits with status 130 and says how to continue."""
         try:
-            with _nearest_option():
+            with _say_what_to_type():
                 return super().invoke(ctx)
         except KeyboardInterrupt:
             exit_interrupted(ctx)
