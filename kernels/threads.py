@@ -138,12 +138,14 @@ def _loads(layer: str) -> bool:
 def choose_layer() -> str:
     """Set Numba's threading layer to the best one unless NUMBA_THREADING_LAYER is set; return its name.
 
-    Also sets GOMP_SPINCOUNT in the environment, and limits threads to the cores of the CPU quota unless
-    NUMBA_NUM_THREADS is set.
+    Also sets GOMP_SPINCOUNT in the environment, limits threads to the cores of the CPU quota unless NUMBA_NUM_THREADS
+    is set, and makes parallel calls of several threads wait for each other if the layer cannot run them together.
     """
     os.environ.setdefault("GOMP_SPINCOUNT", SPIN_COUNT)  # read once, when libgomp is loaded
     if "NUMBA_THREADING_LAYER" not in os.environ:
         numba_internals.config.THREADING_LAYER = available_layers()[0]
+    if not may_overlap():
+        numba_internals.serialize_loops()
     if "NUMBA_NUM_THREADS" not in os.environ and not numba_internals.is_layer_loaded():
         most = max(int(min(cores(), numba_internals.config.NUMBA_NUM_THREADS)), 1)
         numba_internals.config.NUMBA_NUM_THREADS = most
@@ -313,9 +315,9 @@ def share(work: int, maker: Hashable) -> tuple[int, Choices | None]:
 
 
 def may_overlap() -> bool:
-    """Return whether two threads may make parallel calls at the same time.
+    """Return whether parallel calls of two threads run at the same time, and not one after the other.
 
-    The layer `workqueue` would end the process.
+    In the layer "workqueue" they wait for each other.
     """
     return numba_internals.config.THREADING_LAYER in ("omp", "tbb", "safe", "threadsafe")
 

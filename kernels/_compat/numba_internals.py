@@ -3,6 +3,7 @@
 import ctypes
 import functools
 import gc
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -344,6 +345,60 @@ def is_layer_loaded() -> bool:
     if not hasattr(_parallel, "_is_initialized"):
         raise missing("numba.np.ufunc.parallel._is_initialized")
     return _parallel._is_initialized
+
+
+_MUTEX = ctypes.create_string_buffer(128)
+"""A pthread_mutex_t, for which every C library needs less: held by the thread whose parallel loop is running."""
+
+_engines: list[Any] = []
+"""Owners of the machine code that `serialize_loops` made: it is freed with them."""
+
+
+def serialize_loops() -> None:
+    """Make parallel loops of several threads run one after the other in the layer "workqueue".
+
+    Without it a second loop at the same time ends the process (SIGABRT). Loops in code that was loaded before are not
+    changed. Repeated calls change nothing.
+    """
+    if _engines:
+        return
+    library = ctypes.CDLL(None)
+    _initialize_mutex()
+    os.register_at_fork(after_in_child=_initialize_mutex)  # the thread that held it may not be in the child
+    module = import_module(layer_module("workqueue"))
+    word = ir.IntType(64)
+    loop = ir.FunctionType(ir.VoidType(), [word] * 8)  # five pointers and three sizes, each a word
+    change = ir.FunctionType(ir.IntType(32), [word])
+    code = ir.Module()
+    function = ir.Function(code, loop, "serialized_loop")
+    builder = ir.IRBuilder(function.append_basic_block())
+
+    def call(kind: ir.FunctionType, address: int, operands: Sequence[Any]) -> None:
+        """Emit the call of the C function at `address`, of this `kind`."""
+        builder.call(builder.inttoptr(word(address), kind.as_pointer()), operands)
+
+    mutex = [word(ctypes.addressof(_MUTEX))]
+    call(change, _address(library.pthread_mutex_lock), mutex)
+    call(loop, module.parallel_for, function.args)
+    call(change, _address(library.pthread_mutex_unlock), mutex)
+    builder.ret_void()
+    machine = llvmlite.binding.Target.from_default_triple().create_target_machine()
+    engine = llvmlite.binding.create_mcjit_compiler(llvmlite.binding.parse_assembly(str(code)), machine)
+    engine.finalize_object()
+    _engines.append(engine)
+    module.parallel_for = engine.get_function_address(function.name)
+    if is_layer_loaded() and numba.threading_layer() == "workqueue":
+        llvmlite.binding.add_symbol(LOOP, module.parallel_for)
+
+
+def _initialize_mutex() -> None:
+    """Make `_MUTEX` a mutex that no thread holds."""
+    ctypes.CDLL(None).pthread_mutex_init(_MUTEX, None)
+
+
+def _address(function: Any) -> int:
+    """Return the address of a function of ctypes."""
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 @intrinsic

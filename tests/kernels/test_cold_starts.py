@@ -33,10 +33,10 @@ def product():
 """
 
 
-def run(code: str, **environment: str) -> list[str]:
-    """What a fresh interpreter prints; it must end well, and not hang."""
+def run(code: str, before: str = "", **environment: str) -> list[str]:
+    """What a fresh interpreter prints that runs `before`, `HEAD` and `code`; it must end well, and not hang."""
     done = subprocess.run(
-        [sys.executable, "-c", HEAD + textwrap.dedent(code)],
+        [sys.executable, "-c", f"{before}\n{HEAD}{textwrap.dedent(code)}"],
         env={**ENVIRONMENT, "NUMBA_NUM_THREADS": "2", **environment},
         capture_output=True,
         text=True,
@@ -111,7 +111,33 @@ def test_child_that_was_forked_before_any_parallel_call_has_all_threads() -> Non
     assert run(code) == ["2"]
 
 
-@pytest.mark.skipif(not threads.may_overlap(), reason="the threading layer takes parallel calls of one thread alone")
+@pytest.mark.parametrize("before", ["", "import numba; numba.set_num_threads(1)"], ids=["first", "loaded before"])
+@pytest.mark.parametrize("layer", threads.available_layers())
+def test_parallel_calls_of_several_threads_do_not_end_the_process(layer: str, before: str) -> None:
+    """Also in a process that was forked meanwhile; with the layer "workqueue" all of them ended by signal 6."""
+    code = """
+        expected = product(), logistic()
+
+        def work():
+            with threads.parallel():
+                for _ in range(100):
+                    assert (product(), logistic()) == expected
+            print("done", flush=True)
+
+        calls = [threading.Thread(target=work) for _ in range(4)]
+        [thread.start() for thread in calls]
+        child = os.fork() if threads.numba_internals.config.THREADING_LAYER == "workqueue" else os.getpid()
+        if child == 0:
+            work()
+            os._exit(0)
+        [thread.join() for thread in calls]
+        if child != os.getpid():
+            print(os.waitpid(child, 0)[1])
+    """
+    printed = run(code, before, NUMBA_THREADING_LAYER=layer)
+    assert sorted(printed) == (["0"] + ["done"] * 5 if layer == "workqueue" else ["done"] * 4)
+
+
 def test_first_calls_from_several_threads_compile_and_agree(tmp_path: Path) -> None:
     """With nothing compiled on disk, and all of them at one moment."""
     code = """
