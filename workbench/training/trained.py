@@ -23,7 +23,7 @@ import json
 import os
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -79,15 +79,16 @@ def lines_of_predictions(predictions: Predictions, most: int | None = None) -> l
 
     `most` is the largest number of rows below the header, None for all.
     """
-    values, classes = predictions.values, predictions.classes
-    several = values.ndim == 2
-    heads = [f"prediction_{place}" for place in range(values.shape[1])] if several else ["prediction"]
-    lines = [["row", *heads, *(f"probability_{name}" for name in classes)]]
-    for row, value in enumerate(values[:most].tolist()):
-        shown = [f"{one:.9g}" if isinstance(one, float) else str(one) for one in (value if several else [value])]
-        known = predictions.probabilities
-        lines.append([str(row), *shown, *([] if known is None else [f"{chance:.6g}" for chance in known[row]])])
-    return lines
+    values, chances = predictions.values[:most], predictions.probabilities
+    table = values if values.ndim == 2 else values[:, np.newaxis]
+    heads = [f"prediction_{place}" for place in range(table.shape[1])] if values.ndim == 2 else ["prediction"]
+    columns: list[Iterable[str]] = [map(str, range(len(values)))]
+    for column in table.T.tolist():
+        columns.append([f"{one:.9g}" if isinstance(one, float) else str(one) for one in column])
+    if chances is not None:
+        columns += [[f"{chance:.6g}" for chance in column] for column in chances[:most].T.tolist()]
+    head = ["row", *heads, *(f"probability_{name}" for name in predictions.classes)]
+    return [head, *map(list, zip(*columns, strict=True))]
 
 
 def write_predictions(out: Path, predictions: Predictions) -> None:
