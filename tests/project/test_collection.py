@@ -1,0 +1,46 @@
+"""`make test` on a machine that has nothing but what it installs: each file of tests can be collected there."""
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.support.clocks import SECONDS
+
+ROOT = Path(__file__).parents[2]
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+OTHERS = {"vowpalwabbit", "implicit", "torch", "tensorflow", "keras", "anndata", "binsparse", "cupy"}
+"""Modules of the extras that `make test` does not install."""
+
+WITHOUT = """
+import importlib.machinery, sys
+
+class Finder(importlib.machinery.PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        others = {others}
+        return None if name.partition(".")[0] in others else super().find_spec(name, path, target)
+
+sys.meta_path[sys.meta_path.index(importlib.machinery.PathFinder)] = Finder
+import pytest
+sys.exit(pytest.main(["-p", "no:xdist", "-p", "no:cacheprovider", "-qq", "--collect-only", *{folders}]))
+"""
+
+
+def test_each_module_of_an_extra_that_tests_do_without_is_named_here():
+    installed = {text.split(">")[0] for name in ("lab", "dev") for text in EXTRAS[name]}
+    left = {
+        text.split(">")[0].removesuffix("-cpu") for name in ("rivals", "exchange", "peers") for text in EXTRAS[name]
+    }
+    assert {name.removesuffix("-cpu") for name in others - installed} == OTHERS - {"keras", "cupy"}
+
+
+@pytest.mark.parametrize("folder", ["bench", "bridges", "cluster"])
+def test_tests_are_collected_without_the_frameworks(folder):
+    code = WITHOUT.format(others=OTHERS, folders=[f"tests/{folder}"])
+    came = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+    assert came.returncode == 0, came.stdout[-2000:] + came.stderr[-2000:]
