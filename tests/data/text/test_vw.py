@@ -1,5 +1,6 @@
 """Vowpal Wabbit's text: hashed as that program does, numbered where names are numbers, and refused with the line."""
 
+import numba
 import numpy as np
 import pytest
 
@@ -21,33 +22,46 @@ HASHES = {
 """Published values of MurmurHash3_x86_32."""
 
 
-def vw(folder, text, **parameters):
+@numba.njit
+def compiled_hash(text, stop, seed):
+    return vowpal_wabbit._hash_of(text, 0, stop, seed)[0]
+
+
+def hash_of(name: bytes, seed: int = 0) -> int:
+    return int(compiled_hash(np.frombuffer(name + b"\n", np.uint8), len(name), np.uint32(seed)))
+
+
+def write(folder, text):
     (folder / "rows.vw").write_text(text)
-    return data.load("vw", path=folder / "rows.vw", cache=False, **parameters)
+    return folder / "rows.vw"
+
+
+def vw(folder, text, **parameters):
+    return data.load("vw", path=write(folder, text), cache=False, **parameters)
 
 
 @pytest.mark.parametrize(("name", "seed"), HASHES)
 def test_names_have_the_published_hashes(name, seed):
     if name:
-        assert vowpal_wabbit.hash_of(name, seed) == HASHES[name, seed]
+        assert hash_of(name, seed) == HASHES[name, seed]
 
 
 def test_numbers_are_added_to_the_hash_of_their_namespace():
-    assert vowpal_wabbit.hash_of(b"12", 5) == 17
-    assert vowpal_wabbit.hash_of(b"12", 2**32 - 2) == 10
-    assert vowpal_wabbit.hash_of(b"9" * 30) == int("9" * 30) % 2**32
-    assert 0 <= vowpal_wabbit.hash_of(b"9" * 5000) < 2**32
+    assert hash_of(b"12", 5) == 17
+    assert hash_of(b"12", 2**32 - 2) == 10
+    assert hash_of(b"9" * 30) == int("9" * 30) % 2**32
+    assert 0 <= hash_of(b"9" * 5000) < 2**32
 
 
 def test_columns_are_the_hashes_of_names_in_their_namespaces(tmp_path):
     made = vw(tmp_path, "1 |a red:0.5 blue |b:2 red:3 7\n-1 | red\n", bits=20)
-    a, b = vowpal_wabbit.hash_of(b"a"), vowpal_wabbit.hash_of(b"b")
+    a, b = hash_of(b"a"), hash_of(b"b")
     expected = np.zeros((2, 2**20), np.float32)
     for row, name, seed, value in (
         *((0, b"red", a, 0.5), (0, b"blue", a, 1), (0, b"red", b, 6), (0, b"7", b, 2)),
         (1, b"red", 0, 1),
     ):
-        expected[row, vowpal_wabbit.hash_of(name, seed) % 2**20] += value
+        expected[row, hash_of(name, seed) % 2**20] += value
     np.testing.assert_array_equal(made.x.toarray(), expected)
     assert (made.classes, made.y.tolist()) == (("-1", "1"), [1, 0])
 
@@ -82,7 +96,7 @@ def test_numbers_are_hashed_where_other_names_occur(tmp_path, monkeypatch, other
     monkeypatch.setattr(vowpal_wabbit, "AT_ONCE", 1)  # what was read before is hashed after all
     made = vw(tmp_path, f"1 |f 5:2\n{other}\n", bits=10)
     assert made.features == 1024
-    assert made.x.indices[0] == (vowpal_wabbit.hash_of(b"f") + 5) % 1024
+    assert made.x.indices[0] == (hash_of(b"f") + 5) % 1024
     assert vw(tmp_path, "1 |f 5:2\n", columns="hashed", bits=10).x.indices[0] == made.x.indices[0]
     with pytest.raises(DataError, match=r"rows.vw has names other than whole numbers .* hash them"):
         vw(tmp_path, f"1 |f 5:2\n{other}\n", columns="numbered")
@@ -92,7 +106,6 @@ def test_blocks_do_not_show(tmp_path, monkeypatch):
     text = "".join(f"{row % 3} |a x{row % 7}:0.{row} |b y{row % 5} z\n" for row in range(50))
     whole = vw(tmp_path, text)
     monkeypatch.setattr(vowpal_wabbit, "AT_ONCE", 100)
-    monkeypatch.setattr(vowpal_wabbit, "MOST_NAMES", 2)
     parted = vw(tmp_path, text)
     np.testing.assert_array_equal(whole.x.indices, parted.x.indices)
     np.testing.assert_array_equal(whole.x.data, parted.x.data)
@@ -125,6 +138,39 @@ def test_blocks_do_not_show(tmp_path, monkeypatch):
 def test_a_fault_is_told_with_file_and_line(tmp_path, line, message):
     with pytest.raises(DataError, match=rf"rows.vw:3: {message}"):
         vw(tmp_path, f"1 |a x:1\n\n{line}\n-1 |a y\n")
+
+
+HARD = (
+    "2.22507385850720113605740979670913197593481954635164564e-308",
+    "8.10109172351e-10000",
+    "5e-324",
+    "100000000000000000000000000000000000000.49999999999999999999999999999999999e-38",
+    "9007199254740993.00000000000000000000000000000000000000001",
+)
+"""Numbers that compiled code cannot round, and one beyond a halfway point."""
+
+
+@pytest.mark.parametrize("number", HARD)
+def test_numbers_have_the_bits_that_python_gives_them(tmp_path, number):
+    text = f"{number} 1 | {number} x:{number} y:0.1\n-{number} | z:-{number}\n2 |n:{number} w:3\n"
+    (part,) = vowpal_wabbit.read(write(tmp_path, text), True, False)
+    value = float(number)
+    np.testing.assert_array_equal(part.labels, [value, -value, 2])
+    np.testing.assert_array_equal(part.values, [1, value, 0.1, -value, 3 * value])
+    assert np.signbit(part.labels).tolist() == [False, True, False]
+    assert part.columns[0] == hash_of(number.encode())
+
+
+def test_an_importance_that_is_hard_to_read_is_compared_as_python_reads_it(tmp_path):
+    usual = f"0.{'9' * 40}"  # rounds to 1
+    assert float(usual) == 1
+    (part,) = vowpal_wabbit.read(write(tmp_path, f"5e-324 {usual} 5e-9999 |a x\n" * 3), True, True)
+    assert part.labels.tolist() == [5e-324] * 3
+    assert vw(tmp_path, f"5e-324 {usual} |a x\n" * 3 + "1 |a y\n").rows == 4
+    with pytest.raises(DataError, match=r"rows.vw:2: the row has the importance '5e-324'"):
+        vw(tmp_path, "1 |a x:5e-324\n1 5e-324 |a x\n")
+    with pytest.raises(DataError, match=r"rows.vw:2: the value in 'x:1e999' is no finite number"):
+        vw(tmp_path, "1 |a x:5e-324\n1 |a x:1e999 y:5e-324\n")
 
 
 def test_importance_can_be_ignored(tmp_path):

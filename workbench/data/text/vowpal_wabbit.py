@@ -1,7 +1,6 @@
 """Lines of Vowpal Wabbit's text, `label [importance] [tag]|namespace[:weight] name[:value] ... |...`, into rows.
 
-Compiled code reads them (`vowpal_wabbit_rows`). A block that it refuses is read once more by Python, which says what is
-wrong, and reads numbers that compiled code leaves to it.
+Compiled code reads them. A block that it refuses is read once more by Python, line by line, which says what is wrong.
 
 Names become columns by the hash of that program: MurmurHash3 (x86, 32 bit) of the name, with the hash of its namespace
 as the seed; a name that is a whole number is the sum of the two instead. The default namespace has the hash 0.
@@ -9,14 +8,24 @@ Source: https://github.com/VowpalWabbit/vowpal_wabbit/wiki/Input-format, and `ha
 """
 
 import os
-from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple, final
 
 import numpy as np
 
 from workbench.data.errors import DataError, quoted, reader_option_advice
-from workbench.data.files.decimal_numbers import COLON, EXACT, NEWLINE, ZERO, compiled, compiled_part, read_number
+from workbench.data.files.decimal_numbers import (
+    BAD,
+    COLON,
+    HARD,
+    NEWLINE,
+    ZERO,
+    compiled,
+    compiled_part,
+    marked,
+    read_number,
+    settle,
+)
 from workbench.data.files.opened import codes_of, line_blocks, map_blocks, open_text
 from workbench.data.files.types import file_type_hint
 
@@ -30,6 +39,8 @@ MOST_NAME_DIGITS = 18
 MOST_HASHED_DIGITS = 4000
 """Digits from which on a name is hashed, as Python's integers end there."""
 NO_NAMESPACE = -1
+MET, SETTLED = 0, 1
+"""Counts of hard numbers: those that a pass over a block met, and the first of them, whose values are known."""
 
 _ONE = np.uint32(1)
 _FIRST, _SECOND = np.uint32(0xCC9E2D51), np.uint32(0x1B873593)
@@ -138,23 +149,33 @@ def _behind_word(text, at):
 
 
 @compiled_part
-def _read_held(text, at, weight):
+def _read_held(text, at, weight, hard, counts):
     """Return (number at text[at:] times `weight`, index behind it, whether it is valid).
 
-    Valid means that it is read exactly by compiled code, ends its word, and the product fits float32.
+    Valid means that it ends its word and the product fits float32. A hard number is `hard[counts[MET]]`, float64, if
+    that many are settled, else it is `marked` there and taken for 0; `counts[MET]` is increased.
     """
+    first = at
     value, at, state = read_number(text, at)
+    is_number = state != BAD and _ends_word(text[at])
+    if is_number and state == HARD:
+        met = counts[MET]
+        value = 0.0
+        if met < counts[SETTLED]:
+            value = hard[met]
+        else:
+            hard[met] = marked(first)
+        counts[MET] = met + 1
     value *= weight
-    is_right = state == EXACT and _ends_word(text[at]) and np.isfinite(np.float32(value))
-    return value, at, is_right
+    return value, at, is_number and np.isfinite(np.float32(value))
 
 
 @compiled_part
-def _read_label(text, at, ignores_importance):
+def _read_label(text, at, ignores_importance, hard, counts):
     """Return (label, index of the first bar, whether it is valid) of the text from `at` up to the first bar of a line.
 
     Invalid are a missing label, more than three numbers, and, unless `ignores_importance`, an importance other than 1
-    or a start other than 0. A tag before the bar is skipped.
+    or a start other than 0. A tag before the bar is skipped. `hard` and `counts` are as in `_read_held`.
     """
     label, count = 0.0, 0
     while True:
@@ -168,7 +189,7 @@ def _read_label(text, at, ignores_importance):
         if text[stop] == BAR or (text[at] == QUOTE and is_last):  # a tag
             at = stop
             continue
-        value, at, is_right = _read_held(text, at, 1.0)
+        value, at, is_right = _read_held(text, at, 1.0, hard, counts)
         usual = value if count == 0 or ignores_importance else (1.0 if count == 1 else 0.0)
         if not is_right or count == 3 or value != usual:
             return label, at, False
@@ -188,12 +209,13 @@ def _is_same(text, start, stop, first, length):
 
 
 @compiled_part
-def _read_section(text, at, entry, hashes, numbers, values):
+def _read_section(text, at, entry, hashes, numbers, values, hard, counts):
     """Read the features of one namespace, and return where it ends and whether it is valid.
 
     `at` is behind the bar; the section ends at the next bar or line end. The entries are written to `hashes` uint32,
-    `numbers` int64 (column index or -1) and `values` float64 from index `entry` on. Returns (index behind the section,
-    number of entries so far, start and stop of the namespace in `text`, whether it is valid).
+    `numbers` int64 (column index or -1) and `values` float64 from index `entry` on; `hard` and `counts` are as in
+    `_read_held`. Returns (index behind the section, number of entries so far, start and stop of the namespace in
+    `text`, whether it is valid).
     """
     start = stop = at
     weight, seed = 1.0, np.uint32(0)
@@ -202,7 +224,7 @@ def _read_section(text, at, entry, hashes, numbers, values):
             stop += 1
         at, is_right = stop, True
         if text[stop] == COLON:
-            weight, at, is_right = _read_held(text, stop + 1, 1.0)
+            weight, at, is_right = _read_held(text, stop + 1, 1.0, hard, counts)
         if not is_right:
             return at, entry, start, stop, False
         seed, _ = _hash_of(text, start, stop, np.uint32(0))
@@ -216,7 +238,7 @@ def _read_section(text, at, entry, hashes, numbers, values):
         hashes[entry], numbers[entry] = _hash_of(text, first, at, seed)
         value, is_right = weight, True
         if text[at] == COLON:
-            value, at, is_right = _read_held(text, at + 1, weight)
+            value, at, is_right = _read_held(text, at + 1, weight, hard, counts)
         if not is_right or not np.isfinite(np.float32(value)):
             return at, entry, start, stop, False
         values[entry] = value
@@ -226,13 +248,13 @@ def _read_section(text, at, entry, hashes, numbers, values):
 
 
 @compiled
-def _read_rows(text, ignores_importance, labels, starts, hashes, numbers, values):
+def _read_rows(text, ignores_importance, labels, starts, hashes, numbers, values, hard, counts):
     """Parse a block of lines into its arrays.
 
     Return (rows, entries, namespace start, its length, has other namespaces). `text` is uint8 of whole lines. Written:
     `labels` float64 [rows], `starts` int64 [rows + 1], `hashes` uint32, `numbers` int64 and `values` float64 [entries].
-    Rows are -1 if a line is invalid or has a number that compiled code cannot read. The namespace is the first with
-    names, -1 if there is none.
+    Rows are -1 if a line is invalid. The namespace is the first with names, -1 if there is none.
+    `hard` and `counts` are as in `_read_held`.
     """
     at = row = entry = np.int64(0)  # a literal 0 would have functions compiled once more
     namespace, length, has_several = np.int64(NO_NAMESPACE), np.int64(0), False
@@ -240,10 +262,12 @@ def _read_rows(text, ignores_importance, labels, starts, hashes, numbers, values
     while at < text.size:
         at = _behind_blanks(text, at)
         if text[at] != NEWLINE:
-            labels[row], at, is_right = _read_label(text, at, ignores_importance)
+            labels[row], at, is_right = _read_label(text, at, ignores_importance, hard, counts)
             while is_right and text[at] == BAR:
                 before = entry
-                at, entry, start, stop, is_right = _read_section(text, at + 1, entry, hashes, numbers, values)
+                at, entry, start, stop, is_right = _read_section(
+                    text, at + 1, entry, hashes, numbers, values, hard, counts
+                )
                 if entry > before and namespace == NO_NAMESPACE:
                     namespace, length = start, stop - start
                 elif entry > before:
@@ -267,33 +291,33 @@ def _counts(text):
     return lines, words
 
 
-def read_rows(text: bytes, ignores_importance: bool) -> BlockRows | int:
-    """Parse a block of whole lines; return its rows, or the number of its lines if compiled code cannot read them.
+def read_rows(text: bytes, ignores_importance: bool) -> BlockRows | None:
+    """Parse a block of whole lines; return its rows, or None if a line is invalid.
 
-    That is so if a line is invalid, or a number needs exact arithmetic. With `ignores_importance` importance and start
-    of a row are skipped, else they must be 1 and 0.
+    With `ignores_importance` importance and start of a row are skipped, else they must be 1 and 0. Numbers equal those
+    of Python's `float`: a block with hard ones is parsed again when these are settled.
     """
     codes = codes_of(text)
     lines, words = _counts(codes)
     labels, starts = np.empty(lines), np.empty(lines + 1, np.int64)
     hashes, numbers, values = np.empty(words, np.uint32), np.empty(words, np.int64), np.empty(words)
-    rows, entries, start, length, has_several = _read_rows(
-        codes, ignores_importance, labels, starts, hashes, numbers, values
-    )
+    hard, counts = np.empty(words), np.zeros(2, np.int64)
+    arrays = labels, starts, hashes, numbers, values, hard, counts
+    rows, entries, start, length, has_several = _read_rows(codes, ignores_importance, *arrays)
+    while counts[MET] > counts[SETTLED]:
+        settle(hard[: counts[MET]], text)
+        counts[:] = 0, counts[MET]
+        rows, entries, start, length, has_several = _read_rows(codes, ignores_importance, *arrays)
     if rows < 0:
-        return lines
+        return None
     columns = numbers[:entries] if numbers[:entries].min(initial=0) >= 0 else None
     namespace = None if start == NO_NAMESPACE else text[start : start + length]
-    arrays = labels[:rows], starts[: rows + 1], hashes[:entries], columns, values[:entries]
-    return BlockRows(lines, *arrays, namespace, has_several)
+    kept = labels[:rows], starts[: rows + 1], hashes[:entries], columns, values[:entries]
+    return BlockRows(lines, *kept, namespace, has_several)
 
 
 AT_ONCE = 1 << 22
 """Bytes of lines that are turned into arrays at once."""
-MOST_NAMES = 1 << 20
-"""Names whose hashes are remembered, at most."""
-
-_DEFAULT = b""
 
 
 class Rows(NamedTuple):
@@ -310,19 +334,6 @@ class Rows(NamedTuple):
     are_numbers: bool
 
 
-def hash_of(name: bytes, seed: int = 0) -> int:
-    """Return the 32-bit hash of a feature name in a namespace whose hash is `seed`, as Vowpal Wabbit computes it.
-
-    >>> hash_of(b"a"), hash_of(b"12", seed=30)
-    (1009084850, 42)
-    """
-    from sklearn.utils import murmurhash3_32  # a second to import, and only these readers need it
-
-    if name.isdigit() and len(name) < 4000:  # beyond, Python refuses to
-        return (int(name) + seed) % 2**32
-    return int(murmurhash3_32(name, seed, positive=True)) if name else seed
-
-
 def read(path: str | os.PathLike, hashed: bool, ignores_importance: bool) -> Iterator[Rows]:
     """Yield the rows of a Vowpal Wabbit text file in blocks, in order, parsed on several threads.
 
@@ -330,141 +341,58 @@ def read(path: str | os.PathLike, hashed: bool, ignores_importance: bool) -> Ite
     yielded, with hashes, and the caller reads again. `ignores_importance` skips importance and start of rows. Raises
     DataError with file and line for an invalid line. Memory holds some blocks, 12 to 16 bytes an entry.
     """
-    reading = _Reading(os.fspath(path), hashed, ignores_importance)
 
-    def parse(text: bytes) -> tuple[bytes, BlockRows | int]:
-        """Return (text, its rows, or its line count if compiled code cannot read it)."""
+    def parse(text: bytes) -> tuple[bytes, BlockRows | None]:
+        """Return (text, its rows, or None if a line is invalid)."""
         return text, read_rows(text, ignores_importance)
 
+    namespaces: set[bytes] = set()
     with open_text(path) as file:
         first = 1
         for text, block in map_blocks(parse, line_blocks(file, AT_ONCE)):
-            if isinstance(block, int):  # lines of a block that compiled code does not read, or that is wrong
-                rows, lines = reading.rows(text.split(b"\n"), first), block
-            else:
-                rows, lines = reading.of_block(block), block.lines
-            yield rows
-            if not (hashed or rows.are_numbers):
+            if block is None:
+                raise _first_error(text, os.fspath(path), first, ignores_importance)
+            namespaces |= set() if block.namespace is None else {block.namespace}
+            columns = None if hashed or len(namespaces) > 1 or block.has_several else block.numbers
+            is_numbered = columns is not None
+            yield Rows(
+                block.labels, block.starts, block.hashes if columns is None else columns, block.values, is_numbered
+            )
+            if not (hashed or is_numbered):
                 return
-            first += lines
+            first += block.lines
 
 
-@final
-class _Hashes(dict[bytes, int]):
-    """Hashes of the names in a namespace, computed when they are asked for first."""
+def _first_error(text: bytes, path: str, first: int, ignores_importance: bool) -> DataError:
+    """Return the error, with file and line, of the first invalid line of a block; `first` is the number of its first.
 
-    def __init__(self, namespace: bytes) -> None:
-        """Set up an empty cache of hashes with the hash of `namespace` as seed."""
-        super().__init__()
-        self.seed = hash_of(namespace)
-
-    def __missing__(self, name: bytes) -> int:
-        """Compute, cache and return the hash of `name`; the cache is cleared first when it has `MOST_NAMES` names."""
-        if len(self) >= MOST_NAMES:
-            self.clear()
-        value = self[name] = hash_of(name, self.seed)
-        return value
+    One without a line if all are valid.
+    """
+    for number, line in enumerate(text.split(b"\n"), first):
+        if line.strip():
+            try:
+                _check_row(line, path, ignores_importance)
+            except ValueError as error:
+                return DataError(f"{path}:{number}: {error}")
+    return DataError(f"{path} cannot be read as Vowpal Wabbit text.")
 
 
-class _Section(NamedTuple):
-    """Features of one namespace in one row."""
-
-    namespace: bytes
-    weight: float
-    names: list[bytes]
-    values: list[bytes]
-
-
-@final
-class _Reading:
-    """Lines into rows; names and namespaces that were seen are remembered."""
-
-    def __init__(self, path: str, hashed: bool, ignores_importance: bool) -> None:
-        """Store the settings; no namespace has been seen yet."""
-        self.path, self.hashed, self.ignores_importance = path, hashed, ignores_importance
-        self.namespaces: dict[bytes, _Hashes] = {}
-
-    def of_block(self, block: BlockRows) -> Rows:
-        """Return the rows of a block that compiled code has read, with columns as names or hashes.
-
-        Remembers its namespace. Columns are names only while all blocks have one namespace and integer names, and
-        hashing is off.
-        """
-        if block.namespace is not None and block.namespace not in self.namespaces:
-            self.namespaces[block.namespace] = _Hashes(block.namespace)
-        has_one = len(self.namespaces) < 2 and not block.has_several
-        are_numbers = not self.hashed and has_one and block.numbers is not None
-        columns = block.numbers if are_numbers and block.numbers is not None else block.hashes
-        return Rows(block.labels, block.starts, columns, block.values, are_numbers)
-
-    def rows(self, lines: Sequence[bytes], first: int) -> Rows:
-        """Parse lines in Python and return their rows; `first` is the line number of the first.
-
-        Blank lines are skipped. Raises DataError with file and line for an invalid one.
-        """
-        sections: list[_Section] = []
-        labels, lengths = array("d"), array("q")
-        for number, text in enumerate(lines, first):
-            if text.strip():
-                try:
-                    label, of_row = self._row(text)
-                except ValueError as error:
-                    raise DataError(f"{self.path}:{number}: {error}") from None
-                labels.append(label)
-                lengths.append(sum(len(section.names) for section in of_row))
-                sections += of_row
-        try:
-            values = _values(sections)
-        except ValueError:
-            self._refuse_value(lines, first)
-            raise
-        columns = self._columns(sections)
-        indptr = np.concatenate([[0], np.cumsum(np.array(lengths, np.int64))]).astype(np.int64)
-        return Rows(np.array(labels), indptr, columns, values, columns.dtype == np.int64)
-
-    def _row(self, text: bytes) -> tuple[float, list[_Section]]:
-        """Return (label, sections of features) of a line; raise ValueError with the reason if it is malformed."""
-        before, *parts = text.rstrip(b"\r\n").split(b"|")
-        if not parts:
-            other = file_type_hint(self.path, "Vowpal Wabbit text")
-            raise ValueError(f"there is no '|' before the features; a line is: label | name:value ...{other}")
-        return _label(before, self.ignores_importance), [_section(part) for part in parts]
-
-    def _columns(self, sections: list[_Section]) -> np.ndarray:
-        """Return the column of each entry: names as int64, or uint32 hashes; new namespaces are remembered.
-
-        Names are used if hashing is off and all names so far are integers of one namespace.
-        """
-        for section in sections:
-            if section.names and section.namespace not in self.namespaces:
-                self.namespaces[section.namespace] = _Hashes(section.namespace)
-        if not self.hashed and len(self.namespaces) < 2 and (numbers := _numbers(sections)) is not None:
-            return numbers
-        hashes = array("q")
-        for section in sections:
-            if section.names:
-                hashes.extend(map(self.namespaces[section.namespace].__getitem__, section.names))
-        return np.array(hashes, np.int64).astype(np.uint32)
-
-    def _refuse_value(self, lines: Sequence[bytes], first: int) -> None:
-        """Raise DataError for the first value that float32 cannot hold.
-
-        `first` is the line number of the first line.
-        """
-        for number, text in enumerate(lines, first):
-            if text.strip():
-                for section in self._row(text)[1]:
-                    for name, value in zip(section.names, section.values, strict=True):
-                        if not _is_number(value, section.weight):
-                            shown = quoted(name + b":" + value)
-                            reason = "is no finite number that float32 holds"
-                            raise DataError(f"{self.path}:{number}: the value in {shown} {reason}.")
+def _check_row(text: bytes, path: str, ignores_importance: bool) -> None:
+    """Raise ValueError with the reason if a line is invalid."""
+    before, *parts = text.rstrip(b"\r\n").split(b"|")
+    if not parts:
+        other = file_type_hint(path, "Vowpal Wabbit text")
+        raise ValueError(f"there is no '|' before the features; a line is: label | name:value ...{other}")
+    _check_label(before, ignores_importance)
+    for part in parts:
+        _check_section(part)
 
 
-def _label(before: bytes, ignores_importance: bool) -> float:
-    """Return the label in the bytes before the first bar; importance and start must be 1 and 0 unless ignored.
+def _check_label(before: bytes, ignores_importance: bool) -> None:
+    """Raise ValueError with the reason if the bytes before the first bar of a line are invalid.
 
-    Raises ValueError with the reason if the label is missing, not a finite number, or costs are given.
+    The label may be missing or not a finite number, costs may be given, or an importance and start other than 1 and 0,
+    unless these are ignored.
     """
     words = before.split()
     if words and (words[-1].startswith(b"'") or not before[-1:].isspace()):
@@ -485,62 +413,25 @@ def _label(before: bytes, ignores_importance: bool) -> float:
         advice = reader_option_advice(importance="ignored").replace(" (in", " to leave out what stands there (in")
         given = f"the row has the importance {quoted(b' '.join(words[1:]))}, and rows count alike here"
         raise ValueError(f"{given}.\n{advice}")
-    return float(words[0])
 
 
-def _section(text: bytes) -> _Section:
-    """Parse the text between two bars: namespace, its weight (1.0 if not given), names and values (b"1" if not given).
+def _check_section(text: bytes) -> None:
+    """Raise ValueError with the reason if the text between two bars is invalid.
 
-    Raises ValueError with the reason if it is malformed.
+    It is a namespace, perhaps with a weight, then names, perhaps with values.
     """
-    tokens = text.split()
-    namespace, weight = _DEFAULT, 1.0
+    tokens, weight = text.split(), 1.0
     if tokens and not text[:1].isspace():
         namespace, colon, given = tokens.pop(0).partition(b":")
         if colon and not _is_number(given):
             raise ValueError(f"the weight {quoted(given)} of the namespace {quoted(namespace)} is no finite number.")
         weight = float(given) if colon else 1.0
-    names, values = [], []
     for token in tokens:
         name, colon, value = token.partition(b":")
-        names.append(name)
-        values.append(value if colon else b"1")
-    if b"" in names:
-        wrong = next(token for token in tokens if token.startswith(b":"))
-        raise ValueError(f"{quoted(wrong)} has no name; a feature is name or name:value.")
-    return _Section(namespace, weight, names, values)
-
-
-def _values(sections: list[_Section]) -> np.ndarray:
-    """Return the values of all entries, float64 [entries], times the weight of their namespace.
-
-    Raises ValueError if one is not a number, is beyond float32, or has an underscore.
-    """
-    texts = [value for section in sections for value in section.values]
-    if not texts:
-        return np.empty(0)
-    values = np.array(list(map(float, texts)), np.float64)
-    weights = np.repeat([section.weight for section in sections], [len(section.names) for section in sections])
-    with np.errstate(over="ignore", invalid="ignore"):
-        values *= weights
-        is_held = np.isfinite(values.astype(np.float32)).all()
-    if not is_held or b"_" in b" ".join(texts):
-        raise ValueError("not finite, or an underscore, which Python takes in numbers")
-    return values
-
-
-def _numbers(sections: list[_Section]) -> np.ndarray | None:
-    """Return the names of all entries as int64 column indices [entries].
-
-    None if one is not an integer up to `LARGEST`.
-    """
-    names = [name for section in sections for name in section.names]
-    if not names:
-        return np.empty(0, np.int64)
-    if not b"".join(names).isdigit() or max(map(len, names)) > 18:
-        return None
-    numbers = np.array(list(map(int, names)), np.int64)
-    return numbers if numbers.max() <= LARGEST else None
+        if not name:
+            raise ValueError(f"{quoted(token)} has no name; a feature is name or name:value.")
+        if colon and not _is_number(value, weight):
+            raise ValueError(f"the value in {quoted(token)} is no finite number that float32 holds.")
 
 
 def _is_number(text: bytes, weight: float = 1.0) -> bool:
