@@ -214,38 +214,33 @@ def answers(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """
     count = request["threads"]
     set_threads(count)
-    if request["device"] == "cuda":
-        yield from on_cuda(request)
-        return
+    has_gpu = request["device"] == "cuda"
     if not request["cells"]:
-        measured = [vars(rate) for _ in range(SWEEPS) for rate in bandwidth.measure((count,))]
-        yield {"bandwidths": measured}
+        yield {"bandwidths": [vars(rate) for rate in bandwidths(has_gpu, count)]}
         return
-    rates = [bandwidth.Bandwidth(**rate) for rate in request["bandwidths"]]
-    limits = bandwidth.Limits(rates, count) if rates else None
-    for number, settings in request["cells"]:
-        yield {"cell": number}
-        field = field_of(BenchmarkConfiguration.of(settings))
-        yield {"cell": number, "rows": measure(field, Policy(**request["policy"]), request["bytes_limit"], limits)}
-
-
-def on_cuda(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the answers of `answers` measured on the CUDA device, whose bandwidth is that of a copy."""
-    if not request["cells"]:
-        rate = device.copy_rate(BYTES_COPIED)
-        copied = bandwidth.Bandwidth("copy", 2 * BYTES_COPIED, 0, request["threads"], rate)
-        yield {"bandwidths": [vars(copied)]}
-        return
-    rates = [rate["bytes_per_second"] for rate in request["bandwidths"]]
-    limits = device.CopyLimit(max(rates)) if rates else None
-    on = devices.CupyDevice()
-    timers = functools.cache(lambda cache: device.on_cuda(cache, request["bytes_cache"]))
+    limits = limits_of([bandwidth.Bandwidth(**rate) for rate in request["bandwidths"]], has_gpu, count)
+    on = devices.CupyDevice() if has_gpu else None
+    timers = functools.cache(lambda cache: device.on_cuda(cache, request["bytes_cache"]) if has_gpu else None)
     for number, settings in request["cells"]:
         yield {"cell": number}
         configuration = BenchmarkConfiguration.of(settings)
         field, timer = field_of(configuration, on), timers(configuration.cache or "warm")
         rows = measure(field, Policy(**request["policy"]), request["bytes_limit"], limits, on_device=timer)
         yield {"cell": number, "rows": rows}
+
+
+def bandwidths(has_gpu: bool, count: int) -> list[bandwidth.Bandwidth]:
+    """Return the measured bandwidths of the machine with `count` threads; of a CUDA device that of a copy."""
+    if has_gpu:
+        return [bandwidth.Bandwidth("copy", 2 * BYTES_COPIED, 0, count, device.copy_rate(BYTES_COPIED))]
+    return [rate for _ in range(SWEEPS) for rate in bandwidth.measure((count,))]
+
+
+def limits_of(rates: list[bandwidth.Bandwidth], has_gpu: bool, count: int) -> Limits | CopyLimit | None:
+    """Return what bounds the time of a call by these bandwidths; None without any."""
+    if has_gpu and rates:
+        return CopyLimit(max(rate.bytes_per_second for rate in rates))
+    return Limits(rates, count) if rates else None
 
 
 def set_threads(count: int) -> None:

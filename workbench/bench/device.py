@@ -22,6 +22,7 @@ from workbench.bench import candidates as of_kernels
 from workbench.bench.candidates import (
     BYTES_DENSE,
     Candidate,
+    Judge,
     Ready,
     Setting,
     Traffic,
@@ -245,6 +246,20 @@ def _copy_to_host(on: Device, kernel: Kernel, args: Sequence, there: Sequence) -
             arg[...] = on.read(one)  # synchronize!
 
 
+def _on_host(on: Device, kernel: Kernel, args: Sequence, there: Sequence, judged: Judge, scale: float = 1.0) -> Judge:
+    """Return an error function that copies what the call wrote on the device into the host arrays of `args` first.
+
+    `there` are the device arrays of `args`; `judged` compares on the host, and its error is multiplied by `scale`.
+    """
+
+    def judge_on_host(returned: Any) -> float:
+        """Copy what the call wrote to the host, in place, and return the largest relative error."""
+        _copy_to_host(on, kernel, args, there)
+        return scale * judged(_copy_result_to_host(on, returned))
+
+    return judge_on_host
+
+
 def _copy_result_to_host(on: Device, returned: Any) -> Any:
     """Return a result with device arrays copied to the host, tuples element by element; scalars unchanged."""
     if isinstance(returned, tuple):
@@ -262,18 +277,16 @@ def _ready(kernel: Kernel, on: Device | None, setting: Setting) -> Ready:
     start = perf_counter()
     call = kernel.prepare(*there) if kernel.prepare else functools.partial(kernel.cuda, *there)
     once = perf_counter() - start if kernel.prepare else 0.0
-
-    def judge_on_host(returned: Any) -> float:
-        """Copy what the call wrote to the host, in place, and return the largest relative error."""
-        _copy_to_host(on, kernel, args, there)
-        return judged(_copy_result_to_host(on, returned))
-
+    judge_on_host = _on_host(on, kernel, args, there, judged)
     return Ready(call, judge_on_host, kernel.cost(setting.sizes), _traffic(setting), once)
 
 
-def _traffic(setting: Setting) -> Traffic:
-    """Return traffic with the bytes of a table row only, since no cache model is used on a device."""
-    return Traffic(bytes_row=setting.sizes.N * setting.sizes.value)
+def _traffic(setting: Setting, value: int = 0) -> Traffic:
+    """Return traffic with the bytes of a table row only, since no cache model is used on a device.
+
+    `value` is the bytes of a value, 0 for those of the batch.
+    """
+    return Traffic(bytes_row=setting.sizes.N * (value or setting.sizes.value))
 
 
 def _plan(on: Device | None, setting: Setting) -> Ready:
@@ -303,13 +316,8 @@ def _dense(library: str, on: Device | None) -> Candidate:
         *matrix, x, out = args = setting.arguments(ours)
         judged, dense = make_judge(ours, args), np.zeros((setting.sizes.R, setting.sizes.D), x.dtype)
         dense[np.repeat(np.arange(setting.sizes.R), np.diff(matrix[0])), matrix[1]] = matrix[2]
-        there = _copy_to_device(device, (dense, x, out))
-
-        def judge_on_host(_: Any) -> float:
-            """Copy the product to the host and return its relative error; that of TF32 is divided by 16."""
-            out[...] = device.read(there[2])  # synchronize!
-            return judged(None) * (TF32_FACTOR if library == "cublas_tf32" else 1.0)
-
+        there, scale = _copy_to_device(device, (dense, x, out)), TF32_FACTOR if library == "cublas_tf32" else 1.0
+        judge_on_host = _on_host(device, kernel, (dense, x, out), there, judged, scale)
         return Ready(functools.partial(kernel.cuda, *there), judge_on_host, kernel.cost(setting.sizes))
 
     needed = lambda s: s.R * s.D * s.value  # noqa: E731
@@ -342,13 +350,8 @@ def _two_kernels(task: str, on: Device | None) -> Candidate:
             gradient.cuda(*there_first)
             lazy.cuda(*there)
 
-        def judge_on_host(_: Any) -> float:
-            """Copy the updated tables to the host, in place, and return their largest relative error."""
-            _copy_to_host(device, lazy, second, there)
-            return judged(None)
-
         both = gradient.cost(setting.sizes) + lazy.cost(setting.sizes)
-        return Ready(call, judge_on_host, both, _traffic(setting))
+        return Ready(call, _on_host(device, lazy, second, there, judged), both, _traffic(setting))
 
     both: Callable[[Any], int] = lambda sizes: operand_bytes(lazy, sizes) + operand_bytes(gradient, sizes)  # noqa: E731
     return Candidate(f"csr_t_dense + {lazy.name}", "ours", make, both)
@@ -387,7 +390,8 @@ def _lengths_known(on: Device | None, setting: Setting) -> Ready:
     lengths = lengths_of(there[0], in_order_of_length=True)
     once = perf_counter() - start
     call = functools.partial(on_device, *[*there, lengths])
-    return Ready(call, _judge(on, judged, args, there), _PRODUCT.cost(setting.sizes), _table_traffic(setting), once)
+    judge_on_host = _on_host(on, _PRODUCT, args, there, judged)
+    return Ready(call, judge_on_host, _PRODUCT.cost(setting.sizes), _traffic(setting), once)
 
 
 def _narrow(on: Device | None, name: str, setting: Setting) -> Ready:
@@ -399,9 +403,8 @@ def _narrow(on: Device | None, name: str, setting: Setting) -> Ready:
     judged, there = make_judge(_PRODUCT, (*matrix, _widen(on.read(table)), out)), [on.put(arg) for arg in args]
     there[-2] = table
     call = functools.partial(narrow.csr_dense, *there)
-    return Ready(
-        call, _judge(on, judged, args, there), _table_cost(setting.sizes), _table_traffic(setting, table.dtype.itemsize)
-    )
+    judge_on_host = _on_host(on, _PRODUCT, args, there, judged)
+    return Ready(call, judge_on_host, _table_cost(setting.sizes), _traffic(setting, table.dtype.itemsize))
 
 
 def _widen(table: np.ndarray) -> np.ndarray:
@@ -411,27 +414,8 @@ def _widen(table: np.ndarray) -> np.ndarray:
     return (table.astype(np.uint32) << 16).view(np.float32)
 
 
-def _judge(on: Device, judged: Any, args: tuple, there: list) -> Any:
-    """Return an error function that first copies the device's result into the last host argument.
-
-    `judged` compares on the host, `args` are the host arguments and `there` those on the device `on`.
-    """
-
-    def judge_on_host(_: Any) -> float:
-        """Copy the result of the call to the host, in place, and return its largest relative error."""
-        args[-1][...] = on.read(there[-1])  # synchronize!
-        return judged(None)
-
-    return judge_on_host
-
-
 def _table_cost(sizes: Sizes) -> Cost:
     """Return the cost of CSR @ dense if the rows of x have 2 instead of 4 bytes a value."""
     whole = _PRODUCT.cost(sizes)
     rows = sizes.U * sizes.N * sizes.value
     return Cost(whole.flops, whole.bytes_compulsory - rows // 2, whole.bytes_gather // 2)
-
-
-def _table_traffic(setting: Setting, value: int = 0) -> Traffic:
-    """Return traffic with the bytes of a table row; `value` is the bytes of a value, 0 for those of the batch."""
-    return Traffic(bytes_row=setting.sizes.N * (value or setting.sizes.value))

@@ -7,6 +7,7 @@ import warnings
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -70,7 +71,7 @@ def check_elements(file: BinaryIO, names: Collection[str]) -> None:
         if place > size:
             raise ValueError(f"a variable claims {count:,} bytes, and the file ends {place - size:,} bytes before")
         if kind == MATRIX:
-            _check_variable(_plain_of_elements(file, count), count, order, names)
+            _check_variable(partial(_read_exactly, file), count, order, names)
         elif kind == PACKED:
             read = _unpacking_reader(file, count)
             kind, count = struct.unpack(f"{order}II", read(8))
@@ -122,20 +123,6 @@ def _element(read: Read, left: int, order: str, is_kept: bool) -> tuple[int, byt
     for start in range(0, padded, BLOCK):
         read(min(BLOCK, padded - start))
     return kind, b"", 8 + padded
-
-
-def _plain_of_elements(file: BinaryIO, left: int) -> Read:
-    """Return a function that reads the next `count` bytes of a variable of `left` bytes; ValueError beyond them."""
-
-    def read(count: int) -> bytes:
-        """Return the next `count` bytes; ValueError if the variable has fewer left."""
-        nonlocal left
-        if count > left:
-            raise ValueError(f"a variable ends {count - left:,} bytes before its elements")
-        left -= count
-        return _read_exactly(file, count)
-
-    return read
 
 
 def _read_exactly(file: BinaryIO, count: int) -> bytes:
