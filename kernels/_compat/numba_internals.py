@@ -365,7 +365,7 @@ def serialize_loops() -> None:
     library = ctypes.CDLL(None)
     _initialize_mutex()
     os.register_at_fork(after_in_child=_initialize_mutex)  # the thread that held it may not be in the child
-    module = import_module(layer_module("workqueue"))
+    module = part(layer_module("workqueue"))
     word = ir.IntType(64)
     loop = ir.FunctionType(ir.VoidType(), [word] * 8)  # five pointers and three sizes, each a word
     change = ir.FunctionType(ir.IntType(32), [word])
@@ -379,7 +379,7 @@ def serialize_loops() -> None:
 
     mutex = [word(ctypes.addressof(_MUTEX))]
     call(change, _address(library.pthread_mutex_lock), mutex)
-    call(loop, module.parallel_for, function.args)
+    call(loop, part(f"{layer_module('workqueue')}.parallel_for"), function.args)
     call(change, _address(library.pthread_mutex_unlock), mutex)
     builder.ret_void()
     machine = llvmlite.binding.Target.from_default_triple().create_target_machine()

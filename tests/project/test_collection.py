@@ -31,9 +31,7 @@ sys.exit(pytest.main(["-p", "no:xdist", "-p", "no:cacheprovider", "-qq", "--coll
 
 def test_each_module_of_an_extra_that_tests_do_without_is_named_here():
     installed = {text.split(">")[0] for name in ("lab", "dev") for text in EXTRAS[name]}
-    left = {
-        text.split(">")[0].removesuffix("-cpu") for name in ("rivals", "exchange", "peers") for text in EXTRAS[name]
-    }
+    others = {text.split(">")[0] for name in ("rivals", "exchange", "peers") for text in EXTRAS[name]}
     assert {name.removesuffix("-cpu") for name in others - installed} == OTHERS - {"keras", "cupy"}
 
 
