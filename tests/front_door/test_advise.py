@@ -28,13 +28,24 @@ def test_code_runs_and_trains_so(advice, data):
     assert names["model"].predict(x).shape == (300,)
 
 
-def test_code_says_where_an_estimator_trains_otherwise_than_the_best(advice):
-    marked = "# Trains the model of dense on X as csr" in advice.code
-    assert marked == (advice.best["format"] == "dense")
+@pytest.mark.parametrize(
+    ("best", "expected"),
+    [
+        ({"format": "dense", "update": "standard"}, {"format": "dense"}),
+        ({"format": "dense", "update": "standard", "hold": "csr"}, {"format": "dense", "hold": "csr"}),
+        ({"format": "csr", "update": "lazy"}, {"lazy": "on"}),
+        ({"format": "csc", "update": "standard"}, {"format": "csc", "lazy": "off"}),
+    ],
+)
+def test_an_estimator_trains_in_the_format_of_the_best(advice, data, best, expected):
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("dense", "csr"):
-            patch.setitem(advice.best, "format", name)
-            assert ("as csr" in advice.code) == (name == "dense")
+        patch.setattr(advice, "best", {"batch_rows": 64, **best})
+        parameters = advice.parameters
+        assert {name: parameters[name] for name in ("format", "hold", "lazy") if name in parameters} == expected
+        assert all(f"{name}={value!r}" in advice.code for name, value in expected.items())
+        setup = advice.fit(max_iter=1, random_state=0)._learner.setup
+    assert (setup.format, setup.hold) == (best["format"], best.get("hold", "format"))
+    assert setup.update == best["update"]
 
 
 def test_fit_returns_a_trained_estimator(advice, data):

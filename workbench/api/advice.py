@@ -23,8 +23,8 @@ SECONDS_FRAMEWORK = 120.0
 LAZY = {"lazy": "on", "exact": "exact", "standard": "off"}
 """The parameter `lazy` of an estimator by the update of a configuration."""
 
-DENSE_ON_CSR = "# Trains the model of dense on X as csr: its time is not the measured one of dense.\n"
-"""Comment in the code of an advice whose best candidate is dense."""
+USUAL_BATCHES = {"format": "csr", "hold": "format"}
+"""Defaults of an estimator's parameters for the batches, which are not named."""
 
 
 class Advice:
@@ -84,15 +84,13 @@ class Advice:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Parameters of the estimator that trains as recommended.
-
-        Estimators train on csr. Where dense is recommended they step all rows of the weights, which trains the same
-        model; its time is not that of a dense training.
-        """
+        """Parameters of the estimator that trains as recommended, with format and storage of the rows."""
         settings = self._answer.settings
         kept = {"optimizer": settings.get("optimizer"), "batch_rows": self.best.get("batch_rows")}
         if self.best:
-            kept["lazy"] = LAZY[self.best["update"]]
+            kept |= {name: self.best.get(name, usual) for name, usual in USUAL_BATCHES.items()}
+            kept["lazy"] = None if kept["format"] == "dense" else LAZY[self.best["update"]]
+            kept |= {name: None for name, usual in USUAL_BATCHES.items() if kept[name] == usual}
         return {name: value for name, value in kept.items() if value is not None}
 
     def fit(self, **parameters: Any) -> Any:
@@ -119,13 +117,12 @@ class Advice:
 
     @property
     def code(self) -> str:
-        """Lines of Python that train as recommended; of dense the same model, which a comment says."""
+        """Lines of Python that train as recommended."""
         source = self._loaded.settings.get("path") or self._loaded.settings.get("dataset")
         data = f'wb.load("{source}")' if source else "X, y"
         given = {"model": self._answer.settings["model"], **self.parameters}
         words = ", ".join(f"{name}={value!r}" for name, value in given.items())
-        note = DENSE_ON_CSR if self.best.get("format") == "dense" else ""
-        return f"import workbench as wb\n\n{note}model = wb.train({data}, {words})"
+        return f"import workbench as wb\n\nmodel = wb.train({data}, {words})"
 
     @property
     def _texts(self) -> list[str]:

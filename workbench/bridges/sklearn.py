@@ -2,8 +2,9 @@
 
 `SparseClassifier` and `SparseRegressor` train any registered model that answers with classes or with numbers, by
 default the linear one; `FactorizationMachineClassifier` and `FactorizationMachineRegressor` add all pairs of features.
-They take csr, csc and coo arrays and matrices, with int32 or int64 indices, and dense arrays; they sit in pipelines and
-searches, and can be pickled. Values are float32 or float64 as they come, others become float32.
+They take csr, csc and coo arrays and matrices, with int32 or int64 indices, and dense arrays, and train them in csr
+unless `format` says otherwise; they sit in pipelines and searches, and can be pickled. Values are float32 or float64 as
+they come, others become float32.
 
 | parameter             | default  | meaning                                                                     |
 |-----------------------|----------|-----------------------------------------------------------------------------|
@@ -21,6 +22,11 @@ searches, and can be pickled. Values are float32 or float64 as they come, others
 | options               | None     | further options of the optimizer by name                                    |
 | lazy                  | on       | rows of w that change: on: rows that a batch touches; off: all; exact: as    |
 |                       |          | off, rows catching up when they are next touched                            |
+| format                | csr      | batches: csr, csc, coo or dense, whatever x is; auto: dense if x is a dense  |
+|                       |          | array with at most half its values zero, else csr. Dense batches change all |
+|                       |          | rows of w, as lazy=off does; a search is done in csr                        |
+| hold                  | format   | rows trained as dense are held so, or as csr, uint8, float16: batches are   |
+|                       |          | made dense                                                                  |
 | launch                | None     | None: as the rest says; dual: by dual ascent, to what sgd, exact and decay   |
 |                       |          | come to, with no rate: of model_options, fit_intercept, alpha, max_iter     |
 | batch_rows            | None     | rows a step; None: 256, or an eighth of the rows where that is fewer; of up |
@@ -71,6 +77,7 @@ from kernels.registry import nearest
 from workbench import models, ops
 from workbench.bridges.sklearn_base import SHARED, Estimator, Learner
 from workbench.models import Model
+from workbench.settings import BY_NAME
 
 CONSTRAINTS: dict[str, list[Any]] = {
     "model": [str, None],
@@ -86,6 +93,8 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "options": [Mapping, None],
     "model_options": [str, None],
     "lazy": [StrOptions({"on", "off", "exact"})],
+    "format": [StrOptions({"auto", "csr", "csc", "coo", "dense"})],
+    "hold": [StrOptions(set(BY_NAME["hold"].allowed))],
     "launch": [StrOptions({"dual"}), None],
     "batch_rows": [Interval(Integral, 1, None, closed="left"), None],
     "max_iter": [Interval(Integral, 1, None, closed="left"), None],

@@ -1,5 +1,6 @@
 """Base of estimators with scikit-learn's interface: parameters, how these become a setup, epochs, early stopping."""
 
+import math
 import os
 import warnings
 from abc import ABC, abstractmethod
@@ -20,20 +21,18 @@ from workbench import formats, models
 from workbench.aliases import END
 from workbench.bridges.contracts import require_sound
 from workbench.formats.compressed import assemble, index_dtype, with_native_order
+from workbench.formats.files import bytes_memory
 from workbench.models import Model
 from workbench.training import Run, Setup
 from workbench.training.search import COUNT, FEWEST_ROWS, Choice, is_small, search_decay, why_no_search
-from workbench.training.setup import LAZY, SetupError, complete_settings, with_epoch_calls
-
-# A training that takes rows as they come and stands between calls: what an estimator with `partial_fit` is made of.
+from workbench.training.setup import LAZY, SetupError, complete_settings, impossible_reason, with_epoch_calls
 
 
 @final
 class Learner:
     """Parameters of a model, an optimizer with its states, and how many epochs and rows have passed.
 
-    `setup` says how to train, in csr on cpu; `features` is D, `width` N. It can be pickled, with all that further
-    training depends on.
+    `setup` says how to train, on cpu; `features` is D, `width` N. It can be pickled, with all that training needs.
     """
 
     def __init__(self, setup: Setup, features: int, width: int) -> None:
@@ -73,7 +72,7 @@ class Learner:
         return self.run.arrays
 
     def epochs(self, x: Any, y: np.ndarray, weights: np.ndarray | None, most: int, at_once: int = 0) -> Iterator[float]:
-        """Train on csr x [R, D], targets y, weights [R] or None, for `most` epochs; yield the mean loss of each.
+        """Train on x [R, D] of `as_trained`, targets y, weights [R] or None, for `most` epochs; yield each mean loss.
 
         `at_once` above 0 says that all rows are one batch: an epoch then has `LEAST_STEPS` steps, and up to `at_once`
         epochs are trained before their losses are given. ValueError for dual ascent a second time.
@@ -125,15 +124,30 @@ def as_csr(x: Any, dtype: np.dtype) -> scipy.sparse.csr_array:
     return formats.astype(x, dtype, copy=False)
 
 
+def as_trained(x: Any, setup: Setup) -> Any:
+    """Return x as a training holds it: for format "dense" and hold "format" a dense C array, else csr or dense as x is.
+
+    Of the setup's dtype; memory is shared if nothing changes. Raises ValueError if dense rows exceed the memory.
+    """
+    dtype = np.dtype(setup.dtype)
+    if setup.format == "dense" and isinstance(x, np.ndarray):
+        return np.ascontiguousarray(x, dtype)
+    if setup.format != "dense" or setup.hold != "format":
+        return as_csr(x, dtype)
+    if (size := math.prod(x.shape) * dtype.itemsize) > bytes_memory():
+        raise ValueError(
+            f"X as a dense array takes {size / 2**30:,.0f} GiB, more than this machine has.\n"
+            'Give hold="csr", which makes each batch dense, or format="csr".'
+        )
+    return formats.to_format(as_csr(x, dtype), "dense")
+
+
 FLOATS = [np.float32, np.float64]
 CSR = scipy.sparse.csr_array, scipy.sparse.csr_matrix
 PLAIN = (np.ndarray, *CSR)
 """Types of data that scikit-learn's validation does not convert."""
 UPDATES = {lazy: update for update, lazy in LAZY.items()}
 """The update of a setup by the word of the optimizers."""
-
-LAUNCHES = (None, "dual")
-"""How an estimator may be told to train."""
 
 MOST_ROWS, LEAST_STEPS = 256, 8
 """Rows of a batch if `batch_rows` is None, and steps of an epoch at least; up to so many rows are one batch."""
@@ -146,6 +160,8 @@ SHARED: dict[str, Any] = {
     "options": None,
     "model_options": None,
     "lazy": "on",
+    "format": "csr",
+    "hold": "format",
     "launch": None,
     "batch_rows": None,
     "max_iter": None,
@@ -170,6 +186,7 @@ NO_SEARCH = (
     "alpha",
     "options",
     "lazy",
+    "format",
     "launch",
     "batch_rows",
     "shuffle",
@@ -223,6 +240,12 @@ class Estimator(BaseEstimator, ABC):
     lazy
         Rows of the weights that a step changes: "on" for the active rows of a batch, "off" for all, "exact" for
         the result of all, rows catching up when they are next touched.
+    format
+        Format that batches are trained in: "csr", "csc", "coo" or "dense", whatever X is; "auto" for dense if X is a
+        dense array with at most half its values zero, else csr. A dense batch has all rows of the weights active.
+    hold
+        Storage of rows that are trained as dense: "format" for a dense array; "csr", "uint8" or "float16" to save
+        memory, each batch being made dense as it is cut.
     launch
         None, or "dual" to train by dual ascent, without a rate.
     batch_rows
@@ -358,26 +381,25 @@ class Estimator(BaseEstimator, ABC):
     def _start(self, x: Any) -> None:
         """Set `_learner` to a new one of these parameters, at its starting values, for data like x [R, D]."""
         model = self._model()
-        usual = min(MOST_ROWS, max(1, x.shape[0] // LEAST_STEPS)) if x.shape[0] > MOST_ROWS else MOST_ROWS
-        rows = usual if self.batch_rows is None else self.batch_rows
-        self._learner = Learner(self._setup(model, x.dtype, rows), x.shape[1], self._width(model))
+        most = min(MOST_ROWS, max(1, x.shape[0] // LEAST_STEPS)) if x.shape[0] > MOST_ROWS else MOST_ROWS
+        rows = most if self.batch_rows is None else self.batch_rows
+        is_full = self.format == "auto" and isinstance(x, np.ndarray) and 2 * np.count_nonzero(x) >= x.size
+        usual = "csr" if self.format == "auto" else self.format
+        setup = self._setup(model, x.dtype, rows, "dense" if is_full else usual)
+        setup = self._setup(model, x.dtype, rows, "csr") if is_full and impossible_reason(setup) else setup
+        self._learner = Learner(setup, x.shape[1], self._width(model))
 
-    def _setup(self, model: Model, dtype: np.dtype, batch_rows: int) -> Setup:
-        """Return the training setup of the parameters, batches of `batch_rows`; ValueError for one not allowed."""
-        if self.lazy not in UPDATES:
-            raise ValueError(f"lazy is {self.lazy!r}; it is one of {', '.join(UPDATES)}.")
-        if self.shuffle not in (True, False, "once"):
-            raise ValueError(f"shuffle is {self.shuffle!r}; it is one of True, False, 'once'.")
+    def _setup(self, model: Model, dtype: np.dtype, batch_rows: int, format: str) -> Setup:
+        """Return the training setup of the parameters, for batches of `batch_rows` in `format`."""
         seed = _seed_of_number(state) if type(state := self.random_state) is int else _seed_of(state)
-        if self.launch not in LAUNCHES:
-            raise ValueError(f"launch is {self.launch!r}; it is None, for the fastest way, or dual.")
         alpha = self._setting("alpha")
         options = {"decay": alpha} if alpha else {}
         options |= {} if self.learning_rate is None else {"learning_rate": self.learning_rate}
-        chosen = {"format": "csr", "model": model.name, "intercept": self.fit_intercept, "update": UPDATES[self.lazy]}
+        update = "standard" if format == "dense" else UPDATES[self.lazy]
+        chosen = {"format": format, "model": model.name, "intercept": self.fit_intercept, "update": update}
         chosen |= {} if self.launch is None else {"launch": self.launch}
         chosen, _ = complete_settings(chosen, fastest=True)
-        chosen |= {"batch_rows": batch_rows, "shuffle": self.shuffle is True, "seed": seed}
+        chosen |= {"hold": self.hold, "batch_rows": batch_rows, "shuffle": self.shuffle is True, "seed": seed}
         chosen |= {"dtype": np.dtype(dtype).name, "model_options": self.model_options}
         optimizer = self._setting("optimizer")
         return with_epoch_calls(Setup(**chosen, optimizer=optimizer, options={**options, **(self.options or {})}))
@@ -388,14 +410,14 @@ class Estimator(BaseEstimator, ABC):
         `epochs` of None are those of `fit`, which may search; it sets `search_` and `alpha_`, too.
         """
         learner = self._learner
-        x = as_csr(x, learner.dtype)
+        x = as_trained(x, learner.setup)
         if weights is not None:
             x, targets, weights = _with_mean_one(x, targets, weights, learner.dtype)
         if epochs is None:
             self.search_: Choice | None = None
             self.alpha_ = float(learner.setup.options.get("decay", 0.0))
             if count := self._settings_to_search(x):
-                self._train_by_search(x, targets, weights, count)
+                self._train_by_search(as_csr(x, learner.dtype), targets, weights, count)
                 return
             epochs = self._setting("max_iter")
         if self.shuffle == "once":
@@ -421,7 +443,7 @@ class Estimator(BaseEstimator, ABC):
         return None
 
     def _settings_to_search(self, x: Any) -> int:
-        """Return the count of settings to choose from for csr x, 0 to train as the parameters say.
+        """Return the count of settings to choose from for x, 0 to train as the parameters say.
 
         Raises ValueError if a search is asked for of a model or with parameters that it is not for.
         """
@@ -445,7 +467,7 @@ class Estimator(BaseEstimator, ABC):
 
     def parameters_set(self) -> list[str]:
         """Return the names of parameters of how to train, without `max_iter`, that are not at their defaults."""
-        return [name for name in NO_SEARCH if getattr(self, name) != SHARED[name]]
+        return [name for name in NO_SEARCH if getattr(self, name) not in (SHARED[name], "auto")]
 
     def _train_by_search(self, x: Any, targets: np.ndarray, weights: np.ndarray | None, count: int) -> None:
         """Write the weights that a search of `count` settings finds; sets `search_`, `alpha_`, `n_iter_`."""
@@ -470,8 +492,6 @@ class Estimator(BaseEstimator, ABC):
 
     def _split(self, x: Any, targets: np.ndarray, weights: np.ndarray | None) -> tuple:
         """Return the rows to train on, and (x, targets) of `validation_fraction` of them. ValueError if none remain."""
-        if not 0 < self.validation_fraction < 1:
-            raise ValueError(f"validation_fraction is {self.validation_fraction}; it is between 0 and 1.")
         count = max(1, round(self.validation_fraction * x.shape[0]))
         if count >= x.shape[0]:
             raise ValueError(f"early_stopping holds {count} of {x.shape[0]} rows out; it needs more rows.")
@@ -490,8 +510,7 @@ class Estimator(BaseEstimator, ABC):
         if not (_is_plain(x) and self._has_width(x, False)):
             x = validate_data(self, x, accept_sparse="csr", dtype=FLOATS, reset=False)
         dtype = self._learner.dtype
-        x = np.ascontiguousarray(x, dtype) if isinstance(x, np.ndarray) else as_csr(x, dtype)
-        return self._learner.scores(x)
+        return self._learner.scores(np.ascontiguousarray(x, dtype) if isinstance(x, np.ndarray) else as_csr(x, dtype))
 
     def _scores_of_csr(self, x: Any) -> np.ndarray | None:
         """Return the scores [R, outputs] of a csr array in the model's dtype, whose product is all that takes time.

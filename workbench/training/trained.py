@@ -118,6 +118,8 @@ class TrainedModel:
         Data set that reads files for it, "" for data that came from memory.
     parameters : mapping
         Parameters of the reader.
+    format : str
+        Format of the batches that it was trained on, which no prediction depends on; "" if unknown.
 
     Examples
     --------
@@ -135,6 +137,7 @@ class TrainedModel:
     facts: Mapping[str, Any]
     reader: str = ""
     parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    format: str = ""
 
     def __repr__(self) -> str:
         """Return model, features, width and reader as one line."""
@@ -179,7 +182,9 @@ class TrainedModel:
             if name in dataset.facts:
                 facts[name] = dataset.facts[name]
         given = {name: value for name, value in (parameters or {}).items() if name not in NOT_OF_READER}
-        return cls(Setup(**known), arrays, run.features, run.width, dataset.labels, facts, reader, given)
+        return cls(
+            Setup(**known), arrays, run.features, run.width, dataset.labels, facts, reader, given, run.setup.format
+        )
 
     @classmethod
     def of_estimator(
@@ -436,6 +441,7 @@ class TrainedModel:
     def _about(self, sha256: str) -> dict[str, Any]:
         """Return the content of model.json; `sha256` is that of the weights file."""
         about = {"form": FORM, "version": VERSION, "setup": {name: getattr(self.setup, name) for name in KEPT}}
+        about["setup"] |= {"format": self.format} if self.format else {}
         about |= {"features": self.features, "width": self.width, "labels": dataclasses.asdict(self.labels)}
         about |= {"facts": dict(self.facts), "reader": self.reader, "parameters": dict(self.parameters)}
         return about | {"weights_sha256": sha256}
@@ -503,6 +509,7 @@ def load_model(folder: str | os.PathLike) -> TrainedModel:
             facts=dict(about["facts"]),
             reader=str(about["reader"]),
             parameters=dict(about["parameters"]),
+            format=str(about["setup"].get("format", "")),
         )
         if made.reader:
             data.get(made.reader)
