@@ -68,11 +68,12 @@ USUAL_NAMES = {
 def nearest_name(name: object, known: Iterable[object]) -> str:
     """Return the known name that is meant by a usual name of other libraries, else the nearest; "" if none is near.
 
-    >>> nearest_name("lr", ["learning_rate", "alpha"])
-    'learning_rate'
+    >>> nearest_name("lr", ["learning_rate", "alpha"]), nearest_name("SGD", ["adam", "sgd"])
+    ('learning_rate', 'sgd')
     """
-    names = [str(each) for each in known]
+    names, lower = [str(each) for each in known], str(name).lower()
     usual = [each for each in USUAL_NAMES.get(str(name), ()) if each in names]
+    usual = usual or [each for each in names if each.lower() == lower]
     return "".join((usual or difflib.get_close_matches(str(name), names, 1))[:1])
 
 

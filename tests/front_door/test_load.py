@@ -197,6 +197,17 @@ BAD = {
     "missing labels": (lambda: wb.load((X, ["no", None, "yes", "no"])), "y has 1 missing label.\nLeave"),
     "nan labels": (lambda: wb.load((X, [1.0, np.nan, 0, 1])), "y has 1 label NaN or infinite"),
     "mixed labels": (lambda: wb.load((X, ["no", 1, "yes", 0])), "y has labels of the types int, str"),
+    "dates as labels": (
+        lambda: wb.load((X, pd.date_range("2020", periods=4))),
+        "y has dtype datetime64.*\nType np.array",
+    ),
+    "complex labels": (lambda: wb.load((X, [1j, 2, 3, 4])), "y has dtype complex128.*\nType np.array"),
+    "three dimensions": (lambda: wb.load((X[None], Y[:1])), r"X has 3 dimensions.*\nType X.reshape\(len\(X\), -1\)"),
+    "label of another type": (lambda: wb.load(pd.DataFrame(X), label="2"), "no column '2'.*\nType label=2[.]"),
+    "periods": (
+        lambda: wb.load(pd.DataFrame({"at": pd.period_range("2020", periods=2, freq="D"), "y": [0, 1]})),
+        "holds dates.*\nType frame",
+    ),
     "generator": (lambda: wb.load(row for row in X), r"X is a generator.*\nType np.array\(list\(X\)\)"),
     "generator of labels": (
         lambda: wb.load((X, (one for one in Y))),

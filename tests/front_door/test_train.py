@@ -1,6 +1,7 @@
 """`wb.train`, and the estimators it returns."""
 
 import pickle
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -80,6 +81,12 @@ def test_a_numeric_frame_trains_an_estimator_that_knows_its_columns(data):
         ({"alpha": -1.0}, "alpha"),
         ({"alpha": float("nan")}, "alpha"),
         ({"epocs": 3}, "has no parameter 'epocs'"),
+        (
+            {"sample_weight": [1.0]},
+            r"no parameter 'sample_weight'.*\nType estimator.fit\(X, y, sample_weight=weights\)",
+        ),
+        ({"device": "cuda"}, "train on the cpu.\nType workbench train FILE --device cuda"),
+        ({"n_jobs": -1}, "set for the process.\nType from kernels.threads import set_threads"),
     ],
 )
 def test_bad_settings_are_refused(data, given, message):
@@ -90,6 +97,55 @@ def test_bad_settings_are_refused(data, given, message):
 def test_classes_of_a_model_of_classes_are_asked_for(data):
     with pytest.raises(ValueError, match=r'the labels are numbers.*\nType model="linear"'):
         wb.train(data[0], np.linspace(0.05, 1.5, 300), model="logistic")
+
+
+def test_labels_in_a_column_are_measured_and_scored_as_labels(data, tmp_path, capsys):
+    x, y = data
+    model = wb.train(x, y, random_state=0)
+    said = capsys.readouterr().err.partition("on training rows")[2].partition(".\n")[0]
+    with pytest.warns(UserWarning, match="column-vector y"):
+        wb.train(x, y[:, None], random_state=0)
+    assert said in capsys.readouterr().err
+    model.save(tmp_path / "model")
+    again = wb.load_model(tmp_path / "model")
+    assert again.score(x, y[:, None]) == again.score(x, y) == model.score(x, y)
+    with pytest.raises(ValueError, match=r"y has the shape \[3\]; the predictions have \[300\]"):
+        again.score(x, y[:3])
+    numbers = wb.train(x, np.arange(300.0), random_state=0)
+    numbers.save(tmp_path / "numbers")
+    again = wb.load_model(tmp_path / "numbers")
+    assert again.score(x, np.arange(300.0)[:, None]) == pytest.approx(numbers.score(x, np.arange(300.0)), abs=1e-6)
+
+
+def test_a_frame_of_columns_that_may_have_missing_values_is_numbers():
+    columns = {"a": pd.array([1, 2, 3] * 20, "Int64"), "b": pd.array([True, False] * 30, "boolean")}
+    frame = pd.DataFrame(columns | {"label": pd.array([0, 1, 1] * 20, "Int64")})
+    model, same = (wb.train(one, label="label", random_state=0) for one in (frame, frame.astype(float)))
+    np.testing.assert_allclose(model.coef_, same.coef_, rtol=1e-6)
+    assert model.predict(frame.drop(columns="label")).tolist() == [0, 1, 1] * 20
+
+
+def test_columns_of_objects_that_are_numbers_are_numbers():
+    values = [0.5, 3, 2, 1] * 20
+    frame = pd.DataFrame({"a": values, "b": [Decimal(str(value)) for value in values], "c": ["u", "v"] * 40})
+    frame["a"] = frame["a"].astype(object)
+    model = wb.train(frame, [0, 1, 1, 0] * 20, random_state=0)
+    assert model["train"].coef_.shape == (1, 4)
+    assert model["train"].coef_[0, 2] == pytest.approx(model["train"].coef_[0, 3], rel=1e-6)
+    assert model.predict(frame).tolist() == [0, 1, 1, 0] * 20
+
+
+def test_a_model_is_saved_in_the_home_folder_and_below_no_file(data, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    model = wb.train(*data, random_state=0)
+    model.save("~/model")
+    assert (tmp_path / "model" / "model.json").exists()
+    assert wb.load_model("~/model").features == 40
+    (tmp_path / "file").touch()
+    for folder in ("file", "file/model"):
+        with pytest.raises(ValueError, match="file is there and holds no model; choose another folder"):
+            model.save(folder, force=True)
 
 
 def test_data_without_labels_is_refused(data):

@@ -290,7 +290,7 @@ def advise(
                 say=lambda sentence: None if sentence in said else say(as_typed(sentence)),
             )
         except SpecError as error:
-            raise SpecError(word_for_python(str(error))) from None
+            raise SpecError(word_for_python(str(error)).replace("Take --device cpu", 'Type device="cpu"')) from None
         except DataError as error:
             raise type(error)(as_typed(str(error))) from None
     return Advice(answer, loaded)

@@ -122,7 +122,11 @@ def matrix_of(x: Any, name: str = "X") -> scipy.sparse.csr_array:
     if x.ndim != 2:
         raise DataError(
             f"{name} has {x.ndim} dimension{'s' * (x.ndim != 1)}, shape {tuple(x.shape)}; expected [rows, features].\n"
-            f"Type {name}.reshape(-1, 1) for one feature, {name}.reshape(1, -1) for one row."
+            + (
+                f"Type {name}.reshape(len({name}), -1) to take all values of a row as its features."
+                if x.ndim > 2
+                else f"Type {name}.reshape(-1, 1) for one feature, {name}.reshape(1, -1) for one row."
+            )
         )
     if not x.shape[0] or not x.shape[1]:
         what = "rows" if not x.shape[0] else "features"
@@ -246,6 +250,11 @@ def labels_of(y: Any, rows: int) -> np.ndarray:
         labels = np.array(y, dtype=object)  # NumPy makes text of numbers next to text
     if labels.dtype.kind == "O":
         labels = _convert_object_labels(labels)
+    if labels.dtype.kind not in "biufU":
+        raise InputTypeError(
+            f"y has dtype {labels.dtype}; expected numbers or text.\n"
+            "Type np.array(y, dtype=str) to take each value as a class."
+        )
     if len(labels) != rows:
         raise DataError(
             f"X has {format_count(rows, 'row')} and y has {format_count(len(labels), 'label')}; "

@@ -63,6 +63,22 @@ def as_pandas(table: Any) -> Any:
     return frame
 
 
+def with_numbers(frame: Any) -> Any:
+    """Return a frame whose columns of Python objects are numbers if all their values are, decimal ones included.
+
+    >>> import pandas
+    >>> with_numbers(pandas.DataFrame({"a": [1.5, 2], "b": ["x", 3]}, dtype=object)).dtypes.tolist()
+    [dtype('float64'), dtype('O')]
+    """
+    from pandas.api.types import infer_dtype
+
+    if "object" not in map(str, frame.dtypes):
+        return frame
+    frame = frame.infer_objects()
+    decimals = [name for name in frame if frame[name].dtype == object and infer_dtype(frame[name]) == "decimal"]
+    return frame.astype(dict.fromkeys(decimals, np.float64)) if decimals else frame
+
+
 def take_label(frame: Any, label: str | None) -> tuple[Any, Any, str]:
     """Split a frame into (features, labels, how the column was guessed); "" if `label` names it.
 
@@ -74,7 +90,8 @@ def take_label(frame: Any, label: str | None) -> tuple[Any, Any, str]:
     names = list(frame.columns)
     if label is not None and label not in names:
         near = difflib.get_close_matches(str(label), map(str, names), 1)
-        hint = f'label="{near[0]}"' if near else 'label="NAME"'
+        meant = next((name for name in names if str(name) in near), "NAME")  # 5 for "5"
+        hint = f'label="{meant}"' if isinstance(meant, str) else f"label={meant!r}"
         shown = ", ".join(map(str, names[:20])) + (f", and {len(names) - 20} more" if len(names) > 20 else "")
         raise DataError(f"The frame has no column {label!r}; expected one of: {shown}.\nType {hint}.")
     chosen, why = (label, "") if label is not None else guess_label(frame)
@@ -154,7 +171,7 @@ def matrix_of_frame(frame: Any) -> tuple[Any, Any, str]:
             f"The frame has missing values in {format_count(len(missing), 'column')}: {named}{more}; expected none.\n"
             'Type frame.dropna() to leave these rows out, or frame.fillna(0) or frame.fillna("missing").'
         )
-    if times := [str(name) for name in frame.columns if getattr(frame[name].dtype, "kind", "") in "mM"]:
+    if times := [str(name) for name in frame.columns if _is_time(frame[name].dtype)]:
         raise DataError(
             f"The column {times[0]!r} holds dates; expected numbers or categories.\n"
             f'Type frame["{times[0]}"].dt.hour or .astype("int64"), or frame.drop(columns={times!r}).'
@@ -162,13 +179,21 @@ def matrix_of_frame(frame: Any) -> tuple[Any, Any, str]:
     categories = categories_of(frame)
     if not categories:
         is_sparse = len(frame.columns) and all(str(kind).startswith("Sparse") for kind in frame.dtypes)
-        return (frame.sparse.to_coo() if is_sparse else frame.to_numpy()), None, ""
+        if is_sparse:
+            return frame.sparse.to_coo(), None, ""
+        numbers = frame.to_numpy()  # objects, if columns that may have missing values have several dtypes
+        return (frame.to_numpy(np.float64) if numbers.dtype == object else numbers), None, ""
     encoder = encoder_of(frame)
     matrix = encoder.fit_transform(frame)
     numbers = [str(name) for name in frame.columns if name not in categories]
     others_text = f"; numbers as they are: {_list_names(numbers)}" if numbers else ""
     remark = f"Categories, one column a value: {_list_names(categories)}{others_text}."
     return matrix, encoder, f"{remark}{_numbers_as_text(frame, categories)}"
+
+
+def _is_time(dtype: Any) -> bool:
+    """Return whether a column's dtype is one of dates, durations or periods."""
+    return getattr(dtype, "kind", "") in "mM" or str(dtype).startswith(("period", "date", "timestamp"))
 
 
 def _numbers_as_text(frame: Any, categories: list[Any]) -> str:
@@ -257,6 +282,8 @@ def receive(source: Any, y: Any = None, label: str | None = None, reading: Mappi
     Raises FileNotFoundError or DataError, as `load` does.
     """
     given = {name: value for name, value in (reading or {}).items() if value is not None}
+    if inputs.library_of(source) == "polars" and hasattr(source, "collect"):
+        raise inputs.InputTypeError("X is a LazyFrame, which holds no rows yet; expected a frame.\nType X.collect().")
     if y is None:
         source, y = _pair_of(source)
     if isinstance(source, str | Path):
@@ -465,6 +492,7 @@ def _split_frame(source: Any, y: Any, label: str | None) -> tuple[Any, Any, Any,
         frame, y, why = take_label(frame, label)
         if why:
             inputs.say(why)
+    frame = with_numbers(frame)
     matrix, encoder, remark = matrix_of_frame(frame)
     if remark:
         inputs.say(remark)

@@ -224,6 +224,7 @@ def _summary(estimator: Any, x: Any, loaded: Loaded, seconds: float) -> str:
     few = slice(0, MOST_SCORED)
     sample = x.iloc[few] if hasattr(x, "iloc") else x.tocsr()[few] if hasattr(x, "tocsr") else x[few]
     labels = np.asarray(loaded.y)[few]
+    labels = labels.ravel() if hasattr(estimator, "classes_") else labels  # one column is one label a row
     where = "training rows" if rows <= MOST_SCORED else f"the first {MOST_SCORED:,} training rows"
     return (
         f"Trained {name} on {format_count(rows, 'row')} x {format_count(features, 'feature')}: "

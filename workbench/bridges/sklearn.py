@@ -109,6 +109,15 @@ CONSTRAINTS: dict[str, list[Any]] = {
 }
 """Valid values of each parameter, in the form that scikit-learn's parameter validation reads."""
 
+ELSEWHERE = {
+    "sample_weight": "It is given to fit.\nType estimator.fit(X, y, sample_weight=weights).",
+    "C": "scikit-learn's C is 1 / (alpha * rows).\nType alpha=1 / (C * X.shape[0]).",
+    "device": "Estimators train on the cpu.\nType workbench train FILE --device cuda in a shell.",
+    "threads": "It is set for the process.\nType from kernels.threads import set_threads; set_threads(2).",
+}
+"""What to type for a parameter that no estimator has, but other functions or libraries have."""
+ELSEWHERE |= {"n_jobs": ELSEWHERE["threads"], "gpu": ELSEWHERE["device"], "cuda": ELSEWHERE["device"]}
+
 
 def _with_parameters(text: str, defaults: Mapping[str, Any]) -> str:
     """Return a docstring with the section Parameters, `defaults` as `Estimator` explains them, before its examples."""
@@ -132,7 +141,7 @@ def with_parameters(**own: Any) -> Callable[[type], type]:
             """Keep the parameters as they are given, unchecked. Raises TypeError if one is unknown."""
             if unknown := sorted(set(given) - set(defaults)):
                 known = ", ".join(defaults)
-                near = nearest(unknown[0], defaults)
+                near = f" {hint}" if (hint := ELSEWHERE.get(unknown[0])) else nearest(unknown[0], defaults)
                 raise TypeError(f"{cls.__name__} has no parameter {unknown[0]!r}; its parameters are {known}.{near}")
             for name, default in defaults.items():
                 setattr(self, name, given.get(name, default))

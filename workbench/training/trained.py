@@ -50,6 +50,8 @@ LABEL_DTYPE = "label_dtype"
 """Fact: the dtype by name of labels that were numbers or booleans in memory, which `predict` returns again."""
 FACTS = ("fields", "implicit", LABEL_DTYPE)
 """Facts of the data that a model may need to predict."""
+READ = ("reread", "features_kept", "features_before", "columns_kept")
+"""Facts of the data that say how a file was read."""
 NOT_OF_READER = ("path", "labels", "columns", "kind", "positive", "classes", "unseen", "label")
 """Parameters of a reader that a later file does not share, or that the labels of the model stand for."""
 
@@ -177,14 +179,10 @@ class TrainedModel:
                 for parameter in run.parameters
             }
         known = {"intercept": run.setup.has_intercept} | {name: getattr(run.setup, name) for name in KEPT[:-1]}
-        facts = {name: dataset.facts[name] for name in (*FACTS, "reread") if name in dataset.facts}
-        for name in ("features_kept", "features_before", "columns_kept"):
-            if name in dataset.facts:
-                facts[name] = dataset.facts[name]
+        facts = {name: dataset.facts[name] for name in (*FACTS, *READ) if name in dataset.facts}
         given = {name: value for name, value in (parameters or {}).items() if name not in NOT_OF_READER}
-        return cls(
-            Setup(**known), arrays, run.features, run.width, dataset.labels, facts, reader, given, run.setup.format
-        )
+        sizes, format = (run.features, run.width), run.setup.format
+        return cls(Setup(**known), arrays, *sizes, dataset.labels, facts, reader, given, format)
 
     @classmethod
     def of_estimator(
@@ -254,8 +252,11 @@ class TrainedModel:
         return scores[:, 1] - scores[:, 0] if len(self.classes) == 2 and self.model.target == "classes" else scores
 
     def score(self, x: Any, y: Any) -> float:
-        """Return the share of right labels, for numbers R squared (mean over outputs), of X [rows, features] and y."""
+        """Return the share of right labels, of numbers R squared (mean over outputs); DataError if sizes differ."""
         predicted, y = self.predict(x), np.asarray(y)
+        if y.size != predicted.size:
+            raise data.DataError(f"y has the shape {list(y.shape)}; the predictions have {list(predicted.shape)}.")
+        y = y.reshape(predicted.shape)
         if self.classes:
             return float(np.mean(predicted == y))
         squares = ((y - y.mean(axis=0)) ** 2).sum(axis=0)
@@ -270,11 +271,11 @@ class TrainedModel:
         """
         x = with_native_order(x if hasattr(x, "toarray") else np.asarray(x))
         if x.ndim != 2 or x.shape[1] != self.features:
-            raise data.DataError(
-                f"X has the shape {list(x.shape)}; the model has {format_count(self.features, 'feature')}."
-            )
+            raise data.DataError(f"X has the shape {list(x.shape)}; the model expects [rows, {self.features}].")
         dtype = np.dtype(self.setup.dtype)
         x = formats.astype(formats.to_format(x, "csr"), dtype, copy=False)
+        if not np.isfinite(x.data).all():
+            raise data.DataError("X has values that are NaN or infinite; expected finite numbers.")
         stand_in = scipy.sparse.csr_array((1, self.features), dtype=dtype)
         outputs = self.model.outputs or self.width
         y = np.zeros(1, np.int64) if self.model.target == "classes" else np.zeros((1, outputs), dtype)
@@ -423,7 +424,7 @@ class TrainedModel:
         ModelFolderError
             A folder that is there.
         """
-        target = Path(folder)
+        target = Path(folder).expanduser()
         refuse_taken(target, force)
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as room:
@@ -440,8 +441,8 @@ class TrainedModel:
 
     def _about(self, sha256: str) -> dict[str, Any]:
         """Return the content of model.json; `sha256` is that of the weights file."""
-        about = {"form": FORM, "version": VERSION, "setup": {name: getattr(self.setup, name) for name in KEPT}}
-        about["setup"] |= {"format": self.format} if self.format else {}
+        setup = {name: getattr(self.setup, name) for name in KEPT} | ({"format": self.format} if self.format else {})
+        about = {"form": FORM, "version": VERSION, "setup": setup}
         about |= {"features": self.features, "width": self.width, "labels": dataclasses.asdict(self.labels)}
         about |= {"facts": dict(self.facts), "reader": self.reader, "parameters": dict(self.parameters)}
         return about | {"weights_sha256": sha256}
@@ -455,14 +456,12 @@ def why_not_kept(model: Model) -> str:
 
 
 def refuse_taken(folder: Path, force: bool) -> None:
-    """Raise ModelFolderError if the folder has content, unless it is a model folder and `force` is true."""
-    if not folder.exists():
+    """Raise ModelFolderError if the folder has content, or is below a file; not for a model folder with `force`."""
+    taken = next((part for part in (folder, *folder.parents) if part.exists()), None)
+    if taken is None or (taken.is_dir() and (taken != folder or not any(taken.iterdir()))):
         return
-    is_model = folder.is_dir() and (folder / ABOUT).is_file()
-    if folder.is_dir() and not any(folder.iterdir()):
-        return
-    if not is_model:
-        raise ModelFolderError(f"{folder} is there and holds no model; choose another folder.")
+    if not (taken / ABOUT).is_file():
+        raise ModelFolderError(f"{taken} is there and holds no model; choose another folder.")
     if not force:
         raise ModelFolderError(f"{folder} holds a model already.\nType --force (in Python force=True) to replace it.")
 
@@ -491,7 +490,7 @@ def load_model(folder: str | os.PathLike) -> TrainedModel:
     Traceback (most recent call last):
     workbench.training.trained.ModelFolderError: There is no model in nowhere; expected a folder with model.json.
     """
-    folder = Path(folder)
+    folder = Path(folder).expanduser()
     about = _read_about(folder)
     try:
         content = (folder / WEIGHTS).read_bytes()

@@ -234,7 +234,11 @@ def _kind_of_array(path: str | os.PathLike) -> Kind:
     try:
         with open(path, "rb") as file:
             header = check_array(file)
-    except (ValueError, EOFError):
+    except (ValueError, EOFError) as error:
+        if "Python objects" in str(error):
+            return Kind(
+                "an array of Python objects (.npy)", "", "Save it again as numbers: numpy.save(file, x.astype(float))"
+            )
         return Kind("a damaged array (.npy)", "", "Save it again by numpy.save")
     if len(header.shape) == 2 and header.shape[1] > 1 and header.dtype.kind in "biuf":
         return _read_by("a matrix saved by numpy.save", "npz")
