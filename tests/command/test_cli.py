@@ -169,6 +169,8 @@ def test_training_fills_in_what_suits_the_format(format):
         (["train", "--learning-rate", "0"], "workbench: --learning-rate 0.0: Input should be greater than 0"),
         (["train", "--dataset", "svmlight"], "needs the option --path"),
         (["train", "--dataset", "npz", "--path", "x.npz"], "There is no file x.npz; give the path of a SciPy matrix"),
+        (["train", "http://x.org/a.csv"], "http:/x.org/a.csv is an address, and data is read from files; download it"),
+        (["train", "-"], "There is no file -; standard input is not read; save it as a file"),
         (["train", "--path", "x.txt"], "There is no file x.txt; give the path of a file or folder of data"),
         (["train", "--dataset", "stdlib", "--path", "x.txt"], "The data set stdlib takes no path; leave --path out"),
         (["advise", "stdlib", "--model", "x"], "--model 'x': Unknown value 'x'. Expected one of: bpr"),

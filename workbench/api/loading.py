@@ -376,10 +376,9 @@ def _load_path(source: str | Path, y: Any, label: str | None, given: dict[str, A
     if not name or (isinstance(source, Path) and not source.parts):
         raise DataError("The path is empty; expected the path of a file.\nCheck the path.")
     if "://" in name:
-        raise FileNotFoundError(
-            f"{name} is an address, and data is read from files.\n"
-            f'Type urllib.request.urlretrieve("{name}", "{name.rsplit("/", 1)[-1] or "data"}") and load that file.'
-        )
+        fetch = f'Type urllib.request.urlretrieve("{name}", "{name.rsplit("/", 1)[-1] or "data"}")'
+        fetch = fetch if name.startswith(("http:", "https:", "ftp:", "file:")) else "Download it"
+        raise FileNotFoundError(f"{name} is an address, and data is read from files.\n{fetch} and load that file.")
     if name not in data.names() and not path_exists(name):
         near = "" if Path(name).suffix or "/" in name else f" Data sets: {', '.join(data.names())}."
         raise FileNotFoundError(f"There is no file {name!r}, seen from {Path.cwd()}.{near}\nCheck the path.")

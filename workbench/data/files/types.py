@@ -146,7 +146,13 @@ def guess(path: str | os.PathLike) -> tuple[str, dict[str, Any], str]:
     try:
         kind = _kind_of(path)
     except FileNotFoundError:
-        raise DataError(f"There is no file {path}; give the path of a file or folder of data.") from None
+        if re.match(r"[A-Za-z][\w+]+:/", str(path)):
+            raise DataError(
+                f"{path} is an address, and data is read from files; download it, and give the file."
+            ) from None
+        advice = "give the path of a file or folder of data"
+        advice = "standard input is not read; save it as a file, and give that" if str(path) == "-" else advice
+        raise DataError(f"There is no file {path}; {advice}.") from None
     except DataError:
         raise
     except (OSError, ValueError) as error:
