@@ -35,6 +35,23 @@ The first ones compile kernels and epochs for the CPU, each its own; what the ot
 disk. Each process of a notebook's or a panel's sweep would compile the same meanwhile.
 """
 
+LOAD_FRAMEWORKS = frozenset(
+    (
+        *(
+            "bridges/keras",
+            "bridges/keras_optimizers",
+            "bridges/tensorflow",
+            "bridges/pytorch",
+            "bridges/pytorch_feeds",
+        ),
+        *("bridges/pytorch_compile", "bridges/pytorch_layers", "bridges/pytorch_optimizers", "bridges/pytorch_workers"),
+        *("bridges/pytorch_optimizers_saved", "kernels/competitors", "front_door/load", "models/graph_convolution"),
+        *("models/formulas", "bench/bench", "bench/fair", "bench/fit", "bench/fit_candidates", "bench/frameworks"),
+        "bench/trainings",
+    )
+)
+"""The files of tests that import PyTorch or TensorFlow, which takes seconds: all are one worker's."""
+
 MOST_WORKERS = 4
 """More would wait for the longest file."""
 
@@ -178,6 +195,29 @@ def pytest_xdist_auto_num_workers() -> int:
     return min(cores + 2, MOST_WORKERS)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log):
+    """Return a scheduler that gives a file to one worker, and all files that import frameworks to the same one.
+
+    None, which leaves the choice to xdist, if files are not kept together.
+    """
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class FrameworksTogether(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return "frameworks" if _short_name(Path(file)) in LOAD_FRAMEWORKS else file
+
+    return FrameworksTogether(config, log)
+
+
+def _short_name(path: Path) -> str:
+    """Return the folder of a file of tests and what it is about, as the tables above have it."""
+    return f"{path.parent.name}/{path.stem.removeprefix('test_')}"
+
+
 class _OwnFirst(pytest.Dir):
     """The folder `tests`, whose entries each worker collects from a different one on.
 
@@ -208,11 +248,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = _covered_by_others(items) | {item for item in items if item.get_closest_marker("exhaustive")}
         config.hook.pytest_deselected(items=[item for item in items if item in left_out])
         items[:] = [item for item in items if item not in left_out]
-    places = {tuple(name.split("/")): place for place, name in enumerate(LONGEST)}
+    places = {name: place for place, name in enumerate(LONGEST)}
 
     def place_of(item: pytest.Item) -> tuple[int, bool, tuple[str, ...]]:
-        name = item.path.parent.name, item.path.stem.removeprefix("test_")
-        return places.get(name, len(places)), not item.path.is_relative_to(TESTS), item.path.parts
+        return places.get(_short_name(item.path), len(places)), not item.path.is_relative_to(TESTS), item.path.parts
 
     items.sort(key=place_of)
 
