@@ -62,12 +62,8 @@ def test_a_break_even_lies_between_the_last_win_and_the_first_loss(seed):
     verdicts = {contest.density: contest.verdict for contest in contests(group.rows, "seconds_step")}
     won = [density for density, verdict in verdicts.items() if verdict == "sparse"]
     lost = [density for density, verdict in verdicts.items() if verdict == "dense"]
-    assert won or lost
-    if won and lost:
-        assert even.status == "crossing"
-        assert max(won) <= even.low < even.high <= min(lost)
-    else:
-        assert even.status == ("sparse" if won else "dense")
+    assert even.status == "crossing"
+    assert max(won) <= even.low < even.high <= min(lost)
     open_ = [density for density, verdict in verdicts.items() if verdict in ("inconclusive", "level")]
     if open_:
         assert re.search(r"inconclusive|probably (sparse|dense)|level", even.sentence)
