@@ -1,5 +1,6 @@
 """`make test` on a machine that has nothing but what it installs: each file of tests can be collected there."""
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -25,6 +26,18 @@ sys.meta_path[sys.meta_path.index(importlib.machinery.PathFinder)] = Finder
 import pytest
 sys.exit(pytest.main(["-p", "no:xdist", "-p", "no:cacheprovider", "-qq", "--collect-only", *{folders}]))
 """
+
+
+IMPORTS = re.compile(r'importorskip\("(torch|tensorflow)"|^import torch$|support\.(of_tensorflow|torch_training)', re.M)
+
+
+def test_files_that_import_frameworks_are_kept_together_and_those_named_are_there(request):
+    conftest = request.config.pluginmanager.get_plugin(str(ROOT / "tests" / "conftest.py"))
+    files = {conftest._short_name(path): path for path in (ROOT / "tests").glob("**/test_*.py")}
+    importing = {name for name, path in files.items() if IMPORTS.search(path.read_text(encoding="utf-8"))}
+    assert len(importing) > 10
+    assert importing - {"project/collection"} <= conftest.LOAD_FRAMEWORKS
+    assert conftest.LOAD_FRAMEWORKS | set(conftest.LONGEST) <= set(files)
 
 
 def test_each_module_of_an_extra_that_tests_do_without_is_named_here():
