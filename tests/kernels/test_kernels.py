@@ -27,10 +27,21 @@ from tests.support.thread_counts import TWO_AT_MOST, share_out
 NAMES = [name for name in kernels.names() if kernels.get(name).cpu or not kernels.get(name).gpu]
 OURS = [name for name in NAMES if "." not in name]
 every_kernel = pytest.mark.parametrize("name", NAMES)
-of_any_numbers = pytest.mark.parametrize("name", [name for name in NAMES if name in OURS or "_fused" not in name])
+OF_ANY_NUMBERS = [name for name in NAMES if name in OURS or "_fused" not in name]
 """All but competitors of updates, which refuse numbers that ours take; see `test_competitors.py`."""
+of_any_numbers = pytest.mark.parametrize("name", OF_ANY_NUMBERS)
 ADAGRAD_ALIKE = ("sgd", "momentum", "nesterov", "adam", "adamw", "ftrl", "rmsprop", "centered", "signum")
 """Rules that differ from adagrad in their formula alone; each further width compiles loops that are as alike."""
+
+
+def has_values(kernel: Kernel) -> bool:
+    """Whether an operand is an array of values or a number, rather than an array of indices."""
+    return any(kind not in "il" for _, kind, _ in kernel.parsed)
+
+
+def letters_of(name: str) -> list[str]:
+    """The lengths in the declaration of a kernel's arrays, as often as they stand in it."""
+    return [letter for _, _, axes in kernels.get(name).parsed for letter, _ in axes]
 
 
 def every_case(names: list[str]) -> pytest.MarkDecorator:
@@ -137,7 +148,7 @@ def overwritten(kernel: Kernel) -> tuple[str, ...]:
     return kernel.writes if "overwritten" in re.search(r"^Writes .*", header, re.M).group() else ()
 
 
-@of_any_numbers
+@pytest.mark.parametrize("name", [name for name in OF_ANY_NUMBERS if has_values(kernels.get(name))])
 def test_every_parameter_matters_and_old_output_does_not(name: str) -> None:
     kernel, case = get(name), CASES["plain"]
     args = kernel.arguments(case)
@@ -177,11 +188,11 @@ def test_wrong_arguments_are_refused_by_name(name: str) -> None:
         kernel.cpu(*args, 1)
 
 
-@every_kernel
+@pytest.mark.parametrize("name", [name for name in NAMES if len(set(letters_of(name))) < len(letters_of(name))])
 def test_lengths_that_disagree_are_refused(name: str) -> None:
     kernel = get(name)
     args = kernel.arguments(CASES["plain"])
-    letters = [letter for _, _, axes in kernel.parsed for letter, _ in axes]
+    letters = letters_of(name)
     for position, _ in arrays_of(kernel, args):
         for axis, (letter, _) in enumerate(kernel.parsed[position][2]):
             if letters.count(letter) > 1:
