@@ -47,7 +47,7 @@ LOAD_FRAMEWORKS = frozenset(
         *("bridges/pytorch_compile", "bridges/pytorch_layers", "bridges/pytorch_optimizers", "bridges/pytorch_workers"),
         *("bridges/pytorch_optimizers_saved", "kernels/competitors", "front_door/load", "models/graph_convolution"),
         *("models/formulas", "bench/bench", "bench/fair", "bench/fit", "bench/fit_candidates", "bench/frameworks"),
-        *("bench/trainings", "gpu/gpu"),
+        *("bench/trainings", "gpu/gpu", "kernels/kernels"),
     )
 )
 """The files of tests that import PyTorch or TensorFlow, which takes seconds: all are one worker's."""
