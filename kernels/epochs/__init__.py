@@ -6,5 +6,6 @@
 """
 
 from kernels.epochs.epoch import get
+from kernels.epochs.touched import count_batches
 
-__all__ = ["get"]
+__all__ = ["count_batches", "get"]

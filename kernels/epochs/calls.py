@@ -1,7 +1,7 @@
 """State of a call of an epoch's kernel, its scratch memory, and the choice of the loop for it."""
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -27,7 +27,18 @@ from kernels.epochs.loops import (
     sum_columns,
 )
 from kernels.epochs.programs import Programs, programs_for
-from kernels.epochs.touched import Hashing, Touched, find, forget, hashing_for, owner_of, touched_of
+from kernels.epochs.touched import (
+    Hashing,
+    Touched,
+    check_batches,
+    count_batches,
+    find,
+    forget,
+    hashing_for,
+    owner_of,
+    span_of,
+    touched_of,
+)
 from kernels.loss_blocks import wrong_label
 from kernels.rules import steps
 from kernels.rules.rule import Rule
@@ -208,12 +219,12 @@ def make_parallel(programs: Programs, loss: str, sums: str) -> Callable:
     before, after = touched.make_before(programs), touched.make_after(programs)
     misses, steps_all = touched.catches_up(programs.way), touched.is_dense(programs.way)
 
-    def parallel(bare_rows, order, batch_rows, bare_trained, is_far, memory, intercept, losses, group, outcome, span):
+    def parallel(bare_rows, order, cut, bare_trained, is_far, memory, intercept, losses, group, outcome, span):
         """Train on batches span[0] to span[1] - 1 in place; return the position in `order` of an invalid target or -1.
 
         Adds the mean loss of each batch to `losses` [batches], 0 before. Batches before an invalid target are applied.
-        bare_rows and bare_trained are a `Rows` and a `Trained` as tuples, `memory` (scratch, store), `intercept`
-        (arange(N), sums [N, 1]).
+        bare_rows and bare_trained are a `Rows` and a `Trained` as tuples, `cut` is that of `span_of`, `memory`
+        (scratch, store), `intercept` (arange(N), sums [N, 1]).
         """
         rows, trained = Rows(*bare_rows), Trained(*bare_trained)
         scratch, store = Scratch(*memory[0]), store_of(memory[1])
@@ -221,8 +232,7 @@ def make_parallel(programs: Programs, loss: str, sums: str) -> Callable:
         arrays, added, settings, parts = trained.arrays, trained.added, trained.settings, wrong.size
         stepped, update_arrays, units, width = trained.stepped, trained.update_arrays, trained.units, trained.added.size
         for step in range(span[0], span[1]):
-            first, at = step * batch_rows, min(step, settings.shape[0] - 1)
-            last = min(first + batch_rows, order.size)
+            (first, last), at = span_of(step, cut, order.size), min(step, settings.shape[0] - 1)
             if misses:
                 each_part(before, parts, (parts, group, rows, order[first:last], arrays, update_arrays, step))
             shared = arrays, added, is_far, scratch, store, part_losses, wrong
@@ -274,30 +284,6 @@ REGIONS = 8
 part in the tables of the others. 1,024 rows of 14 entries are then work for two threads, 512 are not, with N = 1."""
 
 
-def check_batches(
-    rows: int,
-    width: int,
-    counts: np.ndarray,
-    intercept: np.ndarray,
-    tables: Mapping[str, np.ndarray],
-    numbers: int,
-    batch_rows: int,
-) -> None:
-    """Raise KernelError unless counts, intercept, settings tables and batch_rows fit the other operands.
-
-    `rows` are those of X, `width` the outputs, `numbers` the settings of a step; `tables` are {name: [steps, numbers]}.
-    """
-    if counts.size not in (0, rows):
-        raise KernelError(f"counts has {counts.size} numbers; it has one for each of {rows} rows, or none.")
-    if intercept.size not in (0, width):
-        raise KernelError(f"intercept has {intercept.size} numbers; it has {width}, or none.")
-    for name, table in tables.items():
-        if not len(table) or table.shape[1] != numbers:
-            raise KernelError(f"{name} is {list(table.shape)}; it has {numbers} numbers for one step or more.")
-    if batch_rows < 1:
-        raise KernelError(f"batch_rows is {batch_rows}; a batch has one row or more.")
-
-
 def intercept_tables(intercept: tuple[np.ndarray, ...], by_row: bool) -> tuple[np.ndarray, ...]:
     """Return the intercept and its states reshaped: weights [N, 1], states [N] if `by_row`, else [N, 1]; views."""
     weights, *states = intercept
@@ -315,6 +301,7 @@ class Call:
     counts: np.ndarray
     order: np.ndarray
     batch_rows: int
+    epoch_rows: int
     arrays: tuple[np.ndarray, ...]
     """Weights and states."""
     intercept: tuple[np.ndarray, ...]
@@ -332,11 +319,11 @@ class Call:
         `way` is the strategy for inactive rows, such as "lazy".
         """
         count = len(rule.written)
-        indptr, indices, data, targets, counts, order, batch_rows, *others = args
+        indptr, indices, data, targets, counts, order, batch_rows, epoch_rows, *others = args
         arrays, intercept = tuple(others[:count]), tuple(others[count : 2 * count])
         x = indptr, indices, data
         settings, of_intercept, *update_arrays = others[2 * count :]
-        batches = targets, counts, order, batch_rows
+        batches = targets, counts, order, batch_rows, epoch_rows
         call = cls(*x, *batches, arrays, intercept, settings, of_intercept, way, tuple(update_arrays))
         call.check(len(rule.settings(*rule.example)))
         return call
@@ -345,11 +332,16 @@ class Call:
         """Raise KernelError if lengths of operands disagree; `numbers` is the count of settings of a step."""
         rows, width = self.indptr.size - 1, self.arrays[0].shape[1]
         tables = {"settings": self.settings, "settings_intercept": self.settings_intercept}
-        check_batches(rows, width, self.counts, self.intercept[0], tables, numbers, self.batch_rows)
+        cut = self.batch_rows, self.epoch_rows
+        check_batches(rows, width, self.counts, self.intercept[0], tables, numbers, *cut)
         if touched.catches_up(self.way):
             self._check_lag(touched.Lag(*self.update_arrays), numbers)
-        if self.index is not None and self.index.batches.size != self.batches + 1:
+        if self.index is None:
+            return
+        if self.index.batches.size != self.batches + 1:
             raise KernelError(f"batches has {self.index.batches.size} numbers; it has {self.batches + 1}.")
+        if self.epoch_rows < self.order.size:
+            raise KernelError(f"epoch_rows is {self.epoch_rows}; batches that have an index are of one epoch.")
 
     def _check_lag(self, lag: touched.Lag, numbers: int) -> None:
         """Raise KernelError if `missed` lacks settings (or matrices) of a step before the last batch of the call."""
@@ -379,17 +371,17 @@ class Call:
 
     @property
     def batches(self) -> int:
-        """Return the number of batches; the last one may have fewer rows."""
-        return -(-self.order.size // self.batch_rows)
+        """Return the number of batches; the last one of an epoch may have fewer rows."""
+        return count_batches(self.order.size, self.batch_rows, self.epoch_rows)
 
 
 @compiled
-def _largest_batch(indptr, order, batch_rows):
-    """Return the most entries of a batch of `batch_rows` rows in `order` [T], 0 without rows; indptr is [R+1]."""
+def _largest_batch(indptr, order, cut, batches):
+    """Return the most entries of one of the `batches` that `cut` makes of `order` [T], 0 for none; indptr is [R+1]."""
     most = 0
-    for first in range(0, order.size, batch_rows):
-        entries = 0
-        for place in range(first, min(first + batch_rows, order.size)):
+    for step in range(batches):
+        (first, last), entries = span_of(step, cut, order.size), 0
+        for place in range(first, last):
             row = np.uint64(order[place])
             entries += indptr[row + np.uint64(1)] - indptr[row]
         most = max(most, entries)
@@ -422,7 +414,8 @@ def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
         call = replace(call, way="lazy", update_arrays=())
     stepped, update_arrays, units, work_untouched = _untouched(rule, call)
     # By whole batches, even if this call has only the rest of an epoch: another loop would have to be compiled for it.
-    width, batch_rows = weights.shape[1], min(call.batch_rows, max(call.indptr.size - 1, call.order.size))
+    epoch_rows, width = min(call.epoch_rows, call.order.size), weights.shape[1]
+    batch_rows = min(call.batch_rows, max(call.indptr.size - 1, epoch_rows))
     entries = call.indices.size * batch_rows // max(call.indptr.size - 1, 1)
     is_indexed = index is not None and width == 1 and not is_direct and call.batch_rows <= call.order.size
     per_entry = scattered.ENTRY_WORK if is_indexed else (ENTRY_WORK + width) / REGIONS
@@ -448,7 +441,7 @@ def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
         store: NamedTuple = scattered.indexed_for(index, weights, parts)
     else:
         store = _store(sums, call, batch_rows, parts, bool(programs.marked))
-    shared = bare(rows), call.order, batch_rows, *operands
+    shared = bare(rows), call.order, (batch_rows, epoch_rows), *operands
     if parts == 1:
         alone = _alone(store) if isinstance(store, Listed) else store
         return make_serial(programs, loss, sums)(*shared, own, bare(alone), of_intercept, losses, begin)
@@ -478,7 +471,8 @@ def _sums(call: Call, entries: int, parts: int, is_direct: bool = False) -> str:
     is_placed = placed.suits(entries, *weights.shape)
     if is_direct and (parts == 1 or not is_placed or weights.nbytes > cache_bytes(2) // DIRECT_SHARE):
         return "direct"
-    if parts == 1 and scattered.suits(entries, call.batches, weights):
+    batches = min(call.batches, -(-call.epoch_rows // call.batch_rows))
+    if parts == 1 and scattered.suits(entries, batches, weights):
         return "scattered"
     if is_placed:
         return "placed"
@@ -509,7 +503,7 @@ def _store(sums: str, call: Call, batch_rows: int, parts: int, marks_itself: boo
         return placed.placed_for(parts, weights)
     if sums == "direct":
         return loops.direct_for(parts, call.indices, weights)
-    most = _largest_batch(call.indptr, call.order, batch_rows)
+    most = _largest_batch(call.indptr, call.order, (batch_rows, call.epoch_rows), call.batches)
     if sums == "grouped":
         return touched.grouped_for(parts, most, weights, _group(weights))
     if sums == "scattered":

@@ -2,10 +2,11 @@
 
 Arguments  indptr int32|int64 [T+1] - row starts; indices same type [z]; data float32|float64 [z]; targets as the loss
            takes them, a row for each of T; counts same as data [T], what the loss of each row counts for, or [0];
-           order int64 [M], the rows of the batches, one after the other, any number of times; batch_rows >= 1, the
-           last batch may have fewer; weights same as data [D, N] and states as the rule has them; intercept same [N],
-           or [0] for none, and its states [N]; settings same [S, K], what the rule's formula takes in each step, those
-           after the last as the last; settings_intercept the same for the intercept
+           order int64 [M], the rows of the batches, one after the other, any number of times; batch_rows >= 1;
+           epoch_rows >= 1, after so many rows a batch ends, which may have fewer; weights same as data [D, N] and
+           states as the rule has them; intercept same [N], or [0] for none, and its states [N]; settings same [S, K],
+           what the rule's formula takes in each step, those after the last as the last; settings_intercept the same
+           for the intercept
            way standard: gradient same as weights [D, N], of zeros; ways that catch up: last int64 [D], how many steps
            each row of the weights has had or caught up on; missed, of the steps from number `first` on, the settings
            [S, K], for coast and coast_pair float64 [2*S, 4], a tree of their matrices (`kernels.rules.missed`), up to
@@ -51,8 +52,7 @@ def reference(loss: str, rule: Rule, way: str, *args) -> np.ndarray:
     """
     call = calls.Call.of(rule, way, args)
     losses = []
-    for step, first in enumerate(range(0, call.order.size, call.batch_rows)):
-        rows = call.order[first : first + call.batch_rows]
+    for step, rows in enumerate(_batches(call)):
         _catch_up(rule, call, rows, step)
         scores = np.zeros((rows.size, call.arrays[0].shape[1])) + (call.intercept[0] if call.has_intercept else 0)
         for q, k in _entries(call, rows):
@@ -71,6 +71,14 @@ def reference(loss: str, rule: Rule, way: str, *args) -> np.ndarray:
             step_row(rule, column, call.arrays[0], call.arrays[1:], total, tuple(settings.tolist()))
         _step_intercept(rule, call, slope.sum(axis=0), step)
     return np.array(losses, np.float64)
+
+
+def _batches(call: calls.Call) -> Iterator[np.ndarray]:
+    """Yield the rows of each batch, int64, of one epoch after the other."""
+    for begin in range(0, call.order.size, call.epoch_rows):
+        epoch = call.order[begin : begin + call.epoch_rows]
+        for first in range(0, epoch.size, call.batch_rows):
+            yield epoch[first : first + call.batch_rows]
 
 
 def _entries(call: calls.Call, rows: np.ndarray) -> Iterator[tuple[int, int]]:
@@ -148,7 +156,8 @@ def arguments(loss: str, rule: Rule, way: str, case: Case) -> tuple:
     table = table.astype(case.dtype)
     counts = 1 + case.dense(case.R, salt=9).clip(-1, 1) / 2
     x = case.indptr, case.indices, case.data
-    operands = *x, targets, counts, order, 3, *arrays, *(table.reshape(-1) for table in tables), table, table[:1] * 0.5
+    cut = 3, max(order.size, 1)
+    operands = *x, targets, counts, order, *cut, *arrays, *(one.reshape(-1) for one in tables), table, table[:1] * 0.5
     if way == "indexed":
         return *operands, *scattered.index_of(*x, order, 3)
     return *operands, *_beside(way, case, table[:1], NOW - FIRST + order.size)
@@ -191,7 +200,7 @@ def operands_of(loss: str, rule: Rule, way: str) -> str:
     arrays = ["weights:f[D,N]", *(f"{name}:{state}" for name in rule.states)]
     intercept = [f"{name}:f[B]" for name in ("intercept", *(f"intercept_{name}" for name in rule.states))]
     x = "indptr:i[T+1]^z indices:i[z]<D data:f[z]"
-    batches = f"targets:{kind} counts:f[C] order:l[M]<T batch_rows:s"
+    batches = f"targets:{kind} counts:f[C] order:l[M]<T batch_rows:s epoch_rows:s"
     lag = f"last:l[D] missed:{'d' if way in ('coast', 'coast_pair') else 'f'}[L,F] first:s now:s"
     index = "batches:l[G+1]^U columns:i[U]<D segments:i[U+1]^E rows:i[E]<batch_rows values:f[E]"
     others = {"lazy": "", "indexed": index, "standard": "gradient:f[D,N]"}

@@ -16,7 +16,7 @@ from kernels.aligned import LINE
 from kernels.code_cache import inlined, njit
 from kernels.epochs import placed, scattered, touched
 from kernels.epochs.programs import Programs
-from kernels.epochs.touched import ALL, Hashing, Touched, find, forget, make_after, make_before, put
+from kernels.epochs.touched import ALL, Hashing, Touched, find, forget, make_after, make_before, put, span_of
 from kernels.loss_blocks import block_of, element_of
 from kernels.rules import steps
 from kernels.rules.rule import Rule
@@ -491,10 +491,10 @@ def make_serial(programs: Programs, loss: str, sums: str) -> Callable:
     before, after = make_before(programs), make_after(programs)
     misses, steps_all = touched.catches_up(programs.way), touched.is_dense(programs.way)
 
-    def serial(bare_rows, order, batch_rows, bare_trained, is_far, scratch, bare_store, intercept, losses, begin):
+    def serial(bare_rows, order, cut, bare_trained, is_far, scratch, bare_store, intercept, losses, begin):
         """Train on batches `begin` and later of `order` in place; return the position of an invalid target or -1.
 
-        Batches have `batch_rows` rows. bare_rows, bare_trained and bare_store are a `Rows`, a `Trained` and the memory
+        `cut` is that of `span_of`. bare_rows, bare_trained and bare_store are a `Rows`, a `Trained` and the memory
         of the method of summing, as tuples; `scratch` is (scores, targets, slopes), `is_far` (prefetch entries,
         prefetch weights). Writes the mean loss of each batch to `losses` [batches]; batches before an invalid target
         have been applied. `intercept` is (arange(N), its gradient [N, 1]), the latter [0, 1] without an intercept.
@@ -502,11 +502,10 @@ def make_serial(programs: Programs, loss: str, sums: str) -> Callable:
         rows, trained, store = Rows(*bare_rows), Trained(*bare_trained), store_of(bare_store)
         (numbers, sums_intercept), (scores, targets, slopes) = intercept, scratch
         arrays, added, settings = trained.arrays, trained.added, trained.settings
-        whole = added.dtype.type(1 / batch_rows)
+        whole = added.dtype.type(1 / cut[0])
         for step in range(begin, losses.size):
-            first, at = step * batch_rows, min(step, settings.shape[0] - 1)
-            last = min(first + batch_rows, order.size)
-            share = whole if last - first == batch_rows else added.dtype.type(1 / (last - first))
+            (first, last), at = span_of(step, cut, order.size), min(step, settings.shape[0] - 1)
+            share = whole if last - first == cut[0] else added.dtype.type(1 / (last - first))
             slope = slopes[: last - first]
             own = Scratch(scores, targets, slope)
             if misses:

@@ -15,7 +15,7 @@ coast, coast_pair, settle, replay
             them. The result is that of standard.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +28,53 @@ from kernels.registry import unknown_name
 from kernels.rules.missed import number_between, pair_between
 from kernels.rules.rule import Rule
 from kernels.vector.lanes import emit_row
+
+# Batches of the rows of several epochs: each epoch is cut anew, so that the last batch of each may have fewer rows.
+
+
+def count_batches(rows: int, batch_rows: int, epoch_rows: int) -> int:
+    """Return the number of batches of `rows` rows: up to `batch_rows` in each, none across the end of an epoch.
+
+    >>> count_batches(20, batch_rows=3, epoch_rows=8), count_batches(20, batch_rows=3, epoch_rows=20)
+    (8, 7)
+    """
+    epochs, rest = divmod(rows, epoch_rows)
+    return epochs * -(-epoch_rows // batch_rows) + -(-rest // batch_rows)
+
+
+@inlined
+def span_of(step, cut, rows):
+    """Return (first, last + 1), positions of batch `step` among `rows` rows; `cut` is (batch_rows, epoch_rows)."""
+    batch_rows, epoch_rows = cut
+    batches = -(-epoch_rows // batch_rows)
+    begin = step // batches * epoch_rows
+    first = begin + step % batches * batch_rows
+    return first, min(first + batch_rows, begin + epoch_rows, rows)
+
+
+def check_batches(
+    rows: int,
+    width: int,
+    counts: np.ndarray,
+    intercept: np.ndarray,
+    tables: Mapping[str, np.ndarray],
+    numbers: int,
+    *cut: int,
+) -> None:
+    """Raise KernelError unless counts, intercept, settings tables and `cut` (batch_rows, epoch_rows) fit the others.
+
+    `rows` are those of X, `width` the outputs, `numbers` the settings of a step; `tables` are {name: [steps, numbers]}.
+    """
+    if counts.size not in (0, rows):
+        raise KernelError(f"counts has {counts.size} numbers; it has one for each of {rows} rows, or none.")
+    if intercept.size not in (0, width):
+        raise KernelError(f"intercept has {intercept.size} numbers; it has {width}, or none.")
+    for name, table in tables.items():
+        if not len(table) or table.shape[1] != numbers:
+            raise KernelError(f"{name} is {list(table.shape)}; it has {numbers} numbers for one step or more.")
+    if min(cut) < 1:
+        raise KernelError(f"batch_rows is {cut[0]}, epoch_rows {cut[1]}; a batch and an epoch have one row or more.")
+
 
 FACTOR = np.uint64(0x9E3779B97F4A7C15)
 """2^64 divided by the golden ratio, odd: neighbouring columns come to lie far apart."""

@@ -118,7 +118,7 @@ def test_epochs_of_one_batch_are_the_same_in_one_call_and_in_several(optimizer):
     targets, trained = np.ascontiguousarray(y, x.dtype)[:, None], []
     for at_once in (1, 2, 5):
         learner = SparseClassifier(random_state=0, optimizer=optimizer, max_iter=1).fit(x, y)._learner
-        losses = list(learner.epochs(x, targets, None, 5, at_once))
+        losses = list(learner.epochs(x, targets, None, 5, at_once, LEAST_STEPS))
         assert learner.epoch == 6
         trained.append((losses, learner.arrays["w"].copy(), learner.run.step))
     step_by_step = SparseClassifier(random_state=0, optimizer=optimizer, max_iter=1).fit(x, y)._learner

@@ -364,10 +364,34 @@ def test_memory_layout_and_read_only_inputs_do_not_matter(get: Callable[..., Ker
     assert_close(case, [losses, *locked], expected)
 
 
+@pytest.mark.parametrize("serial", [False, True])
+@sparse_and_dense
+def test_a_batch_ends_with_its_epoch(get: Callable[..., Kernel], serial: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    share_out(monkeypatch, serial)
+    kernel, case = get("logistic", "adagrad"), CASES["plain"]
+    order = np.array([0, 3, 5, 6, 1, 2, 4, 6, 5, 4, 3, 2, 1, 0, 2, 2])  # two epochs of seven rows, and two rows more
+
+    def trained(batch_rows: int, epoch_rows: int) -> list[np.ndarray]:
+        came = assert_as_defined(kernel, case, order=order, batch_rows=batch_rows, epoch_rows=epoch_rows)
+        return [one for one in came if isinstance(one, np.ndarray)]
+
+    cut = trained(3, 7)
+    assert cut[0].shape == (7,)
+    assert not same_bits(cut[1:], trained(3, 100)[1:])
+    assert same_bits(trained(100, 7), trained(7, 100))
+
+
+@pytest.mark.parametrize(("rule", "way"), WAYS)
+def test_a_batch_ends_with_its_epoch_whatever_becomes_of_other_rows(rule: str, way: str) -> None:
+    case = replace(CASES[ROWS_OF.get(rule, "duplicates")], N=3)
+    assert_as_defined(epochs.get("squared", rule, way), case, batch_rows=3, epoch_rows=4)
+
+
 @pytest.mark.parametrize(
     ("name", "value", "text"),
     [
-        ("batch_rows", 0, "batch_rows is 0; a batch has one row or more"),
+        ("epoch_rows", 0, "batch_rows is 3, epoch_rows 0; a batch and an epoch have one row or more"),
+        ("batch_rows", 0, "batch_rows is 0, epoch_rows 15; a batch and an epoch have one row or more"),
         ("counts", np.ones(3, np.float32), "counts has 3 numbers; it has one for each of 7 rows, or none"),
         ("settings", np.ones((0, 5), np.float32), "settings is [0, 5]; it has 5 numbers for one step or more"),
         ("order", np.array([0, 7]), "order"),

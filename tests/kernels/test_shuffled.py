@@ -15,6 +15,21 @@ def test_an_order_is_the_one_that_numpy_draws(total: int) -> None:
         np.testing.assert_array_equal(order, other.permutation(total))
 
 
+@pytest.mark.parametrize("total", [0, 1, 63, 64, 1000, 4099])
+def test_orders_one_after_the_other_are_those_that_numpy_draws(total: int) -> None:
+    orders = sorting.permutations_of(3, 4, 5, total)
+    expected = [np.random.default_rng((3, number)).permutation(total) for number in range(4, 9)]
+    assert orders.dtype == np.int64
+    np.testing.assert_array_equal(orders, np.concatenate(expected))
+
+
+def test_orders_whose_draws_do_not_suffice_are_drawn_by_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sorting, "DRAWS", 1.0)
+    monkeypatch.setattr(sorting, "SPREAD", 0)
+    expected = [np.random.default_rng((3, number)).permutation(1000) for number in range(2)]
+    np.testing.assert_array_equal(sorting.permutations_of(3, 0, 2, 1000), np.concatenate(expected))
+
+
 def test_draws_that_do_not_suffice_are_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sorting, "DRAWS", 1.0)
     monkeypatch.setattr(sorting, "SPREAD", 0)

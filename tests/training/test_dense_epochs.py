@@ -48,7 +48,7 @@ def test_the_call_that_is_timed_is_checked(x: np.ndarray, y: np.ndarray, hold: s
     run = run_of(x, y, launch="epoch", hold=hold)
     assert not check_step(run).reason
     untouched, sound = run.weights.copy(), run.calls.steps.do
-    run.calls.steps.do = lambda *args: sound(*args[:-2], args[-2][::-1][:5].copy(), 5)
+    run.calls.steps.do = lambda *args: sound(*args[:-3], args[-3][::-1][:5].copy(), 5, 5)
     assert "update" in check_step(run).reason
     np.testing.assert_array_equal(run.weights, untouched)
 

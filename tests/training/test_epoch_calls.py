@@ -99,6 +99,75 @@ def test_calls_end_soon_at_whole_batches_and_tell_what_they_did(made, monkeypatc
     np.testing.assert_array_equal(long.weights, short.weights)
 
 
+OF_EPOCHS = {
+    "csr": {},
+    "csr, batches of one row": {"batch_rows": 1},
+    "csr, one batch": {"batch_rows": 500},
+    "csr, all rows updated": {"update": "standard"},
+    "csr, stored order": {"shuffle": False},
+    "csr, settings of each step": {"optimizer": "adam"},
+    "dense": {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"},
+    "dense, settings of each step": {
+        "format": "dense", "engine": "dense", "gradient": "dense", "update": "standard", "optimizer": "adam"
+    },
+}  # fmt: skip
+
+
+def short_epochs(made, **settings):
+    y, width = targets(made, "softmax", "float32")
+    chosen = {"batch_rows": 20, "launch": "epoch", "format": "csr", "shuffle": True, **settings}
+    x = made.x.astype("float32")
+    return training.Run(training.Setup(**chosen), x.toarray() if chosen["format"] == "dense" else x, y, width)
+
+
+@pytest.mark.parametrize("settings", OF_EPOCHS.values(), ids=OF_EPOCHS)
+def test_several_epochs_in_a_call_have_the_bits_of_single_ones(made, settings):
+    one, several = (short_epochs(made, **settings) for _ in range(2))
+    losses = np.concatenate([event.losses for event in one.events(7)])
+    list(several.epoch(0))
+    events = list(several.events_of_epochs(first=1, count=6))
+    assert events[0].epochs > 1
+    assert sum(event.epochs for event in events) == 6
+    assert [events[-1].epoch, events[-1].step] == [6, one.step]
+    steps = losses.size // 7
+    np.testing.assert_array_equal(np.concatenate([event.losses for event in events]), losses[steps:])
+    assert one.weights.tobytes() == several.weights.tobytes()
+    assert {name: array.tobytes() for name, array in one.updater.state_dict().items()} == {
+        name: array.tobytes() for name, array in several.updater.state_dict().items()
+    }
+
+
+def test_the_event_of_several_epochs_has_the_mean_loss_of_the_rows_of_each(made):
+    one, several = (short_epochs(made) for _ in range(2))
+    means = [sum(event.loss * event.rows for event in one.epoch(epoch)) / 90 for epoch in range(6)]
+    first, event = several.events_of_epochs(count=6)
+    assert (first.epochs, first.rows, event.epochs, event.rows, event.steps) == (1, 90, 5, 450, 25)
+    np.testing.assert_allclose(event.losses_epochs, means[1:])
+    assert event.loss == pytest.approx(np.mean(means[1:]))
+    assert list(short_epochs(made).calls.losses_of_epochs(0, 6, at_once=6)) == pytest.approx(means)
+    assert [one.epochs for one in short_epochs(made).calls.events_of_epochs(0, 6, 2)] == [1, 2, 2, 1]
+
+
+DUAL = {"launch": "dual", "optimizer": "sgd", "update": "exact", "options": {"decay": 0.1}}
+
+
+@pytest.mark.parametrize("settings", [{"update": "exact", "options": {"decay": 0.1}}, DUAL, {"last": "pad"}])
+def test_epochs_that_something_happens_between_are_trained_one_by_one(made, settings):
+    one, several = (short_epochs(made, **settings) for _ in range(2))
+    list(one.events(4))
+    assert [event.epochs for event in several.events_of_epochs(count=4)] == [1, 1, 1, 1]
+    assert one.weights.tobytes() == several.weights.tobytes()
+
+
+def test_calls_of_epochs_end_soon(made, monkeypatch):
+    run = short_epochs(made)
+    monkeypatch.setattr(epoch_calls, "SECONDS_EPOCHS", 3.5 * 90 * run.calls._seconds_row(run.batches.x, 20))
+    events = run.events_of_epochs()
+    assert [next(events).epochs for _ in range(3)] == [1, 3, 3]
+    run.calls.rows_most = 50
+    assert [next(events).rows for _ in range(3)] == [40, 40, 10]
+
+
 @pytest.mark.parametrize("calls_epoch", [1, 3])
 def test_the_rest_of_an_epoch_is_trained_by_the_loop_of_its_whole_batches(calls_epoch, monkeypatch):
     compiled = []

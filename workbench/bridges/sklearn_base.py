@@ -71,19 +71,19 @@ class Learner:
         self.run.catch_up()
         return self.run.arrays
 
-    def epochs(self, x: Any, y: np.ndarray, weights: np.ndarray | None, most: int, at_once: int = 0) -> Iterator[float]:
+    def epochs(
+        self, x: Any, y: np.ndarray, weights: np.ndarray | None, most: int, at_once: int = 1, passes: int = 1
+    ) -> Iterator[float]:
         """Train on x [R, D] of `as_trained`, targets y, weights [R] or None, for `most` epochs; yield each mean loss.
 
-        `at_once` above 0 says that all rows are one batch: an epoch then has `LEAST_STEPS` steps, and up to `at_once`
-        epochs are trained before their losses are given. ValueError for dual ascent a second time.
+        Losses come after up to `at_once` epochs, of `passes` > 1 steps of all rows each. ValueError for dual twice.
         """
         if self.setup.launch == "dual" and self.epoch:
             raise ValueError("Dual ascent trains on all rows at once: call fit with them, or leave launch out.")
         self.run.take(x, y, weights)
-        passes = LEAST_STEPS if at_once else 1
         try:
-            if at_once and self.run.calls is not None:
-                for loss in self.run.calls.epochs_of_one_batch(self.epoch, most, passes, at_once):
+            if self.run.calls is not None:
+                for loss in self.run.calls.losses_of_epochs(self.epoch, most, at_once, passes):
                     self.epoch += 1
                     yield loss
                 return
@@ -427,8 +427,8 @@ class Estimator(BaseEstimator, ABC):
         if self.early_stopping and epochs > 1:
             x, targets, weights, held_out = self._split(x, targets, weights)
         best, without_gain, done = -np.inf, 0, 0
-        at_once = (1 if held_out else epochs) if self._is_whole(x) else 0
-        for done, _ in enumerate(learner.epochs(x, targets, weights, epochs, at_once), 1):  # noqa: B007 - read after the loop
+        asked = epochs, 1 if held_out else epochs, LEAST_STEPS if self._is_whole(x) else 1
+        for done, _ in enumerate(learner.epochs(x, targets, weights, *asked), 1):  # noqa: B007 - read after the loop
             if held_out is None:
                 continue
             score = learner.model.quality(learner.scores(held_out[0]), held_out[1])

@@ -158,7 +158,7 @@ class Timing:
         epoch, so that all are prepared. `sentinel` times a reference workload next to the samples.
         """
         self.run, self.steps_epoch, self.sentinel = run, steps_epoch, sentinel
-        self._events, self.curve = run.events(), Curve()
+        self._events, self.curve = run.events_of_epochs(), Curve()
         self.is_first, self.has_turns, self.was_quiet = True, False, True
         self._watch()
         first = time.perf_counter()

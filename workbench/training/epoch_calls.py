@@ -105,10 +105,12 @@ class DualSteps:
         if self.has_intercept and x.shape[0] and not self.is_zero:
             self.run.arrays["b"] += column_sums(self.dual) * (self.square / (self.decay * x.shape[0]))
 
-    def do(self, x: Any, y: np.ndarray, counts: np.ndarray, order: np.ndarray, batch_rows: int) -> np.ndarray:
+    def do(
+        self, x: Any, y: np.ndarray, counts: np.ndarray, order: np.ndarray, batch_rows: int, epoch_rows: int
+    ) -> np.ndarray:
         """Update weights, dual variables and intercept in place by the rows `order`; return the mean loss per batch.
 
-        `counts` [T] are row weights, empty for none; `batch_rows` only groups the losses.
+        `counts` [T] are row weights, empty for none; `batch_rows` only groups the losses; `epoch_rows` is unused.
         """
         self.hold(x)
         self.is_zero = False
@@ -172,6 +174,9 @@ def column_sums(array: np.ndarray) -> np.ndarray:
 SECONDS_CALL = 0.05
 """What a call takes, about."""
 
+SECONDS_EPOCHS = 0.002
+"""What a call of several epochs takes, about: what a call costs besides is then a hundredth of it."""
+
 SECONDS_ROW, SECONDS_ENTRY, SECONDS_ELEMENT, SECONDS_UNTOUCHED = 60e-9, 15e-9, 0.6e-9, 2e-9
 """What a row, an entry, a column of an entry's weights, and the step of an element that is not touched take, about:
 calls have the same batches on any machine."""
@@ -190,10 +195,12 @@ class Steps(Protocol):
     def begin(self, x: Any) -> None:
         """Prepare an epoch on the rows x."""
 
-    def do(self, x: Any, y: np.ndarray, counts: np.ndarray, order: np.ndarray, batch_rows: int) -> np.ndarray:
+    def do(
+        self, x: Any, y: np.ndarray, counts: np.ndarray, order: np.ndarray, batch_rows: int, epoch_rows: int
+    ) -> np.ndarray:
         """Train on the rows `order` int64 of x in batches of `batch_rows`, in place; return the mean loss per batch.
 
-        `y` are targets of x, `counts` [T] row weights or empty.
+        `y` are targets of x, `counts` [T] row weights or empty. A batch ends, too, after `epoch_rows` rows.
         """
 
 
@@ -267,13 +274,13 @@ class RuleSteps:
 
         X is CSR or dense [rows, D]. Batches whose index is known keep it.
         """
-        if not self._is_indexed(x):
+        if not self.is_indexed(x):
             self.repeated = None
             return
         self.repeated = self.repeated or RepeatedBatches()
         self.repeated.begin(x)
 
-    def _is_indexed(self, x: Any) -> bool:
+    def is_indexed(self, x: Any) -> bool:
         """Return whether batches of X are kept by column: those of one output that repeat, of many entries."""
         run = self.run
         if run.batches.shuffle or run.width > 1 or isinstance(x, np.ndarray) or x.nnz < ENTRIES_INDEXED:
@@ -282,13 +289,15 @@ class RuleSteps:
         is_linear = get_rule(run.setup.optimizer).is_linear  # steps by each entry at once
         return batch_rows > 1 and not is_linear and scattered.suits_index(x.nnz * batch_rows // x.shape[0], x.shape[1])
 
-    def do(self, x: Any, y: np.ndarray, counts: np.ndarray, order: np.ndarray, batch_rows: int) -> np.ndarray:
+    def do(
+        self, x: Any, y: np.ndarray, counts: np.ndarray, order: np.ndarray, batch_rows: int, epoch_rows: int
+    ) -> np.ndarray:
         """Train on the rows `order` int64 of x, targets y, in batches of `batch_rows`, in one kernel call.
 
-        Return the mean loss of each batch, float64 [batches]. `counts` [T] are row weights, empty for none. Parameters
-        and states change in place.
+        Return the mean loss of each batch, float64 [batches]. `counts` [T] are row weights, empty for none. A batch
+        ends, too, after `epoch_rows` rows. Parameters and states change in place.
         """
-        run, steps = self.run, -(-order.size // batch_rows)
+        run, steps = self.run, epochs.count_batches(order.size, batch_rows, epoch_rows)
         is_dense = run.setup.format == "dense"
         w = of_b = run.updater.begin_steps("w", run.arrays["w"], steps, whole=is_dense)
         b = [np.zeros(0, run.dtype)] * len(w.tables)
@@ -300,7 +309,7 @@ class RuleSteps:
         if way == "lazy" and self.repeated and (index := self.repeated.index_of(x, order, batch_rows)) is not None:
             way, of_way = "indexed", index
         kernel = dense.get(loss, rule, held) if is_dense else epochs.get(loss, rule, way)
-        batches, of_steps = (y, counts, order, batch_rows), (w.settings, of_b.settings, *of_way)
+        batches, of_steps = (y, counts, order, batch_rows, epoch_rows), (w.settings, of_b.settings, *of_way)
         losses = kernel.trusted(*rows, *batches, *w.tables, *b, *of_steps)
         for ahead in {id(one): one for one in (w, of_b)}.values():
             ahead.end()
@@ -317,6 +326,12 @@ def _held(x: Any) -> tuple:
     if x.dtype == np.float16:
         return "float16", x.view(np.uint16)
     return "uint8" if x.dtype == np.uint8 else "dense", x
+
+
+def _mean_of_rows(losses: np.ndarray, rows: int, batch_rows: int) -> np.ndarray:
+    """Return the mean loss of `rows` rows from that of each batch [.., batches], of which the last may have fewer."""
+    rest = rows - (losses.shape[-1] - 1) * batch_rows
+    return (losses[..., :-1].sum(axis=-1) * batch_rows + losses[..., -1] * rest) / rows
 
 
 @final
@@ -349,10 +364,74 @@ class EpochCalls:
             rows = order[first : first + stride]
             losses = self.call(x, held["label"], held.get("weight"), rows, batch_rows)
             laps.split("batches")
-            rest = rows.size - (losses.size - 1) * batch_rows
-            loss = float(losses[:-1].sum() * batch_rows + losses[-1] * rest) / rows.size
+            loss = float(_mean_of_rows(losses, rows.size, batch_rows))
             yield StepEvent(self.run.step, epoch, rows.size, loss, laps.seconds, losses=losses)
             laps = PhaseTimer()
+
+    def events_of_epochs(
+        self, first: int, count: int | None, most: int | None = None
+    ) -> Generator[StepEvent, None, None]:
+        """Train `count` epochs (None: without end) from `first` on; yield an event for each call.
+
+        Short epochs, but for the first of a training, are several in one call, up to `most` if given, which its event
+        stands for, with the last epoch's number. Weights, states and losses have the same bits as with `events`.
+        Parameters, states and step count change in place.
+        """
+        epoch = first
+        while count is None or epoch < first + count:
+            limits = most, None if count is None else first + count - epoch
+            at_once = min([self._epochs_a_call(), *(limit for limit in limits if limit is not None)])
+            if at_once == 1:
+                yield from self.events(epoch)
+            else:
+                yield self._call_of_epochs(epoch, at_once)
+            epoch += at_once
+
+    def _call_of_epochs(self, first: int, count: int) -> StepEvent:
+        """Train `count` whole epochs from `first` on in one call, in place; return its event."""
+        laps, batches = PhaseTimer(), self._batches()
+        orders, rows = batches.orders(first, count), batches.total
+        held = {name: array for name, _, array in batches.labels}
+        self.steps.begin(batches.x)
+        laps.split("slice")
+        losses = self.call(batches.x, held["label"], held.get("weight"), orders, self.run.setup.batch_rows, rows)
+        laps.split("batches")
+        means = _mean_of_rows(losses.reshape(count, -1), rows, self.run.setup.batch_rows)
+        step, last, mean = self.run.step, first + count - 1, float(means.mean())
+        return StepEvent(step, last, orders.size, mean, laps.seconds, losses=losses, losses_epochs=means)
+
+    def losses_of_epochs(self, first: int, count: int, at_once: int, passes: int = 1) -> Iterator[float]:
+        """Train `count` epochs from `first` on, up to `at_once` in a call; yield the mean loss of each.
+
+        `passes` above 1: those of `epochs_of_one_batch`. Else each epoch has all rows.
+        """
+        if passes > 1:
+            yield from self.epochs_of_one_batch(first, count, passes, at_once)
+            return
+        total = rows = 0.0
+        for event in self.events_of_epochs(first, count, at_once):
+            if event.losses_epochs is not None:
+                yield from event.losses_epochs.tolist()
+                continue
+            total, rows = total + event.loss * event.rows, rows + event.rows
+            if event.rows and rows >= self.run.batches.total:
+                yield total / rows
+                total = rows = 0.0
+
+    def _epochs_a_call(self) -> int:
+        """Return how many epochs one call trains on to take about `SECONDS_EPOCHS`, at least 1.
+
+        1 for the first epoch, which may have to wait for code, for dual ascent, whose intercept moves between epochs,
+        for rows that catch up on deferred updates, for batches that are kept by column, and unless each epoch has all
+        rows once.
+        """
+        run, batches = self.run, self._batches()
+        is_plain = isinstance(self.steps, RuleSteps) and not self.steps.is_indexed(batches.x) and not self.rows_most
+        if not (is_plain and run.step) or batches.last != "keep" or run.updater.way_of("w"):
+            return 1
+        steps = -(-batches.total // run.setup.batch_rows)
+        seconds = self._seconds_row(batches.x, run.setup.batch_rows) * batches.total
+        return max(min(int(SECONDS_EPOCHS / seconds), STEPS // steps), 1)
 
     def epochs_of_one_batch(self, first: int, epochs: int, passes: int, at_once: int) -> Iterator[float]:
         """Train `epochs` epochs from `first` on, each of `passes` steps on all rows; yield the mean loss of each epoch.
@@ -385,16 +464,18 @@ class EpochCalls:
 
         All rows, rounded up to batches, if they take no longer.
         """
-        seconds_row = SECONDS_ROW
-        if self.run.setup.format == "dense":
-            seconds_row += x.shape[1] * (SECONDS_DENSE + SECONDS_PRODUCT * self.run.width)
-        else:
-            seconds_row += x.nnz / max(x.shape[0], 1) * (SECONDS_ENTRY + SECONDS_ELEMENT * self.run.width)
-        seconds_row += SECONDS_UNTOUCHED * self._untouched(x) / batch_rows
-        rows = min(int(SECONDS_CALL / seconds_row), STEPS * batch_rows)
+        rows = min(int(SECONDS_CALL / self._seconds_row(x, batch_rows)), STEPS * batch_rows)
         if rows >= x.shape[0] <= most:
             return -(-min(rows, most) // batch_rows) * batch_rows
         return max(min(rows, most) // batch_rows, 1) * batch_rows
+
+    def _seconds_row(self, x: Any, batch_rows: int) -> float:
+        """Return about how many seconds a row of x takes in a call of batches of `batch_rows` rows."""
+        if self.run.setup.format == "dense":
+            seconds = x.shape[1] * (SECONDS_DENSE + SECONDS_PRODUCT * self.run.width)
+        else:
+            seconds = x.nnz / max(x.shape[0], 1) * (SECONDS_ENTRY + SECONDS_ELEMENT * self.run.width)
+        return SECONDS_ROW + seconds + SECONDS_UNTOUCHED * self._untouched(x) / batch_rows
 
     def _untouched(self, x: Any) -> int:
         """Return about how many weights a batch updates besides its active ones.
@@ -418,14 +499,23 @@ class EpochCalls:
             x = formats.astype(formats.to_format(x, formats.format_of(held)), held.dtype, copy=False)
         self.call(x, batch.y, batch.weights, np.arange(rows), rows)
 
-    def call(self, x: Any, y: np.ndarray, weights: np.ndarray | None, order: np.ndarray, batch_rows: int) -> np.ndarray:
+    def call(
+        self,
+        x: Any,
+        y: np.ndarray,
+        weights: np.ndarray | None,
+        order: np.ndarray,
+        batch_rows: int,
+        epoch_rows: int | None = None,
+    ) -> np.ndarray:
         """Train on the rows `order` int64 [M] of x in batches of `batch_rows`, in one call.
 
-        Return the mean loss per batch. The result is float64 [batches]. y are the targets of x; `weights` [T] those of
-        the rows' losses, None if all are equal. Parameters and step count change in place.
+        Return the mean loss per batch, float64 [batches]. y are the targets of x; `weights` [T] those of the rows'
+        losses, None if all are equal. A batch ends, too, after `epoch_rows` rows (None: M). Parameters and step count
+        change in place.
         """
         counts = self.nothing if weights is None else weights
-        losses = self.steps.do(x, y, counts, order, batch_rows)
+        losses = self.steps.do(x, y, counts, order, batch_rows, epoch_rows or max(order.size, 1))
         self.run.step += losses.size
         return losses
 

@@ -171,6 +171,12 @@ class Run(Training):
         """Return the step events of epoch `epoch` if it is trained in compiled calls or repeated steps, else None."""
         return steps.events(epoch) if (steps := self.calls or self.repeated.steps_of(self)) else None
 
+    def events_of_epochs(self, first: int = 0, count: int | None = None) -> Generator[StepEvent, None, None]:
+        """Yield the events of `count` epochs from `first` on (None: without end), of short ones several in one."""
+        if self.calls is None or not isinstance(self.batches, data.Batches):
+            return super().events_of_epochs(first, count)
+        return self.calls.events_of_epochs(first, count)
+
     @cached_property
     def updater(self) -> optimizers.Updater:
         """Optimizer with the setup's options, without weight decay for parameters that have none.

@@ -7,6 +7,7 @@
 """
 
 import dataclasses
+import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -157,11 +158,18 @@ class StepEvent:
     seconds: dict[str, float]
     seconds_prepare: float = 0.0
     losses: np.ndarray | None = None
+    losses_epochs: np.ndarray | None = None
+    """Mean loss over the rows of each epoch, float64 [epochs], if it stands for several; `epoch` is the last one."""
 
     @property
     def steps(self) -> int:
         """Number of steps that the event stands for."""
         return 1 if self.losses is None else len(self.losses)
+
+    @property
+    def epochs(self) -> int:
+        """Number of epochs that the event belongs to: 1 unless it stands for several."""
+        return 1 if self.losses_epochs is None else len(self.losses_epochs)
 
     @property
     def seconds_step(self) -> float:
@@ -369,6 +377,14 @@ class Training(ABC):
         """
         calls = self.calls_of(epoch)
         return self._batch_by_batch(epoch) if calls is None else calls
+
+    def events_of_epochs(self, first: int = 0, count: int | None = None) -> Generator[StepEvent, None, None]:
+        """Yield the events of `count` epochs from `first` on, without end if None.
+
+        An event may stand for several short epochs, trained in one call: for who looks at nothing in between.
+        """
+        for epoch in itertools.count(first) if count is None else range(first, first + count):
+            yield from self.epoch(epoch)
 
     def _batch_by_batch(self, epoch: int) -> Generator[StepEvent, None, None]:
         """Train epoch `epoch` (from 0) step by step on kept or new batches, and yield an event for each."""

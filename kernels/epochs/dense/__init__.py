@@ -6,9 +6,10 @@ Arguments  x float32|float64 [T, D]; held csr: indptr int32|int64 [T+1] - row st
            float32|float64 [z]; held uint8: x uint8 [T, D]; held float16: x uint16 [T, D], the bits of float16
            targets as the loss takes them, a row for each of T; counts same as weights [T], what the loss of each row
            counts for, or [0]; order int64 [M], the rows of the batches, one after the other, any number of times;
-           batch_rows >= 1, the last batch may have fewer; weights float32|float64 [D, N] and states as the rule has
-           them; intercept same [N], or [0] for none, and its states [N]; settings same [S, K], what the rule's formula
-           takes in each step, those after the last as the last; settings_intercept the same for the intercept
+           batch_rows >= 1; epoch_rows >= 1, after so many rows a batch ends, which may have fewer; weights
+           float32|float64 [D, N] and states as the rule has them; intercept same [N], or [0] for none, and its states
+           [N]; settings same [S, K], what the rule's formula takes in each step, those after the last as the last;
+           settings_intercept the same for the intercept
 Writes     weights, intercept and the states of both; nothing else changes; returns the losses, float64 [batches]: each
            the mean over its rows before the step, in which all count alike
 Assumes    N >= 1; of CSR duplicates are summed, columns may be unsorted; a target out of range is refused when the
@@ -39,7 +40,7 @@ from kernels._compat.numba_internals import layer
 from kernels.code_cache import inlined
 from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
 from kernels.epochs import epoch as sparse_epoch
-from kernels.epochs.calls import check_batches, intercept_tables
+from kernels.epochs.calls import intercept_tables
 from kernels.epochs.dense import loops
 from kernels.epochs.dense.loops import (
     UNIT_NARROW,
@@ -56,6 +57,7 @@ from kernels.epochs.dense.loops import (
 )
 from kernels.epochs.dense.sources import SOURCES
 from kernels.epochs.loops import bare, compiled, given_settings, make_step_intercept, named
+from kernels.epochs.touched import check_batches, count_batches, span_of
 from kernels.loss_blocks import block_of, wrong_label
 from kernels.registry import get as get_kernel
 from kernels.registry import unknown_name
@@ -224,10 +226,10 @@ def make_striped_loop(programs: Programs, loss: str, held: str, is_parallel: boo
     each_columns = make_each(is_parallel, make_columns(programs, held))
     step_intercept = make_step_intercept(programs.steps_intercept)
 
-    def striped(source, order, batch_rows, block_rows, parts, labels, bare_trained, memory, losses, store, span):
+    def striped(source, order, cut, block_rows, parts, labels, bare_trained, memory, losses, store, span):
         """Train on batches span[0] to span[1] - 1 in place; return the position in `order` of an invalid target or -1.
 
-        Batches have `batch_rows` rows, done `block_rows` at a time by `parts` threads. `source` is what
+        `cut` is that of `span_of`; `block_rows` rows are done at a time by `parts` threads. `source` is what
         `Source.prepare` returns; labels, bare_trained, memory and store are a `Labels`, `Trained`, `Scratch` and
         `Store` as tuples. Adds the mean loss of each batch to `losses`, which must be 0 before. Batches before an
         invalid target are applied.
@@ -235,8 +237,7 @@ def make_striped_loop(programs: Programs, loss: str, held: str, is_parallel: boo
         trained, scratch = Trained(*bare_trained), Scratch(*memory)
         (gradients, losses_each, wrong, sums_each), sums, stripes = store, scratch.sums, store[1].size
         for step in range(span[0], span[1]):
-            first, at = step * batch_rows, min(step, trained.settings.shape[0] - 1)
-            last = min(first + batch_rows, order.size)
+            (first, last), at = span_of(step, cut, order.size), min(step, trained.settings.shape[0] - 1)
             share, rows = trained.added.dtype.type(1 / (last - first)), (first, last)
             each_stripes(parts, (parts, source, order, rows, block_rows, labels, share, bare_trained, memory, store))
             for stripe in range(stripes):
@@ -292,6 +293,7 @@ class DenseCall:
     counts: np.ndarray
     order: np.ndarray
     batch_rows: int
+    epoch_rows: int
     arrays: tuple[np.ndarray, ...]
     """Weights and states."""
     intercept: tuple[np.ndarray, ...]
@@ -305,13 +307,14 @@ class DenseCall:
 
         `held` is the storage of X: "dense", "csr", "uint8" or "float16".
         """
-        x, (targets, counts, order, batch_rows, *others) = split(held, args)
+        x, (targets, counts, order, batch_rows, epoch_rows, *others) = split(held, args)
         count = len(rule.written)
         arrays, intercept = tuple(others[:count]), tuple(others[count : 2 * count])
-        call = cls(x, targets, counts, order, batch_rows, arrays, intercept, *others[2 * count :])
+        cut = batch_rows, epoch_rows
+        call = cls(x, targets, counts, order, *cut, arrays, intercept, *others[2 * count :])
         tables = {"settings": call.settings, "settings_intercept": call.settings_intercept}
         numbers = len(rule.settings(*rule.example))
-        check_batches(targets.shape[0], arrays[0].shape[1], counts, intercept[0], tables, numbers, batch_rows)
+        check_batches(targets.shape[0], arrays[0].shape[1], counts, intercept[0], tables, numbers, *cut)
         return call
 
 
@@ -320,7 +323,7 @@ def run(loss: str, rule: Rule, held: str, call: DenseCall) -> np.ndarray:
 
     `held` is the storage of X. Raises KernelError for an invalid target; the batches before it have been applied.
     """
-    losses = np.zeros(-(-call.order.size // call.batch_rows))
+    losses = np.zeros(count_batches(call.order.size, call.batch_rows, call.epoch_rows))
     if call.order.size:
         wrong = _loop(loss, rule, held, call, losses)
         if wrong >= 0:
@@ -337,7 +340,8 @@ def _loop(loss: str, rule: Rule, held: str, call: DenseCall, losses: np.ndarray)
     """
     weights, (settings, settings_intercept) = call.arrays[0], given_settings(call.settings, call.settings_intercept)
     columns, width = weights.shape
-    batch_rows = min(call.batch_rows, call.order.size)
+    epoch_rows = min(call.epoch_rows, call.order.size)
+    batch_rows = min(call.batch_rows, epoch_rows)
     parts = _parts(batch_rows, columns, width)
     programs = programs_for(rule.name, width, weights.itemsize, settings.shape[1], is_far(held, call.x))
     arrays = _in_layout(programs, call.arrays)
@@ -358,7 +362,7 @@ def _loop(loss: str, rule: Rule, held: str, call: DenseCall, losses: np.ndarray)
     source = SOURCES[held].prepare(call.x, call.order, columns, rows_held, weights.dtype)
     make_loop = make_striped_loop if is_striped else loops.make_loop
     loop = make_loop(programs, loss, held, is_parallel=parts > 1)
-    sizes = batch_rows, block_rows, parts
+    sizes = (batch_rows, epoch_rows), block_rows, parts
     shared: tuple = source, call.order, *sizes, (targets, call.counts), bare(trained), bare(scratch), losses
     if is_striped:
         shared += (bare(store_for(arrays[0].shape, width, weights.dtype, has_intercept)),)
@@ -437,7 +441,7 @@ def reference(loss: str, rule: Rule, held: str, *args) -> np.ndarray:
     each batch, float64 [batches].
     """
     operands, rest = split(held, args)
-    weights = rest[4]
+    weights = rest[5]
     x = SOURCES[held].dense_rows(operands, len(weights)).astype(weights.dtype)
     rows, columns = x.shape
     every = np.arange(rows + 1) * columns, np.tile(np.arange(columns), rows), x.reshape(-1)

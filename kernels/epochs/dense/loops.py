@@ -17,6 +17,7 @@ from kernels.code_cache import inlined
 from kernels.epochs.dense.sources import SOURCES
 from kernels.epochs.loops import compiled, make_step_intercept, named, take_target, weigh
 from kernels.epochs.programs import UNTOUCHED, nothing, numbers_at, steps_of_intercept
+from kernels.epochs.touched import span_of
 from kernels.loss_blocks import block_of, element_of
 from kernels.rules import steps
 from kernels.rules.rule import Rule, get_rule
@@ -522,17 +523,17 @@ def make_each(is_parallel: bool, function: Callable) -> Callable:
 def make_loop(programs: Programs, loss: str, held: str, is_parallel: bool) -> Callable:
     """Return the compiled training loop over batches, for a loss and the storage `held` of X; cached.
 
-    loop(source, order, batch_rows, ..) updates weights and states in place, adds the mean loss of each batch to its
-    operand `losses` and returns the position in `order` of an invalid target or -1. `is_parallel`: on all threads.
+    loop(source, order, cut, ..) updates weights and states in place, adds the mean loss of each batch to its operand
+    `losses` and returns the position in `order` of an invalid target or -1. `is_parallel`: on all threads.
     """
     each_rows = make_each(is_parallel, make_rows(programs, loss, held))
     each_columns = make_each(is_parallel, make_columns(programs, held))
     step_intercept = make_step_intercept(programs.steps_intercept)
 
-    def loop(source, order, batch_rows, block_rows, parts, labels, bare_trained, bare_scratch, losses, span):
+    def loop(source, order, cut, block_rows, parts, labels, bare_trained, bare_scratch, losses, span):
         """Train on batches span[0] to span[1] - 1 in place; return the position in `order` of an invalid target or -1.
 
-        Batches of `batch_rows` rows are done in blocks of `block_rows` on `parts` threads. `source` is what
+        Batches, by `cut` as in `span_of`, are done in blocks of `block_rows` on `parts` threads. `source` is what
         `Source.prepare` returns; labels, bare_trained and bare_scratch are a `Labels`, `Trained` and `Scratch` as
         tuples. Adds the mean loss of each batch to `losses`, which must be 0 before. Batches before an invalid target
         are applied.
@@ -540,8 +541,7 @@ def make_loop(programs: Programs, loss: str, held: str, is_parallel: bool) -> Ca
         trained, scratch = Trained(*bare_trained), Scratch(*bare_scratch)
         wrong, sums, numbers = scratch.wrong, scratch.sums, scratch.numbers
         for step in range(span[0], span[1]):
-            first, at = step * batch_rows, min(step, trained.settings.shape[0] - 1)
-            last = min(first + batch_rows, order.size)
+            (first, last), at = span_of(step, cut, order.size), min(step, trained.settings.shape[0] - 1)
             share = trained.added.dtype.type(1 / (last - first))
             sums[:] = 0
             for start in range(first, last, block_rows):

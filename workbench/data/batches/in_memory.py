@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 
 from kernels import plan
 from kernels.plan import BatchPlan
-from kernels.sorting import permutation_of
+from kernels.sorting import permutation_of, permutations_of
 from workbench import formats
 from workbench.data.batches import slicing
 from workbench.data.batches.feed import Batch, Feed, check_last, check_position, count_batches
@@ -190,10 +190,7 @@ class Batches(Feed):
 
         Each batch has `rows` of them, the last perhaps fewer. Raises as `epoch` does.
         """
-        check_position(number, 0)
-        for name, _, array in (*self.data, *self.labels):
-            if not isinstance(array, np.ndarray):
-                slicing.require_unchanged(array, name)
+        self._require_unchanged(number)
         if self.shuffle and self.last == "keep" and self.total:
             return _drawn(self.total, self.seed, number)
         start, stop = self._span(number)
@@ -209,6 +206,25 @@ class Batches(Feed):
             return places % self.total
         order = _Order(self.total, self.seed)
         return order.of_epoch(number) if places.size == self.total == stop - start else order.rows(places)
+
+    def _require_unchanged(self, number: int) -> None:
+        """Raise DataError for a negative epoch `number`, FormatError if sparse data changed after its validation."""
+        check_position(number, 0)
+        for name, _, array in (*self.data, *self.labels):
+            if not isinstance(array, np.ndarray):
+                slicing.require_unchanged(array, name)
+
+    def orders(self, first: int, count: int) -> np.ndarray:
+        """Return the orders of `count` epochs from `first` on, one after the other, int64 [count * total].
+
+        For `last` "keep" alone. Raises as `epoch` does.
+        """
+        if count == 1:
+            return self.order(first)
+        if not self.shuffle:
+            return np.tile(self.order(first), count)
+        self._require_unchanged(first)
+        return permutations_of(self.seed, first, count, self.total)
 
     def _slice_batch(self, start: int, stop: int, rolled: int) -> Batch:
         """Return the batch of rows start to stop - 1, as views; its first `rolled` rows belong to the epoch before."""
