@@ -37,7 +37,7 @@ def test_machines_without_a_configuration_in_common_say_so():
     assert compare_devices.table(store.frame(maker.sweep())) == ([], [])
 
 
-def test_the_report_has_the_machines_beside_each_other(tmp_path):
+def test_the_report_has_the_machines_beside_each_other(tmp_path, no_charts):
     given = {"title": "t", "command": "c", "machine": {"a": {"id": "a"}, "b": {"id": "b"}}}
     page = report.html(store.frame(two_machines()), tmp_path / "r.html", **given).read_text()
     assert "The machines compared" in page
