@@ -24,9 +24,11 @@ from workbench.data.files.decimal_numbers import (
     PLUS,
     POINT,
     TENS,
+    WHOLE_TENS,
     ZERO,
     compiled,
     compiled_inline,
+    load_word,
     marked,
     read_number,
     store_word,
@@ -42,7 +44,6 @@ OF_NUMBERS = "+-.eE0123456789"
 """Signs of numbers; where columns stand between such a sign, pyarrow splits."""
 MASKS = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)
 """Bits of the first bytes of a word, by their count."""
-TENS_WHOLE = np.array([10**power for power in range(9)], np.uint64)
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 BYTES_FIELD = 4
 """Bytes of a field and its end, on average, for which there is room at first."""
@@ -52,21 +53,6 @@ COLUMNS_AT_ONCE = 8
 """Columns whose tables are in the cache together."""
 ROWS_AT_ONCE = 64
 """Rows of which all columns are looked up before the next ones: their fields stay in the cache."""
-
-
-@compiled_inline
-def word_at(text, place):
-    """Return the eight bytes of `text` (uint8 array) from index `place` on as a little-endian uint64.
-
-    At least seven bytes must follow `place`; nothing is checked.
-    """
-    at = np.uint64(place)  # of an unsigned index no compiler has to ask whether it counts from the end
-    word = np.uint64(text[at]) | np.uint64(text[at + np.uint64(1)]) << np.uint64(8)
-    word |= np.uint64(text[at + np.uint64(2)]) << np.uint64(16) | np.uint64(text[at + np.uint64(3)]) << np.uint64(24)
-    word |= np.uint64(text[at + np.uint64(4)]) << np.uint64(32) | np.uint64(text[at + np.uint64(5)]) << np.uint64(40)
-    return word | (
-        np.uint64(text[at + np.uint64(6)]) << np.uint64(48) | np.uint64(text[at + np.uint64(7)]) << np.uint64(56)
-    )
 
 
 @compiled_inline
@@ -95,7 +81,7 @@ def find_ends(text, begin, stop, separator, ends):
         if np.int64(count) + BYTES_AT_ONCE + 2 > len(ends):
             return -1, 0
         for at in range(first, min(first + BYTES_AT_ONCE, stop), 8):
-            word = word_at(text, at)
+            word = load_word(text, at)
             is_line = _marks(word, of_lines)
             found = is_line | _marks(word, of_fields)
             if at + 8 > stop:
@@ -147,27 +133,27 @@ def keys_of(text, start, length):
     They are the first eight bytes and the rest; of longer texts a hash and the last eight bytes. `text` is a padded
     uint8 array.
     """
-    first = word_at(text, start)
+    first = load_word(text, start)
     if length <= 8:
         return first & MASKS[length], np.uint64(0)
     if length <= 16:
-        return first, word_at(text, start + 8) & MASKS[length - 8]
-    last = word_at(text, start + length - 8)
+        return first, load_word(text, start + 8) & MASKS[length - 8]
+    last = load_word(text, start + length - 8)
     for at in range(start + 8, start + length - 8, 8):
-        first = (first ^ (first >> np.uint64(29))) * MULTIPLIER ^ word_at(text, at)
+        first = (first ^ (first >> np.uint64(29))) * MULTIPLIER ^ load_word(text, at)
     return first, last
 
 
 @compiled_inline
-def _is_same(text, start, other, length):
-    """Return whether text[start:start + length] and text[other:other + length] are equal; `length` must be above 8.
+def are_equal(text, start, other, begin, length):
+    """Return whether text[start:start + length] and other[begin:begin + length], both uint8, are equal.
 
-    `text` is a padded uint8 array.
+    Words of eight bytes are compared; `length` must be above 8.
     """
     for at in range(0, length - 8, 8):
-        if word_at(text, start + at) != word_at(text, other + at):
+        if load_word(text, start + at) != load_word(other, begin + at):
             return False
-    return word_at(text, start + length - 8) == word_at(text, other + length - 8)
+    return load_word(text, start + length - 8) == load_word(other, begin + length - 8)
 
 
 @compiled
@@ -205,7 +191,7 @@ def number_texts(text, starts, stops, columns, wanted, numbers, found, counts, t
                         found[one, held, 1] == key
                         and found[one, held, 2] == more
                         and np.int64(place & np.uint64(0xFFFFFFFF)) == length
-                        and (length <= 16 or _is_same(text, start, np.int64(place >> half), length))
+                        and (length <= 16 or are_equal(text, start, text, np.int64(place >> half), length))
                     ):
                         break
                     slot = (slot + np.uint64(1)) & mask
@@ -226,7 +212,7 @@ def gather(text, starts, stops, offsets, letters):
         start, length = np.int64(starts[one]), np.int64(stops[one]) - np.int64(starts[one])
         if total + length + 8 <= len(letters):
             for at in range(0, length, 8):
-                store_word(letters, total + at, word_at(text, start + at))
+                store_word(letters, total + at, load_word(text, start + at))
         else:
             for at in range(length):
                 letters[total + at] = text[start + at]
@@ -280,12 +266,12 @@ def _short_number(text, start, stop):
     if not 0 < length <= 16:
         return 0.0, False
     first = min(length, 8)
-    whole, behind, is_read = _digits(word_at(text, start), first)
+    whole, behind, is_read = _digits(load_word(text, start), first)
     digits = length - np.int64(behind >= 0)
     if length > 8:
-        rest, behind_rest, is_rest = _digits(word_at(text, start + 8), length - 8)
+        rest, behind_rest, is_rest = _digits(load_word(text, start + 8), length - 8)
         count = length - 8 - np.int64(behind_rest >= 0)
-        whole = whole * TENS_WHOLE[count] + rest
+        whole = whole * WHOLE_TENS[count] + rest
         is_read &= is_rest & ((behind < 0) | (behind_rest < 0))
         digits -= np.int64(behind_rest >= 0)
         behind = behind + count if behind >= 0 else behind_rest

@@ -4,10 +4,10 @@ from typing import Any, final
 
 import numpy as np
 
-from workbench.data.files.decimal_numbers import store_word
+from workbench.data.files.decimal_numbers import load_word, store_word
 from workbench.data.tables.arrow import Texts, arrow, strings_of
 from workbench.data.tables.compiled import compiled, compiled_inline
-from workbench.data.tables.splitting import MULTIPLIER, PADDING, Fields, keys_of, word_at
+from workbench.data.tables.splitting import MULTIPLIER, PADDING, Fields, are_equal, keys_of
 
 LEAST_TABLE = 1 << 6
 """Places of an empty table."""
@@ -26,18 +26,6 @@ def _hash(key, more, is_long):
     hashed = (key ^ (more ^ (more >> half)) * MULTIPLIER) * MULTIPLIER
     hashed ^= hashed >> half
     return hashed | IS_LONG if is_long else hashed & ~IS_LONG
-
-
-@compiled_inline
-def _is_equal(text, start, other, begin, length):
-    """Return whether text[start:start + length] and other[begin:begin + length], both uint8, are equal.
-
-    Words of eight bytes are compared; `length` must be above 8.
-    """
-    for at in range(0, length - 8, 8):
-        if word_at(text, start + at) != word_at(other, begin + at):
-            return False
-    return word_at(text, start + length - 8) == word_at(other, begin + length - 8)
 
 
 @compiled
@@ -63,7 +51,7 @@ def look_up(text, starts, stops, letters, begins, keys, table, count, is_added, 
             if (table[slot] ^ hashed) & upper == 0 and keys[known, 0] == key and keys[known, 1] == more:
                 begin = begins[known]
                 if not is_long or (
-                    begins[known + 1] - begin == length and _is_equal(text, start, letters, begin, length)
+                    begins[known + 1] - begin == length and are_equal(text, start, letters, begin, length)
                 ):
                     found = known
             slot = (slot + np.uint64(1)) & mask
@@ -71,7 +59,7 @@ def look_up(text, starts, stops, letters, begins, keys, table, count, is_added, 
             found, begin = count, begins[count]
             keys[found, 0], keys[found, 1] = key, more
             for at in range(0, length, 8):
-                store_word(letters, begin + at, word_at(text, start + at))
+                store_word(letters, begin + at, load_word(text, start + at))
             begins[found + 1] = begin + length
             count += 1
             table[slot] = (hashed & upper) | np.uint64(count)
