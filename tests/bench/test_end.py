@@ -49,7 +49,7 @@ def test_each_candidate_has_records_of_settings_then_warm_and_cold_and_the_page_
     candidates = {
         "project": constant("project", ANSWER),
         "other": constant("other", ANSWER),
-        "absent": constant("absent", ANSWER, program="no-such-program", install="get it"),
+        "absent": constant("absent", ANSWER, package="no_such_package", install="get it"),
         "broken": constant("broken", "raise SystemExit('no luck')"),
     }
     records = measured(tmp_path, monkeypatch, candidates)
@@ -61,7 +61,7 @@ def test_each_candidate_has_records_of_settings_then_warm_and_cold_and_the_page_
     assert len(measured(tmp_path, monkeypatch, candidates)) == len(records)  # nothing is measured again
     assert end_table(records).row_count == len(end.STARTS)
     page = reports.write_end(tmp_path).read_text("utf-8")
-    assert "The program no-such-program is not installed: get it." in page
+    assert "no_such_package is not installed: get it." in page
     assert "no luck" in page
     assert (tmp_path / "end-svmlight-1-mb.svg").stat().st_size > 1000
 

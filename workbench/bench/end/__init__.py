@@ -8,10 +8,8 @@ caches. Cold is a start with these caches empty and the files dropped from memor
 the start of the first process to the end of the last; memory is the largest of a process.
 """
 
-import importlib.util
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,7 +26,7 @@ from kernels.registry import Registry, unknown_name
 from workbench import atomic_files, store
 from workbench.analysis.end import within
 from workbench.bench.experiment import Progress, Record, Results
-from workbench.bench.shapes import BenchError
+from workbench.bench.shapes import BenchError, why_not_installed
 from workbench.data import guess_columns
 from workbench.data.content import VARIABLE
 from workbench.data.tables.schema import Column
@@ -65,7 +63,7 @@ class Candidate:
     """A program or script that trains on a file and predicts: `commands(paths, setting)` are its processes, `settings`
     the settings to try.
 
-    `formats` lists what it reads. `program` has to be on the path, `package` to be installed; `install` says how.
+    `formats` lists what it reads. `package` has to be installed; `install` says how.
     """
 
     name: str
@@ -74,18 +72,13 @@ class Candidate:
     settings: Sequence[Mapping[str, Any]]
     formats: tuple[str, ...] = ("svmlight", "clicks")
     package: str = ""
-    program: str = ""
     install: str = ""
 
     def unavailable(self, format: str) -> str:
         """Return why it cannot take part with a text format, "" if it can; nothing is imported."""
         if format not in self.formats:
             return f"It reads {' and '.join(self.formats)} only."
-        if self.package and not importlib.util.find_spec(self.package):
-            return f"{self.package} is not installed: {self.install}."
-        if self.program and not shutil.which(self.program):
-            return f"The program {self.program} is not installed: {self.install}."
-        return ""
+        return why_not_installed(self.package, self.install)
 
 
 _candidates: Registry[Candidate] = Registry("candidate", (), BenchError)

@@ -140,6 +140,20 @@ def byte_at(text, at):
     return text[np.uint64(at)]
 
 
+@compiled_part
+def is_blank(code):
+    """Return whether a byte code is a blank within a line: space, tab, or a code from 11 to 13."""
+    return code == SPACE or code == 9 or 11 <= code <= 13
+
+
+@compiled_part
+def behind_blanks(text, at):
+    """Return the first index from `at` on at which `text` (uint8) has no blank; a line end must follow."""
+    while is_blank(text[at]):
+        at += 1
+    return at
+
+
 @compiled_inline
 def read_digits(text, at, number):
     """Return (number * 10**n + the n digits at text[at:], index behind them); uint64, modulo 2**64.

@@ -25,6 +25,7 @@ from workbench.data.files.decimal_numbers import (
     NINE,
     PLUS,
     ZERO,
+    behind_blanks,
     compiled,
     compiled_part,
     marked,
@@ -69,14 +70,6 @@ def _counts(text):
         colons += code == COLON
         commas += code == COMMA
     return lines, colons, commas
-
-
-@compiled_part
-def _behind_blanks(text, at):
-    """Return the first index from `at` on at which `text` (uint8) has no blank; a line end must follow."""
-    while text[at] == 32 or text[at] == 9 or 11 <= text[at] <= 13:
-        at += 1
-    return at
 
 
 @compiled_part
@@ -163,7 +156,7 @@ def _read_rows(text, several, labels, label_counts, queries, starts, columns, va
     has_hard = False
     starts[0] = 0
     while at < text.size:
-        at = _behind_blanks(text, at)
+        at = behind_blanks(text, at)
         if text[at] != NEWLINE and text[at] != HASH:
             before = label
             label, at, is_wrong, is_hard = _read_labels(text, at, several, labels, label)
@@ -171,12 +164,12 @@ def _read_rows(text, several, labels, label_counts, queries, starts, columns, va
             if is_wrong:
                 return -1, label, entry, has_hard
             label_counts[row], queries[row] = label - before, NO_QUERY
-            at = _behind_blanks(text, at)
+            at = behind_blanks(text, at)
             if text[at] == LOWER_Q and text[at + 1] == LOWER_I and text[at + 2] == LOWER_D:
                 queries[row], at = _read_query(text, at)
                 if queries[row] == NO_QUERY:
                     return -1, label, entry, has_hard
-                at = _behind_blanks(text, at)
+                at = behind_blanks(text, at)
             last = np.int64(-1)
             while text[at] != NEWLINE and text[at] != HASH:
                 column, at = _read_column(text, at)
@@ -190,7 +183,7 @@ def _read_rows(text, several, labels, label_counts, queries, starts, columns, va
                     value, has_hard = marked(first), True
                 columns[entry], values[entry] = column, value
                 entry += 1
-                at = _behind_blanks(text, at)
+                at = behind_blanks(text, at)
             row += 1
             starts[row] = entry
         while text[at] != NEWLINE:

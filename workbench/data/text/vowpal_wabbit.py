@@ -20,8 +20,10 @@ from workbench.data.files.decimal_numbers import (
     HARD,
     NEWLINE,
     ZERO,
+    behind_blanks,
     compiled,
     compiled_part,
+    is_blank,
     marked,
     read_number,
     settle,
@@ -121,23 +123,9 @@ def _hash_of(text, start, stop, seed):
 
 
 @compiled_part
-def _is_blank(code):
-    """Return whether a byte code is a blank within a line: space, tab, or a code from 11 to 13."""
-    return code == 32 or code == 9 or 11 <= code <= 13
-
-
-@compiled_part
-def _behind_blanks(text, at):
-    """Return the first index from `at` on at which `text` (uint8) has no blank; a line end must follow."""
-    while _is_blank(text[at]):
-        at += 1
-    return at
-
-
-@compiled_part
 def _ends_word(code):
     """Return whether a byte code ends a word: a blank, a bar or a line end."""
-    return _is_blank(code) or code in (BAR, NEWLINE)
+    return is_blank(code) or code in (BAR, NEWLINE)
 
 
 @compiled_part
@@ -179,13 +167,13 @@ def _read_label(text, at, ignores_importance, hard, counts):
     """
     label, count = 0.0, 0
     while True:
-        at = _behind_blanks(text, at)
+        at = behind_blanks(text, at)
         if text[at] == BAR:
             return label, at, count > 0
         stop = _behind_word(text, at)
         if text[stop] == NEWLINE:
             return label, at, False
-        is_last = text[_behind_blanks(text, stop)] == BAR
+        is_last = text[behind_blanks(text, stop)] == BAR
         if text[stop] == BAR or (text[at] == QUOTE and is_last):  # a tag
             at = stop
             continue
@@ -228,7 +216,7 @@ def _read_section(text, at, entry, hashes, numbers, values, hard, counts):
         if not is_right:
             return at, entry, start, stop, False
         seed, _ = _hash_of(text, start, stop, np.uint32(0))
-    at = _behind_blanks(text, at)
+    at = behind_blanks(text, at)
     while text[at] != BAR and text[at] != NEWLINE:
         first = at
         while not _ends_word(text[at]) and text[at] != COLON:
@@ -243,7 +231,7 @@ def _read_section(text, at, entry, hashes, numbers, values, hard, counts):
             return at, entry, start, stop, False
         values[entry] = value
         entry += 1
-        at = _behind_blanks(text, at)
+        at = behind_blanks(text, at)
     return at, entry, start, stop, True
 
 
@@ -260,7 +248,7 @@ def _read_rows(text, ignores_importance, labels, starts, hashes, numbers, values
     namespace, length, has_several = np.int64(NO_NAMESPACE), np.int64(0), False
     starts[0] = 0
     while at < text.size:
-        at = _behind_blanks(text, at)
+        at = behind_blanks(text, at)
         if text[at] != NEWLINE:
             labels[row], at, is_right = _read_label(text, at, ignores_importance, hard, counts)
             while is_right and text[at] == BAR:
