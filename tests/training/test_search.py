@@ -358,8 +358,10 @@ def test_decays_far_from_the_best_are_trained_less(monkeypatch):
     assert (np.abs(ratios[~is_near] - 1) >= STEEP).all()
 
 
-@pytest.mark.parametrize(("features", "ahead"), [(3000, AHEAD), (100, 0)])
-def test_losses_that_rise_are_expected_to_rise_further_if_columns_are_more_than_rows(monkeypatch, features, ahead):
+@pytest.mark.parametrize(("features", "epochs", "ahead"), [(3000, None, AHEAD), (100, None, 0), (3000, 9, 0)])
+def test_losses_that_rise_are_expected_to_rise_further_if_columns_are_more_than_rows(
+    monkeypatch, features, epochs, ahead
+):
     generator = np.random.default_rng(2)
     x = scipy.sparse.random_array((400, features), density=0.1, rng=generator, dtype=np.float32, format="csr")
     y = targets_of(x @ generator.normal(size=features) + generator.normal(size=400) > 0)
@@ -370,7 +372,7 @@ def test_losses_that_rise_are_expected_to_rise_further_if_columns_are_more_than_
         return losses[-1]
 
     monkeypatch.setattr(search, "_held_out_losses", noted)
-    choice = search_decay(x, y, None, "logistic", **GIVEN | {"count": 8}).choice
+    choice = search_decay(x, y, None, "logistic", **GIVEN | {"count": 8}, epochs=epochs).choice
     rises = losses[-1] - np.min(losses, axis=0)
     assert rises.max() > 0.01
     assert choice.decay == minimum_decay(choice.decays, losses[-1] + ahead * rises)

@@ -55,7 +55,7 @@ FOLD_BYTES = 2**28
 MOST_EPOCHS, MOST_WITHOUT_GAIN, GAIN, LEAST_GAIN, AHEAD = 40, 3, 2e-3, 5e-4, 2
 """Epochs at most, how many may pass without a gain of the best held-out loss, and what is one: relative, and absolute
 for classes, in nats, by which a search on rows that can be separated ends; and how many times the rise of a held-out
-loss since its minimum is expected after the search, of fewer rows than columns: weak decays converge last."""
+loss since its minimum is expected after it, of fewer rows than columns and no given count: weak ones converge last."""
 LOOK, LEAST_KEPT = 3, 4
 """Epochs between two looks at the held-out losses if their count was given, and after which only so many decays around
 the best one are trained on if one part is held out; otherwise twice as many, when most searches have ended."""
@@ -510,7 +510,7 @@ def _search(
     held_out = _held_out(rows, part, folds)
     best, gained, kept = float(np.finfo(np.float64).max), 0, slice(0, count)
     losses, lowest, least = *np.full((2, count), np.inf), 0.0 if rows.loss == "squared" else LEAST_GAIN
-    ahead = AHEAD if rows.x.shape[1] > total else 0
+    ahead = AHEAD if epochs is None and rows.x.shape[1] > total else 0
     for epoch, order in enumerate(_orders(len(trained), epochs or MOST_EPOCHS, generator), 1):
         columns.do_epoch(trained[order], counts)
         if epochs and epoch % LOOK and epoch < epochs:
