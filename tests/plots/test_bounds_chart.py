@@ -1,12 +1,14 @@
 """The chart of bounds: shares are bounds over the phases' times as the step has them; unknown ones are said."""
 
 import pytest
+from matplotlib.figure import Figure
 
 from tests.support import rows as maker
-from tests.support.figures import drawn, said
+from tests.support.figures import drawn, said, texts
 from workbench import plots, store
 from workbench.analysis import configurations
 from workbench.plots.bounds import reached
+from workbench.reports import report
 
 
 def swept(share=0.5, **more) -> list[dict]:
@@ -60,3 +62,19 @@ def test_the_table_has_rates_that_the_bytes_and_the_time_give():
     assert first["kernel"] == "csr_dense"
     rate = 6_000_000 / reached(row)[0].seconds
     assert float(first["moves"].split()[0]) * 1e9 == pytest.approx(rate, rel=0.06)
+
+
+@pytest.mark.parametrize("share", [0.1, 1.2])
+@pytest.mark.parametrize("name", ["bounds", "phases", "time_density", "memory_density", "loss_seconds"])
+def test_no_text_of_a_narrow_chart_is_cut_off(name, share):
+    """A window of a phone has charts of this width; names are long, as those of real runs."""
+    rows = [row | {"dataset": "stdlib, rare classes as one"} for row in swept(share)]
+    figure = Figure(figsize=report.NARROW_INCHES)
+    plots.draw(name, store.frame(rows), figure)
+    figure.draw_without_rendering()
+    ticks = {label for axes in figure.axes for axis in (axes.xaxis, axes.yaxis) for label in axis.get_ticklabels()}
+    boxes = {text.get_text(): text.get_window_extent() for text in set(texts(figure)) - ticks}
+    width = figure.get_window_extent().width
+    assert [text for text, box in boxes.items() if box.x0 < 0 or box.x1 > width] == []
+    for axes in figure.axes:
+        assert axes.get_window_extent().width > 0.6 * width

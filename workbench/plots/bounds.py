@@ -19,8 +19,8 @@ from workbench.plots.chart import Chart, message, register
 from workbench.plots.phases import PHASES, phases_of
 
 NONE = "not known: steps that are not kernel by kernel on the CPU, other models than X @ W, or a run that measured none"
-HEIGHT = 0.8
-"""Share of a row's height that the bars of a configuration take together."""
+HEIGHT, NARROW_HEIGHT = 0.8, 0.62
+"""Share of a row's height that the bars of a configuration take together; in a narrow figure names stand above them."""
 MEANINGS = {
     "stream": "the memory read in order",
     "gather": "rows read in no order",
@@ -28,8 +28,8 @@ MEANINGS = {
     "operations": "BLAS at its best",
 }
 """What sets a bound, in words."""
-ROOM = 1.25
-"""Length of the axis by the longest bar, for the words at its end."""
+ROOM, NARROW_ROOM = 1.25, 1.7
+"""Length of the axis by the longest bar, for the words at its end; and in a narrow figure."""
 COLUMNS = ("phase", "kernel", "time", "bound", "share of the bound", "bound by", "moves", "computes")
 FASTER = 1.05
 """Share of a bound above which the machine was faster in the trial than where it was measured."""
@@ -84,21 +84,22 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
     used = [name for name in PHASES if any(one.phase == name for row in rows for one in reached(row))]
     for name in used:
         axes.barh([0], [0], color=PHASES[name], label=name)
-    axes.set_yticks(range(len(rows)), [style.name(row, rows) for row in rows])
-    axes.set_ylim(max(len(rows), 3) - 0.5, -0.6)
-    axes.set_xlim(0, max(ROOM * longest, 1.08))
+    style.name_bars(axes, [style.name(row, rows) for row in rows])
+    is_narrow = style.is_narrow(axes)
+    axes.set_ylim(max(len(rows), 3) - 0.5, -0.8 if is_narrow else -0.6)
+    axes.set_xlim(0, max((NARROW_ROOM if is_narrow else ROOM) * longest, 1.08))
     axes.set_xlabel("share of the bound (more is better)", fontsize=style.NORMAL)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda at, _: f"{100 * at:.0f} %"))
     title, sentence = _finding(rows, density)
     note = f"{style.at(rows, density)}; the bound: a kernel's own work, without the cost of its call"
-    style.finish(figure, axes, title, shown, note, columns=len(used) + 1, room=0.75)
+    style.finish(figure, axes, title, shown, note, columns=len(used) + 1, room=style.room_beside_names(axes))
     axes.grid(visible=False, axis="y")
     return sentence
 
 
 def _bars(axes: Axes, place: int, known: Sequence[Reached]) -> None:
     """Draw the bars of a configuration's phases around height `place`, each with its share as text."""
-    height = HEIGHT / max(len(known), 2)
+    height = (NARROW_HEIGHT if style.is_narrow(axes) else HEIGHT) / max(len(known), 2)
     for number, one in enumerate(known):
         at = place + (number - (len(known) - 1) / 2) * height
         look: dict[str, Any] = {"color": PHASES[one.phase], "edgecolor": "white", "linewidth": 0.8}

@@ -191,7 +191,7 @@ def finish(figure: Figure, axes: Axes, title: str, group: configurations.Group, 
 def framed(figure: Figure, axes: Axes, title: str, below: str, **change: Any) -> None:
     """Add title, subtitle `below`, grid, ticks and legend to a chart; `change` as in `finish`."""
     width = figure.get_figwidth()
-    _add_title_and_grid(figure, axes, title, below, change.get("room", 1.0))
+    _add_title_and_grid(figure, axes, title, below, change.get("room", NARROW_SHARE if is_narrow(axes) else 1.0))
     axes.margins(y=0.1)  # keeps lines off the marks at the edges
     for axis in (axes.xaxis, axes.yaxis):
         low, high = sorted(axis.get_view_interval())
@@ -219,6 +219,8 @@ def _add_title_and_grid(figure: Figure, axes: Axes, title: str, below: str, room
 
 NARROW = 5
 """Figures of fewer inches have the names of horizontal bars above them: next to them, hardly a bar would be left."""
+NARROW_SHARE = 0.84
+"""Width of the axes as a share of a narrow figure's: the labels of the other axis take the rest."""
 NAMES_OF_BARS = "names of bars"
 """Group id of such names, by which a figure's height is chosen."""
 
