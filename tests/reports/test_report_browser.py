@@ -3,6 +3,7 @@
 The accessibility checker axe-core is run where it is installed: npm install --no-save axe-core.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,16 @@ def small_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("small") / "report.html"
     rows = maker.sweep(densities=(0.01, 0.3))
     return report.html(store.frame(rows), path, title="Known law", command="sweep", machine={"a": 1})
+
+
+@pytest.fixture(scope="module")
+def many_file(tmp_path_factory):
+    """One of eleven candidates at twelve densities, as a whole sweep of this machine has them."""
+    path = tmp_path_factory.mktemp("many") / "report.html"
+    others = (replace(maker.SPARSE, format="coo"), replace(maker.SPARSE, engine="vendor", gradient="dense"))
+    laws = (*maker.BOTH_AT_THEIR_BEST, *others, replace(maker.SPARSE, update="lazy"), replace(maker.DENSE, hold="csr"))
+    rows = maker.sweep(laws, densities=[0.005 * 1.5**step for step in range(12)])
+    return report.html(store.frame(rows), path, title="Many", command="sweep", machine={"a": 1})
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +92,22 @@ def test_the_page_fits_the_window_and_complains_of_nothing(opened, page_file, wi
     page, complaints = visited(opened, page_file, width=width)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert complaints == []
+
+
+def test_many_candidates_fit_a_window_of_1400_pixels(opened, many_file):
+    page, _ = visited(opened, many_file, width=1400)
+    assert page.locator("table.standings thead th").count() >= 2 * 12
+    for table in page.locator(".wide:has(table.standings)").all():
+        assert table.evaluate("box => box.scrollWidth - box.clientWidth") <= 0
+
+
+def test_the_first_column_stays_in_sight_while_a_table_is_moved(opened, many_file):
+    page, _ = visited(opened, many_file, width=420)
+    box = page.locator(".wide:has(table.standings)").first
+    first, second = box.locator("tbody tr").first.locator("th, td").all()[:2]
+    before = first.bounding_box()["x"]
+    box.evaluate("box => { box.scrollLeft = 200 }")
+    assert (first.bounding_box()["x"], second.bounding_box()["x"] < before) == (before, True)
 
 
 def test_no_column_is_cut_off_in_print(opened, page_file):
