@@ -24,6 +24,12 @@ def test_trials_that_trained_epochs_become_points_by_seed_and_measure():
     assert {end for of_who in curves.final_values(found, "AUC").values() for end in of_who.values()} == {(1.0, 0.7)}
 
 
+def test_settings_that_are_on_or_off_are_named_in_words():
+    judged = [{"epoch": 1, "seconds": 0.5, "AUC": 0.6}]
+    rows = maker.sweep((maker.DENSE, maker.SERIAL), (0.1,), quality_curve=judged)
+    assert set(curves.points_of_trials(store.frame(rows))["who"]) == {"logistic, all threads", "logistic, 1 thread"}
+
+
 def test_trials_beside_other_programs_have_their_quality_too():
     rows = maker.sweep(densities=(0.2,))
     for row in rows:

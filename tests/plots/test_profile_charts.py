@@ -58,6 +58,21 @@ def test_labels_of_ticks_stand_apart_on_a_small_figure(name, kind):
 
 
 @pytest.mark.parametrize("name", plots.names("profile"))
+@pytest.mark.parametrize("kind", [kind for kind in SETS if kind != "no entries"])
+def test_no_two_ticks_of_an_axis_say_the_same(name, kind):
+    axes = drawn(name, SETS[kind])[0].axes[0]
+    for axis in (axes.xaxis, axes.yaxis):
+        low, high = sorted(axis.get_view_interval())
+        said = [tick.label1.get_text() for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+        shown = [text for text in said if text]
+        assert len(set(shown)) == len(shown) > 0
+
+
+def test_rows_of_one_length_are_said_to_be_so():
+    assert drawn("row_lengths", SETS["constant"])[1] == "Every row has 2 entries."
+
+
+@pytest.mark.parametrize("name", plots.names("profile"))
 def test_an_empty_frame_is_told(name):
     assert plots.draw(name, pd.DataFrame(), Figure()) == plots.EMPTY
 

@@ -44,6 +44,8 @@ NEAR = 0.01
 SAME = 1e-6
 """Differences below it are of rounding."""
 FEW = "fewer than four repeats"
+SWITCHES = {"serial": ("all threads", "1 thread")}
+"""How False and True of a setting are called; by default "no NAME" and "NAME"."""
 REPEATED = ("seed",)
 """Settings that tell repeats from each other, and no candidate from another."""
 
@@ -98,8 +100,10 @@ def _name(row: Mapping[str, Any], varied: list[str]) -> str:
     say = {setting.column or setting.name: setting for setting in settings.SETTINGS}
     for name in others:
         spoken = say[name].say(row[name]) if name in say else str(row[name])
+        if isinstance(row[name], bool | np.bool_):
+            spoken = SWITCHES.get(name, (f"no {name}", name))[row[name]]
         texts.append(f"{name.replace('_', ' ')} {row[name]:g}" if isinstance(row[name], float) else spoken)
-    return ", ".join([row["model"], *filter(None, texts)])
+    return ", ".join([row["model"], *filter(None, dict.fromkeys(texts))])
 
 
 def _points(row: Mapping[str, Any], who: str) -> Iterable[dict[str, Any]]:

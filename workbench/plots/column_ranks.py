@@ -33,8 +33,8 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
         label = f"Zipf's line of ranks {zipf['first']} to {zipf['last']:,}, slope {-zipf['slope']:.2f}"
         axes.plot(ends, zipf["scale"] * ends ** -zipf["slope"], "--", color=LINE, linewidth=2.5, label=label)
     axes.set_ylim(bottom=0.7 * counts[-1])
-    style.log_axis(axes.xaxis, lambda value: f"{value:,.0f}", "rank of the column, most frequent first")
-    style.log_axis(axes.yaxis, lambda value: f"{value:,.0f}", "rows that store it")
+    style.log_axis(axes.xaxis, style.count_text, "rank of the column, most frequent first")
+    style.log_axis(axes.yaxis, style.count_text, "rows that store it")
     style.framed(figure, axes, _title(row), _below(row))
     if ranks[-1] >= WIDE:
         axes.xaxis.set_major_locator(LogLocator(numticks=12))

@@ -14,6 +14,8 @@ MARKS = (("median", "median", "#D55E00", "--"), ("p99", "99th percentile", "#009
 BARS = "#0072B2"
 MOST = 115
 """Upper bound of the axis of shares, in percent: the bar of all rows has space above it."""
+LEAST = 1
+"""Lower bound of the axis of shares, in percent, if no bar needs less: a bar of nearly all rows looks like one."""
 NARROW = 4
 """An axis whose ends are less far apart has equally spaced ticks."""
 
@@ -36,20 +38,30 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
         label = f"{noun}: {formatting.format_number(lengths[name])}"
         axes.axvline(max(lengths[name], starts[0]), color=colour, linestyle=line, linewidth=2.2, label=label)
     axes.set_xlim(starts[0] / 1.15, (starts[-1] + widths[-1]) * 1.15)
-    style.log_axis(axes.xaxis, lambda value: f"{value:,.0f}", "entries a row")
+    style.log_axis(axes.xaxis, style.count_text, "entries a row")
     style.log_axis(axes.yaxis, lambda value: f"{formatting.format_number(value)} %", "share of the rows")
     style.framed(figure, axes, _title(row), _below(row))
-    axes.set_ylim(top=min(axes.get_ylim()[1], MOST))
+    low, high = axes.get_ylim()
+    axes.set_ylim(min(low, LEAST), min(high, MOST))
     if widths[-1] + starts[-1] < NARROW * starts[0]:
         axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
         axes.xaxis.set_minor_locator(NullLocator())
-    return f"{_title(row)}; the longest has {lengths['most']:,}."
+    longest = "" if _has_equal_rows(row) else f"; the longest has {lengths['most']:,}"
+    return f"{_title(row)}{longest}."
+
+
+def _has_equal_rows(row: Record) -> bool:
+    """Return whether all rows of a profiled data set have the same number of entries."""
+    lengths = row["lengths"]
+    return [tuple(each) for each in lengths["bins"]] == [(lengths["most"], lengths["most"], row["rows"])]
 
 
 def _title(row: Record) -> str:
     """Return the title of the chart: the median and the 99th percentile of the entries of a row."""
     lengths = row["lengths"]
     median, p99 = formatting.format_number(lengths["median"]), formatting.format_number(lengths["p99"])
+    if _has_equal_rows(row):
+        return f"Every row has {format_count(lengths['most'], 'entry')}"
     if median == p99:
         return f"99 % of the rows have {p99} entries or fewer"
     return f"Half of the rows have {median} entries or fewer, 1 % have {p99} or more"

@@ -194,16 +194,21 @@ def framed(figure: Figure, axes: Axes, title: str, below: str, **change: Any) ->
     _add_title_and_grid(figure, axes, title, below, change.get("room", NARROW_SHARE if is_narrow(axes) else 1.0))
     axes.margins(y=0.1)  # keeps lines off the marks at the edges
     for axis in (axes.xaxis, axes.yaxis):
-        low, high = sorted(axis.get_view_interval())
-        if axis.get_scale() == "log" and high < SHORT * low:
-            subs = (1.0, 2.0, 3.0, 5.0) if high > SHORTEST * low else tuple(range(1, 10))
-            axis.set_major_locator(LogLocator(subs=subs, numticks=12))
+        _add_ticks(axis)
     entries = sorted(zip(*axes.get_legend_handles_labels(), strict=True), key=lambda entry: _place(entry[1]))
     if entries:
         handles = [handle for handle, _ in entries]
         labels = [wrapped(label, int(13 * width) - 8) for _, label in entries]  # the mark takes the rest of a line
         columns = min(change.get("columns", 2), _columns_of(labels, width))
         figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=SMALL, frameon=False)
+
+
+def _add_ticks(axis: Any) -> None:
+    """Give a logarithmic Matplotlib axis more ticks if its ends are near each other; others are left as they are."""
+    low, high = sorted(axis.get_view_interval())
+    if axis.get_scale() == "log" and high < SHORT * low:
+        subs = (1.0, 2.0, 3.0, 5.0) if high > SHORTEST * low else tuple(range(1, 10))
+        axis.set_major_locator(LogLocator(subs=subs, numticks=12))
 
 
 def _add_title_and_grid(figure: Figure, axes: Axes, title: str, below: str, room: float = 1.0) -> None:
@@ -273,10 +278,20 @@ def _place(label: str) -> int:
     return next((place for start, place in starts.items() if label.startswith(start)), 1)
 
 
+def count_text(value: float) -> str:
+    """Return a count as text for a tick; "" for a value between two counts.
+
+    >>> count_text(3000.0), count_text(0.7)
+    ('3,000', '')
+    """
+    return f"{value:,.0f}" if abs(value - round(value)) < 1e-6 * value else ""
+
+
 def log_axis(axis: Any, tell: Any, label: str) -> None:
     """Give a Matplotlib axis logarithmic ticks with text by `tell(value)`, and a label."""
     axis.set_label_text(label, fontsize=NORMAL)
     axis.set_major_locator(LogLocator(subs=(1.0, 3.0), numticks=12))
+    _add_ticks(axis)
     axis.set_major_formatter(FuncFormatter(lambda value, _: tell(value)))
     axis.set_minor_formatter(NullFormatter())
 

@@ -31,7 +31,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, measure: str
     axes = figure.add_subplot()
     axes.set_xscale("log")
     axes.set_yscale("log")
-    style.log_axis(axes.xaxis, lambda value: f"{value:,.0f}", "rows of each table (features of the data)")
+    style.log_axis(axes.xaxis, style.count_text, "rows of each table (features of the data)")
     style.log_axis(axes.yaxis, formatting.format_seconds if measure == "time" else formatting.format_bytes, label)
     for points in plotted:
         _line(axes, points, column)

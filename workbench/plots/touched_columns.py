@@ -34,7 +34,7 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
         place = (batch["batch_rows"], batch["columns"])
         axes.annotate(note, place, (0, -15), textcoords="offset points", ha="center", fontsize=style.SMALL)
     axes.margins(x=0.12)
-    style.log_axis(axes.yaxis, lambda value: f"{value:,.0f}", "columns, entries")
+    style.log_axis(axes.yaxis, style.count_text, "columns, entries")
     style.framed(figure, axes, _title(row), f"{row['name']}, {row['source']}: means over random batches", columns=3)
     axes.set_xlabel("rows a batch", fontsize=style.NORMAL)
     axes.xaxis.set_major_locator(FixedLocator(sizes))
