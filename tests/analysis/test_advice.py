@@ -85,6 +85,15 @@ def test_one_round_decides_what_is_far_apart_and_leaves_the_rest_open():
     ]
 
 
+def test_a_prediction_is_not_called_an_interval_of_rounds(monkeypatch):
+    [group] = configurations.groups(frame(rounds=1))
+    found = advisor.contests_of_group(group, "seconds_step")
+    predicted = [one._replace(ratio=one.ratio._replace(rounds=0, runs=0)) for one in found]
+    monkeypatch.setattr(advisor, "contests_of_group", lambda *_: predicted)
+    sure = advisor.certainty_sentences(group)
+    assert sure == "How sure: no round measured both sides; the interval is that of a prediction from the sizes."
+
+
 def test_where_dense_wins_or_nothing_is_decided_it_says_so_plainly():
     assert "For time, stay dense: no sparse" in advise(frame(DENSE, replace(SPARSE, fixed=0.1))).verdict
     level = advise(frame(DENSE, ALIKE, noise=0.01, rounds=30))

@@ -298,6 +298,10 @@ def certainty_sentences(group: configurations.Group) -> str:
         return f"How sure: no run has a time of both sides.{disturbed}"
     least, most = (end(ratio.rounds for ratio in ratios) for end in (min, max))
     rounds = formatting.format_count(most, "round") if least == most else f"{least} to {most} rounds"
+    if not most:
+        return (
+            f"How sure: no round measured both sides; the interval is that of a prediction from the sizes.{disturbed}"
+        )
     of_runs = f"{rounds} of {formatting.format_count(max(ratio.runs for ratio in ratios), 'run')}"
     seen = minimum_detectable_sentence(contests)
     return f"How sure: 95 % intervals from {of_runs}. {formatting.capitalized(seen)}.{disturbed}"

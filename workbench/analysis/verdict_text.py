@@ -86,7 +86,7 @@ def _gain_clause(first: Contest, last: Contest, measure: str) -> str:
     sparse, dense, _ = first.known
     values = [formatting.format_measured_quantity(row, measure) for row in (sparse, dense)]
     less, more = values if first.verdict == "sparse" else values[::-1]
-    peak = "at its peak on the device" if sparse["device"] == "cuda" else "at its peak"
+    peak = "at its peak on the device" if sparse["device"] == "cuda" else "at its peak (data included)"
     what = "a step" if measure.startswith("seconds") else peak
     instead = f" instead of {more}" if more else ""
     lead = f"{less} {what}{instead}, " if less else ""

@@ -11,6 +11,7 @@ from workbench.analysis.advisor import MEASURES
 from workbench.analysis.configurations import density_of, on_its_device
 from workbench.analysis.recommendation import Recommendation
 from workbench.reports import report_tables
+from workbench.reports.page import unbroken
 
 SIGNS = {"ok": "✓", "skipped": "–", "unsupported": "⊘", "failed": "✗", "timeout": "⧖", "memory": "▣", "wrong": "≠"}
 SIGNS |= {"stopped": "■", "disturbed": "≈"}
@@ -149,7 +150,8 @@ def _standings(found: Mapping[str, Any], opened: str) -> str:
     """Return HTML of a foldable table of densities by candidates with its legend; `opened` is "open" or ""."""
     plain = report_tables.plain(found)
     legend = f"<p>{html.escape(plain['legend'])}</p>" if plain["legend"] else ""
-    shown = wrapped(table(plain["columns"], plain["rows"]))
+    rows = [[unbroken(cell) for cell in row] for row in plain["rows"]]
+    shown = wrapped(table(plain["columns"], rows))
     return f"<details {opened}><summary>{html.escape(found['caption'])}</summary>{shown}{legend}</details>"
 
 
@@ -162,7 +164,7 @@ def _list_of_grounds(advice: Advice) -> str:
     """Return HTML of a list of the sentences that support an advice; a note if there are none."""
     grounds = advice.sentences[len([text for text in (advice.verdict, advice.certainty) if text]) :]
     items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in grounds)
-    return f"<ul>{items}</ul>" if items else "<p>No rows yet.</p>"
+    return f"<ul>{items}</ul>" if items else "<p>Nothing was measured yet.</p>"
 
 
 def counts(rows: Mapping[str, int]) -> str:

@@ -210,7 +210,7 @@ def templates() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"plain": _plain, "fenced": _fenced, "unbroken": _unbroken, "coded": _coded}
+    environment.filters |= {"plain": _plain, "fenced": _fenced, "unbroken": unbroken, "coded": _coded}
     environment.filters["plain_but_code"] = _plain_but_code
     return environment
 
@@ -235,15 +235,15 @@ def _plain_but_code(value: Any) -> str:
     return "".join(piece if place % 2 else _escaped(piece) for place, piece in enumerate(pieces))
 
 
-def _unbroken(value: Any) -> str:
-    """Return text with no-break spaces between numbers and their sign or unit, and after "width"."""
+def unbroken(value: Any) -> str:
+    """Return text with no-break spaces between numbers and their sign or unit, after "width", and before "!"."""
     units = r"(?<=\d) (?=(%|ns|µs|ms|s|B|kB|MB|GB|TB|times)(?!\w))"
-    return re.sub(rf"(?<=≤) (?=\d)|(?<=width) (?=\d)|{units}", "\u00a0", str(value))
+    return re.sub(rf"(?<=≤) (?=\d)|(?<=width) (?=\d)| (?=!)|{units}", "\u00a0", str(value))
 
 
 def _coded(value: Any) -> Markup:
     """Return HTML, escaped, in which text between backticks is code."""
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(_unbroken(value)))))
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(unbroken(value)))))
 
 
 def _fenced(value: str) -> str:

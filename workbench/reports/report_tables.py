@@ -23,9 +23,13 @@ Anchors = Mapping[int, str]
 def headlines(group: configurations.Group, anchors: Anchors) -> list[dict[str, Any]]:
     """Return the headline of each measure as values for the template, with links to the records on the page.
 
-    Each is a dict of name, number, links, where, finding and executed.
+    Each is a dict of name, number, links, where, finding and executed. What is executed as in the first refers to it.
     """
-    return [_headline(headline_of(group, measure), anchors) for measure in MEASURES]
+    first, *others = [_headline(headline_of(group, measure), anchors) for measure in MEASURES]
+    for one in others:
+        if one["executed"] and one["executed"] == first["executed"]:
+            one["executed"] = f"Dense and sparse are executed as for {first['name'].lower()}."
+    return [first, *others]
 
 
 def _headline(found: Headline, anchors: Anchors) -> dict[str, Any]:
