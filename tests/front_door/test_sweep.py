@@ -1,5 +1,6 @@
 """`wb.sweep`, `wb.open`, `wb.runs`, `wb.compare` and what their results show."""
 
+import re
 import subprocess
 import sys
 import threading
@@ -71,6 +72,22 @@ def test_result_plot_returns_axes(result):
     assert result.plot("memory").figure is not axes.figure
     assert result.plot("memory", figure=axes.figure).figure is axes.figure
     plt.close("all")
+
+
+def test_a_result_without_a_trial_takes_a_line_and_not_the_height_of_a_chart(tmp_path):
+    import matplotlib.pyplot as plt
+
+    axes = wb.Result(tmp_path).plot()
+    assert axes.figure.get_figheight() < 1
+    assert [text.get_text() for text in axes.texts] == ["Nothing was measured yet."]
+    plt.close("all")
+
+
+def test_the_picture_below_a_result_does_not_repeat_its_verdict(result):
+    shown = result._repr_html_()
+    captions = re.findall(r"<figcaption>(.*?)</figcaption>", shown)
+    assert "<img" in shown
+    assert all(shown.count(caption) == 1 for caption in captions)
 
 
 def test_result_report(result, tmp_path):

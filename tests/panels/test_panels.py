@@ -159,7 +159,7 @@ def test_run_with_a_panel_leaves_it_to_the_user(here, opened, monkeypatch):
     study = lab.study()
     lab.run(study, opened(study), tell=messages.append)
     assert "Press Run" in messages[0]
-    assert "No rows yet" in lab.gate(study).text
+    assert "Nothing was measured yet" in lab.gate(study).text
 
 
 def test_the_gate_fails_when_no_trial_gave_a_result(here):
@@ -172,11 +172,11 @@ def test_the_gate_fails_when_no_trial_gave_a_result(here):
 def test_results_are_static_and_say_so_when_there_are_none(here):
     study = lab.study()
     shows = (lab.verdict, lab.break_evens, lab.trials, lambda study: lab.chart(study, "time_density"))
-    assert all("No rows yet" in show(study).text for show in shows)
+    assert all("Nothing was measured yet" in show(study).text for show in shows)
     write_run(study.folder, made.sweep(), "finished")
     shown = [show(study)._repr_mimebundle_() for show in shows]
     assert all(set(bundle) == {"text/html", "text/plain"} for bundle in shown)
-    assert not any("No rows yet" in bundle["text/html"] for bundle in shown)
+    assert not any("Nothing was measured yet" in bundle["text/html"] for bundle in shown)
     assert "data:image/svg+xml" in shown[-1]["text/html"]
 
 

@@ -42,10 +42,15 @@ def page(body: str, frame: Any = None, chart: str = "") -> str:
     """Return the HTML of a card with `body`, below it the chart named `chart` of `frame` if it has rows."""
     picture = ""
     if chart and frame is not None and len(frame):
+        from workbench.panels import pages
         from workbench.panels import picture as pictures
 
-        picture = pictures.draw(chart, frame).html
+        picture = pages.without_repetition(pictures.draw(chart, frame).html, body)
     return f'{SHEET}<div class="workbench-card">{body}{picture}</div>'
+
+
+INCHES_MESSAGE = 0.8
+"""Height of a new figure that has a sentence instead of a chart."""
 
 
 def plot(chart: str, frame: Any, figure: Any = None, **controls: Any) -> Any:
@@ -54,12 +59,16 @@ def plot(chart: str, frame: Any, figure: Any = None, **controls: Any) -> Any:
     `controls` are those of the chart. Raises ValueError for an unknown chart.
     """
     from workbench import plots
+    from workbench.plots.chart import is_message
 
-    if figure is None:
+    is_new = figure is None
+    if is_new:
         import matplotlib.pyplot as plt
 
         figure = plt.figure(figsize=(9.0, 5.4))
     plots.draw(chart, frame, figure, **controls)
+    if is_new and is_message(figure):
+        figure.set_figheight(INCHES_MESSAGE)
     return figure.axes[0]
 
 

@@ -23,7 +23,7 @@ from workbench.panels.state import LabState
 # Results of a study as static outputs of cells: they stay in the notebook, and need no kernel to be read.
 
 
-NOTHING = "No rows yet. Press Run in the panel, and run this cell again when trials have ended."
+NOTHING = "Nothing was measured yet. Press Run in the panel, and run this cell again when trials have ended."
 
 
 class NoResultError(RuntimeError):
@@ -275,7 +275,7 @@ class ChartView:
     def numbers(self) -> str:
         """HTML table of the numbers behind the chart."""
         frame = plots.table(self.picker.value, self.frame, **self.chosen)
-        return frame.to_html(index=False, border=0) if len(frame) else "<p>No rows yet.</p>"
+        return frame.to_html(index=False, border=0) if len(frame) else f"<p>{plots.EMPTY}</p>"
 
 
 FIRST = ("time_density", "memory_density", "phases", "loss_seconds")

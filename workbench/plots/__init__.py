@@ -30,7 +30,7 @@ POOLED: "dict[str, Callable[[pd.DataFrame], pd.DataFrame]]" = {
 }
 """What makes one row a configuration, by the kind of rows that a chart reads."""
 
-EMPTY = "No rows yet: nothing has been measured."
+EMPTY = "Nothing was measured yet."
 
 
 def _charts() -> "Registry[Chart]":
