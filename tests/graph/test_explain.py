@@ -165,3 +165,9 @@ def test_large_graphs_are_shown_as_a_table_alone():
 def test_one_node():
     result = graph.variable("v", shape=()).explain()
     assert len(boxes(result.svg())[0]) == 1
+
+
+def test_a_remark_wraps_instead_of_being_cut_off_at_the_edge_of_a_notebook():
+    x = graph.variable("x", format="csr", shape=(4, 3))
+    page = ops.exp(x, name="lost").explain()._repr_html_()
+    assert re.search(r"white-space:normal;min-width:14em'>⚠ densifies: no rule for csr", page)

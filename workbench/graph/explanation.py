@@ -159,13 +159,14 @@ def _html_row(line: Line) -> str:
     """Return the HTML of one table row, "<tr>...</tr>"; names and texts are escaped."""
     style = " style='background:#fde7e9;color:#7a0010;font-weight:600'" if line.densifies else ""
     cells = [escape(cell) for cell in line.cells]
+    room = ";min-width:14em" if line.remark else ""
     cells[0] = f"<span title='{escape(line.name)}'>{cells[0]}</span>"
     if line.densifies:
         cells[-1] = cells[-1].replace("!!", "⚠", 1)
     return (
         f"<tr{style}>"
-        + "".join(f"<td style='text-align:left;white-space:nowrap'>{cell}</td>" for cell in cells)
-        + "</tr>"
+        + "".join(f"<td style='text-align:left;white-space:nowrap'>{cell}</td>" for cell in cells[:-1])
+        + f"<td style='text-align:left;white-space:normal{room}'>{cells[-1]}</td></tr>"
     )
 
 
