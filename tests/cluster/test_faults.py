@@ -71,7 +71,7 @@ def test_faults_do_happen(tmp_path, undisturbed):
     strikes += [Strike(1, 15, WHEN[1], 1, HOW[0]), Strike(1, 30, WHEN[2], 0, HOW[0])]
     hosts = ThreadHosts(2, strikes, seed=1)
     answer, _ = trained(hosts, tmp_path, trainers=2, shards=2)
-    assert hosts.struck == strikes
+    assert sorted(hosts.struck) == sorted(strikes)  # which of two trainers is struck first is up to their threads
     assert answer["losses"] == 4
     assert set(hosts.seen) == set(Faulty.FATES)
     assert same_bits(support.saved_state(tmp_path), undisturbed(2))

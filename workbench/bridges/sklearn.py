@@ -31,7 +31,7 @@ they come, others become float32.
 |                       |          | come to, with no rate: of model_options, fit_intercept, alpha, max_iter     |
 | batch_rows            | None     | rows a step; None: 256, or an eighth of the rows where that is fewer; of up |
 |                       |          | to 256 rows each step has all, and an epoch has 8                           |
-| max_iter              | None     | passes over the data (epochs), in a search at most; None: 20, or as needed  |
+| max_iter              | None     | passes over the data (epochs); None: 20, in a search as many as it needs    |
 | shuffle               | True     | True: a new order each epoch; once: one at first, False: as they come; then |
 |                       |          | batches are kept as prepared, the fastest at some 3 times the memory of x   |
 | random_state          | None     | draws order, held-out rows and starting values                              |

@@ -252,7 +252,7 @@ class Estimator(BaseEstimator, ABC):
         Rows of a step; None for 256, or an eighth of the rows where that is fewer. Of up to 256 rows each step
         has all.
     max_iter
-        Passes over the data, in a search at most; None for 20, in a search as many as it needs.
+        Passes over the data; None for 20, in a search as many as it needs.
     epochs
         Former name of `max_iter`.
     shuffle

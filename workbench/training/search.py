@@ -493,8 +493,8 @@ def _search(
 ) -> tuple[_Columns, Choice]:
     """Train decays on the rows that are not held out; return (columns of the one nearest to the choice, the choice).
 
-    `square` is the mean sum of squares of a row; training stops when the best held-out loss gains no more, after
-    `epochs` at most unless that is None; `samples` is whether a sample of the rows may do.
+    `square` is the mean sum of squares of a row. `epochs` is None for as many as the best held-out loss gains by;
+    `samples` is whether a sample of the rows may do.
     """
     total, count = rows.x.shape[0], decays.size
     sample = _sample_parts(rows, generator) if samples and folds is None else None
@@ -521,7 +521,7 @@ def _search(
         update_losses(losses, kept, now)
         gained = epoch if now.min() < best - max(GAIN * best, least) else gained
         best, lowest = min(best, float(now.min())), np.minimum(lowest, losses)
-        if epoch - gained >= MOST_WITHOUT_GAIN or epoch == (epochs or MOST_EPOCHS):
+        if epoch == (epochs or MOST_EPOCHS) or (epochs is None and epoch - gained >= MOST_WITHOUT_GAIN):
             break
         fewer = promising(losses + ahead * (losses - lowest), kept, LEAST_KEPT)
         if folds == 1 and epoch >= LOOK * (1 if epochs else 2) and fewer != kept:  # few columns of folds are no faster

@@ -215,12 +215,6 @@ def test_kernels_called_there_stay_on_that_thread() -> None:
     assert threads.get_threads() == before
 
 
-def test_layer_without_overlap_prepares_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("numba.config.THREADING_LAYER", "workqueue")
-    assert not threads.may_overlap()
-    assert values(prefetch(range(2), lambda _: threading.current_thread())) == [threading.current_thread()] * 2
-
-
 def test_plans_made_ahead_are_those_made_in_place() -> None:
     random = np.random.default_rng(0)
     batches = [random.integers(0, 10**6, 20_000) for _ in range(6)]

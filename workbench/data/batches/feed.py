@@ -243,12 +243,12 @@ def prefetch(
 ) -> Generator[Ready[Result], None, None]:
     """Yield `prepare(item)` for each item, in order, as `Ready`, prepared on another thread up to `depth` items ahead.
 
-    With `depth` 0, or if threads may not overlap, items are prepared on the caller's thread, `at_once` together. An
+    With `depth` 0 items are prepared on the caller's thread, `at_once` together. An
     error of `items` or `prepare` is raised in place of its item. Raises ValueError if `depth` is negative.
     """
     if depth < 0:
         raise ValueError(f"depth is {depth}; it is how many items are prepared ahead: 0 for none, or more.")
-    if depth and threads.may_overlap():
+    if depth:
         return _prepare_on_thread(items, prepare, depth)
     return _prepare_on_demand(items, prepare, at_once)
 
