@@ -361,7 +361,7 @@ def object_of(line: bytes, where: str) -> dict[str, Any]:
         row = parsed(line)
     except ValueError as error:
         raise RowError(
-            f"{where} is not JSON ({error}); fix or remove that line, or give a .jsonl file or a run folder."
+            f"{where} is not JSON ({error}). Give a .jsonl file or a run folder; in one, fix or remove that line."
         ) from None
     if not isinstance(row, dict):
         raise RowError(f"{where} is a {type(row).__name__}; a record is an object. Fix or remove that line.")
