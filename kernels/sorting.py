@@ -24,7 +24,6 @@ from kernels.threads import (
     compiled,
     compiled_parallel,
     compiled_part,
-    compiled_with_arrays,
     equal_cost,
     equal_count,
 )
@@ -418,8 +417,8 @@ DRAWS, SPREAD = 1.48, 8
 """Draws for each number, of which up to 1.472 are needed in the mean, and spare ones by the root of their number."""
 
 
-@compiled
-def _shuffle(order, draws):
+@compiled_part
+def _shuffle_part(order, draws):
     """Shuffle `order` int64 in place by random `draws` uint32, which are overwritten; False if they were too few.
 
     First the accepted draws are moved to the front, without a branch that no processor predicts, then the elements are
@@ -443,6 +442,12 @@ def _shuffle(order, draws):
         one, other = np.uint64(draws[np.uint64(k)]), end - np.uint64(k)
         order[one], order[other] = order[other], order[one]
     return True
+
+
+@compiled
+def _shuffle(order, draws):
+    """Shuffle as `_shuffle_part` does; callable from Python."""
+    return _shuffle_part(order, draws)
 
 
 def permutation(random: np.random.Generator, total: int) -> np.ndarray:
@@ -498,10 +503,12 @@ def _stepped(high, low, more_high, more_low):
     return top + more_high + np.uint64(bottom < more_low), bottom
 
 
-@compiled_with_arrays
-def _seed_words(seed, number):
-    """Return the four 64-bit words, uint64 [4], that `SeedSequence((seed, number))` gives; both are below 2^32."""
-    pool, words = np.empty(4, np.uint64), np.empty(4, np.uint64)
+@compiled_part
+def _write_seed_words(pool, words, seed, number):
+    """Write the four words that `SeedSequence((seed, number))` gives to `words` uint64 [4]; both are below 2^32.
+
+    `pool` uint64 [4] is overwritten.
+    """
     factor, times = np.uint64(0x43B0D7E5), np.uint64(0x931E8875)
     for k in range(4):
         pool[k], factor = _hashed(seed if k == 0 else number if k == 1 else np.uint64(0), factor, times)
@@ -516,13 +523,15 @@ def _seed_words(seed, number):
         one, factor = _hashed(pool[2 * k % 4], factor, times)
         other, factor = _hashed(pool[(2 * k + 1) % 4], factor, times)
         words[k] = one | other << HALF
-    return words
 
 
-@compiled
-def _draw(draws, seed, number):
-    """Overwrite `draws` uint64 by the first draws of `np.random.default_rng((seed, number))`, uint64 below 2^32."""
-    words = _seed_words(seed, number)
+@compiled_part
+def _draw(draws, pool, words, seed, number):
+    """Overwrite `draws` uint64 by the first draws of `np.random.default_rng((seed, number))`, uint64 below 2^32.
+
+    `pool` and `words` uint64 [4] are overwritten.
+    """
+    _write_seed_words(pool, words, seed, number)
     more_high, more_low = words[2] << np.uint64(1) | words[3] >> np.uint64(63), words[3] << np.uint64(1) | np.uint64(1)
     low = more_low + words[1]
     high = more_high + words[0] + np.uint64(low < more_low)
@@ -536,28 +545,26 @@ def _draw(draws, seed, number):
 def permutation_of(seed: int, number: int, total: int) -> np.ndarray:
     """Return `np.random.default_rng((seed, number)).permutation(total)`, int64, without making a generator. O(total).
 
+    Order 0, if it is the first of the process, is drawn by a generator.
+
     >>> bool((permutation_of(5, 2, 1000) == np.random.default_rng((5, 2)).permutation(1000)).all())
     True
     """
-    if FEW <= total < MOST and 0 <= seed < WORD and 0 <= number < WORD and sys.byteorder == "little":
-        order = np.arange(total)
-        draws = np.empty(_draws_for(total), np.uint64)
-        _draw(draws, np.uint64(seed), np.uint64(number))
-        if _shuffle(order, draws.view(np.uint32)):
-            return order
-    return np.random.default_rng((seed, number)).permutation(total)
+    if number == 0 and not _draw_orders.signatures:  # compiling takes 0.2 s, which one epoch does not repay
+        return permutation(np.random.default_rng((seed, number)), total)
+    return permutations_of(seed, number, 1, total)
 
 
 @compiled
-def _draw_orders(orders, draws, words, seed, first, total):
+def _draw_orders(orders, draws, halves, scratch, seed, first, total):
     """Shuffle each `total` numbers of `orders` int64 in place, by the draws of `first`, `first` + 1 and so on.
 
-    Return how many are done: fewer than all if draws were too few. `draws` uint64, whose memory `words` uint32 are,
-    are overwritten.
+    Return how many are done: fewer than all if draws were too few. `draws` uint64, whose memory `halves` uint32 are,
+    and `scratch` uint64 [8] are overwritten.
     """
     for place in range(orders.size // total):
-        _draw(draws, seed, first + np.uint64(place))
-        if not _shuffle(orders[place * total : (place + 1) * total], words):
+        _draw(draws, scratch[:4], scratch[4:], seed, first + np.uint64(place))
+        if not _shuffle_part(orders[place * total : (place + 1) * total], halves):
             return place
     return orders.size // total
 
@@ -569,10 +576,13 @@ def permutations_of(seed: int, first: int, count: int, total: int) -> np.ndarray
     True
     """
     if FEW <= total < MOST and 0 <= seed < WORD and 0 <= first < WORD - count and sys.byteorder == "little":
-        orders, draws = np.tile(np.arange(total), count), np.empty(_draws_for(total), np.uint64)
-        if _draw_orders(orders, draws, draws.view(np.uint32), np.uint64(seed), np.uint64(first), total) == count:
+        orders = np.tile(np.arange(total), count) if count > 1 else np.arange(total)
+        draws, scratch = np.empty(_draws_for(total), np.uint64), np.empty(8, np.uint64)
+        arrays = orders, draws, draws.view(np.uint32), scratch
+        if _draw_orders(*arrays, np.uint64(seed), np.uint64(first), total) == count:
             return orders
-    return np.concatenate([permutation_of(seed, number, total) for number in range(first, first + count)])
+    orders = [np.random.default_rng((seed, number)).permutation(total) for number in range(first, first + count)]
+    return np.concatenate(orders)
 
 
 def _draws_for(total: int) -> int:

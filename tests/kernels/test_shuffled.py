@@ -1,5 +1,7 @@
 """Random orders: those of NumPy, bit for bit."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -58,3 +60,11 @@ def test_an_order_without_a_generator_is_drawn_again_if_its_draws_do_not_suffice
     monkeypatch.setattr(sorting, "SPREAD", 0)
     expected = np.random.default_rng((3, 1)).permutation(1000)
     np.testing.assert_array_equal(sorting.permutation_of(3, 1, 1000), expected)
+
+
+def test_the_first_order_of_a_process_compiles_nothing_and_is_the_same(monkeypatch) -> None:
+    monkeypatch.setattr(sorting, "_draw_orders", SimpleNamespace(signatures=[]))
+    order = sorting.permutation_of(3, 0, 1000)
+    np.testing.assert_array_equal(order, np.random.default_rng((3, 0)).permutation(1000))
+    with pytest.raises(TypeError, match="not callable"):
+        sorting.permutation_of(3, 1, 1000)
