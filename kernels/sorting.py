@@ -11,7 +11,7 @@ on every run and thread count.
 
 import sys
 import threading
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numba import prange
@@ -550,7 +550,8 @@ def permutation_of(seed: int, number: int, total: int) -> np.ndarray:
     >>> bool((permutation_of(5, 2, 1000) == np.random.default_rng((5, 2)).permutation(1000)).all())
     True
     """
-    if number == 0 and not _draw_orders.signatures:  # compiling takes 0.2 s, which one epoch does not repay
+    # Compiling takes 0.2 s, which one epoch does not repay.
+    if number == 0 and not cast("Any", _draw_orders).signatures:
         return permutation(np.random.default_rng((seed, number)), total)
     return permutations_of(seed, number, 1, total)
 
@@ -581,8 +582,8 @@ def permutations_of(seed: int, first: int, count: int, total: int) -> np.ndarray
         arrays = orders, draws, draws.view(np.uint32), scratch
         if _draw_orders(*arrays, np.uint64(seed), np.uint64(first), total) == count:
             return orders
-    orders = [np.random.default_rng((seed, number)).permutation(total) for number in range(first, first + count)]
-    return np.concatenate(orders)
+    numbers = range(first, first + count)
+    return np.concatenate([np.random.default_rng((seed, number)).permutation(total) for number in numbers])
 
 
 def _draws_for(total: int) -> int:
