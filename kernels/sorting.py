@@ -470,8 +470,8 @@ def permutation(random: np.random.Generator, total: int) -> np.ndarray:
     return order
 
 
-# The draws of `np.random.default_rng((seed, number))` from their beginning, without its objects: to make these takes
-# 0.2 ms where nothing of NumPy's code is in a cache, which is as long as an epoch of two thousand rows.
+# The first draws of `np.random.default_rng((seed, number))`, without its objects: making these takes 0.2 ms if NumPy's
+# code is in no cache of the processor, as long as an epoch of 2,000 rows.
 #
 # Source: O'Neill 2014, "PCG: A family of simple fast space-efficient statistically good algorithms for random number
 # generation" (PCG XSL RR 128/64), and its `seed_seq_fe` as NumPy's `SeedSequence` has it, both of which NumPy keeps.

@@ -162,7 +162,7 @@ def promising(losses: np.ndarray, kept: slice, count: int) -> slice:
 def update_losses(losses: np.ndarray, kept: slice, now: np.ndarray) -> None:
     """Write `now`, the losses of the decay indices `kept`, into `losses` [K], and change the others in place.
 
-    These are expected to have changed as the nearest one that is kept, and to be no lower than the least of `now`.
+    Each of the others changes by as much as the nearest kept loss, but not below the least of `now`.
     """
     first, last = now[0] - losses[kept.start], now[-1] - losses[kept.stop - 1]
     losses[: kept.start] = np.maximum(losses[: kept.start] + first, now.min())

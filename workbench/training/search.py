@@ -82,8 +82,8 @@ LEAST_ROWS, FEWEST_ROWS = 20, 100
 class Choice:
     """Result of a search: the decay chosen and the alternatives.
 
-    `decays` [K] and the held-out `losses` [K] of each, NaN of decays left out as weaker ones gained no more; of decays
-    that were not trained to the end by dual ascent it is assumed that they changed as the nearest one that was;
+    `decays` [K] and the held-out `losses` [K] of each, NaN of those left out as weaker ones gained nothing. Dual ascent
+    trains some decays no further: their losses are assumed to change by as much as the nearest one that is trained.
     `rows` were held out in `folds` turns; `epochs` of the search, and `epochs_final` of the training on all rows after
     it, or that are left to do; `method` is dual ascent or L-BFGS.
     """

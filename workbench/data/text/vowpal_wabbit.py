@@ -42,7 +42,7 @@ MOST_HASHED_DIGITS = 4000
 """Digits from which on a name is hashed, as Python's integers end there."""
 NO_NAMESPACE = -1
 MET, SETTLED = 0, 1
-"""Counts of hard numbers: those that a pass over a block met, and the first of them, whose values are known."""
+"""Counts of numbers that need exact conversion: how many a pass over a block met, and how many are converted."""
 
 _ONE = np.uint32(1)
 _FIRST, _SECOND = np.uint32(0xCC9E2D51), np.uint32(0x1B873593)
