@@ -179,7 +179,7 @@ def dry_run(spec: Spec, size: Size, folder: Path, agents: "Sequence[AgentCommand
     shown.add_row("rounds", f"up to {size.rounds}, fewer where a comparison is decided; {_trials(size)}")
     shown.add_row("precision", estimate.minimum_detectable_sentence(spec))
     for axis, values in spec.axes.items():
-        shown.add_row(axis, _print_list(values))
+        shown.add_row(axis, _list_values(values))
     for number, candidate in enumerate(spec.candidates, 1):
         settings = ", ".join(f"{name} {value}" for name, value in candidate.items())
         shown.add_row(f"candidate {number}", settings)
@@ -211,8 +211,8 @@ def _trials(size: Size) -> str:
     return f"{size.trials:,} to {size.trials_most:,} trials"
 
 
-def _print_list(values: tuple) -> str:
-    """Return the values of an axis as text, of more than twelve the first ten and the count; nothing is printed."""
+def _list_values(values: tuple) -> str:
+    """Return the values of an axis as text, of more than twelve the first ten and the count."""
     shown = ["natural" if value is None else str(value) for value in values]
     return ", ".join(shown if len(shown) <= 12 else [*shown[:10], f"... {len(shown):,} in all"])
 
