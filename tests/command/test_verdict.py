@@ -54,3 +54,24 @@ def test_the_verdict_without_rows_is_a_sentence():
     with console.capture() as printed:
         console.print(terminal.format_verdict(terminal.make_conclusion(store.frame()), console, 80))
     assert printed.get().strip() == "There is no answer yet: no rows were given."
+
+
+def test_break_evens_are_those_of_the_best_sparse_configurations_and_the_rest_is_counted():
+    """Eight sentences of five lines each, most of them of configurations that nobody would take, hid the verdict."""
+    slower = replace(maker.SPARSE, update="lazy", fixed=1.0, bytes_fixed=1e9)
+    found = terminal.make_conclusion(store.frame(maker.sweep((*COMPETITORS, slower))))
+    assert all("standard update" in sentence and "lazy" not in sentence for sentence in found.breakevens[:-1])
+    assert len(found.breakevens) == 3
+    assert found.breakevens[-1].startswith("The report has 2 more break-evens")
+
+
+def test_how_both_sides_were_executed_is_said_once():
+    console = Console(width=200)
+    ended = terminal.make_conclusion(store.frame(maker.sweep(COMPETITORS)))
+    alike = replace(ended, headlines=tuple(one._replace(executed="Both alike.") for one in ended.headlines))
+    apart = replace(ended, headlines=tuple(one._replace(executed=f"Of {one.measure}.") for one in ended.headlines))
+    for told, times in ((alike, 1), (apart, 2)):
+        with console.capture() as printed:
+            console.print(terminal.format_verdict(told, console, 200))
+        said = printed.get()
+        assert said.count("Both alike.") + said.count("Of ") == times

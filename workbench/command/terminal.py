@@ -1,5 +1,6 @@
 """Runs in a terminal: progress bars, tables, and the verdict in the words of the report; from run folders alone."""
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,8 @@ from kernels.registry import format_size
 from workbench import store
 from workbench.analysis import compare_devices, configurations, formatting
 from workbench.analysis.advisor import advise
-from workbench.analysis.breakeven import breakeven
+from workbench.analysis.breakeven import breakevens_of_group
+from workbench.analysis.compare import contests_of_group
 from workbench.analysis.standings import MARKS, Headline, Line, Standing, Standings, headline_of, make_standings
 from workbench.analysis.verdict_text import MEASURES
 from workbench.command.console import console, make_table, messages_on_stderr, print_run_lines, stderr
@@ -172,30 +174,54 @@ def print_list(heading: str, sentences: Iterable[str]) -> None:
 def make_conclusion(frame: pd.DataFrame, report: Path | None = None) -> Conclusion:
     """Return headlines, tables, verdict, break-evens and warnings of the records, with the path of a report."""
     pooled = configurations.pool_rounds(frame)
-    advice, groups = advise(pooled), configurations.groups(pooled)[:1]
-    evens = [even for measure in MEASURES for even in breakeven(pooled, measure)]
+    advice, groups = advise(pooled), configurations.groups(pooled)
     return Conclusion(
-        tuple(headline_of(group, measure) for group in groups for measure in MEASURES),
-        tuple(make_standings(group, measure) for group in groups for measure in MEASURES),
+        tuple(headline_of(group, measure) for group in groups[:1] for measure in MEASURES),
+        tuple(make_standings(group, measure) for group in groups[:1] for measure in MEASURES),
         advice.verdict,
         advice.certainty,
-        tuple(even.sentence for even in evens if even.status != "too_few"),
+        tuple(_breakeven_sentences(groups)),
         advice.warnings,
-        tuple(compare_devices.compare_device_sentences(configurations.groups(pooled))),
+        tuple(compare_devices.compare_device_sentences(groups)),
         report,
     )
+
+
+def _breakeven_sentences(groups: Sequence[configurations.Group]) -> Iterable[str]:
+    """Yield sentences on the break-evens of each configuration that is the best sparse one at a density, then a count.
+
+    The count is that of the other break-evens. `groups` hold pooled records; where several have break-evens, a sentence
+    begins with its group.
+    """
+    others, told = 0, []
+    for measure, group in itertools.product(MEASURES, groups):
+        best = [one.sparse for one in contests_of_group(group, measure) if one.sparse is not None]
+        lines = [configurations.line_of(row) for row in best]
+        evens = [even for even in breakevens_of_group(group, measure) if even.status != "too_few"]
+        told += [(group.label, even.sentence) for even in evens if even.line in lines]
+        others += sum(even.line not in lines for even in evens)
+    several = len({label for label, _ in told}) > 1
+    yield from (f"{formatting.capitalized(label)}: {text}" if several else text for label, text in told)
+    if others:
+        count = formatting.format_count(others, "more break-even")
+        yield f"The report has {count}, of sparse configurations that are not the best at any density."
 
 
 def format_verdict(ended: Conclusion, console: Console, width: int) -> Group:
     """Return what to print of a conclusion: numbers, tables of at most `width` characters, words."""
     said = "\n".join(filter(None, (ended.verdict, ended.certainty)))
     tables = [part for found in ended.standings for part in (*_table_of(found, console, width), Text())]
-    return Group(*map(_headline, ended.headlines), Text(), *tables, Text(said))
+    repeated = [one.executed == after.executed for one, after in itertools.pairwise(ended.headlines)]
+    numbers = map(_headline, ended.headlines, [*repeated, False])
+    return Group(*numbers, Text(), *tables, Text(said))
 
 
-def _headline(headline: Headline) -> Text:
-    """Return a headline as styled text: measure and number in bold, where it holds, how it was executed."""
-    executed = (f"\n  {headline.executed}" if headline.executed else "", "dim")
+def _headline(headline: Headline, is_repeated: bool) -> Text:
+    """Return a headline as styled text: measure and number in bold, where it holds, and how it was executed.
+
+    The last part is left out if `is_repeated`: the next headline has the same.
+    """
+    executed = (f"\n  {headline.executed}" if headline.executed and not is_repeated else "", "dim")
     return Text.assemble(
         (f"{MEASURES[headline.measure][0].capitalize()}: {headline.number}. ", "bold"), headline.where, executed
     )
