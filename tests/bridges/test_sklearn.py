@@ -172,6 +172,18 @@ def test_training_goes_on_after_a_pickle(lazy):
     np.testing.assert_array_equal(read.partial_fit(x, y).coef_, ours.partial_fit(x, y).coef_)
 
 
+@pytest.mark.parametrize("estimator", [SparseClassifier, SparseRegressor, FactorizationMachineRegressor])
+def test_an_estimator_that_was_stored_before_a_parameter_existed_has_its_default(estimator):
+    x, y = drawn()
+    ours = estimator(random_state=0, max_iter=2).fit(x, y)
+    stored = pickle.loads(pickle.dumps(ours.__getstate__()))
+    read = estimator.__new__(estimator)
+    read.__setstate__({name: value for name, value in stored.items() if name not in ("format", "hold", "search")})
+    assert read.get_params() == ours.get_params()
+    assert repr(clone(read)) == repr(ours)
+    np.testing.assert_array_equal(read.partial_fit(x, y).predict(x), ours.partial_fit(x, y).predict(x))
+
+
 def test_a_pipeline_is_searched_over_a_grid():
     words = ["good fine film", "bad poor film", "fine good", "poor bad"] * 6
     labels = ["yes", "no", "yes", "no"] * 6

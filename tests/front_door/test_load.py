@@ -2,6 +2,7 @@
 
 import io
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import scipy.sparse
 import sklearn.utils
 
 import workbench as wb
+from tests.support.linear_rows import drawn
 from tests.support.shown import assert_shown
 
 X = np.array([[1.0, 0, 2], [0, 3, 0], [4, 0, 0], [0, 0, 5]])
@@ -251,6 +253,23 @@ BAD = {
         lambda: wb.load((np.ma.masked_equal(X, 0), Y)),
         r"X is a masked array with \d masked values.*\nType X.filled",
     ),
+    "masked labels": (
+        lambda: wb.load((X, np.ma.masked_equal([1, 0, 1, 0], 0))),
+        "y is a masked array with 2 masked labels.*\nLeave these rows out",
+    ),
+    "labels of different lengths": (
+        lambda: wb.load((X, [[1, 2], [3], [], [4]])),
+        "y has rows of different lengths.*\nType y = sklearn.preprocessing.MultiLabelBinarizer",
+    ),
+    "texts": (lambda: wb.load(["a b", "c", "d", "e"], Y), "X is text, such as 'a b'.*\nType X = sklearn.*Tfidf"),
+    "lists in a column": (
+        lambda: wb.load(pd.DataFrame({"tags": [["a"], ["b", "c"]], "y": [0, 1]})),
+        "The column 'tags' holds values of the types list.*\nType frame",
+    ),
+    "text next to numbers in a column": (
+        lambda: wb.load(pd.DataFrame({"size": ["x", 3], "y": [0, 1]})),
+        "The column 'size' holds values of the types int, str.*\nType frame",
+    ),
     "values beyond float32": (lambda: wb.load((np.where(X, 1e300, 0), Y)), "of the size 1e\\+300.*\nScale it"),
     "entries beyond float32": (
         lambda: wb.load((scipy.sparse.csr_array(np.where(X, -1e39, 0)), Y)),
@@ -278,6 +297,20 @@ def test_what_holds_a_matrix_and_labels_is_taken_apart(name):
     assert made.y.tolist() == [0, 1, 0, 1]
 
 
+@pytest.mark.parametrize("layout", ["to_sparse_coo", "to_sparse_csr", "to_sparse_csc", "to_dense"])
+def test_a_model_predicts_the_tensors_that_it_was_trained_on(layout, tmp_path):
+    torch = pytest.importorskip("torch")
+    x, y = drawn()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch calls its csr tensors a beta
+        tensor = getattr(torch.tensor(x.toarray()), layout)()
+    expected = wb.SparseClassifier(random_state=0, max_iter=3).fit(x, y)
+    ours = wb.SparseClassifier(random_state=0, max_iter=3).fit(tensor, torch.tensor(y))
+    np.testing.assert_allclose(ours.predict_proba(tensor), expected.predict_proba(x), rtol=1e-6)
+    ours.save(tmp_path / "model")
+    assert wb.load_model(tmp_path / "model").predict(tensor).tolist() == expected.predict(x).tolist()
+
+
 def test_rows_and_columns_in_dicts_are_frames():
     expected = wb.load(pd.DataFrame(TABLE))
     rows = [dict(zip(TABLE, row, strict=True)) for row in zip(*TABLE.values(), strict=True)]
@@ -285,6 +318,36 @@ def test_rows_and_columns_in_dicts_are_frames():
         made = wb.load(given)
         np.testing.assert_array_equal(made.x.toarray(), expected.x.toarray())
         assert made.y.tolist() == expected.y.tolist()
+
+
+SPARSE_COLUMNS = {
+    "of another value than 0": ([1, 1, 2, 1], {"fill_value": 1}),
+    "of booleans": ([True, False, False, True], {}),
+    "of blocks": ([0, 0, 3, 4], {"kind": "block"}),
+    "without missing values": ([0.5, 1.5, 2.5, 3.5], {"fill_value": np.nan}),
+}
+
+
+@pytest.mark.parametrize("name", SPARSE_COLUMNS)
+def test_sparse_columns_are_taken_as_dense_ones_are(name, monkeypatch):
+    values, how = SPARSE_COLUMNS[name]
+    columns = {"a": pd.arrays.SparseArray(values, **how), "b": pd.arrays.SparseArray([0, 1, 0, 0]), "age": [3, 0, 1, 2]}
+    expected = np.array([values, [0, 1, 0, 0], [3, 0, 1, 2]], np.float32).T
+    monkeypatch.setattr(pd.DataFrame, "to_numpy", lambda *_: pytest.fail("the whole frame is made dense"))
+    np.testing.assert_array_equal(wb.load(pd.DataFrame(columns), Y).x.toarray(), expected)
+
+
+def test_sparse_columns_of_text_are_categories():
+    texts = ["x", "", "y", ""]
+    made = wb.load(pd.DataFrame({"a": pd.arrays.SparseArray(texts, fill_value=""), "b": [1, 2, 3, 4]}), Y)
+    np.testing.assert_array_equal(
+        made.x.toarray(), wb.load(pd.DataFrame({"a": texts, "b": [1, 2, 3, 4]}), Y).x.toarray()
+    )
+
+
+def test_values_of_a_long_double_are_taken_sparse_as_dense():
+    wide = X.astype(np.longdouble)
+    np.testing.assert_array_equal(wb.load((scipy.sparse.csr_array(wide), Y)).x.toarray(), X)
 
 
 def test_a_misspelled_parameter_is_told_the_nearest():

@@ -16,6 +16,7 @@ from kernels.registry import format_count
 from workbench.data.dataset.record import canonical
 from workbench.data.errors import DataError
 from workbench.formats import FormatError
+from workbench.formats.arrays import host_array
 
 
 class InputTypeError(DataError, TypeError):
@@ -49,46 +50,6 @@ def word_for_python(text: str) -> str:
     return re.sub(r"\baxis (\w+) = ", r"\1 = ", text)
 
 
-def library_of(value: Any) -> str:
-    """Return the top-level package that a value's type comes from.
-
-    >>> library_of(np.ones(2))
-    'numpy'
-    """
-    return type(value).__module__.partition(".")[0]
-
-
-def unwrap(x: Any) -> Any:
-    """Return tensors of PyTorch, TensorFlow and CuPy as NumPy or SciPy arrays on the host; other values unchanged."""
-    library = library_of(x)
-    if library == "torch":
-        return _from_torch(x.detach().cpu())
-    if library == "tensorflow":
-        return _from_tensorflow(x)
-    if library == "cupyx" or library == "cupy":
-        return x.get()
-    return x
-
-
-def _from_torch(tensor: Any) -> Any:
-    """Return a PyTorch CPU tensor as a NumPy array that shares its memory, or as a COO array if it is sparse."""
-    if tensor.is_floating_point() and str(tensor.dtype) not in ("torch.float16", "torch.float32", "torch.float64"):
-        tensor = tensor.float()  # NumPy has no bfloat16 and no floats of 8 bits
-    if str(tensor.layout) == "torch.strided":
-        return tensor.numpy()
-    entries = tensor.to_sparse_coo().coalesce()
-    values, places = entries.values().numpy(), entries.indices().numpy()
-    return scipy.sparse.coo_array((values, tuple(places)), shape=tuple(entries.shape))
-
-
-def _from_tensorflow(tensor: Any) -> Any:
-    """Return a TensorFlow tensor as a NumPy array, or as a COO array if it is sparse."""
-    if not hasattr(tensor, "dense_shape"):
-        return tensor.numpy()
-    places, shape = tensor.indices.numpy(), tuple(int(size) for size in tensor.dense_shape)
-    return scipy.sparse.coo_array((tensor.values.numpy(), (places[:, 0], places[:, 1])), shape=shape)
-
-
 def matrix_of(x: Any, name: str = "X") -> scipy.sparse.csr_array:
     """Return a matrix as float32 csr [rows, features] without duplicates.
 
@@ -116,7 +77,7 @@ def matrix_of(x: Any, name: str = "X") -> scipy.sparse.csr_array:
     >>> matrix_of([[1, 0], [0, 2]]).data
     array([1., 2.], dtype=float32)
     """
-    x = unwrap(x)
+    x = host_array(x)
     _refuse_no_matrix(x, name)
     x = _to_compressed(x) if scipy.sparse.issparse(x) else _dense(x, name)
     if x.ndim != 2:
@@ -172,6 +133,11 @@ def _dense(x: Any, name: str) -> np.ndarray:
             f"{name} is a masked array with {count:,} masked values; expected a value everywhere.\n"
             f"Type {name}.filled(0), or the value that stands for a missing one."
         )
+    if array.ndim == 1 and array.size and all(isinstance(text, str) for text in array):
+        raise InputTypeError(
+            f"{name} is text, such as {str(array[0])!r:.40}; expected numbers [rows, features].\n"
+            f"Type {name} = sklearn.feature_extraction.text.TfidfVectorizer().fit_transform({name})."
+        )
     if array.dtype.kind in "OSUV":
         raise InputTypeError(
             f"{name} has dtype {array.dtype}; expected numbers.\n"
@@ -216,8 +182,11 @@ def _to_compressed(x: Any) -> Any:
 
 
 def _with_floats(x: Any) -> Any:
-    """Return a csr, csc or coo matrix with bool and integer values as float32, others unchanged; indices are shared."""
-    if x.dtype.kind not in "biu":
+    """Return a csr, csc or coo matrix whose values are float32, float64 or no numbers unchanged, others as float32.
+
+    Indices are shared.
+    """
+    if x.dtype.kind not in "biuf" or x.dtype in (np.float32, np.float64):
         return x
     values = x.data.astype(np.float32)
     if x.format == "coo":
@@ -235,17 +204,17 @@ def labels_of(y: Any, rows: int) -> np.ndarray:
     >>> labels_of(["spam", "ham"], rows=2).tolist()
     ['spam', 'ham']
     """
-    y = unwrap(y)
+    y = host_array(y)
     if isinstance(y, Iterator) or inspect.isgenerator(y):
         raise InputTypeError(f"y is a {type(y).__name__}; expected one label a row.\nType np.array(list(y)).")
     if scipy.sparse.issparse(y):
         y = y.toarray()
-    if isinstance(y, str | bytes | Mapping) or y is None or np.ndim(y) == 0:
+    labels = _as_array_of_labels(y)
+    if labels.ndim == 0:
         raise InputTypeError(
             f"y is {y!r:.60}; expected one label a row.\n"
             'Type label="NAME" to name a column of a frame or a file, or give y as an array.'
         )
-    labels = np.asarray(y)
     if labels.dtype.kind == "U" and isinstance(y, list | tuple):
         labels = np.array(y, dtype=object)  # NumPy makes text of numbers next to text
     if labels.dtype.kind == "O":
@@ -272,6 +241,22 @@ def labels_of(y: Any, rows: int) -> np.ndarray:
             "Check which column the labels come from."
         )
     return labels
+
+
+def _as_array_of_labels(y: Any) -> np.ndarray:
+    """Return labels as an array. DataError for rows of labels of different lengths, and for masked labels."""
+    if isinstance(y, np.ma.MaskedArray) and (count := int(np.ma.count_masked(y))):
+        raise DataError(
+            f"y is a masked array with {format_count(count, 'masked label')}; expected a label for each row.\n"
+            "Leave these rows out: keep = ~np.ma.getmaskarray(y); X, y = X[keep], y[keep]."
+        )
+    try:
+        return np.asarray(y)
+    except ValueError:
+        raise DataError(
+            "y has rows of different lengths; expected one label a row, or a column of 0 and 1 for each class.\n"
+            "Type y = sklearn.preprocessing.MultiLabelBinarizer().fit_transform(y)."
+        ) from None
 
 
 def _convert_object_labels(labels: np.ndarray) -> np.ndarray:

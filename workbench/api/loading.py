@@ -20,6 +20,7 @@ from workbench.data.errors import DataError
 from workbench.data.files.reading import path_exists
 from workbench.data.labels import Wanted, read_labels
 from workbench.data.tables.guessing import LABELS
+from workbench.formats.arrays import library_of
 from workbench.sweeps.problem import parameters_of_file
 from workbench.sweeps.spec import FILES
 
@@ -129,7 +130,7 @@ def categories_of(frame: Any) -> list[Any]:
 def _is_category(name: Any, column: Any) -> bool:
     """Return whether a frame's column becomes one-hot: text, categories, or many whole numbers with an id's name."""
     kind = getattr(column.dtype, "kind", "O")
-    if kind in "fc" or str(column.dtype).startswith("Sparse"):
+    if kind in "fc" or (kind in "biu" and _is_sparse(column.dtype)):
         return False
     if kind in "biu":
         words = str(name).lower().replace("-", "_").split("_")
@@ -163,7 +164,9 @@ def matrix_of_frame(frame: Any) -> tuple[Any, Any, str]:
     >>> matrix.shape, remark
     ((2, 3), 'Categories, one column a value: color; numbers as they are: size.')
     """
-    missing = [(str(name), int(count)) for name, count in frame.isna().sum().items() if count]
+    is_sparse = any(map(_is_sparse, frame.dtypes))
+    counts = frame.agg(lambda column: column.isna().sum()) if is_sparse else frame.isna().sum()
+    missing = [(str(name), int(count)) for name, count in counts.items() if count]
     if missing:
         named = ", ".join(f"{name} ({count:,})" for name, count in missing[:5])
         more = f", and {len(missing) - 5} more" if len(missing) > 5 else ""
@@ -178,17 +181,53 @@ def matrix_of_frame(frame: Any) -> tuple[Any, Any, str]:
         )
     categories = categories_of(frame)
     if not categories:
-        is_sparse = len(frame.columns) and all(str(kind).startswith("Sparse") for kind in frame.dtypes)
         if is_sparse:
-            return frame.sparse.to_coo(), None, ""
+            return _sparse_matrix_of(frame), None, ""
         numbers = frame.to_numpy()  # objects, if columns that may have missing values have several dtypes
         return (frame.to_numpy(np.float64) if numbers.dtype == object else numbers), None, ""
     encoder = encoder_of(frame)
-    matrix = encoder.fit_transform(frame)
+    try:
+        matrix = encoder.fit_transform(frame)
+    except TypeError:
+        _refuse_mixed(frame, categories)
+        raise
     numbers = [str(name) for name in frame.columns if name not in categories]
     others_text = f"; numbers as they are: {_list_names(numbers)}" if numbers else ""
     remark = f"Categories, one column a value: {_list_names(categories)}{others_text}."
     return matrix, encoder, f"{remark}{_numbers_as_text(frame, categories)}"
+
+
+def _is_sparse(dtype: Any) -> bool:
+    """Return whether a column's dtype is one of sparse values."""
+    return str(dtype).startswith("Sparse")
+
+
+def _sparse_matrix_of(frame: Any) -> scipy.sparse.csc_array:
+    """Return the matrix [rows, columns] of a frame of numbers, float64, of which only one column is dense at a time."""
+    indices, values = [], []
+    for name in frame.columns:
+        column = frame[name]
+        if _is_sparse(column.dtype) and column.array.fill_value == 0:
+            stored, entries = column.array.sp_index.to_int_index().indices, column.array.sp_values
+        else:
+            entries = column.to_numpy(np.float64)
+            stored = np.flatnonzero(entries)
+            entries = entries[stored]
+        indices.append(stored)
+        values.append(np.asarray(entries, np.float64))
+    indptr = np.cumsum([0, *map(len, indices)])
+    return scipy.sparse.csc_array((np.concatenate(values), np.concatenate(indices), indptr), shape=frame.shape)
+
+
+def _refuse_mixed(frame: Any, categories: list[Any]) -> None:
+    """Raise DataError for the first category that has lists or other objects, or text next to numbers; else nothing."""
+    for name in categories:
+        kinds = sorted({type(value).__name__ for value in frame[name]})
+        if len(kinds) > 1 or kinds[0] in ("list", "dict", "set", "ndarray"):
+            raise DataError(
+                f"The column {name!r} holds values of the types {', '.join(kinds)}; expected text or numbers.\n"
+                f'Type frame["{name}"] = frame["{name}"].astype(str) for categories, or frame.drop(columns=[{name!r}]).'
+            )
 
 
 def _is_time(dtype: Any) -> bool:
@@ -282,7 +321,7 @@ def receive(source: Any, y: Any = None, label: str | None = None, reading: Mappi
     Raises FileNotFoundError or DataError, as `load` does.
     """
     given = {name: value for name, value in (reading or {}).items() if value is not None}
-    if inputs.library_of(source) == "polars" and hasattr(source, "collect"):
+    if library_of(source) == "polars" and hasattr(source, "collect"):
         raise inputs.InputTypeError("X is a LazyFrame, which holds no rows yet; expected a frame.\nType X.collect().")
     if y is None:
         source, y = _pair_of(source)
@@ -439,7 +478,7 @@ def _load_memory(source: Any, y: Any, label: str | None, given: dict[str, Any]) 
     kind = given.pop("kind", None)
     _refuse_settings(given)
     encoder = frame = None
-    if inputs.library_of(source) == "anndata":
+    if library_of(source) == "anndata":
         source, y = _split_anndata(source, y, label)
     elif is_frame(source):
         frame, source, encoder, y = _split_frame(source, y, label)

@@ -19,6 +19,7 @@ from workbench.bridges.sklearn import SparseClassifier, SparseRegressor
 from workbench.data import Dataset, StoredRows
 from workbench.data.dataset.targets import refuse_constant
 from workbench.data.errors import DataError, MissingLabelsError
+from workbench.formats.arrays import library_of
 from workbench.formats.compressed import with_native_order
 from workbench.sweeps.problem import parameters_of_file
 from workbench.sweeps.spec import FILES, Configuration, SpecError, validate_spec
@@ -116,7 +117,7 @@ def fit_estimator(loaded: Loaded, model: str | None, parameters: dict[str, Any])
 
 def frames_or_arrays(x: Any) -> bool:
     """Return whether scikit-learn takes this object as it is: a frame, or a NumPy or SciPy array."""
-    return loading.is_frame(x) or inputs.library_of(x) in ("numpy", "scipy")
+    return loading.is_frame(x) or library_of(x) in ("numpy", "scipy")
 
 
 def estimator_for(loaded: Loaded, model: str | None, parameters: dict[str, Any]) -> Any:

@@ -181,16 +181,8 @@ UNSEARCHED = {"optimizer": "adagrad", "alpha": 0.0, "max_iter": 20}
 """Values of parameters that are None when nothing is searched."""
 
 NO_SEARCH = (
-    "optimizer",
-    "learning_rate",
-    "alpha",
-    "options",
-    "lazy",
-    "format",
-    "launch",
-    "batch_rows",
-    "shuffle",
-    "early_stopping",
+    *("optimizer", "learning_rate", "alpha", "options", "lazy", "format", "launch", "batch_rows"),
+    *("shuffle", "early_stopping"),
 )
 """Parameters of how to train: if one is set, it is done as set; a search is refused."""
 
@@ -282,6 +274,10 @@ class Estimator(BaseEstimator, ABC):
     @abstractmethod
     def _width(self, model: Model) -> int:
         """Return N, columns of the weights, or the factors of a model that has such."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the attributes that pickle stored; parameters that are newer than the stored estimator are defaults."""
+        super().__setstate__(dict(self._defaults) | state)
 
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether `fit` or `partial_fit` has begun a training."""
@@ -590,10 +586,11 @@ _seed_of_number = lru_cache(_seed_of)
 
 
 def _sound(x: Any, boundary: str) -> Any:
-    """Return `x`, sparse arrays in the byte order of this machine; other data unchanged.
+    """Return `x`: tensors as arrays on the host, sparse arrays in the byte order of this machine; other data unchanged.
 
     Raises ContractError for invalid sparse arrays: SciPy's conversions follow indices wherever they lead.
     """
+    x = formats.arrays.host_array(x)
     if scipy.sparse.issparse(x):
         x = with_native_order(x)
         require_sound(x, boundary)

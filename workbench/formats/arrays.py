@@ -7,6 +7,7 @@
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import DTypeLike
 
 from kernels import aligned
@@ -272,3 +273,43 @@ def _refuse_inexact(part: np.ndarray, out: np.ndarray, first: int) -> None:
             "whole numbers from 0 to 255 in uint8, numbers of 11 binary digits up to 65504 in float16",
             "Hold the data as csr or in the format's own type: hold = csr or hold = format",
         )
+
+
+def library_of(value: Any) -> str:
+    """Return the top-level package that a value's type comes from.
+
+    >>> library_of(np.ones(2))
+    'numpy'
+    """
+    return type(value).__module__.partition(".")[0]
+
+
+def host_array(x: Any) -> Any:
+    """Return tensors of PyTorch, TensorFlow and CuPy as NumPy or SciPy arrays on the host; other values unchanged."""
+    library = library_of(x)
+    if library == "torch":
+        return _from_torch(x.detach().cpu())
+    if library == "tensorflow":
+        return _from_tensorflow(x)
+    if library == "cupyx" or library == "cupy":
+        return x.get()
+    return x
+
+
+def _from_torch(tensor: Any) -> Any:
+    """Return a PyTorch CPU tensor as a NumPy array that shares its memory, or as a COO array if it is sparse."""
+    if tensor.is_floating_point() and str(tensor.dtype) not in ("torch.float16", "torch.float32", "torch.float64"):
+        tensor = tensor.float()  # NumPy has no bfloat16 and no floats of 8 bits
+    if str(tensor.layout) == "torch.strided":
+        return tensor.numpy()
+    entries = tensor.to_sparse_coo().coalesce()
+    values, places = entries.values().numpy(), entries.indices().numpy()
+    return scipy.sparse.coo_array((values, tuple(places)), shape=tuple(entries.shape))
+
+
+def _from_tensorflow(tensor: Any) -> Any:
+    """Return a TensorFlow tensor as a NumPy array, or as a COO array if it is sparse."""
+    if not hasattr(tensor, "dense_shape"):
+        return tensor.numpy()
+    places, shape = tensor.indices.numpy(), tuple(int(size) for size in tensor.dense_shape)
+    return scipy.sparse.coo_array((tensor.values.numpy(), (places[:, 0], places[:, 1])), shape=shape)

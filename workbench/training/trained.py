@@ -265,10 +265,8 @@ class TrainedModel:
     # Predictions
 
     def scores(self, x: Any) -> np.ndarray:
-        """Return the scores [rows, outputs] of X [rows, features], sparse or dense.
-
-        Raises DataError for another number of features.
-        """
+        """Return scores [rows, outputs] of an array or tensor X; DataError for another number of features."""
+        x = formats.arrays.host_array(x)
         x = with_native_order(x if hasattr(x, "toarray") else np.asarray(x))
         if x.ndim != 2 or x.shape[1] != self.features:
             raise data.DataError(f"X has the shape {list(x.shape)}; the model expects [rows, {self.features}].")
