@@ -1,11 +1,11 @@
 """Minimum of the penalized loss of a linear model by L-BFGS, for many rows of few columns.
 
 The objective is the sum of count * loss over the rows / `total` + decay / 2 * |W|^2, without a penalty of the
-intercept, as dual ascent has it. A step reads the rows twice: for what it changes the scores by, and for the gradient;
-in between the length of the step is found from scores alone. The first guess of the inverse Hessian is its diagonal, so
-that columns of any scale converge alike; after some steps, if columns are few, it is that of a sample of the rows.
-Vectors of one decay are kept for the next, whose Hessian differs by a known multiple of the identity (Nocedal 1980;
-Byrd, Nocedal and Schnabel 1994 for the limited memory).
+intercept, as dual ascent has it. A step reads the rows twice: for what it changes the scores by, and, from a copy by
+columns, for the gradient; in between the length of the step is found from scores alone. The first guess of the inverse
+Hessian is its diagonal, so that columns of any scale converge alike; after some steps, if columns are few, it is that
+of a sample of the rows. Vectors of one decay are kept for the next, whose Hessian differs by a known multiple of the
+identity (Nocedal 1980; Byrd, Nocedal and Schnabel 1994 for the limited memory).
 
 >>> import numpy as np, scipy.sparse
 >>> x = scipy.sparse.csr_array(np.eye(4))
@@ -14,11 +14,14 @@ Byrd, Nocedal and Schnabel 1994 for the limited memory).
 (True, [0.5, 1.0, 1.5, 2.0])
 """
 
-from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple, final
 
 import numpy as np
+
+from kernels.products import csr_dense
+from kernels.threads import compiled, compiled_part
+from kernels.vector.elementary import exp_of_negative, log1p_of_unit
 
 PAIRS = 8
 """Steps that the inverse Hessian is made from."""
@@ -35,13 +38,23 @@ LINE_STEPS, LONGEST = 3, 2.0
 """Steps of Newton's method along a line, and the most that one changes the length by."""
 
 
+@compiled
+def _write_logistic(scores: np.ndarray, targets: np.ndarray, losses: np.ndarray, means: np.ndarray) -> None:
+    """Overwrite losses and means [n] by the logistic losses and probabilities of scores [n], for targets [n]."""
+    one = scores.dtype.type(1)
+    for k in range(scores.size):
+        s = scores[k]
+        e = exp_of_negative(-abs(s))
+        larger = one / (one + e)
+        losses[k] = ((s if s > 0 else one - one) - s * targets[k]) + log1p_of_unit(e)
+        means[k] = larger if s >= 0 else e * larger
+
+
 def _logistic(scores: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return logistic losses and probabilities of scores [T, N], of targets [T, N]; both [T, N]."""
-    small = np.exp(-np.abs(scores))
-    losses = np.log(1 + small)  # vector code, which NumPy has none of for log1p
-    losses += np.maximum(scores, 0)
-    losses -= scores * targets
-    return losses, np.where(scores >= 0, 1, small) / (1 + small)
+    losses, means = np.empty_like(scores), np.empty_like(scores)
+    _write_logistic(scores.reshape(-1), targets.reshape(-1), losses.reshape(-1), means.reshape(-1))
+    return losses, means
 
 
 def _squared(scores: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -200,12 +213,12 @@ Guess = Callable[[np.ndarray], np.ndarray]
 
 
 class State(NamedTuple):
-    """Point [D + 1, N], scores [T, N], decay, and kept steps of a descent."""
+    """Point [D + 1, N], scores [T, N], decay, and kept steps [2, steps, D + 1, N] of a descent."""
 
     point: np.ndarray
     scores: np.ndarray
     decay: float
-    pairs: list[tuple[np.ndarray, np.ndarray]]
+    pairs: np.ndarray
 
 
 class Reached(NamedTuple):
@@ -221,7 +234,8 @@ class Reached(NamedTuple):
 class Descent:
     """Weights and intercept of a linear model on its way to the minimum.
 
-    `point` float64 [D + 1, N] are the weights and, as its last row, the intercept; `scores` [T, N] those of the rows.
+    `point` float64 [D + 1, N] are the weights and, as its last row, the intercept; `scores` [T, N] those of the rows;
+    `pairs` [2, steps, D + 1, N] the changes of the point in up to `PAIRS` steps, and the differences of its gradients.
     """
 
     def __init__(
@@ -240,7 +254,7 @@ class Descent:
         `counts` [T] are what the loss of each row counts for, None for 1, 0 to leave it out; `total` is what the sum of
         the losses is divided by.
         """
-        self.x, self.transposed, self.loss = x, x.T, LOSSES[loss]
+        self.x, self.columns, self.loss = x, x.T.tocsr(), LOSSES[loss]
         self.y = np.eye(outputs, dtype=x.dtype)[y] if loss == "softmax" else y
         self.counts = None if counts is None else counts[:, None]
         self.decay = 0.0
@@ -250,9 +264,8 @@ class Descent:
         if has_intercept:
             self.point[-1] = self._best_intercept(loss)
             self.scores += self.intercept
-        self.squares: Any = None
         self.reached: Reached | None = None
-        self.pairs: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=PAIRS)
+        self.pairs = np.zeros((2, 0, *self.point.shape))
 
     @property
     def weights(self) -> np.ndarray:
@@ -270,13 +283,12 @@ class Descent:
 
     def state(self) -> State:
         """Return what `restore` and `extrapolate` take."""
-        pairs = [(change, difference.copy()) for change, difference in self.pairs]
-        return State(self.point, self.scores, self.decay, pairs)
+        return State(self.point, self.scores, self.decay, self.pairs.copy())
 
     def restore(self, state: State) -> None:
         """Go back to what `state` returned."""
         self.point, self.scores, self.decay, self.reached = state.point, state.scores, state.decay, None
-        self.pairs = deque(state.pairs, maxlen=PAIRS)
+        self.pairs = state.pairs.copy()
 
     def go_on_from(self, other: "Descent") -> None:
         """Take the point and the pairs of `other`, of the same objective on some of the rows, in place of one's own.
@@ -286,10 +298,10 @@ class Descent:
         self.move_to(other.point)
         self.decay = other.decay
         ratio = self.weight / max(other.weight, 1e-30)
-        for change, difference in other.pairs:
-            difference *= ratio
-            difference[:-1] += (1 - ratio) * self.decay * change[:-1]
-            self.pairs.append((change, difference))
+        self.pairs = other.pairs.copy()
+        changes, differences = self.pairs
+        differences *= ratio
+        differences[:, :-1] += (1 - ratio) * self.decay * changes[:, :-1]
 
     def extrapolate(self, before: State, decay: float) -> None:
         """Move on along the line from the minimum `before` to this one, to the least objective of another decay on it.
@@ -332,8 +344,7 @@ class Descent:
         It ends when the decrease that the next step promises is below `tolerance` times the objective.
         """
         if self.reached is None or decay != self.decay:
-            for change, difference in self.pairs:
-                difference[:-1] += (decay - self.decay) * change[:-1]
+            self.pairs[1, :, :-1] += (decay - self.decay) * self.pairs[0, :, :-1]
             self.decay = decay
             value, means = self._value(self.scores, self.point)
             gradient, divide = self._gradient(means, self.point), self._diagonal(means)
@@ -348,7 +359,7 @@ class Descent:
             if not promised > 2 * tolerance * value:
                 break
             moves = self.scores_of(self.x, direction)
-            length = 1.0 if self.pairs else self._newton_length(means, moves, direction, promised)
+            length = 1.0 if self.pairs.size else self._newton_length(means, moves, direction, promised)
             for _ in range(MOST_SHORTER):
                 point = self.point - length * direction
                 scores = self.scores - self.x.dtype.type(length) * moves
@@ -360,9 +371,9 @@ class Descent:
             else:
                 break  # a decrease is below what the dtype can tell
             new_gradient = self._gradient(new_means, point)
-            change, difference = point - self.point, new_gradient - gradient
-            if np.vdot(change, difference) > 0:
-                self.pairs.append((change, difference))
+            pair = np.stack([point - self.point, new_gradient - gradient])
+            if np.vdot(*pair) > 0:
+                self.pairs = np.concatenate([self.pairs[:, 1 - PAIRS :], pair[:, None]], axis=1)
             self.point, self.scores, gradient = point, scores, new_gradient
             value, means = new_value, new_means
         else:
@@ -386,7 +397,7 @@ class Descent:
         """Return the gradient [D + 1, N] of the objective for expected targets [T, N] of `point`."""
         slopes = self._slopes(means)
         gradient = self.decay * point
-        gradient[:-1] += _product(self.transposed, slopes) / self.total
+        gradient[:-1] += _product(self.columns, slopes) / self.total
         gradient[-1] = slopes.sum(axis=0, dtype=np.float64) / self.total if self.has_intercept else 0
         return gradient
 
@@ -402,11 +413,10 @@ class Descent:
 
     def _diagonal(self, means: np.ndarray) -> Guess:
         """Return a function that divides by the Hessian's diagonal for expected targets [T, N], by 1 if that is 0."""
-        if self.squares is None:
-            self.squares = type(self.x)((self.x.data**2, self.x.indices, self.x.indptr), shape=self.x.shape).T
         curvature = self._curvature(means)
         diagonal = np.empty_like(self.point)
-        diagonal[:-1] = _product(self.squares, curvature) / self.total + self.decay
+        squares = type(self.x)((self.columns.data**2, self.columns.indices, self.columns.indptr), self.columns.shape)
+        diagonal[:-1] = _product(squares, curvature) / self.total + self.decay
         diagonal[-1] = curvature.sum(axis=0, dtype=np.float64) / self.total
         diagonal = np.where(diagonal > 0, diagonal, 1)
         return lambda gradient: gradient / diagonal
@@ -451,20 +461,55 @@ class Descent:
 
         `divide` applies the first guess of it.
         """
-        direction, shares = gradient.copy(), []
-        for change, difference in reversed(self.pairs):
-            share = np.vdot(change, direction) / np.vdot(change, difference)
-            direction -= share * difference
-            shares.append(share)
+        direction, shares = gradient.copy(), np.empty(self.pairs.shape[1])
+        flat, (changes, differences) = direction.reshape(-1), self.pairs.reshape(2, len(shares), direction.size)
+        _subtract_differences(changes, differences, flat, shares)
         direction = divide(direction)
-        if self.pairs:
-            change, difference = self.pairs[-1]
-            direction *= np.vdot(change, difference) / np.vdot(difference, divide(difference))
-        for (change, difference), share in zip(self.pairs, reversed(shares), strict=True):
-            direction += (share - np.vdot(difference, direction) / np.vdot(change, difference)) * change
+        if len(shares):
+            difference = self.pairs[1, -1]
+            direction *= np.vdot(changes[-1], difference) / np.vdot(difference, divide(difference))
+            _add_changes(changes, differences, direction.reshape(-1), shares)
         return direction
 
 
+@compiled_part
+def _dot(a: np.ndarray, b: np.ndarray) -> float:
+    """Return the dot product of a and b [n]; four sums in turn, as each would wait for the one before."""
+    total = 0.0
+    first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
+    whole = a.size // 4 * 4
+    for k in range(0, whole, 4):
+        first += a[k] * b[k]
+        second += a[k + 1] * b[k + 1]
+        third += a[k + 2] * b[k + 2]
+        fourth += a[k + 3] * b[k + 3]
+    for k in range(whole, a.size):
+        total += a[k] * b[k]
+    return total + ((first + second) + (third + fourth))
+
+
+@compiled
+def _subtract_differences(
+    changes: np.ndarray, differences: np.ndarray, direction: np.ndarray, shares: np.ndarray
+) -> None:
+    """Do the first loop of L-BFGS, from the last pair [steps, n] on: change direction [n] and write shares [steps]."""
+    for step in range(len(shares) - 1, -1, -1):
+        shares[step] = _dot(changes[step], direction) / _dot(changes[step], differences[step])
+        for k in range(direction.size):
+            direction[k] -= shares[step] * differences[step, k]
+
+
+@compiled
+def _add_changes(changes: np.ndarray, differences: np.ndarray, direction: np.ndarray, shares: np.ndarray) -> None:
+    """Do the second loop of L-BFGS, from the first pair [steps, n] on: change direction [n] by what `shares` tell."""
+    for step in range(len(shares)):
+        share = shares[step] - _dot(differences[step], direction) / _dot(changes[step], differences[step])
+        for k in range(direction.size):
+            direction[k] += share * changes[step, k]
+
+
 def _product(x: Any, factors: np.ndarray) -> np.ndarray:
-    """Return x @ factors [D, N], by SciPy's faster code for a vector if N is 1."""
-    return (x @ factors[:, 0])[:, None] if factors.shape[1] == 1 else x @ factors
+    """Return csr x [R, D] @ factors [D, N], of its dtype, [R, N]."""
+    out = np.empty((x.shape[0], factors.shape[1]), x.dtype)
+    csr_dense.cpu(x.indptr, x.indices, x.data, factors, out)
+    return out
