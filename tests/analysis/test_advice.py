@@ -139,8 +139,17 @@ def test_disturbed_rows_make_a_winner_only_where_it_is_far_ahead_and_bound_its_f
     quiet = advise(frame())
     assert not any("other programs" in sentence for sentence in quiet.sentences)
     one = [maker.disturbed(row) if row["round"] == 0 else row for row in maker.sweep(rounds=5)]
-    (counted,) = (text for text in advise(store.frame(one)).warnings if "next to other programs" in text)
-    assert counted.startswith("12 of 60 trials ran next to other programs; they count for less")
+    advice = advise(store.frame(one))
+    assert "Other programs ran next to 20 % of the trials" in advice.certainty
+    assert not any("other programs" in text for text in advice.warnings)  # once is enough
+
+
+def test_what_is_sure_of_the_first_group_is_not_said_of_the_others():
+    first = maker.sweep(rounds=5)
+    second = [maker.disturbed(row) if row["round"] == 0 else row for row in maker.sweep(rounds=5, batch_rows=64)]
+    advice = advise(store.frame(first + second))
+    assert "ther programs" not in advice.certainty
+    assert "12 of 120 trials ran next to other programs; they count for less" in " ".join(advice.warnings)
 
 
 @pytest.mark.parametrize("left", [1, 2, 3])

@@ -46,14 +46,16 @@ _SETTINGS = {setting.name: setting.noun for setting in settings.SETTINGS if sett
 def warnings(groups: Sequence[configurations.Group]) -> Iterator[str]:
     """Yield the caveats: unequal execution, worse lazy models, densified operations, disturbed and noisy trials.
 
-    `groups` hold pooled records of comparable configurations.
+    `groups` hold pooled records of comparable configurations. How disturbed and noisy the first one is, is left to
+    `certainty_sentences`.
     """
     rows = [row for group in groups for row in group.rows]
     yield from _unequal_execution(groups)
     yield from _lazy(groups)
     yield from _densified(rows)
     yield from _prepared(rows)
-    yield from _disturbances(rows)
+    if groups and not _disturbed(groups[0]):
+        yield from _disturbances(rows)
     yield from _noisy_densities(groups)
     yield from _machine(rows)
     lost = Counter(name for row in rows for name in row["not_finite"] or ())
@@ -93,11 +95,11 @@ def _disturbances(rows: Sequence[configurations.Record]) -> Iterator[str]:
 
 
 def _noisy_densities(groups: Sequence[configurations.Group]) -> Iterator[str]:
-    """Yield per group the densities at which differences below 1.5 times or more could have gone unseen.
+    """Yield per group but the first the densities at which differences below 1.5 times or more could have gone unseen.
 
     `groups` hold pooled records of comparable configurations.
     """
-    for group in groups:
+    for group in groups[1:]:
         compared = contests_of_group(group, "seconds_step")
         blind = [one for one in compared if (one.minimum_detectable_ratio or 0.0) > NOISY]
         if blind:
