@@ -47,9 +47,9 @@ def test_each_argument_and_option_says_what_it_is():
 def test_each_text_of_an_option_is_of_one_that_there_is(module):
     found = 0
     for name, command in vars(module).items():
-        text = (getattr(command, "__doc__", None) or "").partition("Parameters\n")[2].partition("Examples\n")[0]
+        text = (inspect.getdoc(command) or "").partition("Parameters\n")[2].partition("Examples\n")[0]
         if inspect.isfunction(command) and command.__module__ == module.__name__ and text:
-            documented = re.findall(r"^ {4}(\w+)$", text, re.MULTILINE)
+            documented = re.findall(r"^(\w+)$", text, re.MULTILINE)
             assert set(documented) <= set(inspect.signature(command).parameters), name
             found += len(documented)
     assert found
