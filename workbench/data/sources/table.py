@@ -40,8 +40,9 @@ from workbench.data.tables.schema import BINS, Column
 
 BYTES_VALUE = 12
 """Bytes that are kept for each value at most, on average; its entry takes 8 in the matrix."""
-BLOCKS_RELEASED = 4
-"""Blocks of the last pass after which their memory is given back: the matrix grows meanwhile."""
+BLOCKS_RELEASED = 8
+"""Blocks of a pass after which their memory is given back: the matrix grows meanwhile. That takes 3 ms, and as much
+until new memory is there, so that it is not done for a file of fewer blocks."""
 MOSTLY_DIFFERENT = 0.5
 """Share of different texts among the rows of a block, from which on numbers are kept without their texts."""
 
@@ -75,13 +76,13 @@ class HeldTable:
         On the last pass kept blocks are freed as they are yielded. Raises DataError as the wrapped table does.
         """
         if self._is_whole and self._kept and set(names) <= self._kept[0].keys() and not self._lacks(names):
-            blocks = deque(self._kept)
+            blocks, count = deque(self._kept), 0
             if self.is_last_pass:
                 self._kept, self._is_whole = [], False
             while blocks:
-                block = blocks.popleft()
+                block, count = blocks.popleft(), count + 1
                 yield {name: _widen_indices(block[name]) for name in names}
-                if self.is_last_pass and len(blocks) % BLOCKS_RELEASED == 0:
+                if self.is_last_pass and count % BLOCKS_RELEASED == 0:
                     del block
                     _release_memory()
         elif names:
@@ -111,11 +112,12 @@ class HeldTable:
         If they take more, all are dropped and later passes read the file.
         """
         every = [name for name in self.names if name in self._wanted or name in names]
-        taken = values = 0
+        taken = values = count = 0
         stores: dict[TextStore, int] = {}
         self._kept, is_kept = [], not (self._is_whole or self.is_last_pass)
         for block in self._table.blocks(every if is_kept else names):
             yield {name: block[name] for name in names}
+            count += 1
             if is_kept:
                 self._kept.append({name: self._held(name, texts) for name, texts in block.items()})
                 taken += sum(texts.nbytes for texts in self._kept[-1].values())
@@ -128,7 +130,8 @@ class HeldTable:
         for store in stores:
             store.close()
         self._is_whole = True
-        _release_memory()  # what the blocks took while they were split
+        if count >= BLOCKS_RELEASED:
+            _release_memory()  # what the blocks took while they were split
 
     def _held(self, name: str, texts: Texts) -> Texts:
         """Return a column of a block as it is kept: cleaned, indices narrowed, differing numbers without texts."""

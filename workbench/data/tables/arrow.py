@@ -489,4 +489,4 @@ class OfTexts:
         if self._store is not texts.known.store:
             self._store = texts.known.store
             self._values = self._compute(self._store.texts())
-        return self._values[texts.known.indices]
+        return of_rows(self._values, 0, texts.known.indices)

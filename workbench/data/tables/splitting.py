@@ -358,6 +358,7 @@ class Fields:
     def __init__(self, text: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> None:
         """Store the padded block `text` (uint8) and the int32 bounds [texts] of each text in it; nothing is copied."""
         self.text, self.starts, self.stops = text, starts, stops
+        self._least = -1  # `has_outside` was False for this `least`
 
     def __len__(self) -> int:
         """Return the number of texts."""
@@ -378,8 +379,13 @@ class Fields:
         return int(self.stops.sum(dtype=np.int64) - self.starts.sum(dtype=np.int64))
 
     def has_outside(self, least: int) -> bool:
-        """Return whether a byte of the texts is below `least`, at most 128, or beyond printable ASCII."""
-        return have_outside(self.text, self.starts, self.stops, least)
+        """Return whether a byte of the texts is below `least`, at most 128, or beyond printable ASCII.
+
+        That none is, is kept for the next call.
+        """
+        if least > self._least and not have_outside(self.text, self.starts, self.stops, least):
+            self._least = least
+        return least > self._least
 
     def gathered(self, pa: Any) -> Any:
         """Return the texts as a pyarrow string array, copied out of the block; `pa` is the pyarrow package.
@@ -411,8 +417,8 @@ class Fields:
         return (texts, is_absent) if is_known else None
 
     def taken(self, chosen: np.ndarray) -> "Fields":
-        """Return the texts selected by `chosen`, a bool mask or indices [texts], in the same block."""
-        return Fields(self.text, self.starts[chosen], self.stops[chosen])
+        """Return the texts selected by `chosen`, a bool mask [texts], in the same block; this object if all are."""
+        return self if chosen.all() else Fields(self.text, self.starts[chosen], self.stops[chosen])
 
 
 LARGE = 1 << 21

@@ -4,9 +4,9 @@ from typing import Any, final
 
 import numpy as np
 
-from workbench.data.files.decimal_numbers import load_word, store_word
+from kernels.vector.lanes import prefetch
+from workbench.data.files.decimal_numbers import compiled, compiled_inline, load_word, store_word
 from workbench.data.tables.arrow import Texts, arrow, strings_of
-from workbench.data.tables.compiled import compiled, compiled_inline
 from workbench.data.tables.splitting import MULTIPLIER, PADDING, Fields, are_equal, keys_of
 
 LEAST_TABLE = 1 << 6
@@ -15,6 +15,8 @@ LOWER = np.uint64(0xFFFFFFFF)
 """Bits of a place that hold the index of a text."""
 LEAST_LONG = 16
 """Bytes from which on the letters of texts are compared; shorter ones are equal if their keys are."""
+TEXTS_AHEAD = 8
+"""Texts between the prefetch of a place of the hash table and its use."""
 IS_LONG = np.uint64(1 << 63)
 """Bit of a hash that is set for long texts."""
 
@@ -28,6 +30,16 @@ def _hash(key, more, is_long):
     return hashed | IS_LONG if is_long else hashed & ~IS_LONG
 
 
+@compiled_inline
+def _hashed(text, start, length):
+    """Return (both keys, hash) of text[start:start + length], padded uint8; short texts have their length in a key."""
+    key, more = keys_of(text, start, length)
+    is_long = length >= LEAST_LONG
+    if not is_long:
+        more |= np.uint64(length) << np.uint64(56)  # zero bytes at the end of a text count
+    return key, more, _hash(key, more, is_long)
+
+
 @compiled
 def look_up(text, starts, stops, letters, begins, keys, table, count, is_added, numbers):
     """Write the index of each text in the hash table to `numbers`, -1 if unknown; return the number of known texts.
@@ -39,12 +51,13 @@ def look_up(text, starts, stops, letters, begins, keys, table, count, is_added, 
     """
     mask, upper = np.uint64(len(table) - 1), ~LOWER
     for one in range(len(numbers)):
+        if one + 2 * TEXTS_AHEAD < len(numbers):
+            prefetch(text, np.uint64(starts[one + 2 * TEXTS_AHEAD]))
+            start = np.int64(starts[one + TEXTS_AHEAD])
+            prefetch(table, _hashed(text, start, np.int64(stops[one + TEXTS_AHEAD]) - start)[2] & mask)
         start, length = np.int64(starts[one]), np.int64(stops[one]) - np.int64(starts[one])
-        key, more = keys_of(text, start, length)
+        key, more, hashed = _hashed(text, start, length)
         is_long = length >= LEAST_LONG
-        if not is_long:
-            more |= np.uint64(length) << np.uint64(56)  # zero bytes at the end of a text count
-        hashed = _hash(key, more, is_long)
         slot, found = hashed & mask, np.int64(-1)
         while table[slot] and found < 0:
             known = np.int64(table[slot] & LOWER) - 1
