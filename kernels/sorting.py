@@ -19,14 +19,7 @@ from numba import prange
 from kernels import reused
 from kernels.contract import KernelError
 from kernels.structure import plain
-from kernels.threads import (
-    call_parallel,
-    compiled,
-    compiled_parallel,
-    compiled_part,
-    equal_cost,
-    equal_count,
-)
+from kernels.threads import call_parallel, compiled, compiled_parallel, compiled_part, equal_cost, equal_count
 
 # Stable sort by column of the few entries of a small batch, and the rest of its plan, in one compiled call.
 #

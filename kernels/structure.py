@@ -36,10 +36,7 @@ class _Alias:
     def __init__(self, source: np.ndarray) -> None:
         """Describe the memory of `source` as writable by an array interface; keeps `source` alive."""
         self.source = source
-        self.__array_interface__: dict[str, Any] = {
-            **source.__array_interface__,
-            "data": (source.ctypes.data, False),
-        }
+        self.__array_interface__: dict[str, Any] = {**source.__array_interface__, "data": (source.ctypes.data, False)}
 
 
 SERIAL_ENTRIES = 8

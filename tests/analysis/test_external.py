@@ -39,10 +39,7 @@ def test_a_tool_of_another_machine_is_told(tmp_path):
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        (
-            {"who": "x", "seconds": [1], "densty": 1},
-            r"unknown column 'densty' \(did you mean density\?\); known: who",
-        ),
+        ({"who": "x", "seconds": [1], "densty": 1}, r"unknown column 'densty' \(did you mean density\?\); known: who"),
         ({"who": "x", "seconds": [1.0], "format": "csr"}, "unknown column 'format'"),
         ({"seconds": [1.0]}, "line 1 has no who"),
         ({"who": "x"}, "give one number above 0 for each run"),

@@ -235,10 +235,7 @@ def test_the_newest_outcome_counts():
 
 
 def test_what_could_not_be_counted_is_a_criterion_that_failed():
-    rows = [
-        trials.share_row("same", "winner", "all", 0, 0, (None, 0.05)),
-        trials.ratio_row("slow", "x", "quiet", None),
-    ]
+    rows = [trials.share_row("same", "winner", "all", 0, 0, (None, 0.05)), trials.ratio_row("slow", "x", "quiet", None)]
     found = analysis.criteria(store.SELF.frame(rows))
     assert [(one.met, one.measured) for one in found] == [
         (None, "There was none that could be counted."),

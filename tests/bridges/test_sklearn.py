@@ -105,7 +105,7 @@ def test_weights_below_0_and_all_0_are_refused():
 
 
 CONTAINERS = {
-    **{f"{format}_{kind}": (format, kind) for format in ("csr", "csc", "coo") for kind in ("array", "matrix")},
+    **{f"{format}_{kind}": (format, kind) for format in ("csr", "csc", "coo") for kind in ("array", "matrix")}
 }
 
 

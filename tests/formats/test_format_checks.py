@@ -11,10 +11,7 @@ from workbench.formats.compressed import assemble
 
 CHEAP = {
     "csr of 8-bit": (csr(dtype=np.int8), "data has dtype int8. Allowed: float32, float64, int32, int64 and uint8"),
-    "dense of bool": (
-        np.zeros((2, 2), bool),
-        "The dense array has dtype bool. Allowed: float32, float64, int",
-    ),
+    "dense of bool": (np.zeros((2, 2), bool), "The dense array has dtype bool. Allowed: float32, float64, int"),
     "other byte order": (np.zeros((2, 2), ">f4"), "The dense array has dtype >f4. Allowed: float32"),
     "coo of complex": (coo(dtype=np.complex64), "data has dtype complex64. Allowed: float32, float64, int32"),
     "16-bit indices": (csr(index=np.int16), "indptr has dtype int16. Allowed: int32 and int64. Call indptr.astype"),

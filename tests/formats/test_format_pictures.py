@@ -86,10 +86,7 @@ def test_sides_follow_the_shape_as_far_as_they_can_be_seen():
 
 @pytest.mark.parametrize(
     ("x", "message"),
-    [
-        (np.eye(3), "A dense array came. Allowed: csr, csc, coo"),
-        (csr(columns=(1, 9, 0)), "out of range"),
-    ],
+    [(np.eye(3), "A dense array came. Allowed: csr, csc, coo"), (csr(columns=(1, 9, 0)), "out of range")],
 )
 def test_what_cannot_be_pictured_is_refused(x, message):
     with pytest.raises(FormatError, match=message):

@@ -41,12 +41,8 @@ FILES = {
         "tags.txt": lines(lambda row: f"{row % 4},{4 + row % 3} {svmlight(row)}", head="300 50 7\n"),
         "several.txt": lines(lambda row: f"{row % 4},{4 + row % 3} {svmlight(row)}"),
     },
-    ("svmlight", "logistic"): {
-        "ffm.txt": lines(lambda row: f"{row % 2} 0:{row % 9}:1 1:{10 + row % 20}:1"),
-    },
-    ("svmlight", "softmax"): {
-        "words.txt": lines(lambda row: f"{('spam', 'ham', 'eggs')[row % 3]} {svmlight(row)}"),
-    },
+    ("svmlight", "logistic"): {"ffm.txt": lines(lambda row: f"{row % 2} 0:{row % 9}:1 1:{10 + row % 20}:1")},
+    ("svmlight", "softmax"): {"words.txt": lines(lambda row: f"{('spam', 'ham', 'eggs')[row % 3]} {svmlight(row)}")},
     ("ratings", "matrix_factorization"): {
         "ratings.txt": lines(lambda row: f"{PAIRS[row][0]}|{PAIRS[row][1]}|{1 + row % 5}"),
         "plays.tsv": lines(
@@ -54,13 +50,13 @@ FILES = {
         ),
     },
     ("table", "linear"): {
-        "prices.csv": lines(lambda row: f"{row % 9},{row % 4},{row * 31 % 977 / 4}", head="rooms,floor,price\n"),
+        "prices.csv": lines(lambda row: f"{row % 9},{row % 4},{row * 31 % 977 / 4}", head="rooms,floor,price\n")
     },
     ("table", "softmax"): {
         "kinds.arff": lines(
             lambda row: f"{row % 7},{'ab'[row % 2]},{'xyz'[row % 3]}",
             head="@relation r\n@attribute n numeric\n@attribute c {a,b}\n@attribute class {x,y,z}\n@data\n",
-        ),
+        )
     },
 }
 """By the reader and the model that suit them: content by name."""

@@ -56,12 +56,7 @@ def test_advise_sweep_train_and_fit_take_the_label(table, monkeypatch):
     monkeypatch.setattr(training, "train", take("train"))
     monkeypatch.setattr(bench, "fit_case_of", take("fit"))
     monkeypatch.setattr(sweeping, "load_sweep", take("sweep"))
-    for words in (
-        ("advise", table),
-        ("train", table),
-        ("bench", "fit", "--data", table),
-        ("sweep", "--path", table),
-    ):
+    for words in (("advise", table), ("train", table), ("bench", "fit", "--data", table), ("sweep", "--path", table)):
         with pytest.raises(Done):
             typed(*words, "--label", "answer")
     assert taken["advise"][1]["label"] == "answer"

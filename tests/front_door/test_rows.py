@@ -159,8 +159,7 @@ def test_public_names_are_documented_with_an_example(name):
 
 
 @pytest.mark.parametrize(
-    "name",
-    [name for name in wb.__all__ if name.endswith(("Classifier", "Regressor", "ClassifierCV"))],
+    "name", [name for name in wb.__all__ if name.endswith(("Classifier", "Regressor", "ClassifierCV"))]
 )
 def test_estimators_are_documented_parameter_by_parameter(name):
     thing = getattr(wb, name)

@@ -34,16 +34,8 @@ def test_barrier_makes_what_others_wrote_visible(source: Source) -> None:
     ("name", "args", "words"),
     [
         ("left_barrier", "o", r"thread \d+ at probes.cu:\d+: waits at a barrier that thread 70 does not reach"),
-        (
-            "two_barriers",
-            "o",
-            r"thread \d+ at probes.cu:\d+: waits at a barrier while thread \d+ waits at that",
-        ),
-        (
-            "barrier_or_lanes",
-            "o",
-            r"waits for lanes of its warp that thread 1 does not reach; .* waits at a barrier",
-        ),
+        ("two_barriers", "o", r"thread \d+ at probes.cu:\d+: waits at a barrier while thread \d+ waits at that"),
+        ("barrier_or_lanes", "o", r"waits for lanes of its warp that thread 1 does not reach; .* waits at a barrier"),
         ("past_end", "io", r"thread 127: touches address 0x\w+, 0 bytes past the end of argument 0, int32\[128\]"),
         ("past_end_written", "o", r"thread 125: touches address 0x\w+, 0 bytes past the end of argument 0"),
         ("before_start", "o", "wrote before the start of argument 0"),

@@ -27,11 +27,7 @@ from tests.support.gpu_implementations import (
     pairs,
     run_on,
 )
-from tests.support.gpu_steps import (
-    PAIRS,
-    assert_dense_steps_are_those_of_kernels,
-    assert_steps_are_those_of_the_cpu,
-)
+from tests.support.gpu_steps import PAIRS, assert_dense_steps_are_those_of_kernels, assert_steps_are_those_of_the_cpu
 from tests.support.implementations import assert_close, not_finite, run, same_bits
 from tests.support.narrow_implementations import (
     CALLS,

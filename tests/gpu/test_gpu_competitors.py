@@ -22,7 +22,7 @@ MISSING = {
 
 def test_the_competitors_of_the_suites_are_there() -> None:
     assert {name.split(".")[0] for name in COMPETITORS} == {
-        *("cublas", "cublas_tf32", "cupyx", "cusparse", "cusparse_anew", "torch_cuda"),
+        *("cublas", "cublas_tf32", "cupyx", "cusparse", "cusparse_anew", "torch_cuda")
     }
 
 

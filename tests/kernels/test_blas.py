@@ -109,12 +109,7 @@ def test_a_product_yields_with_the_kernels_and_gives_the_threads_back(library: L
 @needs_two
 @pytest.mark.parametrize(
     ("left", "right"),
-    [
-        ((256, 2048), (2048,)),
-        ((2000, 2001), (2001, 2)),
-        ((64, 64), (64, 1)),
-        ((2, 300, 300), (300, 9)),
-    ],
+    [((256, 2048), (2048,)), ((2000, 2001), (2001, 2)), ((64, 64), (64, 1)), ((2, 300, 300), (300, 9))],
 )
 def test_other_products_are_left_as_they_are(library: Library, left: tuple, right: tuple) -> None:
     threads.this_thread.choices.yielding.shared(1.0, 1.0, 0.0)

@@ -97,8 +97,7 @@ def test_every_loss_has_its_epoch(loss: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "rule",
-    [pytest.param(rule, marks=pytest.mark.exhaustive if rule in LIKE_OTHERS else ()) for rule in RULES],
+    "rule", [pytest.param(rule, marks=pytest.mark.exhaustive if rule in LIKE_OTHERS else ()) for rule in RULES]
 )
 def test_every_rule_has_its_epoch(rule: str) -> None:
     assert_as_defined(epochs.get("squared", rule), CASES["width 2"])

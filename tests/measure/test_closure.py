@@ -111,7 +111,7 @@ def test_what_is_apart_is_left_out_with_what_it_alone_uses(root):
 def test_what_is_compiled_is_the_source_beside_a_file_those_it_names_and_their_headers(root):
     compiled = files(root, "kernels.products.dot", compiled=True) - files(root, "kernels.products.dot")
     assert compiled == {
-        *("kernels/products/dot.cu", "kernels/products/other.cu", "kernels/gpu/device.cuh", "kernels/gpu/types.cuh"),
+        *("kernels/products/dot.cu", "kernels/products/other.cu", "kernels/gpu/device.cuh", "kernels/gpu/types.cuh")
     }
 
 

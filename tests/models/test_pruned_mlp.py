@@ -13,10 +13,7 @@ from workbench.models import ModelError
 
 MODEL = models.get("pruned_mlp")
 SMALL = "hidden=12x10, density=0.3"
-MOVING = {
-    "set": f"{SMALL}, pattern=set, every=3",
-    "rigl": f"{SMALL}, pattern=rigl, every=3, until=30",
-}
+MOVING = {"set": f"{SMALL}, pattern=set, every=3", "rigl": f"{SMALL}, pattern=rigl, every=3, until=30"}
 DENSE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}
 CSR = {"format": "csr", "gradient": "dense", "update": "standard"}
 

@@ -61,10 +61,7 @@ def test_nothing_warns_of_nan_and_infinity():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (
-            lambda: ops.add(DENSE, DENSE.astype(np.float64)),
-            r"types differ: float32, float64. They must be the same",
-        ),
+        (lambda: ops.add(DENSE, DENSE.astype(np.float64)), r"types differ: float32, float64. They must be the same"),
         (lambda: ops.sin(np.arange(3)), r"An array of int64 came; allowed are float32, float64, float16. Convert with"),
         (lambda: ops.add(DENSE, DENSE[:, :3]), r"The shapes \(3, 4\), \(3, 3\) cannot be broadcast together"),
         (lambda: ops.add_n(DENSE, DENSE[:1]), r"The shapes differ: \(3, 4\), \(1, 4\). They must be the same"),

@@ -95,10 +95,7 @@ def about(**changes):
         (lambda s: s.update(about=s["about"][:-9]), "no state of an updater: its array 'about' cannot be read"),
         (about(optimizer="sgd"), "saved with optimizer sgd; this updater has adam"),
         (about(lazy="on"), "saved with lazy on; this updater has exact"),
-        (
-            lambda s: s.update({"a/mean": np.ones((D, N + 1))}),
-            rf"a/mean is float64 \({D}, {N + 1}\); it should be",
-        ),
+        (lambda s: s.update({"a/mean": np.ones((D, N + 1))}), rf"a/mean is float64 \({D}, {N + 1}\); it should be"),
         (lambda s: s.update({"a/last": np.ones(D)}), r"a/last is float64 \(12,\); it should be int64"),
         (lambda s: s.update({"a/record": np.ones((1, 2))}), r"a/record is float64 \(1, 2\); it should be .* \(1, 9\)"),
         (lambda s: s.update({"a/record": s["a/record"][:0]}), r"a/record is float64 \(0, 9\)"),

@@ -220,12 +220,7 @@ def loaded_by(statement: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "statement",
-    [
-        "import workbench",
-        "import workbench.bridges, workbench.cluster",
-        "import kernels as k; k.names()",
-    ],
+    "statement", ["import workbench", "import workbench.bridges, workbench.cluster", "import kernels as k; k.names()"]
 )
 def test_light_imports_load_nothing_heavy(statement):
     assert not loaded_by(statement)

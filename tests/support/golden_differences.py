@@ -191,10 +191,7 @@ DIFFERENCES = {
         _BOTH, ("sum", "mean", "norm", "max", "min", "prod"), "fallback", any_sparse
     ),
     "Reduced over all elements the result has no dimension, as in NumPy; theirs has shape (1,).": Difference(
-        "elemwise",
-        ("sum", "mean", "norm", "contrib.getnnz"),
-        "shape",
-        lambda case: params(case).get("axis") is None,
+        "elemwise", ("sum", "mean", "norm", "contrib.getnnz"), "shape", lambda case: params(case).get("axis") is None
     ),
     "There is no parameter exclude: axis takes a tuple of what is meant.": Difference(
         "stype", ("sum", "mean", "_square_sum"), "refused", lambda case: "exclude" in params(case)

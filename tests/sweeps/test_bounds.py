@@ -29,9 +29,7 @@ def configuration_of(**settings) -> Configuration:
 
 
 @pytest.mark.parametrize(
-    "settings",
-    [{"format": "csr", "gradient": "row_sparse", "update": "lazy"}, CSC, COO],
-    ids=["csr", "csc", "coo"],
+    "settings", [{"format": "csr", "gradient": "row_sparse", "update": "lazy"}, CSC, COO], ids=["csr", "csc", "coo"]
 )
 def test_both_products_of_each_format_multiply_each_entry_once_and_write_results_of_their_own_shape(settings):
     configuration = configuration_of(**settings)

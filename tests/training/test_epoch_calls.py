@@ -198,10 +198,7 @@ def test_the_call_itself_is_checked_before_it_is_timed(made, model, monkeypatch)
         ({"ahead": True}, "nothing ahead; with ahead launch is kernels"),
         ({"device": "cuda", "intercept": False}, "with device cuda launch is kernels"),
         ({"update": "standard", "gradient": "dense"}, "with gradient dense launch is kernels"),
-        (
-            {"model": "factorization_machine"},
-            "are for linear, logistic, multilabel, softmax; for factor",
-        ),
+        ({"model": "factorization_machine"}, "are for linear, logistic, multilabel, softmax; for factor"),
     ],
     ids=str,
 )

@@ -396,10 +396,7 @@ def advise(frame: pd.DataFrame) -> Advice:
         ),
         warnings=tuple(warnings(groups)),
         failures=tuple(count_failures(groups)),
-        would_change=(
-            *list_sensitivities(groups),
-            *compare_devices.compare_machine_sentences(pooled),
-        ),
+        would_change=(*list_sensitivities(groups), *compare_devices.compare_machine_sentences(pooled)),
     )
 
 

@@ -104,14 +104,7 @@ TARGETS = (
     Target(
         "starting", "import workbench above the interpreter", 0.05, lambda one: one.seconds_above, "s", _is("import")
     ),
-    Target(
-        "starting",
-        "--help, data list, status",
-        0.4,
-        _seconds,
-        "s",
-        _is("--help", "data list", "status"),
-    ),
+    Target("starting", "--help, data list, status", 0.4, _seconds, "s", _is("--help", "data list", "status")),
     Target("starting", "train of a cached file before its first step", 1.0, _seconds, "s", _is("train")),
     Target("compiling", f"first epoch, {FIRST_COMPILED}", 2.0, _seconds, "s", _is(FIRST_COMPILED)),
     Target("compiling", "first epoch, any other", 4.0, _seconds, "s", lambda case: not case.startswith(FIRST_COMPILED)),

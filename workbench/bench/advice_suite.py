@@ -327,10 +327,7 @@ def _advise_case(case: Case, seconds_sweep: float, folder: Path, follow: Follow)
 
 
 def columns_of(
-    by_key: Mapping[str, Configuration],
-    rows: list[dict[str, Any]],
-    answer: Answer,
-    seconds_sweep: float,
+    by_key: Mapping[str, Configuration], rows: list[dict[str, Any]], answer: Answer, seconds_sweep: float
 ) -> dict[str, Any]:
     """Return the record columns of a case from its sweep's records and the advice.
 

@@ -75,10 +75,7 @@ class Trainer(ABC):
         return self.problem.configuration.rate
 
 
-PROJECT = {
-    "epoch": {"launch": "epoch", "gradient": "row_sparse"},
-    "steps": {"launch": "kernels", "gradient": "fused"},
-}
+PROJECT = {"epoch": {"launch": "epoch", "gradient": "row_sparse"}, "steps": {"launch": "kernels", "gradient": "fused"}}
 
 
 @final

@@ -118,10 +118,7 @@ class Worker:
         self.bytes_limit = int(share_memory * memory.available_bytes())
 
     def answers(
-        self,
-        request: Mapping[str, Any],
-        seconds: Callable[[Record | None], float],
-        started: float | None = None,
+        self, request: Mapping[str, Any], seconds: Callable[[Record | None], float], started: float | None = None
     ) -> Iterator[Record]:
         """Yield each answer of a new process; raises Ended if it ends early or reaches a limit.
 

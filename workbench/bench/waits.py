@@ -395,10 +395,7 @@ def few_rows(request: Request) -> Iterator[Timed]:
     from workbench.bridges.sklearn import SparseClassifier
 
     x, y = synthetic(100, 123, 14, request.seed)
-    for name, own, other in (
-        ("one epoch", {"max_iter": 1}, {"max_iter": 1, "tol": None}),
-        ("nothing set", {}, {}),
-    ):
+    for name, own, other in (("one epoch", {"max_iter": 1}, {"max_iter": 1, "tol": None}), ("nothing set", {}, {})):
         calls: Calls = {
             ("project", "project"): partial(SparseClassifier(random_state=0, **own).fit, x, y),
             ("SGDClassifier", "competitor"): partial(SGDClassifier(loss="log_loss", random_state=0, **other).fit, x, y),

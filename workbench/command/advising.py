@@ -116,12 +116,7 @@ def _line(said: Statement, is_verbose: bool) -> Text:
 
 
 def show_framework(
-    source: str,
-    framework: str,
-    read: Mapping[str, str],
-    budget: float | None,
-    batch_rows: int | None,
-    as_json: bool,
+    source: str, framework: str, read: Mapping[str, str], budget: float | None, batch_rows: int | None, as_json: bool
 ) -> None:
     """Read the data, time the ways to train in a framework, and print the fastest, as JSON if asked for.
 

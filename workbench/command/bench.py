@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from workbench.bench.fit.cases import Case
 
 bench = typer.Typer(
-    cls=Group,
-    help="Measure the kernels, or whole training steps, against SciPy, PyTorch, TensorFlow and BLAS.",
+    cls=Group, help="Measure the kernels, or whole training steps, against SciPy, PyTorch, TensorFlow and BLAS."
 )
 Out = Annotated[Path | None, typer.Option(help="File to write, by default report.html or .md next to the rows.")]
 Markdown = Annotated[bool, typer.Option("--markdown", help="Markdown instead of HTML, as for an --out *.md.")]

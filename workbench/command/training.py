@@ -100,11 +100,7 @@ def as_options(text: str) -> str:
 
 
 def train(
-    settings: dict,
-    save: Path | None = None,
-    force: bool = False,
-    search: int | None = 0,
-    held_out: float = HELD_OUT,
+    settings: dict, save: Path | None = None, force: bool = False, search: int | None = 0, held_out: float = HELD_OUT
 ) -> None:
     """Train the configuration of the settings; print loss, phases and held-out quality.
 

@@ -24,10 +24,7 @@ from workbench.models.nodes import ModelError, Option, of_model
 if TYPE_CHECKING:
     from workbench.models.patterns import Moves
 
-NEEDS = {
-    "fields": "columns in two fields, users and items, as ratings have",
-    "graph": "a graph of its rows",
-}
+NEEDS = {"fields": "columns in two fields, users and items, as ratings have", "graph": "a graph of its rows"}
 """What a model may need of the data besides X and labels, in words."""
 
 

@@ -509,10 +509,7 @@ def real(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
 
 # The table of all operators as Markdown, generated from the operators.
 
-HEADER = (
-    "| formats | condition | result | kernel |",
-    "|---------|-----------|--------|--------|",
-)
+HEADER = ("| formats | condition | result | kernel |", "|---------|-----------|--------|--------|")
 
 
 def documentation() -> str:

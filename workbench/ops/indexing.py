@@ -213,10 +213,7 @@ take = operator(
         Rule(("row_sparse", "dense"), "row_sparse", _take_rows, COPIES, _is_list_of_rows, "axis 0, a list of numbers"),
     ),
     dtype=type_of_first,
-    gradient=lambda head, output, inputs, params: (
-        ops.take_gradient(head, inputs[1], inputs[0], **params),
-        None,
-    ),
+    gradient=lambda head, output, inputs, params: (ops.take_gradient(head, inputs[1], inputs[0], **params), None),
     family="selection",
 )
 operator(

@@ -94,14 +94,7 @@ to_format = operator(
     "x in the format named `format`: how a graph converts where it is meant, without a warning. The gradient is "
     "passed on in the format that it comes in.",
     rules=tuple(
-        Rule(
-            (form,),
-            to,
-            _to_format,
-            f"{form} to {to}",
-            partial(_asks_for, to),
-            f"format={to}",
-        )
+        Rule((form,), to, _to_format, f"{form} to {to}", partial(_asks_for, to), f"format={to}")
         for form in FORMATS
         for to in FORMATS
     ),

@@ -257,10 +257,7 @@ def _register_output(name: str, forward: Callable, kind: str, doc: str) -> None:
     )
 
 
-OUTPUT_LAYERS = (
-    *(f"{name}_regression_output" for name in ("linear", "logistic", "mae")),
-    "softmax_output",
-)
+OUTPUT_LAYERS = (*(f"{name}_regression_output" for name in ("linear", "logistic", "mae")), "softmax_output")
 """Operators whose output does not depend on their second input, the labels."""
 _register_output("linear_regression_output", _copy, "difference", "x itself; its gradient is x - label")
 _register_output("logistic_regression_output", _sigmoid, "difference", "sigmoid(x); the gradient of x is that - label")

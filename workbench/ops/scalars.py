@@ -66,12 +66,7 @@ def _keeping_rules(dense: Callable, condition: Condition) -> list[Rule]:
 
 
 def _register(
-    name: str,
-    dense: Callable,
-    gradient: Callable,
-    doc: str,
-    keeps: Condition = NEVER,
-    rules: Sequence[Rule] = (),
+    name: str, dense: Callable, gradient: Callable, doc: str, keeps: Condition = NEVER, rules: Sequence[Rule] = ()
 ) -> None:
     """Register the operator `name` of one array and a number `scalar`; `dense` computes it on dense arrays.
 

@@ -245,12 +245,7 @@ _filling(
     lambda h, x, y: ops.multiply(h, ops.multiply(y, ops.subtract_from_scalar(y, scalar=1.0))),
     "1 / (1 + exp(-x))",
 )
-_filling(
-    "softsign",
-    softsign,
-    lambda h, x, y: ops.divide(h, ops.square(_plus_one(ops.abs(x)))),
-    "x / (1 + |x|)",
-)
+_filling("softsign", softsign, lambda h, x, y: ops.divide(h, ops.square(_plus_one(ops.abs(x)))), "x / (1 + |x|)")
 _filling(
     "erf",
     _in_type_of_x("erf"),

@@ -335,9 +335,7 @@ class Updater:
         return begin(self, name, self._parameter(name, weights), weights, count, whole, other)
 
     def catch_up(
-        self,
-        weights: Mapping[str, np.ndarray | RowSparse],
-        rows: Mapping[str, np.ndarray] | None = None,
+        self, weights: Mapping[str, np.ndarray | RowSparse], rows: Mapping[str, np.ndarray] | None = None
     ) -> None:
         """Bring weights and states up to date in place; needed with lazy="exact" alone.
 

@@ -237,8 +237,7 @@ class Form:
         more = self._grid(main=False)
         more.layout.display = "none"
         self.more = widgets.ToggleButton(
-            description="Change what is measured",
-            tooltip="Formats, kernels, updates, widths, devices, rounds",
+            description="Change what is measured", tooltip="Formats, kernels, updates, widths, devices, rounds"
         )
         self.more.observe(lambda change: setattr(more.layout, "display", None if change["new"] else "none"), "value")
         self.box = widgets.VBox([self._grid(main=True), self.more, more])

@@ -140,11 +140,7 @@ def spec_of(run: str | Path) -> str:
 
 
 def write_report(
-    runs: Runs,
-    out: str | Path | None = None,
-    *,
-    markdown: bool = False,
-    predicted: Advice | None = None,
+    runs: Runs, out: str | Path | None = None, *, markdown: bool = False, predicted: Advice | None = None
 ) -> Path:
     """Write the report of one or several runs and return its path, by default next to the first's records.
 

@@ -143,8 +143,7 @@ def write_cluster(folder: str | Path, command: str = "") -> Path:
         "sentence": _draw("cluster_steps", frame, folder / CLUSTER_CHART) if steps.machines else "",
         "chart": CLUSTER_CHART,
         "steps": page.table_of(
-            ("machines", "predicted", "of it messages", "of it waiting", "bytes moved", *HERE),
-            _step_lines(steps),
+            ("machines", "predicted", "of it messages", "of it waiting", "bytes moved", *HERE), _step_lines(steps)
         ),
         "rows": page.table_of(
             ("training", "files", "limit a process", "resident at most", "asked for", "AUC", "making, training", "end"),

@@ -23,15 +23,7 @@ from workbench.formats import names as format_names
 from workbench.ops.products import ENGINES
 from workbench.settings import MEASURE, SETTINGS, Control, Setting
 from workbench.sweeps import grid
-from workbench.sweeps.spec import (
-    FILES,
-    MEANINGS,
-    Configuration,
-    Spec,
-    SpecError,
-    allowed_values,
-    validate_spec,
-)
+from workbench.sweeps.spec import FILES, MEANINGS, Configuration, Spec, SpecError, allowed_values, validate_spec
 
 BASELINE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}
 """Dense training step by step; it is always part of the sweep, as are epochs in one call if the model has them. What

@@ -20,15 +20,7 @@ from typing import Any
 from workbench import data, models
 from workbench.analysis import formatting
 from workbench.data import contract
-from workbench.study import (
-    BY_NAME,
-    CHOICES,
-    ChoiceError,
-    complete_choices,
-    make_spec,
-    parse_numbers,
-    reduce_choices,
-)
+from workbench.study import BY_NAME, CHOICES, ChoiceError, complete_choices, make_spec, parse_numbers, reduce_choices
 from workbench.sweeps.spec import FILES, Spec
 
 OF_FILES = {"densities": "natural", "widths": "natural", "features": ""}

@@ -175,10 +175,7 @@ def test_blocks_with_and_without_empty_lines_give_the_same_entries(tmp_path, mon
         for entries in (text, with_gap):
             made = read_market(written(tmp_path, COORDINATE + f"40 40 40\n{entries}")["path"])
             assert made.data.tolist() == [row / 8 for row in range(1, 41)]
-            assert [part.tolist() for part in made.coords] == [
-                list(range(40)),
-                [3 * row % 40 for row in range(1, 41)],
-            ]
+            assert [part.tolist() for part in made.coords] == [list(range(40)), [3 * row % 40 for row in range(1, 41)]]
 
 
 def test_damaged_files_are_refused_or_read(tmp_path):

@@ -22,13 +22,7 @@ def packed_by_zstd(content):
     return pytest.importorskip("pyarrow").compress(content, codec="zstd", asbytes=True)
 
 
-PACKERS = {
-    "": bytes,
-    "gzip": gzip.compress,
-    "bzip2": bz2.compress,
-    "xz": lzma.compress,
-    "zstd": packed_by_zstd,
-}
+PACKERS = {"": bytes, "gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress, "zstd": packed_by_zstd}
 
 
 @pytest.fixture

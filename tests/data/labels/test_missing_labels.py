@@ -77,11 +77,7 @@ def test_a_variable_of_labels_is_named_by_label(folder):
 
 
 @pytest.mark.parametrize(
-    ("header", "name", "why"),
-    [
-        ("a,Clicked,b", "Clicked", "its name"),
-        ("a,b,c", "b", "the only column of two values"),
-    ],
+    ("header", "name", "why"), [("a,Clicked,b", "Clicked", "its name"), ("a,b,c", "b", "the only column of two values")]
 )
 def test_the_label_of_a_table_is_guessed_and_told(tmp_path, header, name, why):
     rows = "".join(f"{row},{row % 2},{row % 5}\n" for row in range(30))

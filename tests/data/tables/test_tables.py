@@ -167,10 +167,7 @@ def test_separators_and_line_ends_within_quotes_are_text(tmp_path):
     assert made.x.toarray().tolist() == [[0, 1, 0], [1, 0, 0], [0, 1, 0]]
 
 
-@pytest.mark.parametrize(
-    "before",
-    ["", "# made on a day\n", '\n# of 2, "no more\n\n# rows, and\n'],
-)
+@pytest.mark.parametrize("before", ["", "# made on a day\n", '\n# of 2, "no more\n\n# rows, and\n'])
 def test_lines_of_comments_before_a_table_are_passed_over(before, tmp_path):
     expected = read(tmp_path, "a,b,y\nred,1,0\nblue,2.5,1\n")
     made = read(tmp_path, f"{before}a,b,y\nred,1,0\nblue,2.5,1\n")

@@ -201,10 +201,7 @@ def vowpal_wabbit_commands(has_cache: bool, paths: Paths, setting: Mapping[str, 
     return [("train", train), ("apply", [*test, "-p", str(paths.predictions)])]
 
 
-for _name, _has_cache, _settings in (
-    ("Vowpal Wabbit", False, PASSES[:1]),
-    ("Vowpal Wabbit, cache", True, PASSES[1:]),
-):
+for _name, _has_cache, _settings in (("Vowpal Wabbit", False, PASSES[:1]), ("Vowpal Wabbit, cache", True, PASSES[1:])):
     register(
         Candidate(
             _name,

@@ -92,10 +92,7 @@ def batches_checked(problem: Problem) -> int:
 
 
 def measure(
-    problem: Problem,
-    competitors: Sequence[Competitor],
-    policy: Policy,
-    clock: Clock = perf_counter,
+    problem: Problem, competitors: Sequence[Competitor], policy: Policy, clock: Clock = perf_counter
 ) -> Iterator[Record]:
     """Yield `{"at": name}` before each candidate is prepared, then `{"name": ..., "record": columns}` of each.
 

@@ -225,11 +225,7 @@ def _measure_ways(
 
 
 def _conclude(
-    framework: str,
-    ways: Sequence[Way],
-    records: Mapping[str, Mapping[str, Any]],
-    problem: Problem,
-    seconds: float,
+    framework: str, ways: Sequence[Way], records: Mapping[str, Mapping[str, Any]], problem: Problem, seconds: float
 ) -> FrameworkAnswer:
     """Return the answer of a framework from {way's name: record}; BenchError if no way could be timed.
 

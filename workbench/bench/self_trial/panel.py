@@ -107,10 +107,7 @@ def panel(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[-1])
     early.
     """
     name, rows = trials.experiment("panel"), []
-    with (
-        trials.Trials(folder / FILE, name, work=WORK) as alone,
-        trials.Trials(folder / FILE, name) as seen,
-    ):
+    with trials.Trials(folder / FILE, name, work=WORK) as alone, trials.Trials(folder / FILE, name) as seen:
         by_name = {ALONE: alone, SEEN: seen}
         seen.supervisor.run_name = alone.supervisor.run_name  # one run: their rounds are compared
         shown = begun(seen)

@@ -375,12 +375,7 @@ def power(noise: Noise, count: int | None = None) -> Iterator[dict[str, Any]]:
 
 
 def _share(
-    part: str,
-    what: str,
-    condition: str,
-    hits: Sequence[bool],
-    wanted: tuple[float | None, float | None],
-    **known: Any,
+    part: str, what: str, condition: str, hits: Sequence[bool], wanted: tuple[float | None, float | None], **known: Any
 ) -> dict[str, Any]:
     """Return the outcome record of the share of true `hits`; `wanted` is (least, most) of it, None for no bound.
 

@@ -90,10 +90,7 @@ def slow(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[-1]) 
     Records are appended to a file in `folder`.
     """
     name, rows = trials.experiment("slow"), []
-    with (
-        trials.Trials(folder / FILE, name) as plain,
-        trials.Trials(folder / FILE, name, work=WORK) as changed,
-    ):
+    with trials.Trials(folder / FILE, name) as plain, trials.Trials(folder / FILE, name, work=WORK) as changed:
         by_name = dict(zip(NAMES, (plain, changed), strict=True))
         changed.supervisor.run_name = plain.supervisor.run_name  # one run: their rounds are compared
         for number in budget.rounds(most):

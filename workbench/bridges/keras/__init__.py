@@ -30,12 +30,7 @@ from kernels.formula import Backend, Float, Truth
 from kernels.rules.rule import Rule
 from workbench import optimizers
 from workbench.bridges.contracts import Violation, class_name, class_names, described
-from workbench.bridges.tensorflow import (
-    hashed,
-    sparse_product,
-    summed,
-    tf,
-)
+from workbench.bridges.tensorflow import hashed, sparse_product, summed, tf
 from workbench.bridges.validation_rules import ERROR, WARNING
 from workbench.optimizers.contract import numbers_of
 
@@ -250,12 +245,7 @@ class Tensors(Backend):
         return self.number(FUNCTIONS[function](*map(self._raw, arguments)))
 
 
-OPERATIONS: dict[str, Callable[..., Any]] = {
-    "+": tf.add,
-    "-": tf.subtract,
-    "*": tf.multiply,
-    "/": tf.divide,
-}
+OPERATIONS: dict[str, Callable[..., Any]] = {"+": tf.add, "-": tf.subtract, "*": tf.multiply, "/": tf.divide}
 COMPARISONS: dict[str, Callable[..., Any]] = {"<": tf.less, "<=": tf.less_equal, ">": tf.greater}
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sqrt": tf.sqrt,

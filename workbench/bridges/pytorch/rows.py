@@ -15,14 +15,7 @@ import scipy.sparse
 from kernels import structure, threads
 from kernels.structure import plain
 from workbench import data, formats
-from workbench.bridges.contracts import (
-    Framework,
-    Source,
-    Violation,
-    feed_of,
-    require,
-    require_row_gradients,
-)
+from workbench.bridges.contracts import Framework, Source, Violation, feed_of, require, require_row_gradients
 from workbench.bridges.pytorch.library import follow, torch
 from workbench.bridges.validation_rules import ERROR, WARNING
 from workbench.data.batches import slicing

@@ -31,14 +31,7 @@ import numpy as np
 import scipy.sparse
 
 from workbench import data, formats
-from workbench.bridges.contracts import (
-    Framework,
-    Source,
-    feed_of,
-    require,
-    require_row_gradients,
-    require_sound,
-)
+from workbench.bridges.contracts import Framework, Source, feed_of, require, require_row_gradients, require_sound
 from workbench.formats.parts import Parts
 
 try:
@@ -198,13 +191,7 @@ def _gradient_of_values(places: tf.Tensor, grad_scores: tf.Tensor, table: tf.Ten
 
 
 def batches(
-    source: Source,
-    *,
-    rows: int = 256,
-    shuffle: bool = False,
-    seed: int = 0,
-    last: str = "keep",
-    first_epoch: int = 0,
+    source: Source, *, rows: int = 256, shuffle: bool = False, seed: int = 0, last: str = "keep", first_epoch: int = 0
 ) -> tf.data.Dataset:
     """Return the batches of a `data.Feed` as (SparseTensor [R, D], labels), for `tf.data`.
 

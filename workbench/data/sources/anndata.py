@@ -19,11 +19,7 @@ WHAT = "an .h5ad file"
 ROWS_OF_BLOCK = 1 << 12
 
 
-def make(
-    path: str | os.PathLike,
-    column: str = "label",
-    wanted: Wanted = GUESSED,
-) -> Dataset:
+def make(path: str | os.PathLike, column: str = "label", wanted: Wanted = GUESSED) -> Dataset:
     """Return X of an .h5ad file, with the column of `obs`, or the matrix of `obsm`, called `column` as labels.
 
     `kind`, `positive`, `classes` and `unseen` say what labels mean, as for `npz`. Raises DataError for a missing or

@@ -19,12 +19,7 @@ WHAT = "a binsparse matrix in HDF5"
 ROWS_OF_BLOCK = 1 << 12
 
 
-def make(
-    path: str | os.PathLike,
-    group: str = "/",
-    column: str = "labels",
-    wanted: Wanted = GUESSED,
-) -> Dataset:
+def make(path: str | os.PathLike, group: str = "/", column: str = "labels", wanted: Wanted = GUESSED) -> Dataset:
     """Return the CSR matrix in a group of the HDF5 file, with the array `column` of that group as labels.
 
     `kind`, `positive`, `classes` and `unseen` say what labels mean, as for `npz`. Raises DataError for a missing or

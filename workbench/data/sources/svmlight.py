@@ -13,14 +13,7 @@ from workbench.data.errors import DataError
 from workbench.data.files.labels import lacks_svmlight_label, read_unlabelled, require_labels, rewrite_lines
 from workbench.data.files.opened import line_blocks, map_blocks, open_text, place_in, refuse_endless
 from workbench.data.files.reading import blocks_of_file, check_features, dataset_of, reading
-from workbench.data.files.types import (
-    BELOW_COUNTS,
-    LIBFFM,
-    WORDS_AS_LABELS,
-    file_type_hint,
-    looks_like,
-    refuse_binary,
-)
+from workbench.data.files.types import BELOW_COUNTS, LIBFFM, WORDS_AS_LABELS, file_type_hint, looks_like, refuse_binary
 from workbench.data.labels import AS_NUMBERS, GUESSED, NONE, Wanted, read_labels
 from workbench.data.text.svmlight import (
     NO_QUERY,
@@ -75,10 +68,7 @@ TEXT = "svmlight text (each line: label column:value ...)"
 
 
 def make(
-    path: str | os.PathLike,
-    features: int | None = None,
-    zero_based: bool | str = "auto",
-    wanted: Wanted = GUESSED,
+    path: str | os.PathLike, features: int | None = None, zero_based: bool | str = "auto", wanted: Wanted = GUESSED
 ) -> Dataset:
     """Return the rows of the file, columns as numbered in it.
 
@@ -154,10 +144,7 @@ def _read_variant(
 
 
 def blocks(
-    path: str | os.PathLike,
-    features: int | None = None,
-    zero_based: bool | str = "auto",
-    wanted: Wanted = GUESSED,
+    path: str | os.PathLike, features: int | None = None, zero_based: bool | str = "auto", wanted: Wanted = GUESSED
 ) -> RowBlocks:
     """Return the rows of the file in blocks of some thousand lines, parameters as for `make`.
 

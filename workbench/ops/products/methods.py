@@ -359,13 +359,7 @@ class Method:
             return out
         columns = None if out is None else out[:, None] if y.ndim == 1 else out
         product = self.call(
-            self._trusted,
-            x,
-            self._other(as_matrix(y), transpose_b),
-            self.transpose_a,
-            self.result,
-            columns,
-            plan,
+            self._trusted, x, self._other(as_matrix(y), transpose_b), self.transpose_a, self.result, columns, plan
         )
         if out is not None and self.result == "dense":
             return out

@@ -52,13 +52,7 @@ register, names, get = _ways.register, _ways.names, _ways.get
 
 
 def register_way(
-    framework: str,
-    name: str,
-    kind: str,
-    make: Callable[..., Any],
-    way: str,
-    side: str = "independent",
-    **more: Any,
+    framework: str, name: str, kind: str, make: Callable[..., Any], way: str, side: str = "independent", **more: Any
 ) -> None:
     """Register a way to train in a framework, which needs the package of the framework.
 
