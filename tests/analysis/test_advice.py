@@ -54,10 +54,8 @@ def test_the_smallest_difference_that_could_be_seen_is_told_by_density():
     result = advisor.minimum_detectable_sentence(found)
     worst = max(one.minimum_detectable_ratio for one in found)
     assert re.fullmatch(
-        (
-            rf"differences from 1\.\d+ times on could be detected at most densities, from {format_number(worst, 2)} "
-            rf"times at 0\.3 %"
-        ),
+        rf"differences from 1\.\d+ times on could be detected at most densities, from {format_number(worst, 2)} "
+        rf"times at 0\.3 %",
         result,
     )
 

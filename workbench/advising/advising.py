@@ -21,8 +21,8 @@ from workbench import data, models, store
 from workbench.advising.candidates import is_faithful, likely_first, list_candidates
 from workbench.advising.first_part import FirstPart, first_part
 from workbench.advising.source import model_note, suggest_model
-from workbench.analysis import configurations
 from workbench.analysis.compare import PREDICTED
+from workbench.analysis.configurations import NUMBERED
 from workbench.analysis.grades import comparison_facts
 from workbench.analysis.recommendation import Recommendation, recommend
 from workbench.data import Profile, profile
@@ -443,11 +443,7 @@ class _Advising:
         if self.is_cut and (known.time.verdict == "inconclusive" or known.time.source == PREDICTED):
             self._run("Racing on", self.candidates, self.clock.left)
             return
-        both = [
-            row
-            for row in (known.time.sparse, known.time.dense)
-            if row is not None and row["status"] in configurations.NUMBERED
-        ]
+        both = [row for row in (known.time.sparse, known.time.dense) if row is not None and row["status"] in NUMBERED]
         if not both:
             return
         named = [_candidate(self.by_key[row["key"]]) for row in both if row["key"] in self.by_key]
@@ -539,7 +535,7 @@ class _Advising:
         """Return the recommendation from the records so far; configurations without a time are predicted."""
         accepted = {key for key, configuration in self.by_key.items() if self.lazy or is_faithful(configuration)}
         rows = run_folder.read_current_records(self.folder)
-        timed = {row["key"] for row in rows if row["status"] in configurations.NUMBERED}
+        timed = {row["key"] for row in rows if row["status"] in NUMBERED}
         planned = self._predict_configurations(self.by_key.keys() - timed)
         rows = [_fill_from_prediction(row, planned.pop(row["key"], {})) for row in rows] + [
             store.new_row(**row) for row in planned.values()
@@ -589,7 +585,7 @@ class _Advising:
 
 def _fill_from_prediction(row: dict[str, Any], planned: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record of a trial without a time with its None columns filled from `planned`; others unchanged."""
-    if row["status"] in configurations.NUMBERED:
+    if row["status"] in NUMBERED:
         return row
     return row | {name: value for name, value in planned.items() if row[name] is None}
 

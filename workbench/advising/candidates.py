@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from workbench import optimizers
-from workbench.optimizers import deferred_updates
+from workbench.optimizers.deferred_updates import catch_up_strategy
 from workbench.sweeps import grid
 from workbench.sweeps.spec import Configuration
 
@@ -96,6 +96,4 @@ def is_faithful(configuration: Configuration) -> bool:
 def is_lazy_exact(configuration: Configuration) -> bool:
     """Return whether a lazy update equals the dense one: rows without a gradient would not change."""
     optimizer = optimizers.get(configuration.optimizer)
-    return not deferred_updates.catch_up_strategy(
-        optimizer.rule, optimizer.resolve(grid.setup_of(configuration).options)
-    )
+    return not catch_up_strategy(optimizer.rule, optimizer.resolve(grid.setup_of(configuration).options))

@@ -9,15 +9,7 @@ from typing import Any
 import pandas as pd
 
 from workbench import settings
-from workbench.analysis import (
-    compare_devices,
-    configurations,
-    execution,
-    formatting,
-    outliers,
-    recommendation,
-    verdict_text,
-)
+from workbench.analysis import compare_devices, configurations, execution, outliers, recommendation, verdict_text
 from workbench.analysis.breakeven import (
     BreakEven,
     baseline,
@@ -28,6 +20,17 @@ from workbench.analysis.breakeven import (
     probable_clauses,
 )
 from workbench.analysis.compare import HOLDS_ONE, REMEDY, Contest, contests_of_group, trained_worse
+from workbench.analysis.formatting import (
+    capitalized,
+    format_bytes,
+    format_count,
+    format_densities,
+    format_density,
+    format_measured,
+    format_number,
+    join_items,
+    name_configuration,
+)
 from workbench.analysis.grades import bound_reason, format_factor_with_interval, grade_comparison
 from workbench.analysis.recommendation import is_dense_batch_of_compact_data
 from workbench.analysis.verdict_text import MEASURES
@@ -60,9 +63,7 @@ def warnings(groups: Sequence[configurations.Group]) -> Iterator[str]:
     yield from _machine(rows)
     lost = Counter(name for row in rows for name in row["not_finite"] or ())
     if lost:
-        counts = formatting.join_items(
-            f"{name} in {formatting.format_count(count, 'configuration')}" for name, count in lost.items()
-        )
+        counts = join_items(f"{name} in {format_count(count, 'configuration')}" for name, count in lost.items())
         yield f"Values that were not finite are missing: {counts}."
 
 
@@ -77,7 +78,7 @@ def _unequal_execution(groups: Sequence[configurations.Group]) -> Iterator[str]:
         described = [(one, execution.describe_inequality(one, at[one.sparse["density"]])) for one in met if one.sparse]
         if unequal := [(one, text) for one, text in described if text]:
             near, text = min(unequal, key=lambda pair: abs(math.log(pair[0].known[2].value)))
-            where = formatting.format_densities([near])
+            where = format_densities([near])
             yield f"At {where}{_densities_clause(group, groups)} {text[:1].lower()}{text[1:]}"
 
 
@@ -88,7 +89,7 @@ def _disturbances(rows: Sequence[configurations.Record]) -> Iterator[str]:
     """
     disturbed = sum(row["rounds_disturbed"] for row in rows)
     if disturbed:
-        trials = formatting.format_count(disturbed + sum(row["rounds"] for row in rows), "trial")
+        trials = format_count(disturbed + sum(row["rounds"] for row in rows), "trial")
         yield (
             f"{disturbed} of {trials} ran next to other programs; they count for less, so factors are known less well."
         )
@@ -104,10 +105,10 @@ def _noisy_densities(groups: Sequence[configurations.Group]) -> Iterator[str]:
         blind = [one for one in compared if (one.minimum_detectable_ratio or 0.0) > NOISY]
         if blind:
             most = max(one.minimum_detectable_ratio or 0.0 for one in blind)
-            where = "every density" if len(blind) == len(compared) > 1 else formatting.format_densities(blind)
+            where = "every density" if len(blind) == len(compared) > 1 else format_densities(blind)
             yield (
                 f"At {where} rounds differ so much that differences below "
-                f"{formatting.format_number(most, 2)} times may go unseen{_densities_clause(group, groups)}."
+                f"{format_number(most, 2)} times may go unseen{_densities_clause(group, groups)}."
             )
 
 
@@ -121,9 +122,7 @@ def _machine(rows: Sequence[configurations.Record]) -> Iterator[str]:
         kind for each in met for kind in each if kind != outliers.OTHERS
     )  # those are determined by `_disturbances`
     if kinds:
-        each = formatting.join_items(
-            f"{kind} in {formatting.format_count(count, 'configuration')}" for kind, count in kinds.items()
-        )
+        each = join_items(f"{kind} in {format_count(count, 'configuration')}" for kind, count in kinds.items())
         yield f"During the trials the machine had {each}; the rows say how much."
 
 
@@ -136,14 +135,14 @@ def count_failures(groups: Sequence[configurations.Group]) -> list[str]:
     lost = [row for row in rows if row["status"] not in configurations.NUMBERED]
     retried = sum(row["rounds_failed"] for row in rows if row["status"] in configurations.NUMBERED)
     notes = (
-        [f"{formatting.format_count(retried, 'round')} failed in configurations that have a result from other rounds."]
+        [f"{format_count(retried, 'round')} failed in configurations that have a result from other rounds."]
         if retried
         else []
     )
     if not lost:
         return notes
     each = "; ".join(_reason(status, lost) for status in dict.fromkeys(row["status"] for row in lost))
-    return [f"{len(lost)} of {formatting.format_count(len(rows), 'configuration')} have no result: {each}.", *notes]
+    return [f"{len(lost)} of {format_count(len(rows), 'configuration')} have no result: {each}.", *notes]
 
 
 def _reason(status: str, rows: Sequence[configurations.Record]) -> str:
@@ -188,9 +187,9 @@ def _largest_effect(name: str, evens: Sequence[BreakEven]) -> Iterator[str]:
     by_value = next((each for each in sets.values() if _are_disjoint(list(each.values()))), None)
     if by_value:
         at = [(value, even) for value, even in by_value.items()]
-        each = formatting.join_items(f"{even.place} with {_SETTINGS[name]} {value}" for value, even in sorted(at))
+        each = join_items(f"{even.place} with {_SETTINGS[name]} {value}" for value, even in sorted(at))
         usual: dict[str, dict[str, Any]] = {"device": {"device": "cpu"}, "trainers": {"trainers": 1}}
-        line = formatting.name_configuration(at[0][1].settings | usual.get(name, {}))
+        line = name_configuration(at[0][1].settings | usual.get(name, {}))
         yield f"The break-even in time moves with {_SETTINGS[name]}: that of {line} is {each}."
 
 
@@ -206,20 +205,18 @@ def _lazy(groups: Sequence[configurations.Group]) -> Iterator[str]:
     """
     for group in groups:
         pairs = trained_worse(group.rows)
-        for line in dict.fromkeys(formatting.name_configuration(lazy) for lazy, _ in pairs):
-            worse = [(lazy, fair) for lazy, fair in pairs if formatting.name_configuration(lazy) == line]
+        for line in dict.fromkeys(name_configuration(lazy) for lazy, _ in pairs):
+            worse = [(lazy, fair) for lazy, fair in pairs if name_configuration(lazy) == line]
             lazy, fair = worse[0]
             tried = [
                 row
                 for row in group.rows
-                if row["status"] in configurations.NUMBERED and formatting.name_configuration(row) == line
+                if row["status"] in configurations.NUMBERED and name_configuration(row) == line
             ]
-            where = formatting.join_items(
-                formatting.format_density(configurations.density_of(row) or 0.0) for row, _ in worse
-            )
+            where = join_items(format_density(configurations.density_of(row) or 0.0) for row, _ in worse)
             where = "every density measured" if len(worse) == len(tried) else f"{where} density"
             yield (
-                f"{line} trained a worse model than {formatting.name_configuration(fair)} at {where} "
+                f"{line} trained a worse model than {name_configuration(fair)} at {where} "
                 f"({_end_sentences(lazy, fair)}), "
                 f"so it does not count as a win{_densities_clause(group, groups)}."
             )
@@ -230,9 +227,7 @@ def _end_sentences(row: configurations.Record, fair: configurations.Record) -> s
     parts = []
     for name, column in (("loss", "loss_last"), (row["quality_name"] or "quality", "quality")):
         if row[column] is not None and fair[column] is not None:
-            parts.append(
-                f"{name} {formatting.format_number(row[column])} instead of {formatting.format_number(fair[column])}"
-            )
+            parts.append(f"{name} {format_number(row[column])} instead of {format_number(fair[column])}")
     return ", ".join(parts)
 
 
@@ -246,13 +241,11 @@ def _densified(rows: Iterable[configurations.Record]) -> Iterator[str]:
         row for row in rows if not is_dense_batch_of_compact_data(row)
     ):  # whose batches are made dense, as their names say
         for one in row["densified"] or ():
-            sizes_by_op.setdefault((formatting.name_configuration(row), str(one.get("op"))), []).append(
-                one.get("bytes") or 0
-            )
+            sizes_by_op.setdefault((name_configuration(row), str(one.get("op"))), []).append(one.get("bytes") or 0)
     for (line, op), sizes in sizes_by_op.items():
         yield (
-            f"{line} made a dense array in {op} ({formatting.format_bytes(max(sizes))}), in "
-            f"{formatting.format_count(len(sizes), 'configuration')}."
+            f"{line} made a dense array in {op} ({format_bytes(max(sizes))}), in "
+            f"{format_count(len(sizes), 'configuration')}."
         )
 
 
@@ -265,12 +258,12 @@ def _prepared(rows: Iterable[configurations.Record]) -> Iterator[str]:
     for row in rows:
         inside = sum(row[f"seconds_{phase}"] or 0.0 for phase in ("slice", "convert", "plan"))
         if not configurations.is_dense(row) and row["status"] == "ok" and (row["seconds_prepare"] or 0.0) > 2 * inside:
-            costs[formatting.name_configuration(row)] = max(
-                costs.get(formatting.name_configuration(row), 0.0), row["seconds_prepare"] / row["seconds_step"]
+            costs[name_configuration(row)] = max(
+                costs.get(name_configuration(row), 0.0), row["seconds_prepare"] / row["seconds_step"]
             )
     if costs:
         line, most = max(costs.items(), key=lambda item: item[1])
-        steps = formatting.format_measured(most, most, most, formatting.format_number)
+        steps = format_measured(most, most, most, format_number)
         yield (
             "Batches repeat, so cutting, converting and planning them is done once and is not in the time of a step; "
             f"it costs {steps} times as much as a step, a batch, at most ({line})."
@@ -299,14 +292,14 @@ def certainty_sentences(group: configurations.Group) -> str:
     if not ratios:
         return f"How sure: no run has a time of both sides.{disturbed}"
     least, most = (end(ratio.rounds for ratio in ratios) for end in (min, max))
-    rounds = formatting.format_count(most, "round") if least == most else f"{least} to {most} rounds"
+    rounds = format_count(most, "round") if least == most else f"{least} to {most} rounds"
     if not most:
         return (
             f"How sure: no round measured both sides; the interval is that of a prediction from the sizes.{disturbed}"
         )
-    of_runs = f"{rounds} of {formatting.format_count(max(ratio.runs for ratio in ratios), 'run')}"
+    of_runs = f"{rounds} of {format_count(max(ratio.runs for ratio in ratios), 'run')}"
     seen = minimum_detectable_sentence(contests)
-    return f"How sure: 95 % intervals from {of_runs}. {formatting.capitalized(seen)}.{disturbed}"
+    return f"How sure: 95 % intervals from {of_runs}. {capitalized(seen)}.{disturbed}"
 
 
 def minimum_detectable_sentence(contests: Sequence[Contest]) -> str:
@@ -320,13 +313,10 @@ def minimum_detectable_sentence(contests: Sequence[Contest]) -> str:
     usual = seen[len(seen) // 2].minimum_detectable_ratio or 1.0
     worse = [one for one in seen if (one.minimum_detectable_ratio or 0.0) > ALIKE * usual]
     where = "" if len(contests) == 1 else " at every density" if len(seen) == len(contests) else " at most densities"
-    text = f"differences from {formatting.format_number(usual, 2)} times on could be detected{where}"
+    text = f"differences from {format_number(usual, 2)} times on could be detected{where}"
     if not worse:
         return text
-    far = (
-        f"{formatting.format_number(worse[-1].minimum_detectable_ratio or 0.0, 2)} times at "
-        f"{formatting.format_densities(worse[-1:], 2)}"
-    )
+    far = f"{format_number(worse[-1].minimum_detectable_ratio or 0.0, 2)} times at {format_densities(worse[-1:], 2)}"
     return f"{text.removesuffix(where)} at most densities, from {far}"
 
 
@@ -335,7 +325,7 @@ def _disturbed(group: configurations.Group) -> str:
     disturbed, timed = (sum(row[name] for row in group.rows) for name in ("rounds_disturbed", "rounds"))
     if not disturbed:
         return ""
-    share = formatting.format_density(disturbed / (disturbed + timed), 2)
+    share = format_density(disturbed / (disturbed + timed), 2)
     return f" Other programs ran next to {share} of the trials, which count for less."
 
 
@@ -430,7 +420,7 @@ def headline(group: configurations.Group, measure: str) -> tuple[str, str]:
         )
         return f"Which {verb} {better} changes: {both}", f"For {name} it depends on the density: {both}."
     is_of_first = even.line == configurations.line_of(first.sides[0])
-    of = "" if is_of_first else formatting.name_configuration(won[-1].sides[0])
+    of = "" if is_of_first else name_configuration(won[-1].sides[0])
     return _sparse_below(even, of, compared, measure)
 
 
@@ -441,7 +431,7 @@ def _by_fitting(first: Contest, compared: Sequence[Contest], measure: str) -> tu
     """
     sparse, dense = first.sides
     does = f"runs where {verdict_text.failure_reason(dense)}"
-    full = f"For {MEASURES[measure][0]}, go sparse with {formatting.name_configuration(sparse)}: it {does}."
+    full = f"For {MEASURES[measure][0]}, go sparse with {name_configuration(sparse)}: it {does}."
     return f"Sparse {does}", f"{full}{_open_sentences(compared)}"
 
 
@@ -466,8 +456,8 @@ def _sparse_below(even: BreakEven, of: str, compared: Sequence[Contest], measure
     """
     name, verb, better = MEASURES[measure]
     won = [one for one in compared if one.verdict == "sparse"]
-    up_to = formatting.format_density(won[-1].density or 0.0, DIGITS)
-    from_ = formatting.format_density(next(one.density for one in compared if one.verdict == "dense") or 0.0, DIGITS)
+    up_to = format_density(won[-1].density or 0.0, DIGITS)
+    from_ = format_density(next(one.density for one in compared if one.verdict == "dense") or 0.0, DIGITS)
     first = next(one for one in won if one.ratio is not None)
     lost = [one for one in compared if one.verdict == "dense"]
     full = (
@@ -482,10 +472,10 @@ def _sparse_below(even: BreakEven, of: str, compared: Sequence[Contest], measure
 def _gain(first: Contest, better: str, is_alone: bool) -> str:
     """Return by which factor sparse wins in contest `first`, the density (unless `is_alone`), and the configuration."""
     sparse, dense, _ = first.known
-    at = "" if is_alone or not first.density else f" at {formatting.format_density(first.density, DIGITS)}"
+    at = "" if is_alone or not first.density else f" at {format_density(first.density, DIGITS)}"
     return (
         f"{format_factor_with_interval(first)} {better} than "
-        f"{formatting.name_configuration(dense)}{at}{bound_reason(first)}, with {formatting.name_configuration(sparse)}"
+        f"{name_configuration(dense)}{at}{bound_reason(first)}, with {name_configuration(sparse)}"
     )
 
 
@@ -498,7 +488,7 @@ def _stay_dense(lost: Sequence[Contest]) -> str:
 def _open_sentences(compared: Sequence[Contest]) -> str:
     """Return " Sentence. Sentence." on densities without a winner, with reasons; "" if each has a winner."""
     clauses = (f"{what}: {why}" if why else what for what, why in list_open_contests(compared, DIGITS))
-    return "".join(f" {formatting.capitalized(clause)}." for clause in clauses)
+    return "".join(f" {capitalized(clause)}." for clause in clauses)
 
 
 def _without_win(compared: Sequence[Contest], lost: Sequence[Contest], measure: str) -> tuple[str, str]:
@@ -526,9 +516,9 @@ def _without_win(compared: Sequence[Contest], lost: Sequence[Contest], measure: 
         return f"No comparison: {reasons[0]}", f"For {name} there is no answer yet: {none}.{todo}"
     if len(compared) == 1 and compared[0].likely:
         said = f"{grade_comparison(compared[0], measure)} {format_density_ranges(compared, compared, DIGITS)}"
-        return f"{formatting.capitalized(said)}", f"For {name}, {said}."
+        return f"{capitalized(said)}", f"For {name}, {said}."
     if probable := probable_clauses(compared, DIGITS):
-        sides = formatting.join_items(probable)
+        sides = join_items(probable)
         return f"In {name} {sides}", f"For {name} no density has a certain winner.{_open_sentences(compared)}{todo}"
     text = _open_sentences(compared).removeprefix(" Inconclusive ")
     return f"Inconclusive in {name}: {reasons[0]}", f"For {name} it is inconclusive {text}{todo}"

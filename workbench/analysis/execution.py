@@ -7,8 +7,9 @@ contest in time one side of which ran a step at a time and the other in one call
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from workbench.analysis import configurations, formatting
+from workbench.analysis import formatting
 from workbench.analysis.compare import Contest, ratio_between
+from workbench.analysis.configurations import HELD, LINE, NUMBERED, is_dense, storage_of
 from workbench.measure.posterior import EQUIVALENCE_MARGIN, Ratio
 
 Record = Mapping[str, Any]
@@ -64,9 +65,7 @@ def describe(row: Record) -> str:
 def describe_sides(contest: Contest) -> str:
     """Return how the sides of a contest were stored and executed: "Dense: .... Sparse: ...." (the sides that ran)."""
     sides = (("Dense", contest.dense), ("Sparse", contest.sparse))
-    return " ".join(
-        f"{name}: {describe(row)}." for name, row in sides if row and row["status"] in configurations.NUMBERED
-    )
+    return " ".join(f"{name}: {describe(row)}." for name, row in sides if row and row["status"] in NUMBERED)
 
 
 def describe_contest(contest: Contest, rows: Iterable[Record], measure: str) -> str:
@@ -99,11 +98,7 @@ def describe_inequality(contest: Contest, rows: Iterable[Record]) -> str:
     slow = min(ranks, key=lambda side: ranks[side])
     fast = "dense" if slow == "sparse" else "sparse"
     rows = list(rows)
-    tried = (
-        row
-        for row in rows
-        if row["status"] in configurations.NUMBERED and configurations.is_dense(row) == (slow == "dense")
-    )
+    tried = (row for row in rows if row["status"] in NUMBERED and is_dense(row) == (slow == "dense"))
     if any(_rank(row) >= ranks[fast] for row in tried):
         return ""
     said = f"{slow.capitalize()} was run {RUNS[ranks[slow]]}, {fast} {RUNS[ranks[fast]]}"
@@ -117,10 +112,10 @@ def _storage_text(row: Record) -> str:
     if row["format"] != "dense":
         name = "sparse rows" if row["format"] == "row_sparse" else formatting.NAMES.get(row["format"], row["format"])
         return f"held as {name}" if row["format"] == "csr" else f"held as CSR, batches converted to {name}"
-    hold = configurations.storage_of(row)
+    hold = storage_of(row)
     if hold == "csr" or any(one.get("op") == "batch from csr" for one in row.get("densified") or ()):
         return "held as CSR and made dense a batch at a time"
-    return "held as a dense array" if hold == configurations.HELD else f"held as {hold} and widened a batch at a time"
+    return "held as a dense array" if hold == HELD else f"held as {hold} and widened a batch at a time"
 
 
 def _gradient_and_update_text(row: Record) -> tuple[str, ...]:
@@ -189,7 +184,7 @@ def _gain_of_call(best: Record, rows: Sequence[Record]) -> Ratio | None:
 
     None if none of `rows` is alike with a lower execution rank.
     """
-    alike = [name for name in configurations.LINE if name not in ("launch", "gradient")]
+    alike = [name for name in LINE if name not in ("launch", "gradient")]
     steps = [row for row in rows if _rank(row) < _rank(best) and all(row[name] == best[name] for name in alike)]
     ratios = [ratio for row in steps if (ratio := ratio_between(row, best, "seconds_step"))]
     return min(ratios, key=lambda ratio: ratio.value, default=None)

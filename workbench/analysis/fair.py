@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from workbench.analysis import formatting
 from workbench.analysis.bench import PerformanceTarget, geometric_mean
+from workbench.analysis.formatting import format_count, format_density, format_number
 from workbench.analysis.pool import group_by
 from workbench.measure.posterior import Ratio
 
@@ -177,7 +177,7 @@ def _targets_of_each(what: str, ratios: Mapping[str, Ratio | None], most: float 
         return PerformanceTarget(what, wanted, "not measured", None)
     worst = max(known, key=lambda name: known[name])
     above = sum(value > most for value in known.values())
-    measured = f"at most {formatting.format_number(known[worst])} ({worst}); {above} of {len(known)} above {most:g}"
+    measured = f"at most {format_number(known[worst])} ({worst}); {above} of {len(known)} above {most:g}"
     return PerformanceTarget(what, wanted, measured, above == 0)
 
 
@@ -186,7 +186,7 @@ def _targets_of_mean(what: str, ratios: Mapping[str, Ratio | None], wanted: floa
     mean = geometric_mean(ratio.value for ratio in ratios.values() if ratio)
     if mean is None:
         return PerformanceTarget(what, f"≤ {wanted:g}", "not measured", None)
-    return PerformanceTarget(what, f"≤ {wanted:g}", formatting.format_number(mean), mean <= wanted)
+    return PerformanceTarget(what, f"≤ {wanted:g}", format_number(mean), mean <= wanted)
 
 
 def list_untimed(found: Sequence[Compared]) -> list[tuple[str, str, str, int]]:
@@ -266,8 +266,8 @@ def format_breakeven(density: float) -> str:
     ('13 %', 'above 100 %', 'below 0.01 %')
     """
     if density > HIGHEST:
-        return f"above {formatting.format_density(HIGHEST)}"
-    return f"below {formatting.format_density(LOWEST)}" if density < LOWEST else formatting.format_density(density, 2)
+        return f"above {format_density(HIGHEST)}"
+    return f"below {format_density(LOWEST)}" if density < LOWEST else format_density(density, 2)
 
 
 def measured_seconds(side: Side) -> float | None:
@@ -354,9 +354,7 @@ def summary(found: Sequence[Compared]) -> str:
     count = "1 family" if len(each) == 1 else f"{len(each)} families"
     largest = max(each, key=lambda one: abs(math.log(one.factor)))
     fitted = fit_slope(found)
-    spread = (
-        f" The fit leaves a factor of {formatting.format_number(math.exp(fitted.deviation), 2)} over." if fitted else ""
-    )
+    spread = f" The fit leaves a factor of {format_number(math.exp(fitted.deviation), 2)} over." if fitted else ""
     return (
         "With each side's time divided by its ratio where an independent one is faster, the break-even moves from "
         f"{format_breakeven(before)} to {format_breakeven(after)} in the geometric mean of {count}; at most from "
@@ -371,4 +369,4 @@ def family_text(family: tuple[int, int, int]) -> str:
     'D = 2,048, 256 rows a batch, N = 16'
     """
     features, batch_rows, width = family
-    return f"D = {features:,}, {formatting.format_count(batch_rows, 'row')} a batch, N = {width}"
+    return f"D = {features:,}, {format_count(batch_rows, 'row')} a batch, N = {width}"

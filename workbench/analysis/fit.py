@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from workbench import store
-from workbench.analysis import formatting
 from workbench.analysis.bench import PerformanceTarget, geometric_mean
 from workbench.analysis.configurations import group_by, records
+from workbench.analysis.formatting import format_bytes, format_count, format_number, format_seconds, join_items
 from workbench.measure.posterior import Ratio
 from workbench.measure.rounds import ratio_of
 
@@ -130,7 +130,7 @@ class Entry:
         if self.seconds:
             return ""
         if self.seconds_once is not None:
-            return f"about {formatting.format_seconds(self.seconds_once, 2)}, tried once"
+            return f"about {format_seconds(self.seconds_once, 2)}, tried once"
         if self.target is None and self.value_best is not None:
             return "rounds not run yet"
         ended = next((row for row in self.settings if row["status"] in ("unsupported", "memory")), None)
@@ -138,17 +138,17 @@ class Entry:
             failed = [row for row in self.settings if row["status"] == "failed"]
             return f"failed: {failed[0]['reason']}" if failed and self.best is None else self._not_reached()
         needed = ended["bytes_needed"]
-        return f"would need {formatting.format_bytes(needed)}" if _is_number(needed) else ended["reason"]
+        return f"would need {format_bytes(needed)}" if _is_number(needed) else ended["reason"]
 
     def _not_reached(self) -> str:
         """Return how the best training ended short of the target, as "not reached; no gain any more after 3.1 s"."""
         best = self.best or {}
-        last = formatting.format_seconds(best["curve"][-1][0], 2) if best else ""
+        last = format_seconds(best["curve"][-1][0], 2) if best else ""
         if self.seconds_left is not None:
             return f"not reached in {last}; left there, behind others"
         if best.get("left") in ENDS:
             return f"not reached; {ENDS[best['left']]} after {last}"
-        limit = formatting.format_seconds(self.settings[0]["seconds_limit"])
+        limit = format_seconds(self.settings[0]["seconds_limit"])
         return f"not reached in {last if best.get('left') == 'limit' else limit}"
 
     @property
@@ -184,7 +184,7 @@ class CaseResult:
         "" if there is none.
         """
         sign = "≥" if self.row["larger_is_better"] else "≤"
-        return "" if self.target is None else f"{self.row['measure']} {sign} {formatting.format_number(self.target, 4)}"
+        return "" if self.target is None else f"{self.row['measure']} {sign} {format_number(self.target, 4)}"
 
     @property
     def furthest(self) -> Entry | None:
@@ -326,11 +326,8 @@ def format_ratio(ratio: Ratio | None) -> str:
     """
     if ratio is None:
         return ""
-    low, high = (
-        formatting.format_number(ratio.low, 2),
-        "∞" if np.isinf(ratio.high) else formatting.format_number(ratio.high, 2),
-    )
-    return f"{formatting.format_number(ratio.value, 2)} x ({low} to {high})"
+    low, high = (format_number(ratio.low, 2), "∞" if np.isinf(ratio.high) else format_number(ratio.high, 2))
+    return f"{format_number(ratio.value, 2)} x ({low} to {high})"
 
 
 def _is_number(value: Any) -> bool:
@@ -415,11 +412,11 @@ def _targets_of_each(what: str, cases: Sequence[CaseResult], wanted: float) -> P
     known = sorted((case.ratio.value, case.name) for case in cases if case.ratio)
     if lost:
         return PerformanceTarget(
-            what, f"≥ {wanted:g} x", f"sparse does not reach the target of {formatting.join_items(lost)}", False
+            what, f"≥ {wanted:g} x", f"sparse does not reach the target of {join_items(lost)}", False
         )
     if not known:
         return PerformanceTarget(what, f"≥ {wanted:g} x", "not measured", None)
-    measured = "; ".join(f"{formatting.format_number(value, 2)} x {name}" for value, name in known)
+    measured = "; ".join(f"{format_number(value, 2)} x {name}" for value, name in known)
     return PerformanceTarget(what, f"≥ {wanted:g} x", measured, known[0][0] >= wanted)
 
 
@@ -433,9 +430,7 @@ def _targets_of_mean(what: str, cases: Sequence[CaseResult], wanted: float) -> P
     if mean is None:
         return PerformanceTarget(what, f"≥ {wanted:g} x", "not measured", None)
     is_whole = len(known) == len(cases)
-    measured = (
-        f"{formatting.format_number(mean, 2)} x over {len(known)} of {formatting.format_count(len(cases), 'set')}"
-    )
+    measured = f"{format_number(mean, 2)} x over {len(known)} of {format_count(len(cases), 'set')}"
     return PerformanceTarget(what, f"≥ {wanted:g} x", measured, mean >= wanted and is_whole)
 
 
@@ -486,7 +481,7 @@ def tolerance_sensitivity(found: ByTolerance) -> str:
     mean = [value for value in mean_ratios(found) if value is not None]
     name = max(ratios, key=lambda name: _spread(ratios[name]))
     return (
-        f"The choice of the tolerance moves the geometric mean by {formatting.format_number(_spread(mean), 2)} "
+        f"The choice of the tolerance moves the geometric mean by {format_number(_spread(mean), 2)} "
         f"x: it is "
         f"{_join_names(found, mean)}. It moves {name} most: {_join_names(found, ratios[name])}. "
         "None of the tolerances decides alone."
@@ -504,9 +499,7 @@ def _join_names(found: ByTolerance, ratios: Sequence[float]) -> str:
     `ratios` are in the order of the tolerances in `found`; ValueError if the lengths differ.
     """
     each = zip(found, ratios, strict=True)
-    return formatting.join_items(
-        f"{formatting.format_number(value, 2)} x at {format_tolerance(tolerance)}" for tolerance, value in each
-    )
+    return join_items(f"{format_number(value, 2)} x at {format_tolerance(tolerance)}" for tolerance, value in each)
 
 
 def table(found: ByTolerance) -> tuple[tuple[str, ...], list[list[str]]]:
@@ -530,4 +523,4 @@ def table(found: ByTolerance) -> tuple[tuple[str, ...], list[list[str]]]:
 
 def _shown(values: Iterable[float | None]) -> list[str]:
     """Return ratios as text with two significant digits, such as "2.1 x"; "" for None."""
-    return ["" if value is None else f"{formatting.format_number(value, 2)} x" for value in values]
+    return ["" if value is None else f"{format_number(value, 2)} x" for value in values]

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from workbench.analysis import configurations, formatting
+from workbench.analysis import configurations
+from workbench.analysis.formatting import format_bytes, format_count, format_density, format_number
 from workbench.analysis.intervals import values_of
 from workbench.measure.posterior import MIN_LOG_SD
 from workbench.measure.rounds import INTERIM_ANALYSES
@@ -53,7 +54,7 @@ def warnings_of_surroundings(row: Record, drift: float = 0.0) -> Iterator[str]:
     `drift` is the log ratio up to which the fixed reference work may vary without a warning.
     """
     if row["rounds_disturbed"]:
-        yield f"{formatting.format_count(row['rounds_disturbed'], 'round')} next to other programs"
+        yield f"{format_count(row['rounds_disturbed'], 'round')} next to other programs"
     yield from machine_state(row, drift).values()
 
 
@@ -61,8 +62,8 @@ def warning_of_spread(row: Record, usual: float = 0.0) -> Iterator[str]:
     """Yield a warning if log step times deviate by more than 0.1 and twice the `usual` deviation."""
     deviation = log_spread(row)
     if deviation is not None and deviation > max(SPREAD, NOISIER * usual):
-        usual_text = f"; {formatting.format_density(usual, 2)} is usual here" if usual else ""
-        yield f"rounds spread by {formatting.format_density(deviation, 2)}{usual_text}"
+        usual_text = f"; {format_density(usual, 2)} is usual here" if usual else ""
+        yield f"rounds spread by {format_density(deviation, 2)}{usual_text}"
 
 
 def machine_state(row: Record, drift: float = 0.0) -> dict[str, str]:
@@ -78,22 +79,19 @@ def _met(row: Record, drift: float) -> Iterator[tuple[str, str]]:
     work = _logs(row, "seconds_sentinel")
     if len(work) > 1 and max(work) - min(work) > max(math.log(1 + SPREAD), drift):
         drifted = math.exp(max(work) - min(work))
-        yield "drift", f"drift: fixed work next to it took up to {formatting.format_number(drifted, 2)} times as long"
+        yield "drift", f"drift: fixed work next to it took up to {format_number(drifted, 2)} times as long"
     busy = [value for value in values_of(row, "busy_others").values() if value > SPREAD]
     if busy:
-        yield OTHERS, f"other programs took up to {formatting.format_density(max(busy), 2)} of the cores"
+        yield OTHERS, f"other programs took up to {format_density(max(busy), 2)} of the cores"
     if throttled := sum(values_of(row, "throttled").values()):
-        yield "throttling by heat", f"throttled {formatting.format_count(int(throttled), 'time')} by heat"
+        yield "throttling by heat", f"throttled {format_count(int(throttled), 'time')} by heat"
     if swapped := sum(values_of(row, "bytes_swapped").values()):
-        yield "swapping", f"the machine swapped {formatting.format_bytes(swapped, 2)} meanwhile"
+        yield "swapping", f"the machine swapped {format_bytes(swapped, 2)} meanwhile"
     hertz = [value for value in values_of(row, "hertz").values() if value > 0]
     if hertz and min(hertz) < SLOW * max(hertz):
         yield (
             "changes of frequency",
-            (
-                f"frequency {formatting.format_number(min(hertz) / 1e9, 2)} to "
-                f"{formatting.format_number(max(hertz) / 1e9, 2)} GHz"
-            ),
+            (f"frequency {format_number(min(hertz) / 1e9, 2)} to {format_number(max(hertz) / 1e9, 2)} GHz"),
         )
 
 
@@ -189,7 +187,7 @@ def outlying_rounds(row: configurations.Record, usual: float, count: int) -> Ite
 
 def _describe_outlier(distance: float, limit: float, others: int) -> str:
     """Return by which factor a round differs from the median of `others` rounds; `distance`, `limit` are log ratios."""
-    times, most = (formatting.format_number(math.exp(value)) for value in (distance, math.copysign(limit, distance)))
+    times, most = (format_number(math.exp(value)) for value in (distance, math.copysign(limit, distance)))
     noise = f"{'up' if distance > 0 else 'down'} to {most}"
     return f"took {times} times the median of its {others} other rounds; {noise} times is noise here"
 

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from workbench.analysis import formatting
 from workbench.analysis.bench import (
     SMALL,
     PerformanceTarget,
@@ -19,6 +18,7 @@ from workbench.analysis.bench import (
     records,
     target_at_least,
 )
+from workbench.analysis.formatting import format_count, format_density, format_number, format_seconds
 
 # Targets of the benchmark on a CUDA device, and what was reached; the competitor at its best, in the same run.
 
@@ -110,11 +110,9 @@ def _share_of(name: str, values: list[float]) -> PerformanceTarget:
     what = f"{name}: share of the bound of a copy, R ≥ {CUDA_ROWS_LARGE:,}, cold, geometric mean"
     mean = geometric_mean(values)
     if mean is None:
-        return PerformanceTarget(what, f"≥ {formatting.format_density(SHARE)}", "not measured", None)
-    over = formatting.format_count(len(values), "configuration")
-    return PerformanceTarget(
-        what, f"≥ {formatting.format_density(SHARE)}", f"{formatting.format_density(mean)} over {over}", mean >= SHARE
-    )
+        return PerformanceTarget(what, f"≥ {format_density(SHARE)}", "not measured", None)
+    over = format_count(len(values), "configuration")
+    return PerformanceTarget(what, f"≥ {format_density(SHARE)}", f"{format_density(mean)} over {over}", mean >= SHARE)
 
 
 # Share of the machine's bound that each kernel reaches, and why one that stays far from it does.
@@ -198,8 +196,7 @@ def _lowest_ratio(what: str, measured: Iterable[Ratio], wanted: float) -> Perfor
         return PerformanceTarget(what, f"≥ {wanted:g} x", "not measured", None)
     behind = [ratio for ratio in measured if ratio.value < wanted]
     where = (
-        f"{formatting.format_number(measured[0].value)} x at {describe_configuration(measured[0].row)} "
-        f"({measured[0].competitor})"
+        f"{format_number(measured[0].value)} x at {describe_configuration(measured[0].row)} ({measured[0].competitor})"
     )
     more = f"; {len(behind)} of {len(measured)} configurations are below" if behind else ""
     return PerformanceTarget(what, f"≥ {wanted:g} x", where + more, not behind)
@@ -294,8 +291,8 @@ def _dearer(what: str, times: list[float], most: float) -> PerformanceTarget:
     if mean is None:
         return PerformanceTarget(what, wanted, "not measured", None)
     highest = (
-        f"{formatting.format_number(mean)} x over {formatting.format_count(len(times), 'configuration')}, at most "
-        f"{formatting.format_number(max(times))} x"
+        f"{format_number(mean)} x over {format_count(len(times), 'configuration')}, at most "
+        f"{format_number(max(times))} x"
     )
     return PerformanceTarget(what, wanted, highest, mean <= most)
 
@@ -351,7 +348,7 @@ def _start(frame: pd.DataFrame) -> list[PerformanceTarget]:
     once = {row["candidate"]: row["seconds"] for row in rows if row["candidate"] in ONCE}
     first = {row["candidate"]: row["seconds"] for row in rows if row["candidate"] not in ONCE}
     start = once.get("start of Numba")
-    start_text = f" (Numba's own start, once a process, {formatting.format_seconds(start)} more)" if start else ""
+    start_text = f" (Numba's own start, once a process, {format_seconds(start)} more)" if start else ""
     return [
         *_largest_time(f"first call in a new process, warm cache, each kernel{start_text}", first, 0.05),
         *_largest_time(
@@ -362,7 +359,7 @@ def _start(frame: pd.DataFrame) -> list[PerformanceTarget]:
 
 def _largest_time(what: str, seconds: dict[str, float], wanted: float) -> list[PerformanceTarget]:
     """Return the target that the largest of `seconds` (by name) is at most `wanted` (s), with how many exceed it."""
-    tell = formatting.format_seconds
+    tell = format_seconds
     if not seconds:
         return [PerformanceTarget(what, f"≤ {tell(wanted)}", "not measured", None)]
     worst = max(seconds, key=lambda name: seconds[name])

@@ -10,9 +10,10 @@ from typing import Any
 import pandas as pd
 
 from kernels.registry import format_count
-from workbench.analysis import configurations, formatting
+from workbench.analysis import configurations
 from workbench.analysis.breakeven import locate_crossing
 from workbench.analysis.compare import contests_of_group
+from workbench.analysis.formatting import format_bytes, format_density, format_number, join_items
 from workbench.measure.posterior import Ratio
 
 # Shift of the ratio of dense to sparse at one density, with the structure of the data and with their size.
@@ -109,10 +110,10 @@ def _several_data_sets_sentence(groups: Sequence[configurations.Group]) -> str:
     if most is None:
         return ""
     (low, least), *_, (high, highest) = most.ratios.items()
-    factor, first, last = (formatting.format_number(value, 2) for value in (most.factor, least.value, highest.value))
+    factor, first, last = (format_number(value, 2) for value in (most.factor, least.value, highest.value))
     text = (
         f"At the same density the ratio of dense to sparse differs by up to {factor} times between data sets: at "
-        f"{formatting.format_density(most.density, 2)} density dense takes {first} times as long as sparse on "
+        f"{format_density(most.density, 2)} density dense takes {first} times as long as sparse on "
         f"{low} data, and "
         f"{last} times on {high} data"
     )
@@ -140,10 +141,7 @@ def _breakevens(groups: Sequence[configurations.Group]) -> str:
     if len({name for _, name in found}) < 2:
         return ""
     ends = [min(found), max(found)]
-    return (
-        f"; the break-even is at "
-        f"{formatting.join_items(f'{formatting.format_density(at, 2)} on {name}' for at, name in ends)}"
-    )
+    return f"; the break-even is at {join_items(f'{format_density(at, 2)} on {name}' for at, name in ends)}"
 
 
 def _size_sentence(groups: Sequence[configurations.Group]) -> str:
@@ -159,7 +157,7 @@ def _size_sentence(groups: Sequence[configurations.Group]) -> str:
     favours = "sparse" if times > 1 else "dense"
     return (
         f" With {few:,} rows, which fit a cache sooner, instead of {many:,} the ratio is up to "
-        f"{formatting.format_number(max(times, 1 / times), 2)} times better for {favours}."
+        f"{format_number(max(times, 1 / times), 2)} times better for {favours}."
     )
 
 
@@ -178,7 +176,7 @@ def profile_sentence(profile: Mapping[str, Any], bytes_free: int | None = None) 
     said, dense = _is_worth_measuring(profile), profile["bytes_format"]["dense"]
     if bytes_free is None or dense <= bytes_free:
         return said
-    return f"{said} Dense does not fit here: {formatting.format_bytes(bytes_free)} are free."
+    return f"{said} Dense does not fit here: {format_bytes(bytes_free)} are free."
 
 
 def top_columns_sentence(profile: Mapping[str, Any]) -> str:
@@ -193,14 +191,11 @@ def _is_worth_measuring(profile: Mapping[str, Any]) -> str:
     """Return the sentence on whether dense takes enough bytes (twice those of CSR) to be worth measuring."""
     sizes = profile["bytes_format"]
     dense, sparse = sizes["dense"], sizes["csr"]
-    stored = (
-        f"{formatting.format_density(profile['density'])} of the elements are stored: dense takes "
-        f"{formatting.format_bytes(dense)}"
-    )
-    against = f"CSR {formatting.format_bytes(sparse)}"
+    stored = f"{format_density(profile['density'])} of the elements are stored: dense takes {format_bytes(dense)}"
+    against = f"CSR {format_bytes(sparse)}"
     if dense <= sparse:
         return f"{stored} and {against}, so sparse saves no memory here, and there is little to measure."
-    times = f"{formatting.format_number(dense / sparse, 2)} times the {formatting.format_bytes(sparse)} of CSR"
+    times = f"{format_number(dense / sparse, 2)} times the {format_bytes(sparse)} of CSR"
     if dense < WORTH * sparse:
         return f"{stored}, {times}: little memory to save. Only a measurement shows whether a step is faster."
     return (
@@ -217,21 +212,17 @@ def profile_facts(profile: Mapping[str, Any]) -> list[Fact]:
 def _size(profile: Mapping[str, Any]) -> Iterator[str]:
     """Yield rows, columns, entries, density and types of a profile."""
     yield f"{format_count(profile['rows'], 'row')} x {format_count(profile['features'], 'column')}"
-    yield f"{format_count(profile['entries'], 'entry')}, density {formatting.format_density(profile['density'])}"
+    yield f"{format_count(profile['entries'], 'entry')}, density {format_density(profile['density'])}"
     yield f"values {profile['dtype']}, indices {profile['index_dtype']}"
 
 
 def _lengths(profile: Mapping[str, Any]) -> Iterator[str]:
     """Yield mean, median, 99th percentile, largest, variation and empty rows."""
     known = profile["lengths"]
-    numbers = [
-        f"{name} {formatting.format_number(known[key])}" for name, key in (("mean", "mean"), ("median", "median"))
-    ]
-    numbers += [f"99th percentile {formatting.format_number(known['p99'])}", f"largest {known['most']:,}"]
+    numbers = [f"{name} {format_number(known[key])}" for name, key in (("mean", "mean"), ("median", "median"))]
+    numbers += [f"99th percentile {format_number(known['p99'])}", f"largest {known['most']:,}"]
     yield ", ".join(numbers)
-    yield (
-        f"standard deviation / mean {formatting.format_number(known['cv'], 2)}; {_count(known['empty'], 'empty row')}"
-    )
+    yield (f"standard deviation / mean {format_number(known['cv'], 2)}; {_count(known['empty'], 'empty row')}")
 
 
 def _columns(profile: Mapping[str, Any]) -> Iterator[str]:
@@ -248,7 +239,7 @@ def _active(profile: Mapping[str, Any]) -> Iterator[str]:
     """Yield active columns of random batches, one line per batch size."""
     for batch in profile["touched"]:
         share = batch["columns"] / batch["entries"] if batch["entries"] else 0.0
-        counts = f"{batch['columns']:,.0f} of {profile['features']:,}, U/z {formatting.format_number(share)}"
+        counts = f"{batch['columns']:,.0f} of {profile['features']:,}, U/z {format_number(share)}"
         yield f"{_count(batch['batch_rows'], 'random row')}: {counts}"
 
 
@@ -257,7 +248,7 @@ def _values(profile: Mapping[str, Any]) -> Iterator[str]:
     known = profile["values"]
     if known is None:
         return
-    least, most = formatting.format_number(known["least"]), formatting.format_number(known["most"])
+    least, most = format_number(known["least"]), format_number(known["most"])
     yield f"all {least}" if known["least"] == known["most"] else f"{least} to {most}"
     if known["zeros"]:
         yield f"{_count(known['zeros'], 'stored zero')}, which take memory and change nothing"
@@ -266,7 +257,7 @@ def _values(profile: Mapping[str, Any]) -> Iterator[str]:
 def _bytes(profile: Mapping[str, Any]) -> Iterator[str]:
     """Yield the bytes of the data in each storage format, such as "csr 12 MB"."""
     for name, size in profile["bytes_format"].items():
-        yield f"{name} {formatting.format_bytes(size)}"
+        yield f"{name} {format_bytes(size)}"
 
 
 def _preparations(profile: Mapping[str, Any]) -> Iterator[str]:
@@ -274,7 +265,7 @@ def _preparations(profile: Mapping[str, Any]) -> Iterator[str]:
     for makes_dense, verb in ((True, "made dense by"), (False, "kept sparse by")):
         names = [known["name"] for known in profile["preparations"] if known["is_dense"] == makes_dense]
         sizes = {known["bytes_"] for known in profile["preparations"] if known["is_dense"] == makes_dense}
-        yield (f"{verb} {formatting.join_items(names)} ({formatting.join_items(map(formatting.format_bytes, sizes))})")
+        yield (f"{verb} {join_items(names)} ({join_items(map(format_bytes, sizes))})")
 
 
 def _duplicates(profile: Mapping[str, Any]) -> Iterator[str]:
@@ -290,9 +281,9 @@ def _labels(profile: Mapping[str, Any]) -> Iterator[str]:
     known, rows = profile["labels"], max(profile["rows"], 1)
     if known["kind"] == "numbers":
         named = zip(("least", "quartile", "median", "quartile", "largest"), known["quartiles"], strict=False)
-        yield f"numbers: {', '.join(f'{name} {formatting.format_number(value)}' for name, value in named)}"
+        yield f"numbers: {', '.join(f'{name} {format_number(value)}' for name, value in named)}"
         return
-    several = f", {formatting.format_number(known['labels_a_row'])} a row" if known["kind"] == "multilabel" else ""
+    several = f", {format_number(known['labels_a_row'])} a row" if known["kind"] == "multilabel" else ""
     yield f"{_count(known['classes'], 'class', 'classes')}{several}"
     shown = [f"{name} {_percent(count / rows)}" for name, count in known["shown"]]
     rest = [f"{known['others']:,} others {_percent(known['rows_others'] / rows)}"] if known["others"] else []
@@ -327,4 +318,4 @@ def _count(count: int, noun: str, several: str = "") -> str:
 
 def _percent(share: float) -> str:
     """Return a fraction as per cent with three significant digits, such as "12.5 %"."""
-    return formatting.format_density(share)
+    return format_density(share)

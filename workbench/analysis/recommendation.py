@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from workbench import settings
-from workbench.analysis import configurations, execution, formatting, verdict_text
+from workbench.analysis import configurations, execution, verdict_text
 from workbench.analysis.breakeven import breakeven_of
 from workbench.analysis.compare import (
     HOLDS_ONE,
@@ -28,6 +28,19 @@ from workbench.analysis.compare import (
     worse_of_group,
 )
 from workbench.analysis.configurations import Record, line_key
+from workbench.analysis.formatting import (
+    capitalized,
+    device_suffix,
+    format_bytes,
+    format_count,
+    format_density,
+    format_measured_quantity,
+    format_seconds,
+    format_span,
+    format_times,
+    join_items,
+    name_configuration,
+)
 from workbench.analysis.grades import (
     Statement,
     cost_clause,
@@ -93,7 +106,7 @@ def compare_with_dense_array(row: Record, rows: Iterable[Record]) -> str:
     array = best_record(arrays)
     if array is None:
         unfit = next((other for other in arrays if other["status"] == "memory" and other["bytes_needed"]), None)
-        return f"a dense array did not fit: it needs {formatting.format_bytes(unfit['bytes_needed'])}" if unfit else ""
+        return f"a dense array did not fit: it needs {format_bytes(unfit['bytes_needed'])}" if unfit else ""
     return _compare_memory_and_time(row, array)
 
 
@@ -115,9 +128,9 @@ def fastest_smaller_than_array(row: Record, rows: Iterable[Record]) -> Record | 
 def _compare_memory_and_time(row: Record, array: Record) -> str:
     """Return a clause on the memory of both records and how many times as long `array` takes; "" if unknown."""
     ratio = ratio_between(array, row, TIME)
-    sizes = [formatting.format_measured_quantity(one, MEMORY) for one in (row, array)]
+    sizes = [format_measured_quantity(one, MEMORY) for one in (row, array)]
     memory = f"it needs {sizes[0]} where a dense array needs {sizes[1]}" if all(sizes) else ""
-    time = f"the dense array takes {formatting.format_times(ratio)} as long" if ratio else ""
+    time = f"the dense array takes {format_times(ratio)} as long" if ratio else ""
     return ", and ".join(filter(None, (memory, time)))
 
 
@@ -127,7 +140,7 @@ def best_of_all_sentences(groups: Sequence[configurations.Group]) -> Iterator[st
     `groups` hold pooled records of comparable configurations.
     """
     for group in groups:
-        head = f"{formatting.capitalized(group.label)}: " if len(groups) > 1 else ""
+        head = f"{capitalized(group.label)}: " if len(groups) > 1 else ""
         for best, density_range in groupby(_best_by_density(group), key=lambda one: _name(one[1])):
             if best:
                 text = _sentence(best, list(density_range), group)
@@ -140,7 +153,7 @@ def compact_storage_sentences(groups: Sequence[configurations.Group]) -> Iterato
     It is for the lowest density at which all three have a memory figure; a group without one is left out.
     """
     for group in groups:
-        head = f"{formatting.capitalized(group.label)}: " if len(groups) > 1 else ""
+        head = f"{capitalized(group.label)}: " if len(groups) > 1 else ""
         for rows in configurations.by_density(
             sorted(group.rows, key=lambda row: configurations.density_of(row) or 0.0)
         ).values():
@@ -152,15 +165,9 @@ def compact_storage_sentences(groups: Sequence[configurations.Group]) -> Iterato
             )
             if all(sides):
                 array, apart, sparse = (min(side, key=lambda row: row[MEMORY]) for side in sides)
-                sizes = [formatting.format_measured_quantity(row, MEMORY) for row in (array, apart, sparse)]
-                where = (
-                    f"{'at' if head else 'At'} "
-                    f"{formatting.format_density(configurations.density_of(array) or 0.0)} density"
-                )
-                others = (
-                    f"{formatting.name_configuration(apart)} {sizes[1]}, "
-                    f"{formatting.name_configuration(sparse)} {sizes[2]}"
-                )
+                sizes = [format_measured_quantity(row, MEMORY) for row in (array, apart, sparse)]
+                where = f"{'at' if head else 'At'} {format_density(configurations.density_of(array) or 0.0)} density"
+                others = f"{name_configuration(apart)} {sizes[1]}, {name_configuration(sparse)} {sizes[2]}"
                 yield f"{head}{where} a dense array needs {sizes[0]}, {others}."
                 break
 
@@ -178,7 +185,7 @@ def _best_by_density(group: configurations.Group) -> list[tuple[float | None, Re
 
 def _name(row: Record | None) -> str:
     """Return the configuration's name if its dense batches come from compact data; "" for other records and None."""
-    return formatting.name_configuration(row) if row is not None and is_dense_batch_of_compact_data(row) else ""
+    return name_configuration(row) if row is not None and is_dense_batch_of_compact_data(row) else ""
 
 
 def _sentence(
@@ -191,12 +198,10 @@ def _sentence(
     rows = [row for _, row in density_range if row is not None]
     ends = [configurations.density_of(row) or 0.0 for row in (rows[0], rows[-1])]
     where = (
-        f"At {formatting.format_density(ends[0])}"
-        if len(rows) == 1
-        else f"From {formatting.format_span(ends[0], ends[1], formatting.format_density)}"
+        f"At {format_density(ends[0])}" if len(rows) == 1 else f"From {format_span(ends[0], ends[1], format_density)}"
     )
     compared = compare_with_dense_array(rows[0], [row for row in group.rows if row["density"] == rows[0]["density"]])
-    at = f" at {formatting.format_density(ends[0])}" if len(rows) > 1 and compared else ""
+    at = f" at {format_density(ends[0])}" if len(rows) > 1 and compared else ""
     more = f": {compared}{at}" if compared else ""
     return f"{where} density {name} is the best answer of all, at most 10 % slower than the fastest{more}."
 
@@ -374,9 +379,7 @@ def _grounds(
     `leaders` holds the best record of each batch size and device, whose epochs are compared. `time` and `memory` are
     the contests with the other side; `accept` says which records may be recommended.
     """
-    what = (
-        f"Take {formatting.name_configuration(best)}, with {formatting.format_count(best['batch_rows'], 'row')} a batch"
-    )
+    what = f"Take {name_configuration(best)}, with {format_count(best['batch_rows'], 'row')} a batch"
     yield Statement(f"{what}{_count_of_rounds(time)}.", keys_of(best))
     for found, measure in ((time, TIME), (memory, MEMORY)):
         yield Statement(verdict_text.contest_sentence(found, measure), keys_of(found.sparse, found.dense))
@@ -398,7 +401,7 @@ def _count_of_rounds(time: Contest) -> str:
     if time.ratio is None or not time.ratio.rounds:
         return ""
     disturbed_text = f", {time.ratio.disturbed} next to other programs" if time.ratio.disturbed else ""
-    rounds = formatting.format_count(time.ratio.rounds, "round")
+    rounds = format_count(time.ratio.rounds, "round")
     return f"; it was measured in {rounds} with the other side{disturbed_text}"
 
 
@@ -408,11 +411,10 @@ def _compact_storage_comparison(best: Record, rows: Sequence[Record]) -> Iterabl
     `rows` are those of the same density.
     """
     if compared := compare_with_dense_array(best, rows):
-        yield Statement(f"With {formatting.name_configuration(best)} {compared}.", keys_of(best))
+        yield Statement(f"With {name_configuration(best)} {compared}.", keys_of(best))
     if (apart := fastest_smaller_than_array(best, rows)) is not None:
         yield Statement(
-            f"With {formatting.name_configuration(apart)} {compare_with_dense_array(apart, rows)}.",
-            keys_of(apart, best),
+            f"With {name_configuration(apart)} {compare_with_dense_array(apart, rows)}.", keys_of(apart, best)
         )
 
 
@@ -425,37 +427,23 @@ def _next_best_comparison(best: Record, others: Sequence[Record]) -> Statement:
     keys = keys_of(best, row)
     if ratio.low > 1:
         return Statement(
-            (
-                f"The next sparse one, {formatting.name_configuration(row)}, takes {formatting.format_times(ratio)} "
-                f"as long."
-            ),
-            keys,
+            (f"The next sparse one, {name_configuration(row)}, takes {format_times(ratio)} as long."), keys
         )
     return Statement(
-        (
-            f"{formatting.name_configuration(row)} cannot be distinguished from it: it takes "
-            f"{formatting.format_times(ratio)} as long."
-        ),
-        keys,
+        (f"{name_configuration(row)} cannot be distinguished from it: it takes {format_times(ratio)} as long."), keys
     )
 
 
 def _batch_comparison(best: Record, leaders: Sequence[Record]) -> Statement:
     """Return the statement with the epoch time of the best configuration of each batch size and device."""
     parts = [
-        f"{formatting.format_seconds(seconds_a_row(row) * (row['rows_trained'] or 1), 2)} with "
-        f"{formatting.format_count(row['batch_rows'], 'row')} a batch"
-        f"{formatting.device_suffix(row)}"
-        + (
-            ""
-            if configurations.line_of(row) == configurations.line_of(best)
-            else f" ({formatting.name_configuration(row)})"
-        )
+        f"{format_seconds(seconds_a_row(row) * (row['rows_trained'] or 1), 2)} with "
+        f"{format_count(row['batch_rows'], 'row')} a batch"
+        f"{device_suffix(row)}"
+        + ("" if configurations.line_of(row) == configurations.line_of(best) else f" ({name_configuration(row)})")
         for row in leaders
     ]
-    return Statement(
-        f"An epoch takes {formatting.join_items(parts)}{_batch_reasons(best, leaders)}.", keys_of(*leaders)
-    )
+    return Statement(f"An epoch takes {join_items(parts)}{_batch_reasons(best, leaders)}.", keys_of(*leaders))
 
 
 def _batch_reasons(best: Record, leaders: Sequence[Record]) -> str:
@@ -484,7 +472,7 @@ def _sensitivities(
     faster = [(row, ratio) for row, ratio in against if ratio and ratio.low > 1]
     for row, ratio in sorted(faster, key=lambda one: -one[1].value)[:1]:
         text = (
-            f"{formatting.name_configuration(row)} would be {formatting.format_times(ratio)} faster "
+            f"{name_configuration(row)} would be {format_times(ratio)} faster "
             f"still, but trains another model than dense"
         )
         yield Statement(f"{text}.", keys_of(best, row))
@@ -538,11 +526,11 @@ def _winner_at(
     keys = keys_of(found.sparse, found.dense)
     lead = f", {format_factor(found)} faster" if found.ratio and found.verdict != "level" else ""
     if missing := _unmeasured_competitors(found, at, rows, accept):
-        named = formatting.join_items(sorted({formatting.name_configuration(row) for row in missing}), "or")
+        named = join_items(sorted({name_configuration(row) for row in missing}), "or")
         winner, loser = (found.dense, found.sparse) if found.verdict == "dense" else (found.sparse, found.dense)
         beats = "is level with" if found.verdict == "level" else "beats"
         text = (
-            f"{formatting.name_configuration(winner)} {beats} {formatting.name_configuration(loser)}{lead}; "
+            f"{name_configuration(winner)} {beats} {name_configuration(loser)}{lead}; "
             f"{named} may be faster, and was not measured there"
         )
         yield Statement(f"With {_condition_text(at, rows, found)} {text}.", keys)
@@ -559,9 +547,9 @@ def _split_by_side(rows: Sequence[Record], accept: Callable[[Record], bool]) -> 
 
 def _condition_text(at: Sequence[Record], rows: Sequence[Record], found: Contest) -> str:
     """Return the batch size, device and, if it differs, density of `at`, as "256 rows a batch at 3 % density"."""
-    batch = f"{formatting.format_count(at[0]['batch_rows'], 'row')} a batch{formatting.device_suffix(at[0])}"
+    batch = f"{format_count(at[0]['batch_rows'], 'row')} a batch{device_suffix(at[0])}"
     is_denser = at[0]["density"] != rows[0]["density"] and found.density
-    return f"{batch} at {formatting.format_density(found.density, 2)} density" if is_denser and found.density else batch
+    return f"{batch} at {format_density(found.density, 2)} density" if is_denser and found.density else batch
 
 
 def _unmeasured_competitors(
@@ -591,5 +579,5 @@ def break_even(time: Contest, groups: Sequence[configurations.Group]) -> Iterabl
     even = breakeven_of(group, time.sparse, TIME)
     if even is not None and even.status == "crossing":
         at = [row for row in group.rows if line_key(row) == line_key(time.sparse) or configurations.is_dense(row)]
-        text = f"The break-even of {formatting.name_configuration(time.sparse)} is {even.place}."
+        text = f"The break-even of {name_configuration(time.sparse)} is {even.place}."
         yield Statement(text, keys_of(*at))

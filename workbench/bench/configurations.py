@@ -21,13 +21,13 @@ from kernels.sessions import CudaSession, Session
 from workbench import executor, formats, graph, ops, optimizers
 from workbench.bench import candidates as of_kernels
 from workbench.bench import device as of_device
-from workbench.bench import steps, steps_pytorch, steps_tensorflow
+from workbench.bench import steps, steps_tensorflow
 from workbench.bench.candidates import ALLOWED, Ready, Setting
 from workbench.bench.shapes import Batch, BenchError, Shape, draw_batch
 from workbench.bench.steps import Learner, Ours, Phases, Problem, StepCandidate
-from workbench.bench.steps_pytorch import SharedLoop, shared_pytorch
+from workbench.bench.steps_pytorch import SharedLoop, list_pytorch_candidates, list_torch_candidates, shared_pytorch
 from workbench.formats import compressed
-from workbench.measure import closure
+from workbench.measure.closure import Code, installed_code, registering_modules, result_key
 from workbench.measure.machine import describe_stack
 from workbench.ops.products import plan_of
 
@@ -237,11 +237,7 @@ def list_step_candidates(problem_size: int, optimizer: str) -> Sequence[StepCand
     ours = [StepCandidate("ours", "ours", Ours), StepCandidate("ours, two kernels", "ours", two)]
     ours.append(StepCandidate("ours, graph", "ours", Graph, shares=False))
     ours += [StepCandidate(f"ours, {name}", "ours", functools.partial(_learner, name), shares=False) for name in USERS]
-    return [
-        *ours,
-        *steps_pytorch.list_torch_candidates(),
-        *steps_tensorflow.list_tensorflow_candidates(problem_size, optimizer),
-    ]
+    return [*ours, *list_torch_candidates(), *steps_tensorflow.list_tensorflow_candidates(problem_size, optimizer)]
 
 
 MEASURED = frozenset({"workbench.bench.child", "workbench.measure.child"})
@@ -350,7 +346,7 @@ def _candidates(configuration: BenchmarkConfiguration, on: Device | None = None)
 def _step_candidates(configuration: BenchmarkConfiguration, on: Device | None = None) -> Sequence[steps.StepCandidate]:
     """Return the training-step candidates of a configuration, for its device; `on` as in `_candidates`."""
     if configuration.task == "pytorch":
-        return steps_pytorch.list_pytorch_candidates()
+        return list_pytorch_candidates()
     if configuration.device == "cpu":
         return list_step_candidates(configuration.shape.features * configuration.width, configuration.of_step[0])
     return list_device_step_candidates(on)
@@ -429,23 +425,21 @@ def roots_of(configuration: BenchmarkConfiguration) -> frozenset[str]:
     """Return the names of the modules whose code a configuration's records depend on, candidates' modules included."""
     named = {part for name, _, _ in names_of(configuration) for part in name.split(" + ")}
     named |= {configuration.task, f"{configuration.optimizer}_dense"}
-    modules = closure.registering_modules("kernel", named.intersection(kernels.names()))
+    modules = registering_modules("kernel", named.intersection(kernels.names()))
     if configuration.optimizer:  # a step, which is made of operators, too
-        modules |= closure.registering_modules("optimizer", [configuration.optimizer])
-        modules |= closure.registering_modules("format", formats.names()) | closure.registering_modules(
-            "operator", ops.names()
-        )
+        modules |= registering_modules("optimizer", [configuration.optimizer])
+        modules |= registering_modules("format", formats.names()) | registering_modules("operator", ops.names())
     if (configuration.suite, configuration.device) == ("step", "cpu"):
         modules |= {OF_USERS}
     return MEASURED | modules
 
 
-def source_hash(configuration: BenchmarkConfiguration | None = None, code: closure.Code | None = None) -> str:
+def source_hash(configuration: BenchmarkConfiguration | None = None, code: Code | None = None) -> str:
     """Return the hash of the code that measures a configuration; with None of the code that measures the machine.
 
     `code` is by default the installed code.
     """
-    code, roots = code or closure.installed_code(), MEASURED if configuration is None else roots_of(configuration)
+    code, roots = code or installed_code(), MEASURED if configuration is None else roots_of(configuration)
     return code.digest(roots, compiled=configuration is not None and configuration.device == "cuda")
 
 
@@ -453,4 +447,4 @@ def key(configuration: BenchmarkConfiguration, policy: Any) -> str:
     """Return the hash of settings, policy, candidates, code and versions: records with this key are up to date."""
     settings = [dataclasses.asdict(configuration), dataclasses.asdict(policy), names_of(configuration)]
     parts = [*settings, source_hash(configuration), describe_stack(*LIBRARIES)]
-    return closure.result_key(parts)
+    return result_key(parts)

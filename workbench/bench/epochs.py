@@ -21,18 +21,9 @@ from workbench.bench.child import set_threads
 from workbench.bench.epoch_loops import RULES
 from workbench.bench.epoch_problem import BATCHES_INDEXED, Configuration, Problem, error_of
 from workbench.bench.experiment import Record
+from workbench.bench.fair import measure
 from workbench.bench.fair.competitors.sklearn_sgd import DECAY_SPARSE
 from workbench.bench.fair.configurations import State
-from workbench.bench.fair.measure import (
-    ALLOWED,
-    Policy,
-    Prepared,
-    ReadyCandidate,
-    failure_record,
-    measure_candidates,
-    with_facts,
-    wrong_record,
-)
 from workbench.bench.fit.candidates import Rows, vowpal_wabbit
 from workbench.bench.shapes import why_not_installed
 from workbench.measure import closure
@@ -317,7 +308,7 @@ CANDIDATES: dict[str, Candidate] = {
 # Process of a configuration
 
 
-POLICY = Policy(seconds_call=0.08, rounds=9, rounds_slow=3, slow=2.0, seconds_most=12.0)
+POLICY = measure.Policy(seconds_call=0.08, rounds=9, rounds_slow=3, slow=2.0, seconds_most=12.0)
 """A call trains whole epochs for about `seconds_call`."""
 
 
@@ -343,7 +334,7 @@ def answers(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     process.
     """
     set_threads(request["threads"])
-    configuration, policy = Configuration(**request["configuration"]), Policy(**request["policy"])
+    configuration, policy = Configuration(**request["configuration"]), measure.Policy(**request["policy"])
     yield {"at": "rows"}
     problem = epoch_problem.draw(configuration, request["threads"])
     able = {
@@ -351,10 +342,10 @@ def answers(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
         for name, candidate in CANDIDATES.items()
         if name not in request["left_out"]
     }
-    yield from with_facts({"nnz": int(problem.csr.nnz)}, measure_candidates(able, policy))
+    yield from measure.with_facts({"nnz": int(problem.csr.nnz)}, measure.measure_candidates(able, policy))
 
 
-def prepare(candidate: Candidate, problem: Problem, policy: Policy) -> Prepared:
+def prepare(candidate: Candidate, problem: Problem, policy: measure.Policy) -> measure.Prepared:
     """Make a candidate ready, check its first epoch against float64 loops and estimate its time.
 
     Returns (columns, ready candidate or None). An exception becomes the columns `status` and `reason`; an error above
@@ -369,12 +360,12 @@ def prepare(candidate: Candidate, problem: Problem, policy: Policy) -> Prepared:
         known = check(trainer, problem) | {"seconds_ready": perf_counter() - start}
         estimate = time_call(trainer, 1)
     except Exception as failure:
-        return failure_record(failure), None
-    if wrong := wrong_record(known["error"]):
+        return measure.failure_record(failure), None
+    if wrong := measure.wrong_record(known["error"]):
         return known | wrong, None
     epochs = max(1, round(policy.seconds_call / estimate))
     known |= {"status": "ok", "reason": "", "epochs_call": epochs}
-    return known, ReadyCandidate((candidate.side,), partial(time_call, trainer, epochs), estimate)
+    return known, measure.ReadyCandidate((candidate.side,), partial(time_call, trainer, epochs), estimate)
 
 
 def check(trainer: Trainer, problem: Problem) -> Record:
@@ -384,7 +375,7 @@ def check(trainer: Trainer, problem: Problem) -> Record:
     if trainer.is_compared:
         error = error_of(state, problem.reference(trainer.first_order(), trainer.rate_intercept))
     loss = None if state.losses is None else float(np.mean(state.losses))
-    return {"error": error, "error_allowed": ALLOWED, "loss": loss}
+    return {"error": error, "error_allowed": measure.ALLOWED, "loss": loss}
 
 
 # Runs

@@ -15,7 +15,8 @@ from kernels.registry import format_count
 from workbench import advising as advice
 from workbench.advising import Answer
 from workbench.analysis.recommendation import Statement
-from workbench.command import data_source, exit_codes, terminal
+from workbench.command import data_source, terminal
+from workbench.command.exit_codes import seconds_spent, without_python
 from workbench.command.training import as_options
 from workbench.sweeps.progress import Progress as RunProgress
 from workbench.sweeps.spec import SpecError
@@ -45,13 +46,7 @@ def advise(
     }
     try:
         answer = advice.advise(
-            settings,
-            seconds,
-            lazy=lazy,
-            folder=folder,
-            follow=follow,
-            seconds_spent=exit_codes.seconds_spent(),
-            say=print_guess,
+            settings, seconds, lazy=lazy, folder=folder, follow=follow, seconds_spent=seconds_spent(), say=print_guess
         )
     except SpecError as error:
         raise SpecError(as_options(str(error))) from None
@@ -64,7 +59,7 @@ def advise(
 
 def print_guess(sentence: str) -> None:
     """Print a sentence on what was guessed to standard error."""
-    print(exit_codes.without_python(sentence), file=sys.stderr)
+    print(without_python(sentence), file=sys.stderr)
 
 
 def follow(heading: str, folder: Path, spent: float, budget: float) -> None:

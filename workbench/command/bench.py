@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from workbench.command import data_commands, exit_codes
-from workbench.command.exit_codes import Group
+from workbench.command import data_commands
+from workbench.command.exit_codes import Group, exit_interrupted, former_budget, is_default, original_command_line
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -86,7 +86,7 @@ def print_targets(targets: Iterable[tuple]) -> None:
 def exit_unless(ctx: typer.Context, is_whole: bool) -> None:
     """Exit with status 130, printing how to continue, unless the run `is_whole`."""
     if not is_whole:
-        exit_codes.exit_interrupted(ctx, "Stopped")
+        exit_interrupted(ctx, "Stopped")
 
 
 def print_sentence(text: str) -> None:
@@ -244,7 +244,7 @@ def bench_self(
     from workbench.reports.suites import write_self_trial
 
     if seconds_budget is not None:
-        budget = exit_codes.former_budget("--seconds-budget", seconds_budget, exit_codes.is_default(ctx, "budget"))
+        budget = former_budget("--seconds-budget", seconds_budget, is_default(ctx, "budget"))
     self_trial.choose_parts(names or [])
     Results(store.SELF, results).open()
     with progress_line() as progress:
@@ -294,9 +294,7 @@ def bench_cluster(
     workbench bench cluster --quick
     workbench bench cluster --streamed 8000000
     """
-    measure_cluster(
-        results, runs, str(streamed or ("quick" if quick else "all")), exit_codes.original_command_line(ctx)
-    )
+    measure_cluster(results, runs, str(streamed or ("quick" if quick else "all")), original_command_line(ctx))
 
 
 def measure_cluster(folder: Path, runs: Path, what: str, command: str = "") -> None:
@@ -386,7 +384,7 @@ def bench_advise(
     if replay:
         _replay_races(names, results)
         return
-    exit_unless(ctx, _judge_advice(names, quick, results, runs, exit_codes.original_command_line(ctx)))
+    exit_unless(ctx, _judge_advice(names, quick, results, runs, original_command_line(ctx)))
 
 
 def _judge_advice(names: tuple[str, ...], is_quick: bool, folder: Path, runs: Path, command: str) -> bool:
@@ -541,7 +539,7 @@ def bench_fit(
     if data:
         given = {"positive": positive, "model": model, "model_options": model_options, "width": width, "seed": seed}
         settings = {name: value for name, value in given.items() if value}
-        if exit_codes.is_default(ctx, "model"):
+        if is_default(ctx, "model"):
             settings.pop("model")  # guessed from the labels, as train and advise do
         chosen = [fit_case_of(data, held_out, files, **settings)]
     policy = Policy(seconds, rounds, threads, first_seconds)
@@ -551,7 +549,7 @@ def bench_fit(
         found = analysis.by_tolerance(store.FIT.frame(store.FIT.read(results)))
         print_targets(analysis.list_targets(found))
         print_sentence(analysis.tolerance_sensitivity(found))
-        typer.echo(f"Page: {write_fit(results, exit_codes.original_command_line(ctx))}")
+        typer.echo(f"Page: {write_fit(results, original_command_line(ctx))}")
     exit_unless(ctx, is_whole)
 
 

@@ -10,7 +10,7 @@ import typer
 
 from kernels.registry import unknown_name
 from workbench import data
-from workbench.analysis import formatting
+from workbench.analysis.formatting import format_count
 from workbench.bridges import FRAMEWORKS, Violation, check, check_codes
 from workbench.bridges.validation_rules import WARNING
 from workbench.command import data_source
@@ -41,11 +41,8 @@ class Checked:
     def summary(self) -> str:
         """Line with source, framework, how the data was read, and the counts of errors and warnings."""
         what = "as it stands in the file" if self.as_stored else "as it is read"
-        what += f", {formatting.format_count(self.summed, 'duplicate')} summed" if self.summed else ""
-        found = (
-            f"{formatting.format_count(self.errors, 'error')}, "
-            f"{formatting.format_count(len(self.violations) - self.errors, 'warning')}"
-        )
+        what += f", {format_count(self.summed, 'duplicate')} summed" if self.summed else ""
+        found = f"{format_count(self.errors, 'error')}, {format_count(len(self.violations) - self.errors, 'warning')}"
         return f"{self.source} for {FRAMEWORKS[self.framework].title}, {what}: {found}."
 
     def as_json(self) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from kernels.registry import format_count
 from workbench import store
 from workbench.advising import cost_model
 from workbench.advising.cost_model import CostModel, Crossing
-from workbench.analysis import configurations, formatting
+from workbench.analysis import configurations
+from workbench.analysis.formatting import format_density, format_number, format_seconds, name_configuration
 from workbench.command import terminal
 from workbench.command.console import make_table
 from workbench.reports import results
@@ -77,15 +78,15 @@ def _model_table(fits: Sequence[CostModel]) -> Table:
         fixed, moved, gathered, operations = fit.coefficients
         rates = [_rate(moved, "B/s"), _rate(gathered, "B/s"), _rate(operations, "flop/s")]
         trained = f"{fit.settings['model']}, {fit.settings['optimizer']}"
-        seconds = formatting.format_seconds(fixed, 2)
-        rows.append([formatting.name_configuration(fit.settings), trained, str(fit.rows), seconds, *rates])
+        seconds = format_seconds(fixed, 2)
+        rows.append([name_configuration(fit.settings), trained, str(fit.rows), seconds, *rates])
     columns = ("configuration", "model, optimizer", "rows", "fixed", "bytes", "gathered", "operations")
     return make_table(columns, rows, "Seconds of a step: fixed + bytes + gathered bytes + operations")
 
 
 def _rate(seconds_each: float, unit: str) -> str:
     """Return the rate of a coefficient in seconds per unit, as "12 GB/s"; "-" if it is 0."""
-    return f"{formatting.format_number(1e-9 / seconds_each, 2)} G{unit}" if seconds_each > 0 else "-"
+    return f"{format_number(1e-9 / seconds_each, 2)} G{unit}" if seconds_each > 0 else "-"
 
 
 def error_sentences(rows: Sequence[configurations.Record]) -> Iterator[str]:
@@ -94,12 +95,11 @@ def error_sentences(rows: Sequence[configurations.Record]) -> Iterator[str]:
     for data, error in by_data.items():
         name = _data_sentence(data)
         yield (
-            f"Error where {name} was left out: {formatting.format_density(error, 2)}, the median of "
-            f"|log(predicted / measured)|."
+            f"Error where {name} was left out: {format_density(error, 2)}, the median of |log(predicted / measured)|."
         )
     within = cost_model.median_log_error(cost_model.predictions_within(rows))
     if within is not None:
-        yield f"Error where one row was left out: {formatting.format_density(within, 2)}."
+        yield f"Error where one row was left out: {format_density(within, 2)}."
     if not by_data:
         yield "There is one data set alone: how well others are predicted is not known."
 
@@ -115,7 +115,7 @@ def _crossings(
         own = [row for row in rows if cost_model.is_usable(row) and _is_of(row, sparse)]
         if dense and own:
             yield (
-                formatting.name_configuration(sparse.settings),
+                name_configuration(sparse.settings),
                 cost_model.crossing_sensitivities(sparse, dense, cost_model.sizes_of(own[0]), FACTOR),
             )
 
@@ -129,11 +129,7 @@ def _crossing_table(title: str, crossings: Sequence[Crossing]) -> Table:
     """Return a table of the density at which dense becomes faster, as measured and for each changed size."""
     rows = []
     for crossing in crossings:
-        change = (
-            f"{formatting.format_number(crossing.factor)} x the {WHAT[crossing.what]}"
-            if crossing.what
-            else "as measured"
-        )
-        density = "none found" if crossing.density is None else formatting.format_density(crossing.density, 2)
+        change = f"{format_number(crossing.factor)} x the {WHAT[crossing.what]}" if crossing.what else "as measured"
+        density = "none found" if crossing.density is None else format_density(crossing.density, 2)
         rows.append([change, density, "extrapolated" if crossing.is_extrapolated else ""])
     return make_table(("what changes", "density", ""), rows, f"Where dense becomes faster than {title}")

@@ -9,16 +9,7 @@ import numpy as np
 import scipy.sparse
 
 import kernels
-from workbench.formats import numpy_conversions
-from workbench.formats.contract import (
-    SCIPY_VALUES,
-    Coo,
-    Format,
-    check_compressed,
-    check_compressed_indices,
-    check_two_dimensions,
-    is_sound_compressed,
-)
+from workbench.formats import contract, numpy_conversions
 
 # The type of indices: int32 as long as it suffices, int64 from there on.
 
@@ -91,18 +82,18 @@ def _empty(format: str) -> tuple[type, dict[str, Any]]:
     return kind, dict(vars(kind((0, 0))))
 
 
-def coo_to_csr(coo: Coo) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def coo_to_csr(coo: contract.Coo) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return (indptr [rows + 1], indices [nnz], data [nnz]) of COO entries; order in a row and duplicates are kept."""
     dtype = kept_or_widened(coo.row.dtype, *coo.shape, len(coo.data))
     row, col = coo.row.astype(dtype, copy=False), coo.col.astype(dtype, copy=False)
     return numpy_conversions.get("coo_to_csr", coo.data.dtype)(row, col, coo.data, coo.shape[0])
 
 
-def csr_to_coo(x: Any) -> Coo:
+def csr_to_coo(x: Any) -> contract.Coo:
     """Return the entries of a csr array as a `Coo`, in its order; indices and data are not copied if int32 suffices."""
     dtype = kept_or_widened(x.indices.dtype, *x.shape, x.nnz)
     row = kernels.get("csr_to_coo_rows").trusted(x.indptr.astype(dtype, copy=False))
-    return Coo(row, x.indices.astype(dtype, copy=False), x.data, x.shape)
+    return contract.Coo(row, x.indices.astype(dtype, copy=False), x.data, x.shape)
 
 
 def transposed(x: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -126,7 +117,7 @@ def build(format: str, parts: Mapping[str, np.ndarray], shape: tuple[int, int]) 
 
     Raises FormatError unless `shape` has two dimensions.
     """
-    check_two_dimensions(shape, format)
+    contract.check_two_dimensions(shape, format)
     return assemble(format, parts["indptr"], parts["indices"], parts["data"], shape)
 
 
@@ -140,19 +131,19 @@ def replace(x: Any, parts: Mapping[str, np.ndarray]) -> None:
         vars(x).pop(remembered, None)
 
 
-def compressed_format(name: str, **differing: Any) -> Format:
+def compressed_format(name: str, **differing: Any) -> contract.Format:
     """Return the entry of the compressed format `name`, "csr" or "csc", with the fields that differ between the two."""
     kind = getattr(scipy.sparse, f"{name}_array")
-    return Format(
+    return contract.Format(
         name,
         is_instance=lambda x: isinstance(x, kind),
-        is_sound=is_sound_compressed,
-        check=check_compressed,
-        check_indices=check_compressed_indices,
+        is_sound=contract.is_sound_compressed,
+        check=contract.check_compressed,
+        check_indices=contract.check_compressed_indices,
         parts=parts,
         build=functools.partial(build, name),
         replace=replace,
-        dtypes=SCIPY_VALUES,
+        dtypes=contract.SCIPY_VALUES,
         **differing,
     )
 

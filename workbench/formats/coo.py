@@ -9,21 +9,7 @@ import numpy as np
 import scipy.sparse
 
 from kernels import structure
-from workbench.formats.contract import (
-    INTEGERS,
-    SCIPY_VALUES,
-    Coo,
-    Format,
-    check_finite,
-    check_index_types,
-    check_one_dimension,
-    check_range,
-    check_same_length,
-    check_two_dimensions,
-    check_values,
-    refuse,
-    register,
-)
+from workbench.formats import contract
 
 
 def _is_sound(x: Any) -> bool:
@@ -34,7 +20,7 @@ def _is_sound(x: Any) -> bool:
     row, col = coords
     if not (type(row) is type(col) is type(data) is np.ndarray):
         return False
-    alike = row.dtype == col.dtype and row.dtype in INTEGERS and data.dtype in SCIPY_VALUES
+    alike = row.dtype == col.dtype and row.dtype in contract.INTEGERS and data.dtype in contract.SCIPY_VALUES
     whole = row.ndim == 1 and row.shape == col.shape == data.shape
     return alike and whole and structure.in_range(row, shape[0]) and structure.in_range(col, shape[1])
 
@@ -44,33 +30,33 @@ def _check(x: Any, full: bool, canonical: bool) -> None:
 
     `full`: also indices out of range, NaN, infinity. `canonical` is unused: any order and duplicates are allowed.
     """
-    check_two_dimensions(x.shape, "coo")
-    check_values(x.data, "data", SCIPY_VALUES)
-    check_one_dimension(x.data)
-    check_index_types(row=x.row, col=x.col)
-    check_same_length(x.row, x.col, ("row", "col"))
-    check_same_length(x.data, x.row, ("data", "row"))
+    contract.check_two_dimensions(x.shape, "coo")
+    contract.check_values(x.data, "data", contract.SCIPY_VALUES)
+    contract.check_one_dimension(x.data)
+    contract.check_index_types(row=x.row, col=x.col)
+    contract.check_same_length(x.row, x.col, ("row", "col"))
+    contract.check_same_length(x.data, x.row, ("data", "row"))
     if full:
         _check_indices(x)
-        check_finite(x.data, "data")
+        contract.check_finite(x.data, "data")
 
 
 def _check_indices(x: Any) -> None:
     """Raise FormatError if a coo array has an index out of range. O(nnz)."""
-    check_range(x.row, x.shape[0], "row", "rows")
-    check_range(x.col, x.shape[1], "col", "columns")
+    contract.check_range(x.row, x.shape[0], "row", "rows")
+    contract.check_range(x.col, x.shape[1], "col", "columns")
 
 
-def _from_coo(coo: Coo) -> scipy.sparse.coo_array:
+def _from_coo(coo: contract.Coo) -> scipy.sparse.coo_array:
     """Return a coo_array over the entries, not copied."""
     return scipy.sparse.coo_array((coo.data, (coo.row, coo.col)), shape=coo.shape)
 
 
 def _parts(x: Any) -> dict[str, np.ndarray]:
     """Return {"data", "row", "col"} of a coo array, not copied. Raises FormatError unless it has two dimensions."""
-    check_two_dimensions(x.shape, "coo")
+    contract.check_two_dimensions(x.shape, "coo")
     if len(x.coords) != 2:
-        raise refuse(f"coords has {len(x.coords)} arrays", "2, row and column", "Set x.coords = (row, col)")
+        raise contract.refuse(f"coords has {len(x.coords)} arrays", "2, row and column", "Set x.coords = (row, col)")
     row, col = x.coords
     return {"data": x.data, "row": row, "col": col}
 
@@ -91,19 +77,19 @@ def _replace(x: Any, parts: Mapping[str, np.ndarray]) -> None:
     x.has_canonical_format = False
 
 
-register(
-    Format(
+contract.register(
+    contract.Format(
         name="coo",
         is_instance=lambda x: isinstance(x, scipy.sparse.coo_array),
         is_sound=_is_sound,
         check=_check,
         check_indices=_check_indices,
-        to_coo=lambda x: Coo(x.row, x.col, x.data, x.shape),
+        to_coo=lambda x: contract.Coo(x.row, x.col, x.data, x.shape),
         from_coo=_from_coo,
         parts=_parts,
         build=_build,
         replace=_replace,
-        dtypes=SCIPY_VALUES,
+        dtypes=contract.SCIPY_VALUES,
         predicted_bytes=lambda rows, columns, nnz, stored, value, index: nnz * (value + 2 * index),
     )
 )

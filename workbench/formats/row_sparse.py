@@ -21,19 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 import kernels
-from workbench.formats import arrays, compressed, numpy_conversions, pictures
+from workbench.formats import arrays, compressed, contract, numpy_conversions, pictures
 from workbench.formats.compressed import index_dtype
-from workbench.formats.contract import (
-    Coo,
-    Format,
-    FormatError,
-    check_finite,
-    check_range,
-    check_two_dimensions,
-    check_values,
-    refuse,
-    register,
-)
 from workbench.formats.row_parts import (
     as_indices,
     as_values,
@@ -83,7 +72,7 @@ def fill(functions: Mapping[str, Callable]) -> None:
     Raises FormatError for other names.
     """
     if unknown := sorted(set(functions) - set(SIGNS)):
-        raise FormatError(f"There is no sign for {', '.join(unknown)}; the names are {', '.join(SIGNS)}.")
+        raise contract.FormatError(f"There is no sign for {', '.join(unknown)}; the names are {', '.join(SIGNS)}.")
     _functions.update(functions)
 
 
@@ -303,9 +292,9 @@ class RowSparse(Arithmetic):
         array([1])
         """
         dense = np.asarray(dense)
-        check_values(dense, "The dense array")
+        contract.check_values(dense, "The dense array")
         if not dense.ndim:
-            raise refuse("The dense array has no dimension", "1 or more", "Call x.reshape(1)")
+            raise contract.refuse("The dense array has no dimension", "1 or more", "Call x.reshape(1)")
         indices = np.flatnonzero(dense.any(axis=tuple(range(1, dense.ndim))))
         return cls.assemble(rows_of(dense, indices), indices, dense.shape)
 
@@ -342,7 +331,7 @@ class RowSparse(Arithmetic):
         indices, values = as_indices(indices), as_values(values)
         shape = row_shape(shape, values, indices)
         check_parts(values, indices, shape)
-        check_range(indices, shape[0], "indices", "rows")
+        contract.check_range(indices, shape[0], "indices", "rows")
         unique, merged = numpy_conversions.get("merge_rows", values.dtype)(indices, flat(values))
         return cls.assemble(merged.reshape(len(unique), *shape[1:]), unique, shape)
 
@@ -460,7 +449,7 @@ class RowSparse(Arithmetic):
             check_parts(self.values, self.indices, self.shape)
             check_indices(self.indices, self.shape[0])
         if full:
-            check_finite(self.values, "values")
+            contract.check_finite(self.values, "values")
         return self
 
     def __bool__(self) -> NoReturn:
@@ -526,16 +515,16 @@ class RowSparse(Arithmetic):
         return type(self), (self.values, self.indices, self.shape)
 
 
-def _to_coo(x: RowSparse) -> Coo:
+def _to_coo(x: RowSparse) -> contract.Coo:
     """Return the nonzero elements of the stored rows as a `Coo`. Raises FormatError unless it has two dimensions."""
-    check_two_dimensions(x.shape, "row_sparse")
+    contract.check_two_dimensions(x.shape, "row_sparse")
     indptr, col, data = numpy_conversions.get("dense_to_csr", x.dtype)(x.values)
     row = x.indices[kernels.get("csr_to_coo_rows").trusted(indptr)]
     dtype = index_dtype(*x.shape, len(data))
-    return Coo(row.astype(dtype, copy=False), col.astype(dtype, copy=False), data, x.shape)
+    return contract.Coo(row.astype(dtype, copy=False), col.astype(dtype, copy=False), data, x.shape)
 
 
-def _from_coo(coo: Coo) -> RowSparse:
+def _from_coo(coo: contract.Coo) -> RowSparse:
     """Return COO entries as a RowSparse that stores every row with an entry, also zeros; duplicates are summed."""
     indptr, indices, data = compressed.coo_to_csr(coo)
     stored = np.flatnonzero(indptr[1:] > indptr[:-1])
@@ -557,8 +546,8 @@ def _replace(x: RowSparse, parts: Mapping[str, np.ndarray]) -> None:
         object.__setattr__(x, name, part)
 
 
-register(
-    Format(
+contract.register(
+    contract.Format(
         name="row_sparse",
         is_instance=lambda x: isinstance(x, RowSparse),
         is_sound=lambda x: is_sound(x.values, x.indices, x.shape),

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from workbench import ops
-from workbench.ops import fallback, stored
+from workbench.ops import fallback
 from workbench.ops.contract import ANY, Op, Rule, Shape, Symbolic, operator
 from workbench.ops.like import as_dense, axes_of, keep_axes, put, shape_of_last, type_of_first, with_ones
+from workbench.ops.stored import SPARSE, with_dense
 
 
 def _kept_head(head: Any, like: Any, axis: Any, mean: bool) -> np.ndarray:
@@ -64,10 +65,7 @@ spread = operator(
     "Where `like` is sparse, that is reported as making it dense.",
     rules=(
         Rule((ANY, "dense"), "dense", _spread),
-        *(
-            Rule((ANY, form), "dense", _spread_sparse, "numpy onto a dense array", densifies=True)
-            for form in stored.SPARSE
-        ),
+        *(Rule((ANY, form), "dense", _spread_sparse, "numpy onto a dense array", densifies=True) for form in SPARSE),
     ),
     dtype=type_of_first,
     gradient=lambda head, output, inputs, params: (reduced(head, params), None),
@@ -91,7 +89,7 @@ def _at_stored(head, factor, like, out=None, axis=None, keepdims=False, mean=Fal
     `head` is broadcast over the reduced `axis` to the shape of `like`; `mean` divides by the count; `keepdims` is
     unused.
     """
-    return stored.with_dense(factor, _kept_head(head, like, axis, mean), np.multiply)
+    return with_dense(factor, _kept_head(head, like, axis, mean), np.multiply)
 
 
 def _whole(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
@@ -121,7 +119,7 @@ spread_times = operator(
     rules=(
         *(
             Rule((ANY, form, ANY), form, _at_stored, "numpy on the stored values", _whole, "factor not broadcast")
-            for form in stored.SPARSE
+            for form in SPARSE
         ),
         Rule((ANY, "dense", ANY), "dense", _spread_times),
     ),

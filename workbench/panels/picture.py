@@ -11,7 +11,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from workbench import plots
-from workbench.analysis import configurations, formatting
+from workbench.analysis.configurations import Record, configuration_of, density_of, pool_rounds
+from workbench.analysis.formatting import format_density, format_measured_quantity, short_configuration_name
 from workbench.plots.chart import is_message
 from workbench.plots.density import Shown
 from workbench.reports import page
@@ -97,7 +98,7 @@ CLICK = (
 )
 
 
-def drawn(name: str, frame: pd.DataFrame, cells_: Sequence[configurations.Record], **controls: Any) -> str:
+def drawn(name: str, frame: pd.DataFrame, cells_: Sequence[Record], **controls: Any) -> str:
     """Return HTML of a chart as inline SVG; in that of time by density, a click on a point selects a configuration.
 
     `cells_` are the pooled records of the drop-down's options, in its order. Only the sentence if there is nothing to
@@ -117,31 +118,24 @@ def drawn(name: str, frame: pd.DataFrame, cells_: Sequence[configurations.Record
 
 def _shown(frame: pd.DataFrame, controls: dict[str, Any]) -> Shown:
     """Return the points that the chart of time against density shows for these records and controls."""
-    chosen = plots.get(CHART).chosen(configurations.pool_rounds(frame), controls)
-    return Shown.of(configurations.pool_rounds(frame), MEASURE, chosen["group"], chosen["update"])
+    chosen = plots.get(CHART).chosen(pool_rounds(frame), controls)
+    return Shown.of(pool_rounds(frame), MEASURE, chosen["group"], chosen["update"])
 
 
-def _marks(figure: Figure, shown: Shown, cells_: Sequence[configurations.Record]) -> Iterator[str]:
+def _marks(figure: Figure, shown: Shown, cells_: Sequence[Record]) -> Iterator[str]:
     """Yield an invisible SVG circle over each point, whose click selects its index in the drop-down.
 
     `cells_` are the records of the options. Nothing if the chart has no axes or is of a single density.
     """
     if shown.single or not figure.axes:
         return
-    places = {configurations.configuration_of(row): place for place, row in enumerate(cells_)}
+    places = {configuration_of(row): place for place, row in enumerate(cells_)}
     for row in shown.rows:
-        density, seconds, place = (
-            configurations.density_of(row),
-            row[MEASURE],
-            places.get(configurations.configuration_of(row)),
-        )
+        density, seconds, place = (density_of(row), row[MEASURE], places.get(configuration_of(row)))
         if density and seconds and place is not None:
             left, top = page.on_page(figure, *figure.axes[0].transData.transform((density, seconds)))
-            number = formatting.format_measured_quantity(row, MEASURE)
-            text = (
-                f"{formatting.short_configuration_name(row)} at {formatting.format_density(density)}: "
-                f"{number}; a click shows its rows"
-            )
+            number = format_measured_quantity(row, MEASURE)
+            text = f"{short_configuration_name(row)} at {format_density(density)}: {number}; a click shows its rows"
             click = html.escape(CLICK.format(place), quote=True)
             mark = f'<circle cx="{left:.1f}" cy="{top:.1f}" r="{page.RADIUS + 2}" onclick="{click}"'
             yield f'{mark} style="cursor: pointer"><title>{html.escape(text)}</title></circle>'

@@ -18,7 +18,7 @@ import pandas as pd
 import traitlets
 
 from workbench import atomic_files, store
-from workbench.analysis import formatting
+from workbench.analysis.formatting import format_count, join_items, short_configuration_name
 from workbench.analysis.pairs import CompareError
 from workbench.data.errors import DataError
 from workbench.formats import FormatError
@@ -61,9 +61,9 @@ class Planned:
         """Return a sentence on the trials to do and how long Run takes, or that all are measured."""
         least, most = self.rest
         if not most:
-            return f"All {formatting.format_count(self.reused, 'trial')} are measured; Run has nothing to add."
+            return f"All {format_count(self.reused, 'trial')} are measured; Run has nothing to add."
         known = f" in addition to {self.reused} measured already" if self.reused else ""
-        count = formatting.format_count(least, "trial") if least == most else f"{least} to {most} trials"
+        count = format_count(least, "trial") if least == most else f"{least} to {most} trials"
         return f"{count}{known}; Run takes {format_time_span(self.seconds)}. {self.sight}".rstrip()
 
     @property
@@ -72,10 +72,7 @@ class Planned:
         if not self.left_out:
             return ""
         example = "for example: " if len(self.left_out) > 1 else ""
-        return (
-            f"{formatting.format_count(sum(self.left_out.values()), 'setting')} left out: "
-            f"{example}{next(iter(self.left_out))}"
-        )
+        return f"{format_count(sum(self.left_out.values()), 'setting')} left out: {example}{next(iter(self.left_out))}"
 
 
 def plan(spec: Spec, rows: Sequence[Mapping[str, Any]]) -> Planned:
@@ -95,7 +92,7 @@ def _configurations(spec: Spec) -> tuple[str, ...]:
     """Return the distinct short names of the spec's configurations, in their order, such as "CSR ours"."""
     return tuple(
         dict.fromkeys(
-            formatting.short_configuration_name(configuration.model_dump())
+            short_configuration_name(configuration.model_dump())
             for configuration in grid.expand_grid(spec).configurations
         )
     )
@@ -193,7 +190,7 @@ def differences(folder: Path, spec: Spec | None, choices: Mapping[str, Any]) -> 
         return ""
     started = chosen_of(folder)
     changes = _changes(started.chosen if started else {}, choices)
-    return formatting.join_items(changes) if changes else "another spec"
+    return join_items(changes) if changes else "another spec"
 
 
 class Chosen(NamedTuple):

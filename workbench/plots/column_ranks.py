@@ -6,8 +6,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
 from kernels.registry import format_count
-from workbench.analysis import formatting, profiles
+from workbench.analysis import profiles
 from workbench.analysis.configurations import Record, records
+from workbench.analysis.formatting import capitalized, format_density
 from workbench.plots import style
 from workbench.plots.chart import Chart, message, register
 
@@ -38,14 +39,12 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
     style.framed(figure, axes, _title(row), _below(row))
     if ranks[-1] >= WIDE:
         axes.xaxis.set_major_locator(LogLocator(numticks=12))
-    return (
-        f"{_title(row)}; the first of them is stored in {formatting.format_density(columns['most_rows'])} of the rows."
-    )
+    return f"{_title(row)}; the first of them is stored in {format_density(columns['most_rows'])} of the rows."
 
 
 def _title(row: Record) -> str:
     """Return the title: which share of the entries the most frequent columns have."""
-    return formatting.capitalized(profiles.top_columns_sentence(row))
+    return capitalized(profiles.top_columns_sentence(row))
 
 
 def _below(row: Record) -> str:
@@ -59,8 +58,7 @@ def table(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the points of the chart as text: rank of a column, rows that store it, their share."""
     row = records(frame)[0]
     shown = [
-        (f"{rank:,}", f"{count:,}", formatting.format_density(count / row["rows"]))
-        for rank, count in row["columns"]["ranks"]
+        (f"{rank:,}", f"{count:,}", format_density(count / row["rows"])) for rank, count in row["columns"]["ranks"]
     ]
     return pd.DataFrame(shown, columns=("rank", "rows that store it", "share of the rows"))
 

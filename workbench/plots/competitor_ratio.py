@@ -9,7 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from workbench.analysis import bench, formatting
+from workbench.analysis import bench
+from workbench.analysis.formatting import format_count, format_number, format_seconds, format_with_interval
 from workbench.plots import style
 from workbench.plots.chart import Chart, Control, message, register
 
@@ -54,13 +55,13 @@ def draw(frame: pd.DataFrame, figure: Figure, *, task: str | None, competitor: s
     _scales(axes, sorted({r.row["width"] for r in ratios}))
     behind = sum(r.value < 1 for r in ratios)
     against = "the fastest competitor" if competitor == BEST else style.NAMES.get(competitor, competitor)
-    faster = f"{formatting.format_number(mean)} times as fast as {against}"
+    faster = f"{format_number(mean)} times as fast as {against}"
     rows = [r.row for r in ratios]
     note = "whiskers: 95 % intervals" if batches == style.ALL else f"{batches} batches; whiskers: 95 % intervals"
     style.finish_bench_chart(figure, axes, f"{task}: ours is {faster} (geometric mean)", rows, note)
     where = f"behind in {behind} of them" if behind else "behind in none"
     return (
-        f"Over {formatting.format_count(len(ratios), 'configuration')} of {task} ours is {faster}, by the geometric "
+        f"Over {format_count(len(ratios), 'configuration')} of {task} ours is {faster}, by the geometric "
         f"mean, and {where}."
     )
 
@@ -85,13 +86,9 @@ def _looks(lines: Mapping[str, Sequence[bench.Ratio]], shapes: Sequence[str]) ->
 def _levels(axes: Axes, mean: float, target: float | None) -> None:
     """Draw horizontal lines at 1, at the geometric mean and, unless None, at `target`."""
     axes.axhline(1.0, color="#222222", linewidth=1.4, label="equal")
-    axes.axhline(
-        mean, color=style.GREY, linewidth=1.4, linestyle=(0, (5, 3)), label=f"mean {formatting.format_number(mean)} x"
-    )
+    axes.axhline(mean, color=style.GREY, linewidth=1.4, linestyle=(0, (5, 3)), label=f"mean {format_number(mean)} x")
     if target:
-        axes.axhline(
-            target, color="#009E73", linewidth=1.6, linestyle=":", label=f"target {formatting.format_number(target)} x"
-        )
+        axes.axhline(target, color="#009E73", linewidth=1.6, linestyle=":", label=f"target {format_number(target)} x")
 
 
 def _scales(axes: Axes, widths: Sequence[int]) -> None:
@@ -104,9 +101,7 @@ def _scales(axes: Axes, widths: Sequence[int]) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("width N of the dense operand", fontsize=style.NORMAL)
     style.log_axis(
-        axes.yaxis,
-        lambda value: f"{formatting.format_number(value)} x",
-        "competitor's time / ours (above 1: ours is faster)",
+        axes.yaxis, lambda value: f"{format_number(value)} x", "competitor's time / ours (above 1: ours is faster)"
     )
     low, high = axes.get_ylim()
     axes.set_ylim(min(low, 0.7), max(high, 1.5))
@@ -143,14 +138,14 @@ def table(frame: pd.DataFrame, *, task: str | None, competitor: str, batches: st
 
     Configurations without a competitor's time are left out.
     """
-    tell = lambda value: f"{formatting.format_number(value)} x"  # noqa: E731
+    tell = lambda value: f"{format_number(value)} x"  # noqa: E731
     return pd.DataFrame(
         [
             {
                 "configuration": bench.describe_configuration(r.row),
                 "competitor": r.competitor,
-                "competitor's time": formatting.format_seconds(r.row["seconds"]),
-                "competitor's time / ours": formatting.format_with_interval(r.value, r.low, r.high, tell),
+                "competitor's time": format_seconds(r.row["seconds"]),
+                "competitor's time / ours": format_with_interval(r.value, r.low, r.high, tell),
             }
             for r in _ratios(frame, task, competitor, batches)
         ]

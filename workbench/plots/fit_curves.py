@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from kernels.registry import format_count
-from workbench.analysis import formatting
 from workbench.analysis.fit import OLD, CaseResult, Entry, by_tolerance, format_ratio, format_tolerance, kind_of
+from workbench.analysis.formatting import format_gain, format_number, format_seconds, join_items
 from workbench.plots import style
 from workbench.plots.chart import Chart, Control, message, register
 
@@ -46,7 +46,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, case: str | None) -> str:
     if found.target is not None:
         axes.axhline(found.target, color=style.GREY, linestyle=":", label=f"target: {found.quality}")
     axes.set_xscale("log")
-    style.log_axis(axes.xaxis, formatting.format_seconds, "seconds of training")
+    style.log_axis(axes.xaxis, format_seconds, "seconds of training")
     axes.set_ylabel(f"{found.row['measure']} on rows held out", fontsize=style.NORMAL)
     _limit(axes, found, [curve for _, curve in plotted])
     title, sentence = _finding(found)
@@ -75,7 +75,7 @@ def _elsewhere(every: Mapping[float, CaseResult]) -> str:
         for tolerance, found in every.items()
         if found.ratio
     ]
-    return f" Fastest competitor / sparse: {formatting.join_items(shown)}." if len(every) > 1 and shown else ""
+    return f" Fastest competitor / sparse: {join_items(shown)}." if len(every) > 1 and shown else ""
 
 
 def curve_of(entry: Entry) -> np.ndarray:
@@ -98,7 +98,7 @@ def describe_entry(entry: Entry) -> str:
     """Return "3.2 s (3.0 to 3.4 s)", median and range over rounds, or why there is none, as text."""
     if entry.seconds is None:
         return entry.state
-    median, least, most = (formatting.format_seconds(second, 2) for second in entry.seconds)
+    median, least, most = (format_seconds(second, 2) for second in entry.seconds)
     return f"{median} ({least} to {most})"
 
 
@@ -121,7 +121,7 @@ def _finding(found: CaseResult) -> tuple[str, str]:
         text = f"{found.name}: the target is not reached by {missing}"
         return text, f"{text}."
     if found.left_too_soon:
-        names = formatting.join_items(entry.name for entry in found.left_too_soon)
+        names = join_items(entry.name for entry in found.left_too_soon)
         text = f"{found.name}: inconclusive, {names} had less time than the fastest needed"
         return text, f"{text}."
     if ratio is None:
@@ -131,10 +131,7 @@ def _finding(found: CaseResult) -> tuple[str, str]:
     sentence = f"{what} in {describe_entry(sparse)}, {competitor.name} in {describe_entry(competitor)}."
     if ratio.low <= 1 <= ratio.high:
         return f"{found.name}: inconclusive between {sparse.name} and {competitor.name}", sentence
-    return (
-        f"{what} {formatting.format_gain(ratio)} {'sooner' if ratio.value > 1 else 'later'} than {competitor.name}",
-        sentence,
-    )
+    return (f"{what} {format_gain(ratio)} {'sooner' if ratio.value > 1 else 'later'} than {competitor.name}", sentence)
 
 
 def table(frame: pd.DataFrame, *, case: str | None) -> pd.DataFrame:
@@ -161,7 +158,7 @@ def _line(each: Sequence[Entry], usual: Entry) -> tuple[str, ...]:
     return (
         usual.name,
         *seconds,
-        formatting.format_number(best["value_best"], 4),
+        format_number(best["value_best"], 4),
         f"{setting}, of {best['tried']}",
         "yes" if best["is_at_end"] else "",
     )
@@ -169,7 +166,7 @@ def _line(each: Sequence[Entry], usual: Entry) -> tuple[str, ...]:
 
 def _word(value: Any) -> str:
     """Return a setting's value as text: a number to few digits, text or a bool unchanged."""
-    return str(value) if isinstance(value, str | bool) else formatting.format_number(value)
+    return str(value) if isinstance(value, str | bool) else format_number(value)
 
 
 def _of(frame: pd.DataFrame, case: str | None) -> dict[float, CaseResult]:

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import pandas as pd
 from matplotlib.figure import Figure
 
-from workbench.analysis import configurations, formatting
+from workbench.analysis import formatting
+from workbench.analysis.configurations import Record
 from workbench.analysis.curves import (
     TrainedRecord,
     UpdateDifference,
@@ -53,10 +54,7 @@ def _measure(found: Sequence[TrainedRecord]) -> str:
 
 
 def _finding(
-    found: Sequence[TrainedRecord],
-    best: Sequence[TrainedRecord],
-    rows: Sequence[configurations.Record],
-    density: str | None,
+    found: Sequence[TrainedRecord], best: Sequence[TrainedRecord], rows: Sequence[Record], density: str | None
 ) -> tuple[str, str]:
     """Return (title, sentence) on the fastest, the best, and who reaches the quality of dense.
 
@@ -82,7 +80,7 @@ def _finding(
     return title, " ".join(filter(None, (text, _reached(found, rows), *_drifts(differences_from_dense_update(rows)))))
 
 
-def _reached(found: Sequence[TrainedRecord], rows: Sequence[configurations.Record]) -> str:
+def _reached(found: Sequence[TrainedRecord], rows: Sequence[Record]) -> str:
     """Return a sentence on who reaches dense's quality (less 1 %) first and who never; "" without a target."""
     target = quality_target(rows)
     if target is None:
@@ -91,10 +89,8 @@ def _reached(found: Sequence[TrainedRecord], rows: Sequence[configurations.Recor
     never = [formatting.name_configuration(one.row) for one in found if one.reached is None]
     text = f"A held-out {target.measure} of {formatting.format_number(target.value)}, what dense comes to less 1 %,"
     first = (
-        (
-            f" {formatting.name_configuration(there[0].row)} reaches first, in "
-            f"{formatting.format_seconds(there[0].reached or 0.0, 2)}"
-        )
+        f" {formatting.name_configuration(there[0].row)} reaches first, in "
+        f"{formatting.format_seconds(there[0].reached or 0.0, 2)}"
         if there
         else ""
     )

@@ -9,8 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from workbench.analysis import configurations, formatting
 from workbench.analysis.compare import HOLDS_ONE, Contest, compare_best
+from workbench.analysis.configurations import Record, dense_rows, is_dense
+from workbench.analysis.formatting import format_count, format_number, format_seconds, join_items, name_configuration
 from workbench.plots import style
 from workbench.plots.chart import Chart, message, register
 
@@ -46,14 +47,14 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
     style.count_lost(axes, rows, [row for row in rows if not curve_of(row).size])
     axes.set_xlabel("training time: steps x time a step", fontsize=style.NORMAL)
     axes.set_ylabel("training loss", fontsize=style.NORMAL)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: formatting.format_seconds(value)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: format_seconds(value)))
     _scale_time(axes, trained)
     title, sentence = _finding(trained, density)
     style.finish(figure, axes, title, shown, style.at(rows, density))
     return sentence
 
 
-def curve_of(row: configurations.Record) -> np.ndarray:
+def curve_of(row: Record) -> np.ndarray:
     """Return a record's loss curve, float64 `[points, 3]`: seconds, loss, step; `[0, 3]` without curve or time.
 
     The loss is NaN where it was not finite. Seconds are steps times the step time of the configuration, as in all
@@ -66,35 +67,31 @@ def curve_of(row: configurations.Record) -> np.ndarray:
     return curve
 
 
-def _label(row: configurations.Record, rows: Sequence[configurations.Record]) -> str:
+def _label(row: Record, rows: Sequence[Record]) -> str:
     """Return the legend's text of a record: name, quality, and whether it was disturbed."""
-    quality = (
-        f", {row['quality_name']} {formatting.format_number(row['quality'])}" if row["quality"] is not None else ""
-    )
+    quality = f", {row['quality_name']} {format_number(row['quality'])}" if row["quality"] is not None else ""
     disturbed = f", {style.DISTURBED}" if style.is_disturbed(row, "seconds_step") else ""
     return f"{style.name(row, rows)}{quality}{disturbed}"
 
 
-def _scale_time(axes: Axes, rows: Sequence[configurations.Record]) -> None:
+def _scale_time(axes: Axes, rows: Sequence[Record]) -> None:
     """Scale the time axis from 0 to the horizon; logarithmically if the shortest line would be unreadable."""
     horizon, starts = _horizon(rows), [seconds for row in rows for seconds in curve_of(row)[:, 0] if seconds > 0]
     if horizon and starts and horizon > READABLE * min(curve_of(row)[-1, 0] for row in rows):
         axes.set_xscale("log")
-        style.log_axis(axes.xaxis, formatting.format_seconds, "training time: steps x time a step")
+        style.log_axis(axes.xaxis, format_seconds, "training time: steps x time a step")
         axes.set_xlim(min(starts) / 1.1, horizon)
     else:
         axes.set_xlim(left=0, right=horizon)
 
 
-def _horizon(rows: Sequence[configurations.Record]) -> float | None:
+def _horizon(rows: Sequence[Record]) -> float | None:
     """Return the right end of the time axis, seconds: that of dense, else of the longest curve; None if that is 0."""
-    ends = [curve_of(row)[-1, 0] for row in rows if configurations.is_dense(row)] or [
-        curve_of(row)[-1, 0] for row in rows
-    ]
+    ends = [curve_of(row)[-1, 0] for row in rows if is_dense(row)] or [curve_of(row)[-1, 0] for row in rows]
     return max(ends) * 1.05 or None
 
 
-def smooth(row: configurations.Record) -> np.ndarray:
+def smooth(row: Record) -> np.ndarray:
     """Return the running medians of a record's losses, float64 `[points]`; NaN where half of a window is missing."""
     losses = pd.Series(curve_of(row)[:, 1])
     window = max(LEAST, min(SMOOTH, losses.size // 8))
@@ -119,7 +116,7 @@ class LossTarget:
         return self.last + NEAR * self.drop
 
     @classmethod
-    def of(cls, dense: configurations.Record) -> "LossTarget | None":
+    def of(cls, dense: Record) -> "LossTarget | None":
         """Return the target set by a dense record; None if its loss does not fall or is not finite at either end."""
         losses = curve_of(dense)[:, 1]
         if losses.size < 2 or not np.isfinite(losses[[0, -1]]).all():
@@ -127,14 +124,14 @@ class LossTarget:
         target = cls(float(losses[0]), float(smooth(dense)[-1]))
         return target if target.drop > 0 else None
 
-    def starts_lower(self, row: configurations.Record) -> bool:
+    def starts_lower(self, row: Record) -> bool:
         """Return whether the record's first loss is more than 1 % of `drop` below dense's first loss.
 
         Such a record is not compared with dense, since its loss has less far to fall.
         """
         return bool(curve_of(row)[0, 1] < self.first - NEAR * self.drop)
 
-    def steps(self, row: configurations.Record) -> int | None:
+    def steps(self, row: Record) -> int | None:
         """Return the steps until the smoothed loss is that of the target.
 
         None if it never is, rises again, or is not finite at the end.
@@ -145,23 +142,23 @@ class LossTarget:
         return int(curve[at[0], 2]) if at.size and stays else None
 
 
-def _finding(rows: Sequence[configurations.Record], density: str | None) -> tuple[str, str]:
+def _finding(rows: Sequence[Record], density: str | None) -> tuple[str, str]:
     """Return (title, sentence) on whether sparse or dense training reaches dense's loss sooner.
 
     `rows` are the records at the density with the label `density`. If dense has no falling loss, the sentence says so.
     """
-    at, targets = style.where(density), [(row, LossTarget.of(row)) for row in configurations.dense_rows(rows)]
+    at, targets = style.where(density), [(row, LossTarget.of(row)) for row in dense_rows(rows)]
     known = [(target.steps(row), row, target) for row, target in targets if target]
     timed = [(steps * row["seconds_step"], steps, row, target) for steps, row, target in known if steps]
     if not timed:
         return "Loss against training time", f"{at} dense has no loss that falls, so there is none to reach."
     _, dense_steps, dense, target = min(timed, key=lambda found: _rank(found[2], found[0]))
-    sparse = [row for row in rows if not configurations.is_dense(row)]
-    lower = [formatting.name_configuration(row) for row in sparse if target.starts_lower(row)]
+    sparse = [row for row in rows if not is_dense(row)]
+    lower = [name_configuration(row) for row in sparse if target.starts_lower(row)]
     tried = [(target.steps(row), row) for row in sparse if not target.starts_lower(row)]
-    never = [formatting.name_configuration(row) for steps, row in tried if not steps]
-    rest = [f"It is not reached with {formatting.join_items(never)}."] if never else []
-    rest += [f"{formatting.join_items(lower)} cannot be compared: the loss starts lower there."] if lower else []
+    never = [name_configuration(row) for steps, row in tried if not steps]
+    rest = [f"It is not reached with {join_items(never)}."] if never else []
+    rest += [f"{join_items(lower)} cannot be compared: the loss starts lower there."] if lower else []
     got = [(steps * row["seconds_step"], steps, row) for steps, row in tried if steps]
     if not got:
         title = "No sparse configuration reaches the loss of dense" if tried else "Loss against training time"
@@ -171,20 +168,18 @@ def _finding(rows: Sequence[configurations.Record], density: str | None) -> tupl
     return title, " ".join([f"{at} {sentence}", *rest])
 
 
-def _rank(row: configurations.Record, seconds: float) -> tuple[bool, float]:
+def _rank(row: Record, seconds: float) -> tuple[bool, float]:
     """Return a sort key for records, the smallest first: undisturbed ones, then by `seconds`."""
     return style.is_disturbed(row, "seconds_step"), seconds
 
 
-def _title_and_sentence(
-    row: configurations.Record, steps: int, dense: configurations.Record, dense_steps: int
-) -> tuple[str, str]:
+def _title_and_sentence(row: Record, steps: int, dense: Record, dense_steps: int) -> tuple[str, str]:
     """Return (title, sentence) on who reaches dense's loss sooner, the sparse `row` or `dense`, after these steps."""
     each = compare_best([row], [dense], "seconds_step")
     mine, its = style.seconds(row, steps), style.seconds(dense, dense_steps)
     after = (
-        f"after {formatting.format_count(steps, 'step')} of {formatting.name_configuration(row)} and "
-        f"{dense_steps} of {formatting.name_configuration(dense)}"
+        f"after {format_count(steps, 'step')} of {name_configuration(row)} and "
+        f"{dense_steps} of {name_configuration(dense)}"
     )
     verdict = _sooner(each, dense_steps / steps)
     if verdict == "sparse":
@@ -220,12 +215,12 @@ def table(frame: pd.DataFrame, *, group: str | None, density: str | None) -> pd.
     return pd.DataFrame([_described(row) for row in rows])
 
 
-def _described(row: configurations.Record) -> dict[str, str]:
+def _described(row: Record) -> dict[str, str]:
     """Return configuration, losses, time and steps of training, quality and result of a record as texts, by column."""
-    shown = lambda value: "" if value is None else formatting.format_number(value)  # noqa: E731
+    shown = lambda value: "" if value is None else format_number(value)  # noqa: E731
     curve = curve_of(row)
     known = {
-        "configuration": formatting.name_configuration(row),
+        "configuration": name_configuration(row),
         "first loss": shown(row["loss_first"]),
         "last loss": shown(row["loss_last"]),
     }

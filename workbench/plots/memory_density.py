@@ -6,8 +6,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from workbench.analysis import configurations, formatting
+from workbench.analysis import formatting
 from workbench.analysis.advisor import headline
+from workbench.analysis.configurations import Record, density_of, is_dense
 from workbench.plots import density, style
 from workbench.plots.chart import Chart, message, register
 
@@ -65,32 +66,26 @@ def _curves(figure: Figure, shown: density.Shown, crossings: str) -> Axes:
     return axes
 
 
-def _predicted(axes: Axes, rows: list[configurations.Record]) -> None:
+def _predicted(axes: Axes, rows: list[Record]) -> None:
     """Draw a thin line through the predicted memory of each configuration, whether or not it ran."""
-    known = sorted(
-        (configurations.density_of(row), row[PREDICTED])
-        for row in rows
-        if row[PREDICTED] and configurations.density_of(row)
-    )
+    known = sorted((density_of(row), row[PREDICTED]) for row in rows if row[PREDICTED] and density_of(row))
     if known:
         look = style.look(rows[0])
         alone: dict[str, Any] = {"marker": "_", "markersize": 24} if len(known) == 1 else {}
         axes.plot(*zip(*known, strict=True), color=look["color"], linestyle=look["linestyle"], linewidth=1, **alone)
 
 
-def _attempted(axes: Axes, rows: list[configurations.Record]) -> None:
+def _attempted(axes: Axes, rows: list[Record]) -> None:
     """Draw crosses at the bytes needed by configurations that did not fit, and a line at the memory limit."""
-    unfit = [
-        row for row in rows if row["status"] == "memory" and row["bytes_needed"] and configurations.density_of(row)
-    ]
+    unfit = [row for row in rows if row["status"] == "memory" and row["bytes_needed"] and density_of(row)]
     for row in unfit:
         look: dict[str, Any] = {"color": style.look(row)["color"], "markersize": 9, "markeredgewidth": 2}
-        axes.plot([configurations.density_of(row) or 0.0], [row["bytes_needed"]], "x", **look)
-    dense = [row for row in unfit if configurations.is_dense(row)]
+        axes.plot([density_of(row) or 0.0], [row["bytes_needed"]], "x", **look)
+    dense = [row for row in unfit if is_dense(row)]
     if dense:
-        first = min(dense, key=lambda row: configurations.density_of(row) or 0.0)
+        first = min(dense, key=lambda row: density_of(row) or 0.0)
         note = f"dense needs {formatting.format_bytes(first['bytes_needed'])}"
-        axes.annotate(note, (configurations.density_of(first) or 0.0, first["bytes_needed"]), xytext=(0, -8),
+        axes.annotate(note, (density_of(first) or 0.0, first["bytes_needed"]), xytext=(0, -8),
                       textcoords="offset points", va="top", fontsize=style.SMALL)  # fmt: skip
     if limit := max((row["bytes_limit"] for row in unfit if row["bytes_limit"]), default=None):
         axes.axhline(limit, color=style.GREY, linewidth=1, linestyle=":")

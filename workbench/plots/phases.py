@@ -12,7 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from workbench.analysis import configurations, formatting
+from workbench.analysis.configurations import Record, is_dense
+from workbench.analysis.formatting import format_measured_quantity, format_seconds, name_configuration
 from workbench.plots import style
 from workbench.plots.chart import Chart, Control, message, register
 
@@ -66,7 +67,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
     return f"{title}."
 
 
-def phases_of(row: configurations.Record) -> dict[str, float]:
+def phases_of(row: Record) -> dict[str, float]:
     """Return {phase: seconds of a step}; {} for a record without a result.
 
     Each is the phase's share of the mean step times the configuration's step time, which is their sum.
@@ -92,13 +93,7 @@ def _limit(axes: Axes, notes: Sequence[str], lengths: Sequence[float]) -> float:
 
 
 def _bar(
-    axes: Axes,
-    place: int,
-    row: configurations.Record,
-    phases: Mapping[str, float],
-    unit: float,
-    longest: float,
-    character: float,
+    axes: Axes, place: int, row: Record, phases: Mapping[str, float], unit: float, longest: float, character: float
 ) -> float:
     """Draw the segments of a record's phases at height `place`, named where the name has space; return where they end.
 
@@ -118,7 +113,7 @@ def _bar(
     return start
 
 
-def _note(row: configurations.Record, phases: Mapping[str, float]) -> str:
+def _note(row: Record, phases: Mapping[str, float]) -> str:
     """Return the text after a bar: the total and what it leaves out, or why there is no bar.
 
     `phases` are the `phases_of` the record.
@@ -127,33 +122,31 @@ def _note(row: configurations.Record, phases: Mapping[str, float]) -> str:
         return style.without(row)
     note = f", {style.DISTURBED}" if style.is_disturbed(row, "seconds_step") else ""
     if not any(phases.values()):
-        return f"{formatting.format_measured_quantity(row, 'seconds_step')}{note}, phases not timed"
+        return f"{format_measured_quantity(row, 'seconds_step')}{note}, phases not timed"
     inside = phases["slice"] + phases["convert"] + phases["plan"]
     apart = (row["seconds_prepare"] or 0.0) > 2 * inside
-    once = f"\n+ {formatting.format_measured_quantity(row, 'seconds_prepare')} a batch, once" if apart else ""
-    return f"{formatting.format_measured_quantity(row, 'seconds_step')}{note}{once}"
+    once = f"\n+ {format_measured_quantity(row, 'seconds_prepare')} a batch, once" if apart else ""
+    return f"{format_measured_quantity(row, 'seconds_step')}{note}{once}"
 
 
-def _axes(axes: Axes, rows: Sequence[configurations.Record], limit: float, scale: str) -> None:
+def _axes(axes: Axes, rows: Sequence[Record], limit: float, scale: str) -> None:
     """Set ticks, limits (`limit` is the right one) and labels of the axes."""
     style.name_bars(axes, [style.name(row, rows) for row in rows])
     axes.set_ylim(max(len(rows), 4) - 0.5, -0.8 if style.is_narrow(axes) else -0.6)
     axes.set_xlim(0, limit)
     share = scale == "share"
     axes.set_xlabel("share of a step" if share else "time a step", fontsize=style.NORMAL)
-    axes.xaxis.set_major_formatter(
-        FuncFormatter(lambda at, _: f"{100 * at:.0f} %" if share else formatting.format_seconds(at))
-    )
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda at, _: f"{100 * at:.0f} %" if share else format_seconds(at)))
     if share:
         axes.set_xticks([0, 0.25, 0.5, 0.75, 1.0])
 
 
-def _rank(row: configurations.Record) -> tuple[bool, bool, float]:
+def _rank(row: Record) -> tuple[bool, bool, float]:
     """Return a sort key for records, the smallest first: undisturbed, then sparse, then by step time."""
-    return style.is_disturbed(row, "seconds_step"), configurations.is_dense(row), row["seconds_step"]
+    return style.is_disturbed(row, "seconds_step"), is_dense(row), row["seconds_step"]
 
 
-def _finding(rows: Sequence[configurations.Record], density: str | None) -> str:
+def _finding(rows: Sequence[Record], density: str | None) -> str:
     """Return a clause on which phase takes most of the fastest step, preferring sparse and undisturbed ones.
 
     `density` is the label that it names. At least one of `rows` must be timed.
@@ -164,7 +157,7 @@ def _finding(rows: Sequence[configurations.Record], density: str | None) -> str:
         return f"{style.where(density)} no phase was timed"
     most = max(phases, key=lambda name: phases[name])
     share = f"{100 * phases[most] / total:.0f} %"
-    return f"{style.where(density)} a step of {formatting.name_configuration(row)} spends {share} of its time in {most}"
+    return f"{style.where(density)} a step of {name_configuration(row)} spends {share} of its time in {most}"
 
 
 def table(frame: pd.DataFrame, *, group: str | None, density: str | None, scale: str) -> pd.DataFrame:
@@ -176,12 +169,12 @@ def table(frame: pd.DataFrame, *, group: str | None, density: str | None, scale:
     return pd.DataFrame([_described(row) for row in rows])
 
 
-def _described(row: configurations.Record) -> dict[str, str]:
+def _described(row: Record) -> dict[str, str]:
     """Return the texts configuration, seconds of each phase, total, preparing a batch and result, by column."""
-    known = {"configuration": formatting.name_configuration(row)} | dict.fromkeys(PHASES, "")
+    known = {"configuration": name_configuration(row)} | dict.fromkeys(PHASES, "")
     for name, seconds in phases_of(row).items():
-        known[name] = style.seconds(row, seconds / row["seconds_step"]) if seconds else formatting.format_seconds(0)
-    known |= {name: formatting.format_measured_quantity(row, column) for name, column in TOTALS.items()}
+        known[name] = style.seconds(row, seconds / row["seconds_step"]) if seconds else format_seconds(0)
+    known |= {name: format_measured_quantity(row, column) for name, column in TOTALS.items()}
     return known | {"result": style.result_of(row)}
 
 

@@ -13,9 +13,18 @@ from matplotlib.figure import Figure
 
 from kernels.registry import format_size
 from workbench import atomic_files, plots, store
-from workbench.analysis import advice, cluster, end, fair, fit, formatting, self_trial, waits
+from workbench.analysis import advice, cluster, end, fair, fit, self_trial, waits
 from workbench.analysis.bench import met_sentence
 from workbench.analysis.configurations import Record
+from workbench.analysis.formatting import (
+    format_bytes,
+    format_density,
+    format_number,
+    format_seconds,
+    format_with_interval,
+    join_items,
+    name_configuration,
+)
 from workbench.analysis.intervals import number_or_none
 from workbench.plots.fit_curves import describe_entry
 from workbench.reports import page
@@ -101,15 +110,8 @@ def _advice_line(row: advice.Record, score: advice.Score) -> list[str]:
     trials = f"{row['trials_advice']} of {row['trials_sweep']}"
     ratio = advice.dense_over_sparse_seconds(row)
     sides = f"{ratio:.2f}" if ratio is not None else "one side did not run"
-    numbers = [formatting.format_density(row["density"]), f"{row['features']:,}", sides, row["verdict"]]
-    return [
-        row["case"],
-        *numbers,
-        formatting.name_configuration(row["recommended"]),
-        _decimals(score.whole, 3),
-        trials,
-        share,
-    ]
+    numbers = [format_density(row["density"]), f"{row['features']:,}", sides, row["verdict"]]
+    return [row["case"], *numbers, name_configuration(row["recommended"]), _decimals(score.whole, 3), trials, share]
 
 
 def _score_text(score: advice.Score) -> str:
@@ -167,7 +169,7 @@ def _step_lines(steps: cluster.Steps) -> list[list[str]]:
         [
             str(row["machines"]),
             *(_seconds_or_blank(row[name]) for name in ("seconds_step", "seconds_network", "seconds_waiting")),
-            formatting.format_bytes(row["bytes_moved"]),
+            format_bytes(row["bytes_moved"]),
             *(_seconds_or_blank(known.get(row["machines"])) for known in (measured, here)),
             _ratio_or_blank(measured.get(row["machines"]), here.get(row["machines"])),
         ]
@@ -177,7 +179,7 @@ def _step_lines(steps: cluster.Steps) -> list[list[str]]:
 
 def _seconds_or_blank(seconds: float | None) -> str:
     """Return seconds as text, "" for None."""
-    return "" if seconds is None else formatting.format_seconds(seconds)
+    return "" if seconds is None else format_seconds(seconds)
 
 
 def _ratio_or_blank(measured: float | None, predicted: float | None) -> str:
@@ -188,7 +190,7 @@ def _ratio_or_blank(measured: float | None, predicted: float | None) -> str:
 def _streamed_line(row: Record) -> list[str]:
     """Return the table row of a training on streamed or held rows: memory (MiB), AUC, seconds and reason as texts."""
     sizes = ("bytes_data", "bytes_limit", "bytes_resident", "bytes_asked")
-    seconds = ", ".join(formatting.format_seconds(row[name]) for name in ("seconds_made", "seconds_all"))
+    seconds = ", ".join(format_seconds(row[name]) for name in ("seconds_made", "seconds_all"))
     quality = "" if row["quality"] is None else f"{row['quality']:.4f}"
     texts = ["" if row[name] is None else format_size(row[name]) for name in sizes]
     named = re.sub(r"\d{5,}", lambda count: f"{int(count[0]):,}", row["what"])
@@ -230,16 +232,16 @@ def end_line(case: str, records: Sequence[Record], start: str) -> list[str]:
         start,
         _run_seconds(own) if own else "not reached",
         *best,
-        "" if value is None else formatting.format_number(value),
+        "" if value is None else format_number(value),
     ]
 
 
 def _run_seconds(one: end.Taken) -> str:
     """Return the median seconds as text, with "(least to most)" if there are several runs."""
-    text = formatting.format_seconds(one.record["seconds"])
+    text = format_seconds(one.record["seconds"])
     if one.runs == 1:
         return text
-    return f"{text} ({formatting.format_seconds(one.low)} to {formatting.format_seconds(one.high)})"
+    return f"{text} ({format_seconds(one.low)} to {format_seconds(one.high)})"
 
 
 def _end_section(case: str, records: Sequence[Record], frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
@@ -281,13 +283,13 @@ def write_waits(folder: str | Path, command: str = "") -> Path:
 
 def waits_line(one: waits.Waited) -> list[str]:
     """Return the table row of a case as texts: times of both with intervals, their ratio, both losses."""
-    other, as_text = one.competitor, formatting.format_with_interval
-    ratio = "" if one.ratio is None else as_text(*one.ratio, formatting.format_number)
+    other, as_text = one.competitor, format_with_interval
+    ratio = "" if one.ratio is None else as_text(*one.ratio, format_number)
     losses = [
         "" if record is None or record["loss"] is None else f"{record['loss']:.4f}" for record in (one.project, other)
     ]
     times = [
-        as_text(record["seconds"], record["seconds_low"], record["seconds_high"], formatting.format_seconds)
+        as_text(record["seconds"], record["seconds_low"], record["seconds_high"], format_seconds)
         for record in (one.project, *([other] if other else []))
     ]
     names = [other["candidate"], times[1]] if other else ["", ""]
@@ -354,7 +356,7 @@ def _fastest(record: Record | None) -> str:
     """Return "1.2 ms, NAME" of a record; "not timed" for None."""
     if record is None:
         return "not timed"
-    return f"{formatting.format_seconds(record['seconds'])}, {record['candidate'].removeprefix('project, ')}"
+    return f"{format_seconds(record['seconds'])}, {record['candidate'].removeprefix('project, ')}"
 
 
 def ratio_text(ratio: fair.Ratio | None) -> str:
@@ -365,10 +367,7 @@ def ratio_text(ratio: fair.Ratio | None) -> str:
     """
     if ratio is None:
         return ""
-    return (
-        f"{formatting.format_number(ratio.value, 2)} ({formatting.format_number(ratio.low, 2)} to "
-        f"{formatting.format_number(ratio.high, 2)})"
-    )
+    return f"{format_number(ratio.value, 2)} ({format_number(ratio.low, 2)} to {format_number(ratio.high, 2)})"
 
 
 def fair_notes(found: Sequence[fair.Compared]) -> dict[str, str]:
@@ -388,8 +387,8 @@ def fair_method(found: Sequence[fair.Compared]) -> str:
     busy = max(record["busy_others"] or 0.0 for record in records)
     error = max(record["error"] for record in records)
     return (
-        f"{len(found)} configurations; X has {formatting.format_bytes(min(sizes))} to "
-        f"{formatting.format_bytes(max(sizes))} dense. "
+        f"{len(found)} configurations; X has {format_bytes(min(sizes))} to "
+        f"{format_bytes(max(sizes))} dense. "
         f"{rounds} rounds on {', '.join(map(str, threads))} threads; a candidate far behind the fastest of its side "
         f"has fewer. The largest error of weights and losses is {error:.1e}. Other programs took up to "
         f"{100 * busy:.0f} % of the cores."
@@ -425,7 +424,7 @@ def epoch_line(compared: fair.Compared) -> list[str]:
     """Return the table row of a configuration as texts: times and ns per entry of both, and their ratio."""
     side, cells = compared.sides["epoch"], []
     for record in (side.project, side.independent):
-        entry = formatting.format_number(1e9 * record["seconds"] / record["nnz"]) if record else ""
+        entry = format_number(1e9 * record["seconds"] / record["nnz"]) if record else ""
         cells += [_fastest(record), entry]
     return [compared.name, *cells, ratio_text(side.ratio)]
 
@@ -457,7 +456,7 @@ def write_fit(folder: str | Path, command: str = "") -> Path:
     wanted = fit.list_targets(by_tolerance)
     content = {
         "verdict": met_sentence(wanted),
-        "tolerances": formatting.join_items(map(fit.format_tolerance, by_tolerance)),
+        "tolerances": join_items(map(fit.format_tolerance, by_tolerance)),
         "ratios": page.table_of(*fit.table(by_tolerance)),
         "moved": fit.tolerance_sensitivity(by_tolerance),
         "cases": [
@@ -482,9 +481,7 @@ def fit_line(found: fit.CaseResult) -> list[str]:
     sparse, dense = (_ours(found, kind) for kind in ("sparse", "dense"))
     fastest = [competitor.name, describe_entry(competitor)] if competitor else ["none reached it", ""]
     best = found.furthest
-    furthest = (
-        f"{formatting.format_number(best.value_best, 4)}, {best.name}" if best and best.value_best is not None else ""
-    )
+    furthest = f"{format_number(best.value_best, 4)}, {best.name}" if best and best.value_best is not None else ""
     return [found.name, size, found.quality, sparse, dense, *fastest, fit.format_ratio(found.ratio), furthest]
 
 
@@ -496,7 +493,7 @@ def _ours(found: fit.CaseResult, kind: str) -> str:
         return "not asked for"
     known = describe_entry(fastest)
     is_slow = kind == "dense" and known.startswith("not reached")
-    return f"{known}; X takes {formatting.format_bytes(found.row['bytes_dense'])}" if is_slow else known
+    return f"{known}; X takes {format_bytes(found.row['bytes_dense'])}" if is_slow else known
 
 
 def _halving_sentence(rows: list[Record]) -> str:
@@ -505,7 +502,7 @@ def _halving_sentence(rows: list[Record]) -> str:
     if not short:
         return ""
     return (
-        f"The same rule for all, ours and competitors: all settings train for {formatting.format_number(short[0])} "
+        f"The same rule for all, ours and competitors: all settings train for {format_number(short[0])} "
         f"s, the best of each "
         "candidate for longer. One ends early that gains nothing any more, or that at its pace is out of reach of "
         "the target; its line says so. "
@@ -518,7 +515,7 @@ def fit_method(found: list[fit.CaseResult]) -> str:
     limits = sorted({row["seconds_limit"] for row in rows})
     threads = sorted({row["threads"] for row in rows})
     tried = sorted({row["tried"] for row in rows})
-    each = ", ".join(f"{formatting.format_number(limit)} s" for limit in limits)
+    each = ", ".join(f"{format_number(limit)} s" for limit in limits)
     rounds = [row for case in found for entry in case.entries for row in entry.rounds]
     busy = max((number_or_none(row["busy_others"]) or 0.0 for row in rounds), default=0.0)
     return (

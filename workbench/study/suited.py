@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench import data, models
-from workbench.analysis import formatting
+from workbench.analysis.formatting import join_items
 from workbench.data import contract
 from workbench.study import BY_NAME, CHOICES, ChoiceError, complete_choices, make_spec, parse_numbers, reduce_choices
 from workbench.sweeps.spec import FILES, Spec
@@ -165,23 +165,18 @@ def describe_following(given: Mapping[str, Any], filled: Mapping[str, str] | Non
     kept = [name for name in own if _is_natural(choices[name])]
     others = [name for name in own if name not in (*kept, *of_file)]
     follow = (
-        (
-            f"{formatting.join_items(_join_choices(name, own[name]) for name in kept)} {_follow_or_follows(kept)} "
-            f"the data set."
-        )
+        (f"{join_items(_join_choices(name, own[name]) for name in kept)} {_follow_or_follows(kept)} the data set.")
         if kept
         else ""
     )
     found = ""
     if of_file:
         found = (
-            f"{formatting.join_items(_join_choices(name, choices[name]) for name in of_file)} "
+            f"{join_items(_join_choices(name, choices[name]) for name in of_file)} "
             f"{_follow_or_follows(of_file)} the profile."
         )
     instead = [f"{_join_choices(name, choices[name])} instead of {_format_choice(name, own[name])}" for name in others]
-    return " ".join(
-        filter(None, [found, follow, f"{formatting.join_items(instead)}: as you asked." if instead else ""])
-    )
+    return " ".join(filter(None, [found, follow, f"{join_items(instead)}: as you asked." if instead else ""]))
 
 
 def _follow_or_follows(names: Sequence[str]) -> str:
@@ -328,7 +323,7 @@ def _list_names(known: list[str]) -> str:
     """Return "; it holds a, b and 3 more" for file names, at most five, hidden ones left out; "; it holds nothing"."""
     names = sorted(name for name in known if not name.startswith("."))
     more = [f"{len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []
-    return f"; it holds {formatting.join_items([*names[:MOST_NAMED], *more])}" if names else "; it holds nothing"
+    return f"; it holds {join_items([*names[:MOST_NAMED], *more])}" if names else "; it holds nothing"
 
 
 # Sweeps from complete choices, the user's files looked at.

@@ -13,16 +13,7 @@ from typing import Any
 from workbench import data, models
 from workbench.measure.posterior import DEVIATION
 from workbench.measure.rounds import FIRST, minimum_detectable_ratio
-from workbench.sweeps import grid
-from workbench.sweeps.problem import (
-    SYNTHETIC_CLASSES,
-    SYNTHETIC_DENSITY,
-    SYNTHETIC_FEATURES,
-    SYNTHETIC_ROWS,
-    facts_of,
-    is_synthetic,
-    parameters_of_file,
-)
+from workbench.sweeps import grid, problem
 from workbench.sweeps.progress import format_duration
 from workbench.sweeps.spec import Configuration, Spec, SpecError
 
@@ -235,7 +226,7 @@ def _stored_rows(configuration: Configuration) -> data.StoredRows | None:
     """Return the rows on disk of a data set that is never loaded whole; None for any other data set."""
     if data.get(configuration.dataset).is_cached:
         return None
-    x = data.load(configuration.dataset, **parameters_of_file(configuration.model_dump())).x
+    x = data.load(configuration.dataset, **problem.parameters_of_file(configuration.model_dump())).x
     return x if isinstance(x, data.StoredRows) else None
 
 
@@ -246,17 +237,20 @@ def _sizes(configuration: Configuration) -> tuple[int, int, int, int, dict[str, 
     the model's natural one.
     """
     facts: dict[str, Any] = {}
-    if is_synthetic(configuration.dataset):
-        rows, features = configuration.rows or SYNTHETIC_ROWS, configuration.features or SYNTHETIC_FEATURES
-        density, width = configuration.density or SYNTHETIC_DENSITY, SYNTHETIC_CLASSES
+    if problem.is_synthetic(configuration.dataset):
+        rows, features = (
+            configuration.rows or problem.SYNTHETIC_ROWS,
+            configuration.features or problem.SYNTHETIC_FEATURES,
+        )
+        density, width = configuration.density or problem.SYNTHETIC_DENSITY, problem.SYNTHETIC_CLASSES
     else:
-        read = data.load(configuration.dataset, **parameters_of_file(configuration.model_dump()))
+        read = data.load(configuration.dataset, **problem.parameters_of_file(configuration.model_dump()))
         rows, features = (
             min(configuration.rows or read.rows, read.rows),
             min(configuration.features or read.features, read.features),
         )
         density, width = configuration.density or read.x.nnz / max(read.rows * read.features, 1), len(read.classes) or 1
-        facts = facts_of(read)
+        facts = problem.facts_of(read)
     model = models.get(configuration.model)
     natural = model.width or next((each for each in (width, 1) if model.allows(each)), 1)
     return rows, features, int(rows * features * density), configuration.width or natural, facts

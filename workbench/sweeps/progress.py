@@ -8,7 +8,7 @@ from typing import Annotated
 import psutil
 import pydantic
 
-from workbench import aliases
+from workbench.aliases import RECORD_COLUMNS
 
 SECONDS_SILENT = 10.0
 """A run whose file is older than this is dead, whatever it says, unless the process that wrote it is there."""
@@ -22,9 +22,7 @@ SECONDS_START = 60.0
 """A run that only starts may be silent for so long: libraries are loaded from a cold disk once."""
 
 
-_CANDIDATE = pydantic.AliasChoices(
-    "candidate", *(old for old, new in aliases.RECORD_COLUMNS.items() if new == "candidate")
-)
+_CANDIDATE = pydantic.AliasChoices("candidate", *(old for old, new in RECORD_COLUMNS.items() if new == "candidate"))
 Process = Annotated[int, pydantic.Field(ge=0, lt=2**31)]
 
 

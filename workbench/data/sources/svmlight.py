@@ -15,19 +15,7 @@ from workbench.data.files.opened import line_blocks, map_blocks, open_text, plac
 from workbench.data.files.reading import blocks_of_file, check_features, dataset_of, reading
 from workbench.data.files.types import BELOW_COUNTS, LIBFFM, WORDS_AS_LABELS, file_type_hint, looks_like, refuse_binary
 from workbench.data.labels import AS_NUMBERS, GUESSED, NONE, Wanted, read_labels
-from workbench.data.text.svmlight import (
-    NO_QUERY,
-    InvalidLineError,
-    TextRows,
-    csr_of,
-    first_fault,
-    has_several_labels,
-    holds_row,
-    joined,
-    narrowed,
-    read_rows,
-    refuse_missing_query,
-)
+from workbench.data.text import svmlight
 
 WITHOUT_FIELDS = (
     "Fields of libffm text are left out: the features are its columns, which a model that is not field-aware takes."
@@ -95,13 +83,13 @@ def make(
             rows, has_several = _read(path, wanted)
             if zero_based == "auto":
                 from_zero = not len(rows.columns) or int(rows.columns.min()) == 0
-            x, groups = csr_of(rows, features, from_zero), _groups(rows.queries, path)
+            x, groups = svmlight.csr_of(rows, features, from_zero), _groups(rows.queries, path)
             labels = _tuples(rows) if has_several else rows.labels
             del rows
-            place, reread = place_in(path, holds_row), {"zero_based": from_zero}
+            place, reread = place_in(path, svmlight.holds_row), {"zero_based": from_zero}
             return dataset_of("svmlight", x, labels, wanted, path, place, groups, reread=reread)
-        except InvalidLineError:
-            is_multilabel = wanted.kind == "multilabel" or (not wanted.kind and has_several_labels(path))
+        except svmlight.InvalidLineError:
+            is_multilabel = wanted.kind == "multilabel" or (not wanted.kind and svmlight.has_several_labels(path))
             _refuse_fault(path, features, from_zero, is_multilabel)
             raise
 
@@ -139,7 +127,7 @@ def _read_variant(
             made = dataclasses.replace(made, facts={**made.facts, "guesses": (WITHOUT_FIELDS,)})
         if not has_words:
             return made
-        labels, y = read_labels(np.array(words), wanted, place_in(path, holds_row))
+        labels, y = read_labels(np.array(words), wanted, place_in(path, svmlight.holds_row))
         return dataclasses.replace(made, labels=labels, y=y)
 
 
@@ -169,10 +157,10 @@ def _blocks(path: str | os.PathLike, features: int | None, zero_based: bool) -> 
     Raises DataError, with the line, for invalid text.
     """
 
-    def read(text: bytes) -> tuple[scipy.sparse.csr_array, TextRows]:
+    def read(text: bytes) -> tuple[scipy.sparse.csr_array, svmlight.TextRows]:
         """Return the lines of a block as (CSR array, parsed rows); InvalidLineError if one is invalid."""
-        rows = read_rows(text)
-        return csr_of(rows, features, zero_based), rows
+        rows = svmlight.read_rows(text)
+        return svmlight.csr_of(rows, features, zero_based), rows
 
     seen = None  # whether the rows before have queries
     with reading(path, TEXT), open_text(path) as file:
@@ -180,14 +168,16 @@ def _blocks(path: str | os.PathLike, features: int | None, zero_based: bool) -> 
             for x, rows in map_blocks(read, line_blocks(file)):
                 groups = _groups(rows.queries, path)
                 if seen not in (None, groups is not None):
-                    refuse_missing_query(path)
+                    svmlight.refuse_missing_query(path)
                 if len(rows.labels):
                     seen = groups is not None
                     yield RowBlock(x, rows.labels, groups)
-        except InvalidLineError as error:
-            if has_several_labels(path):
+        except svmlight.InvalidLineError as error:
+            if svmlight.has_several_labels(path):
                 raise DataError(f"{path} has rows with several labels; say kind = 'multilabel'.") from None
-            raise DataError(first_fault(path, features, zero_based) or f"{path} cannot be read: {error}.") from None
+            raise DataError(
+                svmlight.first_fault(path, features, zero_based) or f"{path} cannot be read: {error}."
+            ) from None
 
 
 def _holds_column_zero(path: str | os.PathLike) -> bool:
@@ -207,7 +197,7 @@ def _check(features: int | None, zero_based: bool | str) -> None:
         raise DataError(f"zero_based is {zero_based!r}; it is True, False or 'auto'.")
 
 
-def _read(path: str | os.PathLike, wanted: Wanted) -> tuple[TextRows, bool]:
+def _read(path: str | os.PathLike, wanted: Wanted) -> tuple[svmlight.TextRows, bool]:
     """Return (all rows of the file, values float32, whether rows have several labels).
 
     That is tried if `wanted.kind` is None and some label has a comma. Raises InvalidLineError for invalid text.
@@ -216,28 +206,28 @@ def _read(path: str | os.PathLike, wanted: Wanted) -> tuple[TextRows, bool]:
         return _read_file(path, several=True), True
     try:
         return _read_file(path, several=False), False
-    except InvalidLineError:
-        if wanted.kind is None and has_several_labels(path):
+    except svmlight.InvalidLineError:
+        if wanted.kind is None and svmlight.has_several_labels(path):
             return _read_file(path, several=True), True
         raise
 
 
-def _read_file(path: str | os.PathLike, several: bool) -> TextRows:
+def _read_file(path: str | os.PathLike, several: bool) -> svmlight.TextRows:
     """Return all rows of a svmlight file, values as float32, parsed on several threads.
 
     With `several` a row may have several labels. Raises InvalidLineError for invalid text or values beyond float32.
     """
 
-    def read(text: bytes) -> TextRows:
+    def read(text: bytes) -> svmlight.TextRows:
         """Return the parsed rows of a block, values as float32."""
-        rows = read_rows(text, several)
-        return rows._replace(values=narrowed(rows.values, np.float32))
+        rows = svmlight.read_rows(text, several)
+        return rows._replace(values=svmlight.narrowed(rows.values, np.float32))
 
     with open_text(path) as file:
-        return joined(map_blocks(read, line_blocks(file)))
+        return svmlight.joined(map_blocks(read, line_blocks(file)))
 
 
-def _tuples(rows: TextRows) -> list[tuple[float, ...]]:
+def _tuples(rows: svmlight.TextRows) -> list[tuple[float, ...]]:
     """Return the sorted labels of each row as a tuple."""
     ends = np.cumsum(rows.label_counts).tolist()
     labels, starts = rows.labels.tolist(), [0, *ends]
@@ -246,11 +236,11 @@ def _tuples(rows: TextRows) -> list[tuple[float, ...]]:
 
 def _groups(queries: np.ndarray, path: str | os.PathLike) -> np.ndarray | None:
     """Return the query ids of the rows, int64; None if no row has one; DataError with the line if only some have."""
-    has_query = queries != NO_QUERY
+    has_query = queries != svmlight.NO_QUERY
     if not has_query.any():
         return None
     if not has_query.all():
-        refuse_missing_query(path)
+        svmlight.refuse_missing_query(path)
     return queries
 
 
@@ -260,7 +250,7 @@ def _refuse_fault(path: str | os.PathLike, features: int | None, zero_based: boo
     Returns if no line is invalid.
     """
     refuse_binary(path, "svmlight text")
-    if fault := first_fault(path, features, zero_based, several):
+    if fault := svmlight.first_fault(path, features, zero_based, several):
         raise DataError(f"{fault}{file_type_hint(path, 'svmlight text')}")
 
 

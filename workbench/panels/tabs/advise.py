@@ -9,7 +9,7 @@ import ipywidgets as widgets
 
 from workbench.advising import Answer as Advice
 from workbench.advising import advise
-from workbench.analysis import formatting
+from workbench.analysis.formatting import format_count
 from workbench.panels import pages
 from workbench.panels.form import LABELLED
 from workbench.panels.guard import Guard
@@ -81,10 +81,7 @@ class _Advise:
         """
         self.folder = folder
         for state in run_folder.watch_progress(folder):
-            done = (
-                f"{heading}: {spent + state.seconds:.0f} of {budget:.0f} s, "
-                f"{formatting.format_count(state.done, 'trial')}"
-            )
+            done = f"{heading}: {spent + state.seconds:.0f} of {budget:.0f} s, {format_count(state.done, 'trial')}"
             self.now = "; ".join(filter(None, (done, state.now)))
             if self.is_stopping:
                 run_folder.stop_run(folder)

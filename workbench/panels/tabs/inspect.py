@@ -9,7 +9,7 @@ import ipywidgets as widgets
 from workbench import training
 from workbench.advising import suggest_model
 from workbench.advising.advising import load_named
-from workbench.analysis import formatting
+from workbench.analysis.formatting import format_bytes, format_density
 from workbench.panels.guard import Guard
 from workbench.panels.results_view import Shown
 from workbench.panels.tabs import Answer, RequestState, Still, fields_of, register, settings_of_data
@@ -35,14 +35,10 @@ def inspected(asked: RequestState) -> Shown:
     explained = run.executor.explain()
     entries = problem.x.nnz / max(1, problem.x.shape[0]) * batch
     stored = entries * (problem.x.dtype.itemsize + problem.x.indices.dtype.itemsize)
-    size = (
-        f"{batch:,} rows x {features:,} columns, {formatting.format_density(entries / max(1, batch * features))} stored"
-    )
-    dense = formatting.format_bytes(batch * features * problem.x.dtype.itemsize)
+    size = f"{batch:,} rows x {features:,} columns, {format_density(entries / max(1, batch * features))} stored"
+    dense = format_bytes(batch * features * problem.x.dtype.itemsize)
     name = Path(configuration.path).name if configuration.path else problem.dataset.name
-    text = (
-        f"{name}, {configuration.model}: a batch of {size}, is about {formatting.format_bytes(stored)}; dense {dense}."
-    )
+    text = f"{name}, {configuration.model}: a batch of {size}, is about {format_bytes(stored)}; dense {dense}."
     return Shown(f"<p><strong>{html.escape(text)}</strong></p>{explained.page()}", f"{text}\n{explained}")
 
 
