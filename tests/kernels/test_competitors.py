@@ -16,6 +16,13 @@ from tests.support.implementations import assert_close, copies, run
 
 ROOT = Path(__file__).parents[2]
 PEERS = {"torch": "PyTorch", "tensorflow": "TensorFlow"}
+LIBRARIES = ("torch", "tensorflow", "cupy")
+MISSING = {
+    "torch": "PyTorch is not installed: pip install 'sparse-workbench[peers]'",
+    "torch_cuda": "PyTorch is not installed: pip install 'sparse-workbench[peers]'",
+    "tensorflow": "TensorFlow is not installed: pip install 'sparse-workbench[peers]'",
+    "cusparse": "CuPy is not installed: pip install 'sparse-workbench[cuda12]' (or [cuda13])",
+}
 NAMES = [name for name in kernels.names() if name.split(".")[0] in PEERS]
 UPDATES = [name for name in NAMES if name.endswith("_fused")]
 ON_CUDA = [name for name in kernels.names() if name.startswith("torch_cuda.")]
@@ -96,23 +103,25 @@ def test_what_runs_on_cuda_computes_the_same_with_arrays_of_the_cpu(monkeypatch,
     assert_close(case, list(args), expected)
 
 
+def printed(code):
+    """What a fresh interpreter prints."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    return done.stdout.splitlines()
+
+
 def test_looking_competitors_up_loads_no_library():
-    code = "import sys, kernels; kernels.names(); print({'torch', 'tensorflow'} & set(sys.modules))"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout
-    assert out.strip() == "set()"
+    loaded = "{'torch', 'tensorflow', 'cupy', 'cupyx'} & set(sys.modules)"
+    assert printed(f"import sys, kernels; kernels.names(); print({loaded})") == ["set()"]
 
 
 def test_without_the_library_a_competitor_is_listed_and_says_why():
     """In an interpreter that cannot find them, whatever is installed here."""
-    code = """
+    code = f"""
 import importlib.util
 find = importlib.util.find_spec
-importlib.util.find_spec = lambda name, *rest: None if name in ("torch", "tensorflow") else find(name, *rest)
+importlib.util.find_spec = lambda name, *rest: None if name in {LIBRARIES} else find(name, *rest)
 import kernels
-for name in ("torch.csr_dense", "tensorflow.csr_dense"):
-    print(kernels.get(name).cpu, kernels.get(name).unavailable)
+for name in {tuple(MISSING)}:
+    print(kernels.get(f"{{name}}.csr_dense").cpu, kernels.get(f"{{name}}.csr_dense").unavailable)
 """
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout
-    lines = out.strip().splitlines()
-    assert lines[0] == "None PyTorch is not installed: pip install 'sparse-workbench[peers]'"
-    assert lines[1] == "None TensorFlow is not installed: pip install 'sparse-workbench[peers]'"
+    assert printed(code) == [f"None {reason}" for reason in MISSING.values()]

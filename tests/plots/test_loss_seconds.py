@@ -43,7 +43,7 @@ def steps_to(losses, share=0.99):
 
 def numbers(seconds):
     """The time as the chart writes it."""
-    return loss_seconds.formatting.format_seconds(seconds, 2)
+    return loss_seconds.format_seconds(seconds, 2)
 
 
 def test_the_time_to_a_loss_counts_the_drop_and_not_the_first_step():

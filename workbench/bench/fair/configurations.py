@@ -10,8 +10,7 @@ import numpy as np
 import scipy.sparse
 
 from kernels import aligned
-from workbench.bench import experiment
-from workbench.bench.fair.loops import reference
+from workbench.bench import epoch_loops, experiment
 from workbench.bench.shapes import BenchError
 from workbench.formats.compressed import assemble
 
@@ -230,10 +229,11 @@ class Problem:
         rate_b = self.rate if rate_intercept is None else rate_intercept
         key = order.tobytes(), rate_b
         if key not in self.states:
-            state = State(np.zeros((self.features, self.outputs)), np.zeros(self.outputs), self.new_losses(order))
+            w, b, losses = np.zeros((self.features, self.outputs)), np.zeros((1, self.outputs)), self.new_losses(order)
             rows = self.csr.indptr, self.csr.indices, self.csr.data, self.labels, order, self.batch_rows
-            reference(*rows, self.rate, rate_b, state.w, state.b, state.losses)
-            self.states[key] = state  # most candidates train on the same rows
+            rule = list(epoch_loops.RULES).index("sgd")  # which has no states
+            epoch_loops.reference(*rows, self.rate, rate_b, rule, (w, w, w), (b, b, b), losses)
+            self.states[key] = State(w, b[0], losses)  # most candidates train on the same rows
         return self.states[key]
 
     def new_losses(self, order: np.ndarray) -> np.ndarray:

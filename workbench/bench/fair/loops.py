@@ -442,36 +442,6 @@ def _accumulated(indptr, indices, data, labels, order, batch_rows, threads, rate
 
 
 @loop
-def reference(indptr, indices, data, labels, order, batch_rows, rate, rate_intercept, w, b, losses):
-    """Train by the definition, row by row, in the data type of w: what every training is compared with.
-
-    X csr; `w` [D, N], `b` [N] and the mean loss of each batch in `losses` are written. `rate_intercept` is the learning
-    rate of b. `order` int64 [M] are the rows, cut into batches of `batch_rows`; labels are class indices.
-    """
-    scores = np.zeros((batch_rows, b.size), w.dtype)
-    for k in range(losses.size):
-        rows = order[k * batch_rows : (k + 1) * batch_rows]
-        total = 0.0
-        for i in range(rows.size):
-            z, row = scores[i], rows[i]
-            z[:] = b
-            for e in range(indptr[row], indptr[row + 1]):
-                value, weights = data[e], w[np.uint64(indices[e])]
-                for n in range(b.size):
-                    z[n] += value * weights[n]
-            total += slope_of_definition(z, labels[row], rows.size)
-        for i in range(rows.size):
-            row, grads = rows[i], scores[i]
-            for e in range(indptr[row], indptr[row + 1]):
-                value, weights = rate * data[e], w[np.uint64(indices[e])]
-                for n in range(b.size):
-                    weights[n] -= value * grads[n]
-            for n in range(b.size):
-                b[n] -= rate_intercept * grads[n]
-        losses[k] = total / rows.size
-
-
-@loop
 def slope_of_definition(z, label, rows):
     """Replace the scores `z` [N] of one row by the gradient of the mean loss over `rows`; return the row's loss.
 
