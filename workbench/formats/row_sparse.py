@@ -83,67 +83,46 @@ def apply(name: str, *operands: Any) -> Any:
     return _functions[name](*operands)
 
 
+def _one_way(name: str) -> Callable[[Any, Any], Any]:
+    """Return a method that applies the operator `name` to self and another operand."""
+
+    def method(self: Any, other: Any) -> Any:
+        """Return the operator's result on (self, other)."""
+        return apply(name, self, other)
+
+    method.__doc__ = f"Return ops.{name}(self, other)."
+    return method
+
+
+def _both_ways(name: str) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
+    """Return the methods that apply the operator `name` to (self, other), and to (other, self)."""
+
+    def reflected(self: Any, other: Any) -> Any:
+        """Return the operator's result on (other, self)."""
+        return apply(name, other, self)
+
+    reflected.__doc__ = f"Return ops.{name}(other, self)."
+    return _one_way(name), reflected
+
+
 class Arithmetic:
-    """Mixin with Python's operators on arrays, for `RowSparse` and for symbols of a graph."""
+    """Mixin with Python's operators on arrays, by `workbench.ops`; for `RowSparse` and for symbols of a graph.
+
+    Comparisons return 0 and 1, element by element.
+    """
 
     __slots__ = ()
     __array_ufunc__ = None  # NumPy then leaves `array + x` to `__radd__`
 
-    def __add__(self, other: Any) -> Any:
-        """Return self + other, by `ops.add`."""
-        return apply("add", self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        """Return other + self, by `ops.add`."""
-        return apply("add", other, self)
-
-    def __sub__(self, other: Any) -> Any:
-        """Return self - other, by `ops.subtract`."""
-        return apply("subtract", self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        """Return other - self, by `ops.subtract`."""
-        return apply("subtract", other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        """Return self * other elementwise, by `ops.multiply`."""
-        return apply("multiply", self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        """Return other * self elementwise, by `ops.multiply`."""
-        return apply("multiply", other, self)
-
-    def __truediv__(self, other: Any) -> Any:
-        """Return self / other elementwise, by `ops.divide`."""
-        return apply("divide", self, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        """Return other / self elementwise, by `ops.divide`."""
-        return apply("divide", other, self)
-
-    def __pow__(self, other: Any) -> Any:
-        """Return self ** other elementwise, by `ops.power`."""
-        return apply("power", self, other)
-
-    def __rpow__(self, other: Any) -> Any:
-        """Return other ** self elementwise, by `ops.power`."""
-        return apply("power", other, self)
-
-    def __mod__(self, other: Any) -> Any:
-        """Return self % other elementwise, by `ops.mod`."""
-        return apply("mod", self, other)
-
-    def __rmod__(self, other: Any) -> Any:
-        """Return other % self elementwise, by `ops.mod`."""
-        return apply("mod", other, self)
-
-    def __matmul__(self, other: Any) -> Any:
-        """Return the matrix product self @ other, by `ops.dot`."""
-        return apply("dot", self, other)
-
-    def __rmatmul__(self, other: Any) -> Any:
-        """Return the matrix product other @ self, by `ops.dot`."""
-        return apply("dot", other, self)
+    __add__, __radd__ = _both_ways("add")
+    __sub__, __rsub__ = _both_ways("subtract")
+    __mul__, __rmul__ = _both_ways("multiply")
+    __truediv__, __rtruediv__ = _both_ways("divide")
+    __pow__, __rpow__ = _both_ways("power")
+    __mod__, __rmod__ = _both_ways("mod")
+    __matmul__, __rmatmul__ = _both_ways("dot")
+    __lt__, __gt__ = _one_way("less"), _one_way("greater")
+    __le__, __ge__ = _one_way("less_equal"), _one_way("greater_equal")
 
     def __neg__(self) -> Any:
         """Return -self, by `ops.negative`."""
@@ -152,22 +131,6 @@ class Arithmetic:
     def __abs__(self) -> Any:
         """Return the absolute values, by `ops.abs`."""
         return apply("abs", self)
-
-    def __lt__(self, other: Any) -> Any:
-        """Return self < other elementwise as 0 and 1, by `ops.less`."""
-        return apply("less", self, other)
-
-    def __le__(self, other: Any) -> Any:
-        """Return self <= other elementwise as 0 and 1, by `ops.less_equal`."""
-        return apply("less_equal", self, other)
-
-    def __gt__(self, other: Any) -> Any:
-        """Return self > other elementwise as 0 and 1, by `ops.greater`."""
-        return apply("greater", self, other)
-
-    def __ge__(self, other: Any) -> Any:
-        """Return self >= other elementwise as 0 and 1, by `ops.greater_equal`."""
-        return apply("greater_equal", self, other)
 
 
 @final
