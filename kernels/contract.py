@@ -8,7 +8,7 @@ How to add a kernel. Write one file in the folder of its kind (`products`, `grad
 3. `cpu`: the same parameters in the same order, Numba;
 4. `gpu`: the launcher of the `.cu` file of the same name, which tests run on the host (`tests/support/emulator`);
 5. `cost`: flops and bytes as a formula of `Sizes`;
-6. `register(Kernel(...))`.
+6. `register_kernel(__name__, name, operands)`, which takes these functions by their names.
 
 The tests find it in the registry and run every implementation on the same adversarial inputs, built by its `arguments`
 from a `Case`.
@@ -27,7 +27,19 @@ from typing import Any
 import numpy as np
 
 from kernels import aligned, bounds, devices, structure
-from kernels.operands import KINDS, KernelError, check_operands, refuse_values, values_check
+from kernels.operands import (
+    KINDS,
+    NO_LIMIT,
+    KernelError,
+    check_operands,
+    order_fault,
+    range_fault,
+    refuse_values,
+    repeated_fault,
+    starts_fault,
+    values_check,
+)
+from kernels.registry import register
 from kernels.structure import plain
 
 # Contents of operands of a kernel, by its declaration: checked where it is called by name from outside, and reported.
@@ -40,8 +52,6 @@ from kernels.structure import plain
 
 SIGN = r"(\^|<<|<!|<)(\w*)(?:\+(\d+))?"
 """The end of an operand's declaration."""
-
-NO_LIMIT = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -132,42 +142,6 @@ def _first_fault(declared: Sequence[Content], args: Sequence[Any]) -> str:
         if wrong := content.fault(args):
             return wrong
     return ""
-
-
-def range_fault(name: str, indices: np.ndarray, limit: int) -> str:
-    """Return the message for the first index outside [0, limit), which must exist: "rows[3] is 9, out of range.
-
-    ...".
-    """
-    at = int(np.argmax((indices < 0) | (indices >= limit)))
-    allowed = "0 and more" if limit == NO_LIMIT else f"0 to {limit - 1}" if limit > 0 else "none, as there is no row"
-    advice = "Count from 0, not from the end" if indices[at] < 0 else "Correct it, or give the other arrays more rows"
-    return f"{name}[{at}] is {indices[at]}, out of range. Allowed: {allowed}. {advice}."
-
-
-def order_fault(name: str, indices: np.ndarray) -> str:
-    """Return the message for the first index that is not larger than the one before; there must be one."""
-    at = int(np.argmax(indices[1:] <= indices[:-1])) + 1
-    pair = f"{name}[{at}] is {indices[at]} and {name}[{at - 1}] is {indices[at - 1]}"
-    return f"{pair}. Allowed: indices that rise, each once. Sort them with np.unique."
-
-
-def repeated_fault(name: str, indices: np.ndarray) -> str:
-    """Return the error for an index that occurs twice in `indices` [z] of operand `name`; "" if there is none."""
-    unique, counts = np.unique(indices, return_counts=True)
-    if unique.size == indices.size:
-        return ""
-    return f"{name} has {unique[np.argmax(counts > 1)]} twice. Allowed: each index once. Sum what belongs together."
-
-
-def starts_fault(name: str, starts: np.ndarray, entries: int) -> str:
-    """Return the error for row pointers `starts` of operand `name` that fall or do not go from 0 to `entries`."""
-    advice = "Build the matrix again from its parts"
-    if not starts.size or starts[0] != 0 or starts[-1] != entries:
-        ends = f"goes from {starts[0]} to {starts[-1]}" if starts.size else "is empty"
-        return f"{name} {ends}. Allowed: 0 to {entries}, the number of stored entries. {advice}."
-    at = int(np.argmax(starts[1:] < starts[:-1]))
-    return f"{name} falls from {starts[at]} to {starts[at + 1]} at {at}. Allowed: numbers that never fall. {advice}."
 
 
 # The check of a kernel's operands that every call pays for: half a microsecond, so that small batches stay cheap.
@@ -466,6 +440,19 @@ class Kernel:
             return raw(*args)
 
         return _with_checks(self, functools.wraps(raw)(with_contents))
+
+
+PARTS = ("reference", "cpu", "gpu", "cost", "arguments")
+"""Functions that the file of a kernel defines, by these names."""
+
+
+def register_kernel(module: str, name: str, operands: str, **fields: Any) -> None:
+    """Register the kernel whose functions (`PARTS`) are those of the file that calls; `module` is its `__name__`.
+
+    `fields` are further fields of `Kernel`. Raises KernelError for an invalid declaration.
+    """
+    functions = vars(sys.modules[module])
+    register(Kernel(name, operands, *(functions[part] for part in PARTS), **fields))
 
 
 def _parse(text: str, kernel: str) -> tuple[str, str, tuple[tuple[str, int], ...], str]:

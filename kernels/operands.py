@@ -186,3 +186,46 @@ def _refuse_shape(kernel: "Kernel", name: str, shape: tuple, letter: str, expect
         f"{kernel.name}: {name} has shape {list(shape)}, but {letter} is {expected} by the operands before it "
         f"({kernel.operands})."
     )
+
+
+# Messages about contents of operands that a kernel may not follow.
+
+
+NO_LIMIT = 2**63 - 1
+"""The limit of indices that have none."""
+
+
+def range_fault(name: str, indices: np.ndarray, limit: int) -> str:
+    """Return the message for the first index outside [0, limit), which must exist: "rows[3] is 9, out of range.
+
+    ...".
+    """
+    at = int(np.argmax((indices < 0) | (indices >= limit)))
+    allowed = "0 and more" if limit == NO_LIMIT else f"0 to {limit - 1}" if limit > 0 else "none, as there is no row"
+    advice = "Count from 0, not from the end" if indices[at] < 0 else "Correct it, or give the other arrays more rows"
+    return f"{name}[{at}] is {indices[at]}, out of range. Allowed: {allowed}. {advice}."
+
+
+def order_fault(name: str, indices: np.ndarray) -> str:
+    """Return the message for the first index that is not larger than the one before; there must be one."""
+    at = int(np.argmax(indices[1:] <= indices[:-1])) + 1
+    pair = f"{name}[{at}] is {indices[at]} and {name}[{at - 1}] is {indices[at - 1]}"
+    return f"{pair}. Allowed: indices that rise, each once. Sort them with np.unique."
+
+
+def repeated_fault(name: str, indices: np.ndarray) -> str:
+    """Return the error for an index that occurs twice in `indices` [z] of operand `name`; "" if there is none."""
+    unique, counts = np.unique(indices, return_counts=True)
+    if unique.size == indices.size:
+        return ""
+    return f"{name} has {unique[np.argmax(counts > 1)]} twice. Allowed: each index once. Sum what belongs together."
+
+
+def starts_fault(name: str, starts: np.ndarray, entries: int) -> str:
+    """Return the error for row pointers `starts` of operand `name` that fall or do not go from 0 to `entries`."""
+    advice = "Build the matrix again from its parts"
+    if not starts.size or starts[0] != 0 or starts[-1] != entries:
+        ends = f"goes from {starts[0]} to {starts[-1]}" if starts.size else "is empty"
+        return f"{name} {ends}. Allowed: 0 to {entries}, the number of stored entries. {advice}."
+    at = int(np.argmax(starts[1:] < starts[:-1]))
+    return f"{name} falls from {starts[at]} to {starts[at + 1]} at {at}. Allowed: numbers that never fall. {advice}."

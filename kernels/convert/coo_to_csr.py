@@ -13,10 +13,9 @@ import numpy as np
 from numba import prange
 
 from kernels import reasons
-from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
+from kernels.contract import Case, Cost, KernelError, Sizes, register_kernel
 from kernels.gpu import indices
 from kernels.plan import index_type, largest
-from kernels.registry import register
 from kernels.threads import compiled, compiled_parallel, equal_count, get_threads, is_serial
 
 COUNTER_COST = 4
@@ -182,16 +181,6 @@ def arguments(case: Case) -> tuple:
     return row[order], case.indices[order], case.data[order], case.R
 
 
-register(
-    Kernel(
-        name="coo_to_csr",
-        operands="row:i[z]<n_rows col:i[z]< data:f[z] n_rows:s",
-        reference=reference,
-        cpu=cpu,
-        gpu=gpu,
-        cost=cost,
-        arguments=arguments,
-        why_below=reasons.NEW_MEMORY,
-        writes=(),
-    )
+register_kernel(
+    __name__, "coo_to_csr", "row:i[z]<n_rows col:i[z]< data:f[z] n_rows:s", why_below=reasons.NEW_MEMORY, writes=()
 )

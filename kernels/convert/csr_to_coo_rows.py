@@ -13,9 +13,8 @@ import numpy as np
 from numba import prange
 
 from kernels import devices, reasons
-from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.gpu import indices
-from kernels.registry import register
 from kernels.threads import compiled, compiled_parallel, equal_cost, is_serial, parts
 
 
@@ -74,16 +73,4 @@ def arguments(case: Case) -> tuple:
     return (case.indptr,)
 
 
-register(
-    Kernel(
-        name="csr_to_coo_rows",
-        operands="indptr:i[R+1]^",
-        reference=reference,
-        cpu=cpu,
-        gpu=gpu,
-        cost=cost,
-        arguments=arguments,
-        why_below=reasons.NEW_MEMORY,
-        writes=(),
-    )
-)
+register_kernel(__name__, "csr_to_coo_rows", "indptr:i[R+1]^", why_below=reasons.NEW_MEMORY, writes=())

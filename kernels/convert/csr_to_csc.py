@@ -12,12 +12,11 @@ Source     Gustavson 1978, permuted transposition; here A in CSC is A.T in CSR, 
 import numpy as np
 
 from kernels import reasons
-from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.convert import csr_to_coo_rows
 from kernels.convert.coo_to_csr import group
 from kernels.gpu import indices as on_device
 from kernels.plan import index_type
-from kernels.registry import register
 
 
 def reference(indptr, indices, data, n_columns):
@@ -77,16 +76,10 @@ def arguments(case: Case) -> tuple:
     return case.indptr, case.indices, case.data, case.D
 
 
-register(
-    Kernel(
-        name="csr_to_csc",
-        operands="indptr:i[R+1]^z indices:i[z]<n_columns data:f[z] n_columns:s",
-        reference=reference,
-        cpu=cpu,
-        gpu=gpu,
-        cost=cost,
-        arguments=arguments,
-        why_below=reasons.NEW_MEMORY,
-        writes=(),
-    )
+register_kernel(
+    __name__,
+    "csr_to_csc",
+    "indptr:i[R+1]^z indices:i[z]<n_columns data:f[z] n_columns:s",
+    why_below=reasons.NEW_MEMORY,
+    writes=(),
 )

@@ -13,9 +13,8 @@ import numpy as np
 from numba import prange
 
 from kernels import devices
-from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.gpu.source import FLOATS, blocks, c_name, source
-from kernels.registry import register
 from kernels.threads import compiled, compiled_parallel, equal_cost, is_serial, parts
 
 
@@ -90,14 +89,4 @@ def arguments(case: Case) -> tuple:
     return case.indptr, case.indices, case.data, case.garbage(case.R, case.D)
 
 
-register(
-    Kernel(
-        name="csr_to_dense",
-        operands="indptr:i[R+1]^z indices:i[z]<D data:f[z] out:f[R,D]",
-        reference=reference,
-        cpu=cpu,
-        gpu=gpu,
-        cost=cost,
-        arguments=arguments,
-    )
-)
+register_kernel(__name__, "csr_to_dense", "indptr:i[R+1]^z indices:i[z]<D data:f[z] out:f[R,D]")

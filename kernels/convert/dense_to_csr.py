@@ -13,11 +13,10 @@ import numpy as np
 from numba import prange
 
 from kernels import devices
-from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.gpu import indices
 from kernels.gpu.source import FLOATS, blocks, c_name, source
 from kernels.plan import index_type
-from kernels.registry import register
 from kernels.threads import compiled, compiled_parallel, equal_count, is_serial, parts
 
 BLOCK = 64
@@ -165,15 +164,4 @@ def arguments(case: Case) -> tuple:
     return (dense,)
 
 
-register(
-    Kernel(
-        name="dense_to_csr",
-        operands="dense:f[R,D]",
-        reference=reference,
-        cpu=cpu,
-        gpu=gpu,
-        cost=cost,
-        arguments=arguments,
-        writes=(),
-    )
-)
+register_kernel(__name__, "dense_to_csr", "dense:f[R,D]", writes=())

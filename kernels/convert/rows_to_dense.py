@@ -16,11 +16,10 @@ import numpy as np
 from numba import prange
 
 from kernels import devices
-from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.convert.slice_rows import row_starts, wrong_row, wrong_starts
 from kernels.gpu import indices as on_device
 from kernels.gpu.source import FLOATS, blocks, c_name, source
-from kernels.registry import register
 from kernels.threads import ROW_COST, compiled, compiled_parallel, equal_cost, is_serial, parts
 from kernels.vector.lanes import prefetch
 
@@ -148,15 +147,9 @@ def arguments(case: Case) -> tuple:
     return case.indptr, case.indices, case.data, rows, np.full(case.R, -1), case.garbage(case.R, case.D)
 
 
-register(
-    Kernel(
-        name="rows_to_dense",
-        operands="indptr:i[M+1]^z indices:i[z]<D data:f[z] rows:l[R]<M held:l[R] out:f[R,D]",
-        reference=reference,
-        cpu=cpu,
-        gpu=gpu,
-        cost=cost,
-        arguments=arguments,
-        writes=("held", "out"),
-    )
+register_kernel(
+    __name__,
+    "rows_to_dense",
+    "indptr:i[M+1]^z indices:i[z]<D data:f[z] rows:l[R]<M held:l[R] out:f[R,D]",
+    writes=("held", "out"),
 )

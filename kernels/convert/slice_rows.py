@@ -13,11 +13,10 @@ import numpy as np
 from numba import prange
 
 from kernels import devices, reasons, reused
-from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
+from kernels.contract import Case, Cost, KernelError, Sizes, register_kernel
 from kernels.gpu import indices as on_device
 from kernels.gpu.source import FLOATS, blocks, c_name, source
 from kernels.plan import index_type
-from kernels.registry import register
 from kernels.threads import compiled, compiled_parallel, equal_cost, is_serial, parts
 from kernels.vector.lanes import prefetch
 
@@ -174,16 +173,10 @@ def arguments(case: Case) -> tuple:
     return case.indptr, case.indices, case.data, rows
 
 
-register(
-    Kernel(
-        name="slice_rows",
-        operands="indptr:i[M+1]^z indices:i[z]< data:f[z] rows:l[R]<M",
-        reference=reference,
-        cpu=cpu,
-        gpu=gpu,
-        cost=cost,
-        arguments=arguments,
-        why_below=reasons.NEW_MEMORY,
-        writes=(),
-    )
+register_kernel(
+    __name__,
+    "slice_rows",
+    "indptr:i[M+1]^z indices:i[z]< data:f[z] rows:l[R]<M",
+    why_below=reasons.NEW_MEMORY,
+    writes=(),
 )

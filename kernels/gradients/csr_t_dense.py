@@ -11,9 +11,8 @@ Source     Gustavson 1978 on A.T in CSR form, restricted to the rows that are no
 """
 
 from kernels import plan, reasons, short_columns
-from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.products import csr_dense
-from kernels.registry import register
 from kernels.vector.gather import RowLoop, work_of
 from kernels.vector.tiles import MANY, shape_of_gradient
 
@@ -87,15 +86,9 @@ def arguments(case: Case) -> tuple:
     return batch.segments, batch.rows, batch.in_order(case.data), g, out
 
 
-register(
-    Kernel(
-        name="csr_t_dense",
-        operands="segments:i[U+1]^z rows:i[z]<R values:f[z] g:f[R,N] out:f[U,N]",
-        reference=reference,
-        cpu=cpu,
-        gpu=gpu,
-        cost=cost,
-        arguments=arguments,
-        why_below=reasons.SHORT_COLUMNS,
-    )
+register_kernel(
+    __name__,
+    "csr_t_dense",
+    "segments:i[U+1]^z rows:i[z]<R values:f[z] g:f[R,N] out:f[U,N]",
+    why_below=reasons.SHORT_COLUMNS,
 )

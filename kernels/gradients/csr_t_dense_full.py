@@ -11,9 +11,8 @@ Limits     z < 2**63, D*N < 2**63; the cost grows with D whatever the batch
 Source     A in CSR form is A.T in CSC form: the kernel csc_dense
 """
 
-from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.products import csc_dense
-from kernels.registry import register
 
 
 def reference(indptr, indices, data, g, out):
@@ -61,14 +60,4 @@ def arguments(case: Case) -> tuple:
     return case.indptr, case.indices, case.data, case.dense(case.R, case.N), case.garbage(case.D, case.N)
 
 
-register(
-    Kernel(
-        name="csr_t_dense_full",
-        operands="indptr:i[R+1]^z indices:i[z]<D data:f[z] g:f[R,N] out:f[D,N]",
-        reference=reference,
-        cpu=cpu,
-        gpu=gpu,
-        cost=cost,
-        arguments=arguments,
-    )
-)
+register_kernel(__name__, "csr_t_dense_full", "indptr:i[R+1]^z indices:i[z]<D data:f[z] g:f[R,N] out:f[D,N]")

@@ -10,9 +10,8 @@ Source     csr_t_dense without its values: a sum of rows, which is csr_dense_one
 """
 
 from kernels import plan, reasons, short_columns
-from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.products import csr_dense, csr_dense_ones
-from kernels.registry import register
 from kernels.vector.gather import RowLoop, work_of
 from kernels.vector.tiles import MANY, shape_of_gradient
 
@@ -82,15 +81,6 @@ def arguments(case: Case) -> tuple:
     return batch.segments, batch.rows, case.dense(case.R, case.N), case.garbage(batch.touched, case.N)
 
 
-register(
-    Kernel(
-        name="csr_t_dense_ones",
-        operands="segments:i[U+1]^z rows:i[z]<R g:f[R,N] out:f[U,N]",
-        reference=reference,
-        cpu=cpu,
-        gpu=gpu,
-        cost=cost,
-        arguments=arguments,
-        why_below=reasons.SHORT_COLUMNS,
-    )
+register_kernel(
+    __name__, "csr_t_dense_ones", "segments:i[U+1]^z rows:i[z]<R g:f[R,N] out:f[U,N]", why_below=reasons.SHORT_COLUMNS
 )

@@ -17,11 +17,10 @@ from numba import prange
 
 from kernels import reasons
 from kernels._compat.numba_internals import flat
-from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.gpu.losses import mean_loss, names_of
 from kernels.gpu.source import source
 from kernels.loss_blocks import bound_of, register_block
-from kernels.registry import register
 from kernels.threads import (
     BLOCK,
     call_parallel,
@@ -151,18 +150,12 @@ def arguments(case: Case) -> tuple:
     return 20 * case.dense(case.R, case.N), targets, case.garbage(case.R, case.N)
 
 
-register(
-    Kernel(
-        name="logistic",
-        operands="scores:f[R,N] targets:f[R,N] gradient:f[R,N]",
-        reference=reference,
-        cpu=cpu,
-        gpu=gpu,
-        cost=cost,
-        arguments=arguments,
-        bound=partial(bound_of, block, cpu),
-        why_below=f"{reasons.FEW_NUMBERS}; with more, sixteen numbers take 44 vector instructions, two of them "
-        "divisions; exp and log as the bound has them are half of these",
-        writes=("gradient",),
-    )
+register_kernel(
+    __name__,
+    "logistic",
+    "scores:f[R,N] targets:f[R,N] gradient:f[R,N]",
+    bound=partial(bound_of, block, cpu),
+    why_below=f"{reasons.FEW_NUMBERS}; with more, sixteen numbers take 44 vector instructions, two of them "
+    "divisions; exp and log as the bound has them are half of these",
+    writes=("gradient",),
 )

@@ -16,11 +16,10 @@ from numba import prange
 
 from kernels import devices
 from kernels._compat.numba_internals import flat
-from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.gpu.losses import rows_of, total
 from kernels.gpu.source import FLOATS, blocks, c_name, source
 from kernels.loss_blocks import register_block, wrong_label
-from kernels.registry import register
 from kernels.threads import BLOCK, call_parallel, compiled, compiled_parallel, compiled_part, compiled_sums, sum_of
 from kernels.vector.elementary import exp_of_negative, maximum
 
@@ -202,17 +201,11 @@ def arguments(case: Case) -> tuple:
     return 20 * case.dense(case.R, case.N), labels, case.garbage(case.R, case.N)
 
 
-register(
-    Kernel(
-        name="softmax",
-        operands="scores:f[R,N] labels:l[R] gradient:f[R,N]",
-        reference=reference,
-        cpu=cpu,
-        gpu=gpu,
-        cost=cost,
-        arguments=arguments,
-        why_below="rows are short: their largest, their sum, its division and its logarithm are single numbers, and "
-        "each waits for the one before",
-        writes=("gradient",),
-    )
+register_kernel(
+    __name__,
+    "softmax",
+    "scores:f[R,N] labels:l[R] gradient:f[R,N]",
+    why_below="rows are short: their largest, their sum, its division and its logarithm are single numbers, and "
+    "each waits for the one before",
+    writes=("gradient",),
 )

@@ -16,11 +16,10 @@ from numba import prange
 
 from kernels import reasons
 from kernels._compat.numba_internals import flat
-from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.gpu.losses import mean_loss, names_of
 from kernels.gpu.source import source
 from kernels.loss_blocks import bound_of, register_block
-from kernels.registry import register
 from kernels.threads import BLOCK, call_parallel, compiled, compiled_parallel, compiled_part, compiled_sums, sum_of
 
 
@@ -124,17 +123,11 @@ def arguments(case: Case) -> tuple:
     return case.dense(case.R, case.N), case.dense(case.R, case.N, salt=1), case.garbage(case.R, case.N)
 
 
-register(
-    Kernel(
-        name="squared",
-        operands="scores:f[R,N] targets:f[R,N] gradient:f[R,N]",
-        reference=reference,
-        cpu=cpu,
-        gpu=gpu,
-        cost=cost,
-        arguments=arguments,
-        bound=partial(bound_of, block, cpu),
-        why_below=f"{reasons.FEW_NUMBERS}; with more, the sum is of float64",
-        writes=("gradient",),
-    )
+register_kernel(
+    __name__,
+    "squared",
+    "scores:f[R,N] targets:f[R,N] gradient:f[R,N]",
+    bound=partial(bound_of, block, cpu),
+    why_below=f"{reasons.FEW_NUMBERS}; with more, the sum is of float64",
+    writes=("gradient",),
 )

@@ -12,11 +12,10 @@ Source     Definition of the coordinate form; a sort costs 1.4 ns an entry, less
 
 import numpy as np
 
-from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.convert import coo_to_csr
 from kernels.plan import index_type
 from kernels.products import csr_dense
-from kernels.registry import register
 from kernels.threads import clear, compiled
 from kernels.vector.gather import RowLoop
 from kernels.vector.tiles import LINE
@@ -116,14 +115,4 @@ def arguments(case: Case) -> tuple:
     return row[order], case.indices[order], case.data[order], x, out
 
 
-register(
-    Kernel(
-        name="coo_dense",
-        operands="row:i[z]<R col:i[z]<D data:f[z] x:f[D,N] out:f[R,N]",
-        reference=reference,
-        cpu=cpu,
-        gpu=gpu,
-        cost=cost,
-        arguments=arguments,
-    )
-)
+register_kernel(__name__, "coo_dense", "row:i[z]<R col:i[z]<D data:f[z] x:f[D,N] out:f[R,N]")

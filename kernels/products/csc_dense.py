@@ -14,10 +14,9 @@ Source     Gustavson 1978, column-wise form; every thread looks at what is its o
 import numpy as np
 from numba import prange
 
-from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.convert import csr_to_csc
 from kernels.products import csr_dense
-from kernels.registry import register
 from kernels.threads import clear, compiled_parallel, equal_count, get_threads, is_serial, parts
 from kernels.vector.gather import RowLoop, work_of
 from kernels.vector.tiles import LINE, cache_bytes
@@ -224,14 +223,4 @@ def arguments(case: Case) -> tuple:
     return case.indptr, case.indices, case.data, case.dense(case.R, case.N), case.garbage(case.D, case.N)
 
 
-register(
-    Kernel(
-        name="csc_dense",
-        operands="indptr:i[D+1]^z indices:i[z]<R data:f[z] x:f[D,N] out:f[R,N]",
-        reference=reference,
-        cpu=cpu,
-        gpu=gpu,
-        cost=cost,
-        arguments=arguments,
-    )
-)
+register_kernel(__name__, "csc_dense", "indptr:i[D+1]^z indices:i[z]<R data:f[z] x:f[D,N] out:f[R,N]")

@@ -18,11 +18,10 @@ from numba import prange
 from numba.cpython.unsafe.numbers import trailing_zeros
 
 from kernels import devices, reasons
-from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.gpu import indices as on_device
 from kernels.gpu.source import FLOATS, blocks, c_name, source
 from kernels.plan import index_type, largest, sort_segments
-from kernels.registry import register
 from kernels.threads import compiled, compiled_parallel, compiled_part, equal_cost, get_threads, is_serial
 
 ENTRY_COST = 32
@@ -309,16 +308,10 @@ def arguments(case: Case) -> tuple:
     return case.indptr, case.indices, case.data, *b
 
 
-register(
-    Kernel(
-        name="csr_csr",
-        operands="a_indptr:i[R+1]^z a_indices:i[z]<D a_data:f[z] b_indptr:i[D+1]^y b_indices:i[y]< b_data:f[y]",
-        reference=reference,
-        cpu=cpu,
-        gpu=gpu,
-        cost=cost,
-        arguments=arguments,
-        why_below=reasons.LOOKED_UP,
-        writes=(),
-    )
+register_kernel(
+    __name__,
+    "csr_csr",
+    "a_indptr:i[R+1]^z a_indices:i[z]<D a_data:f[z] b_indptr:i[D+1]^y b_indices:i[y]< b_data:f[y]",
+    why_below=reasons.LOOKED_UP,
+    writes=(),
 )

@@ -14,10 +14,9 @@ Source     Gustavson 1978, one pass; differs: the result is dense, so its column
 import numpy as np
 from numba import prange
 
-from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.convert import csr_to_dense
 from kernels.products import csr_csr
-from kernels.registry import register
 from kernels.threads import compiled, compiled_parallel, equal_cost, is_serial, parts
 
 TERM_COST = 4
@@ -105,16 +104,9 @@ def arguments(case: Case) -> tuple:
     return case.indptr, case.indices, case.data, *b, case.garbage(case.R, width)
 
 
-register(
-    Kernel(
-        name="csr_csr_dense",
-        operands="a_indptr:i[R+1]^z a_indices:i[z]<D a_data:f[z] b_indptr:i[D+1]^y b_indices:i[y]<M b_data:f[y] "
-        "out:f[R,M]",
-        reference=reference,
-        cpu=cpu,
-        gpu=gpu,
-        cost=cost,
-        arguments=arguments,
-        why_below="rows have few terms and lengths that no processor guesses",
-    )
+register_kernel(
+    __name__,
+    "csr_csr_dense",
+    "a_indptr:i[R+1]^z a_indices:i[z]<D a_data:f[z] b_indptr:i[D+1]^y b_indices:i[y]<M b_data:f[y] out:f[R,M]",
+    why_below="rows have few terms and lengths that no processor guesses",
 )

@@ -12,10 +12,9 @@ Source     Gustavson 1978, row-wise form; differs: the result is dense, so colum
 import numpy as np
 
 from kernels import reasons
-from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.gpu.row_sums import UNKNOWN, names_of, row_sums
 from kernels.gpu.source import source
-from kernels.registry import register
 from kernels.threads import LEAST_WORK, is_forced_parallel
 from kernels.vector.gather import REFUSED, RowLoop, work_of
 from kernels.vector.tiles import shape_of
@@ -128,16 +127,10 @@ def arguments(case: Case) -> tuple:
     return case.indptr, case.indices, case.data, case.dense(case.D, case.N), case.garbage(case.R, case.N)
 
 
-register(
-    Kernel(
-        name="csr_dense",
-        operands="indptr:i[R+1]^z indices:i[z]<D data:f[z] x:f[D,N] out:f[R,N]",
-        reference=reference,
-        cpu=cpu,
-        cpu_few=cpu_few,
-        gpu=gpu,
-        cost=cost,
-        arguments=arguments,
-        why_below=reasons.GATHERED_ROWS,
-    )
+register_kernel(
+    __name__,
+    "csr_dense",
+    "indptr:i[R+1]^z indices:i[z]<D data:f[z] x:f[D,N] out:f[R,N]",
+    cpu_few=cpu_few,
+    why_below=reasons.GATHERED_ROWS,
 )

@@ -10,11 +10,10 @@ Source     csr_dense without its values
 """
 
 from kernels import reasons
-from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.gpu.row_sums import UNKNOWN, names_of, row_sums
 from kernels.gpu.source import source
 from kernels.products.csr_dense import MOST_ALONE
-from kernels.registry import register
 from kernels.vector.gather import RowLoop, work_of
 from kernels.vector.tiles import shape_of
 
@@ -88,15 +87,6 @@ def arguments(case: Case) -> tuple:
     return case.indptr, case.indices, case.dense(case.D, case.N), case.garbage(case.R, case.N)
 
 
-register(
-    Kernel(
-        name="csr_dense_ones",
-        operands="indptr:i[R+1]^z indices:i[z]<D x:f[D,N] out:f[R,N]",
-        reference=reference,
-        cpu=cpu,
-        gpu=gpu,
-        cost=cost,
-        arguments=arguments,
-        why_below=reasons.GATHERED_ROWS,
-    )
+register_kernel(
+    __name__, "csr_dense_ones", "indptr:i[R+1]^z indices:i[z]<D x:f[D,N] out:f[R,N]", why_below=reasons.GATHERED_ROWS
 )

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from kernels import devices, reasons
-from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.gpu.source import FLOATS, c_name, grid, source
 from kernels.gradients import csr_t_dense_full
-from kernels.registry import register
 
 SIDE = 32
 """Rows and columns of a square, as in `transpose.cu`."""
@@ -85,15 +84,6 @@ def arguments(case: Case) -> tuple:
     return case.dense(case.N, case.R), case.indptr, case.indices, case.data, case.garbage(case.N, case.D)
 
 
-register(
-    Kernel(
-        name="dense_csr",
-        operands="x:f[N,R] indptr:i[R+1]^z indices:i[z]<D data:f[z] out:f[N,D]",
-        reference=reference,
-        cpu=cpu,
-        gpu=gpu,
-        cost=cost,
-        arguments=arguments,
-        why_below=reasons.ZEROS,
-    )
+register_kernel(
+    __name__, "dense_csr", "x:f[N,R] indptr:i[R+1]^z indices:i[z]<D data:f[z] out:f[N,D]", why_below=reasons.ZEROS
 )

@@ -12,10 +12,9 @@ Source     (A @ x.T).T: x and the result are transposed in memory, so that rows 
 import numpy as np
 
 from kernels import devices, reasons
-from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.products import csr_dense
 from kernels.products.dense_csr import transpose
-from kernels.registry import register
 
 
 def reference(x, indptr, indices, data, out):
@@ -67,15 +66,6 @@ def arguments(case: Case) -> tuple:
     return case.dense(case.N, case.D), case.indptr, case.indices, case.data, case.garbage(case.N, case.R)
 
 
-register(
-    Kernel(
-        name="dense_csr_t",
-        operands="x:f[N,D] indptr:i[R+1]^z indices:i[z]<D data:f[z] out:f[N,R]",
-        reference=reference,
-        cpu=cpu,
-        gpu=gpu,
-        cost=cost,
-        arguments=arguments,
-        why_below=reasons.ZEROS,
-    )
+register_kernel(
+    __name__, "dense_csr_t", "x:f[N,D] indptr:i[R+1]^z indices:i[z]<D data:f[z] out:f[N,R]", why_below=reasons.ZEROS
 )

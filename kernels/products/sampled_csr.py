@@ -15,9 +15,8 @@ import numpy as np
 from numba import prange
 
 from kernels import devices, reasons
-from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.gpu.source import FLOATS, blocks, c_name, source
-from kernels.registry import register
 from kernels.threads import compiled, compiled_parallel, equal_cost, is_serial, parts
 
 TERM_COST = 4
@@ -120,15 +119,9 @@ def arguments(case: Case) -> tuple:
     return case.indptr, case.indices, *a, case.dense(case.D, width, salt=1), case.garbage(case.indices.size)
 
 
-register(
-    Kernel(
-        name="sampled_csr",
-        operands="indptr:i[R+1]^z indices:i[z]<D a_indptr:i[R+1]^y a_indices:i[y]<M a_data:f[y] b:f[D,M] out:f[z]",
-        reference=reference,
-        cpu=cpu,
-        gpu=gpu,
-        cost=cost,
-        arguments=arguments,
-        why_below=reasons.LOOKED_UP,
-    )
+register_kernel(
+    __name__,
+    "sampled_csr",
+    "indptr:i[R+1]^z indices:i[z]<D a_indptr:i[R+1]^y a_indices:i[y]<M a_data:f[y] b:f[D,M] out:f[z]",
+    why_below=reasons.LOOKED_UP,
 )

@@ -12,10 +12,9 @@ Source     Sampled dense-dense product; differs: only the pattern's entries are 
 import numpy as np
 
 from kernels import devices
-from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.gpu.row_sums import KEPT_BYTES, names_of, tile_of, tiles
 from kernels.gpu.source import NARROW, blocks, c_name, source
-from kernels.registry import register
 from kernels.vector.gather import RowLoop, work_of
 from kernels.vector.lanes import AHEAD
 from kernels.vector.tiles import is_far
@@ -111,14 +110,4 @@ def arguments(case: Case) -> tuple:
     return case.indptr, case.indices, a, b, case.garbage(case.indices.size)
 
 
-register(
-    Kernel(
-        name="sddmm",
-        operands="indptr:i[R+1]^z indices:i[z]<D a:f[R,N] b:f[D,N] out:f[z]",
-        reference=reference,
-        cpu=cpu,
-        gpu=gpu,
-        cost=cost,
-        arguments=arguments,
-    )
-)
+register_kernel(__name__, "sddmm", "indptr:i[R+1]^z indices:i[z]<D a:f[R,N] b:f[D,N] out:f[z]")

@@ -14,10 +14,9 @@ import numpy as np
 from numba import prange
 
 from kernels import devices, reasons
-from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.gpu import indices as on_device
 from kernels.gpu.source import FLOATS, blocks, c_name, source
-from kernels.registry import register
 from kernels.threads import compiled, compiled_parallel, equal_count, is_serial, parts
 
 
@@ -147,16 +146,10 @@ def arguments(case: Case) -> tuple:
     return left, case.dense(left.size, case.N), right, case.dense(right.size, case.N, salt=1)
 
 
-register(
-    Kernel(
-        name="add_rows",
-        operands="left_indices:i[U]<< left_values:f[U,N] right_indices:i[V]<< right_values:f[V,N]",
-        reference=reference,
-        cpu=cpu,
-        gpu=gpu,
-        cost=cost,
-        arguments=arguments,
-        why_below=reasons.SORTED_FIRST,
-        writes=(),
-    )
+register_kernel(
+    __name__,
+    "add_rows",
+    "left_indices:i[U]<< left_values:f[U,N] right_indices:i[V]<< right_values:f[V,N]",
+    why_below=reasons.SORTED_FIRST,
+    writes=(),
 )

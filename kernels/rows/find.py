@@ -14,9 +14,8 @@ import numpy as np
 from numba import prange
 
 from kernels import devices
-from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.gpu.source import blocks, source
-from kernels.registry import register
 from kernels.threads import call_parallel, compiled, compiled_parallel
 
 BLOCK = 256
@@ -102,14 +101,4 @@ def arguments(case: Case) -> tuple:
     return case.indices, stored, np.full(case.indices.size, 7, np.int64)
 
 
-register(
-    Kernel(
-        name="find_rows",
-        operands="indices:i[z] stored:l[U]<< out:l[z]",
-        reference=reference,
-        cpu=cpu,
-        gpu=gpu,
-        cost=cost,
-        arguments=arguments,
-    )
-)
+register_kernel(__name__, "find_rows", "indices:i[z] stored:l[U]<< out:l[z]")

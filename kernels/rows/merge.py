@@ -12,11 +12,10 @@ Source     Radix sort and segmented sum: the sort is that of the batch plan, the
 import numpy as np
 
 from kernels import devices, reasons
-from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
+from kernels.contract import Case, Cost, KernelError, Sizes, register_kernel
 from kernels.gpu import indices as on_device
 from kernels.plan import index_type, sort_segments
 from kernels.products import csr_dense_ones
-from kernels.registry import register
 
 
 def reference(indices, values):
@@ -80,16 +79,4 @@ def arguments(case: Case) -> tuple:
     return case.indices, case.dense(case.indices.size, case.N)
 
 
-register(
-    Kernel(
-        name="merge_rows",
-        operands="indices:i[z]< values:f[z,N]",
-        reference=reference,
-        cpu=cpu,
-        gpu=gpu,
-        cost=cost,
-        arguments=arguments,
-        why_below=reasons.SORTED_FIRST,
-        writes=(),
-    )
-)
+register_kernel(__name__, "merge_rows", "indices:i[z]< values:f[z,N]", why_below=reasons.SORTED_FIRST, writes=())

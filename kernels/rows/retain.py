@@ -12,11 +12,10 @@ Source     Intersection of sorted lists, every step without a branch
 import numpy as np
 
 from kernels import devices, reasons
-from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
+from kernels.contract import Case, Cost, KernelError, Sizes, register_kernel
 from kernels.gpu import indices as on_device
 from kernels.gpu.source import blocks, source
 from kernels.plan import sort_segments
-from kernels.registry import register
 from kernels.rows import take
 from kernels.threads import compiled
 
@@ -121,16 +120,6 @@ def arguments(case: Case) -> tuple:
     return indices, case.dense(indices.size, case.N), wanted
 
 
-register(
-    Kernel(
-        name="retain_rows",
-        operands="indices:i[U]<< values:f[U,N] wanted:i[V]<",
-        reference=reference,
-        cpu=cpu,
-        gpu=gpu,
-        cost=cost,
-        arguments=arguments,
-        why_below=reasons.FOUND_ROWS,
-        writes=(),
-    )
+register_kernel(
+    __name__, "retain_rows", "indices:i[U]<< values:f[U,N] wanted:i[V]<", why_below=reasons.FOUND_ROWS, writes=()
 )

@@ -14,9 +14,8 @@ import functools
 import numpy as np
 
 from kernels import devices, reasons
-from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.gpu.source import NARROW, Source, blocks, c_name, source
-from kernels.registry import register
 from kernels.vector.gather import RowLoop, work_of
 from kernels.vector.lanes import AHEAD
 from kernels.vector.tiles import is_far
@@ -139,16 +138,6 @@ def arguments(case: Case) -> tuple:
     return case.dense(case.D, case.N), case.indices, case.garbage(case.indices.size, case.N)
 
 
-register(
-    Kernel(
-        name="take_rows",
-        operands="source:f[D,N] index:i[z]<D out:f[z,N]",
-        reference=reference,
-        cpu=cpu,
-        gpu=gpu,
-        cost=cost,
-        arguments=arguments,
-        bound=bound,
-        why_below=reasons.FOUND_ROWS,
-    )
+register_kernel(
+    __name__, "take_rows", "source:f[D,N] index:i[z]<D out:f[z,N]", bound=bound, why_below=reasons.FOUND_ROWS
 )

@@ -12,9 +12,8 @@ Source     Definition; rows that come from memory are asked for ahead of their u
 import numpy as np
 
 from kernels import devices, reasons
-from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.gpu.source import FLOATS, blocks, c_name, source
-from kernels.registry import register
 from kernels.vector.gather import RowLoop, work_of
 from kernels.vector.lanes import AHEAD
 from kernels.vector.tiles import cut_elements, is_far_state
@@ -96,16 +95,6 @@ def arguments(case: Case) -> tuple:
     return case.dense(case.D, case.N), rows, case.dense(rows.size, salt=1)
 
 
-register(
-    Kernel(
-        name="coast",
-        operands="weights:f[D,N] rows:l[U]<!D factor:f[U]",
-        reference=reference,
-        cpu=cpu,
-        gpu=gpu,
-        cost=cost,
-        arguments=arguments,
-        why_below=reasons.FOUND_ROWS,
-        writes=("weights",),
-    )
+register_kernel(
+    __name__, "coast", "weights:f[D,N] rows:l[U]<!D factor:f[U]", why_below=reasons.FOUND_ROWS, writes=("weights",)
 )

@@ -13,8 +13,7 @@ Source     Definition; rows that come from memory are asked for ahead of their u
 import numpy as np
 
 from kernels import reasons
-from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
-from kernels.registry import register
+from kernels.contract import Case, Cost, KernelError, Sizes, register_kernel
 from kernels.updates import coast
 from kernels.vector.gather import RowLoop, work_of
 from kernels.vector.lanes import AHEAD
@@ -95,16 +94,10 @@ def arguments(case: Case) -> tuple:
     return *tables, rows, case.dense(rows.size, 4, salt=2)
 
 
-register(
-    Kernel(
-        name="coast_pair",
-        operands="weights:f[D,N] state:f[D,N] rows:l[U]<!D matrix:f[U,M]",
-        reference=reference,
-        cpu=cpu,
-        gpu=gpu,
-        cost=cost,
-        arguments=arguments,
-        why_below=reasons.FOUND_ROWS,
-        writes=("weights", "state"),
-    )
+register_kernel(
+    __name__,
+    "coast_pair",
+    "weights:f[D,N] state:f[D,N] rows:l[U]<!D matrix:f[U,M]",
+    why_below=reasons.FOUND_ROWS,
+    writes=("weights", "state"),
 )

@@ -13,10 +13,9 @@ import numpy as np
 from numba import prange
 
 from kernels import devices, reasons
-from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.contract import Case, Cost, Sizes, register_kernel
 from kernels.gpu.losses import ELEMENTS, names_of, total
 from kernels.gpu.source import c_name, grid, source
-from kernels.registry import register
 from kernels.threads import BLOCK, call_parallel, compiled_parallel, compiled_sums, sum_of
 
 
@@ -88,16 +87,4 @@ def arguments(case: Case) -> tuple:
     return (case.dense(np.unique(case.indices).size, case.N),)
 
 
-register(
-    Kernel(
-        name="square_norm",
-        operands="values:f[U,N]",
-        reference=reference,
-        cpu=cpu,
-        gpu=gpu,
-        cost=cost,
-        arguments=arguments,
-        why_below=reasons.FEW_NUMBERS,
-        writes=(),
-    )
-)
+register_kernel(__name__, "square_norm", "values:f[U,N]", why_below=reasons.FEW_NUMBERS, writes=())
