@@ -36,6 +36,7 @@ nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 
 autosummary_generate = True
+autosummary_context = {"own_members": generate.own_members()}
 templates_path = ["_templates"]
 autodoc_typehints = "none"
 numpydoc_show_class_members = False

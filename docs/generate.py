@@ -29,6 +29,7 @@ PACKAGES = (
     *("workbench.store", "kernels"),
 )
 """Packages of the reference, in the order of its chapters."""
+PROJECT = ("workbench", "kernels")
 
 
 def execution_mode() -> str:
@@ -160,7 +161,7 @@ def data_sets() -> str:
     ]
     for name in data.names():
         source = data.get(name)
-        text = inspect.getdoc(inspect.getmodule(source.make)) or ""
+        text = inspect.getdoc(importlib.import_module(f"workbench.data.sources.{name}")) or ""
         parts += [f"## {name}\n", _first_paragraph(text) + "\n"]
         parts.append(f"Source: {source.origin}. Licence: {source.licence}.\n")
         given = ", ".join(f"`{parameter}`" for parameter in source.parameters)
@@ -233,6 +234,21 @@ def api_page(name: str) -> str:
         if home != name:
             lines += [f"``{each}`` is :class:`{home}.{each}`.", ""]
     return "\n".join(lines)
+
+
+def own_members() -> dict[str, list[str]]:
+    """Return {full name of a class with a page: its members that a class of the project defines}.
+
+    Methods named `set_..._request` are left out: scikit-learn makes them for each estimator, and explains them.
+    """
+    found = {}
+    for package in PACKAGES:
+        module = importlib.import_module(package)
+        for name in filter(lambda each: inspect.isclass(getattr(module, each)), _documented(package)):
+            bases = [base for base in inspect.getmro(getattr(module, name)) if base.__module__.startswith(PROJECT)]
+            members = {member for base in bases for member in vars(base) if not member.startswith("_")}
+            found[f"{package}.{name}"] = sorted(each for each in members if not re.fullmatch(r"set_\w+_request", each))
+    return found
 
 
 def _documented(name: str) -> list[str]:
@@ -346,7 +362,7 @@ def _is_documented(module: object, name: str) -> bool:
     value = getattr(module, name, None)
     if not (inspect.isfunction(inspect.unwrap(value) if callable(value) else value) or inspect.isclass(value)):
         return False
-    return value.__module__.startswith(("workbench", "kernels")) and bool(inspect.getdoc(value))
+    return value.__module__.startswith(PROJECT) and bool(inspect.getdoc(value))
 
 
 def _first_paragraph(text: str) -> str:

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import workbench as wb
+from workbench import data
 from tests.support.sweeps import supervised_here
 
 ROOT = Path(__file__).parents[2]
@@ -50,11 +51,28 @@ def test_every_name_that_docs_promise_is_there():
     assert {"advise", "sweep", "train", "load_model", "profile", "compare"} <= named <= set(dir(wb))
 
 
-def test_the_reference_lists_the_public_names(monkeypatch):
+@pytest.fixture
+def generate(monkeypatch):
+    """The module `docs/generate.py`."""
     monkeypatch.syspath_prepend(ROOT / "docs")
     spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
-    generate = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(generate)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_reference_lists_the_public_names(generate):
     page = generate.api_page("workbench")
     for name in ("advise", "sweep", "train", "load", "Dataset", "SparseClassifier"):
         assert f"   {name}\n" in page
+
+
+def test_the_reference_describes_each_reader_by_its_own_words(generate):
+    described = re.findall(r"^## \w+\n\n(.+)$", generate.data_sets(), re.MULTILINE)
+    assert len(described) == len(data.names()) == len(set(described))
+
+
+def test_the_page_of_a_class_lists_what_its_bases_in_the_project_define(generate):
+    members = generate.own_members()["workbench.SparseClassifier"]
+    assert {"fit", "predict", "save"} <= set(members)
+    assert not {"__init__", "get_metadata_routing", "set_fit_request"} & set(members)
