@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import workbench as wb
-from workbench import data
 from tests.support.sweeps import supervised_here
+from workbench import data
 
 ROOT = Path(__file__).parents[2]
 SMALLER = {

@@ -125,7 +125,7 @@ def test_how_far_the_tolerance_moves_the_mean_is_said():
     columns, lines = fit.table(every)
     assert columns[1:4] == ("0.3 %", "1 %", "3 %")
     assert lines[2][:4] == ["old", "", f"{known(99, 1).value:.2g} x", ""]
-    assert lines[-1][:4] == ["geometric mean of cases with all", "8 x", "16 x", "2 x"]
+    assert lines[-1][:4] == ["geometric mean, cases with all", *(f"{mean} x, 2 of 3" for mean in (8, 16, 2))]
 
 
 def test_staying_at_the_target_is_read_from_the_last_points():
@@ -157,8 +157,8 @@ SHORT = ((1.0, 0.9, 1),)
         ({"status": "memory", "bytes_needed": 3 * 10**9}, "would need 3 GB"),
         ({"status": "failed", "reason": "It broke."}, "failed: It broke."),
         ({"status": "timeout"}, "not reached in 5 s"),
-        ({"curve": SHORT, "left": "no gain"}, "not reached; no gain any more after 1 s"),
-        ({"curve": SHORT, "left": "limit", "seconds_rung": 0.5}, "not reached in 1 s; left there, behind others"),
+        ({"curve": SHORT, "left": "no gain"}, "not reached; no further gain after 1 s"),
+        ({"curve": SHORT, "left": "limit", "seconds_rung": 0.5}, "not reached; stopped after 1 s, behind others"),
         ({"curve": SHORT, "left": "limit", "seconds_rung": 5.0}, "not reached in 1 s"),
         ({"curve": SHORT}, "not reached in 5 s"),
     ],
@@ -185,19 +185,19 @@ def test_the_page_has_the_table_and_a_chart_of_every_case(tmp_path):
     for one in (*OURS, DENSE, *COMPETITORS):
         store.FIT.append(tmp_path / store.FIT.file, one)
     text = reports.write_fit(tmp_path, "workbench bench fit --quick").read_text(encoding="utf-8")
-    line = next(line for line in text.splitlines() if line.startswith("| toy, logistic | 80 x 50"))
+    line = next(line for line in text.splitlines() if line.startswith("| toy, logistic | log loss"))
     assert "would need 3 GB | fast | 6 s (5.4 s to 6.6 s) | 6 x (" in line
     assert "1 s (900 ms to 1.1 s)" in line
-    assert line.endswith("| 0.5, ours, sparse |")
+    assert "| toy, logistic | 80 x 50 | log loss 0.5 | ours, sparse |" in text
     assert "workbench bench fit --quick" in text
-    assert "optimizer sgd, rate 1, of 1" in text
+    assert "optimizer sgd, rate 1 (of 1)" in text
     assert (tmp_path / "fit-toy-logistic.svg").exists()
 
 
 def test_dense_that_is_too_slow_names_the_bytes_of_x():
     slow = row("ours, dense", curve=((5.0, 0.9, 1),), is_dense=True)
     (case,) = found(*OURS, slow, *COMPETITORS)
-    assert reports.fit_line(case)[4] == "not reached in 5 s; X takes 16 kB"
+    assert reports.fit_line(case)[3] == "not reached in 5 s; X takes 16 kB"
 
 
 def test_the_chart_tells_ours_from_competitors_by_line_and_marker():
@@ -221,8 +221,28 @@ def test_the_page_has_ratios_and_a_table_of_each_tolerance(tmp_path):
     assert [f"## Within {share}" in text for share in ("0.3 %", "1 %", "3 %")] == [True] * 3
     assert "The choice of the tolerance moves the geometric mean by 4 x" in " ".join(text.split())
     assert re.search(r"Fastest competitor / sparse: 4 x \(.*\) at 0.3 %, 8 x \(.*\) at 1 % and 2 x \(.*\) at 3 %", text)
-    assert "| none | x is not installed. |  |  |  |  |  |" in text, "a reason is said once"
-    assert "| candidate | seconds to 0.3 % | seconds to 1 % | seconds to 3 % |" in text
+    assert "| none |  |  |  |  |  | x is not installed. |" in text, "a reason is said once"
+    assert "| candidate | time to 0.3 % | time to 1 % | time to 3 % |" in text
+
+
+def test_a_target_that_is_not_reached_is_said_once_in_a_row_with_how_the_training_ended(tmp_path):
+    slow = row("slow", curve=SHORT, side="competitor", left="no gain")
+    for one in (*at_each((2.0, 1.0, 0.5), (8.0, 8.0, 1.0)), slow):
+        store.FIT.append(tmp_path / store.FIT.file, one)
+    text = reports.write_fit(tmp_path).read_text(encoding="utf-8")
+    (line,) = (line for line in text.splitlines() if line.startswith("| slow |"))
+    assert [cell.strip() for cell in line.strip("|").split("|")][1:4] == ["not reached"] * 3
+    assert line.endswith("| no further gain after 1 s |")
+
+
+def test_the_dense_trainings_of_a_chart_differ_in_look():
+    dense = [each for name in "abc" for each in rounds(f"ours, dense, {name}", [3.0], is_dense=True)]
+    figure = Figure()
+    plots.draw("fit_curves", store.FIT.frame([*OURS, *COMPETITORS, *dense]), figure)
+    looks = {
+        (line.get_color(), line.get_marker()) for line in figure.axes[0].get_lines() if "dense" in line.get_label()
+    }
+    assert len(looks) == 3
 
 
 def test_of_many_competitors_the_soonest_are_drawn():

@@ -19,7 +19,7 @@ Record = Mapping[str, Any]
 CASE = ("case", "held_out", "machine", "threads")
 """Columns that rows of one case agree in."""
 
-ENDS = {"no gain": "no gain any more", "done": "at its own end", "lost": "no number any more"}
+ENDS = {"no gain": "no further gain", "done": "finished", "lost": "no longer finite"}
 """Why a training ended before its time, in words, by the column `left`."""
 OLD = 0.01
 """The tolerance of rounds that were stored before there were several."""
@@ -141,15 +141,20 @@ class Entry:
         return f"would need {format_bytes(needed)}" if _is_number(needed) else ended["reason"]
 
     def _not_reached(self) -> str:
-        """Return how the best training ended short of the target, as "not reached; no gain any more after 3.1 s"."""
+        """Return how the best training ended short of the target, as "not reached; no further gain after 3.1 s"."""
+        ended = self.ended
+        return f"not reached in {ended}" if ended[:1].isdigit() else f"not reached; {ended}"
+
+    @property
+    def ended(self) -> str:
+        """How the training of the best setting ended: "no further gain after 3.1 s", or its time limit, "60 s"."""
         best = self.best or {}
         last = format_seconds(best["curve"][-1][0], 2) if best else ""
         if self.seconds_left is not None:
-            return f"not reached in {last}; left there, behind others"
+            return f"stopped after {last}, behind others"
         if best.get("left") in ENDS:
-            return f"not reached; {ENDS[best['left']]} after {last}"
-        limit = format_seconds(self.settings[0]["seconds_limit"])
-        return f"not reached in {last if best.get('left') == 'limit' else limit}"
+            return f"{ENDS[best['left']]} after {last}"
+        return last if best.get("left") == "limit" else format_seconds(self.settings[0]["seconds_limit"])
 
     @property
     def seconds_left(self) -> float | None:
@@ -506,7 +511,8 @@ def table(found: ByTolerance) -> tuple[tuple[str, ...], list[list[str]]]:
     """Return (column names, rows of text cells) on the ratios of each case, the last row with their geometric means.
 
     The columns are "case", one per tolerance ("0.3 %") for the first time at the target, then one per tolerance for
-    staying there ("0.3 %, staying"). Unknown ratios are "". `found` is {tolerance: results of all cases}.
+    staying there ("0.3 %, staying"). Unknown ratios are "", as are means of fewer than two cases. `found` is
+    {tolerance: results of all cases}.
     """
     columns = (
         "case",
@@ -517,8 +523,12 @@ def table(found: ByTolerance) -> tuple[tuple[str, ...], list[list[str]]]:
         [each[0].name, *_shown(map(ratio_touching, each)), *_shown(map(ratio_staying, each))]
         for each in zip(*found.values(), strict=True)
     ]
-    mean = ["geometric mean of cases with all", *_shown(mean_ratios(found)), *_shown(mean_ratios(found, ratio_staying))]
-    return columns, [*lines, mean]
+    means = []
+    for reading in (ratio_touching, ratio_staying):
+        count = len(ratios_at_all_tolerances(found, reading))
+        each = [text and f"{text}, {count} of {len(lines)}" for text in _shown(mean_ratios(found, reading))]
+        means += each if count > 1 else [""] * len(found)
+    return columns, [*lines, ["geometric mean, cases with all", *means]]
 
 
 def _shown(values: Iterable[float | None]) -> list[str]:

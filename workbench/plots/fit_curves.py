@@ -19,7 +19,8 @@ COMPETITORS = (
     *(("#D55E00", "v"), ("#E69F00", "^"), ("#CC79A7", ">"), ("#8C6D31", "<"), ("#A6192E", "X")),
     *(("#F0A07C", "1"), ("#B07AA1", "2"), ("#9C755F", "3")),
 )
-"""Colours and markers: ours cool and full, competitors warm, triangles and crosses; dense of ours is black."""
+DENSE = ((style.DENSE, "P"), ("#777777", "X"), ("#A0A0A0", "p"))
+"""Colours and markers: ours cool and full, competitors warm, triangles and crosses; dense of ours is black or grey."""
 ROOM = 1.15
 """How far above the starts of half of the lines the axis reaches: a line that starts worse is cut there."""
 
@@ -36,7 +37,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, case: str | None) -> str:
     if not plotted:
         return message(figure, f"No candidate of {found.name} has a point yet.")
     axes = figure.add_subplot()
-    looks = {"sparse": iter(OURS), "dense": iter([(style.DENSE, "P")]), "competitor": iter(COMPETITORS)}
+    looks = {"sparse": iter(OURS), "dense": iter(DENSE), "competitor": iter(COMPETITORS)}
     for entry, curve in plotted:
         colour, marker = next(looks[kind_of(entry)], style.OTHER[:2])
         line: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": "-" if entry.is_ours else "--"}
@@ -46,7 +47,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, case: str | None) -> str:
     if found.target is not None:
         axes.axhline(found.target, color=style.GREY, linestyle=":", label=f"target: {found.quality}")
     axes.set_xscale("log")
-    style.log_axis(axes.xaxis, format_seconds, "seconds of training")
+    style.log_axis(axes.xaxis, format_seconds, "training time")
     axes.set_ylabel(f"{found.row['measure']} on rows held out", fontsize=style.NORMAL)
     _limit(axes, found, [curve for _, curve in plotted])
     title, sentence = _finding(found)
@@ -91,7 +92,14 @@ def curve_of(entry: Entry) -> np.ndarray:
 
 def _label(entry: Entry) -> str:
     """Return "NAME: seconds to the target" for the legend."""
-    return f"{entry.name}: {describe_entry(entry)}"
+    return f"{entry.name}: {short_seconds(entry)}"
+
+
+def short_seconds(entry: Entry) -> str:
+    """Return the median seconds to the target, those of a training run once ("about 3 s"), or "not reached"."""
+    if entry.seconds is not None:
+        return format_seconds(entry.seconds[0], 2)
+    return entry.state.partition(",")[0].partition(";")[0].partition(" in ")[0]
 
 
 def describe_entry(entry: Entry) -> str:
@@ -135,14 +143,14 @@ def _finding(found: CaseResult) -> tuple[str, str]:
 
 
 def table(frame: pd.DataFrame, *, case: str | None) -> pd.DataFrame:
-    """Return the candidates of a case as text: seconds to each target, best value and setting.
+    """Return the candidates of a case as text: seconds to each target, best value, its setting, how that ended.
 
-    `case` is a name; the first case if it is unknown or None. The last column says whether that setting has the
-    smallest or largest value tried.
+    `case` is a name; the first case if it is unknown or None. A setting "at the edge" has the smallest or largest value
+    tried. The last column says why there is no result, or, if a target is not reached, how the best training ended.
     """
     every = _of(frame, case)
-    seconds = [f"seconds to {format_tolerance(tolerance)}" for tolerance in every]
-    columns = ("candidate", *seconds, f"best {_usual(every).row['measure']}", "setting", "at an end")
+    seconds = [f"time to {format_tolerance(tolerance)}" for tolerance in every]
+    columns = ("candidate", *seconds, f"best {_usual(every).row['measure']}", "setting", "how it ended")
     usual = list(every).index(_usual(every).tolerance)
     entries = zip(*(found.entries for found in every.values()), strict=True)
     return pd.DataFrame([_line(each, each[usual]) for each in entries], columns=columns)
@@ -152,15 +160,16 @@ def _line(each: Sequence[Entry], usual: Entry) -> tuple[str, ...]:
     """Return a candidate's table row as texts; `each` has its entry at each tolerance, `usual` that of 1 %."""
     best: Any = usual.best
     if best is None:
-        return usual.name, describe_entry(usual), *[""] * (len(each) - 1), "", "", ""
-    seconds = [describe_entry(entry) for entry in each]
+        return usual.name, *[""] * (len(each) + 2), usual.state
+    seconds = [describe_entry(entry) if entry.seconds else short_seconds(entry) for entry in each]
     setting = ", ".join(f"{name} {_word(value)}" for name, value in best["setting"].items())
+    edge = ", at the edge" if best["is_at_end"] else ""
     return (
         usual.name,
         *seconds,
         format_number(best["value_best"], 4),
-        f"{setting}, of {best['tried']}",
-        "yes" if best["is_at_end"] else "",
+        f"{setting} (of {best['tried']}{edge})",
+        usual.ended if "not reached" in seconds else "",
     )
 
 

@@ -32,7 +32,7 @@ from workbench.reports.page import folder_to_type, written, written_frame
 from workbench.store import Table
 
 FIGURE_INCHES = (9.0, 6.0)
-END_INCHES = (9.0, 4.5)
+END_INCHES, FIT_INCHES = (9.0, 4.5), (9.0, 8.0)
 
 
 def _write(folder: Path, file: str, template: str, content: dict[str, Any], command: str, typed: str) -> Path:
@@ -432,19 +432,8 @@ def epoch_line(compared: fair.Compared) -> list[str]:
 # Trainings to a held-out quality: cases, performance targets, curves.
 
 
-FIT_COLUMNS = (
-    *(
-        "case",
-        "rows x features",
-        "quality",
-        "sparse",
-        "dense",
-        "fastest competitor",
-        "its seconds",
-        "competitor / sparse",
-    ),
-    "best of all",
-)
+FIT_COLUMNS = ("case", "target", "sparse", "dense", "fastest competitor", "its time", "competitor / sparse")
+SIZE_COLUMNS = ("case", "rows x features", "best value", "reached by")
 
 
 def write_fit(folder: str | Path, command: str = "") -> Path:
@@ -458,6 +447,7 @@ def write_fit(folder: str | Path, command: str = "") -> Path:
         "verdict": met_sentence(wanted),
         "tolerances": join_items(map(fit.format_tolerance, by_tolerance)),
         "ratios": page.table_of(*fit.table(by_tolerance)),
+        "sizes": page.table_of(SIZE_COLUMNS, map(_size_line, found)),
         "moved": fit.tolerance_sensitivity(by_tolerance),
         "cases": [
             {"title": fit.format_tolerance(tolerance), "table": page.table_of(FIT_COLUMNS, map(fit_line, cases))}
@@ -465,7 +455,7 @@ def write_fit(folder: str | Path, command: str = "") -> Path:
         ],
         "targets": page.targets_table(wanted, "not measured"),
         "parts": [
-            _case_section("fit_curves", case.name, frame[frame["case"] == case.name], folder, FIGURE_INCHES)
+            _case_section("fit_curves", case.name, frame[frame["case"] == case.name], folder, FIT_INCHES)
             for case in found
         ],
         "method": fit_method(found),
@@ -475,14 +465,19 @@ def write_fit(folder: str | Path, command: str = "") -> Path:
 
 
 def fit_line(found: fit.CaseResult) -> list[str]:
-    """Return the table row of a case as texts: sizes, target, sparse, dense, fastest competitor, ratio, best value."""
-    row, competitor = found.row, found.fastest("competitor")
-    size = f"{row['rows']:,} x {row['features']:,}"
+    """Return the table row of a case as texts: target, sparse, dense, fastest competitor, ratio."""
+    competitor = found.fastest("competitor")
     sparse, dense = (_ours(found, kind) for kind in ("sparse", "dense"))
     fastest = [competitor.name, describe_entry(competitor)] if competitor else ["none reached it", ""]
-    best = found.furthest
-    furthest = f"{format_number(best.value_best, 4)}, {best.name}" if best and best.value_best is not None else ""
-    return [found.name, size, found.quality, sparse, dense, *fastest, fit.format_ratio(found.ratio), furthest]
+    return [found.name, found.quality, sparse, dense, *fastest, fit.format_ratio(found.ratio)]
+
+
+def _size_line(found: fit.CaseResult) -> list[str]:
+    """Return the table row of a case as texts: its sizes, the best value of all candidates, and whose that is."""
+    row, best = found.row, found.furthest
+    known = best is not None and best.value_best is not None
+    value = f"{row['measure']} {format_number(best.value_best, 4)}" if best and known else ""
+    return [found.name, f"{row['rows']:,} x {row['features']:,}", value, best.name if best else ""]
 
 
 def _ours(found: fit.CaseResult, kind: str) -> str:
