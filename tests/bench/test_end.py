@@ -1,6 +1,7 @@
 """Whole processes from a file to predictions: files, runs, records, the script and the page."""
 
 import json
+import re
 import sys
 
 import numpy as np
@@ -63,6 +64,8 @@ def test_each_candidate_has_records_of_settings_then_warm_and_cold_and_the_page_
     page = reports.write_end(tmp_path).read_text("utf-8")
     assert "no_such_package is not installed: get it." in page
     assert "no luck" in page
+    assert re.search(r"Warm, the project is \w+ than the soonest competitor in 1 of 1 case, by [\d.]+ times", page)
+    assert re.search(r"Warm, project takes .*s, [\d.]+ times \w+ than other \(.*s\)\.", page)
     assert (tmp_path / "end-svmlight-1-mb.svg").stat().st_size > 1000
 
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -161,6 +162,13 @@ def test_phases_add_up_and_name_what_is_left_out():
         densities=(0.05,), seconds_slice=0.0, seconds_convert=0.0, seconds_plan=0.0, seconds_prepare=2e-3
     )
     assert "+ 2 ms a batch, once" in said(drawn("phases", rows)[0])
+    few = [text.get_text() for text in drawn("phases", rows)[0].axes[0].texts]
+    assert any("\n+ 2 ms a batch, once" in text for text in few)
+    laws = (*maker.BOTH_AT_THEIR_BEST, replace(maker.SPARSE, gradient="dense"))
+    many = maker.sweep(laws, (0.05,), seconds_slice=0.0, seconds_convert=0.0, seconds_plan=0.0, seconds_prepare=2e-3)
+    notes = [text.get_text() for text in drawn("phases", many)[0].axes[0].texts]
+    assert any("+ 2 ms a batch, once" in text for text in notes)
+    assert not any("\n" in text for text in notes), "the lines of neighbours would overlap"
     scale = plots.get("phases").controls[2]
     assert scale.initial(store.frame(maker.sweep(densities=(0.05,)))) == "time"
     assert scale.initial(store.frame(maker.sweep(densities=(0.001,)))) == "share", "one bar would be too short to read"

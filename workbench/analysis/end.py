@@ -84,14 +84,53 @@ def reason_left_out(records: Sequence[Record], candidate: str) -> str:
 
 
 def summary(records: Iterable[Record]) -> str:
-    """Return the competitor / project ratios of all cases, warm and cold, in one sentence.
+    """Return sentences on how often the project is faster than the soonest competitor, warm and cold, and how much.
 
     `records` are those of `bench end`.
     """
-    parts = []
-    for case, own in cases_of(records).items():
-        each = [f"{start} {formatting.format_number(value)}" for start in STARTS if (value := ratio(own, start))]
-        parts += [f"{case}: {', '.join(each)}"] if each else []
-    if not parts:
-        return "No case has a time of the project and of a competitor."
-    return f"Seconds of the soonest competitor by those of the project: {'; '.join(parts)}."
+    cases = cases_of(records).values()
+    each = {start: [value for own in cases if (value := ratio(own, start)) is not None] for start in STARTS}
+    parts = [f"{start.capitalize()}, the project is {_gains_text(values)}." for start, values in each.items() if values]
+    return " ".join(parts) or "No case has a time of the project and of a competitor."
+
+
+def _gains_text(values: Sequence[float]) -> str:
+    """Return in how many cases the project is faster or slower, and by how much; `values` are competitor / project."""
+    sides = {
+        "faster than the soonest competitor": [value for value in values if value > 1],
+        "slower than the soonest competitor": [1 / value for value in values if value <= 1],
+    }
+    return " and ".join(
+        f"{side} in {len(some)} of {formatting.format_count(len(values), 'case')}, by {_span(some)} times"
+        for side, some in sides.items()
+        if some
+    )
+
+
+def _span(values: Sequence[float]) -> str:
+    """Return the least and the largest value as text, "1.3 to 1.6", or the only one."""
+    return " to ".join(dict.fromkeys(formatting.format_number(bound, 2) for bound in (min(values), max(values))))
+
+
+def describe_case(records: Sequence[Record]) -> str:
+    """Return sentences on the seconds of the project and of the soonest competitor, warm and cold; "" without any.
+
+    `records` are those of one case of `bench end`.
+    """
+    return " ".join(filter(None, (_describe_start(taken(records, start), start) for start in STARTS)))
+
+
+def _describe_start(found: Mapping[str, Taken], start: str) -> str:
+    """Return a sentence on the soonest of both sides from a start, or on the only side that is there."""
+    both = [one for side in ("project", "competitor") if (one := soonest(found, side))]
+    if not both:
+        return ""
+    named = [f"{one.record['candidate']} takes {formatting.format_seconds(one.record['seconds'])}" for one in both]
+    value = both[-1].record["seconds"] / both[0].record["seconds"]
+    how = f"{formatting.format_number(max(value, 1 / value), 2)} times {'less' if value > 1 else 'more'} than"
+    if len(both) == 1:
+        return f"{start.capitalize()}, {named[0]}."
+    other = both[1].record
+    return (
+        f"{start.capitalize()}, {named[0]}, {how} {other['candidate']} ({formatting.format_seconds(other['seconds'])})."
+    )

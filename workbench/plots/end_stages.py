@@ -18,11 +18,13 @@ STAGES = {
     "train": "#0072B2",
     "apply": "#CC79A7",
 }
-"""Stages in their order with their colours; train and apply are whole processes."""
+"""Stages in their order with their colours."""
+WHOLE = {"train": "train, a whole process", "apply": "apply, a whole process"}
+"""How the legend names the stages of candidates that are two commands."""
 
 
 def draw(frame: pd.DataFrame, figure: Figure, *, case: str | None) -> str:
-    """Draw bars of seconds by stage from a file to predictions, soonest candidate first; return a sentence.
+    """Draw bars of seconds by stage from a file to predictions, soonest candidate first; return the sentences below.
 
     `case` is the name of a case. Each candidate has a bar with a warm and one with a cold start. Draws and returns a
     message if no candidate of the case reached the loss.
@@ -37,20 +39,23 @@ def draw(frame: pd.DataFrame, figure: Figure, *, case: str | None) -> str:
         for stage in (name for name in STAGES if name in record["stages"]):
             axes.barh(place, record["stages"][stage], left=left, color=STAGES[stage], height=0.7)
             left += record["stages"][stage]
+        look = {"textcoords": "offset points", "va": "center", "fontsize": style.SMALL}
+        axes.annotate(formatting.format_seconds(left, 2), (left, place), (4, 0), **look)
     used = [stage for stage in STAGES if any(stage in record["stages"] for record in bars)]
     for stage in used:
-        axes.barh(0, 0, color=STAGES[stage], label=stage)
+        axes.barh(0, 0, color=STAGES[stage], label=WHOLE.get(stage, stage))
     axes.set_yticks(places, [f"{record['candidate']}, {record['start']}" for record in bars])
     axes.yaxis.set_minor_locator(NullLocator())
-    axes.set_xlabel("seconds", fontsize=style.NORMAL)
+    axes.set_xlabel("time", fontsize=style.NORMAL)
+    axes.xaxis.set_major_formatter(lambda seconds, _: formatting.format_seconds(seconds))
+    axes.margins(x=0.1)
     axes.grid(visible=True, axis="x", color="#dddddd", linewidth=0.8)
     axes.set_axisbelow(True)  # grid lines would cut the bars
     axes.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside lower center", ncols=len(used), fontsize=style.SMALL, frameon=False)
     title = f"From the file to predictions, {case}"
     figure.suptitle(title, x=0.01, ha="left", fontsize=style.LARGE, fontweight="bold")
-    first = bars[0]
-    return f"Soonest is {first['candidate']}, {first['start']}, with {formatting.format_seconds(first['seconds'])}."
+    return end.describe_case([record for record in records(frame) if record["case"] == case])
 
 
 def table(frame: pd.DataFrame, *, case: str | None) -> pd.DataFrame:

@@ -33,6 +33,7 @@ PHASES = {
 DARK = ("forward", "gradient", "update", "graph", "batches")  # white letters can be read on these
 TOTALS = {"time a step": "seconds_step", "preparing a batch": "seconds_prepare"}
 READABLE = 8  # times the fastest bar that the slowest may take
+FEW = 7  # bars up to which the note of each may have two lines
 MOST_NOTE = 0.62  # share of the axes that the note of a bar has at most; a longer one is cut
 
 
@@ -48,7 +49,8 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
         return message(figure, style.nothing(f"was timed at {density} density"))
     axes = figure.add_subplot()
     phases = [phases_of(row) for row in rows]
-    totals, notes = [sum(each.values()) for each in phases], list(map(_note, rows, phases))
+    totals = [sum(each.values()) for each in phases]
+    notes = [_note(row, each, len(rows)) for row, each in zip(rows, phases, strict=True)]
     longest = 1.0 if scale == "share" else max(totals) or 1.0
     units = [total if scale == "share" else 1.0 for total in totals]
     limit = _limit(axes, notes, [total / unit if unit else 0.0 for total, unit in zip(totals, units, strict=True)])
@@ -113,10 +115,11 @@ def _bar(
     return start
 
 
-def _note(row: Record, phases: Mapping[str, float]) -> str:
+def _note(row: Record, phases: Mapping[str, float], bars: int) -> str:
     """Return the text after a bar: the total and what it leaves out, or why there is no bar.
 
-    `phases` are the `phases_of` the record.
+    `phases` are the `phases_of` the record, `bars` how many bars there are: of many, a second line would meet the next
+    note, and the legend says which of them are pale.
     """
     if not phases:
         return style.without(row)
@@ -125,8 +128,10 @@ def _note(row: Record, phases: Mapping[str, float]) -> str:
         return f"{format_measured_quantity(row, 'seconds_step')}{note}, phases not timed"
     inside = phases["slice"] + phases["convert"] + phases["plan"]
     apart = (row["seconds_prepare"] or 0.0) > 2 * inside
-    once = f"\n+ {format_measured_quantity(row, 'seconds_prepare')} a batch, once" if apart else ""
-    return f"{format_measured_quantity(row, 'seconds_step')}{note}{once}"
+    once = f"+ {format_measured_quantity(row, 'seconds_prepare')} a batch, once" if apart else ""
+    between = "" if not once else "\n" if bars <= FEW else " "
+    note = note if bars <= FEW or not once else ""
+    return f"{format_measured_quantity(row, 'seconds_step')}{note}{between}{once}"
 
 
 def _axes(axes: Axes, rows: Sequence[Record], limit: float, scale: str) -> None:

@@ -8,6 +8,7 @@ of dashes and dots, one thread where others may use more a line of short dashes.
 execution, and are black if their data are held as a dense array of their type, else of another colour.
 """
 
+import math
 import re
 import textwrap
 from collections import Counter
@@ -200,6 +201,7 @@ def framed(figure: Figure, axes: Axes, title: str, below: str, **change: Any) ->
         handles = [handle for handle, _ in entries]
         labels = [wrapped(label, int(13 * width) - 8) for _, label in entries]  # the mark takes the rest of a line
         columns = min(change.get("columns", 2), _columns_of(labels, width))
+        columns = math.ceil(len(labels) / math.ceil(len(labels) / columns))  # no entry alone in the last line
         figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=SMALL, frameon=False)
 
 
