@@ -95,7 +95,7 @@ def test_a_prediction_is_not_called_an_interval_of_rounds(monkeypatch):
 def test_where_dense_wins_or_nothing_is_decided_it_says_so_plainly():
     assert "For time, stay dense: no sparse" in advise(frame(DENSE, replace(SPARSE, fixed=0.1))).verdict
     level = advise(frame(DENSE, ALIKE, noise=0.01, rounds=30))
-    assert "For time sparse and dense are level, within 10 %, at every density, from 0.1 to 30 %." in level.verdict
+    assert "For time sparse and dense are equal (within 10 %) at every density, from 0.1 to 30 %." in level.verdict
     assert "no difference that matters (0.9" in level.time[0]
     same = advise(frame(DENSE, ALIKE, noise=0.2))
     assert re.match(r"For time no density has a certain winner\. Probably (sparse|dense) at ", same.verdict)

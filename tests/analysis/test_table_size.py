@@ -32,7 +32,7 @@ def test_the_winner_changes_with_the_size():
     title, sentence = table_size.headline(group(swept(rounds=30)), "seconds_step")
     assert title == "Active rows are faster from 100,000 rows on"
     assert "Up to 1,000 rows, stay dense" in sentence
-    assert "level, within 10 %, at 10,000 rows" in sentence
+    assert "equal (within 10 %) at 10,000 rows" in sentence
 
 
 def test_memory_has_its_own_answer_and_both_are_told():

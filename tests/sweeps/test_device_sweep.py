@@ -173,7 +173,7 @@ def test_the_advice_says_which_device_is_faster():
     )
     known = {"rounds": 12, "noise": 0.01}
     same = advisor.advise(store.frame([*made.sweep(**known), *made.sweep(device="cuda", **known)])).time
-    assert "the fastest on cpu and the fastest on cuda are level, within 10 %" in "\n".join(same)
+    assert "the fastest on cpu and the fastest on cuda are equal (within 10 %)" in "\n".join(same)
 
 
 @pytest.mark.parametrize("name", ["time_density", "phases", "memory_density", "loss_seconds"])

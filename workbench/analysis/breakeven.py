@@ -400,7 +400,7 @@ def breakeven_sentence(
         "dense": lambda: (
             f"{formatting.capitalized(against)} beats {who} in {what} {_one_sided_sentence(lost, contests, 0)}."
         ),
-        "level": lambda: f"{who} and {against} are level in {what}, within 10 %, at every density, {_range(compared)}.",
+        "level": lambda: f"{who} and {against} are equal (within 10 %) in {what} at every density, {_range(compared)}.",
         "inconclusive": lambda: (
             f"{who} and {against} have no certain winner in {what}{inconclusive_clause(contests)}{_remedy(contests)}."
         ),
@@ -466,7 +466,7 @@ def list_open_contests(contests: Sequence[Contest], digits: int = 3) -> list[tup
         for why, some in group_inconclusive(contests).items()
     ]
     if level := [contest for contest in contests if contest.verdict == "level"]:
-        clauses.append((f"level, within 10 %, {format_density_ranges(level, contests, digits)}", ""))
+        clauses.append((f"equal (within 10 %) {format_density_ranges(level, contests, digits)}", ""))
     return clauses
 
 
@@ -560,7 +560,7 @@ def _unique(contest: Contest) -> str:
     if contest.verdict in ("sparse", "dense"):
         return f"{at}: {contest.verdict} is {format_factor(contest)} better there"
     if contest.verdict == "level":
-        return f"{at}: the two are level there, within 10 %"
+        return f"{at}: the two are equal there (within 10 %)"
     if contest.likely and contest.ratio is not None:
         return f"{at}: probably {contest.likely} there ({format_probability(contest.ratio.probability)})"
     return f"{at}: inconclusive there, {contest.why} ({REMEDY[contest.why]})"

@@ -190,7 +190,7 @@ def _sentence(density: float | None, one: _Location, other: _Location, found: Co
     where = f"At {formatting.format_density(density) if density is not None else configurations.NATURAL} density"
     both = f"the fastest {one.there} and the fastest {other.there}"
     if found.verdict == "level":
-        return f"{where} {both} are level, within 10 %."
+        return f"{where} {both} are equal (within 10 %)."
     if found.verdict == "inconclusive":
         return f"{where} {both} cannot be distinguished: {found.why} ({REMEDY[found.why]})."
     best, slower, ratio = found.known

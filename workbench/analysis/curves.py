@@ -343,7 +343,7 @@ def _compare_time(ratio: Ratio | None, first: str, second: str) -> str:
     if ratio is None or ratio.rounds < INTERIM_ANALYSES[0]:
         return f"the time {where} is inconclusive, {FEW}"
     if ratio.verdict in ("inconclusive", "level"):
-        known = "level, within 10 %" if ratio.verdict == "level" else f"inconclusive, {formatting.format_times(ratio)}"
+        known = "equal (within 10 %)" if ratio.verdict == "level" else f"inconclusive, {formatting.format_times(ratio)}"
         return f"the time {where} is {known}"
     faster = first if ratio.verdict == "sparse" else second
     return f"{faster} is {formatting.format_gain(ratio)} faster {where}"

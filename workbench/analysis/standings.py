@@ -158,7 +158,7 @@ def winner_text(contest: Contest, measure: str) -> str:
         return f"{contest.verdict}, {format_factor(contest)} {better}"
     if contest.likely and contest.ratio:
         return f"probably {contest.likely}, {format_probability(contest.ratio.probability)}"
-    return "level, within 10 %" if contest.verdict == "level" else f"inconclusive: {contest.why}"
+    return "equal (within 10 %)" if contest.verdict == "level" else f"inconclusive: {contest.why}"
 
 
 def headline_of(group: configurations.Group, measure: str) -> Headline:

@@ -143,11 +143,11 @@ def _without_win(found: Sequence[AtSize], lost: Sequence[AtSize], rest: str, mea
 
     `rest` is a clause on undecided sizes. `found` are the contests at all sizes in `measure`.
     """
-    name = MEASURES[measure][0]
+    name, verb, better = MEASURES[measure]
     if lost:
         where = "at every size measured" if len(lost) == len(found) else f"at {_sizes(lost)}"
-        lead = f"{format_factor(lost[-1].contest)} {MEASURES[measure][2]} at {_rows(lost[-1])}"
-        return f"All rows win in {name} {where}", f"For {name}, stay dense: it wins {where}, {lead}{rest}."
+        lead = f"{format_factor(lost[-1].contest)} {better} at {_rows(lost[-1])}"
+        return f"Updating all rows {verb} {better} {where}", f"For {name}, stay dense: it wins {where}, {lead}{rest}."
     return f"No winner in {name}", f"For {name} there is no winner{rest}."
 
 
@@ -158,7 +158,7 @@ def _open_sizes_clause(found: Sequence[AtSize]) -> str:
     """
     parts = []
     if level := [one for one in found if one.contest.verdict == "level"]:
-        parts.append(f"level, within 10 %, at {_sizes(level)}")
+        parts.append(f"equal (within 10 %) at {_sizes(level)}")
     for why in dict.fromkeys(one.contest.why for one in found if one.contest.verdict == "inconclusive"):
         open_ = [one for one in found if one.contest.verdict == "inconclusive" and one.contest.why == why]
         parts.append(f"inconclusive at {_sizes(open_)} ({why}; to decide it: {_remedy(why)})")

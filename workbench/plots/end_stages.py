@@ -1,5 +1,7 @@
 """Seconds from a file to predictions by stage: one bar a candidate and start, one segment a stage."""
 
+from typing import Any
+
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
@@ -39,7 +41,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, case: str | None) -> str:
         for stage in (name for name in STAGES if name in record["stages"]):
             axes.barh(place, record["stages"][stage], left=left, color=STAGES[stage], height=0.7)
             left += record["stages"][stage]
-        look = {"textcoords": "offset points", "va": "center", "fontsize": style.SMALL}
+        look: dict[str, Any] = {"textcoords": "offset points", "va": "center", "fontsize": style.SMALL}
         axes.annotate(formatting.format_seconds(left, 2), (left, place), (4, 0), **look)
     used = [stage for stage in STAGES if any(stage in record["stages"] for record in bars)]
     for stage in used:

@@ -188,7 +188,7 @@ def _title_and_sentence(row: Record, steps: int, dense: Record, dense_steps: int
     if verdict == "dense":
         took = f"in {its}, sparse in {mine}"
         return f"Dense reaches its loss {took}", f"dense reaches its loss {took}, {after}."
-    found = "level, within 10 %" if verdict == "level" else f"inconclusive, {each.why or HOLDS_ONE}"
+    found = "equal (within 10 %)" if verdict == "level" else f"inconclusive, {each.why or HOLDS_ONE}"
     return (
         f"Time to the loss of dense is {found}",
         f"the time to the loss of dense is {found}: {mine} and {its}, {after}.",

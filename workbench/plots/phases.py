@@ -33,6 +33,7 @@ PHASES = {
 DARK = ("forward", "gradient", "update", "graph", "batches")  # white letters can be read on these
 TOTALS = {"time a step": "seconds_step", "preparing a batch": "seconds_prepare"}
 READABLE = 8  # times the fastest bar that the slowest may take
+BATCHES = "batches: whole steps, many in one compiled call"
 FEW = 7  # bars up to which the note of each may have two lines
 MOST_NOTE = 0.62  # share of the axes that the note of a bar has at most; a longer one is cut
 
@@ -64,7 +65,8 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
     style.count_lost(axes, rows, [])
     title = _finding(rows, density)
     room = style.room_beside_names(axes)
-    style.finish(figure, axes, title, shown, style.at(rows, density), columns=len(PHASES) + 1, room=room)
+    several = f"; {BATCHES}" if any(each.get("batches") for each in phases) else ""
+    style.finish(figure, axes, title, shown, style.at(rows, density) + several, columns=len(PHASES) + 1, room=room)
     axes.grid(visible=False, axis="y")
     return f"{title}."
 
@@ -168,16 +170,19 @@ def _finding(rows: Sequence[Record], density: str | None) -> str:
 def table(frame: pd.DataFrame, *, group: str | None, density: str | None, scale: str) -> pd.DataFrame:
     """Return the seconds of each phase and of preparing a batch as text, a row for each configuration.
 
+    Phases that take no time in any of them are left out.
     `group` and `density` are labels, such as "5 %"; `group` None is the largest. `scale` is unused.
     """
     rows = style.at_density(style.pick(frame, group), density)
-    return pd.DataFrame([_described(row) for row in rows])
+    used = [name for name in PHASES if any(phases_of(row).get(name) for row in rows)]
+    return pd.DataFrame([_described(row, used) for row in rows])
 
 
-def _described(row: Record) -> dict[str, str]:
-    """Return the texts configuration, seconds of each phase, total, preparing a batch and result, by column."""
-    known = {"configuration": name_configuration(row)} | dict.fromkeys(PHASES, "")
-    for name, seconds in phases_of(row).items():
+def _described(row: Record, used: Sequence[str]) -> dict[str, str]:
+    """Return the texts configuration, seconds of each phase in `used`, total, preparing and result, by column."""
+    known = {"configuration": name_configuration(row)} | dict.fromkeys(used, "")
+    phases = phases_of(row)
+    for name, seconds in ((name, phases[name]) for name in used if phases):
         known[name] = style.seconds(row, seconds / row["seconds_step"]) if seconds else format_seconds(0)
     known |= {name: format_measured_quantity(row, column) for name, column in TOTALS.items()}
     return known | {"result": style.result_of(row)}

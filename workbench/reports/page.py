@@ -278,7 +278,7 @@ def machine_table(folder: Path, records: Iterable[Mapping[str, Any]]) -> Table:
     """
     described, measured = record(folder / "machine.json"), [one for one in records if one["machine"]]
     if not measured:
-        return table_of(("what", "value"), flat(written(described)))
+        return table_of(("what", "value"), machine_lines(written(described)))
     versions = joined_values(one["versions"] or {} for one in measured)
     ids = sorted({one["machine"] for one in measured})
     if ids != [described.get("id")]:
@@ -286,7 +286,25 @@ def machine_table(folder: Path, records: Iterable[Mapping[str, Any]]) -> Table:
     elif versions.items() - (described.get("versions") or {}).items():
         described = {name: described[name] for name in HARDWARE if name in described}
     known = described | {"versions": versions or described.get("versions", {}), "recorded": date_span(measured)}
-    return table_of(("what", "value"), flat(written(known)))
+    return table_of(("what", "value"), machine_lines(written(known)))
+
+
+def machine_lines(machine: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return (name, value) texts of a machine's record for readers: sizes with units, names in words.
+
+    >>> machine_lines({"bytes_memory": 25_276_510_208, "caches": {"L1 data": "48K"}})
+    [('memory', '25 GB'), ('caches: L1 data', '48 KiB')]
+    """
+    lines = []
+    for name, value in flat(machine):
+        if "bytes_" in name and value.isdigit():
+            value = formatting.format_bytes(int(value), 2)
+        elif name.rpartition(": ")[2] == "blas":
+            value = re.sub(r"num_threads (\d+)", r"\1 threads", value)
+            value = re.sub(r"\b(internal_api|version|architecture|threading_layer) ", "", value)
+        value = re.sub(r"^(\d+)K$", r"\1 KiB", value)
+        lines.append((name.replace("bytes_", "").replace("_", " ").removesuffix(": reason"), value))
+    return lines
 
 
 def joined_values(mappings: Iterable[Mapping[str, Any]]) -> dict[str, str]:

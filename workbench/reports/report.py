@@ -25,7 +25,7 @@ from workbench.analysis.compare import EQUIVALENCE_MARGIN
 from workbench.analysis.intervals import MEMORY_SHARE
 from workbench.plots.style import NAMES_OF_BARS
 from workbench.reports import page, report_tables
-from workbench.reports.page import LONGEST, Table, flat, inline, is_drawn, table_of, templates, written, written_frame
+from workbench.reports.page import LONGEST, Table, inline, is_drawn, table_of, templates, written, written_frame
 from workbench.reports.svg import with_rules_once
 
 # Method of the numbers of a report, for readers who want to judge them.
@@ -317,13 +317,7 @@ def _failures(groups: Sequence[configurations.Group]) -> Table:
 
 def _of_machine(machine: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return (name, value) texts of a machine's record, without versions, which have their own table."""
-    texts = []
-    for name, value in flat(machine):
-        if "versions: " not in name:
-            is_bytes = "bytes_" in name and value.isdigit()
-            named = name.replace("bytes_", "").replace("_", " ")
-            texts.append((named, formatting.format_bytes(int(value), 2) if is_bytes else value))
-    return texts
+    return [line for line in page.machine_lines(machine) if "versions: " not in line[0]]
 
 
 def _versions(rows: Sequence[configurations.Record]) -> list[tuple[str, str]]:
@@ -360,14 +354,18 @@ def charts_of(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame, dict[str, st
 
 
 def _draw_chart(name: str, frame: pd.DataFrame, controls: dict[str, str]) -> tuple[Figure, dict[str, Any]]:
-    """Return a figure with the chart drawn, and its name, heading, sentence and table for the template."""
+    """Return a figure with the chart drawn, and its name, heading, sentence and table for the template.
+
+    Columns of the table without any text are left out.
+    """
     figure = Figure(figsize=FIGURE_INCHES)
     sentence = plots.draw(name, frame, figure, **controls)
     table = plots.table(name, frame, **controls)
     heading = plots.get(name).title + (
         f": {controls['group']}" if controls and len(configurations.groups(frame)) > 1 else ""
     )
-    data = table_of(table.columns, table.to_numpy().tolist())
+    filled = [column for column in table if column == "result" or (table[column] != "").any()]
+    data = table_of(filled, table[filled].to_numpy().tolist())
     return figure, {"name": name, "heading": heading, "sentence": sentence, "data": data}
 
 

@@ -475,9 +475,10 @@ def fit_line(found: fit.CaseResult) -> list[str]:
 def _size_line(found: fit.CaseResult) -> list[str]:
     """Return the table row of a case as texts: its sizes, the best value of all candidates, and whose that is."""
     row, best = found.row, found.furthest
-    known = best is not None and best.value_best is not None
-    value = f"{row['measure']} {format_number(best.value_best, 4)}" if best and known else ""
-    return [found.name, f"{row['rows']:,} x {row['features']:,}", value, best.name if best else ""]
+    size = f"{row['rows']:,} x {row['features']:,}"
+    if best is None or best.value_best is None:
+        return [found.name, size, "", ""]
+    return [found.name, size, f"{row['measure']} {format_number(best.value_best, 4)}", best.name]
 
 
 def _ours(found: fit.CaseResult, kind: str) -> str:
