@@ -89,7 +89,7 @@ def test_a_fixed_cost_and_memory_have_their_own_crossings():
 LAWS = {
     "sparse": (replace(SPARSE, slope=1e-3), "beats dense in time at every density measured, up to 30.1 %, where it is"),
     "dense": (replace(SPARSE, fixed=0.02), "in time at every density measured, from 0.1 %, where it is"),
-    "level": (replace(SPARSE, fixed=8e-3, slope=0.0), "are level in time, within 10 %, at every density, from 0.1 to"),
+    "level": (replace(SPARSE, fixed=8e-3, slope=0.0), "are equal (within 10 %) in time at every density, from 0.1 to"),
 }
 
 

@@ -505,8 +505,8 @@ def _without_win(compared: Sequence[Contest], lost: Sequence[Contest], measure: 
         return f"Dense wins in {name} {at}", f"For {name}, {_stay_dense(lost)}: {most}.{_open_sentences(compared)}"
     level = [one for one in compared if one.verdict == "level"]
     if level and len(level) == len(compared):
-        same = f"within 10 %, {format_density_ranges(level, compared, DIGITS)}"
-        return f"Sparse and dense are level in {name}", f"For {name} sparse and dense are level, {same}."
+        same = f"equal (within 10 %) {format_density_ranges(level, compared, DIGITS)}"
+        return f"Sparse and dense are equal in {name}", f"For {name} sparse and dense are {same}."
     reasons = list(dict.fromkeys(one.why for one in compared if one.why)) or ["nothing was compared"]
     todo = "".join(
         f" To decide it: {REMEDY[why]}." for why in reasons[:1] if why in REMEDY and _is_decidable(why, measure)

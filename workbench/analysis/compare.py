@@ -18,7 +18,7 @@ from workbench.measure.rounds import share_a_run
 Record = Mapping[str, Any]
 
 HOLDS_ONE = "neither is significantly better"
-PARTLY = "a configuration that may be faster was not measured here"
+PARTLY = "a configuration that may be better was not measured here"
 NO_DENSE = "dense was not measured"
 NO_SPARSE = "no sparse configuration was measured"
 WORSE = "every sparse configuration trained a worse model"

@@ -536,7 +536,7 @@ def _winner_at(
         yield Statement(f"With {_condition_text(at, rows, found)} {text}.", keys)
         return
     same = "still" if found.verdict == verdict else "instead"
-    text = "they are level" if found.verdict == "level" else f"{found.verdict} wins {same}"
+    text = "they are equal" if found.verdict == "level" else f"{found.verdict} wins {same}"
     yield Statement(f"With {_condition_text(at, rows, found)} {text}{lead}.", keys)
 
 

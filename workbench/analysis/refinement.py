@@ -160,6 +160,6 @@ def _reason(even: BreakEven, met: Sequence[Contest]) -> str:
     """Return why a break-even has no crossing, such as "sparse wins from 0.1 to 3 %"; `met` are its contests."""
     at = [one.density for one in met if one.density]
     where = f" from {formatting.format_span(at[0], at[-1], formatting.format_density)}" if len(at) > 1 else ""
-    reasons = {"sparse": f"sparse wins{where}", "dense": f"dense wins{where}", "level": f"the two are level{where}"}
+    reasons = {"sparse": f"sparse wins{where}", "dense": f"dense wins{where}", "level": f"the two are equal{where}"}
     reasons |= {"several": "the winner changes more than once", "feasible": "dense did not fit where sparse did"}
     return reasons.get(even.status, f"nothing is decided{where}")

@@ -19,7 +19,7 @@ MARKS = {
     "wins": ("✓", "the winner"),
     "alike": ("≈", "cannot be distinguished from the winner"),
     "level": ("=", "the best sparse and the best dense are within 10 %"),
-    "inconclusive": ("?", "the best sparse and the best dense, which the rounds do not distinguish"),
+    "inconclusive": ("?", "the best measured sparse and dense; the verdict says why neither wins"),
     "worse": ("†", "trained a worse model, so it may not win"),
     "": ("", "not the best of its side"),
 }
