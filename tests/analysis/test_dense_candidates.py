@@ -76,7 +76,7 @@ def test_the_break_even_by_bytes_is_where_the_formulas_cross(places, beyond):
     assert found.density == pytest.approx(truth, rel=1e-3)
     assert found.is_beyond == beyond
     (even,) = breakeven(store.frame(swept((dense, maker.SPARSE), noise=0.0)), "bytes_peak")
-    assert "by bytes, 8 an entry against 4 an element of a dense array, it is at" in even.sentence
+    assert "by bytes (8 an entry, 4 an element of a dense array) the break-even is at" in even.sentence
     assert ("beyond what was measured" in even.sentence) == beyond
 
 
@@ -103,7 +103,7 @@ def test_sizes_that_are_alike_have_no_break_even_by_bytes():
 def test_bytes_are_those_of_the_types():
     wide = swept((maker.DENSE, maker.SPARSE), noise=0.0, dtype="float64", index_dtype="int64")
     (even,) = breakeven(store.frame(wide), "bytes_peak")
-    assert "by bytes, 16 an entry against 8 an element" in even.sentence
+    assert "by bytes (16 an entry, 8 an element" in even.sentence
 
 
 def at_own_density(density, laws=maker.BOTH_AT_THEIR_BEST):
@@ -158,7 +158,7 @@ def test_the_break_even_by_bytes_against_a_dense_array_is_said_first():
     held = replace(maker.HELD_AS_CSR, bytes_fixed=20e6, bytes_slope=300e6)
     (even,) = breakeven(store.frame(swept((maker.DENSE, held, maker.SPARSE), noise=0.0)), "bytes_peak")
     first, second = re.search(
-        r"of a dense array, (.*?); against dense \(data held as CSR.*?\) (.*)", even.sentence
+        r"of a dense array\) (.*?); against dense \(data held as CSR.*?\) (.*)", even.sentence
     ).groups()
-    assert re.match(r"it is at 2[23] % density", first)
-    assert re.match(r"it is at (9\.\d|10) % density", second)
+    assert re.match(r"the break-even is at 2[23] % density", first)
+    assert re.match(r"the break-even is at (9\.\d|10) % density", second)

@@ -19,7 +19,7 @@ from workbench.analysis.breakeven import (
     list_open_contests,
     probable_clauses,
 )
-from workbench.analysis.compare import HOLDS_ONE, REMEDY, Contest, contests_of_group, trained_worse
+from workbench.analysis.compare import REMEDY, Contest, contests_of_group, is_decidable, trained_worse
 from workbench.analysis.formatting import (
     capitalized,
     format_bytes,
@@ -509,7 +509,7 @@ def _without_win(compared: Sequence[Contest], lost: Sequence[Contest], measure: 
         return f"Sparse and dense are equal in {name}", f"For {name} sparse and dense are {same}."
     reasons = list(dict.fromkeys(one.why for one in compared if one.why)) or ["nothing was compared"]
     todo = "".join(
-        f" To decide it: {REMEDY[why]}." for why in reasons[:1] if why in REMEDY and _is_decidable(why, measure)
+        f" To decide it: {REMEDY[why]}." for why in reasons[:1] if why in REMEDY and is_decidable(why, measure)
     )
     if not any(one.ratio for one in compared):
         none = f"no density has a result from both sparse and dense ({reasons[0]})"
@@ -522,8 +522,3 @@ def _without_win(compared: Sequence[Contest], lost: Sequence[Contest], measure: 
         return f"In {name} {sides}", f"For {name} no density has a certain winner.{_open_sentences(compared)}{todo}"
     text = _open_sentences(compared).removeprefix(" Inconclusive ")
     return f"Inconclusive in {name}: {reasons[0]}", f"For {name} it is inconclusive {text}{todo}"
-
-
-def _is_decidable(why: str, measure: str) -> bool:
-    """Return whether measuring more can settle a comparison with the reason `why`; more rounds do not in memory."""
-    return why != HOLDS_ONE or measure.startswith("seconds")

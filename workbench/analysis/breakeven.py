@@ -20,7 +20,7 @@ import pandas as pd
 
 from kernels.registry import unknown_name
 from workbench.analysis import configurations, formatting
-from workbench.analysis.compare import REMEDY, Contest, compare_best, worse_of_group
+from workbench.analysis.compare import REMEDY, Contest, compare_best, is_decidable, worse_of_group
 from workbench.analysis.grades import format_factor, format_probability
 from workbench.analysis.intervals import number_or_none
 
@@ -53,10 +53,10 @@ class ByBytes(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Clause on where the break-even is, such as "it is at 50 % density", or the text why there is none."""
+        """Clause on where it is, such as "the break-even is at 50 % density", or the text why there is none."""
         if self.density is None:
             return self.text
-        return f"it is at {self.text}{', beyond what was measured' if self.is_beyond else ''}"
+        return f"the break-even is at {self.text}{', beyond what was measured' if self.is_beyond else ''}"
 
     @property
     def text(self) -> str:
@@ -130,17 +130,17 @@ def _predicted_by_density(rows: Iterable[Record]) -> dict[float | None, tuple[fl
 def _sentence(found: ByBytes, row: Record) -> str:
     """Return the clause on a break-even by bytes, with the bytes of a CSR entry and a dense element of the row's types.
 
-    An example is "by bytes, 8 an entry against 4 an element of a dense array, it is at 50 % density".
+    An example is "by bytes (8 an entry, 4 an element of a dense array) the break-even is at 50 % density".
     """
     value = 8 if row.get("dtype") == "float64" else 4
     index = 8 if row.get("index_dtype") == "int64" else 4
-    rule = f"by bytes, {value + index} an entry against {value} an element of a dense array"
+    rule = f"by bytes ({value + index} an entry, {value} an element of a dense array)"
     against = (
         ""
         if configurations.storage_of(found.dense) == configurations.HELD
         else f", against {formatting.name_configuration(found.dense)}"
     )
-    return f"{rule}, {found.place}{against}"
+    return f"{rule} {found.place}{against}"
 
 
 STATUSES = {
@@ -402,7 +402,8 @@ def breakeven_sentence(
         ),
         "level": lambda: f"{who} and {against} are equal (within 10 %) in {what} at every density, {_range(compared)}.",
         "inconclusive": lambda: (
-            f"{who} and {against} have no certain winner in {what}{inconclusive_clause(contests)}{_remedy(contests)}."
+            f"{who} and {against} have no certain winner in {what}{inconclusive_clause(contests)}"
+            f"{_remedy(contests, measure)}."
         ),
         "feasible": lambda: (
             f"{who} wins by fitting: {_missing_requirements(dense)}; it ran up to "
@@ -509,10 +510,14 @@ def format_density_ranges(some: Sequence[Contest], contests: Sequence[Contest], 
     return formatting.join_items(_range(density_range, digits) for density_range in density_ranges)
 
 
-def _remedy(contests: Sequence[Contest]) -> str:
-    """Return ". To decide it: ..." for the most frequent reason why contests have no winner; "" if all have one."""
+def _remedy(contests: Sequence[Contest], measure: str) -> str:
+    """Return ". To decide it: ..." for the most frequent reason why contests have no winner in `measure`.
+
+    "" if all have one, or if measuring more does not settle it.
+    """
     reasons = Counter(contest.why for contest in contests if contest.why)
-    return f". To decide it: {REMEDY[reasons.most_common(1)[0][0]]}" if reasons else ""
+    why = reasons.most_common(1)[0][0] if reasons else ""
+    return f". To decide it: {REMEDY[why]}" if why and is_decidable(why, measure) else ""
 
 
 def _segments(compared: Sequence[Contest]) -> str:

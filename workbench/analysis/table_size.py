@@ -12,7 +12,7 @@ import pandas as pd
 
 from workbench import option_text
 from workbench.analysis import configurations, formatting
-from workbench.analysis.compare import REMEDY, Contest, compare_best, trained_worse
+from workbench.analysis.compare import REMEDY, Contest, compare_best, is_decidable, trained_worse
 from workbench.analysis.grades import format_factor
 from workbench.analysis.verdict_text import MEASURES, failure_reason
 
@@ -122,7 +122,7 @@ def headline(group: configurations.Group, measure: str) -> tuple[str, str]:
         return f"No comparison: {why}", f"For {name} there is no answer yet: {why}. To decide it: {_remedy(why)}."
     compared = [one for one in found if one.contest.ratio]
     won, lost = ([one for one in compared if one.contest.verdict == side] for side in ("sparse", "dense"))
-    rest = _open_sizes_clause(found)
+    rest = _open_sizes_clause(found, measure)
     if not won:
         return _without_win(found, lost, rest, measure)
     first, last = won[0], won[-1]
@@ -151,17 +151,18 @@ def _without_win(found: Sequence[AtSize], lost: Sequence[AtSize], rest: str, mea
     return f"No winner in {name}", f"For {name} there is no winner{rest}."
 
 
-def _open_sizes_clause(found: Sequence[AtSize]) -> str:
+def _open_sizes_clause(found: Sequence[AtSize], measure: str) -> str:
     """Return "; ..." on sizes that are equivalent, inconclusive (with remedy) or ran on one side only; "" if none.
 
-    `found` are the contests at all sizes.
+    `found` are the contests at all sizes in `measure`.
     """
     parts = []
     if level := [one for one in found if one.contest.verdict == "level"]:
         parts.append(f"equal (within 10 %) at {_sizes(level)}")
     for why in dict.fromkeys(one.contest.why for one in found if one.contest.verdict == "inconclusive"):
         open_ = [one for one in found if one.contest.verdict == "inconclusive" and one.contest.why == why]
-        parts.append(f"inconclusive at {_sizes(open_)} ({why}; to decide it: {_remedy(why)})")
+        todo = f"; to decide it: {_remedy(why)}" if is_decidable(why, measure) else ""
+        parts.append(f"inconclusive at {_sizes(open_)} ({why}{todo})")
     for one in found:
         if not one.contest.ratio and one.contest.verdict == "sparse" and one.contest.dense:
             parts.append(f"at {_rows(one)} only active rows run: {failure_reason(one.contest.dense)}")
