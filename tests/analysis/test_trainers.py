@@ -67,7 +67,7 @@ def test_the_best_trainers_have_the_verdict_and_their_command():
     markers = {(look.get("fillstyle"), look["markerfacecolor"]) for look in looks}
     assert len(markers) == 6, "of charts without lines"
     untimed = row | dict.fromkeys(map("seconds_{}".format, phases.PHASES))
-    assert phases._note(untimed, phases.phases_of(untimed)).endswith(", phases not timed")
+    assert phases._note(untimed, phases.phases_of(untimed), 2).endswith(", phases not timed")
 
 
 def test_one_number_of_trainers_is_compared_with_none():
