@@ -82,16 +82,6 @@ def test_former_names_work_with_a_warning_and_both_are_refused(former, present, 
         SparseClassifier(**{former: value, present: 2 * value}).fit(x, y)
 
 
-@pytest.mark.parametrize(
-    ("given", "name"),
-    [({"learning_rate": 0.1, "options": {"learning_rate": 0.2}}, "learning_rate"),
-     ({"alpha": 0.1, "options": {"decay": 0.2}}, "decay")],
-)  # fmt: skip
-def test_a_value_given_twice_is_refused(given, name):
-    with pytest.raises(ValueError, match=f"{name} is a parameter and in options, too"):
-        SparseClassifier(**given).fit(*drawn())
-
-
 def test_weights_below_0_and_all_0_are_refused():
     x, y = drawn()
     for weights, message in (
@@ -222,6 +212,8 @@ def test_several_numbers_a_row_are_predicted():
         ({"model": "linear"}, "answers with numbers; models that would do: .*logistic.*softmax"),
         ({"model": "none"}, "Unknown model 'none'"),
         ({"optimizer": "none"}, "Unknown optimizer 'none'"),
+        ({"learning_rate": 0.1, "options": {"learning_rate": 0.2}}, "learning_rate is a parameter and in options, too"),
+        ({"alpha": 0.1, "options": {"decay": 0.2}}, "decay is a parameter and in options, too"),
     ],
 )
 def test_what_cannot_be_is_refused_with_what_can(asked, message):

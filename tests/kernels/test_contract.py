@@ -40,31 +40,28 @@ def test_right_declaration_is_accepted_and_works() -> None:
     assert out.tolist() == [[1, 1, 1], [1, 1, 1]]
 
 
-@pytest.mark.parametrize("heading", HEADINGS)
-def test_header_without_a_heading_is_refused(heading: str) -> None:
-    with pytest.raises(KernelError, match=f"copy: the docstring of .*test_contract lacks {heading}"):
-        declare(HEADER.replace(heading, heading.lower()))
-
-
-@pytest.mark.parametrize("twin", ["reference", "cpu", "gpu"])
-def test_twin_with_other_parameters_is_refused(twin: str) -> None:
-    with pytest.raises(
-        KernelError, match=rf"copy.{twin} has the parameters \['out', 'x'\]; its operands say \['x', 'o"
-    ):
-        declare(**{twin: lambda out, x: None})
-
-
-def test_writing_what_is_no_parameter_is_refused() -> None:
-    with pytest.raises(
-        KernelError, match=r"writes \['y'\], which are no parameters; the parameters are \['x', 'out'\]"
-    ):
-        declare(writes=("out", "y"))
-
-
-@pytest.mark.parametrize("operand", ["x", "x:q[R]", "x:f[R", "x f[R]"])
-def test_operand_that_cannot_be_read_is_refused(operand: str) -> None:
-    with pytest.raises(KernelError, match=r"is not of the form name:kind\[shape\]"):
-        declare(operands=f"{operand} out:f[R]")
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        *(
+            ({"header": HEADER.replace(h, h.lower())}, f"copy: the docstring of .*test_contract lacks {h}")
+            for h in HEADINGS
+        ),
+        *(
+            ({twin: lambda out, x: None}, rf"copy.{twin} has the parameters \['out', 'x'\]; its operands say \['x', 'o")
+            for twin in ("reference", "cpu", "gpu")
+        ),
+        ({"writes": ("out", "y")}, r"writes \['y'\], which are no parameters; the parameters are \['x', 'out'\]"),
+        *(
+            ({"operands": f"{operand} out:f[R]"}, r"is not of the form name:kind\[shape\]")
+            for operand in ("x", "x:q[R]", "x:f[R", "x f[R]")
+        ),
+        ({"operands": "x:f[R,N]<Q out:f[R,N]"}, r"copy: a limit in .* is no axis and no operand"),
+    ],
+)
+def test_wrong_declaration_is_refused(changes: dict, message: str) -> None:
+    with pytest.raises(KernelError, match=message):
+        declare(**changes)
 
 
 def test_kernel_without_cpu_twin_says_why() -> None:
@@ -152,11 +149,6 @@ def test_what_operands_hold_is_checked_in_cpu_and_not_in_trusted(sign: str, inde
     assert out.tolist() == [0, 0]
     kernel.trusted(np.ones(2), np.array(index), 9, out)
     assert out.tolist() == [1, 1]
-
-
-def test_limit_that_is_no_axis_and_no_operand_is_refused() -> None:
-    with pytest.raises(KernelError, match=r"copy: a limit in .* is no axis and no operand"):
-        declare(operands="x:f[R,N]<Q out:f[R,N]")
 
 
 def test_costs_add_up_kind_by_kind():

@@ -84,11 +84,25 @@ def test_svmlight_reads_what_is_written(tmp_path):
         ("1 1:inf\n", "data.svm:1: the value in '1:inf' is no finite number that float32 holds"),
         ("1 1:1e300\n", "data.svm:1: the value in '1:1e300' is no finite number that float32 holds"),
         ("nan 1:1\n", "data.svm:1: the label 'nan' is no finite number"),
+        ("1 qid:1 1:1\n\n1 1:1\n", "data.svm:3: the row has no query .qid:number. and others do; give each one"),
+        ("1 1:1\n1 qid:1 1:1\n", "data.svm:1: the row has no query"),
+        ("1 qid:1 1:1\n1 qid:x 1:1\n", "data.svm:2: 'qid:x' is not qid: and a whole number"),
+        ("1 qid:1_0 1:1\n", "data.svm:1: 'qid:1_0' is not qid: and a whole number"),
+        ("1 qid:-1 1:1\n", "data.svm:1: 'qid:-1' is not qid: and a whole number"),
+        (
+            "1 qid:9223372036854775808 1:1\n",
+            "data.svm:1: 'qid:9223372036854775808' is not qid: and a whole number from 0",
+        ),
+        ("1 qidx:3 1:1\n", "data.svm:1: 'qidx:3' is not column:value"),
+        ("1 qid:1 1:1\n1 1:1 qid:3\n", "data.svm:2: 'qid:3' is not column:value"),
+        ("1 1:1\n1 2:1 # caf\xe9\n", "data.svm:2: the byte 0xe9 is not utf-8; save it as UTF-8"),
+        ("1 1:1\n1 2:1\n\0\n", "data.svm cannot be read as svmlight text.* a binary file of another kind"),
     ],
 )
-def test_invalid_svmlight_is_refused_by_name(tmp_path, text, message):
+def test_invalid_svmlight_is_refused_with_name_and_line(tmp_path, text, message):
+    (tmp_path / "data.svm").write_bytes(text.encode("latin-1"))
     with pytest.raises(DataError, match=message):
-        svmlight(tmp_path, text)
+        data.load("svmlight", path=tmp_path / "data.svm")
 
 
 @pytest.mark.parametrize(
@@ -113,30 +127,6 @@ def test_rows_of_a_query_are_a_group_that_is_never_parted(tmp_path):
     assert not set(train.groups) & set(test.groups)
     assert svmlight(tmp_path, "1 1:1 # qid:3\n2 2:1\n").groups is None
     assert svmlight(tmp_path, "1,2 qid:7 1:1\nqid:8 2:1\n").groups.tolist() == [7, 8]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("1 qid:1 1:1\n\n1 1:1\n", "data.svm:3: the row has no query .qid:number. and others do; give each one"),
-        ("1 1:1\n1 qid:1 1:1\n", "data.svm:1: the row has no query"),
-        ("1 qid:1 1:1\n1 qid:x 1:1\n", "data.svm:2: 'qid:x' is not qid: and a whole number"),
-        ("1 qid:1_0 1:1\n", "data.svm:1: 'qid:1_0' is not qid: and a whole number"),
-        ("1 qid:-1 1:1\n", "data.svm:1: 'qid:-1' is not qid: and a whole number"),
-        (
-            "1 qid:9223372036854775808 1:1\n",
-            "data.svm:1: 'qid:9223372036854775808' is not qid: and a whole number from 0",
-        ),
-        ("1 qidx:3 1:1\n", "data.svm:1: 'qidx:3' is not column:value"),
-        ("1 qid:1 1:1\n1 1:1 qid:3\n", "data.svm:2: 'qid:3' is not column:value"),
-        ("1 1:1\n1 2:1 # caf\xe9\n", "data.svm:2: the byte 0xe9 is not utf-8; save it as UTF-8"),
-        ("1 1:1\n1 2:1\n\0\n", "data.svm cannot be read as svmlight text.* a binary file of another kind"),
-    ],
-)
-def test_invalid_queries_and_text_are_refused_with_the_line(tmp_path, text, message):
-    (tmp_path / "data.svm").write_bytes(text.encode("latin-1"))
-    with pytest.raises(DataError, match=message):
-        data.load("svmlight", path=tmp_path / "data.svm")
 
 
 @pytest.mark.parametrize(
