@@ -1,7 +1,7 @@
 """Update rules: a formula written once, made into kernels for all rows, for given rows, and fused with the gradient.
 
 A file of `kernels/updates` states in a `Rule` the step of an element, as a formula that works on plain floats and on
-vectors, and `register_kernels` makes from it:
+vectors, and `register_rule` makes from it:
 
     <rule>_dense  update every row of the weights by a gradient [D, N]
     <rule>_lazy   update the rows `rows` by a gradient [U, N]
@@ -16,6 +16,7 @@ vectors, and `register_kernels` makes from it:
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -411,6 +412,24 @@ def register_kernels(rule: Rule) -> None:
 
 
 _rules: dict[str, Rule] = {}
+
+
+def register_rule(module: str, states: tuple[str, ...], example: tuple[float, ...], flops: int, **fields: Any) -> None:
+    """Register the kernels of the rule that a file of `kernels/updates` defines; `module` is its `__name__`.
+
+    The rule has the file's name and its functions: `formula`, and `settings` and `coast` if there are any. Its numbers
+    are the parameters of `settings`, else those of `formula` after the gradient. `fields` are further fields of `Rule`.
+    Raises KernelError as `register_kernels` does.
+    """
+    functions = vars(sys.modules[module])
+    formula, given = (
+        functions["formula"],
+        {part: functions[part] for part in ("settings", "coast") if part in functions},
+    )
+    numbers = tuple(inspect.signature(given.get("settings", formula)).parameters)
+    if "settings" not in given:
+        numbers = numbers[len(states) + 2 + ("average" in fields) :]
+    register_kernels(Rule(module.rpartition(".")[2], formula, states, numbers, example, flops, **given | fields))
 
 
 def get_rule(name: str) -> Rule:

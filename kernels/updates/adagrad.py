@@ -18,7 +18,7 @@ Source     Duchi, Hazan and Singer 2011, diagonal form; epsilon inside the root,
 """
 
 from kernels.formula import clipped, sqrt
-from kernels.rules.rule import Rule, register_kernels
+from kernels.rules.rule import register_rule
 
 
 def formula(w, h, g, learning_rate, decay, epsilon, rescale, clip):
@@ -40,15 +40,4 @@ def coast(learning_rate, decay, epsilon, rescale, clip):
     return (1 - learning_rate * decay,)
 
 
-register_kernels(
-    Rule(
-        "adagrad",
-        formula,
-        states=("history",),
-        numbers=("learning_rate", "decay", "epsilon", "rescale", "clip"),
-        example=(0.25, 0.5, 1e-2, 0.5, 0.5),
-        flops=11,
-        squares=("history",),
-        coast=coast,
-    )
-)
+register_rule(__name__, ("history",), example=(0.25, 0.5, 1e-2, 0.5, 0.5), flops=11, squares=("history",))

@@ -28,7 +28,7 @@ import numpy as np
 
 from kernels.contract import KernelError
 from kernels.formula import clipped, sqrt
-from kernels.rules.rule import Rule, register_kernels
+from kernels.rules.rule import register_rule
 
 NEGLIGIBLE = 60 * math.log(2)
 """Powers below exp(-NEGLIGIBLE) leave 1 - power at 1, in float64."""
@@ -76,16 +76,11 @@ def formula(w, m, v, g, rate_t, decay, beta1, rest1, beta2, rest2, epsilon, resc
     return w - rate_t * m / (sqrt(v) + epsilon), m, v
 
 
-register_kernels(
-    Rule(
-        "adam",
-        formula,
-        states=("mean", "variance"),
-        numbers=("learning_rate", "decay", "beta1", "beta2", "epsilon", "rescale", "clip", "step"),
-        example=(0.25, 0.5, 0.75, 0.875, 1e-2, 0.5, 0.5, 3),
-        flops=16,
-        squares=("variance",),
-        settings=settings,
-        replays=True,
-    )
+register_rule(
+    __name__,
+    ("mean", "variance"),
+    example=(0.25, 0.5, 0.75, 0.875, 1e-2, 0.5, 0.5, 3),
+    flops=16,
+    squares=("variance",),
+    replays=True,
 )

@@ -20,7 +20,7 @@ Source     Loshchilov and Hutter 2019; the decay is scaled by the learning_rate,
 """
 
 from kernels.formula import clipped, sqrt
-from kernels.rules.rule import Rule, register_kernels
+from kernels.rules.rule import register_rule
 from kernels.updates.adam import corrected
 
 
@@ -46,16 +46,11 @@ def formula(w, m, v, g, rate_t, shrink, beta1, rest1, beta2, rest2, epsilon, res
     return w - (rate_t * m / (sqrt(v) + epsilon) + shrink * w), m, v
 
 
-register_kernels(
-    Rule(
-        "adamw",
-        formula,
-        states=("mean", "variance"),
-        numbers=("learning_rate", "decay", "beta1", "beta2", "epsilon", "rescale", "clip", "step"),
-        example=(0.25, 0.5, 0.75, 0.875, 1e-2, 0.5, 0.5, 3),
-        flops=16,
-        squares=("variance",),
-        settings=settings,
-        replays=True,
-    )
+register_rule(
+    __name__,
+    ("mean", "variance"),
+    example=(0.25, 0.5, 0.75, 0.875, 1e-2, 0.5, 0.5, 3),
+    flops=16,
+    squares=("variance",),
+    replays=True,
 )

@@ -24,7 +24,7 @@ Source     Graves 2013, https://arxiv.org/abs/1308.0850, equations 38 to 45; eps
 """
 
 from kernels.formula import clipped, sqrt
-from kernels.rules.rule import Rule, register_kernels
+from kernels.rules.rule import register_rule
 
 
 def settings(learning_rate, decay, gamma, beta, epsilon, clip_weights, rescale, clip):
@@ -46,16 +46,11 @@ def formula(w, n, q, v, g, learning_rate, decay, gamma, rest, beta, epsilon, cli
     return clipped(w + v, clip_weights), n, q, v
 
 
-register_kernels(
-    Rule(
-        "centered_rmsprop",
-        formula,
-        states=("squares", "mean", "velocity"),
-        numbers=("learning_rate", "decay", "gamma", "beta", "epsilon", "clip_weights", "rescale", "clip"),
-        example=(0.25, 0.5, 0.75, 0.5, 16.0, 1.0, 0.5, 0.5),
-        flops=22,
-        squares=("squares",),
-        settings=settings,
-        replays=True,
-    )
+register_rule(
+    __name__,
+    ("squares", "mean", "velocity"),
+    example=(0.25, 0.5, 0.75, 0.5, 16.0, 1.0, 0.5, 0.5),
+    flops=22,
+    squares=("squares",),
+    replays=True,
 )

@@ -20,7 +20,7 @@ Source     McMahan et al. 2013, "Ad click prediction: a view from the trenches",
 """
 
 from kernels.formula import choose, clipped, magnitude, sqrt, with_sign
-from kernels.rules.rule import Rule, register_kernels
+from kernels.rules.rule import register_rule
 
 
 def formula(w, z, n, g, learning_rate, decay, beta, l1, rescale, clip):
@@ -39,15 +39,11 @@ def formula(w, z, n, g, learning_rate, decay, beta, l1, rescale, clip):
     return w, z, n
 
 
-register_kernels(
-    Rule(
-        "ftrl",
-        formula,
-        states=("linear", "squares"),
-        numbers=("learning_rate", "decay", "beta", "l1", "rescale", "clip"),
-        example=(0.25, 0.125, 1.0, 0.5, 0.5, 0.5),
-        flops=18,
-        squares=("squares",),
-        settles=True,
-    )
+register_rule(
+    __name__,
+    ("linear", "squares"),
+    example=(0.25, 0.125, 1.0, 0.5, 0.5, 0.5),
+    flops=18,
+    squares=("squares",),
+    settles=True,
 )

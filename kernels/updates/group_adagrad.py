@@ -19,7 +19,7 @@ Source     Mudigere et al. 2022, https://arxiv.org/abs/2104.05158, "row-wise Ada
 """
 
 from kernels.formula import clipped, sqrt
-from kernels.rules.rule import Rule, register_kernels
+from kernels.rules.rule import register_rule
 
 
 def square(w, g, learning_rate, decay, epsilon, rescale, clip):
@@ -49,16 +49,6 @@ def coast(learning_rate, decay, epsilon, rescale, clip):
     return (1 - learning_rate * decay,)
 
 
-register_kernels(
-    Rule(
-        "group_adagrad",
-        formula,
-        states=("history",),
-        numbers=("learning_rate", "decay", "epsilon", "rescale", "clip"),
-        example=(0.25, 0.5, 1e-2, 0.5, 0.5),
-        flops=11,
-        squares=("history",),
-        average=square,
-        coast=coast,
-    )
+register_rule(
+    __name__, ("history",), example=(0.25, 0.5, 1e-2, 0.5, 0.5), flops=11, squares=("history",), average=square
 )

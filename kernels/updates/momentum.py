@@ -18,7 +18,7 @@ Source     Polyak 1964; the learning_rate is inside the velocity, so that a new 
 """
 
 from kernels.formula import clipped
-from kernels.rules.rule import Rule, register_kernels
+from kernels.rules.rule import register_rule
 
 
 def formula(w, v, g, learning_rate, decay, beta, rescale, clip):
@@ -39,6 +39,4 @@ def coast(learning_rate, decay, beta, rescale, clip):
     return 1 - learning_rate * decay, beta, -learning_rate * decay, beta
 
 
-NUMBERS = ("learning_rate", "decay", "beta", "rescale", "clip")
-EXAMPLE = (0.25, 0.5, 0.75, 0.5, 0.5)
-register_kernels(Rule("momentum", formula, ("velocity",), NUMBERS, EXAMPLE, flops=9, coast=coast))
+register_rule(__name__, ("velocity",), example=(0.25, 0.5, 0.75, 0.5, 0.5), flops=9)

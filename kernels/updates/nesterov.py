@@ -18,7 +18,7 @@ Source     Sutskever et al. 2013, with the gradient taken at the weights that ar
 """
 
 from kernels.formula import clipped
-from kernels.rules.rule import Rule, register_kernels
+from kernels.rules.rule import register_rule
 
 
 def formula(w, v, g, learning_rate, decay, beta, rescale, clip):
@@ -40,6 +40,4 @@ def coast(learning_rate, decay, beta, rescale, clip):
     return 1 - learning_rate * decay * (1 + beta), beta * beta, -learning_rate * decay, beta
 
 
-NUMBERS = ("learning_rate", "decay", "beta", "rescale", "clip")
-EXAMPLE = (0.25, 0.5, 0.75, 0.5, 0.5)
-register_kernels(Rule("nesterov", formula, ("velocity",), NUMBERS, EXAMPLE, flops=11, coast=coast))
+register_rule(__name__, ("velocity",), example=(0.25, 0.5, 0.75, 0.5, 0.5), flops=11)

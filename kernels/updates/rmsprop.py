@@ -24,7 +24,7 @@ Source     Tieleman and Hinton 2012, lecture 6.5; epsilon inside the root
 import math
 
 from kernels.formula import clipped, sqrt
-from kernels.rules.rule import Rule, register_kernels
+from kernels.rules.rule import register_rule
 
 
 def settings(learning_rate, decay, gamma, epsilon, clip_weights, rescale, clip):
@@ -52,17 +52,6 @@ def coast(learning_rate, decay, gamma, rest, epsilon, clip_weights, rescale, cli
     return (1.0, 0.0, 0.0, gamma) if decay == 0 and math.isinf(clip_weights) else None
 
 
-register_kernels(
-    Rule(
-        "rmsprop",
-        formula,
-        states=("squares",),
-        numbers=("learning_rate", "decay", "gamma", "epsilon", "clip_weights", "rescale", "clip"),
-        example=(0.25, 0.5, 0.75, 1e-2, 1.0, 0.5, 0.5),
-        flops=15,
-        squares=("squares",),
-        settings=settings,
-        coast=coast,
-        replays=True,
-    )
+register_rule(
+    __name__, ("squares",), example=(0.25, 0.5, 0.75, 1e-2, 1.0, 0.5, 0.5), flops=15, squares=("squares",), replays=True
 )

@@ -17,7 +17,7 @@ Source     Robbins and Monro 1951; decay as an L2 penalty that clipping does not
 """
 
 from kernels.formula import clipped
-from kernels.rules.rule import Rule, register_kernels
+from kernels.rules.rule import register_rule
 
 
 def formula(w, g, learning_rate, decay, rescale, clip):
@@ -37,9 +37,4 @@ def coast(learning_rate, decay, rescale, clip):
     return (1 - learning_rate * decay,)
 
 
-NUMBERS = ("learning_rate", "decay", "rescale", "clip")
-register_kernels(
-    Rule(
-        "sgd", formula, states=(), numbers=NUMBERS, example=(0.25, 0.5, 0.5, 0.5), flops=7, coast=coast, is_linear=True
-    )
-)
+register_rule(__name__, (), example=(0.25, 0.5, 0.5, 0.5), flops=7, is_linear=True)

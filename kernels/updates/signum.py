@@ -21,7 +21,7 @@ Source     Bernstein et al. 2018, https://arxiv.org/abs/1802.04434; beta = 0 is 
 """
 
 from kernels.formula import clipped, sign
-from kernels.rules.rule import Rule, register_kernels
+from kernels.rules.rule import register_rule
 
 
 def settings(learning_rate, decay, decoupled, beta, rescale, clip):
@@ -42,15 +42,4 @@ def formula(w, m, g, learning_rate, decay, kept, beta, rest, rescale, clip):
     return kept * w + learning_rate * sign(m), m
 
 
-register_kernels(
-    Rule(
-        "signum",
-        formula,
-        states=("momentum",),
-        numbers=("learning_rate", "decay", "decoupled", "beta", "rescale", "clip"),
-        example=(0.25, 0.5, 0.125, 0.75, 0.5, 0.5),
-        flops=13,
-        settings=settings,
-        replays=True,
-    )
-)
+register_rule(__name__, ("momentum",), example=(0.25, 0.5, 0.125, 0.75, 0.5, 0.5), flops=13, replays=True)
