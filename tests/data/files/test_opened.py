@@ -195,3 +195,13 @@ def test_a_row_that_is_gone_says_that_the_file_changed(path):
     path.write_bytes(b"a\n")
     with pytest.raises(DataError, match=f"{path.name} has changed while it was read"):
         place(1)
+
+
+def test_a_stream_that_was_not_opened_can_be_closed_as_python_does_when_it_is_let_go(tmp_path):
+    file = tmp_path / "rows.txt"
+    file.write_bytes(b"1 1:1\n")
+    text = opened.CheckedText.__new__(opened.CheckedText)
+    with pytest.raises(LookupError, match="unknown encoding"):
+        text.__init__(file, "no-such-encoding", "")
+    text.close()
+    assert text.closed

@@ -323,6 +323,7 @@ class CheckedText(io.RawIOBase):
         OSError if the file cannot be opened.
         """
         super().__init__()
+        self._files = contextlib.ExitStack()  # first, for `close` is called whatever fails
         self.path, self._advice = path, advice
         self._is_utf8 = codecs.lookup(encoding).name == "utf-8"
         self._encoding, self._decoder = encoding, codecs.getincrementaldecoder(encoding)()
@@ -330,7 +331,6 @@ class CheckedText(io.RawIOBase):
         self._checked = self._line_bytes = 0
         self._lines: int | None = 0
         self._is_entered = False
-        self._files = contextlib.ExitStack()  # there to be closed, whatever fails
         with contextlib.ExitStack() as files:
             self._source = files.enter_context(io.BufferedReader(HashedFile(path)))
             self._packing, unpack = _detect_compression(self._source)
