@@ -15,7 +15,7 @@ import scipy.sparse
 import kernels
 from kernels.code_cache import files_of
 from kernels.formula import clipped, sqrt
-from kernels.products import csr_dense
+from kernels.products import csr_dense, csr_dense_ones
 from kernels.rules import rule
 from kernels.vector import gather, lanes, operands, tiles
 from kernels.vector.gather import RowLoop
@@ -221,6 +221,31 @@ def test_rows_of_one_number_are_gathered_for_every_count_of_entries(name: str, i
     kernel = get(name)
     args = kernel.arguments(case)
     assert_close(case, run(kernel.cpu, args), run(kernel.reference, args))
+
+
+@pytest.mark.parametrize("name", ["csr_dense", "csr_dense_ones"])
+@pytest.mark.parametrize(("width", "dtype"), [(2, np.float32), (3, np.float32), (8, np.float32), (4, np.float64)])
+def test_rows_side_by_side_have_the_bits_of_one_entry_after_the_other(
+    name: str, width: int, dtype: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gather, "_compiled", numba.njit(nogil=True, error_model="numpy"))  # never loaded from disk
+    lengths = np.arange(75)
+    columns = np.random.default_rng(1).integers(0, 90, lengths.sum())
+    case = from_rows(np.repeat(lengths, lengths), columns, lengths.size, 90, width, dtype=dtype)
+    *arrays, _ = get(name).arguments(case)
+    sums, made = [], []
+    for full_lanes in (lanes.full_lanes, lambda bits: 1):
+        monkeypatch.setattr(lanes, "full_lanes", full_lanes)
+        side_by_side = lanes.Lane._sum_side_by_side
+        monkeypatch.setattr(lanes.Lane, "_sum_side_by_side", lambda *a, f=side_by_side: made.append(f) or f(*a))
+        out = np.full((lengths.size, width), 7, dtype)
+        row = csr_dense._row if name == "csr_dense" else csr_dense_ones._row
+        loop = RowLoop(row, starts=0, name=f"side_by_side_{len(sums)}")
+        loop.run((width, out.itemsize, False), lengths.size, 0, *arrays, out)
+        sums.append(out)
+    np.testing.assert_array_equal(*sums)
+    assert_close(case, [sums[0]], run(get(name).reference, get(name).arguments(case))[-1:])
+    assert len(made) == 1
 
 
 def test_vectors_that_are_gathered_by_loads_have_the_bits_of_the_instruction(monkeypatch: pytest.MonkeyPatch) -> None:
