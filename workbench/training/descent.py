@@ -15,6 +15,7 @@ identity (Nocedal 1980; Byrd, Nocedal and Schnabel 1994 for the limited memory).
 """
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -254,7 +255,7 @@ class Descent:
         `counts` [T] are what the loss of each row counts for, None for 1, 0 to leave it out; `total` is what the sum of
         the losses is divided by.
         """
-        self.x, self.columns, self.loss = x, x.T.tocsr(), LOSSES[loss]
+        self.x, self.loss = x, LOSSES[loss]
         self.y = np.eye(outputs, dtype=x.dtype)[y] if loss == "softmax" else y
         self.counts = None if counts is None else counts[:, None]
         self.decay = 0.0
@@ -266,6 +267,12 @@ class Descent:
             self.scores += self.intercept
         self.reached: Reached | None = None
         self.pairs = np.zeros((2, 0, *self.point.shape))
+
+    @cached_property
+    def columns(self) -> tuple[np.ndarray, ...]:
+        """Return x by columns: indptr [D + 1], row indices [z], data [z] and their squares [z]."""
+        columns = self.x.T.tocsr()
+        return columns.indptr, columns.indices, columns.data, columns.data**2
 
     @property
     def weights(self) -> np.ndarray:
@@ -295,6 +302,8 @@ class Descent:
 
         Gradients of its loss are scaled by the ratio of what the rows count for.
         """
+        if other.x is self.x:
+            self.columns = other.columns
         self.move_to(other.point)
         self.decay = other.decay
         ratio = self.weight / max(other.weight, 1e-30)
@@ -336,7 +345,7 @@ class Descent:
 
     def scores_of(self, x: Any, point: np.ndarray) -> np.ndarray:
         """Return the scores [R, N] of csr x [R, D] for weights and intercept `point` [D + 1, N]."""
-        return _product(x, point[:-1].astype(x.dtype)) + point[-1].astype(x.dtype)
+        return _product(x.indptr, x.indices, x.data, point[:-1].astype(x.dtype)) + point[-1].astype(x.dtype)
 
     def minimize(self, decay: float, tolerance: float, most: int = MOST_STEPS) -> int:
         """Set `point` to the minimum for `decay`, and `scores`; return the passes over the rows, 1 and each step's.
@@ -397,7 +406,7 @@ class Descent:
         """Return the gradient [D + 1, N] of the objective for expected targets [T, N] of `point`."""
         slopes = self._slopes(means)
         gradient = self.decay * point
-        gradient[:-1] += _product(self.columns, slopes) / self.total
+        gradient[:-1] += _product(*self.columns[:3], slopes) / self.total
         gradient[-1] = slopes.sum(axis=0, dtype=np.float64) / self.total if self.has_intercept else 0
         return gradient
 
@@ -415,8 +424,8 @@ class Descent:
         """Return a function that divides by the Hessian's diagonal for expected targets [T, N], by 1 if that is 0."""
         curvature = self._curvature(means)
         diagonal = np.empty_like(self.point)
-        squares = type(self.x)((self.columns.data**2, self.columns.indices, self.columns.indptr), self.columns.shape)
-        diagonal[:-1] = _product(squares, curvature) / self.total + self.decay
+        indptr, indices, _, squares = self.columns
+        diagonal[:-1] = _product(indptr, indices, squares, curvature) / self.total + self.decay
         diagonal[-1] = curvature.sum(axis=0, dtype=np.float64) / self.total
         diagonal = np.where(diagonal > 0, diagonal, 1)
         return lambda gradient: gradient / diagonal
@@ -508,8 +517,8 @@ def _add_changes(changes: np.ndarray, differences: np.ndarray, direction: np.nda
             direction[k] += share * changes[step, k]
 
 
-def _product(x: Any, factors: np.ndarray) -> np.ndarray:
-    """Return csr x [R, D] @ factors [D, N], of its dtype, [R, N]."""
-    out = np.empty((x.shape[0], factors.shape[1]), x.dtype)
-    csr_dense.cpu(x.indptr, x.indices, x.data, factors, out)
+def _product(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    """Return the product [R, N], of their dtype, of a matrix [R, D] in CSR form and factors [D, N]."""
+    out = np.empty((len(indptr) - 1, factors.shape[1]), factors.dtype)
+    csr_dense.cpu(indptr, indices, data, factors, out)
     return out

@@ -61,16 +61,16 @@ LOOK, LEAST_KEPT = 3, 4
 the best one are trained on if one part is held out; otherwise twice as many, when most searches have ended."""
 LEAST_FINAL, MOST_FINAL, SETTLED = 4, 20, 3e-3
 """Epochs on all rows after those of the search, at least and at most, and the relative change of the mean loss of an
-epoch at which they end: the held-out loss is then within 0.2 % of that at the minimum, on synthetic sets that no
-decay separates."""
+epoch at which they end, of classes also one of `LEAST_GAIN`: the held-out loss is then within 0.2 % of that at the
+minimum, on synthetic sets that no decay separates."""
 LEAST_SAMPLE, ROWS_COLUMN, EASY = 1500, 8, 0.5
 """Rows of a sample at least, and for each column, if the classes are equally frequent (more if not). A held-out loss
 below `EASY` times that of a constant tells that few rows decide which decay is best: all rows are searched then."""
 LEAST_NARROW, NARROW, THIRD = 1500, 16, 3
 """Rows at least, and for each column, that are searched by L-BFGS, and parts of which one is held out of few rows."""
-FAR_OFF, NEAR_ENOUGH, CLOSE, STEEP = 1e-2, 2e-3, 1e-4, 0.3
-"""Decrease of the objective, relative, below which L-BFGS ends: in a search, if the held-out loss differs from the best
-one before by more than the share `STEEP`; in a search otherwise; and for all rows."""
+FAR_OFF, NEAR_ENOUGH, CLOSE, STEEP, RISEN = 1e-2, 2e-3, 1e-4, 0.3, 0.03
+"""Decrease of the objective, relative, below which L-BFGS ends: in a search, if the held-out loss is below the best one
+before by more than the share `STEEP` or above by more than `RISEN`; in a search otherwise; and for all rows."""
 MOST_BYTES = 2**30
 """Bytes of weights and dual variables of a search that nobody asked for, at most."""
 LEAST_ROWS, FEWEST_ROWS = 20, 100
@@ -339,11 +339,11 @@ def _finish(columns: _Columns, counts: np.ndarray, epochs: int | None, generator
     half are done; with None training ends when the loss of an epoch settles. `generator` draws the order of rows.
     """
     most = MOST_FINAL if epochs is None else max(min(epochs, LEAST_FINAL), -(-epochs // 2))
-    least = LEAST_FINAL + 2 if columns.rows.loss == "squared" else LEAST_FINAL  # its losses settle before its weights
-    before, done = 0.0, 0
+    before, done, is_squared = 0.0, 0, columns.rows.loss == "squared"  # whose losses settle before its weights
+    least, settled = (LEAST_FINAL + 2, 0.0) if is_squared else (LEAST_FINAL, LEAST_GAIN)
     for order in _orders(len(columns.dual), most, generator):
         loss, done = columns.do_epoch(order, counts), done + 1
-        if epochs is None and done >= least and abs(before - loss) <= SETTLED * before:
+        if epochs is None and done >= least and abs(before - loss) <= max(SETTLED * before, settled):
             break
         before = loss
     return done
@@ -469,7 +469,7 @@ def _path(
             passes += descent.minimize(float(decays[k]), tolerance, most)
             scores = descent.scores[out] if x is None else descent.scores_of(x, descent.point)
             losses[k] = np.average(LOSSES[rows.loss](scores[None], y)[0], weights=weights)
-            if not best * (1 - STEEP) < losses[k] < best * (1 + STEEP) or losses[k] < enough:
+            if not best * (1 - STEEP) < losses[k] < best * (1 + RISEN) or losses[k] < enough:
                 break
         without_gain = 0 if losses[k] < best * (1 - GAIN) else without_gain + 1
         has_risen = patience == 1 and losses[k] > best * (1 + GAIN)
