@@ -404,9 +404,9 @@ class Descent:
 
     def _gradient(self, means: np.ndarray, point: np.ndarray) -> np.ndarray:
         """Return the gradient [D + 1, N] of the objective for expected targets [T, N] of `point`."""
-        slopes = self._slopes(means)
+        slopes, (indptr, indices, data, _) = self._slopes(means), self.columns
         gradient = self.decay * point
-        gradient[:-1] += _product(*self.columns[:3], slopes) / self.total
+        gradient[:-1] += _product(indptr, indices, data, slopes) / self.total
         gradient[-1] = slopes.sum(axis=0, dtype=np.float64) / self.total if self.has_intercept else 0
         return gradient
 
