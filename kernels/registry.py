@@ -101,15 +101,16 @@ def format_count(count: int, noun: str) -> str:
 
 
 def format_size(size: float) -> str:
-    """Return a size in bytes with the largest unit of which there is one, in powers of 1024; MiB at most.
+    """Return a size in bytes with the largest unit of which there is one, in powers of 1000, as charts and reports do.
 
-    >>> format_size(0), format_size(1), format_size(1536), format_size(5.25 * 2**20), format_size(3e9)
-    ('0 bytes', '1 byte', '1.5 KiB', '5.2 MiB', '2,861 MiB')
+    >>> format_size(0), format_size(1), format_size(1536), format_size(5.25e6), format_size(999.6e3), format_size(3e9)
+    ('0 bytes', '1 byte', '1.54 kB', '5.25 MB', '1 MB', '3 GB')
     """
-    for scale, unit in ((2**20, "MiB"), (2**10, "KiB")):
-        if size >= scale:
-            return f"{size / scale:,.{1 if size < 100 * scale else 0}f} {unit}"
-    return format_count(round(size), "byte")
+    if size < 1000:
+        return format_count(round(size), "byte")
+    rounded = float(f"{size:.3g}")
+    scale, unit = next((one for one in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB")) if rounded >= one[0]), (1e3, "kB"))
+    return f"{float(f'{size / scale:.3g}'):,.6g} {unit}"
 
 
 registries: list["Registry"] = []

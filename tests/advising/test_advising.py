@@ -164,4 +164,5 @@ def test_without_time_for_a_run_nothing_starts_and_the_answer_is_predicted(tmp_p
     settings, _ = advice.settings_of(svmlight(tmp_path / "clicks.txt"))
     answer = advice.advise(settings, AMPLE, seconds_spent=AMPLE)
     assert (answer.trials, answer.recommendation.time.source) == (0, "predicted")
+    assert "Records" not in answer.spent, "there is no folder of them"
     assert answer.command.startswith("workbench train --dataset svmlight")

@@ -2,6 +2,7 @@
 
 import html
 import json
+import os
 import re
 import sys
 import tomllib
@@ -14,7 +15,7 @@ from kernels import devices
 from tests.support import rows as made
 from tests.support.commands import run
 from workbench import data, formats, store
-from workbench.command import cli, demo, doctor, jupyter, terminal, training
+from workbench.command import cli, console, demo, doctor, jupyter, terminal, training
 from workbench.data.sources import stdlib
 from workbench.measure import loads
 from workbench.ops.products import ENGINES
@@ -147,6 +148,28 @@ def test_training_shows_loss_phases_memory_and_quality():
     epochs = [line.split("│")[1:4] for line in came.output.splitlines() if line.startswith("│")]
     assert [[configuration.strip() for configuration in row[:2]] for row in epochs] == [["1", "1"], ["2", "1"]]
     assert float(epochs[1][2]) < float(epochs[0][2]), "the loss by epoch"
+
+
+def test_lines_of_a_training_are_whole_in_a_file_and_wrapped_between_words_on_a_terminal(monkeypatch):
+    words = ("train", "--dataset", "uniform", "--rows", "200", "--features", "50", "--density", "0.2", "--search", "4")
+    monkeypatch.setattr(console.console, "width", 60)
+    lines = run(*words).output.splitlines()
+    shown = [line for line in lines if line.startswith(("uniform: ", "decay ", "target: ", "arrays hold"))]
+    assert len(shown) == 4
+    assert any(len(line) > 60 for line in shown)
+    assert re.search(r"(cutting batches|steps in one)", "\n".join(lines))
+    assert re.search(r"stored dense it would take [\d.]+ kB", "\n".join(shown))
+    monkeypatch.setattr(type(console.console), "is_terminal", True)
+    wrapped = run(*words).output
+    assert shown[2] not in wrapped
+    assert " ".join(shown[2].split()) in " ".join(wrapped.split())
+
+
+def test_a_model_that_cannot_be_kept_is_not_trained(monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
+    monkeypatch.setattr(training, "_train", lambda *given: pytest.fail("it is trained"))
+    came = run("train", "--dataset", "uniform", "--rows", "60", "--features", "20", "--density", "0.3", "--save", "m")
+    assert "cannot be written to; name another folder" in str(came.exception)
 
 
 @pytest.mark.parametrize("format", ["dense", "csc", "coo", "row_sparse"])

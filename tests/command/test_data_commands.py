@@ -1,5 +1,6 @@
 """`workbench data`: a path or a name comes in, a table, JSON or pictures come out, and mistakes are told."""
 
+import errno
 import json
 import re
 import xml.etree.ElementTree as ET
@@ -166,6 +167,11 @@ def test_a_full_disk_is_told_with_what_to_do_though_no_file_is_named():
     assert exit_codes.text_of(raised.value) == (
         "No space left on device. Free some of the disk, or name a folder on another one."
     )
+
+
+def test_a_folder_that_cannot_be_written_to_is_told_with_what_to_do():
+    error = OSError(errno.EROFS, "Read-only file system", "runs/y")
+    assert exit_codes.text_of(error) == "Read-only file system: runs/y. Name a folder that can be written to."
 
 
 def test_train_guesses_the_reader_of_a_file_as_the_other_commands_do(news, monkeypatch):

@@ -144,7 +144,7 @@ def test_a_dry_run_tells_configurations_what_is_left_out_time_and_memory_and_sta
         "format = row_sparse, model = logistic: engine ours, gradient dense, update standard completed",
         f"time │ {estimate.format_time_span((24 * each, 144 * (each + most - least)))} │",
         "12 rounds give a ratio of 2 the interval",
-        "MiB for the arrays of a trial",
+        "MB for the arrays of a trial",
         "runs/x",
         "agent │ node7: ssh -o BatchMode=yes",
     ):

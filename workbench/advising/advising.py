@@ -74,12 +74,13 @@ class Answer:
 
     @property
     def spent(self) -> str:
-        """Text on the trials and seconds that were used, and where the records are."""
+        """Text on the trials and seconds that were used, and where the records are, if there are any."""
         stopped = "stopped early; " if self.is_stopped else ""
         took = f"{format_count(self.trials, 'trial')} in {self.seconds:.0f} of {self.seconds_budget:.0f} s"
         once = f", {self.seconds_compiled:.0f} s of them compiling, which is kept" if self.seconds_compiled >= 1 else ""
         read = f"{self.note}\n" if self.note else ""
-        return f"{read}{stopped}{took}{once}. Records: {self.folder}"
+        kept = f" Records: {self.folder}" if self.folder.exists() else ""
+        return f"{read}{stopped}{took}{once}.{kept}"
 
     def as_json(self) -> dict[str, Any]:
         """Return the answer as a dict for JSON: numbers, sentences with their keys, command and profile.

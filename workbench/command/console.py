@@ -46,6 +46,11 @@ def make_table(
     return table
 
 
+def print_line(text: str) -> None:
+    """Print text without markup: wrapped between words on a terminal, and as one line elsewhere."""
+    console.print(text, markup=False, highlight=False, soft_wrap=not console.is_terminal)
+
+
 def print_run_lines(folder: Path, lines: Iterable[str]) -> None:
     """Print the folder of a run in bold, and below it each of `lines`, indented, without markup."""
     console.print(str(folder), style="bold", markup=False, highlight=False, soft_wrap=True)

@@ -187,6 +187,8 @@ def text_of(error: Exception) -> str:
     text = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"{text}. Free some of the disk, or name a folder on another one."
+    if error.errno == errno.EROFS:
+        return f"{text}. Name a folder that can be written to."
     if not error.filename or (folder := Path(os.fsdecode(error.filename)).parent).exists():
         return text
     return f"{text}. There is no folder {folder}; make it first, or name another"

@@ -25,7 +25,7 @@ from kernels.registry import format_count, format_size
 from kernels.vector.gather import has_compiled_loops
 from workbench import data, formats, models, optimizers
 from workbench.command import exit_codes
-from workbench.command.console import console
+from workbench.command.console import console, print_line
 from workbench.command.data_source import show_reading
 from workbench.measure import memory
 from workbench.sweeps.grid import list_unread_settings, setup_of, why_dropped
@@ -167,7 +167,7 @@ def _train(
         chosen = {"decay": found.choice.decay, "epochs": found.choice.epochs_final}
         configuration = configuration_of({**settings, "optimizer": "sgd", "launch": "dual", **chosen})
     run = make_run(setup_of(configuration), problem.held(configuration), problem.y, problem.width, problem.facts)
-    console.print(data.summary(problem.dataset, run.model.target), markup=False, highlight=False)
+    print_line(data.summary(problem.dataset, run.model.target))
     if not has_compiled_loops():
         console.print(
             "The code of this training is compiled first, once. 'workbench warm' does so ahead for common ones.",
@@ -186,7 +186,7 @@ def _train(
     seconds = show_epochs(run, configuration.epochs)
     print_quality(run, problem, configuration, seconds / configuration.epochs)
     arrays, peak = format_size(run.bytes_held), format_size(memory.peak_bytes())
-    console.print(f"arrays hold {arrays}; the process's peak was {peak}, libraries included")
+    print_line(f"arrays hold {arrays}; the process's peak was {peak}, libraries included")
     if gpu is not None:
         on_device: Any = run  # a training on a device, whose module is not imported here
         console.print(f"on {gpu.name} the arrays hold {format_size(on_device.bytes_device_held)}")
@@ -197,13 +197,13 @@ def print_quality(run: Training, problem: Problem, configuration: Configuration,
     """Print seconds an epoch and quality of `run` on the held-out rows, with a warning if a constant is as good."""
     begin = f"{seconds_epoch:.3g} s an epoch"
     if problem.x_held_out is None:
-        console.print(f"{begin}; all {problem.x.shape[0]:,} rows were trained on, so no quality is known", **PLAIN)
+        print_line(f"{begin}; all {problem.x.shape[0]:,} rows were trained on, so no quality is known")
         return
     qualities = run.qualities(*problem.held_out)
     name, *others = (f"{name} {value:.4f}" for name, value in qualities.items())
     without_x = run.quality_without_x(*problem.held_out)
     constant = f"{constant_words(run.model.target)} gets {without_x:.4f}"
-    console.print(f"{begin}; held-out {name}; {'; '.join([constant, *others])}", **PLAIN)
+    print_line(f"{begin}; held-out {name}; {'; '.join([constant, *others])}")
     if warning := why_worse(configuration, next(iter(qualities.values())), without_x, run.model.target):
         console.print(warning, **PLAIN)
 
@@ -229,10 +229,12 @@ def _search(configuration: Configuration, problem: Problem, search: int | None) 
     options |= {"count": search or COUNT, "finishes": False}
     with console.status("searching"):
         found = search_decay(problem.x, problem.y, None, model.loss, **options)
-    console.print(f"decay {found.choice}. To change it: --search N for N settings, or --decay VALUE for one.", **PLAIN)
+    print_line(f"decay {found.choice}. To change it: --search N for N settings, or --decay VALUE for one.")
     return found
 
 
+PHASE_WORDS = {"slice": "cutting batches", "batches": "steps in one call", "graph": "steps as one graph"}
+"""Phases whose names say little without the documentation, in other words."""
 PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}
 """How lines are printed that hold names of files and classes."""
 
@@ -275,11 +277,10 @@ def show_problem(configuration: Configuration, problem: Problem) -> None:
     rows, features = problem.x.shape
     density = problem.x.nnz / (rows * features)
     bytes_dense = formats.predicted_bytes("dense", rows, features, problem.x.nnz, configuration.dtype, "int32")
-    console.print(
+    print_line(
         f"{configuration.dataset}: {format_count(rows, 'row')} x {format_count(features, 'feature')}, "
         f"density {density:.3g}, width {problem.width}; stored dense it would take {format_size(bytes_dense)}. "
-        f"Licence: {data.get(configuration.dataset).licence}",
-        markup=False,
+        f"Licence: {data.get(configuration.dataset).licence}"
     )
 
 
@@ -328,7 +329,8 @@ def table(epochs: Sequence[Epoch], phases: Counter) -> Table:
     """
     shown = Table("epoch", "steps", "loss", "ms a step", "where it goes")
     total = sum(phases.values()) or 1.0
-    shares = ", ".join(f"{phase} {phases[phase] / total:.0%}" for phase in PHASES if phases[phase] >= 0.005 * total)
+    large = [phase for phase in PHASES if phases[phase] >= 0.005 * total]
+    shares = ", ".join(f"{PHASE_WORDS.get(phase, phase)} {100 * phases[phase] / total:.0f} %" for phase in large)
     for epoch in epochs[-EPOCHS_SHOWN:]:
         milliseconds = f"{1e3 * epoch.seconds / epoch.steps:.3g}"
         where = shares if epoch is epochs[-1] else ""

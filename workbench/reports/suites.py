@@ -188,7 +188,7 @@ def _ratio_or_blank(measured: float | None, predicted: float | None) -> str:
 
 
 def _streamed_line(row: Record) -> list[str]:
-    """Return the table row of a training on streamed or held rows: memory (MiB), AUC, seconds and reason as texts."""
+    """Return the table row of a training on streamed or held rows: memory, AUC, seconds and reason as texts."""
     sizes = ("bytes_data", "bytes_limit", "bytes_resident", "bytes_asked")
     seconds = ", ".join(format_seconds(row[name]) for name in ("seconds_made", "seconds_all"))
     quality = "" if row["quality"] is None else f"{row['quality']:.4f}"

@@ -454,8 +454,10 @@ def why_not_kept(model: Model) -> str:
 
 
 def refuse_taken(folder: Path, force: bool) -> None:
-    """Raise ModelFolderError if the folder has content, or is below a file; not for a model folder with `force`."""
+    """Raise ModelFolderError if the folder has content, is below a file or read-only; not for a model with `force`."""
     taken = next((part for part in (folder, *folder.parents) if part.exists()), None)
+    if taken is not None and not os.access(taken, os.W_OK):
+        raise ModelFolderError(f"{taken} cannot be written to; name another folder.")
     if taken is None or (taken.is_dir() and (taken != folder or not any(taken.iterdir()))):
         return
     if not (taken / ABOUT).is_file():
