@@ -44,7 +44,6 @@ def reference(scores, labels, gradient):
         e = [math.exp(value - largest) for value in s]
         for n in range(width):
             gradient[r, n] = e[n] / sum(e) / rows
-        # a list: Numba compiles no generator within another function from Python 3.13 on
         gradient[r, labels[r]] = -sum([e[n] for n in range(width) if n != labels[r]]) / sum(e) / rows
         loss += (largest + math.log(sum(e)) - s[labels[r]]) / rows
     return loss

@@ -52,11 +52,11 @@ def test_the_first_part_has_the_first_whole_lines_and_takes_half_of_the_limit(tm
 
 
 def test_the_first_part_of_a_packed_file_is_text(tmp_path, slow_reader, monkeypatch):
-    monkeypatch.setattr(first_part, "SAMPLE_BYTES", 500_000)
-    values = np.random.default_rng(0).integers(1, 10**9, 200_000)
+    monkeypatch.setattr(first_part, "SAMPLE_BYTES", 2_000_000)
+    values = np.random.default_rng(0).integers(1, 10**9, 800_000)  # of the file 128 KiB are read at once
     text = "".join(f"{value % 2} 1:{value}\n" for value in values).encode()
     path = tmp_path / "rows.txt"
-    path.write_bytes(gzip.compress(text))
+    path.write_bytes(gzip.compress(text, 1))
     part = first_part.first_part(settings_of(path), limit=len(text) * 0.4e-5)
     assert text.startswith(part.path.read_bytes())
     assert part.share == pytest.approx(0.2, rel=0.2)
