@@ -53,8 +53,8 @@ def test_judging_is_not_timed():
 
 
 def test_points_close_to_the_one_before_are_not_judged():
-    judged = points((1 / number for number in itertools.count(1)), child.StopCondition(40.0))
-    assert 20 < len(judged) < 40  # at 20 s on every second one
+    judged = points((1 / number for number in itertools.count(1)), child.StopCondition(140.0))
+    assert child.EVERY < len(judged) < 100  # at 80 s on every eighth one
 
 
 def test_a_fit_anew_has_its_own_seconds_and_the_ladder_ends_where_it_is_done():
@@ -82,14 +82,33 @@ def test_a_training_that_gains_nothing_is_left_unless_it_is_known_to_reach_the_t
         leave = child.StopCondition(1000.0, target=target)
         return len(points([3, 2, *[2.5] * 20, 1.0], leave, 2.0)), leave.why
 
-    assert judged(None) == (8, "no gain")  # for six points and more than half of the time
+    assert judged(None) == (10, "no gain")  # for eight points and more than half of the time
     assert judged(1.0) == (23, "target")
 
 
-def test_early_points_on_the_way_to_a_target_are_judged_each():
-    found = points(itertools.repeat(1.0), child.StopCondition(200.0, target=0.0))
+@pytest.mark.parametrize("target", [0.0, None])
+def test_early_points_are_judged_each(target):
+    falling = (1 / number for number in itertools.count(1))
+    found = points(falling, child.StopCondition(200.0, target=target))
     assert [point.number for point in found[: child.EVERY]] == list(range(1, child.EVERY + 1))
     assert child.EVERY < len(found) < 100
+
+
+def test_a_training_that_goes_up_and_down_within_an_epoch_is_not_left_for_it():
+    epochs = (value for best in (1.0, 0.5, 0.4) for value in (*[2.0] * 7, best))
+    assert len(points(epochs, child.StopCondition(24.0))) == 24
+
+
+def test_a_warm_up_reaches_the_second_epoch():
+    toy, trained = fit_rows.judge_for("logistic"), []
+
+    def steps(rows, value):
+        while True:
+            trained.append(rows.rows_point)
+            yield lambda x: np.zeros(x.shape[0])
+
+    child.warm_up(dataclasses.replace(candidates.get("ours, sparse"), steps=steps), toy.rows, {}, toy)
+    assert sum(trained) > toy.rows.x.shape[0]
 
 
 def test_of_a_quality_more_is_better():

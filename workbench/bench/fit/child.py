@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from workbench.bench.child import set_threads
-from workbench.bench.fit.candidates import Candidate, Rows, Scorer, Value, get
+from workbench.bench.fit.candidates import POINTS_EPOCH, Candidate, Rows, Scorer, Value, get
 from workbench.bench.fit.cases import TOLERANCES, Case, Judge, is_reached, judge_of
 from workbench.measure.machine import OtherPrograms
 
@@ -33,15 +33,16 @@ APART, APART_TRIED, APART_ORDER = 1.05, 1.1, 1.2
 
 The second is where there is no target yet, the third of an order, of which judging takes longer."""
 EVERY = 64
-"""First points of a training to a target that are judged each: one that goes up and down on its way is else at the
-target in one round, and past it unseen in the next."""
+"""First points of a training that are judged each: one that goes up and down on its way is else at the target in one
+round, and past it unseen in the next, or past its best value unseen when settings are tried."""
 LADDER = (1, 2, 3, 4, 6, 8, 11, 15, 20, 27, 36, 50, 70, 100, 140, 200, 300, 400, 600, 800, 1200, 1600, 2400, 3200)
 """Most iterations of a training that is begun anew for each point."""
 SPENT = 2.0
 """Seconds of all fits of a training that is begun anew for each point, by those of `StopCondition`, at most: with the
 fits before it one of so many seconds takes about four times as long."""
-WITHOUT_GAIN, LEAST = 0.6, 6
-"""A training is left where the best point lies before this share of its seconds, and so many points back."""
+WITHOUT_GAIN, LEAST = 0.6, POINTS_EPOCH
+"""A training is left where the best point lies before this share of its seconds, and so many points back: those of an
+epoch, in which the measure may go up and down."""
 GAIN, SECONDS_FAST = TOLERANCES[0] / 10, 0.5
 """After so many seconds a point is better by this share at least: at a lesser pace a training of 20 s does not come as
 much further as the tightest target allows for. Before, when many trainings are slow, any gain counts."""
@@ -76,9 +77,9 @@ class StopCondition:
         """Least ratio of a point's seconds to those of the last judged one; points that are nearer are not judged."""
         if self.larger_is_better:
             return APART_ORDER
-        if self.target is None:
-            return APART_TRIED
-        return APART if self.seen >= EVERY else 1.0
+        if self.seen < EVERY:
+            return 1.0
+        return APART_TRIED if self.target is None else APART
 
     def at(self, point: Point) -> bool:
         """Record the next point; return whether the training stops there, with the reason in `why`."""
@@ -182,7 +183,8 @@ def training_points(
 
 
 ROWS_WARM = 2048
-POINTS_WARM = 3
+POINTS_WARM = POINTS_EPOCH + 1
+"""Points of a warm-up: it reaches the second epoch, which may take other compiled code than the first."""
 
 Answer = dict[str, Any]
 
