@@ -40,7 +40,7 @@ LADDER = (1, 2, 3, 4, 6, 8, 11, 15, 20, 27, 36, 50, 70, 100, 140, 200, 300, 400,
 SPENT = 2.0
 """Seconds of all fits of a training that is begun anew for each point, by those of `StopCondition`, at most: with the
 fits before it one of so many seconds takes about four times as long."""
-WITHOUT_GAIN, LEAST = 0.6, POINTS_EPOCH
+WITHOUT_GAIN, LEAST = 0.55, POINTS_EPOCH
 """A training is left where the best point lies before this share of its seconds, and so many points back: those of an
 epoch, in which the measure may go up and down."""
 GAIN, SECONDS_FAST = TOLERANCES[0] / 10, 0.5
