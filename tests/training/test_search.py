@@ -12,7 +12,7 @@ from tests.support.linear_rows import drawn
 from workbench.training import Run, Setup, search
 from workbench.training import descent as descents
 from workbench.training.descent import Descent, minimum_decay
-from workbench.training.epoch_calls import TOGETHER, column_sums
+from workbench.training.epoch_calls import MANY_VALUES, TOGETHER, column_sums, sum_of_squares
 from workbench.training.search import AHEAD, FAR_OFF, LOSSES, NEAR_ENOUGH, RISEN, STEEP, _parts, _Rows, search_decay
 
 GIVEN = {"outputs": 1, "has_intercept": True, "count": 4, "seed": 0}
@@ -107,6 +107,14 @@ def test_a_search_on_rows_that_can_be_separated_ends_when_the_loss_is_small():
 def test_sums_of_columns(rows):
     array = np.random.default_rng(0).normal(size=(rows, 3))
     np.testing.assert_allclose(column_sums(array), array.sum(axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("size", "error"), [(0, 0), (1, 1e-6), (MANY_VALUES, 1e-6), (MANY_VALUES + 1, 0.1), (5 * MANY_VALUES + 7, 0.1)]
+)
+def test_a_sum_of_squares_is_estimated_where_values_are_many(size, error):
+    values = np.random.default_rng(0).normal(size=size).astype(np.float32) * np.linspace(0.5, 2, size, dtype=np.float32)
+    assert sum_of_squares(values) == pytest.approx(np.square(values, dtype=float).sum(), rel=error)
 
 
 @pytest.mark.parametrize("loss", sorted(LOSSES))
