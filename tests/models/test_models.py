@@ -6,6 +6,7 @@ import pytest
 from tests.support.small_models import settings_for, training_of
 from tests.support.tiny_sweeps import trial_row
 from workbench import models, training
+from workbench.sweeps import check
 from workbench.sweeps.check import check_step
 
 WAYS = [
@@ -106,6 +107,32 @@ def test_a_trial_checks_its_step_trains_and_holds_about_what_was_predicted(model
 
 def test_what_a_model_predicts_is_said_in_a_few_words(model):
     assert 0 < len(model.predicts) < 60
+
+
+@pytest.mark.parametrize("way", [*WAYS[:3], DENSE], ids=str)
+def test_references_are_computed_anew_unless_a_step_has_the_bits_of_the_checked_one(model, way, monkeypatch):
+    before, computed = check_step(training_of(model, **way)[0]), []
+    real = check.expected_gradients
+    monkeypatch.setattr(check, "expected_gradients", lambda *given: computed.append(1) or real(*given))
+    again = check_step(training_of(model, **way)[0], before=before)
+    assert (again.errors, again.reason, len(computed)) == (before.errors, "", 0 if before.digest else 1)
+
+
+@pytest.mark.parametrize("part", ["scores_of", "slope", "backward", "update"])
+def test_a_step_that_goes_wrong_after_a_right_one_was_checked_is_found(part, monkeypatch):
+    model = models.get("logistic")
+    before, real = check_step(training_of(model)[0]), getattr(training.Run, part)
+
+    def wrong(self, *given):
+        if part == "update":
+            return real(self, {name: gradient * 1.1 for name, gradient in given[0].items()})
+        came = real(self, *given)
+        return {name: gradient * 1.1 for name, gradient in came.items()} if part == "backward" else came * 1.1
+
+    monkeypatch.setattr(training.Run, part, wrong)
+    checked = check_step(training_of(model, gradient="dense", update="standard")[0], before=before)
+    assert checked is not before
+    assert checked.reason
 
 
 def test_a_step_that_is_wrong_only_at_a_jump_is_drawn_anew_and_one_that_is_wrong_is_not(monkeypatch):

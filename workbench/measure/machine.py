@@ -162,8 +162,9 @@ def code_versions(*more: str) -> dict[str, str]:
     return {"python": platform.python_version()} | {name: _version(name) for name in (*CODE_PACKAGES, *more)}
 
 
+@functools.cache
 def _version(package: str) -> str:
-    """Return the installed version of a package, "" if it is not installed."""
+    """Return the installed version of a package, "" if it is not installed; looked up once in a process."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -200,13 +201,8 @@ CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 def versions() -> dict[str, str]:
     """Return {name: version} of Python and of the packages that change results; absent ones are left out."""
-    by_name = {"python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            by_name[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return by_name
+    installed = {name: version for name in PACKAGES if (version := _version(name))}
+    return {"python": platform.python_version()} | installed
 
 
 def cpu_name() -> str:

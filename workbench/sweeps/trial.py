@@ -25,7 +25,7 @@ from workbench.measure.clock import NUMBER, Policy, Sampler, quantile_interval
 from workbench.measure.machine import Meters
 from workbench.measure.rounds import Sentinel
 from workbench.sweeps.budget import COMPILING, NoRoom, TrialEnded, out_of_memory, require_device, require_possible
-from workbench.sweeps.check import check_step
+from workbench.sweeps.check import Checked, check_step
 from workbench.sweeps.grid import predicted_bytes, seconds_of, setup_of, threads_of, unfit
 from workbench.sweeps.problem import Problem, columns_of_data, make_problem, synthetic_parameters_for, targets
 from workbench.sweeps.spec import Configuration, Measure, kernels_of
@@ -68,7 +68,6 @@ def tiny_problem(configuration: Configuration) -> tuple[Configuration, Problem]:
 
 
 # Curves that a trial keeps of a training: its losses step by step, and after which epochs its quality is reported.
-
 
 CURVE_POINTS = 100
 """More than a chart shows; a curve is most of a row."""
@@ -352,6 +351,7 @@ class _Trial:
         self.on_device = configuration.device == "cuda"
         self.seconds_measured, self.seconds_limit, self.bytes_beside = 0.0, math.inf, 0
         self.started, self.sentinel = time.monotonic(), Sentinel()
+        self.checked: Checked | None = None
         self.stage, self.seconds_compiled, self.bytes_before, self.bytes_mapped = "", 0.0, 0, 0
 
     def is_compiling(self) -> None:
@@ -464,10 +464,9 @@ class _Trial:
 
     def conclude(self) -> None:
         """Set the columns of a completed trial: versions, BLAS, seconds_compiled, status "ok" and an empty reason."""
-        versions = machine.versions() | self.row.get("versions", {})
-        self.row |= {"versions": versions, "blas": loads.name(), "mended": loads.fix_environment() or None}
+        self.row |= {"versions": machine.versions() | self.row.get("versions", {}), "status": "ok", "reason": ""}
+        self.row |= {"blas": loads.name(), "mended": loads.fix_environment() or None}
         self.row["seconds_compiled"], self.seconds_compiled = self.seconds_compiled, 0.0
-        self.row |= {"status": "ok", "reason": ""}
 
     def prepared(self) -> tuple[Training, tuple[Any, Any]]:
         """Return (training to measure, (X, targets) of the validation rows, None each if there are none).
@@ -536,9 +535,10 @@ class _Trial:
     def check(self, run: Training) -> None:
         """Check the first step of `run` against the float64 reference; TrialEnded ("wrong") if it deviates.
 
-        Sets error, error_allowed and densified in the row; the parameters of `run` are restored.
+        References are computed anew only if the step has other bits than in the rehearsal. Sets error, error_allowed
+        and densified in the row; the parameters of `run` are restored.
         """
-        checked = check_step(run, steps_at_work)
+        self.checked = checked = check_step(run, steps_at_work, self.checked)
         self.row |= {"error": checked.error, "error_allowed": checked.allowed, "densified": run.densified()}
         if checked.reason:
             raise TrialEnded("wrong", checked.reason)
