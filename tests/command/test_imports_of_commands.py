@@ -95,3 +95,13 @@ def test_a_command_alone_has_the_help_that_it_has_among_all():
     among_all = CliRunner().invoke(cli.app, ["apply", "--help"], env={"COLUMNS": "100"}).output
     assert "Predict the rows" in alone
     assert alone.partition("Predict")[2].split() == among_all.partition("Predict")[2].split()
+
+
+def test_the_choices_of_a_sweep_and_the_usual_model_import_no_other_models():
+    code = "import sys; from workbench import models, study; print(models.usual('binary'), *sys.modules)"
+    words = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert words[0] == "logistic"
+    assert not {f"workbench.models.{name}" for name in ("pruned_mlp", "patterns", "softmax", "multilabel")} & {*words}
+    from workbench import models, study  # here all models may be known
+
+    assert all(name in study.BY_NAME["model"].help for name in models.names())

@@ -287,10 +287,11 @@ def usual(task: str) -> str:
     >>> usual("binary"), usual("numbers")
     ('logistic', 'linear')
     """
-    tasks = {get(name).usual_for: name for name in names() if get(name).usual_for}
-    if task not in tasks:
-        raise ModelError(f"No model is the usual one for {task!r}; there is one for {', '.join(sorted(tasks))}.")
-    return tasks[task]
+    for name in names():  # files behind the first that fits are not imported
+        if task and get(name).usual_for == task:
+            return name
+    tasks = sorted(model.usual_for for model in map(get, names()) if model.usual_for)
+    raise ModelError(f"No model is the usual one for {task!r}; there is one for {', '.join(tasks)}.")
 
 
 # Classifiers: N scores per row, N at least 2, trained by the cross-entropy of their softmax.

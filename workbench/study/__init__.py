@@ -48,7 +48,8 @@ class Choice:
 
     name: str
     label: str
-    help: str
+    describe: Callable[[], str]
+    """Returns its help text; that of models needs all of them imported, so it is not made before it is shown."""
     kind: str
     default: Any
     axis: str = ""
@@ -57,6 +58,11 @@ class Choice:
     main: bool = True
     values: Mapping[str, Any] = field(default_factory=dict)
     """What words stand for; others stand for themselves."""
+
+    @property
+    def help(self) -> str:
+        """Help text."""
+        return self.describe()
 
 
 def sparse_configurations(
@@ -155,7 +161,7 @@ def _choice(setting: Setting, control: Control) -> Choice:
     return Choice(
         control.name,
         control.label,
-        control.help or _help(setting),
+        lambda: control.help or _help(setting),
         control.kind,
         control.default,
         axis=setting.name if setting.role != "line" else "",
@@ -169,7 +175,9 @@ def _choice(setting: Setting, control: Control) -> Choice:
 def _choice_of_measure(control: Control) -> Choice:
     """Return the choice for a control of the measurement, shown on demand; "rounds" takes whole numbers only."""
     whole = control.name == "rounds"
-    return Choice(control.name, control.label, control.help, control.kind, control.default, whole=whole, main=False)
+    return Choice(
+        control.name, control.label, lambda: control.help, control.kind, control.default, whole=whole, main=False
+    )
 
 
 CHOICES = (
