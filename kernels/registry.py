@@ -222,7 +222,7 @@ class Registry(Generic[Entry]):
 
     @functools.cached_property
     def _named_files(self) -> set[str]:
-        """Return the names of the files that have a line beginning with `register(`."""
+        """Return the names of the files that have a line beginning with `register(` or `register_…(`."""
         return {name for name, modules in self._files.items() if any(map(_has_entry, modules))}
 
     def _import_likely(self, name: str) -> None:
@@ -291,10 +291,10 @@ class Registry(Generic[Entry]):
 
 
 def _has_entry(module: str) -> bool:
-    """Return whether a module's source has a line that begins with `register(`; the module is not imported."""
+    """Return whether a module's source has a line that begins with `register(` or `register_…(`; imports nothing."""
     spec = importlib.util.find_spec(module)
     source = spec.loader.get_source(module) if spec is not None and isinstance(spec.loader, InspectLoader) else None
-    return source is not None and re.search(r"^register\(", source, re.MULTILINE) is not None
+    return source is not None and re.search(r"^register(_\w+)?\(", source, re.MULTILINE) is not None
 
 
 @contextmanager

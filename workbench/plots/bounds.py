@@ -15,7 +15,7 @@ from matplotlib.ticker import FuncFormatter
 
 from workbench.analysis import configurations, formatting
 from workbench.plots import style
-from workbench.plots.chart import Chart, message, register
+from workbench.plots.chart import message, register_chart
 from workbench.plots.phases import PHASES, phases_of
 
 NONE = "not known: steps that are not kernel by kernel on the CPU, other models than X @ W, or a run that measured none"
@@ -180,7 +180,6 @@ def _cell_texts(reached: Reached) -> tuple[str, ...]:
     )
 
 
-register(
-    Chart("bounds", "How near each phase comes to what the machine allows", draw, table,
-          (style.group_control(), style.density_control()))
-)  # fmt: skip
+register_chart(
+    __name__, "How near each phase comes to what the machine allows", (style.group_control(), style.density_control())
+)

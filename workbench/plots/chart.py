@@ -1,12 +1,13 @@
 """The Chart record and its controls; how to add one.
 
-A chart is one file in this folder that ends in `register(Chart(...))`. `draw(frame, figure, **controls)` draws on the
+A chart is one file in this folder that ends in `register_chart(...)`. `draw(frame, figure, **controls)` draws on the
 Matplotlib figure it is given and returns one sentence that says what is seen; `table(frame, **controls)` returns the
 numbers behind it. Controls are keyword arguments of both, declared once; panels make widgets of them, the command line
 options, the report pictures. `loss_seconds.py` is the smallest to copy.
 """
 
 import inspect
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -82,6 +83,16 @@ class Chart:
 
 charts: Registry[Chart] = Registry("chart", ("workbench.plots",), ValueError, is_named_by_files=True)
 register = charts.register
+
+
+def register_chart(module: str, title: str, controls: tuple[Control, ...] = (), rows: str = "trials") -> None:
+    """Register the chart that a file draws by its functions `draw` and `table`; `module` is the file's `__name__`.
+
+    The chart has the file's name; the other parameters are fields of `Chart`. ValueError if the functions do not take
+    exactly the controls.
+    """
+    functions = vars(sys.modules[module])
+    register(Chart(module.rpartition(".")[2], title, functions["draw"], functions["table"], controls, rows))
 
 
 def _value(chart: Chart, control: Control, frame: pd.DataFrame, given: Any) -> Any:

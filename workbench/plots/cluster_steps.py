@@ -8,7 +8,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from workbench.analysis.cluster import Steps, steps_of
 from workbench.analysis.configurations import Record
 from workbench.plots import style
-from workbench.plots.chart import Chart, message, register
+from workbench.plots.chart import message, register_chart
 
 PREDICTED, MEASURED = "#0072B2", "#D55E00"
 
@@ -82,4 +82,4 @@ def _points(rows: list[Record]) -> tuple[list[int], list[float]]:
     return [row["machines"] for row in rows], [1e3 * row["seconds_step"] for row in rows]
 
 
-register(Chart("cluster_steps", "When a second machine pays", draw, table, rows="cluster"))
+register_chart(__name__, "When a second machine pays", rows="cluster")

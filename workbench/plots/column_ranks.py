@@ -10,7 +10,7 @@ from workbench.analysis import profiles
 from workbench.analysis.configurations import Record, records
 from workbench.analysis.formatting import capitalized, format_density
 from workbench.plots import style
-from workbench.plots.chart import Chart, message, register
+from workbench.plots.chart import message, register_chart
 
 POINTS, LINE = "#0072B2", "#D55E00"
 WIDE = 10_000
@@ -63,4 +63,4 @@ def table(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(shown, columns=("rank", "rows that store it", "share of the rows"))
 
 
-register(Chart("column_ranks", "Columns by rank", draw, table, rows="profile"))
+register_chart(__name__, "Columns by rank", rows="profile")

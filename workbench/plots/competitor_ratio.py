@@ -12,7 +12,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullForma
 from workbench.analysis import bench
 from workbench.analysis.formatting import format_count, format_number, format_seconds, format_with_interval
 from workbench.plots import style
-from workbench.plots.chart import Chart, Control, message, register
+from workbench.plots.chart import Control, message, register_chart
 
 BEST = "the fastest"
 TARGETS = {
@@ -164,17 +164,13 @@ def _batches(frame: pd.DataFrame) -> tuple[str, ...]:
     return (style.ALL, *batches)
 
 
-register(
-    Chart(
-        "competitor_ratio",
-        "Competitors' time by ours",
-        draw,
-        table,
-        (
-            style.task_control(),
-            Control("competitor", "which competitor", _competitors, BEST),
-            Control("batches", "of steps: batches that repeat, new ones, or all", _batches, style.ALL),
-        ),
-        rows="bench",
-    )
+register_chart(
+    __name__,
+    "Competitors' time by ours",
+    (
+        style.task_control(),
+        Control("competitor", "which competitor", _competitors, BEST),
+        Control("batches", "of steps: batches that repeat, new ones, or all", _batches, style.ALL),
+    ),
+    rows="bench",
 )

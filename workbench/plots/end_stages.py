@@ -9,7 +9,7 @@ from matplotlib.ticker import NullLocator
 from workbench.analysis import end, formatting
 from workbench.analysis.configurations import Record, records
 from workbench.plots import style
-from workbench.plots.chart import Chart, Control, message, register
+from workbench.plots.chart import Control, message, register_chart
 
 STAGES = {
     "start": "#BBBBBB",
@@ -101,13 +101,6 @@ def _cases(frame: pd.DataFrame) -> tuple[str, ...]:
     return tuple(dict.fromkeys(frame["case"]))
 
 
-register(
-    Chart(
-        "end_stages",
-        "From a file to predictions",
-        draw,
-        table,
-        (Control("case", "format and size of the file", _cases),),
-        rows="end",
-    )
+register_chart(
+    __name__, "From a file to predictions", (Control("case", "format and size of the file", _cases),), rows="end"
 )

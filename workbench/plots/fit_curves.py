@@ -12,7 +12,7 @@ from kernels.registry import format_count
 from workbench.analysis.fit import OLD, CaseResult, Entry, by_tolerance, format_ratio, format_tolerance, kind_of
 from workbench.analysis.formatting import format_gain, format_number, format_seconds, join_items
 from workbench.plots import style
-from workbench.plots.chart import Chart, Control, message, register
+from workbench.plots.chart import Control, message, register_chart
 
 OURS = (("#0072B2", "o"), ("#009E73", "s"), ("#56B4E9", "D"), ("#7A5195", "h"))
 COMPETITORS = (
@@ -197,4 +197,4 @@ def _names(frame: pd.DataFrame) -> tuple[str, ...]:
 
 
 CONTROL = Control("case", "data set and model", _names)
-register(Chart("fit_curves", "Held-out loss against seconds", draw, table, (CONTROL,), rows="fit"))
+register_chart(__name__, "Held-out loss against seconds", (CONTROL,), rows="fit")

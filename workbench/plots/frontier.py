@@ -16,7 +16,7 @@ from workbench.analysis.curves import (
     trained_records,
 )
 from workbench.plots import style
-from workbench.plots.chart import Chart, message, register
+from workbench.plots.chart import message, register_chart
 
 
 def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str | None) -> str:
@@ -161,4 +161,4 @@ def _change(change: UpdateDifference | None) -> dict[str, str]:
     return {"loss moved by": _signed(loss), "quality moved by": _signed(quality)}
 
 
-register(Chart("frontier", "Quality against time", draw, table, (style.group_control(), style.density_control())))
+register_chart(__name__, "Quality against time", (style.group_control(), style.density_control()))

@@ -13,7 +13,7 @@ from workbench.analysis.compare import HOLDS_ONE, Contest, compare_best
 from workbench.analysis.configurations import Record, dense_rows, is_dense
 from workbench.analysis.formatting import format_count, format_number, format_seconds, join_items, name_configuration
 from workbench.plots import style
-from workbench.plots.chart import Chart, message, register
+from workbench.plots.chart import message, register_chart
 
 NEAR = 0.01
 """The loss of dense is reached where all but this share is done of the drop from dense's first loss to its last."""
@@ -232,6 +232,4 @@ def _described(row: Record) -> dict[str, str]:
     return known | {"result": style.result_of(row)}
 
 
-register(
-    Chart("loss_seconds", "Loss against training time", draw, table, (style.group_control(), style.density_control()))
-)
+register_chart(__name__, "Loss against training time", (style.group_control(), style.density_control()))

@@ -10,7 +10,7 @@ from workbench.analysis import formatting
 from workbench.analysis.advisor import headline
 from workbench.analysis.configurations import Record, density_of, is_dense
 from workbench.plots import density, style
-from workbench.plots.chart import Chart, message, register
+from workbench.plots.chart import message, register_chart
 
 MEASURE, PREDICTED = "bytes_peak", "bytes_predicted"
 
@@ -104,4 +104,4 @@ def table(frame: pd.DataFrame, *, group: str | None, update: str, crossings: str
     return density.table(shown.rows, [MEASURE, PREDICTED, "bytes_held", "bytes_needed"])
 
 
-register(Chart("memory_density", "Memory against density", draw, table, density.controls()))
+register_chart(__name__, "Memory against density", density.controls())

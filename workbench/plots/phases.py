@@ -15,7 +15,7 @@ from matplotlib.ticker import FuncFormatter
 from workbench.analysis.configurations import Record, is_dense
 from workbench.analysis.formatting import format_measured_quantity, format_seconds, name_configuration
 from workbench.plots import style
-from workbench.plots.chart import Chart, Control, message, register
+from workbench.plots.chart import Control, message, register_chart
 
 PHASES = {
     "slice": "#999999",
@@ -195,16 +195,12 @@ def _scale(frame: pd.DataFrame) -> str:
     return "share" if totals and max(totals) > READABLE * min(totals) else "time"
 
 
-register(
-    Chart(
-        "phases",
-        "Where the time of a step goes",
-        draw,
-        table,
-        (
-            style.group_control(),
-            style.density_control(),
-            Control("scale", "seconds, or shares of each step", ("time", "share"), _scale),
-        ),
-    )
+register_chart(
+    __name__,
+    "Where the time of a step goes",
+    (
+        style.group_control(),
+        style.density_control(),
+        Control("scale", "seconds, or shares of each step", ("time", "share"), _scale),
+    ),
 )

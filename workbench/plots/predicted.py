@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from workbench.analysis import configurations, formatting, pool
 from workbench.plots import style
-from workbench.plots.chart import Chart, message, register
+from workbench.plots.chart import message, register_chart
 
 BAND = 1.25
 """The band around the diagonal is this factor wide, each way."""
@@ -116,4 +116,4 @@ def _described(row: configurations.Record) -> dict[str, str]:
     }
 
 
-register(Chart("predicted", "Measured against predicted time", draw, table, rows="predictions"))
+register_chart(__name__, "Measured against predicted time", rows="predictions")

@@ -10,7 +10,7 @@ from matplotlib.ticker import FuncFormatter
 
 from workbench.analysis import curves, formatting
 from workbench.plots import style
-from workbench.plots.chart import Chart, Control, message, register
+from workbench.plots.chart import Control, message, register_chart
 
 LOOKS = {
     "ours": (("#0072B2", "#009E73", "#7A5195", "#56B4E9"), "osDh", "-"),
@@ -107,13 +107,9 @@ def table(frame: pd.DataFrame, *, measure: str | None) -> pd.DataFrame:
     )
 
 
-register(
-    Chart(
-        "quality_seconds",
-        "Quality against training time",
-        draw,
-        table,
-        (Control("measure", "which measure of quality to draw", curves.list_measures),),
-        rows="curves",
-    )
+register_chart(
+    __name__,
+    "Quality against training time",
+    (Control("measure", "which measure of quality to draw", curves.list_measures),),
+    rows="curves",
 )

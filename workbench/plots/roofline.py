@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from workbench.analysis import bench, formatting
 from workbench.plots import style
-from workbench.plots.chart import Chart, Control, message, register
+from workbench.plots.chart import Control, message, register_chart
 
 MIB = 2**20
 ROW = 256
@@ -171,13 +171,9 @@ def _widths(frame: pd.DataFrame) -> tuple[str, ...]:
     return (style.ALL, *map(str, sorted({row["width"] for row in style.measured(frame)})))
 
 
-register(
-    Chart(
-        "roofline",
-        "Speed under the machine's roofs",
-        draw,
-        table,
-        (style.task_control(), Control("width", "which width N", _widths, style.ALL)),
-        rows="bench",
-    )
+register_chart(
+    __name__,
+    "Speed under the machine's roofs",
+    (style.task_control(), Control("width", "which width N", _widths, style.ALL)),
+    rows="bench",
 )

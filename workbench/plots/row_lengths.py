@@ -8,7 +8,7 @@ from kernels.registry import format_count
 from workbench.analysis import formatting
 from workbench.analysis.configurations import Record, records
 from workbench.plots import style
-from workbench.plots.chart import Chart, message, register
+from workbench.plots.chart import message, register_chart
 
 MARKS = (("median", "median", "#D55E00", "--"), ("p99", "99th percentile", "#009E73", ":"))
 BARS = "#0072B2"
@@ -85,4 +85,4 @@ def table(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(shown, columns=("entries a row", "rows", "share of the rows"))
 
 
-register(Chart("row_lengths", "Entries a row", draw, table, rows="profile"))
+register_chart(__name__, "Entries a row", rows="profile")

@@ -8,7 +8,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from workbench.analysis.configurations import Record, group_by, records
 from workbench.analysis.self_trial import format_measured
 from workbench.plots import style
-from workbench.plots.chart import Chart, message, register
+from workbench.plots.chart import message, register_chart
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00")
 MARKERS = "osv^D"
@@ -85,4 +85,4 @@ def _line(axes: Axes, line: list[Record], name: str, number: int) -> None:
     axes.errorbar(x, y, yerr=ends, label=name, color=COLOURS[place], marker=MARKERS[mark], markersize=5, linewidth=1.4)
 
 
-register(Chart("self_decisions", "Simulated sweeps", draw, table, rows="self"))
+register_chart(__name__, "Simulated sweeps", rows="self")

@@ -7,7 +7,7 @@ from matplotlib.ticker import NullLocator
 from workbench.analysis.configurations import Record, records
 from workbench.analysis.self_trial import format_measured
 from workbench.plots import style
-from workbench.plots.chart import Chart, message, register
+from workbench.plots.chart import message, register_chart
 
 COLOUR = "#0072B2"
 
@@ -54,4 +54,4 @@ def _rows(frame: pd.DataFrame) -> list[Record]:
     return sorted(kept, key=lambda row: row["condition"] != "all")
 
 
-register(Chart("self_winners", "A candidate against itself", draw, table, rows="self"))
+register_chart(__name__, "A candidate against itself", rows="self")

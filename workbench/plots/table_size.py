@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from workbench.analysis import configurations, formatting, table_size
 from workbench.analysis.intervals import Interval, interval_of
 from workbench.plots import style
-from workbench.plots.chart import Chart, Control, message, register
+from workbench.plots.chart import Control, message, register_chart
 
 MEASURES = {"time": ("seconds_step", "time an epoch"), "memory": ("bytes_peak", "memory at the peak")}
 """What may be shown: the column that is judged, and the axis."""
@@ -111,16 +111,12 @@ def _described(row: configurations.Record, column: str) -> dict[str, str]:
     }
 
 
-register(
-    Chart(
-        "table_size",
-        "Cost against the size of the tables",
-        draw,
-        table,
-        (
-            Control("group", "configurations alike but for size and configuration", _labels),
-            Control("measure", "what is drawn against the size", tuple(MEASURES), "time"),
-        ),
-        rows="sizes",
-    )
+register_chart(
+    __name__,
+    "Cost against the size of the tables",
+    (
+        Control("group", "configurations alike but for size and configuration", _labels),
+        Control("measure", "what is drawn against the size", tuple(MEASURES), "time"),
+    ),
+    rows="sizes",
 )

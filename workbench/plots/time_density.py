@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from workbench.analysis.advisor import headline
 from workbench.plots import density, style
-from workbench.plots.chart import Chart, message, register
+from workbench.plots.chart import message, register_chart
 
 MEASURE = "seconds_step"
 
@@ -51,4 +51,4 @@ def table(frame: pd.DataFrame, *, group: str | None, update: str, crossings: str
     return density.table(shown.rows, [MEASURE])
 
 
-register(Chart("time_density", "Time a step against density", draw, table, density.controls()))
+register_chart(__name__, "Time a step against density", density.controls())

@@ -7,7 +7,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from workbench.analysis import formatting
 from workbench.analysis.configurations import Record, records
 from workbench.plots import style
-from workbench.plots.chart import Chart, message, register
+from workbench.plots.chart import message, register_chart
 
 TOUCHED, ENTRIES = "#0072B2", "#D55E00"
 
@@ -67,4 +67,4 @@ def table(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(shown, columns=("rows a batch", "active columns U", "entries z", "U/z"))
 
 
-register(Chart("touched_columns", "Active columns by the rows of a batch", draw, table, rows="profile"))
+register_chart(__name__, "Active columns by the rows of a batch", rows="profile")
