@@ -40,14 +40,19 @@ def word_for_python(text: str) -> str:
 
     >>> word_for_python("axis model = 'logistc': 'logistc' is not known")
     "model = 'logistc': 'logistc' is not known"
+    >>> word_for_python("axis density names a value twice: [0.1, 0.1]")
+    'density names a value twice: [0.1, 0.1]'
+    >>> word_for_python("measure.seconds_total: Input should be greater than 0").splitlines()[0]
+    'trial_seconds: expected greater than 0.'
     >>> print(word_for_python("measure.rounds: Input should be less than or equal to 12"))
     rounds: expected less than or equal to 12.
     Change rounds, or leave it out.
     """
     refused = re.fullmatch(r"(?:measure|limits)\.(\w+): Input should be (.+)", text)
     if refused:
-        return f"{refused[1]}: expected {refused[2].removesuffix('.')}.\nChange {refused[1]}, or leave it out."
-    return re.sub(r"\baxis (\w+) = ", r"\1 = ", text)
+        name = "trial_seconds" if refused[1] == "seconds_total" else refused[1]
+        return f"{name}: expected {refused[2].removesuffix('.')}.\nChange {name}, or leave it out."
+    return re.sub(r"\baxis (\w+) (=|names)", r"\1 \2", text)
 
 
 def matrix_of(x: Any, name: str = "X") -> scipy.sparse.csr_array:

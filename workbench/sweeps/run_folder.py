@@ -463,6 +463,21 @@ def read_all_records(folder: Path) -> list[dict[str, Any]]:
     return store.read(folder) if (folder / store.FILE).exists() else []
 
 
+def _differences(folder: Path, spec: "Spec") -> str:
+    """Return the names of the settings in which the sweep in `folder` differs from `spec`; "" if it cannot be read."""
+    try:
+        stored, wanted = result_identity(read_spec(folder)), result_identity(spec)
+    except RunError:
+        return ""
+    pairs: dict[str, tuple[Any, Any]] = {}
+    for name, value in wanted.items():
+        if isinstance(value, dict):
+            pairs |= {each: (stored[name].get(each), value.get(each)) for each in {**value, **stored[name]}}
+        else:
+            pairs[name] = stored[name], value
+    return ", ".join(name for name, (before, now) in pairs.items() if before != now)
+
+
 def find_runs(name: str, root: Path = ROOT) -> list[Path]:
     """Return the run folders under `root` whose spec has this name, most recently updated first.
 
@@ -492,12 +507,12 @@ def replaced_records_warning(folder: Path, spec: "Spec") -> str:
         return _without_content(folder, rows)
     if not rows:
         return ""
-    taken = Schedule.of(spec, rows).reused
+    taken, names = Schedule.of(spec, rows).reused, _differences(folder, spec)
+    how = f", which differs in {names}" if names else ""
     answer = f"{formatting.format_count(taken, 'trial')} of them answer" if taken else "none of them answers"
     return (
-        f"{folder} has {formatting.format_count(len(rows), 'row')} of another sweep: {answer} this one; the "
-        f"others stay in "
-        f"{store.FILE} and are shown no more. --run names another folder."
+        f"{folder} has {formatting.format_count(len(rows), 'row')} of another sweep{how}: {answer} this one; the "
+        f"others stay in {store.FILE} and are shown no more. --run names another folder."
     )
 
 
