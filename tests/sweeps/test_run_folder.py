@@ -42,10 +42,8 @@ def test_whoever_takes_over_a_folder_is_told_what_becomes_of_its_rows(here):
     put(folder, spec_of(0.1), rows=3)
     assert run_folder.replaced_records_warning(folder, spec_of(0.1)) == ""
     text = run_folder.replaced_records_warning(folder, spec_of(0.2))
-    assert (
-        "has 3 rows of another sweep, which differs in density: none of them answers this one; the others stay in trials.jsonl"
-        in text
-    )
+    assert "has 3 rows of another sweep, which differs in density: none of them answers this one" in text
+    assert "the others stay in trials.jsonl" in text
 
 
 def test_two_sweeps_at_once_are_refused(here):
