@@ -120,7 +120,9 @@ def group(key: np.ndarray, other: np.ndarray, data: np.ndarray, n_keys: int, wor
     KernelError for a key outside 0 to n_keys - 1; `word` names a key in the message.
     """
     kind = index_type(key.size, key.dtype)
-    if key.size and largest(key) >= n_keys:
+    if not key.size:  # without compiled code, which an array of zeros would wait for
+        return np.zeros(n_keys + 1, kind), other.astype(kind), data.copy()
+    if largest(key) >= n_keys:
         k = np.flatnonzero((key < 0) | (key >= n_keys))[0]
         raise KernelError(f"Entry {k} has {word} {key[k]}; allowed are 0 to {n_keys - 1}. Check where it comes from.")
     if _ascends(key):

@@ -87,6 +87,21 @@ def test_scores_of_few_rows_say_whether_all_are_finite(value, intercept):
     assert are_finite == np.isfinite(scores).all() == (value == 1.0)
 
 
+@pytest.mark.parametrize("intercept", [True, False])
+def test_rows_without_entries_are_scored_without_compiled_code(intercept, monkeypatch):
+    run, _ = trained(intercept=intercept)
+    empty = scipy.sparse.csr_array((3, FEATURES), dtype=np.float32)
+    expected, are_finite = run.scores_of_few(empty)
+    b = run.arrays["b"] if intercept else np.zeros(expected.shape[1], np.float32)
+    np.testing.assert_array_equal(expected, np.tile(b, (3, 1)))
+    assert are_finite
+    monkeypatch.setattr("workbench.training.run.add_product", lambda *arrays: pytest.fail("compiled"))
+    np.testing.assert_array_equal(run.predict(empty), expected)
+    empty.indptr[1] = 5
+    with pytest.raises(pytest.fail.Exception, match="compiled"):
+        run.scores_of_few(empty)
+
+
 @pytest.mark.parametrize("change", ["features", "rows", "values", "dtype", "list", "one row"])
 def test_rows_that_do_not_fit_are_not_taken_by_one_call(change):
     run, x = trained()

@@ -493,6 +493,10 @@ class Run(Training):
             return None
         out = np.empty((shape[0], weights.shape[1]), weights.dtype)
         intercept = self.arrays.get("b")
+        if not values.size and not indptr.any():  # as a loaded model is tried on: nothing is compiled for it
+            out[:] = 0
+            out += 0 if intercept is None else intercept
+            return out, bool(np.isfinite(out).all())
         added = NOTHING[weights.dtype] if intercept is None else intercept
         if not (ended := add_product(indptr, indices, values, weights, added, out)):
             return None
