@@ -37,8 +37,10 @@ def _fixed_places(x: Any) -> tuple | None:
         indices = (x.indptr, x.indices)
     else:
         return None
-    are_fixed = all(not array.flags.writeable and array.base is None for array in indices)
-    return (x.shape, *indices) if are_fixed else None
+    for array in indices:
+        if array.flags.writeable or array.base is not None:
+            return None
+    return (x.shape, *indices)
 
 
 @final
