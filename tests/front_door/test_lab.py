@@ -45,6 +45,20 @@ def test_the_run_of_the_panel_may_be_named_and_data_may_be_in_memory(notebook):
         shown.panel.close()
 
 
+def test_widgets_asked_for_outside_of_a_notebook_are_printed(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    shown = wb.lab("uniform", show_widgets=True)
+    try:
+        assert "No run yet" in capsys.readouterr().out
+    finally:
+        shown.panel.close()
+
+
+def test_labels_without_a_matrix_are_refused():
+    with pytest.raises(wb.DataError, match=r"y has labels, and X is None.*\nType wb.lab\(X, y\)"):
+        wb.lab(None, [0, 1])
+
+
 def test_without_a_person_the_panel_says_what_to_type_and_a_question_is_answered(notebook, capsys):
     assert wb.lab("uniform", density=0.1) is None
     assert "Type wb.sweep(X, y) to measure the same in a cell." in capsys.readouterr().out

@@ -100,6 +100,8 @@ def lab(
         print(f"The panel needs ipywidgets ({error}).\nType pip install 'sparse-workbench[lab]'.")
         return None
     panels.refuse_unknown_parameters()
+    if X is None and y is not None:
+        raise DataError("y has labels, and X is None; expected the matrix that they are of.\nType wb.lab(X, y).")
     is_shown = panels.has_front_end() if show_widgets is None else show_widgets
     if not is_shown and not in_notebook():
         print(OUTSIDE)

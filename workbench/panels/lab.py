@@ -259,7 +259,8 @@ def show(study: LabState, show_widgets: bool | None = None) -> "Panel | None":
         before.close()
     panel = _shown[str(study.folder)] = Panel(study)
     display(panel)
-    panel.keep_still(display(panel.still(), display_id=True).update)
+    if (handle := display(panel.still(), display_id=True)) is not None:  # None outside IPython, where text is printed
+        panel.keep_still(handle.update)
     panel.watch()
     return panel
 
