@@ -311,6 +311,18 @@ def test_a_model_predicts_the_tensors_that_it_was_trained_on(layout, tmp_path):
     assert wb.load_model(tmp_path / "model").predict(tensor).tolist() == expected.predict(x).tolist()
 
 
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint16, np.float16, np.longdouble, object])
+def test_a_loaded_model_predicts_what_its_estimator_does(dtype, tmp_path):
+    x, y = drawn()
+    ours = wb.SparseClassifier(random_state=0, max_iter=3).fit(x, y)
+    ours.save(tmp_path / "model")
+    counts = np.rint(3 * x.toarray()).clip(0).astype(dtype)
+    given = [counts] if dtype in (np.float16, object) else [counts, scipy.sparse.csr_array(counts)]
+    for matrix in given:
+        predicted = wb.load_model(tmp_path / "model").predict(matrix)
+        assert predicted.tolist() == ours.predict(counts.astype(np.float64)).tolist()
+
+
 def test_rows_and_columns_in_dicts_are_frames():
     expected = wb.load(pd.DataFrame(TABLE))
     rows = [dict(zip(TABLE, row, strict=True)) for row in zip(*TABLE.values(), strict=True)]

@@ -271,13 +271,13 @@ class TrainedModel:
         if x.ndim != 2 or x.shape[1] != self.features:
             raise data.DataError(f"X has the shape {list(x.shape)}; the model expects [rows, {self.features}].")
         dtype = np.dtype(self.setup.dtype)
+        x = x if x.dtype in formats.get("csr").dtypes or x.dtype.kind in "cUS" else x.astype(dtype)
         x = formats.astype(formats.to_format(x, "csr"), dtype, copy=False)
         if not np.isfinite(x.data).all():
             raise data.DataError("X has values that are NaN or infinite; expected finite numbers.")
-        stand_in = scipy.sparse.csr_array((1, self.features), dtype=dtype)
-        outputs = self.model.outputs or self.width
-        y = np.zeros(1, np.int64) if self.model.target == "classes" else np.zeros((1, outputs), dtype)
-        run = Run(self.setup, stand_in, y, self.width, self.facts)
+        is_class = self.model.target == "classes"
+        y = np.zeros(1, np.int64) if is_class else np.zeros((1, self.model.outputs or self.width), dtype)
+        run = Run(self.setup, scipy.sparse.csr_array((1, self.features), dtype=dtype), y, self.width, self.facts)
         state = run.state_dict() | {f"parameter:{name}": array for name, array in self.arrays.items()}
         run.load_state_dict(state)
         return run.predict(x)
