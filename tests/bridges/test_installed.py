@@ -1,10 +1,8 @@
 """Frameworks are told by their metadata, with what is known of the version nearest to theirs."""
 
-import subprocess
-import sys
-
 import pytest
 
+from tests.support.processes import printed
 from workbench.command import doctor
 
 
@@ -16,8 +14,8 @@ def of(monkeypatch, **versions):
 
 def test_nothing_is_imported_to_tell_what_is_there():
     code = "from workbench.command import doctor; doctor.frameworks(); import sys; print(*sys.modules)"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert not {name.split(".")[0] for name in out.split()} & {"torch", "tensorflow", "keras", "sklearn", "implicit"}
+    loaded = {name.split(".")[0] for name in printed(code).split()}
+    assert not loaded & {"torch", "tensorflow", "keras", "sklearn", "implicit"}
 
 
 @pytest.mark.parametrize(

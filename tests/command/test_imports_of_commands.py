@@ -8,6 +8,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
+from tests.support.processes import printed
 from workbench import data
 from workbench.command import cli, data_commands
 
@@ -24,8 +25,7 @@ print(json.dumps(sorted(sys.modules)))
 
 
 def modules_after(tmp_path, *words):
-    done = subprocess.run([sys.executable, "-c", RUN, *words], capture_output=True, text=True, check=True, cwd=tmp_path)
-    return set(json.loads(done.stdout.splitlines()[-1]))
+    return set(json.loads(printed(RUN, *words, cwd=tmp_path).splitlines()[-1]))
 
 
 @pytest.mark.parametrize(
@@ -85,8 +85,7 @@ numpy.testing.assert_array_equal([1], [1])
 from numpy.f2py import crackfortran
 print(numba.core.config.yaml.safe_load("[1, 2]"), callable(crackfortran.crackfortran), callable(numpy.f2py.run_main))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[1, 2] True True\n"
+    assert printed(code) == "[1, 2] True True\n"
 
 
 def test_a_command_alone_has_the_help_that_it_has_among_all():
@@ -99,7 +98,7 @@ def test_a_command_alone_has_the_help_that_it_has_among_all():
 
 def test_the_choices_of_a_sweep_and_the_usual_model_import_no_other_models():
     code = "import sys; from workbench import models, study; print(models.usual('binary'), *sys.modules)"
-    words = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    words = printed(code).split()
     assert words[0] == "logistic"
     assert not {f"workbench.models.{name}" for name in ("pruned_mlp", "patterns", "softmax", "multilabel")} & {*words}
     from workbench import models, study  # here all models may be known

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from tests.support.processes import printed
 from tests.support.small_sets import coo, csc, csr
 from workbench import formats
 from workbench.formats import FormatError, RowSparse, pictures
@@ -111,8 +112,7 @@ formats.notebook(on=False)
 formats.notebook(on=False)
 print([shown(x) for x in kinds])
 """
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert run.stdout.splitlines() == [str([False] * 6), f"{[True] * 6} False False", str([False] * 6)]
+    assert printed(script).splitlines() == [str([False] * 6), f"{[True] * 6} False False", str([False] * 6)]
 
 
 def test_without_a_notebook_there_is_nothing_to_register_with():

@@ -2,8 +2,6 @@
 
 import dataclasses
 import itertools
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -12,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.op_arrays import dense_of
+from tests.support.processes import printed
 from tests.support.small_sets import coo, csc, csr
 from workbench import formats
 from workbench.formats import FormatError, RowSparse, compressed, contract
@@ -81,10 +80,7 @@ def test_what_is_in_no_format_is_refused(x, message):
 
 def test_importing_workbench_loads_nothing_heavy():
     script = "import sys, {}; print(sorted({{'numpy', 'scipy'}} & set(sys.modules)))"
-    loaded = [
-        subprocess.run([sys.executable, "-c", script.format(name)], capture_output=True, text=True, check=True).stdout
-        for name in ("workbench", "workbench.formats")
-    ]
+    loaded = [printed(script.format(name)) for name in ("workbench", "workbench.formats")]
     assert loaded[0].strip() == "[]"
     assert "scipy" in loaded[1]  # the probe can fail
 

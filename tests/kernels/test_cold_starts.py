@@ -1,15 +1,13 @@
 """First calls from several threads, and processes that were forked after parallel calls."""
 
 import os
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
 import pytest
 
 from kernels import threads
-from tests.support.clocks import SECONDS
+from tests.support.processes import printed
 
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "NUMBA_THREADING_LAYER"}
 HEAD = """
@@ -35,16 +33,8 @@ def product():
 
 def run(code: str, before: str = "", **environment: str) -> list[str]:
     """What a fresh interpreter prints that runs `before`, `HEAD` and `code`; it must end well, and not hang."""
-    done = subprocess.run(
-        [sys.executable, "-c", f"{before}\n{HEAD}{textwrap.dedent(code)}"],
-        env={**ENVIRONMENT, "NUMBA_NUM_THREADS": "2", **environment},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    code = f"{before}\n{HEAD}{textwrap.dedent(code)}"
+    return printed(code, env={**ENVIRONMENT, "NUMBA_NUM_THREADS": "2", **environment}).splitlines()
 
 
 @pytest.mark.skipif(os.cpu_count() < 2, reason="this machine has one core")

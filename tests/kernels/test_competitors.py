@@ -1,8 +1,6 @@
 """Competitors from the extra `peers`: registered with the reason where it is absent, right where it is there."""
 
 import contextlib
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +11,7 @@ from kernels import KernelError
 from kernels.competitors import torch_cuda
 from tests.support.cases import CASES
 from tests.support.implementations import assert_close, copies, run
+from tests.support.processes import printed
 
 ROOT = Path(__file__).parents[2]
 PEERS = {"torch": "PyTorch", "tensorflow": "TensorFlow"}
@@ -103,15 +102,9 @@ def test_what_runs_on_cuda_computes_the_same_with_arrays_of_the_cpu(monkeypatch,
     assert_close(case, list(args), expected)
 
 
-def printed(code):
-    """What a fresh interpreter prints."""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    return done.stdout.splitlines()
-
-
 def test_looking_competitors_up_loads_no_library():
     loaded = "{'torch', 'tensorflow', 'cupy', 'cupyx'} & set(sys.modules)"
-    assert printed(f"import sys, kernels; kernels.names(); print({loaded})") == ["set()"]
+    assert printed(f"import sys, kernels; kernels.names(); print({loaded})") == "set()\n"
 
 
 def test_without_the_library_a_competitor_is_listed_and_says_why():
@@ -124,4 +117,4 @@ import kernels
 for name in {tuple(MISSING)}:
     print(kernels.get(f"{{name}}.csr_dense").cpu, kernels.get(f"{{name}}.csr_dense").unavailable)
 """
-    assert printed(code) == [f"None {reason}" for reason in MISSING.values()]
+    assert printed(code).splitlines() == [f"None {reason}" for reason in MISSING.values()]

@@ -2,7 +2,6 @@
 
 import os
 import platform
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +21,7 @@ from kernels.vector.gather import RowLoop
 from kernels.vector.tiles import Cut, Tile, cut_elements, cut_sums, register_bytes, tile_for, widest
 from tests.support.cases import from_rows, random_case
 from tests.support.implementations import assert_close, get, run
+from tests.support.processes import printed
 
 ROOT = Path(__file__).parents[2]
 
@@ -158,16 +158,7 @@ for name, width in (("csr_dense", 1), ("csr_dense", 3), ("csr_dense", 100), ("ad
 def in_a_child(code: str, cache: Path, **environment: str) -> str:
     """What a fresh interpreter prints that compiles into `cache`."""
     known = {"PYTHONPATH": f"{ROOT}:{':'.join(filter(None, sys.path))}", "NUMBA_CACHE_DIR": str(cache)}
-    child = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT,
-        env={"PATH": os.environ["PATH"], **known, **environment},
-        capture_output=True,
-        check=False,
-        text=True,
-    )
-    assert child.returncode == 0, child.stderr
-    return child.stdout
+    return printed(code, env={"PATH": os.environ["PATH"], **known, **environment})
 
 
 PROCESSORS = {

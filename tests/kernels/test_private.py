@@ -3,8 +3,6 @@
 import ast
 import gc
 import re
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from numba.extending import overload
 from kernels import _compat
 from kernels._compat import numba_internals
 from kernels.code_cache import njit
+from tests.support.processes import printed
 
 ROOT = Path(__file__).parents[2]
 INSIDE = re.compile(r"numba\.core|numba\.np|scipy.*\._\w|cupy.*\._\w")
@@ -38,8 +37,7 @@ print(kernels.get("coo_dense").name)
 try: kernels.get("scipy.coo_dense")
 except kernels.KernelError as error: print(error)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    name, refusal = done.stdout.splitlines()
+    name, refusal = printed(code).splitlines()
     assert name == "coo_dense"
     assert "Unknown kernel 'scipy.coo_dense'" in refusal
     assert re.search(r"scipy_sparse: .* has no scipy\.sparse\._sparsetools\.coo_matvec", refusal)

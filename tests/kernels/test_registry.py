@@ -1,7 +1,5 @@
 """The one registry: first look-ups from threads, interrupted ones, files that cannot be imported, names taken twice."""
 
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,7 +8,7 @@ import pytest
 
 import kernels
 from kernels.registry import Registry
-from tests.support.clocks import SECONDS
+from tests.support.processes import printed
 from workbench import data, formats, models, ops, optimizers, plots
 
 REGISTRIES = (kernels, formats, ops, data, models, optimizers, plots)
@@ -35,9 +33,7 @@ def folder(tmp_path: Path, **files: str) -> None:
 def output(tmp_path: Path, code: str) -> list[str]:
     """What a fresh interpreter prints that finds `things`."""
     code = f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\n{textwrap.dedent(code)}"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=SECONDS, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    return printed(code).splitlines()
 
 
 def test_name_that_is_taken_is_refused() -> None:
@@ -164,8 +160,7 @@ def test_names_of_files_are_listed_and_looked_up_without_the_other_files(module,
         entries.unavailable()
         print({name!r} in listed, len(loaded) < len(listed) / 2, entries.names() == listed)
     """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["True", "True", "True"]
+    assert printed(code).split() == ["True", "True", "True"]
 
 
 def test_names_that_are_listed_by_files_are_those_of_the_entries() -> None:
@@ -180,8 +175,7 @@ def test_names_that_are_listed_by_files_are_those_of_the_entries() -> None:
                 assert registry.names() == listed[registry.kind], registry.kind
         print(len(listed))
     """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False)
-    assert int(done.stdout or 0) >= 4, done.stderr
+    assert int(printed(code)) >= 4
 
 
 def test_second_file_of_a_name_is_unavailable(tmp_path: Path) -> None:

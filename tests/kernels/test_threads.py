@@ -1,7 +1,6 @@
 """Partitions, how many threads a call gets, the thread count and the choice of the threading layer."""
 
 import os
-import subprocess
 import sys
 from itertools import pairwise
 
@@ -15,6 +14,7 @@ from kernels.choosing import Choices
 from kernels.vector import gather
 from tests.support.cases import random_case
 from tests.support.clocks import Clock
+from tests.support.processes import printed
 from tests.support.thread_counts import needs_two, share_out
 
 pytestmark = pytest.mark.usefixtures("kept_threads")
@@ -172,14 +172,9 @@ other = threading.Thread(target=lambda: seen.append(threads.get_threads()))
 other.start(), other.join()
 print(numba.threading_layer(), seen)
 """
-    child = subprocess.run(
-        [sys.executable, "-c", code],
-        env={"PYTHONPATH": ":".join(filter(None, sys.path)), "NUMBA_THREADING_LAYER": layer, "NUMBA_NUM_THREADS": "2"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert child.stdout.strip() == f"{layer} [2, 1, 2, 1, 2]"
+    path = ":".join(filter(None, sys.path))
+    environment = {"PYTHONPATH": path, "NUMBA_THREADING_LAYER": layer, "NUMBA_NUM_THREADS": "2"}
+    assert printed(code, env=environment).strip() == f"{layer} [2, 1, 2, 1, 2]"
 
 
 @needs_two
@@ -213,15 +208,7 @@ def test_layer_the_user_chose_is_kept() -> None:
 
 def _chosen(environment: dict[str, str]) -> str:
     code = "from kernels import threads; import numba; print(numba.config.THREADING_LAYER)"
-    path = ":".join(filter(None, sys.path))
-    child = subprocess.run(
-        [sys.executable, "-c", code],
-        env={"PYTHONPATH": path, **environment},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return child.stdout.strip()
+    return printed(code, env={"PYTHONPATH": ":".join(filter(None, sys.path)), **environment}).strip()
 
 
 @needs_two

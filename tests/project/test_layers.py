@@ -1,11 +1,11 @@
 """Arrows never turn back: who may import whom, and what must not be loaded by whom."""
 
 import ast
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.support.processes import printed
 
 ROOT = Path(__file__).parents[2]
 
@@ -210,8 +210,7 @@ def test_only_devices_imports_cupy():
 def modules_after(statement: str) -> set[str]:
     """All modules that a fresh interpreter has loaded after the statement."""
     code = f"{statement}\nimport sys\nprint(*sys.modules, sep='\\n')"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout
-    return set(out.split())
+    return set(printed(code).split())
 
 
 def loaded_by(statement: str) -> set[str]:

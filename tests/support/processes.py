@@ -1,13 +1,27 @@
 """Other processes, which may end while they are asked, and what a process begins with: the signals of its starter."""
 
 import signal
-from collections.abc import Iterator
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 import psutil
 
+from tests.support.clocks import SECONDS
+
 HEARD = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
 """The signals that processes of this project are stopped by, and hear of the ends of others by."""
+
+
+def printed(code: str, *words: str, cwd: Path = Path(__file__).parents[2], env: Mapping[str, str] | None = None) -> str:
+    """What a fresh interpreter prints that runs the code with these arguments; it must end well, and not hang."""
+    run = [sys.executable, "-c", textwrap.dedent(code), *words]
+    done = subprocess.run(run, cwd=cwd, env=env, capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def hear_signals() -> None:

@@ -3,14 +3,12 @@
 import json
 import math
 import os
-import subprocess
-import sys
 import time
 
 import psutil
 import pytest
 
-from tests.support.processes import kept_handlers
+from tests.support.processes import kept_handlers, printed
 from tests.support.sweeps import swept
 from tests.support.tiny_sweeps import DENSE, FUSED, OUTSIDE, QUICK, finish, spec_of, trial_row
 from workbench import optimizers, store
@@ -200,9 +198,7 @@ def test_the_default_configuration_is_possible():
 
 def threads_started_by(statement: str) -> bool:
     """Whether a fresh interpreter has started Numba's threads after the statement."""
-    code = f"{statement}\nimport numba.np.ufunc.parallel as p\nprint(p._is_initialized)"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return out.stdout.strip() == "True"
+    return printed(f"{statement}\nimport numba.np.ufunc.parallel as p\nprint(p._is_initialized)") == "True\n"
 
 
 def test_the_fork_server_has_no_threads_when_it_forks():
