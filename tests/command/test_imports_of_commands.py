@@ -57,6 +57,8 @@ def test_the_list_of_data_sets_imports_the_readers_once_and_is_the_same_then(tmp
     (tmp_path / "cache" / data_commands.FILE).write_text("{", encoding="utf-8")
     assert data_commands.sources() == listed
     assert [one["name"] for one in listed] == data.names()
+    assert all(one["about"].endswith(".") for one in listed), "what each is, in a sentence"
+    assert len({one["about"] for one in listed}) == len(listed)
 
 
 def test_training_and_applying_with_code_from_the_cache_import_no_more_than_they_use(tmp_path):

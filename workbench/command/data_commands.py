@@ -1,5 +1,6 @@
 """`workbench data`: what there is to train on, and what it looks like. One sub-command per public function."""
 
+import importlib
 import inspect
 import json
 import json as json_format
@@ -22,7 +23,7 @@ FILE = "sources.json"
 
 
 def sources() -> list[dict[str, Any]]:
-    """Return the facts of each data set: name, needed parameters, parameters with defaults, origin, licence.
+    """Return the facts of each data set: name, what it is, needs, parameters with defaults, origin, licence.
 
     Kept in the cache folder as sources.json while the version and the files of `workbench.data` are unchanged.
     """
@@ -43,9 +44,9 @@ def sources() -> list[dict[str, Any]]:
 
 
 def _state() -> Iterator[Any]:
-    """Yield the version, and [path, size, time] of every source file of `workbench.data`, to detect changes."""
+    """Yield the version, and [path, size, time] of this file and all of `workbench.data`, to detect changes."""
     yield workbench.__version__
-    for file in sorted((Path(workbench.__file__).parent / "data").rglob("*.py")):
+    for file in (Path(__file__), *sorted((Path(workbench.__file__).parent / "data").rglob("*.py"))):
         status = file.stat()
         yield [str(file), status.st_size, status.st_mtime_ns]
 
@@ -58,7 +59,9 @@ def _describe_sources() -> list[dict[str, Any]]:
     for source in map(contract.get, contract.names()):
         needed = [name for name, default in source.parameters.items() if default is inspect.Parameter.empty]
         defaults = {name: default for name, default in source.parameters.items() if name not in needed}
-        known = {"name": source.name, "needs": needed, "parameters": defaults}
+        module = importlib.import_module(f"workbench.data.sources.{source.name}")
+        about = (inspect.getdoc(module) or "").partition("\n\n")[0].replace("\n", " ")
+        known = {"name": source.name, "about": about, "needs": needed, "parameters": defaults}
         facts.append(known | {"origin": source.origin, "licence": source.licence})
     return facts
 
@@ -91,7 +94,7 @@ def with_files(command: Callable[..., None]) -> Callable[..., None]:
 
 @data.command("list")
 def list_(json: Json = False) -> None:
-    """List the data sets: their parameters and defaults, where they come from, their licence.
+    """List the data sets: what each is, where it comes from, its licence, its parameters and defaults.
 
     Printed as text, or as JSON; the facts are kept in the cache folder.
 
@@ -234,7 +237,7 @@ INDENT, WIDEST = "  ", 100
 
 
 def show_sources(sources: Iterable[Mapping[str, Any]], as_json: bool) -> None:
-    """Print the data sets with needs, parameters, origin and licence, wrapped between words, or as JSON."""
+    """Print what the data sets are, origin, licence, needs and parameters, wrapped between words, or as JSON."""
     if as_json:
         _print_json(list(sources))
         return
@@ -249,7 +252,8 @@ def show_sources(sources: Iterable[Mapping[str, Any]], as_json: bool) -> None:
         parameters = ", ".join(
             name if value is None else written({name: value}) for name, value in sorted(source["parameters"].items())
         )
-        for text in (f"{source['origin']}; licence: {source['licence']}", f"{needs}{parameters}"):
+        whence = f"{source['origin']}; licence: {source['licence']}"
+        for text in (source["about"], whence, f"{needs}{parameters}"):
             width = min(console.width, WIDEST) - len(INDENT)
             for line in textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False):
                 console.print(f"{INDENT}{line}", markup=False, highlight=False, soft_wrap=True)

@@ -139,7 +139,7 @@ def examine() -> list[Finding]:
 
 def _cpu() -> list[Finding]:
     """Return two findings: the processor's name, and cache sizes by level."""
-    levels = ", ".join(f"{name} {size}" for name, size in machine.caches().items())
+    levels = ", ".join(f"{name} {size.replace('K', ' KiB')}" for name, size in machine.caches().items())
     return [Finding("processor", machine.cpu_name()), Finding("caches", levels or "not reported by this system")]
 
 
