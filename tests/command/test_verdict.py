@@ -35,6 +35,18 @@ def test_the_verdict_has_numbers_then_a_table_that_fits_then_words(width, column
     assert max(map(len, lines)) <= width
 
 
+@pytest.mark.parametrize(("width", "is_shown"), [(200, True), (60, False)])
+def test_the_legend_explains_the_signs_that_the_table_shows(width, is_shown):
+    """A table of the best of each side alone has no candidates that equal the winner."""
+    alike = (maker.DENSE, maker.SPARSE, replace(maker.SPARSE, gradient="dense"))
+    console = Console(width=width)
+    with console.capture() as printed:
+        console.print(
+            terminal.format_verdict(terminal.make_conclusion(store.frame(maker.sweep(alike))), console, width)
+        )
+    assert ("≈" in printed.get()) is is_shown
+
+
 def test_what_several_trainers_gain_is_among_the_last_words(monkeypatch):
     """Only the report said so, of a sweep that was made to ask it."""
     laws = (maker.DENSE, maker.SPARSE, replace(maker.SPARSE, trainers=2, fixed=3e-3))

@@ -233,14 +233,15 @@ def _table_of(found: Standings, console: Console, width: int) -> Iterable[Table 
     If all candidates are too wide, only the best of each side is shown.
     """
     caption = CAPTIONS[found.measure]
-    full = _table(
-        caption, found.candidates, found.lines, [[_mark_cell(place) for place in line.places] for line in found.lines]
-    )
+    cells = [[_mark_cell(place) for place in line.places] for line in found.lines]
+    full = _table(caption, found.candidates, found.lines, cells)
     if Measurement.get(console, console.options.update_width(UNBOUNDED), full).maximum > width:
-        full = _table(caption, SIDES, found.lines, _best_of_sides(found))
+        cells = _best_of_sides(found)
+        full = _table(caption, SIDES, found.lines, cells)
     yield full
-    if found.marks:
-        yield Text("; ".join(" ".join(MARKS[mark]) for mark in found.marks), style="dim")
+    signs = {cell[:1] for line in cells for cell in line}
+    if marks := [MARKS[mark] for mark in found.marks if MARKS[mark][0] in signs]:
+        yield Text("; ".join(map(" ".join, marks)), style="dim")
 
 
 def _table(caption: str, columns: Sequence[str], lines: Sequence[Line], places: Sequence[Sequence[str]]) -> Table:
