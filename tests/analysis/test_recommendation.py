@@ -70,7 +70,7 @@ def test_sides_that_cannot_be_told_apart_are_inconclusive_with_what_to_do():
     assert came.verdict == "inconclusive"
     assert str(came.headline).startswith(("Inconclusive, take ", "Probably "))
     assert re.search(
-        r"dense takes 0\.\d+ to \d(\.\d)? times as long as sparse; choosing (sparse|dense) costs at most 1\.\d+ times",
+        r"dense takes 0\.\d+ to \d(\.\d)? times as long as sparse; choosing (sparse|dense) takes at most 1\.\d+ times",
         str(came.headline),
     )
     assert "To decide it: more rounds, or a quieter machine" in str(came.would_change[-1])

@@ -244,7 +244,7 @@ TAMPERED = {
     "another likely side": ("likely", lambda text: re.sub("[Ss]parse is probably", "Dense is probably", text)),
     "another probability": ("likely", lambda text: re.sub(r"times \(\d+ %\)", "times (83 %)", text)),
     "another interval": ("clear", lambda text: re.sub(r"\(95 %: [\d.]+", "(95 %: 1.87", text)),
-    "another cost": ("A/A", lambda text: re.sub(r"at most [\d.]+ times on", "at most 3.3 times on", text)),
+    "another cost": ("A/A", lambda text: re.sub(r"at most [\d.]+ times as", "at most 3.3 times as", text)),
     "another least factor": (
         "far apart next to other programs", lambda text: re.sub(r"at least [\d.]+ times", "at least 777 times", text)),
     "the other winner": ("clear", lambda text: text.replace("go sparse", "stay dense from 0.1 % on")),

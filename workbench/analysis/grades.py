@@ -68,13 +68,13 @@ def grade_comparison(contest: Contest, measure: str) -> str:
         if contest.ratio.high < KNOWN_MEMORY * contest.ratio.low:
             return f"the two need about the same memory ({format_interval(contest.ratio)})"
         return "the difference in memory is smaller than the error with which memory is known"
-    return f"inconclusive: {format_interval(contest.ratio)}; {cost_clause('sparse', contest)}"
+    return f"inconclusive: dense takes {format_interval(contest.ratio)} times as long; {cost_clause('sparse', contest)}"
 
 
 def cost_clause(side: str, contest: Contest) -> str:
     """Return the clause on the mean cost of choosing `side` in an inconclusive contest, as a factor of time."""
     cost = formatting.format_factor(max(expected_cost(side, contest.known[2]), 1.01), 2)
-    return f"choosing {side} costs at most {cost} times on average{_reserve_of_prediction(contest)}"
+    return f"choosing {side} takes at most {cost} times as long on average{_reserve_of_prediction(contest)}"
 
 
 def likely_factor(contest: Contest) -> str:
