@@ -87,3 +87,9 @@ def test_how_both_sides_were_executed_is_said_once():
             console.print(terminal.format_verdict(told, console, 200))
         said = printed.get()
         assert said.count("Both alike.") + said.count("Of ") == times
+
+
+def test_what_has_nothing_to_be_compared_with_is_said_once_for_time_and_memory():
+    frame = store.frame(maker.sweep((maker.SPARSE,)))
+    (text,) = terminal.make_conclusion(frame).breakevens
+    assert text.endswith("has nothing to be compared with: dense was not measured.")

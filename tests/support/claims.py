@@ -31,7 +31,8 @@ LIKELY = re.compile(r"\b(?:is|needs) probably (?:faster|less memory)|\bprobably 
 AMOUNT = r"\d[\d,]*(?:\.\d+)?"
 ESTIMATE = re.compile(rf"({AMOUNT}) \(95 %: ({AMOUNT}(?: to {AMOUNT})?)\) times")
 SPAN = re.compile(
-    rf"(no difference that matters \(|inconclusive: dense takes |the same memory \()({AMOUNT}(?: to {AMOUNT})?)", re.IGNORECASE
+    rf"(no difference that matters \(|inconclusive: dense takes |the same memory \()({AMOUNT}(?: to {AMOUNT})?)",
+    re.IGNORECASE,
 )
 """Factors without their unit: an estimate before its interval, and an interval alone."""
 

@@ -410,9 +410,7 @@ def breakeven_sentence(
             f"{formatting.format_density(ends[1])} density."
         ),
         "infeasible": lambda: f"{who} gave no result where dense did: {_reasons(rows)}.",
-        "no_baseline": lambda: (
-            f"{who} has nothing to be compared with in {what}: {_reasons(dense) or 'dense was not measured'}."
-        ),
+        "no_baseline": lambda: f"{who} has nothing to be compared with: {_reasons(dense) or 'dense was not measured'}.",
         "too_few": lambda: f"{who} was compared at one density, {_unique(compared[0])}; a break-even needs two.",
     }
     return say[status]()

@@ -19,7 +19,7 @@ MARKS = {
     "wins": ("✓", "the winner"),
     "alike": ("≈", "cannot be distinguished from the winner"),
     "level": ("=", "the best sparse and the best dense are within 10 %"),
-    "inconclusive": ("?", "the best measured sparse and dense, inconclusive: the verdict says why"),
+    "inconclusive": ("?", "the best measured sparse and dense, not decided: the verdict says why"),
     "worse": ("†", "trained a worse model, so it may not win"),
     "": ("", "not the best of its side"),
 }

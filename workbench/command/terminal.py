@@ -193,12 +193,13 @@ def _breakeven_sentences(groups: Sequence[configurations.Group]) -> Iterable[str
     The count is that of the other break-evens. `groups` hold pooled records; where several have break-evens, a sentence
     begins with its group.
     """
-    others, told = 0, []
+    others = 0
+    told: dict[tuple[str, str], None] = {}
     for measure, group in itertools.product(MEASURES, groups):
         best = [one.sparse for one in contests_of_group(group, measure) if one.sparse is not None]
         lines = [configurations.line_of(row) for row in best]
         evens = [even for even in breakevens_of_group(group, measure) if even.status != "too_few"]
-        told += [(group.label, even.sentence) for even in evens if even.line in lines]
+        told |= {(group.label, even.sentence): None for even in evens if even.line in lines}  # once for both measures
         others += sum(even.line not in lines for even in evens)
     several = len({label for label, _ in told}) > 1
     yield from (f"{formatting.capitalized(label)}: {text}" if several else text for label, text in told)
