@@ -63,7 +63,7 @@ def test_the_smallest_difference_that_could_be_seen_is_told_by_density():
 def test_what_is_inconclusive_says_what_a_wrong_choice_would_cost_at_most():
     text = advise(frame(DENSE, ALIKE, noise=0.2)).time[0]
     low, high, cost = map(float, re.search(
-        r"inconclusive: dense takes ([\d.]+) to ([\d.]+) times as long; choosing sparse takes at most ([\d.]+) times", text
+        r"inconclusive: dense takes ([\d.]+) to ([\d.]+) times as long; choosing sparse takes at most ([\d.]+)", text
     ).groups())  # fmt: skip
     assert low < 1 < cost < high
     assert "To decide it: more rounds, or a quieter machine" in text

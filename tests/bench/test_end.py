@@ -1,6 +1,7 @@
 """Whole processes from a file to predictions: files, runs, records, the script and the page."""
 
 import json
+import os
 import re
 import sys
 
@@ -67,6 +68,25 @@ def test_each_candidate_has_records_of_settings_then_warm_and_cold_and_the_page_
     assert re.search(r"Warm, the project is \w+ than the soonest competitor in 1 of 1 case, by [\d.]+ times", page)
     assert re.search(r"Warm, project takes .*s, [\d.]+ times \w+ than other \(.*s\)\.", page)
     assert (tmp_path / "end-svmlight-1-mb.svg").stat().st_size > 1000
+
+
+def test_the_peak_of_a_process_is_its_own():
+    """A process begins with the peak of the one that starts it, which has read and generated whole files."""
+    large = np.ones(40_000_000)
+    status, _, seconds, peak = suite.run_process([sys.executable, "-c", "pass"], dict(os.environ))
+    assert (status, seconds > 0) == ("ok", True)
+    assert peak < large.nbytes / 4
+    allocating = [sys.executable, "-c", "b = b'1' * 200_000_000"]
+    assert suite.run_process(allocating, dict(os.environ))[3] > 200_000_000
+
+
+def test_a_process_that_fails_or_takes_too_long_says_so(monkeypatch):
+    failing = [sys.executable, "-c", "import os; print('bad', flush=True); os.kill(os.getpid(), 9)"]
+    assert suite.run_process(failing, dict(os.environ)) == ("failed", "bad", 0.0, 0)
+    assert suite.run_process(["no_such_command"], dict(os.environ))[0] == "failed"
+    monkeypatch.setattr(suite, "SECONDS_RUN", 0.5)
+    sleeping = [sys.executable, "-c", "import time; time.sleep(60)"]
+    assert suite.run_process(sleeping, dict(os.environ)) == ("timeout", "Took longer than 0.5 s.", 0.0, 0)
 
 
 @pytest.mark.parametrize("format", suite.FORMATS)

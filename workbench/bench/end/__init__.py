@@ -10,10 +10,10 @@ the start of the first process to the end of the last; memory is the largest of 
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -455,9 +455,7 @@ def run_once(
         peak = 0
         commands = candidate.commands(paths, setting)
         for stage, command in commands:
-            start = time.perf_counter()
-            status, reason, bytes_peak = run_process(command, environment)
-            stages[stage] = time.perf_counter() - start
+            status, reason, stages[stage], bytes_peak = run_process(command, environment)
             peak = max(peak, bytes_peak)
             if status != "ok":
                 return {"status": status, "reason": reason}
@@ -481,31 +479,49 @@ def _lines(path: Path, count: int) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines()[-count:]
 
 
-def run_process(command: Sequence[str], environment: dict[str, str]) -> tuple[str, str, int]:
-    """Run a process to its end; return (status, reason, peak resident memory in bytes, 0 on failure).
+LAUNCH = """
+import json, os, sys, time
+start = time.perf_counter()
+try:
+    process = os.posix_spawnp(sys.argv[2], sys.argv[2:], os.environ)
+    _, status, usage = os.wait4(process, 0)
+except OSError as error:
+    sys.exit(str(error))
+with open(sys.argv[1], "w") as report:
+    json.dump([time.perf_counter() - start, usage.ru_maxrss], report)
+code = os.waitstatus_to_exitcode(status)
+sys.exit(code if code >= 0 else 128 - code)
+"""
+"""Program that starts a process, and writes its seconds and its peak memory as the system counts it into a file. It is
+small: a new process begins with the peak of the one that starts it, which here has read and generated whole files."""
 
-    `status` is "ok", "failed" (reason: the last line it printed) or "timeout" after 900 s, when it is killed. What it
-    prints goes to a temporary file.
+
+def run_process(command: Sequence[str], environment: dict[str, str]) -> tuple[str, str, float, int]:
+    """Run a process to its end; return (status, reason, its seconds, peak resident memory in bytes).
+
+    `status` is "ok", "failed" (reason: the last line it printed) or "timeout" after 900 s, when it is killed; the
+    numbers are 0 then. What it prints goes to a temporary file.
     """
-    with tempfile.TemporaryFile() as said:
-        process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
-        end = time.monotonic() + SECONDS_RUN
-        while True:
-            done, code, usage = os.wait4(process.pid, os.WNOHANG)
-            if done:
-                break
-            if time.monotonic() > end:
-                process.kill()
-                os.wait4(process.pid, 0)
-                process.returncode = -9
-                return "timeout", f"Took longer than {SECONDS_RUN:g} s.", 0
-            time.sleep(0.002)
-        process.returncode = os.waitstatus_to_exitcode(code)
-        if process.returncode:
+    with tempfile.TemporaryDirectory(prefix="bench-end-") as folder, tempfile.TemporaryFile() as said:
+        report = Path(folder, "report.json")
+        launch = [sys.executable, "-I", "-S", "-c", LAUNCH, str(report), *command]
+        process = subprocess.Popen(
+            launch, env=environment, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
+        )
+        try:
+            code = process.wait(SECONDS_RUN)
+        except subprocess.TimeoutExpired:
+            return "timeout", f"Took longer than {SECONDS_RUN:g} s.", 0.0, 0
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        if code:
             said.seek(0)
             lines = said.read().decode("utf-8", "replace").strip().splitlines()
-            return "failed", (lines[-1] if lines else f"Ended with {process.returncode}."), 0
-    return "ok", "", usage.ru_maxrss * (1 if os.uname().sysname == "Darwin" else 1024)
+            return "failed", (lines[-1] if lines else f"Ended with {code}."), 0.0, 0
+        seconds, peak = json.loads(report.read_text(encoding="utf-8"))
+    return "ok", "", seconds, peak * (1 if os.uname().sysname == "Darwin" else 1024)
 
 
 def log_loss(labels: np.ndarray, chances: np.ndarray) -> float:
