@@ -100,7 +100,7 @@ def _gains_text(values: Sequence[float]) -> str:
         "faster than the soonest competitor": [value for value in values if value > 1],
         "slower than the soonest competitor": [1 / value for value in values if value <= 1],
     }
-    return " and ".join(
+    return ", and ".join(
         f"{side} in {len(some)} of {formatting.format_count(len(values), 'case')}, by {_span(some)} times"
         for side, some in sides.items()
         if some

@@ -139,7 +139,7 @@ def _finding(found: CaseResult) -> tuple[str, str]:
     sentence = f"{what} in {describe_entry(sparse)}, {competitor.name} in {describe_entry(competitor)}."
     if ratio.low <= 1 <= ratio.high:
         return f"{found.name}: inconclusive between {sparse.name} and {competitor.name}", sentence
-    return (f"{what} {format_gain(ratio)} {'sooner' if ratio.value > 1 else 'later'} than {competitor.name}", sentence)
+    return (f"{what}, {format_gain(ratio)} {'sooner' if ratio.value > 1 else 'later'} than {competitor.name}", sentence)
 
 
 def table(frame: pd.DataFrame, *, case: str | None) -> pd.DataFrame:

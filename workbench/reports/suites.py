@@ -203,6 +203,10 @@ def _streamed_line(row: Record) -> list[str]:
 END_COLUMNS = ("case", "start", "project", "soonest competitor", "its seconds", "competitor / project")
 
 
+PEAK_OWN_SINCE = "2026-11-28T15:30"
+"""Time of the records of `bench end` since which a peak of memory is that of the process alone (ISO 8601, UTC)."""
+
+
 def write_end(folder: str | Path, command: str = "") -> Path:
     """Write bench-end.md and its charts from the records of the folder; return the path of the page."""
     folder = Path(folder)
@@ -216,6 +220,7 @@ def write_end(folder: str | Path, command: str = "") -> Path:
             END_COLUMNS, [end_line(name, own, start) for name, own in cases.items() for start in end.STARTS]
         ),
         "parts": [_end_section(name, own, frame, folder) for name, own in cases.items()],
+        "has_floor": any(record["time"] < PEAK_OWN_SINCE for record in records if record["bytes_peak"]),
         "machine": page.machine_table(folder, records),
     }
     return _write(folder, "bench-end.md", "end.md.jinja", content, command, "workbench bench end")
