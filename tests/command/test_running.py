@@ -138,8 +138,8 @@ def test_where_there_is_no_room_to_ask_the_signal_asks(monkeypatch):
         try:
             try:
                 running.stop(running.choose("full"), SECONDS)
-            except RunError:  # seen once in hundreds of runs: show what kept it
-                pytest.fail(Path(f"/proc/{process.pid}/status").read_text())
+            except RunError as error:  # seen once in hundreds of runs: show which error, and the process's state
+                pytest.fail(f"{error}\n{Path(f'/proc/{process.pid}/status').read_text()}")
             assert process.wait(SECONDS) == -signal.SIGTERM
         finally:
             process.kill()
