@@ -297,8 +297,8 @@ class Descent:
         self.point, self.scores, self.decay, self.reached = state.point, state.scores, state.decay, None
         self.pairs = state.pairs.copy()
 
-    def go_on_from(self, other: "Descent") -> None:
-        """Take the point and the pairs of `other`, of the same objective on some of the rows, in place of one's own.
+    def go_on_from(self, other: "Descent") -> "Descent":
+        """Take the point and the pairs of `other`, of the same objective on some of the rows; return this descent.
 
         Gradients of its loss are scaled by the ratio of what the rows count for.
         """
@@ -311,6 +311,7 @@ class Descent:
         changes, differences = self.pairs
         differences *= ratio
         differences[:, :-1] += (1 - ratio) * self.decay * changes[:, :-1]
+        return self
 
     def extrapolate(self, before: State, decay: float) -> None:
         """Move on along the line from the minimum `before` to this one, to the least objective of another decay on it.
@@ -345,7 +346,7 @@ class Descent:
 
     def scores_of(self, x: Any, point: np.ndarray) -> np.ndarray:
         """Return the scores [R, N] of csr x [R, D] for weights and intercept `point` [D + 1, N]."""
-        return _product(x.indptr, x.indices, x.data, point[:-1].astype(x.dtype)) + point[-1].astype(x.dtype)
+        return multiply(x.indptr, x.indices, x.data, point[:-1].astype(x.dtype)) + point[-1].astype(x.dtype)
 
     def minimize(self, decay: float, tolerance: float, most: int = MOST_STEPS) -> int:
         """Set `point` to the minimum for `decay`, and `scores`; return the passes over the rows, 1 and each step's.
@@ -406,7 +407,7 @@ class Descent:
         """Return the gradient [D + 1, N] of the objective for expected targets [T, N] of `point`."""
         slopes, (indptr, indices, data, _) = self._slopes(means), self.columns
         gradient = self.decay * point
-        gradient[:-1] += _product(indptr, indices, data, slopes) / self.total
+        gradient[:-1] += multiply(indptr, indices, data, slopes) / self.total
         gradient[-1] = slopes.sum(axis=0, dtype=np.float64) / self.total if self.has_intercept else 0
         return gradient
 
@@ -425,7 +426,7 @@ class Descent:
         curvature = self._curvature(means)
         diagonal = np.empty_like(self.point)
         indptr, indices, _, squares = self.columns
-        diagonal[:-1] = _product(indptr, indices, squares, curvature) / self.total + self.decay
+        diagonal[:-1] = multiply(indptr, indices, squares, curvature) / self.total + self.decay
         diagonal[-1] = curvature.sum(axis=0, dtype=np.float64) / self.total
         diagonal = np.where(diagonal > 0, diagonal, 1)
         return lambda gradient: gradient / diagonal
@@ -517,7 +518,7 @@ def _add_changes(changes: np.ndarray, differences: np.ndarray, direction: np.nda
             direction[k] += share * changes[step, k]
 
 
-def _product(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, factors: np.ndarray) -> np.ndarray:
+def multiply(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, factors: np.ndarray) -> np.ndarray:
     """Return the product [R, N], of their dtype, of a matrix [R, D] in CSR form and factors [D, N]."""
     out = np.empty((len(indptr) - 1, factors.shape[1]), factors.dtype)
     csr_dense.cpu(indptr, indices, data, factors, out)

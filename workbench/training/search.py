@@ -35,6 +35,7 @@ from workbench.training.descent import (
     Descent,
     constant_loss,
     minimum_decay,
+    multiply,
     of_active_columns,
     promising,
     rarity,
@@ -192,7 +193,8 @@ class _Columns:
         """Return the scores [K, rows, N] of CSR x, of the columns `active` or all, by K = `count` decays of a fold."""
         width = count * self.rows.outputs
         folds, blocks = self.weights.shape[1] // width, self.weights.reshape(-1, width)
-        scores = x @ (blocks[fold::folds] if active is None else blocks.take(active * folds + fold, axis=0))
+        factors = np.ascontiguousarray(blocks[fold::folds]) if active is None else blocks.take(active * folds + fold, 0)
+        scores = multiply(x.indptr, x.indices, x.data, factors)
         if self.intercept.size:
             scores += self.intercept[fold * width : (fold + 1) * width]
         return np.ascontiguousarray(scores.reshape(x.shape[0], count, self.rows.outputs).transpose(1, 0, 2))
@@ -374,8 +376,7 @@ def _descend(rows: _Rows, decays: np.ndarray, generator: np.random.Generator, fi
         part = _parts(rows, generator)
         losses, descent, more = _path(rows, part, decays, best, point, patience)
         passes += more
-    trained, descent = descent, _descent_of(rows, None)
-    descent.go_on_from(trained)
+    descent = _descent_of(rows, None).go_on_from(descent)
     known = np.flatnonzero(~np.isnan(losses))
     decay = minimum_decay(decays[known], losses[known])
     done = descent.minimize(decay, CLOSE)
@@ -393,8 +394,7 @@ def _descend_folds(
     for fold in range(folds):
         of_fold, trained, more = _path(rows, (part != fold).astype(np.int64), decays, 0, None, len(decays), most=most)
         losses, passes = losses + of_fold / folds, passes + more
-    descent, decay = _descent_of(rows, None), minimum_decay(decays, losses)
-    descent.go_on_from(trained)
+    descent, decay = _descent_of(rows, None).go_on_from(trained), minimum_decay(decays, losses)
     done = descent.minimize(decay, CLOSE, most)
     held_out, steps = int(np.count_nonzero(part < folds)), done if finishes else 1
     return _found_by(descent, Choice(decay, decays, losses, held_out, folds, -(-passes // folds), steps, "L-BFGS"))
