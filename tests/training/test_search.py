@@ -188,6 +188,20 @@ def test_the_training_on_all_rows_ends_when_the_loss_of_classes_is_small(loss, e
     assert search._finish(columns, np.zeros((0, 1)), None, np.random.default_rng(0)) == epochs
 
 
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_a_descent_on_many_entries_without_a_copy_by_columns_comes_to_the_same_minimum(monkeypatch, outputs):
+    x, y = rows_of(500)
+    made = []
+    for most in (descents.MOST_COPIED, 0):
+        monkeypatch.setattr(descents, "MOST_COPIED", most)
+        made.append(
+            Descent(x, np.tile(targets_of(y), outputs), None, "logistic", outputs, has_intercept=True, total=500)
+        )
+        made[-1].minimize(1e-2, 1e-8)
+    assert [descent.columns[0].format for descent in made] == ["csr", "csc"]
+    np.testing.assert_allclose(made[0].point, made[1].point, atol=1e-3)
+
+
 @pytest.mark.parametrize("features", [3, 4, 6])
 def test_the_direction_of_a_descent_is_the_last_step_for_the_last_difference_of_gradients(features):
     descent = logistic_descent(*rows_of(50))

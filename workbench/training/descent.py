@@ -35,6 +35,8 @@ the gradient promises with which a step is long enough (Armijo)."""
 FACTOR_AFTER, FACTOR_ROWS, FACTOR_COST, MOST_FACTOR, RIDGE = 5, 4, 8, 500, 1e-6
 """Passes at least before a Hessian of all columns is factored, rows for each column that it is made from, the D**3 for
 each entry that take as long as a pass, columns at most, and what is added to the diagonal, relative to its mean."""
+MOST_COPIED = 2**20
+"""Entries up to which rows are copied by columns: of more, the copy takes longer than what it saves in a few passes."""
 LINE_STEPS, LONGEST = 3, 2.0
 """Steps of Newton's method along a line, and the most that one changes the length by."""
 
@@ -269,10 +271,10 @@ class Descent:
         self.pairs = np.zeros((2, 0, *self.point.shape))
 
     @cached_property
-    def columns(self) -> tuple[np.ndarray, ...]:
-        """Return x by columns: indptr [D + 1], row indices [z], data [z] and their squares [z]."""
-        columns = self.x.T.tocsr()
-        return columns.indptr, columns.indices, columns.data, columns.data**2
+    def columns(self) -> tuple[Any, Any]:
+        """Return x.T [D, T] and it with squared entries: csr copies up to `MOST_COPIED` entries, else csc views."""
+        columns = self.x.T.tocsr() if self.x.nnz <= MOST_COPIED else self.x.T
+        return columns, type(columns)((columns.data**2, columns.indices, columns.indptr), shape=columns.shape)
 
     @property
     def weights(self) -> np.ndarray:
@@ -405,9 +407,9 @@ class Descent:
 
     def _gradient(self, means: np.ndarray, point: np.ndarray) -> np.ndarray:
         """Return the gradient [D + 1, N] of the objective for expected targets [T, N] of `point`."""
-        slopes, (indptr, indices, data, _) = self._slopes(means), self.columns
+        slopes = self._slopes(means)
         gradient = self.decay * point
-        gradient[:-1] += multiply(indptr, indices, data, slopes) / self.total
+        gradient[:-1] += _sum_columns(self.columns[0], slopes) / self.total
         gradient[-1] = slopes.sum(axis=0, dtype=np.float64) / self.total if self.has_intercept else 0
         return gradient
 
@@ -425,8 +427,7 @@ class Descent:
         """Return a function that divides by the Hessian's diagonal for expected targets [T, N], by 1 if that is 0."""
         curvature = self._curvature(means)
         diagonal = np.empty_like(self.point)
-        indptr, indices, _, squares = self.columns
-        diagonal[:-1] = multiply(indptr, indices, squares, curvature) / self.total + self.decay
+        diagonal[:-1] = _sum_columns(self.columns[1], curvature) / self.total + self.decay
         diagonal[-1] = curvature.sum(axis=0, dtype=np.float64) / self.total
         diagonal = np.where(diagonal > 0, diagonal, 1)
         return lambda gradient: gradient / diagonal
@@ -523,3 +524,10 @@ def multiply(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, factors:
     out = np.empty((len(indptr) - 1, factors.shape[1]), factors.dtype)
     csr_dense.cpu(indptr, indices, data, factors, out)
     return out
+
+
+def _sum_columns(columns: Any, factors: np.ndarray) -> np.ndarray:
+    """Return columns [D, T] in csr or csc @ factors [T, N]; of csc by SciPy's faster code for a vector if N is 1."""
+    if columns.format == "csr":
+        return multiply(columns.indptr, columns.indices, columns.data, factors)
+    return (columns @ factors[:, 0])[:, None] if factors.shape[1] == 1 else columns @ factors
