@@ -479,9 +479,8 @@ def check_declaration(kernel: Kernel) -> None:
             )
     if unknown := [name for name in kernel.writes if name not in names]:
         raise KernelError(f"{kernel.name} writes {unknown}, which are no parameters; the parameters are {names}.")
-    module = (
-        kernel.cpu or kernel.reference
-    ).__module__  # a competitor takes its reference from the kernel it competitors
+    # a competitor takes its reference from the kernel it competes with
+    module = (kernel.cpu or kernel.reference).__module__
     header = sys.modules[module].__doc__ or ""
     missing = [heading for heading in HEADINGS if not re.search(rf"^{heading}\b", header, re.MULTILINE)]
     if missing and not sys.flags.optimize > 1:
