@@ -6,8 +6,10 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from rich.console import Console
 
 from tests.command.test_cli import spec_file
 from tests.support.clocks import SECONDS, until
@@ -304,3 +306,14 @@ def test_json_is_a_spec_where_it_has_the_parts_of_one(tmp_path, name, text, is_d
     (tmp_path / name).write_text(text)
     assert sweeping.is_data(tmp_path / name) is is_data
     assert not sweeping.is_data(tmp_path / "missing.json")
+
+
+def test_what_is_left_out_keeps_its_indent_on_lines_that_wrap(monkeypatch):
+    narrow = Console(width=40)
+    monkeypatch.setattr(sweeping.terminal, "console", narrow)
+    size = SimpleNamespace(dropped={"a reason of many words that wraps twice or more often": 12}, notes=["a note"])
+    with narrow.capture() as printed:
+        sweeping.print_excluded(size)
+    lines = printed.get().splitlines()
+    assert len(lines) >= 4
+    assert all(line.startswith("  ") and not line.startswith("   ") for line in lines)

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 from kernels.registry import format_size
 from workbench import data, formats, store
@@ -233,10 +235,9 @@ def _memory_sentence(size: Size) -> str:
 
 def print_excluded(size: Size) -> None:
     """Print the combinations that are left out, with the reasons, and the settings that were completed."""
-    for reason, count in size.dropped.items():
-        terminal.console.print(f"  {count:,} of the configurations left out: {reason}", style="yellow", markup=False)
-    for note in size.notes:
-        terminal.console.print(f"  {note}", style="yellow", markup=False)
+    excluded = [f"{count:,} of the configurations left out: {reason}" for reason, count in size.dropped.items()]
+    for line in (*excluded, *size.notes):
+        terminal.console.print(Padding(Text(line, style="yellow"), (0, 0, 0, 2)))
 
 
 def start(spec: Spec, size: Size, folder: Path, cluster: str | None) -> None:
