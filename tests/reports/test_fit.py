@@ -181,6 +181,16 @@ def test_where_a_competitor_had_less_time_than_the_fastest_needed_nobody_is_call
         assert ("inconclusive, slow had less time" in sentence) is not is_decided
 
 
+@pytest.mark.parametrize(("is_dense", "is_decided"), [(True, True), (False, False)])
+def test_a_dense_training_that_had_less_time_than_another_dense_one_decides_nothing_of_sparse(is_dense, is_decided):
+    quick = [row | {"is_dense": is_dense} for row in rounds("ours, quick", [6.0, 6.6, 5.4, 6.0])]
+    ours = [*quick] if not is_dense else [*OURS, *quick]
+    left = {"left": "limit", "seconds_rung": 2.5, "seconds_limit": 20.0, "is_dense": is_dense}
+    slow = row("ours, slow", curve=((2.5, 0.9, 1),), **left)
+    (case,) = found(*ours, slow, *COMPETITORS)
+    assert (case.ratio is not None) is is_decided
+
+
 def test_the_page_has_the_table_and_a_chart_of_every_case(tmp_path):
     for one in (*OURS, DENSE, *COMPETITORS):
         store.FIT.append(tmp_path / store.FIT.file, one)

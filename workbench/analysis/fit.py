@@ -213,10 +213,11 @@ class CaseResult:
     def left_too_soon(self) -> list[Entry]:
         """Entries without the target that were stopped earlier than the fastest entry of their kind needed to reach it.
 
-        They might have been faster, so `ratio` and `ratio_staying` are None if there is any.
+        They might have been faster, so `ratio` and `ratio_staying` are None if there is any; dense trainings of this
+        project, which neither compares, are left out.
         """
         found = []
-        for entry in self.entries:
+        for entry in (one for one in self.entries if kind_of(one) != "dense"):
             fastest = self.fastest(kind_of(entry))
             needed = fastest.seconds[0] if fastest and fastest.seconds else 0.0
             if entry.seconds_once is None and entry.seconds_left is not None and entry.seconds_left < needed:
