@@ -169,7 +169,7 @@ LARGE = {
     ),
     "time": (
         HEAD + "dataset = 'uniform'\nrows = 60\n[measure]\nseconds_total = 20000",
-        "1 configuration, 2 to 12 trials, 1.5 to 67 hours",
+        "1 configuration, 2 to 12 trials, 2.2 to 67 hours",
     ),
 }
 

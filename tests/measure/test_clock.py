@@ -1,7 +1,6 @@
 """The clock: warm-up, samples that are long enough and enough of them, in one go and in turns."""
 
 import gc
-from dataclasses import replace
 
 import pytest
 
@@ -41,42 +40,12 @@ def test_sampling_ends_by_count_or_by_time_but_has_the_least():
 SHORT = clock.Policy(seconds_warmup=0, seconds_sample=0.001, seconds_total=0.15, seconds_counted=0.005)
 
 
-@pytest.mark.parametrize(
-    ("spread", "is_quiet", "count"), [(1.0, True, 20), (1.04, True, 20), (1.5, True, 30), (1.5, False, 150)]
-)
-def test_short_steps_have_as_many_samples_as_longer_ones_or_enough_that_agree(ticking, spread, is_quiet, count):
-    time, _, lasting = ticking
-    step = lasting(1e-4)
-
-    def unequal() -> dict[str, float]:
-        time.now += 1e-4 * (spread - 1) * (round(time.now / 1e-3) % 2)
-        return step()
-
-    sampler = clock.Sampler(unequal, SHORT, is_quiet=lambda: is_quiet)
-    sampler.take_all()
-    assert len(sampler.samples.seconds) == pytest.approx(count, rel=0.0 if is_quiet else 0.3, abs=1)
-
-
-@pytest.mark.parametrize(("seconds", "is_quiet", "count"), [(1e-4, False, 150), (0.006, True, 20), (0.01, True, 15)])
-def test_samples_that_agree_suffice_only_on_quiet_cores_and_of_short_steps(ticking, seconds, is_quiet, count):
+@pytest.mark.parametrize(("seconds", "is_quiet", "count"), [(1e-4, True, 30), (1e-4, False, 150), (0.006, True, 25)])
+def test_short_steps_have_as_many_samples_as_longer_ones_unless_other_programs_run(ticking, seconds, is_quiet, count):
     _, _, lasting = ticking
     sampler = clock.Sampler(lasting(seconds), SHORT, is_quiet=lambda: is_quiet)
     sampler.take_all()
     assert len(sampler.samples.seconds) == pytest.approx(count, abs=1)
-
-
-def test_as_many_samples_must_agree_as_a_longer_total_asks_for(ticking):
-    _, _, lasting = ticking
-    sampler = clock.Sampler(lasting(1e-4), replace(SHORT, seconds_total=0.3))
-    sampler.take_all()
-    assert len(sampler.samples.seconds) == pytest.approx(40, abs=1)
-
-
-def test_samples_that_count_as_long_as_they_take_are_all_taken(ticking):
-    _, _, lasting = ticking
-    sampler = clock.Sampler(lasting(1e-4), replace(SHORT, seconds_counted=0.0))
-    sampler.take_all()
-    assert len(sampler.samples.seconds) == pytest.approx(150, abs=1)
 
 
 def test_a_turn_of_short_steps_counts_their_samples_as_longer_ones(ticking):
@@ -86,8 +55,8 @@ def test_a_turn_of_short_steps_counts_their_samples_as_longer_ones(ticking):
     while not sampler.is_enough:
         sampler.take_turn(0.05, 0.015)
         turns += 1
-    assert turns == 2
-    assert len(sampler.samples.seconds) == pytest.approx(20, abs=1)
+    assert turns == 3
+    assert len(sampler.samples.seconds) == pytest.approx(30, abs=1)
 
 
 @pytest.mark.parametrize(("cycle", "steps"), [(1, 10), (4, 8), (7, 7), (10, 10), (11, 10)])

@@ -88,15 +88,15 @@ def test_time_is_that_of_the_trials_and_of_what_rows_tell():
     size = estimate.size_of(spec)
     assert (size.trials, size.trials_most) == (4, 18)
     each = 0.5 + estimate.SECONDS_OVERHEAD
-    assert estimate.seconds_of(size, spec) == pytest.approx((4 * (0.8 / 3 + each), 18 * (2.0 + each)))
+    assert estimate.seconds_of(size, spec) == pytest.approx((4 * (0.4 + each), 18 * (2.0 + each)))
     rows = [{"seconds_overhead": seconds} for seconds in (1.0, 5.0, 4.0, None)]
-    assert estimate.seconds_of(size, spec, rows) == pytest.approx((4 * (4.5 + 0.8 / 3), 18 * 6.5))
+    assert estimate.seconds_of(size, spec, rows) == pytest.approx((4 * 4.9, 18 * 6.5))
 
 
 @pytest.mark.parametrize(
     ("measure", "sampled"),
     [
-        ({}, (0.02, 0.15)),
+        ({}, (0.03, 0.15)),
         ({"seconds_sample": 0.01}, (0.15, 0.15)),
         ({"seconds_sample": 0.0}, (0.15, 0.15)),
         ({"seconds_total": 0.001}, (0.007, 0.007)),

@@ -30,7 +30,8 @@ from workbench.data import DataError
 from workbench.formats.compressed import assemble
 from workbench.kvstore import LazyRandomRows, StoreError
 from workbench.measure import loads, machine
-from workbench.measure.clock import NUMBER, quantile_interval
+from workbench.measure.clock import quantile_interval
+from workbench.measure.rounds import NUMBER
 from workbench.models import ModelError
 from workbench.module import BatchEnd, StopTraining
 from workbench.sweeps.grid import setup_of, threads_of

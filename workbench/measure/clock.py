@@ -29,8 +29,6 @@ MOST_ROUNDS = 12
 
 
 CONFIDENCE = 0.95
-NUMBER = 0.25
-"""The quantile of its samples that is a trial's number: what disturbs a sample makes it longer, so not the median."""
 
 
 def quantile_interval(samples: Sequence[float], quantile: float) -> tuple[float, float, float]:
@@ -83,9 +81,8 @@ class Policy:
 
     Sampling ends after `seconds_total` once there are `samples_least`, or at `samples_most`. If no other program
     disturbs the machine, each sample counts for `seconds_counted` at least: short steps then have as many samples as
-    longer ones, and end sooner, after `SHARE_AGREEING` of them if these agree. After `seconds_most`, warm-up and all,
-    it ends with what there is: one warm-up step and one sample at least. Steps took their usual time 5 ms after the
-    first one, in seven setups of a small data set.
+    longer ones, and end sooner. After `seconds_most`, warm-up and all, it ends with what there is: one warm-up step and
+    one sample at least. Steps took their usual time 5 ms after the first one, in seven setups of a small data set.
     """
 
     seconds_warmup: float = 0.02
@@ -112,14 +109,6 @@ class Samples:
     """Those of the samples, of each at least what the policy says."""
     seconds_warmup: float = 0.0
 
-
-SHARE_AGREEING, AGREEMENT = 2 / 3, 1.05
-"""Share of the samples of short steps that suffices on quiet cores, if the bounds of their number have at most this
-ratio.
-
-Numbers of one configuration differ by the same 1.1 % (standard deviation, 107 trials of 28 configurations) if trials
-end so, after 20 samples, as with all of theirs, 36 in the mean; by 1.4 % if 10 samples suffice.
-"""
 
 Step = Callable[[], dict[str, float]]
 """Does one step, or some at once, and returns the seconds of its phases."""
@@ -198,25 +187,13 @@ class Sampler:
 
     @property
     def _is_complete(self) -> bool:
-        """Whether there are samples enough, by number, total seconds, and how well they agree."""
+        """Whether there are samples enough, by number and by total seconds."""
         count, policy = len(self.samples.seconds), self.policy
         if count >= policy.samples_most or count < policy.samples_least:
             return count >= policy.samples_most
         if self.samples.seconds_sampled >= policy.seconds_total:
             return True
-        return (self.samples.seconds_counted >= policy.seconds_total or self._do_agree()) and self.is_quiet()
-
-    def _do_agree(self) -> bool:
-        """Return whether `SHARE_AGREEING` of the samples of short steps are there and their number is well known.
-
-        Always False under a policy that counts samples as long as they take.
-        """
-        seconds, policy = self.samples.seconds, self.policy
-        counted = len(seconds) * policy.seconds_counted
-        if not counted or counted < SHARE_AGREEING * policy.seconds_total - 1e-9:
-            return False
-        _, low, high = quantile_interval(seconds, NUMBER)
-        return high <= AGREEMENT * low
+        return self.samples.seconds_counted >= policy.seconds_total and self.is_quiet()
 
     def phases(self) -> dict[str, float]:
         """Return {phase: mean seconds per step} over all samples."""

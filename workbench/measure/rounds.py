@@ -22,7 +22,7 @@ from typing import Any, final
 
 import numpy as np
 
-from workbench.measure.clock import MOST_ROUNDS, NUMBER
+from workbench.measure.clock import MOST_ROUNDS
 from workbench.measure.posterior import (
     DEVIATION,
     MIN_LOG_SD,
@@ -41,6 +41,8 @@ INTERIM_ANALYSES = (4, 6, 9, 12)
 """Rounds after which two versions of the same code are compared; below the first nothing is decided."""
 BETWEEN_RUN_VARIANCE_RATIO = 16
 """The noise that all rounds of a run have in common has 1 / BETWEEN_RUN_VARIANCE_RATIO of the variance of a round."""
+NUMBER = 0.25
+"""The quantile of its samples that is a trial's number: what disturbs a sample makes it longer, so not the median."""
 FIRST = 2
 """Rounds that a comparison has at least, so that a single wild trial cannot decide it."""
 ALONE = 4

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench import data, models
-from workbench.measure.clock import SHARE_AGREEING
 from workbench.measure.posterior import DEVIATION
 from workbench.measure.rounds import FIRST, minimum_detectable_ratio
 from workbench.sweeps import grid, problem
@@ -139,12 +138,10 @@ def seconds_of_trials(
 def seconds_sampled(spec: Spec) -> tuple[float, float]:
     """Return (least, most) seconds that the samples of a trial take.
 
-    The least for samples of the shortest time that agree, without other programs at work.
+    The least for samples of the shortest time without other programs at work: each then counts for more than it takes.
     """
     policy = spec.measure.policy()
-    share = 1.0
-    if policy.seconds_counted:
-        share = min(SHARE_AGREEING * policy.seconds_sample / policy.seconds_counted, 1.0)
+    share = min(policy.seconds_sample / policy.seconds_counted, 1.0) if policy.seconds_counted else 1.0
     least = max(share * policy.seconds_total, policy.samples_least * policy.seconds_sample)
     return least, max(least, policy.seconds_total)
 

@@ -21,9 +21,9 @@ from kernels._compat.library_internals import watched_compiling
 from kernels.devices import bytes_asked
 from workbench import data, formats, models, optimizers, settings
 from workbench.measure import child, loads, machine, memory
-from workbench.measure.clock import NUMBER, Policy, Sampler, quantile_interval
+from workbench.measure.clock import Policy, Sampler, quantile_interval
 from workbench.measure.machine import Meters
-from workbench.measure.rounds import Sentinel
+from workbench.measure.rounds import NUMBER, Sentinel
 from workbench.sweeps.budget import COMPILING, NoRoom, TrialEnded, out_of_memory, require_device, require_possible
 from workbench.sweeps.check import Checked, check_step
 from workbench.sweeps.grid import predicted_bytes, seconds_of, setup_of, threads_of, unfit
