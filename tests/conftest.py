@@ -23,9 +23,9 @@ collect_ignore = ["support", "mutants"]
 
 LONGEST = (
     *("kernels/kernels", "kernels/dense_epochs", "kernels/epochs", "training/epoch_calls", "panels/browser"),
-    *("project/notebooks", "front_door/rows", "training/dense_epochs", "gpu/gpu_emulated", "bench/fair"),
+    *("project/notebooks", "front_door/rows", "training/dense_epochs", "gpu/gpu_emulated", "benchmarks/fair"),
     *("front_door/docs", "sweeps/sweep", "front_door/sweep", "bridges/sklearn", "reports/claims", "command/cli"),
-    *("project/input_validation", "cluster/team", "front_door/notebook", "bench/bench", "kernels/dual_dense"),
+    *("project/input_validation", "cluster/team", "front_door/notebook", "benchmarks/bench", "kernels/dual_dense"),
     *("golden/golden", "reports/report"),
 )
 """The files of tests that take longest, by folder and what they are about, in the order to start: the last to end ends
@@ -45,9 +45,15 @@ LOAD_FRAMEWORKS = frozenset(
             "bridges/pytorch_feeds",
         ),
         *("bridges/pytorch_compile", "bridges/pytorch_layers", "bridges/pytorch_optimizers", "bridges/pytorch_workers"),
-        *("bridges/pytorch_optimizers_saved", "kernels/competitors", "front_door/load", "models/graph_convolution"),
-        *("models/formulas", "bench/bench", "bench/fair", "bench/fit", "bench/fit_candidates", "bench/frameworks"),
-        *("bench/trainings", "gpu/gpu", "kernels/kernels"),
+        *(
+            "bridges/pytorch_optimizers_saved",
+            "kernels/competitors",
+            "front_door/load",
+            "advising/frameworks",
+            "models/graph_convolution",
+        ),
+        *("models/formulas", "benchmarks/bench", "benchmarks/fair", "benchmarks/fit", "benchmarks/fit_candidates"),
+        *("benchmarks/trainings", "gpu/gpu", "kernels/kernels"),
     )
 )
 """The files of tests that import PyTorch or TensorFlow, which takes seconds: all are one worker's."""

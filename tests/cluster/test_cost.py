@@ -5,14 +5,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from workcost.cluster import ShardedStore, cost
+from workcost.cluster.cost import Cores, Line, Network, Speeds, Work, active_rows, pays_from, predict
+from workcost.cluster.trainer import Job
+from workcost.formats import RowSparse
+from workcost.optimizers import Updater
 
 from tests.support import shards as support
 from tests.support import shared_training as of_training
-from workbench.cluster import ShardedStore, bench
-from workbench.cluster.bench import Cores, Line, Network, Speeds, Work, active_rows, pays_from, predict
-from workbench.cluster.trainer import Job
-from workbench.formats import RowSparse
-from workbench.optimizers import Updater
 
 ROWS, FEATURES, WIDTH = 64, 5000, 32
 ROWWISE = Line(row=1e-4, active=0.0)
@@ -111,19 +111,19 @@ def test_speeds_are_of_a_process_alone_and_of_one_with_a_store_whose_shards_it_i
         SimpleNamespace(addresses=lambda: ["one", "two", "three"]),
         of_training.configuration(batch_rows=64, threads=2),
     )
-    found = bench.fit_step_times(hosts, configuration, active)
+    found = cost.fit_step_times(hosts, configuration, active)
     assert [found.alone.fixed, found.alone.row, found.alone.active] == pytest.approx([1e-3, 1e-5, 0.0], abs=1e-9)
     assert [found.shared.fixed, found.shared.row, found.shared.active] == pytest.approx([1e-3, 1e-5, 1e-6], abs=1e-9)
     assert (found.alone.shard, found.shared.shard) == (0.0, pytest.approx(2e-3))
     assert 0 < found.spread < 0.1
     assert {height for height, _, _ in asked} == {64, 32, 16, 8}
-    assert bench.core_slowdown(hosts, configuration) == Cores(2, pytest.approx(2.0))
+    assert cost.core_slowdown(hosts, configuration) == Cores(2, pytest.approx(2.0))
 
 
 def test_steps_are_timed_with_and_without_a_store():
     job = Job(of_training.configuration(rows=400, epochs=1).model_dump(mode="json"), 1)
     transport = support.network(1, 1)
-    for work in (bench.seconds_without_store, bench.seconds_with_store):
+    for work in (cost.seconds_without_store, cost.seconds_with_store):
         seconds = work(transport, 0, job, lambda said: None)["seconds"]
         assert len(seconds) == 18, "27 steps, of which a third is left out"
         assert min(seconds) > 0
@@ -148,6 +148,6 @@ def test_what_times_the_steps_is_found_by_its_name_in_the_process_that_does_it(s
         def remove(self, run):
             pass
 
-    [seconds] = bench._run_at_once(OneHost(), of_training.configuration(), ["here"], shards)
+    [seconds] = cost._run_at_once(OneHost(), of_training.configuration(), ["here"], shards)
     assert seconds.tolist() == [1.0, 2.0]
-    assert asked == [bench.seconds_with_store if shards else bench.seconds_without_store]
+    assert asked == [cost.seconds_with_store if shards else cost.seconds_without_store]

@@ -6,7 +6,8 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from workbench.command import bench, cli, exit_codes, training
+from benchmarks import commands as bench
+from workbench.command import cli, exit_codes, training
 from workbench.command.training import parse_cluster
 from workbench.sweeps.run_folder import RunError
 

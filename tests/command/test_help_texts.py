@@ -8,7 +8,7 @@ import pytest
 import typer.main
 from typer.testing import CliRunner
 
-from workbench.command import bench, bench_competitors, cli, data_commands, exit_codes, options
+from workbench.command import cli, data_commands, exit_codes, options
 
 ROOT = typer.main.get_command(cli.app)
 
@@ -43,7 +43,7 @@ def test_each_argument_and_option_says_what_it_is():
     assert [one.name for one in parameters(ROOT) if not one.hidden and not one.help] == []
 
 
-@pytest.mark.parametrize("module", [cli, bench, bench_competitors, data_commands])
+@pytest.mark.parametrize("module", [cli, data_commands])
 def test_each_text_of_an_option_is_of_one_that_there_is(module):
     found = 0
     for name, command in vars(module).items():
@@ -96,7 +96,6 @@ def message_of(*typed):
         (("train", "x.txt", "--n-epochs=3"), "--epochs"),
         (("train", "x.txt", "--batch-size", "3"), "--batch-rows"),
         (("train", "x.txt", "--learning-rat", "3"), "--learning-rate"),
-        (("bench", "kernels", "--quik"), "--quick"),
         (("--versoin",), "--version"),
         (("data", "profile", "--zzz"), None),
     ],

@@ -263,7 +263,7 @@ def test_an_interrupt_at_any_moment_ends_a_command_with_130_and_the_way_to_go_on
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    from workbench.bench import runner
+    from benchmarks import runner
     from workbench.reports import export
 
     monkeypatch.setattr(export, "write_report", interrupt)

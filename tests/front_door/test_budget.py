@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 import workbench as wb
 from tests.front_door.test_doors import Done, called, ends_with, typed
 from workbench.api import sweeping as api_sweeping
-from workbench.bench import self_trial
 from workbench.command import advising, cli, sweeping
 from workbench.sweeps.spec import SpecError, parse_spec, parse_spec_json
 
@@ -44,16 +43,6 @@ def test_budget_of_advise_for_a_framework(option, asked, monkeypatch):
     assert typed("advise", "uniform", "--for", "sklearn", *([option, "9"] if option else []))[0] == asked
 
 
-@pytest.mark.parametrize(("option", "noted"), [("--budget", False), ("--seconds-budget", True)])
-def test_budget_of_bench_self(option, noted, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(self_trial, "run", ends_with(lambda names, folder, seconds, *_: seconds))
-    taken, said = typed("bench", "self", "same", option, "9")
-    assert taken == 9.0
-    assert ("Note: --seconds-budget is called --budget now" in said) is noted
-    assert "give one of the two" in refused("bench", "self", "same", "--budget", "9", "--seconds-budget", "9")
-
-
 def test_budget_of_sweep_and_seconds_of_a_trial(monkeypatch):
     limits = ends_with(lambda spec, *_: (spec.limits.seconds_sweep, spec.measure.seconds_total))
     monkeypatch.setattr(sweeping, "start", limits)
@@ -66,7 +55,7 @@ def test_budget_of_sweep_and_seconds_of_a_trial(monkeypatch):
 
 
 @pytest.mark.parametrize("word", ["--seconds", "--seconds-budget"])
-@pytest.mark.parametrize("command", [("advise",), ("sweep",), ("bench", "self")])
+@pytest.mark.parametrize("command", [("advise",), ("sweep",)])
 def test_former_names_are_in_no_help(command, word):
     assert f"{word} " not in CliRunner().invoke(cli.app, [*command, "--help"]).output
 

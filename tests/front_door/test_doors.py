@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 import workbench as wb
 from workbench.advising import advising as advising_core
 from workbench.api import sweeping as api_sweeping
-from workbench.bench.fit import runner
 from workbench.command import cli, sweeping, training
 
 RNG = np.random.default_rng(26)
@@ -86,8 +85,6 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(training, "train", of_settings)
     monkeypatch.setattr(sweeping, "start", of_spec)
     monkeypatch.setattr(api_sweeping, "measured", of_spec)
-    of_cases = ends_with(lambda self, cases, *_: tuple(cases[0].settings[name] for name in ("dataset", "model")))
-    monkeypatch.setattr(runner.Runner, "run", of_cases)
     return tmp_path
 
 
@@ -112,7 +109,6 @@ def test_every_door_guesses_reader_and_model_alike_and_says_so(reader, model, na
         ("train", name),
         ("advise", name, "--budget", 8),
         ("sweep", name, "--yes"),
-        ("bench", "fit", "--data", name),
     ):
         guessed, said = typed(*words)
         assert guessed == (reader, model), words

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from workbench import data
-from workbench.command import advising, bench, cli, sweeping, training
+from workbench.command import advising, cli, sweeping, training
 
 ROWS = [
     "size,answer,colour,bought",
@@ -39,7 +39,7 @@ def test_convert_takes_the_label(table, tmp_path):
     assert data.load("sparse", path=tmp_path / "X.sparse", whole=True).classes == ("no", "yes")
 
 
-def test_advise_sweep_train_and_fit_take_the_label(table, monkeypatch):
+def test_advise_sweep_and_train_take_the_label(table, monkeypatch):
     taken = {}
 
     class Done(Exception):  # noqa: N818 (ends the command when what is tested has come)
@@ -54,12 +54,10 @@ def test_advise_sweep_train_and_fit_take_the_label(table, monkeypatch):
 
     monkeypatch.setattr(advising, "advise", take("advise"))
     monkeypatch.setattr(training, "train", take("train"))
-    monkeypatch.setattr(bench, "fit_case_of", take("fit"))
     monkeypatch.setattr(sweeping, "load_sweep", take("sweep"))
-    for words in (("advise", table), ("train", table), ("bench", "fit", "--data", table), ("sweep", "--path", table)):
+    for words in (("advise", table), ("train", table), ("sweep", "--path", table)):
         with pytest.raises(Done):
             typed(*words, "--label", "answer")
     assert taken["advise"][1]["label"] == "answer"
     assert "label=answer" in taken["train"][0]["reading"]
-    assert taken["fit"][2]["label"] == "answer"
     assert taken["sweep"][1]["reading"] == "label=answer"

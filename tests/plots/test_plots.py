@@ -12,11 +12,14 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from benchmarks.analysis import bench
+from benchmarks.plots import competitor_ratio
+from benchmarks.plots import style as bench_style
 from tests.support import rows as maker
 from tests.support.figures import drawn, notes, said, texts
 from workbench import formats, plots, store
-from workbench.analysis import bench, breakeven, pool_rounds
-from workbench.plots import competitor_ratio, style
+from workbench.analysis import breakeven, pool_rounds
+from workbench.plots import style
 from workbench.plots.chart import Chart, Control
 from workbench.plots.phases import PHASES
 
@@ -260,10 +263,10 @@ def test_whose_kernels_compute_shows_in_colour_and_in_marker():
 
 def test_who_computes_looks_the_same_in_the_charts_of_trials_and_of_benchmarks():
     for sign in (0, 1):
-        assert len({look[sign] for look in style.FAMILIES.values()}) == len(style.FAMILIES)
+        assert len({look[sign] for look in bench_style.FAMILIES.values()}) == len(bench_style.FAMILIES)
     ours, scipy, dense = (style.look(row) for row in cells_of(("ours", "csr"), ("vendor", "csr"), ("dense", "dense")))
     for family, look in (("ours", ours), ("scipy", scipy), ("blas", dense)):
-        assert style.FAMILIES[family] == (look["color"], look["marker"])
+        assert bench_style.FAMILIES[family] == (look["color"], look["marker"])
 
 
 def test_only_the_figure_is_used_and_importing_plots_loads_no_matplotlib():

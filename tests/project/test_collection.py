@@ -47,7 +47,7 @@ def test_each_module_of_an_extra_that_tests_do_without_is_named_here():
 
 
 def test_tests_are_collected_without_the_frameworks():
-    code = WITHOUT.format(others=OTHERS, folders=["tests/bench", "tests/bridges", "tests/cluster"])
+    code = WITHOUT.format(others=OTHERS, folders=["tests/benchmarks", "tests/bridges", "tests/cluster"])
     came = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import typer
 
+from benchmarks.competitor_commands import bench
 from workbench.command import cli
 from workbench.sweeps import grid, spec
 
@@ -23,6 +24,9 @@ PAGES = [
 ]
 
 
+PROGRAMS = "(?:workbench|python -m benchmarks)"
+
+
 def blocks(page: Path, language: str) -> list[str]:
     """Return the code blocks of a language in a page."""
     text = page.read_text(encoding="utf-8")
@@ -32,18 +36,18 @@ def blocks(page: Path, language: str) -> list[str]:
 def commands(text: str) -> list[str]:
     """Return the commands of the workbench in a text: those on separate lines and those between backticks."""
     text = re.sub(r"\\+\n\s*", " ", text)
-    lines = re.findall(r"^(?: {4})?(workbench [a-z].*)$", text, re.MULTILINE)
-    return lines + [" ".join(inline.split()) for inline in re.findall(r"`(workbench [a-z][^`]*)`", text)]
+    lines = re.findall(rf"^(?: {{4}})?({PROGRAMS} [a-z].*)$", text, re.MULTILINE)
+    return lines + [" ".join(inline.split()) for inline in re.findall(rf"`({PROGRAMS} [a-z][^`]*)`", text)]
 
 
 COMMANDS = sorted({line for page in PAGES for line in commands(page.read_text(encoding="utf-8"))})
-ROOT_COMMAND = typer.main.get_command(cli.app)
+ROOTS = {"workbench": typer.main.get_command(cli.app), "python": typer.main.get_command(bench)}
 
 
 @pytest.mark.parametrize("line", COMMANDS)
 def test_a_command_takes_its_options(line):
-    _, *words = shlex.split(line.replace(" ... ", " "), comments=True)
-    command = ROOT_COMMAND
+    program, *words = shlex.split(line.replace(" ... ", " "), comments=True)
+    command, words = ROOTS[program], words[2 * (program == "python") :]
     while hasattr(command, "commands") and words:
         name = words.pop(0)
         command = command.commands[name]

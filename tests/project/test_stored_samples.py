@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import kernels
-from workbench import data, plots, store
+from benchmarks import tables
+from workbench import data, store
 from workbench.analysis import configurations, pool
 from workbench.module import Module, load_model
 from workbench.sweeps import progress, run_folder, spec
@@ -17,7 +18,7 @@ SAMPLES = Path(__file__).parent / "stored_0_2_0"
 DENSITIES = [0.05, 0.3]
 
 
-@pytest.mark.parametrize(("table", "file"), [(store.TRIALS, "trials.jsonl"), (store.BENCH, "bench.jsonl")])
+@pytest.mark.parametrize(("table", "file"), [(store.TRIALS, "trials.jsonl"), (tables.BENCH, "bench.jsonl")])
 def test_records_are_read_with_every_column(table, file):
     rows = table.read(SAMPLES / file)
     assert len(rows) == 2
@@ -27,27 +28,20 @@ def test_records_are_read_with_every_column(table, file):
 
 def test_former_columns_and_values_of_records_are_read(tmp_path):
     rows = [json.loads(line) for line in (SAMPLES / "bench.jsonl").read_text(encoding="utf-8").splitlines()]
-    read = store.BENCH.read(SAMPLES / "bench.jsonl")
+    read = tables.BENCH.read(SAMPLES / "bench.jsonl")
     assert [row["candidate"] for row in read] == [row["contender"] for row in rows]
     named = json.dumps(rows[0] | {"side": "rival"})
     (tmp_path / "bench.jsonl").write_text(f"{named}\n", encoding="utf-8")
-    assert store.BENCH.read(tmp_path)[0]["side"] == "competitor"
+    assert tables.BENCH.read(tmp_path)[0]["side"] == "competitor"
     both = json.dumps(rows[0] | {"candidate": "a"})
     (tmp_path / "bench.jsonl").write_text(f"{both}\n", encoding="utf-8")
     with pytest.raises(store.RowError, match="unknown column 'contender'"):
-        store.BENCH.read(tmp_path)
+        tables.BENCH.read(tmp_path)
 
 
 def test_a_former_field_of_the_progress_of_a_run_is_read():
     stored = json.dumps({"name": "x", "contender": "CSR ours", "current_key": "5eed", "stage": "compiling"})
     assert progress.parse(stored.encode()).now == "compiling: CSR ours"
-
-
-def test_a_former_name_of_a_chart_is_read():
-    empty = store.BENCH.frame()
-    assert plots.get("rival_ratio") is plots.get("competitor_ratio")
-    with pytest.warns(FutureWarning, match="'rival' is called 'competitor' now"):
-        assert plots.table("rival_ratio", empty, rival="the fastest").empty
 
 
 def test_a_former_name_of_kernels_is_read_with_a_warning():

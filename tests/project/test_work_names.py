@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-WORK = re.compile(r"((?:kernels|workbench)(?:\.\w+)+):(\w+)")
+WORK = re.compile(r"((?:kernels|workbench|benchmarks)(?:\.\w+)+):(\w+)")
 
 
 def names_in(source: str) -> set[tuple[str, str]]:
@@ -26,7 +26,7 @@ def is_defined(module: str, function: str) -> bool:
     return any(isinstance(node, ast.FunctionDef) and node.name == function for node in body)
 
 
-FILES = [file for package in ("kernels", "workbench", "tests") for file in (ROOT / package).rglob("*.py")]
+FILES = [file for package in ("kernels", "workbench", "benchmarks", "tests") for file in (ROOT / package).rglob("*.py")]
 SOURCES = [file.read_text(encoding="utf-8") for file in FILES if file != Path(__file__)]
 NAMES = sorted(set().union(*(names_in(source) for source in SOURCES if WORK.search(source))))
 """All names of work; every worker of the tests collects them, so only sources that look like having one are parsed."""

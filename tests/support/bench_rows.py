@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from workbench import store
+from benchmarks import tables
 
 MIB = 2**20
 SPEEDS = {"csr_dense": 1.0, "scipy.csr_dense": 8.0, "torch.csr_dense": 2.0}
@@ -37,7 +37,7 @@ def row(candidate: str, width: int = 16, ratio: float = 1.0, **known) -> dict:
         "source": "5eed",
     }
     side = "ours" if "." not in candidate and " " not in candidate else "competitor"
-    return store.BENCH.new_row(
+    return tables.BENCH.new_row(
         **{"status": "ok", "candidate": candidate, "side": side, "width": width} | settled | measured | known
     )
 
@@ -46,7 +46,7 @@ def without(candidate: str, status: str, reason: str, width: int = 16, **known) 
     kept = ("key", "suite", "task", "shape", "rows", "features", "width", "candidate", "side", "threads")
     kept += ("machine", "dtype")
     good = row(candidate, width, **known)
-    return store.BENCH.new_row(status=status, reason=reason, **{name: good[name] for name in kept})
+    return tables.BENCH.new_row(status=status, reason=reason, **{name: good[name] for name in kept})
 
 
 def bandwidths() -> list[dict]:
@@ -55,10 +55,10 @@ def bandwidths() -> list[dict]:
     for size, rate in ((MIB, 2e11), (8 * MIB, 1e11), (512 * MIB, 3e10)):
         at = {"bytes_table": size, "machine": "bench-1"}
         rows.append(
-            store.BENCH.new_row(level="read", candidate="read", bytes_row=0, bytes_per_second=rate, **at, **base)
+            tables.BENCH.new_row(level="read", candidate="read", bytes_row=0, bytes_per_second=rate, **at, **base)
         )
         gather = {"level": "gather", "candidate": "gather", "bytes_row": 256, "bytes_per_second": rate / 2}
-        rows.append(store.BENCH.new_row(**gather, **at, **base))
+        rows.append(tables.BENCH.new_row(**gather, **at, **base))
     return rows
 
 

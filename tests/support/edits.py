@@ -17,7 +17,7 @@ class Copy:
     """Copies of `kernels` and `workbench` below a folder; `hashes` gives a hash of each name, of given code."""
 
     def __init__(self, folder: Path, hashes: Callable[[Code], Mapping[str, str]]) -> None:
-        for package in ("kernels", "workbench"):
+        for package in ("kernels", "workbench", "benchmarks"):
             shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
         self.folder, self.of_code = folder, hashes
         self.code = Code(folder, closure.KernelModules())

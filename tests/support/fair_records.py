@@ -1,6 +1,6 @@
 """Hand-made records of `bench fair`."""
 
-from workbench import store
+from benchmarks import tables
 
 SIDES = {
     ("project", "dense"): "project, dense, launch epoch",
@@ -17,7 +17,7 @@ def record(side, kind, seconds, density=0.1, features=256, batch_rows=32, width=
     settings |= {"density": density, "rows": 1000, "threads": 2, "machine": "m", "key": name, "status": "ok"}
     settings |= {"candidate": SIDES[side, kind], "side": side, "kind": kind, "note": "", "error": 1e-7}
     times = {"seconds": seconds, "samples": [seconds] * 3, "busy_others": 0.0}
-    return store.FAIR.new_row(**settings | times | more)
+    return tables.FAIR.new_row(**settings | times | more)
 
 
 def configuration(project, independent, **more):

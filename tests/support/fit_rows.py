@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from workbench import models, store
-from workbench.bench.fit.candidates import Rows
-from workbench.bench.fit.cases import Judge
+from benchmarks import tables
+from benchmarks.fit.candidates import Rows
+from benchmarks.fit.cases import Judge
+from workbench import models
 from workbench.sweeps.problem import facts_of, synthetic_parameters_for, targets
 
 CASE = {"case": "toy, logistic", "dataset": "toy", "model": "logistic", "held_out": "0.2"}
@@ -26,7 +27,7 @@ def row(candidate, stage="settings", curve=((1.0, 0.7, 1), (2.0, 0.5, 2)), side=
         "setting": {"optimizer": "sgd", "rate": 1.0},
     }
     known |= {"curve": curve, "value_best": best, "seconds_limit": 5.0, "threads": 2, "machine": "m"}
-    return store.FIT.new_row(**CASE | FACTS | MEASURED | known | more)
+    return tables.FIT.new_row(**CASE | FACTS | MEASURED | known | more)
 
 
 def rounds(candidate, seconds, side="ours", target=0.505, **more):

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from benchmarks.self_trial import trials
+from benchmarks.self_trial.noise import HALVES, Group, Noise
 from workbench import store
-from workbench.bench.self_trial import trials
-from workbench.bench.self_trial.noise import HALVES, Group, Noise
 from workbench.measure import machine
 from workbench.measure.loads import QUIET
 from workbench.sweeps.trial import settings_of

@@ -5,11 +5,11 @@ import re
 import numpy as np
 import pytest
 
+from benchmarks.waits import synthetic
 from kernels.epochs import calls
 from tests.support.wrong_steps import with_wrong_weights
 from tests.training.test_train import targets
 from workbench import data, formats, optimizers, training
-from workbench.bench.waits import synthetic
 from workbench.optimizers import deferred_updates, parameter, schedules
 from workbench.sweeps.check import check_step
 from workbench.training import epoch_calls

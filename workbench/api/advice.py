@@ -301,7 +301,7 @@ def _ask_framework(framework: str, loaded: Loaded, seconds: float, batch_rows: i
 
     `batch_rows` None takes the usual batch size.
     """
-    from workbench.bench.frameworks import answer_for
+    from workbench.advising.frameworks import answer_for
 
     if not loaded.is_labelled:
         raise SpecError(

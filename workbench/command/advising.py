@@ -117,7 +117,7 @@ def show_framework(
 
     `read` has the options of `data_source.load`; `budget` is in seconds, None for the default. Raises DataError.
     """
-    from workbench.bench.frameworks import BUDGET, answer_for
+    from workbench.advising.frameworks import BUDGET, answer_for
 
     dataset = data_source.load(source, **read)
     for guess in dataset.facts.get("guesses", ()):

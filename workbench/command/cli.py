@@ -8,8 +8,6 @@ import typer
 
 from workbench.aliases import END
 from workbench.command import data_commands, exit_codes, options
-from workbench.command.bench import Markdown
-from workbench.command.bench_competitors import bench
 from workbench.command.options import CHOSEN, with_choices, with_label_and_seconds, with_settings
 
 SHOWN = 10
@@ -71,9 +69,9 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.add_typer(bench, name="bench", no_args_is_help=True)
 app.add_typer(data_commands.data, name="data", no_args_is_help=True)
 app.command("profile")(data_commands.profile)
+Markdown = Annotated[bool, typer.Option("--markdown", help="Markdown instead of HTML, as for an --out *.md.")]
 Root = Annotated[Path, typer.Option(help="Folder that runs are looked for in.")]
 Folder = Annotated[Path, typer.Option(help="Folder for the runs.")]
 

@@ -25,7 +25,7 @@ from typer.core import TyperGroup
 
 FAILURE, WRONG_INPUT, INTERRUPTED = 1, 2, 130
 
-RESUMED = ("demo", "advise", "sweep", "bench")
+RESUMED = ("demo", "advise", "sweep")
 """Commands that go on where they ended when they are started again."""
 
 WRONG_FILE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
@@ -133,7 +133,7 @@ class Commands(Group):
 
 def original_command_line(ctx: Any) -> str:
     """Return the command line as the user typed it, quoted for a shell."""
-    return shlex.join(["workbench", *ctx.meta[_ARGUMENTS]])
+    return f"{_program} {shlex.join(ctx.meta[_ARGUMENTS])}"
 
 
 def is_default(ctx: Any, option: str) -> bool:
@@ -154,7 +154,8 @@ def former_budget(option: str, seconds: float, is_alone: bool) -> float:
 def exit_interrupted(ctx: Any, state: str = "Interrupted") -> None:
     """Print the state and the command that continues to standard error; exit with status 130."""
     arguments: Sequence[str] = ctx.meta[_ARGUMENTS]
-    how = "Go on with" if arguments and arguments[0] in RESUMED else "Start again with"
+    is_resumed = _program != PROGRAM or (arguments and arguments[0] in RESUMED)
+    how = "Go on with" if is_resumed else "Start again with"
     typer.secho(f"{state}. {how}: {original_command_line(ctx)}", err=True)
     raise typer.Exit(INTERRUPTED)
 
@@ -169,7 +170,7 @@ def exit_unless_finished(ctx: typer.Context, state: str) -> None:
 
 def status_of(error: Exception) -> int | None:
     """Return the exit status of an exception: 2 for wrong input, 1 for other failures, None for a defect."""
-    is_ours = type(error).__module__.split(".")[0] in ("workbench", "kernels")
+    is_ours = type(error).__module__.split(".")[0] in ("workbench", "kernels", "benchmarks")
     if isinstance(error, WRONG_FILE) or (is_ours and isinstance(error, ValueError | LookupError)):
         return WRONG_INPUT
     return FAILURE if is_ours or isinstance(error, OSError | ImportError | MemoryError) else None
@@ -216,6 +217,9 @@ def _option_text(name: str, value: str) -> str:
     return f"--label {value}" if name == "label" else f"--reading {name}={value.lower()}"
 
 
+PROGRAM = "workbench"
+_program = PROGRAM
+"""What a user types to start the program whose command line runs in this process."""
 _is_own_process = False
 
 
@@ -251,13 +255,13 @@ def _with_one_command(app: typer.Typer, name: str) -> typer.Typer:
     return alone
 
 
-def run(app: typer.Typer) -> None:
+def run(app: typer.Typer, program: str = PROGRAM) -> None:
     """Run the command line and exit the process with its status; defects are raised with their traceback.
 
-    Garbage is collected less often meanwhile.
+    Garbage is collected less often meanwhile. `program` is what is typed before the arguments.
     """
-    global _is_own_process
-    _is_own_process = True
+    global _is_own_process, _program
+    _is_own_process, _program = True, program
     thresholds, finder = gc.get_threshold(), _AtFirstUse()
     sys.meta_path.insert(0, finder)
     gc.set_threshold(OBJECTS_COLLECTED)
@@ -268,7 +272,7 @@ def run(app: typer.Typer) -> None:
         status = status_of(error)
         if status is None:
             raise
-        typer.secho(f"workbench: {text_of(error)}", fg="red", err=True)
+        typer.secho(f"{program}: {text_of(error)}", fg="red", err=True)
         sys.exit(status)
     finally:
         _is_own_process = False

@@ -19,7 +19,7 @@ from workbench.settings import CONTROLS, SETTINGS, Control, Setting
 
 
 PANELS = {
-    "Measure": ("demo", "advise", "sweep", "forecast", "bench"),
+    "Measure": ("demo", "advise", "sweep", "forecast"),
     "Train": ("train", "apply"),
     "Data": ("profile", "data", "check"),
     "Runs": ("status", "stop", "report", "compare"),
@@ -43,7 +43,6 @@ FEW_OPTIONS = 8
 
 GROUP_EXAMPLES = {
     "": ("workbench demo", "workbench advise train.txt", "workbench train train.txt --save model/"),
-    "bench": ("workbench bench fit --data train.txt", "workbench bench kernels --quick"),
     "data": ("workbench data profile train.txt", "workbench data convert train.txt X.sparse"),
 }
 """What to type, by group of commands; "" is that of all."""

@@ -472,7 +472,7 @@ def _between(rates: dict[int, float], size: float) -> float:
 
 # Roofs of the kernels of a step on a machine: its memory, its cores and its BLAS, measured in about two seconds.
 #
-# The rates are a few of the rates of `workbench bench kernels`. Next to them stand the operations a second of the
+# The rates are a few of the rates of `python -m benchmarks kernels`. Next to them stand the operations a second of the
 # BLAS in a product of square matrices that its caches hold, for that is what bounds dense products.
 
 

@@ -21,7 +21,7 @@ from workbench.measure.clock import garbage_kept
 
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.M)
 COMPILED = (".cu", ".cuh")
-OURS = ("kernels", "workbench")
+OURS = ("kernels", "workbench", "benchmarks")
 """The packages whose code is followed."""
 
 

@@ -18,7 +18,7 @@ The variance of the noise is not known: that of a comparison is shrunk towards w
 Statistical Applications in Genetics and Molecular Biology 3, 3), and intervals are those of Student's t. The prior of
 m[c] is wide, or the prediction of a cost model with the error of such predictions. With normal terms the posterior is a
 normal distribution in closed form (Rasmussen and Williams 2006, Gaussian Processes for Machine Learning, 2.2).
-`workbench bench self` measures how often the intervals hold the truth.
+`python -m benchmarks self` measures how often the intervals hold the truth.
 
 >>> from workbench.measure.posterior import Trial, posterior
 >>> trials = [Trial("csr", 1.0, "run", 0), Trial("dense", 20.0, "run", 0)]
@@ -63,7 +63,7 @@ class Noise:
     prior of a candidate without a prediction, `predicted` that of one with: the error of the cost model. `unrest` is
     a bias of all trials of a run that has disturbed ones, in proportion to their share.
 
-    Measured in turns on two cores (`workbench bench self record constants`), by moments from half of the groups:
+    Measured in turns on two cores (`python -m benchmarks self record constants`), by moments from half of the groups:
     process 0.26, shared 0.31 of runs minutes apart, wider 1.5, bias 0.14, unrest 0.02. In use are those of least
     interval score (Gneiting and Raftery 2007, Journal of the American Statistical Association 102, 477, 6.2) in sweeps
     simulated with that half, rounded upwards.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from workbench import aliases
-from workbench.analysis import bench, configurations, fit, self_trial
+from workbench.analysis import configurations
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,14 +19,9 @@ if TYPE_CHECKING:
 POOLED: "dict[str, Callable[[pd.DataFrame], pd.DataFrame]]" = {
     "trials": configurations.pool_rounds,
     "sizes": configurations.pool_rounds,
-    "bench": bench.newest_records,
-    "fit": fit.newest_records,
-    "end": lambda frame: frame,
-    "self": self_trial.newest_outcomes,
     "profile": lambda frame: frame,
     "curves": lambda frame: frame,
     "predictions": lambda frame: frame,
-    "cluster": lambda frame: frame.drop_duplicates(["key", "machine"], keep="last"),
 }
 """What makes one row a configuration, by the kind of rows that a chart reads."""
 
@@ -55,8 +50,8 @@ def unavailable() -> dict[str, str]:
     return _charts().unavailable()
 
 
-def draw(name: str, frame: "pd.DataFrame", figure: "Figure", **controls: Any) -> str:
-    """Clear the figure, draw a chart on it, and return the sentence that says what it shows.
+def draw(name: "str | Chart", frame: "pd.DataFrame", figure: "Figure", **controls: Any) -> str:
+    """Clear the figure, draw a chart, given itself or by name, on it, and return the sentence that says what it shows.
 
     Controls not given, or None, take their initial value for this frame. An empty frame gives a message on the figure.
     ValueError for an unknown chart, control or value.
@@ -67,21 +62,21 @@ def draw(name: str, frame: "pd.DataFrame", figure: "Figure", **controls: Any) ->
 
     figure.clear()
     figure.set_layout_engine("constrained")
-    chart = get(name)
-    pooled = POOLED[chart.rows](frame)
+    chart = get(name) if isinstance(name, str) else name
+    pooled = (chart.pool or POOLED[chart.rows])(frame)
     chosen = chart.chosen(pooled, aliases.with_new_keys(controls, aliases.CHART_CONTROLS))
     with matplotlib.rc_context({"text.parse_math": False}):  # a "$" in a name is a "$"
         return message(figure, EMPTY) if pooled.empty else chart.draw(pooled, figure, **chosen)
 
 
-def table(name: str, frame: "pd.DataFrame", **controls: Any) -> "pd.DataFrame":
+def table(name: "str | Chart", frame: "pd.DataFrame", **controls: Any) -> "pd.DataFrame":
     """Return the numbers behind a chart, as text with units, a row for each configuration; empty for an empty frame.
 
     ValueError for an unknown chart, control or value.
     """
     import pandas as pd
 
-    chart = get(name)
-    pooled = POOLED[chart.rows](frame)
+    chart = get(name) if isinstance(name, str) else name
+    pooled = (chart.pool or POOLED[chart.rows])(frame)
     chosen = chart.chosen(pooled, aliases.with_new_keys(controls, aliases.CHART_CONTROLS))
     return pd.DataFrame() if pooled.empty else chart.table(pooled, **chosen)

@@ -48,8 +48,8 @@ class Chart:
     """A named picture of rows. `draw` and `table` take exactly the declared controls; that is checked here.
 
     `rows` names what it reads: trials; sizes, which are trials at several sizes of a model's tables; curves of quality
-    (`analysis.curves`); bench; fit; end; self; cluster; predictions, steps measured and predicted; or profile, of which
-    a row is the profile of a data set as JSON keeps it.
+    (`analysis.curves`); predictions, steps measured and predicted; or profile, of which a row is the profile of a data
+    set as JSON keeps it. For other records, `pool` makes the frame have one row a configuration.
     """
 
     name: str
@@ -58,6 +58,7 @@ class Chart:
     table: Callable[..., pd.DataFrame]
     controls: tuple[Control, ...] = ()
     rows: str = "trials"
+    pool: Callable[[pd.DataFrame], pd.DataFrame] | None = None
 
     def __post_init__(self) -> None:
         """Raise ValueError unless `draw` and `table` take exactly the declared controls as further parameters."""
@@ -91,8 +92,13 @@ def register_chart(module: str, title: str, controls: tuple[Control, ...] = (), 
     The chart has the file's name; the other parameters are fields of `Chart`. ValueError if the functions do not take
     exactly the controls.
     """
+    register(chart_of_module(module, title, controls, rows))
+
+
+def chart_of_module(module: str, title: str, controls: tuple[Control, ...], rows: str, **more: Any) -> Chart:
+    """Return the chart, named after the file, of the functions `draw` and `table` of an imported module."""
     functions = vars(sys.modules[module])
-    register(Chart(module.rpartition(".")[2], title, functions["draw"], functions["table"], controls, rows))
+    return Chart(module.rpartition(".")[2], title, functions["draw"], functions["table"], controls, rows, **more)
 
 
 def _value(chart: Chart, control: Control, frame: pd.DataFrame, given: Any) -> Any:

@@ -12,7 +12,7 @@ import math
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pandas as pd
@@ -21,7 +21,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from workbench.analysis import bench, configurations, formatting
+from workbench.analysis import configurations, formatting
 from workbench.analysis.intervals import interval_of
 from workbench.plots.chart import Control
 
@@ -192,7 +192,7 @@ def finish(figure: Figure, axes: Axes, title: str, group: configurations.Group, 
 def framed(figure: Figure, axes: Axes, title: str, below: str, **change: Any) -> None:
     """Add title, subtitle `below`, grid, ticks and legend to a chart; `change` as in `finish`."""
     width = figure.get_figwidth()
-    _add_title_and_grid(figure, axes, title, below, change.get("room", NARROW_SHARE if is_narrow(axes) else 1.0))
+    add_title_and_grid(figure, axes, title, below, change.get("room", NARROW_SHARE if is_narrow(axes) else 1.0))
     axes.margins(y=0.1)  # keeps lines off the marks at the edges
     for axis in (axes.xaxis, axes.yaxis):
         _add_ticks(axis)
@@ -213,7 +213,7 @@ def _add_ticks(axis: Any) -> None:
         axis.set_major_locator(LogLocator(subs=subs, numticks=12))
 
 
-def _add_title_and_grid(figure: Figure, axes: Axes, title: str, below: str, room: float = 1.0) -> None:
+def add_title_and_grid(figure: Figure, axes: Axes, title: str, below: str, room: float = 1.0) -> None:
     """Add title, subtitle `below` (as wide as a share `room` of the figure) and grid to a chart."""
     width = figure.get_figwidth()
     figure.suptitle(wrapped(title, int(10 * width)), x=0.01, ha="left", fontsize=LARGE, fontweight="bold")
@@ -374,77 +374,3 @@ def is_drawable(row: configurations.Record, measure: str) -> bool:
 def lost(rows: Sequence[configurations.Record], measure: str) -> list[configurations.Record]:
     """Return the records that `drawable` leaves out, in their order."""
     return [row for row in rows if not is_drawable(row, measure)]
-
-
-FAMILIES = {
-    "ours": CANDIDATES["ours", "csr"],
-    "scipy": CANDIDATES["vendor", "csr"],
-    "torch": ("#CC79A7", "s"),
-    "tensorflow": ("#E69F00", "D"),
-    "blas": CANDIDATES["dense", "dense"],
-    "numpy": ("#009E73", "^"),
-    "numba": ("#B22222", "*"),
-    "cusparse": ("#8C6D31", "<"),
-    "cusparse_anew": ("#C9A96A", "d"),
-    "cupyx": ("#56B4E9", ">"),
-    "torch_cuda": ("#7A5195", "p"),
-    "cublas": ("#555555", "h"),
-    "cublas_tf32": ("#999999", "X"),
-}
-"""Colour and marker by who computes; no two share either, so that a mark means the same in every chart."""
-
-NAMES = {"scipy": "SciPy", "torch": "PyTorch (MKL)", "tensorflow": "TensorFlow", "blas": "dense BLAS", "numpy": "NumPy"}
-NAMES |= {"numba": "plain Numba"}
-NAMES |= {"cusparse": "cuSPARSE", "cusparse_anew": "cuSPARSE, made anew", "cupyx": "cupyx"}
-NAMES |= {"torch_cuda": "PyTorch (CUDA)", "cublas": "dense cuBLAS", "cublas_tf32": "dense cuBLAS, TF32"}
-ALL = "all"
-
-
-def family(row: Mapping[str, Any]) -> str:
-    """Return "ours" for a benchmark record of the project, else the name of the competitor's library.
-
-    >>> family({"side": "competitor", "candidate": "torch EmbeddingBag"})
-    'torch'
-    """
-    return "ours" if row["side"] == "ours" else row["candidate"].replace(".", " ").split()[0]
-
-
-def candidate_look(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return keyword arguments of `Axes.plot` for a benchmark record; competitors have hollow markers."""
-    colour, marker = FAMILIES.get(family(row), (GREY, "x"))
-    return {"color": colour, "marker": marker, "markerfacecolor": colour if row["side"] == "ours" else "white"}
-
-
-def measured(frame: pd.DataFrame, task: str | None = None) -> list[bench.Record]:
-    """Return the benchmark records with a time and a width, of one task or (None) of all."""
-    rows = (row for rows in bench.group_by_configuration(frame, task) for row in rows)
-    return [row for row in rows if row["status"] == "ok" and row["seconds"] and row["width"]]
-
-
-def tasks(frame: pd.DataFrame) -> tuple[str, ...]:
-    """Return the tasks of the benchmark records that have a time and a width, those with most records first."""
-    measured_tasks = [row["task"] for row in measured(frame)]
-    return tuple(sorted(dict.fromkeys(measured_tasks), key=lambda task: -measured_tasks.count(task)))
-
-
-def task_control() -> Control:
-    """Return the control that selects a task; initially the one with most records."""
-    return Control("task", "what is computed", tasks)
-
-
-def finish_bench_chart(figure: Figure, axes: Axes, title: str, rows: Sequence[bench.Record], more: str) -> None:
-    """Add title, a subtitle with `more`, threads, cache and machines, grid, and the legend below the axes."""
-    machines, threads = ({row[name] for row in rows if row[name] is not None} for name in ("machine", "threads"))
-    on = ", ".join(sorted(machines)) or "machine unknown"
-    count = " or ".join(map(str, sorted(threads))) or "?"
-    devices = sorted({row["device"] for row in rows} - {"cpu"})
-    caches = {row["cache"] for row in rows if row["cache"]}
-    at = [
-        f"on {formatting.join_items(devices)}" if devices else f"{count} threads",
-        *(f"cache {cache}" for cache in sorted(caches)),
-    ]
-    _add_title_and_grid(figure, axes, title, "; ".join([more, "float32", *at, on]))
-    handles, labels = axes.get_legend_handles_labels()
-    if handles:
-        columns = 3 if figure.get_figwidth() > 7 else 1
-        figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=SMALL, frameon=False)

@@ -37,7 +37,7 @@ LONGEST = 500
 """Characters of a text in a row that are shown."""
 LONGEST_NAME = 60
 """Characters of what was to be measured: names and paths, of which labels of charts are made."""
-NAMES = {*store.TRIALS.settings, *store.BENCH.settings}
+NAMES = set(store.TRIALS.settings)
 
 WITHOUT_TEXT = frozenset({int, float, bool, type(None)})
 """Types of values that no text is in."""

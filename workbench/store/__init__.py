@@ -1,28 +1,15 @@
 """Results on disk: one line of JSON a result, only ever appended; a table of columns says what a line holds.
 
-`TRIALS` is the table of sweeps, `BENCH` that of the benchmark suites, `FAIR` that of both sides compared with the best
-independent ones, `EPOCHS` that of whole epochs, `FIT` that of trainings to a held-out quality, `END` that of whole
-processes from a file to predictions, `WAITS` that of what a user waits for apart from training, `SELF` that of the
-self-trial's outcomes, `ADVICE` that of advice and the sweeps that judge it, `CLUSTER` that of training on several
-machines; `external` reads rows of another tool. What is named here without a table is of trials:
+`TRIALS` is the table of sweeps; `external` reads rows of another tool. What is named here without a table is of trials:
 `store.append(path, row)` is `store.TRIALS.append(path, row)`.
 """
 
 from workbench import aliases
 from workbench.store import external
 from workbench.store.table import (
-    ADVICE,
-    BENCH,
-    CLUSTER,
-    END,
-    EPOCHS,
-    FAIR,
-    FIT,
     KINDS,
-    SELF,
     STATUSES,
     TRIALS,
-    WAITS,
     Column,
     RowError,
     Table,
@@ -32,18 +19,9 @@ from workbench.store.table import (
 )
 
 __all__ = [
-    "ADVICE",
-    "BENCH",
-    "CLUSTER",
-    "END",
-    "EPOCHS",
-    "FAIR",
-    "FIT",
     "KINDS",
-    "SELF",
     "STATUSES",
     "TRIALS",
-    "WAITS",
     "Column",
     "RowError",
     "Table",

@@ -4,7 +4,7 @@ A file survives a kill at any moment: a row is written whole by one system call,
 is closed with a mark by the next append, which tells it from a line damaged later.
 
 Older records of a file may be in a compressed file next to it, whose name ends in `.gz`: it is read before the file
-itself. Records are appended to the plain file only; `workbench bench prune --pack` compresses what is there.
+itself. Records are appended to the plain file only; `python -m benchmarks prune --pack` compresses what is there.
 """
 
 import difflib
@@ -144,6 +144,10 @@ def refuse_unknown(row: Iterable[str], columns: Mapping[str, Column], what: str)
             raise RowError(f"{what} has the unknown column {name!r}{near}; known: {', '.join(columns)}.")
 
 
+COLUMNS = Path(__file__).with_name("columns")
+"""Folder of the files of columns of this package."""
+
+
 @dataclass(frozen=True)
 class Table:
     """The columns of one kind of result, by name and in order; the functions write and read files of such rows.
@@ -158,13 +162,15 @@ class Table:
     """Its version."""
     more_settings: Mapping[str, str] = field(default_factory=dict)
     """Columns of the part "setting" that stand before those of the file of columns: "kind: meaning" by name."""
+    folder: Path = COLUMNS
+    """Folder of the file of columns, `NAME.toml`."""
 
     @functools.cached_property
     def columns(self) -> dict[str, Column]:
-        """Columns by name, in order; read when first used from `columns/NAME.toml`, next to this module."""
+        """Columns by name, in order; read from the file of columns when first used."""
         import tomllib  # with the files of columns it would be half of the time to import this package
 
-        text = Path(__file__).with_name("columns").joinpath(f"{self.name}.toml").read_text(encoding="utf-8")
+        text = self.folder.joinpath(f"{self.name}.toml").read_text(encoding="utf-8")
         parts = tomllib.loads(text)
         parts["setting"] = {**self.more_settings, **parts["setting"]}
         return {
@@ -443,18 +449,9 @@ def _is_whole(line: bytes) -> bool:
 
 # The tables of results; the columns of each are described in a file of the folder `columns`.
 
-BENCH = Table("bench", "bench.jsonl", 1)
-CLUSTER = Table("cluster", "bench-cluster.jsonl", 1)
-END = Table("end", "bench-end.jsonl", 1)
-WAITS = Table("waits", "bench-waits.jsonl", 1)
-FAIR = Table("fair", "bench-fair.jsonl", 1)
-EPOCHS = Table("epochs", "bench-epochs.jsonl", 1)
-FIT = Table("fit", "bench-fit.jsonl", 3)
 TRIALS = Table(
     "trials",
     "trials.jsonl",
     3,
     {setting.column or setting.name: f"{setting.kind}: {setting.meaning}" for setting in settings.SETTINGS},
 )
-ADVICE = Table("advice", "bench-advise.jsonl", 1)
-SELF = Table("self", "self.jsonl", 1)

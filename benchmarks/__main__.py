@@ -1,0 +1,7 @@
+"""`python -m benchmarks SUITE`: measure a suite, complete its records and write its page."""
+
+from benchmarks.competitor_commands import bench
+from workbench.command import exit_codes
+
+if __name__ == "__main__":
+    exit_codes.run(bench, "python -m benchmarks")

@@ -1,0 +1,256 @@
+"""Bytes and times of training on several machines: `python -m benchmarks.cluster RESULTS RUNS all|quick|ROWS`.
+
+Bytes: a step pulls and pushes the rows that a batch touches, of tables of a million and of a hundred million rows, at
+the cost of the active rows. Steps: measured with 1, 2 and 4 processes of this machine, and predicted for these and for
+1 to 256 machines from what one process and the loopback network take. Of so many ROWS, generated, one epoch is trained
+while they stay on disk. Records go to the folder RESULTS and are printed as they come; existing ones of this code and
+machine are not measured again. Logs and data go to the folder RUNS.
+"""
+
+import functools
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks import tables
+from workbench import formats, store
+from workbench.cluster import training
+from workbench.cluster.cost import (
+    BYTES_ID,
+    MACHINES,
+    Cores,
+    Network,
+    Speeds,
+    Work,
+    active_rows,
+    core_slowdown,
+    fit_step_times,
+    predict,
+)
+from workbench.cluster.dask_hosts import Hosts
+from workbench.cluster.dask_transport import DaskTransport
+from workbench.cluster.sharded import ShardedStore
+from workbench.cluster.training import train
+from workbench.formats import RowSparse
+from workbench.kvstore import LazyRandomRows
+from workbench.measure import closure, machine
+from workbench.optimizers import Updater
+from workbench.sweeps.grid import threads_of
+from workbench.sweeps.problem import make_problem
+from workbench.sweeps.spec import Configuration, roots_of
+
+TABLES = (10**6, 10**8)
+WIDTH = 16
+PROCESSES = (1, 2, 4)
+ROOTS = frozenset({"benchmarks.cluster", "workbench.cluster.worker"})
+"""Modules that what is measured starts from."""
+FINAL = ("ok", "memory")
+"""Statuses of what is not measured again."""
+
+Columns = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Sizes of what is measured: rows that a step touches, steps of each, rows of the data and of a batch, features."""
+
+    active: int = 20_000
+    steps: int = 5
+    rows: int = 60_000
+    batch_rows: int = 1024
+    features: int = 100_000
+
+    @property
+    def configuration(self) -> Configuration:
+        """Configuration that is trained to time it: power-law data, softmax, about 40 entries a row."""
+        shape = {"rows": self.rows, "features": self.features, "density": 40 / self.features, "width": WIDTH}
+        return Configuration(dataset="power_law", model="softmax", batch_rows=self.batch_rows, epochs=1, **shape)
+
+    def name_of(self, processes: int, how: str) -> str:
+        """Return the name of a step's record, "step 2 measured, 1024 of 60000 rows, 100000 features"."""
+        return f"step {processes} {how}, {self.batch_rows} of {self.rows} rows, {self.features} features"
+
+
+QUICK = Sizes(2000, 2, 1500, 128, 2000)
+SIZES = {"all": Sizes(), "quick": QUICK}
+
+
+class Part(NamedTuple):
+    """Rows that are measured together: what each is called, and what gives their columns."""
+
+    names: list[str]
+    measure: Callable[[], Iterable[Columns]]
+
+
+def parts_of(what: str, folder: Path) -> Iterator[Part]:
+    """Yield the parts to measure; `what` is "all", "quick" or a number of rows as text.
+
+    Logs and data go to `folder`. ValueError if `what` is none of these. Nothing is measured before a part's `measure`.
+    """
+    if what not in SIZES:
+        yield Part(training.names_of(int(what)), lambda: training.trained(int(what), folder))
+        return
+    sizes = SIZES[what]
+    for features in TABLES:
+        yield Part([_name_of_bytes(features, sizes)], functools.partial(_measure_bytes, features, folder, sizes))
+    counts = [count for count in MACHINES if count <= sizes.batch_rows]
+    names = [sizes.name_of(count, "predicted") for count in counts]
+    names += [sizes.name_of(count, "predicted here") for count in PROCESSES]
+    yield Part(names, functools.partial(_predict_here, sizes, folder))
+    for processes in PROCESSES:
+        yield Part([sizes.name_of(processes, "measured")], functools.partial(_measure_step, processes, folder, sizes))
+
+
+def _name_of_bytes(features: int, sizes: Sizes) -> str:
+    """Return the name of a record of bytes, "bytes of 1000000 rows, 20000 touched, 5 steps"."""
+    return f"bytes of {features} rows, {sizes.active} touched, {sizes.steps} steps"
+
+
+def _measure_bytes(features: int, folder: Path, sizes: Sizes) -> Iterator[Columns]:
+    """Yield the columns of one byte measurement with `features` table rows, on two processes that are started for it.
+
+    Logs go to `folder`.
+    """
+    with Hosts("local:2", folder / "hosts") as hosts:
+        yield bytes_of(hosts, features, sizes)
+
+
+def bytes_of(hosts: Hosts, features: int, sizes: Sizes) -> Columns:
+    """Measure the bytes and time of steps on a lazily generated table of `features` rows and `WIDTH` columns.
+
+    Each step pulls and pushes `sizes.active` random rows on two shards; returns record columns, with bytes_least from
+    4-byte indices and float32 values.
+    """
+    sharded = ShardedStore(DaskTransport(hosts.place(2, 1), hosts.client))
+    sharded.init("w", LazyRandomRows((features, WIDTH), "float32", "normal", 0.01, 0, "w"))
+    sharded.set_optimizer(Updater("adagrad"))
+    made, seconds, moved, least, seen = np.random.default_rng(0), [], [], [], np.empty(0, np.int64)
+    out = formats.zeros((features, WIDTH), "row_sparse", np.dtype("float32"))
+    for _ in range(sizes.steps):
+        active = np.unique(made.integers(0, features, sizes.active))
+        before, start = _bytes_moved(sharded), time.perf_counter()
+        sharded.pull_into({"w": out}, {"w": active})
+        sharded.push("w", RowSparse(np.ones((active.size, WIDTH), np.float32), active, out.shape))
+        seconds.append(time.perf_counter() - start)
+        moved.append(_bytes_moved(sharded) - before)
+        least.append(2 * active.size * (BYTES_ID + 4 * WIDTH))
+        seen = np.union1d(seen, active)
+    record = {"part": "bytes", "is_measured": True, "machines": 2, "features": features, "width": WIDTH}
+    record |= {"touched": statistics.fmean(least) / (2 * (BYTES_ID + 4 * WIDTH)), "rows_made": int(seen.size)}
+    record |= {"bytes_moved": statistics.fmean(moved), "bytes_least": statistics.fmean(least)}
+    record |= {"ratio": sum(moved) / sum(least), "seconds_step": statistics.median(seconds)}
+    return record | {"what": _name_of_bytes(features, sizes)}
+
+
+def _bytes_moved(sharded: ShardedStore) -> int:
+    """Return the bytes that a store has sent and received so far."""
+    return sharded.traffic.bytes_sent + sharded.traffic.bytes_received
+
+
+def _measure_step(processes: int, folder: Path, sizes: Sizes) -> Iterator[Columns]:
+    """Yield the record of the median step time of a training by `processes` local processes, a shard in each.
+
+    Trains from the start, without checkpoints; the first third of the steps is left out.
+    """
+    messages: list[Mapping[str, Any]] = []
+    settings = {name: value for name, value in sizes.configuration.model_dump(mode="json").items() if value is not None}
+    where = folder / f"steps-{processes}-{time.time_ns()}"  # never one that goes on from a checkpoint
+    train(f"local:{processes}", settings, processes, where, tell=messages.append, threads=1, steps_saved=0)
+    seconds = [said["seconds"] for said in messages if "step" in said]
+    late = seconds[len(seconds) // 3 :]  # the first ones load code, and draw rows
+    known = _step(sizes, processes, True, threads_of(sizes.configuration))
+    yield known | {"seconds_step": statistics.median(late), "what": sizes.name_of(processes, "measured")}
+
+
+def _step(sizes: Sizes, machines: int, is_measured: bool, cores: int | None) -> Columns:
+    """Return the columns that every record of a step's time has, measured or predicted.
+
+    `cores` None is many machines.
+    """
+    record = {"part": "step", "is_measured": is_measured, "machines": machines, "cores": cores, "width": WIDTH}
+    return record | {"features": sizes.features, "batch_rows": sizes.batch_rows}
+
+
+def _predict_here(sizes: Sizes, folder: Path) -> Iterator[Columns]:
+    """Return an iterator of records (dicts of columns) of predicted step times for data and batches of `sizes`.
+
+    Speeds are measured on this machine now, in processes that are started for it; their logs go to `folder`.
+    """
+    configuration = sizes.configuration
+    with Hosts(f"local:{max(threads_of(configuration), 2)}", folder / "hosts") as hosts:
+        active = active_rows_by(sizes)
+        return predict_step_times(
+            sizes, active, fit_step_times(hosts, configuration, active), core_slowdown(hosts, configuration)
+        )
+
+
+def active_rows_by(sizes: Sizes) -> dict[int, float]:
+    """Return {r: mean active table rows of r batch rows}, counted in the first four batches of the data."""
+    problem = make_problem(sizes.configuration)
+    starts = range(0, min(problem.x.shape[0], 4 * sizes.batch_rows) - sizes.batch_rows + 1, sizes.batch_rows)
+    columns = [
+        np.split(part.indices, part.indptr[1:-1]) for at in starts for part in [problem.x[at : at + sizes.batch_rows]]
+    ]
+    return active_rows(columns, sizes.batch_rows)
+
+
+def predict_step_times(sizes: Sizes, active: Mapping[int, float], known: Speeds, cores: Cores) -> Iterator[Columns]:
+    """Yield a record of predicted step time for each number of machines, then of processes on these `cores`.
+
+    `active` and `known` are measured on one process.
+    """
+    work = Work(sizes.batch_rows, active, 4 * WIDTH)
+    for how, shared in (("predicted", None), ("predicted here", cores)):
+        for step in predict(work, known, Network(), PROCESSES if shared else MACHINES, shared):
+            record = {
+                "seconds_step": step.seconds,
+                "seconds_computing": step.computing,
+                "seconds_network": step.messages,
+            }
+            record |= {"seconds_waiting": step.waiting, "bytes_moved": step.bytes_moved}
+            record |= {"touched": active[sizes.batch_rows // step.machines]}
+            settings = _step(sizes, step.machines, False, shared.count if shared else None)
+            yield settings | record | {"what": sizes.name_of(step.machines, how)}
+
+
+def run(parts: Iterable[Part], results: Path) -> Iterator[dict[str, Any]]:
+    """Measure the parts that `results` lacks from this code and machine; yield each record once it is appended.
+
+    A part is skipped only if all its records are there with a final status.
+    """
+    file, here = results / tables.CLUSTER.file, machine.machine_id()
+    code = closure.installed_code().digest(
+        ROOTS | roots_of(QUICK.configuration) | roots_of(Configuration(model=training.MODEL))
+    )
+    known = tables.CLUSTER.read(file) if store.is_stored(file) else []
+    done = {row["key"] for row in known if row["machine"] == here and row["status"] in FINAL}
+    for part in parts:
+        if done.issuperset(f"{name} {code}" for name in part.names):
+            continue
+        for columns in part.measure():
+            now, key = datetime.now(UTC).isoformat(timespec="seconds"), f"{columns['what']} {code}"
+            settled = {"key": key, "time": now, "machine": here, "status": "ok", "versions": machine.versions()}
+            made = tables.CLUSTER.new_row(**settled | columns)
+            tables.CLUSTER.append(file, made)
+            yield made
+
+
+def main() -> None:
+    """Measure into the folders of the command line (created if needed) and print each record as a line of JSON."""
+    results, runs = Path(sys.argv[1]), Path(sys.argv[2])
+    for folder in (results, runs):
+        folder.mkdir(parents=True, exist_ok=True)
+    for made in run(parts_of(sys.argv[3], runs), results):
+        print(json.dumps(made), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,539 @@
+"""From a file to predictions in whole processes, as a user starts them: seconds by stage and peak memory.
+
+How to add a candidate: a call of `register` after the function that returns its commands. The runner measures the
+settings of each candidate, then the first setting that reaches the loss, warm and cold.
+
+Warm is a start after another one of the same candidate: files in memory, compiled code and parsed copies in their
+caches. Cold is a start with these caches empty and the files dropped from memory. A run is measured as a whole, from
+the start of the first process to the end of the last; memory is the largest of a process.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks import tables
+from benchmarks.analysis.end import within
+from benchmarks.experiment import Progress, Record, Results
+from benchmarks.shapes import BenchError
+from kernels.registry import Registry, unknown_name
+from workbench import atomic_files
+from workbench.advising.frameworks.training import why_not_installed
+from workbench.data import guess_columns
+from workbench.data.content import VARIABLE
+from workbench.data.tables.schema import Column
+
+PASSES = ({"passes": 1}, {"passes": 2}, {"passes": 4}, {"passes": 8}, {"passes": 16})
+"""Settings of what goes over the rows again and again."""
+
+
+class Paths(NamedTuple):
+    """Files of one run: `train` and `held_out` are read; `predictions` and what is in `folder` are written."""
+
+    format: str
+    train: Path
+    held_out: Path
+    folder: Path
+
+    @property
+    def predictions(self) -> Path:
+        """File with a line for each held-out row, whose last field is the probability of the label 1."""
+        return self.folder / "predictions.csv"
+
+    @property
+    def stages(self) -> Path:
+        """JSON file of seconds by stage, written only by candidates that measure them."""
+        return self.folder / "stages.json"
+
+
+Commands = list[tuple[str, list[str]]]
+"""Processes that run one after the other: the stage that each is, and its command line."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A program or script that trains on a file and predicts: `commands(paths, setting)` are its processes, `settings`
+    the settings to try.
+
+    `formats` lists what it reads. `package` has to be installed; `install` says how.
+    """
+
+    name: str
+    side: str
+    commands: Callable[[Paths, Mapping[str, Any]], Commands]
+    settings: Sequence[Mapping[str, Any]]
+    formats: tuple[str, ...] = ("svmlight", "clicks")
+    package: str = ""
+    install: str = ""
+
+    def unavailable(self, format: str) -> str:
+        """Return why it cannot take part with a text format, "" if it can; nothing is imported."""
+        if format not in self.formats:
+            return f"It reads {' and '.join(self.formats)} only."
+        return why_not_installed(self.package, self.install)
+
+
+_candidates: Registry[Candidate] = Registry("candidate", (), BenchError)
+register, names, get = _candidates.register, _candidates.names, _candidates.get
+
+
+# The project's command line: `workbench train --save`, then `workbench apply`; first as they are, then on all rows, as
+# the others train, with the decay searched, given to dual ascent, or none and a number of passes.
+
+
+PROJECT_OPTIONS: dict[str, Callable[[Any], list[str]]] = {
+    "held_out": lambda share: ["--held-out", str(share)],
+    "decay": lambda decay: ["--optimizer", "sgd", "--launch", "dual", "--decay", str(decay), "--epochs", "10"],
+    "passes": lambda passes: ["--epochs", str(passes)],
+}
+"""What a setting of the project's adds to the command line, by its name."""
+PROJECT_SETTINGS: tuple[Mapping[str, Any], ...] = (
+    {},
+    {"held_out": 0},
+    *({"held_out": 0, "decay": decay} for decay in (1e-3, 1e-4, 1e-5)),
+    *({"held_out": 0, "passes": passes} for passes in (1, 4)),
+)
+
+
+def project_commands(is_logarithmic: bool, paths: Paths, setting: Mapping[str, Any]) -> Commands:
+    """Return the `workbench train` and `workbench apply` commands with the options of a setting.
+
+    With `is_logarithmic` a file of column kinds that takes numbers as logarithms is written and passed.
+    """
+    workbench, model = [sys.executable, "-m", "workbench"], str(paths.folder / "model")
+    train = [*workbench, "train", str(paths.train), "--save", model]
+    train += ["--columns", str(write_columns(paths))] if is_logarithmic else []
+    train += [text for name, value in setting.items() for text in PROJECT_OPTIONS[name](value)]
+    apply = [*workbench, "apply", model, str(paths.held_out), "--out", str(paths.predictions)]
+    return [("train", train), ("apply", apply)]
+
+
+def write_columns(paths: Paths) -> Path:
+    """Write the guessed column kinds as TOML, numbers as scaled logarithms, into the run's folder; return the path.
+
+    It is what a user writes by hand, so it is made before the clock starts.
+    """
+    columns, path = guess_columns(paths.train), paths.folder / "columns.toml"
+    kinds = [
+        Column(one.name, "number", "log", scaling="largest") if one.kind == "number" else one for one in columns.columns
+    ]
+    replace(columns, columns=tuple(kinds)).save(path)
+    return path
+
+
+register(Candidate("project", "project", partial(project_commands, False), PROJECT_SETTINGS))
+register(
+    Candidate(
+        "project, logarithms", "project", partial(project_commands, True), PROJECT_SETTINGS[:5], formats=("clicks",)
+    )
+)
+
+
+# Scripts of few lines with LIBLINEAR and SGDClassifier of scikit-learn, and with PyTorch's EmbeddingBag.
+
+
+SCRIPT = Path(__file__).with_name("script.py")
+STRENGTHS = tuple({"C": strength} for strength in (0.01, 0.03, 0.1, 0.3, 1.0))
+"""Inverse strengths of the penalty that LIBLINEAR tries."""
+DECAYS = tuple({"alpha": alpha} for alpha in (1e-2, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5))
+"""Strengths of the penalty that SGDClassifier tries; it ends by itself."""
+
+
+def script_commands(library: str, paths: Paths, setting: Mapping[str, Any]) -> Commands:
+    """Return the one command that runs `script.py` for a library; `setting` has exactly one value."""
+    (value,) = setting.values()
+    files = map(str, (paths.train, paths.held_out, paths.predictions, paths.stages))
+    return [("script", [sys.executable, str(SCRIPT), library, paths.format, *files, str(value)])]
+
+
+register(Candidate("liblinear", "competitor", partial(script_commands, "liblinear"), STRENGTHS))
+register(Candidate("SGDClassifier", "competitor", partial(script_commands, "sgd"), DECAYS))
+register(
+    Candidate(
+        "EmbeddingBag",
+        "competitor",
+        partial(script_commands, "embedding_bag"),
+        PASSES,
+        package="torch",
+        install="pip install 'sparse-workbench[pytorch]'",
+    )
+)
+
+
+# Vowpal Wabbit's command line as its Python package has it, on its own text: the rows of the svmlight file.
+#
+# The text is made before the clock starts. With its cache the text is parsed in the first pass only, without it there
+# is one pass.
+
+
+PROGRAM = (sys.executable, "-m", "vowpalwabbit")
+LOGISTIC = ("--quiet", "--loss_function", "logistic", "-b", "22")
+
+
+def text_of(svmlight: Path) -> Path:
+    """Return the path of the rows in Vowpal Wabbit's text, written next to the svmlight file if it is missing."""
+    made = svmlight.with_suffix(".vw")
+    if not made.exists():
+        with svmlight.open(encoding="utf-8") as rows, made.open("w", encoding="utf-8") as file:
+            for row in rows:
+                label, _, entries = row.strip().partition(" ")
+                file.write(f"{1 if float(label) > 0 else -1} | {entries}\n")
+    return made
+
+
+def vowpal_wabbit_commands(has_cache: bool, paths: Paths, setting: Mapping[str, Any]) -> Commands:
+    """Return the commands that train and predict; with `has_cache` several passes over a cache file are made.
+
+    Writes the rows in its text next to the files if they are missing; `setting` has `passes`.
+    """
+    model = str(paths.folder / "model.vw")
+    passes = ["--passes", str(setting["passes"]), "--cache_file", str(paths.folder / "rows.cache")] if has_cache else []
+    train = [*PROGRAM, *LOGISTIC, *passes, "-d", str(text_of(paths.train)), "-f", model]
+    test = [*PROGRAM, "--quiet", "-t", "-i", model, "-d", str(text_of(paths.held_out)), "--link", "logistic"]
+    return [("train", train), ("apply", [*test, "-p", str(paths.predictions)])]
+
+
+for _name, _has_cache, _settings in (("Vowpal Wabbit", False, PASSES[:1]), ("Vowpal Wabbit, cache", True, PASSES[1:])):
+    register(
+        Candidate(
+            _name,
+            "competitor",
+            partial(vowpal_wabbit_commands, _has_cache),
+            _settings,
+            formats=("svmlight",),
+            package="vowpalwabbit",
+            install="pip install 'sparse-workbench[competitors]'",
+        )
+    )
+
+
+# The files of a case: text of a given size, drawn from a seed, and a fifth as much that is held out.
+
+
+FORMATS = ("svmlight", "clicks")
+MEGABYTES, LARGEST = (1, 10, 100), 1000
+HELD_OUT = 0.2
+FEATURES, ENTRIES = 20_000, 40
+NUMBERS, VALUES = 13, tuple(int(4 * 1.6**place) for place in range(26))
+"""Columns of numbers, and how many values each column of categories has."""
+ROWS_AT_ONCE = 2000
+
+
+@dataclass(frozen=True)
+class Case:
+    """Text in a format, of so many megabytes to train on."""
+
+    format: str
+    megabytes: int
+
+    @property
+    def name(self) -> str:
+        """Name in records and pages, such as "svmlight, 10 MB"."""
+        return f"{self.format}, {self.megabytes} MB"
+
+
+def choose_cases(formats: tuple[str, ...] = (), megabytes: tuple[int, ...] = (), is_full: bool = False) -> list[Case]:
+    """Return the cases of these formats and sizes (MB); by default all formats and 1, 10, 100 MB, 1 GB if `is_full`.
+
+    Raises BenchError for an unknown format.
+    """
+    for name in formats:
+        if name not in FORMATS:
+            raise BenchError(unknown_name("format", name, FORMATS))
+    sizes = megabytes or (*MEGABYTES, *((LARGEST,) if is_full else ()))
+    return [Case(name, size) for size in sizes for name in formats or FORMATS]
+
+
+def write_files(case: Case, folder: Path) -> tuple[Path, Path]:
+    """Write the training file and the held-out file (a fifth as large) if they are missing; return both paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    suffix = "svm" if case.format == "svmlight" else "csv"
+    paths = [folder / f"{case.format}-{case.megabytes}-{part}.{suffix}" for part in ("train", "held-out")]
+    for seed, (path, share) in enumerate(zip(paths, (1.0, HELD_OUT), strict=True)):
+        if not path.exists():
+            _write(case, path, int(share * case.megabytes * 1e6), seed)
+    return paths[0], paths[1]
+
+
+def _write(case: Case, path: Path, size: int, seed: int) -> None:
+    """Write lines of the case until the file has `size` characters; it is renamed into place when complete."""
+    lines = svmlight_lines(seed) if case.format == "svmlight" else click_lines(seed)
+    written = 0
+    with atomic_files.replacing(path) as new, new.open("w", encoding="utf-8") as file:
+        while written < size:
+            written += file.write(next(lines))
+
+
+def _labels(scores: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """Return labels 0 and 1, int64 [rows], drawn with the logistic probabilities of the scores [rows]."""
+    return (scores + random.logistic(size=len(scores)) > 0).astype(int)
+
+
+def svmlight_lines(seed: int) -> Iterator[str]:
+    """Yield svmlight lines without end; columns follow a power law, weights are the same for every seed."""
+    weights = np.random.default_rng(0).normal(scale=0.4, size=FEATURES)
+    random = np.random.default_rng([1, seed])
+    while True:
+        columns = np.sort((FEATURES * random.random((ROWS_AT_ONCE, ENTRIES)) ** 6).astype(int), axis=1)
+        labels = _labels(weights[columns].sum(axis=1), random)
+        for label, row in zip(labels.tolist(), columns.tolist(), strict=True):
+            yield f"{label} {' '.join(f'{column + 1}:1' for column in dict.fromkeys(row))}\n"
+
+
+def click_lines(seed: int) -> Iterator[str]:
+    """Yield a CSV header, then lines without end: label, 13 counts, 26 categories, some counts missing."""
+    fixed, random = np.random.default_rng(0), np.random.default_rng([2, seed])
+    weights = [fixed.normal(scale=0.4, size=count) for count in VALUES]
+    yield ",".join(
+        ["label", *(f"I{place + 1}" for place in range(NUMBERS)), *(f"C{n + 1}" for n in range(len(VALUES)))]
+    )
+    yield "\n"
+    while True:
+        codes = [(count * random.random(ROWS_AT_ONCE) ** 3).astype(int) for count in VALUES]
+        labels = _labels(sum(part[column] for part, column in zip(weights, codes, strict=True)), random)
+        counts = np.exp(random.normal(2, 1.5, (NUMBERS, ROWS_AT_ONCE))).astype(int).tolist()
+        texts = [[str(count) if count % 9 else "" for count in column] for column in counts]
+        texts += [[f"v{code * 2654435761 % 2**32:08x}" for code in column.tolist()] for column in codes]
+        for label, *row in zip(labels.tolist(), *texts, strict=True):
+            yield f"{label},{','.join(row)}\n"
+
+
+def labels_in(path: Path) -> np.ndarray:
+    """Return the labels of a file that `write_files` wrote, int64 [rows]."""
+    separator, skipped = (",", 1) if path.suffix == ".csv" else (" ", 0)
+    with path.open(encoding="utf-8") as file:
+        return np.array([int(line.partition(separator)[0]) for line in list(file)[skipped:]])
+
+
+SECONDS_RUN = 900.0
+"""Seconds of a process, at most."""
+WARM_RUNS = 3
+
+
+class Runner:
+    """Measures cases into a folder of results; the files that are read are in its folder `files`."""
+
+    def __init__(self, folder: Path, progress: Progress = lambda what, share: None) -> None:
+        """Open the results of a folder; nothing is measured yet."""
+        self.results, self.progress = Results(tables.END, folder), progress
+
+    def run(self, cases: Sequence[Case], only: Sequence[str] = ()) -> bool:
+        """Measure the cases and candidates (`only`, or all) that are not complete; False if Ctrl-C stopped it.
+
+        Complete are candidates with a record of every setting, and unsupported ones. What was finished is kept.
+        """
+        candidates = [get(name) for name in only or names()]
+        known = self.results.open()
+        return self.results.collect(lambda: self._measure_missing(cases, candidates, known))
+
+    def _measure_missing(self, cases: Sequence[Case], candidates: Sequence[Candidate], known: Sequence[Record]) -> None:
+        """Append the records of each case and candidate that is not complete in `known` (see `_is_done`)."""
+        for place, case in enumerate(cases):
+            rest = [one for one in candidates if not self._is_done(case, one, known)]
+            for record in self._measure_case(case, rest, known, place / len(cases)) if rest else ():
+                tables.END.append(self.results.file, record)
+
+    @staticmethod
+    def _is_done(case: Case, candidate: Candidate, known: Sequence[Record]) -> bool:
+        """Return whether `known` has a record of every setting of a candidate in a case, or that it is unsupported."""
+        own = [record for record in known if (record["case"], record["candidate"]) == (case.name, candidate.name)]
+        tried = [record["setting"] for record in own if record["start"] == "settings"]
+        is_unsupported = any(record["status"] == "unsupported" for record in own)
+        return is_unsupported or all(dict(setting) in tried for setting in candidate.settings)
+
+    def _measure_case(
+        self, case: Case, candidates: Sequence[Candidate], known: Sequence[Record], share: float
+    ) -> list[Record]:
+        """Return the records of these candidates in a case: all settings, then the fastest sufficient one of each.
+
+        Sufficient is a held-out loss within 2 % of the best of any candidate. `share` is the progress to report.
+        """
+        self.progress(f"{case.name}: writing the files", share)
+        files = write_files(case, self.results.folder / "files")
+        labels = labels_in(files[1])
+        with tempfile.TemporaryDirectory(prefix="bench-end-") as caches:
+            tried = [record for one in candidates for record in self._settings(case, one, files, labels, caches, share)]
+            losses = [
+                record["loss"]
+                for record in (*known, *tried)
+                if record["case"] == case.name and record["loss"] is not None
+            ]
+            chosen = []
+            for one in candidates:
+                own = [record for record in tried if record["candidate"] == one.name and record["status"] == "ok"]
+                able = [record for record in own if within(record["loss"], min(losses))]
+                if able:
+                    setting = min(able, key=lambda record: record["seconds"])["setting"]
+                    chosen += self._time_setting(case, one, setting, files, labels, caches, share)
+        return tried + chosen
+
+    def _settings(
+        self, case: Case, candidate: Candidate, files: tuple[Path, Path], labels: np.ndarray, caches: str, share: float
+    ) -> list[Record]:
+        """Return a record of each setting, run once, after a first run that fills the caches.
+
+        `files` are those to train on and held out, `labels` the held-out ones, `share` the progress to report.
+        """
+        if reason := candidate.unavailable(case.format):
+            return [self._record(case, candidate, {}, "settings", status="unsupported", reason=reason)]
+        self.progress(f"{case.name}: {candidate.name}, settings", share)
+        run_once(case, candidate, candidate.settings[0], files, labels, caches)
+        records = []
+        for setting in candidate.settings:
+            measured = run_once(case, candidate, setting, files, labels, caches)
+            records.append(self._record(case, candidate, setting, "settings", **measured))
+        return records
+
+    def _time_setting(
+        self,
+        case: Case,
+        candidate: Candidate,
+        setting: Mapping[str, Any],
+        files: tuple[Path, Path],
+        labels: np.ndarray,
+        caches: str,
+        share: float,
+    ) -> list[Record]:
+        """Return the records of three warm runs of a setting, then of a cold one with empty caches.
+
+        `files` are those to train on and held out, `labels` the held-out ones; the cold run drops both from memory
+        first.
+        """
+        self.progress(f"{case.name}: {candidate.name}, warm and cold", share)
+        records = []
+        for _ in range(WARM_RUNS):
+            measured = run_once(case, candidate, setting, files, labels, caches)
+            records.append(self._record(case, candidate, setting, "warm", **measured))
+        for path in files:
+            drop_from_memory(path)
+        with tempfile.TemporaryDirectory(prefix="bench-end-") as empty:
+            measured = run_once(case, candidate, setting, files, labels, empty)
+        return [*records, self._record(case, candidate, setting, "cold", **measured)]
+
+    def _record(
+        self, case: Case, candidate: Candidate, setting: Mapping[str, Any], start: str, **measured: Any
+    ) -> Record:
+        """Return a record of one run with the columns `measured`; nothing is written."""
+        return self.results.new_record(
+            key=f"{case.name}, {candidate.name}, {start}, {json.dumps(setting)}",
+            case=case.name,
+            format=case.format,
+            megabytes=case.megabytes,
+            candidate=candidate.name,
+            side=candidate.side,
+            setting=dict(setting),
+            start=start,
+            **measured,
+        )
+
+
+def run_once(
+    case: Case,
+    candidate: Candidate,
+    setting: Mapping[str, Any],
+    files: tuple[Path, Path],
+    labels: np.ndarray,
+    caches: str,
+) -> Record:
+    """Run a candidate once and return the columns: seconds by stage, peak memory (bytes) and held-out loss.
+
+    `caches` is the folder for compiled code and parsed data, `labels` those held out. A failed process gives `status`
+    and `reason` only. The processes run in a temporary folder; `files` are those to train on and held out.
+    """
+    environment = os.environ | {"NUMBA_CACHE_DIR": f"{caches}/code", VARIABLE: f"{caches}/data"}
+    with tempfile.TemporaryDirectory(prefix="bench-end-") as folder:
+        paths = Paths(case.format, *files, Path(folder))
+        stages: dict[str, float] = {}
+        peak = 0
+        commands = candidate.commands(paths, setting)
+        for stage, command in commands:
+            status, reason, stages[stage], bytes_peak = run_process(command, environment)
+            peak = max(peak, bytes_peak)
+            if status != "ok":
+                return {"status": status, "reason": reason}
+        seconds = sum(stages.values())
+        if paths.stages.exists():
+            stages = json.loads(paths.stages.read_text(encoding="utf-8"))
+            stages["start"] = seconds - sum(stages.values())
+        chances = np.array([float(line.split(",")[-1]) for line in _lines(paths.predictions, len(labels))])
+    return {
+        "status": "ok",
+        "seconds": seconds,
+        "stages": stages,
+        "bytes_peak": peak,
+        "loss": log_loss(labels, chances),
+        "bytes_file": files[0].stat().st_size,
+    }
+
+
+def _lines(path: Path, count: int) -> list[str]:
+    """Return the last `count` lines of a text file, so that a header is left out."""
+    return path.read_text(encoding="utf-8").splitlines()[-count:]
+
+
+LAUNCH = """
+import json, os, sys, time
+start = time.perf_counter()
+try:
+    process = os.posix_spawnp(sys.argv[2], sys.argv[2:], os.environ)
+    _, status, usage = os.wait4(process, 0)
+except OSError as error:
+    sys.exit(str(error))
+with open(sys.argv[1], "w") as report:
+    json.dump([time.perf_counter() - start, usage.ru_maxrss], report)
+code = os.waitstatus_to_exitcode(status)
+sys.exit(code if code >= 0 else 128 - code)
+"""
+"""Program that starts a process, and writes its seconds and its peak memory as the system counts it into a file. It is
+small: a new process begins with the peak of the one that starts it, which here has read and generated whole files."""
+
+
+def run_process(command: Sequence[str], environment: dict[str, str]) -> tuple[str, str, float, int]:
+    """Run a process to its end; return (status, reason, its seconds, peak resident memory in bytes).
+
+    `status` is "ok", "failed" (reason: the last line it printed) or "timeout" after 900 s, when it is killed; the
+    numbers are 0 then. What it prints goes to a temporary file.
+    """
+    with tempfile.TemporaryDirectory(prefix="bench-end-") as folder, tempfile.TemporaryFile() as said:
+        report = Path(folder, "report.json")
+        launch = [sys.executable, "-I", "-S", "-c", LAUNCH, str(report), *command]
+        process = subprocess.Popen(
+            launch, env=environment, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
+        )
+        try:
+            code = process.wait(SECONDS_RUN)
+        except subprocess.TimeoutExpired:
+            return "timeout", f"Took longer than {SECONDS_RUN:g} s.", 0.0, 0
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        if code:
+            said.seek(0)
+            lines = said.read().decode("utf-8", "replace").strip().splitlines()
+            return "failed", (lines[-1] if lines else f"Ended with {code}."), 0.0, 0
+        seconds, peak = json.loads(report.read_text(encoding="utf-8"))
+    return "ok", "", seconds, peak * (1 if os.uname().sysname == "Darwin" else 1024)
+
+
+def log_loss(labels: np.ndarray, chances: np.ndarray) -> float:
+    """Return the mean log loss of labels 0 and 1 [rows]; probabilities of 1 are clipped to [1e-6, 1 - 1e-6]."""
+    kept = np.clip(chances, 1e-6, 1 - 1e-6)
+    return float(-np.mean(np.where(labels == 1, np.log(kept), np.log(1 - kept))))
+
+
+def drop_from_memory(path: Path) -> None:
+    """Flush a file to disk and ask the system to drop it from its page cache."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)

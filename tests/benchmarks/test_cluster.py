@@ -1,0 +1,139 @@
+"""The suite of several machines: what it has is not measured again, and its page says what was wanted and what came."""
+
+import json
+
+import pytest
+from matplotlib.figure import Figure
+
+from benchmarks import plots, tables
+from benchmarks.analysis import cluster as analysis
+from benchmarks.pages import suites as reports
+from workbench.cluster.team import TeamError
+
+bench = pytest.importorskip("benchmarks.cluster", reason="needs Dask", exc_type=ImportError)
+
+from workbench.cluster import training  # noqa: E402 - bench needs Dask
+from workbench.cluster.cost import Line  # noqa: E402 - bench needs Dask
+
+HERE = {"machine": "m", "status": "ok"}
+
+
+def made(**columns) -> dict:
+    return tables.CLUSTER.new_row(**{"key": columns["what"], **HERE, **columns})
+
+
+def step(machines: int, seconds: float, how: str = "predicted", **more) -> dict:
+    known = {"part": "step", "machines": machines, "seconds_step": seconds, "is_measured": how == "measured", **more}
+    cores = None if how == "predicted" else 2
+    sizes = {"batch_rows": 64, "features": 100, "width": 16, "seconds_network": 1e-3, "bytes_moved": 1e6}
+    return made(what=f"step {machines} {how}", cores=cores, **known, **sizes)
+
+
+STEPS = [step(1, 4e-3), step(2, 3e-3), step(4, 6e-3), step(2, 5e-3, "predicted here"), step(2, 6e-3, "measured")]
+BYTES = {"part": "bytes", "features": 10**6, "touched": 100.0, "bytes_moved": 13700.0, "bytes_least": 13600.0}
+BYTES |= {"ratio": 13700 / 13600, "rows_made": 500}
+ROWS = {"part": "rows", "bytes_data": 2 * 2**30, "bytes_limit": 2**30, "seconds_made": 60.0, "seconds_all": 90.0}
+STREAMED = ROWS | {"what": "10000000 rows streamed", "is_held": False, "rows_trained": 800}
+STREAMED |= {"bytes_resident": 2**29, "bytes_asked": 2**29}
+HELD = ROWS | {"what": "h", "is_held": True, "status": "memory", "reason": "MemoryError: no"}
+
+
+def test_the_chart_says_what_is_measured_and_what_is_predicted():
+    sentence = plots.draw("cluster_steps", tables.CLUSTER.frame(STEPS), figure := Figure())
+    assert sentence == (
+        "A step is predicted to be faster than on one machine from 2 on, fastest on 2 (3 ms). "
+        "Checked on one machine: measured / predicted is 1.2 with 2 processes."
+    )
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert [label.split(":")[0] for label in labels] == ["predicted"] * 3 + ["measured"]
+    how = list(plots.table("cluster_steps", tables.CLUSTER.frame(STEPS))["how"])
+    assert how == ["measured", "predicted here", *["predicted"] * 3]
+
+
+def test_of_rows_with_one_name_the_later_counts_and_other_machines_do_not():
+    again = [*STEPS, step(2, 9e-3, "measured"), step(2, 1.0, "measured", machine="other"), step(1, 8e-3)]
+    steps = analysis.steps_of(tables.CLUSTER.frame(again))
+    assert [row["seconds_step"] for row in steps.machines] == [8e-3, 3e-3, 6e-3]
+    assert steps.ratios == [(2, pytest.approx(9 / 5))]
+
+
+@pytest.mark.parametrize(
+    ("rows", "met"),
+    [
+        ([made(what="b", **BYTES)], [True]),
+        ([made(what="b", **BYTES | {"ratio": 1.2})], [False]),
+        ([made(what="b", **BYTES), made(what="c", **BYTES | {"bytes_moved": 13800.0})], [True, True, False]),
+        ([made(**STREAMED), made(**HELD)], [True, True]),
+        ([made(**STREAMED | {"bytes_resident": 2**31}), made(**HELD | {"status": "ok"})], [False, False]),
+        ([made(**STREAMED | {"status": "memory", "reason": "MemoryError: no"})], [False]),
+    ],
+)
+def test_the_page_says_what_was_wanted_and_whether_it_came(tmp_path, rows, met):
+    for row in [*rows, *STEPS]:
+        tables.CLUSTER.append(tmp_path / tables.CLUSTER.file, row)
+    assert [target.met for target in analysis.list_targets(tables.CLUSTER.frame(rows))] == met
+    text = reports.write_cluster(tmp_path, "python -m benchmarks cluster").read_text()
+    targets = text.split("##")[0]
+    assert (targets.count("| met |"), targets.count("| missed |")) == (met.count(True), met.count(False))
+    assert "Checked on one machine: measured / predicted is 1.2 with 2 processes." in text
+    assert text.count("10,000,000 rows streamed") == sum(row["what"] == STREAMED["what"] for row in rows)
+    assert (tmp_path / reports.CLUSTER_CHART).exists()
+
+
+def test_what_is_there_of_this_code_and_machine_is_not_measured_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(bench.machine, "machine_id", lambda: "m")
+    measured: list[str] = []
+
+    def part(*names: str):
+        def measure():
+            measured.extend(names)
+            yield from ({"what": name, "part": "step"} for name in names)
+
+        return bench.Part(list(names), measure)
+
+    parts = [part("a"), part("b", "c")]
+    assert [row["what"] for row in bench.run(parts, tmp_path)] == ["a", "b", "c"]
+    assert list(bench.run(parts, tmp_path)) == []
+    file = tmp_path / tables.CLUSTER.file
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    lines[2]["key"] = "c of other code"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert [row["what"] for row in bench.run(parts, tmp_path)] == ["b", "c"]
+    monkeypatch.setattr(bench.machine, "machine_id", lambda: "other")
+    assert len(list(bench.run(parts, tmp_path))) == 3
+    assert measured == ["a", "b", "c", "b", "c", "a", "b", "c"]
+
+
+def test_every_part_names_the_rows_that_it_gives(tmp_path):
+    names = [name for part in bench.parts_of("quick", tmp_path) for name in part.names]
+    assert len(names) == len(set(names)) == 2 + 8 + 3 + 3
+    quick = bench.SIZES["quick"]
+    line, cores = Line(1e-5, 1e-7), bench.Cores(2)
+    speeds, active = bench.Speeds(line, line), bench.active_rows_by(quick)
+    results = [columns["what"] for columns in bench.predict_step_times(quick, active, speeds, cores)]
+    assert results == next(part.names for part in bench.parts_of("quick", tmp_path) if len(part.names) > 1)
+
+
+def test_rows_that_are_held_are_refused_memory_and_other_failures_are_raised(tmp_path, monkeypatch):
+    asked = []
+
+    def train(where, settings, trainers, folder, **options):
+        asked.append((settings.get("reading"), options["bytes_most"]))
+        if settings.get("reading"):
+            raise TeamError("Trainer 0 on local 1 failed: MemoryError: no\nlog")
+        return {"bytes_resident": [3, 5], "bytes_asked": [4, 2], "rows": 400, "qualities": {"AUC": 0.7}}
+
+    monkeypatch.setattr(training, "train", train)
+    streamed, held = (made(**columns) for columns in training.trained(1000, tmp_path))
+    limit = streamed["bytes_data"] // 2
+    assert asked == [(None, limit), ("whole=True", limit)]
+    assert (streamed["bytes_resident"], streamed["bytes_asked"], streamed["rows_trained"]) == (5, 4, 800)
+    assert (held["status"], held["reason"]) == ("memory", "Trainer 0 on local 1 failed: MemoryError: no")
+    assert [streamed["what"], held["what"]] == training.names_of(1000)
+
+    def failing(*_, **__):
+        raise TeamError("Trainer 0 on local 1 failed: ValueError: other")
+
+    monkeypatch.setattr(training, "train", failing)
+    with pytest.raises(TeamError, match="other"):
+        list(training.trained(1000, tmp_path))
