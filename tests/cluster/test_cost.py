@@ -5,14 +5,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from workcost.cluster import ShardedStore, cost
-from workcost.cluster.cost import Cores, Line, Network, Speeds, Work, active_rows, pays_from, predict
-from workcost.cluster.trainer import Job
 from workcost.formats import RowSparse
 from workcost.optimizers import Updater
 
 from tests.support import shards as support
 from tests.support import shared_training as of_training
+from workbench.cluster import ShardedStore, cost
+from workbench.cluster.cost import Cores, Line, Network, Speeds, Work, active_rows, pays_from, predict
+from workbench.cluster.trainer import Job
 
 ROWS, FEATURES, WIDTH = 64, 5000, 32
 ROWWISE = Line(row=1e-4, active=0.0)
@@ -106,7 +106,7 @@ def test_speeds_are_of_a_process_alone_and_of_one_with_a_store_whose_shards_it_i
         seconds += 2e-3 * max(shards - 1, 0)
         return [len(addresses) * np.array([0.9, 1.0, 1.0, 1.0, 1.1]) * seconds] * len(addresses)
 
-    monkeypatch.setattr(bench, "_run_at_once", steps)
+    monkeypatch.setattr(cost, "_run_at_once", steps)
     hosts, configuration = (
         SimpleNamespace(addresses=lambda: ["one", "two", "three"]),
         of_training.configuration(batch_rows=64, threads=2),
