@@ -5,14 +5,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from workcost.formats import RowSparse
-from workcost.optimizers import Updater
 
 from tests.support import shards as support
 from tests.support import shared_training as of_training
 from workbench.cluster import ShardedStore, cost
 from workbench.cluster.cost import Cores, Line, Network, Speeds, Work, active_rows, pays_from, predict
 from workbench.cluster.trainer import Job
+from workbench.formats import RowSparse
+from workbench.optimizers import Updater
 
 ROWS, FEATURES, WIDTH = 64, 5000, 32
 ROWWISE = Line(row=1e-4, active=0.0)
