@@ -474,7 +474,6 @@ def bench_fit(
     model_options: str = "",
     case: list[str] | None = None,
     candidate: list[str] | None = None,
-    contender: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
     seconds: Annotated[float, typer.Option(min=0.1)] = 20.0,
     first_seconds: FirstSeconds = None,
     rounds: Annotated[int, typer.Option(min=1)] = 4,
@@ -504,8 +503,6 @@ def bench_fit(
         A case of the suite; a wrong name lists all.
     candidate
         A candidate alone; a wrong name lists all.
-    contender
-        The former name of --candidate.
     seconds
         Seconds of training after which a setting is left.
     rounds
@@ -537,7 +534,7 @@ def bench_fit(
         chosen = [fit_case_of(data, held_out, files, **settings)]
     policy = Policy(seconds, rounds, threads, first_seconds)
     with progress_line() as progress:
-        is_whole = Runner(results, policy, progress).run(chosen, (*(candidate or ()), *(contender or ())))
+        is_whole = Runner(results, policy, progress).run(chosen, tuple(candidate or ()))
     if store.is_stored(results / tables.FIT.file):
         found = analysis.by_tolerance(tables.FIT.frame(tables.FIT.read(results)))
         print_targets(analysis.list_targets(found))

@@ -52,7 +52,6 @@ def write(docs: Path) -> None:
         "reference/data_sets.md": data_sets(),
         "reference/models.md": models(),
         "reference/operators.md": operators(),
-        "reference/former_names.md": former_names(),
         "reference/api.md": api_index(),
         "results/gallery.md": gallery(docs / "results"),
     }
@@ -185,34 +184,6 @@ def operators() -> str:
     from workbench import ops
 
     return ops.documentation()
-
-
-def former_names() -> str:
-    """Return the page of names that were replaced and still work, with the version in which they end."""
-    import typer
-
-    from workbench import aliases
-    from workbench.api.aliases import PACKAGES
-    from workbench.bridges import sklearn_base
-    from workbench.command import cli
-    from workbench.optimizers import contract
-
-    rows = [("key of a sweep's file", old, new) for old, new in aliases.SPEC_KEYS.items()]
-    rows += [("package", f"workbench.{old}", f"workbench.{new}") for old, new in PACKAGES.items()]
-    names = [(module, old, new) for module, pairs in aliases.NAMES.items() for old, new in pairs.items()]
-    rows += [("name", f"{module}.{old}", new if "." in new else f"{module}.{new}") for module, old, new in names]
-    rows += [("parameter of estimators", old, new) for old, new in sklearn_base.FORMER.items()]
-    rows += [("option of optimizers", old, new) for old, new in contract.FORMER.items()]
-    for words, command in _commands(typer.main.get_command(cli.app), ()):
-        for parameter in command.params:
-            long = [name for name in parameter.opts if name.startswith("--")]
-            rows += [(f"option of {' '.join(words)}", former, long[0]) for former in long[1:]]
-    text = (
-        f"# Former names\n\nThese names still work and end with version {aliases.END}. Python warns at the first use\n"
-    )
-    text += "(`FutureWarning`); stored files are read with them silently.\n\n"
-    rows = [(kind, f"`{old}`", f"`{new}`") for kind, old, new in rows]
-    return text + table(("kind", "former name", "name"), rows)
 
 
 def api_index() -> str:

@@ -11,7 +11,6 @@ array([[0., 2.],
 
 import importlib
 import os
-import warnings
 from typing import TYPE_CHECKING, Any
 
 if os.name != "posix":
@@ -38,19 +37,11 @@ __all__ = [
 ]
 
 
-FORMER = {"rivals_of": "competitors_of"}
-"""Names of earlier versions, and those that replaced them."""
-
-
 def __getattr__(name: str) -> Any:
     """Return a name of `kernels.contract`, imported now: a registry of other entries needs neither it nor Numba.
 
-    A name of an earlier version gives a FutureWarning. Raises AttributeError for other names.
+    Raises AttributeError for other names.
     """
-    if name in FORMER:
-        text = f"kernels.{name} is called kernels.{FORMER[name]} now; the old name ends with version 2.0."
-        warnings.warn(text, FutureWarning, stacklevel=2)
-        return globals()[FORMER[name]]
     if name in __all__:
         return getattr(importlib.import_module("kernels.contract"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

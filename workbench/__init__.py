@@ -47,25 +47,6 @@ _PUBLIC = {
     "SparseRegressor": "workbench.bridges.sklearn",
 }
 """Public names, and the module that each is imported from when it is first used."""
-_VERBS = ("train", "sweep", "advise")
-"""Functions with the names of former packages."""
-
-
-class _FormerPackages:
-    """Finder of the former packages and their modules, which are loaded by `workbench.api.aliases`."""
-
-    @staticmethod
-    def find_spec(name: str, path: object = None, target: object = None):
-        """Return the import spec of the module `name` if it is of a former package (workbench.train, ...), else None.
-
-        Called by the import system; `path` and `target` are ignored.
-        """
-        if name.startswith("workbench.") and name.split(".")[1] in _VERBS:
-            return importlib.import_module("workbench.api.aliases").spec_of(name)
-        return None
-
-
-sys.meta_path.append(_FormerPackages)  # type: ignore[arg-type]  # a class with one static method
 __all__ = ["__version__", *_PUBLIC]
 
 _OURS = b"from kernels.registry import"
@@ -100,11 +81,7 @@ def __getattr__(name: str):  # no type of the result: typing takes longer to imp
     """Return a public name, imported on first use and kept in the module; AttributeError for others."""
     if name not in _PUBLIC:
         raise AttributeError(f"module 'workbench' has no attribute {name!r}; expected one of: {', '.join(_PUBLIC)}")
-    if name in _VERBS:
-        value = importlib.import_module("workbench.api.aliases").verb(name)
-    else:
-        value = getattr(importlib.import_module(_PUBLIC[name]), name)
-    globals()[name] = value
+    value = globals()[name] = getattr(importlib.import_module(_PUBLIC[name]), name)
     return value
 
 

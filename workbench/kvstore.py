@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike
 
 from kernels import structure
 from kernels.registry import unknown_name
-from workbench import aliases, formats
+from workbench import formats
 from workbench.formats import RowSparse
 from workbench.formats.row_parts import row_numbers
 from workbench.json_text import parsed
@@ -494,8 +494,3 @@ __all__ = [
     "name_of",
     "put_rows",
 ]
-
-
-def __getattr__(name: str) -> object:
-    """Return the object that a former name of this module stands for, with a FutureWarning; else AttributeError."""
-    return aliases.find(__name__, name)

@@ -72,16 +72,6 @@ def test_values_are_refused_as_scikit_learn_refuses_them(name, value):
         SparseClassifier(**{name: value}).fit(*drawn())
 
 
-@pytest.mark.parametrize(("former", "present", "value"), [("epochs", "max_iter", 3), ("decay", "alpha", 0.01)])
-def test_former_names_work_with_a_warning_and_both_are_refused(former, present, value):
-    x, y = drawn()
-    with pytest.warns(FutureWarning, match=f"{former!r} is called {present!r} now"):
-        old = SparseClassifier(random_state=0, **{former: value}).fit(x, y)
-    np.testing.assert_array_equal(old.coef_, SparseClassifier(random_state=0, **{present: value}).fit(x, y).coef_)
-    with pytest.raises(ValueError, match=f"{present} and {former} are given, two names of one parameter"):
-        SparseClassifier(**{former: value, present: 2 * value}).fit(x, y)
-
-
 def test_weights_below_0_and_all_0_are_refused():
     x, y = drawn()
     for weights, message in (

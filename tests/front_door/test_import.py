@@ -1,4 +1,4 @@
-"""`import workbench as wb`: what it costs, what it lists, and functions that have the names of former packages."""
+"""`import workbench as wb`: what it costs, what it lists."""
 
 import json
 import subprocess
@@ -89,34 +89,3 @@ def orders() -> subprocess.CompletedProcess:
 @pytest.mark.parametrize("names", ORDERS, ids=lambda names: " ".join(names) or "none")
 def test_train_sweep_and_advise_are_functions_in_every_order_of_imports(names, orders):
     assert " ".join(names) in orders.stdout.split("\n")[:-1], orders.stderr
-
-
-def test_former_packages_are_found_by_their_names_for_one_release():
-    code = """
-import warnings
-with warnings.catch_warnings(record=True) as notes:
-    warnings.simplefilter("always")
-    from workbench import train
-    from workbench.train.setup import Setup
-    import workbench.training.setup, workbench.training
-    assert train.Setup is Setup is workbench.training.Setup
-    assert train.make_run is workbench.training.make_run
-    assert workbench.training.setup.__spec__.name == "workbench.training.setup"
-print([str(note.message) for note in notes])
-"""
-    done = run(code)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("is now workbench.training") == 1
-
-
-def test_python_m_workbench_sweep_says_its_new_name(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "workbench.sweep", str(tmp_path / "none")], capture_output=True, text=True, check=False
-    )
-    assert "python -m workbench.sweeps" in done.stdout
-    assert done.returncode != 0
-
-
-def test_an_unknown_attribute_of_a_function_is_said():
-    with pytest.raises(AttributeError, match=r"workbench.train is a function and has no attribute 'nothing'"):
-        wb.train.nothing  # noqa: B018

@@ -79,9 +79,3 @@ def test_multipliers_without_a_parameter_are_found():
     updater.check_names(["weight", "bias"])
     with pytest.raises(OptimizerError, match=r"Unknown parameter of a multiplier 'weight'.*Expected one of: bias"):
         updater.check_names(["bias"])
-
-
-def test_an_option_by_its_former_name_works_and_warns():
-    with pytest.warns(FutureWarning, match="The option 'rate' is called 'learning_rate' now"):
-        updater = Updater("sgd", rate=0.25)
-    assert updater.options["learning_rate"] == 0.25

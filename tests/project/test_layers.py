@@ -16,7 +16,6 @@ ALLOWED = {
     "workbench.json_text": set(),
     "workbench.option_text": set(),
     "workbench.settings": set(),
-    "workbench.aliases": set(),
     "workbench.atomic_files": set(),
     "workbench.formats": {"json_text"},
     "workbench.ops": {"formats"},
@@ -125,7 +124,7 @@ def wrong_arrows(module: str, source: str) -> set[str]:
     own = part_of(module)
     if own == "workbench":  # the package's own __init__ imports nothing
         return {name for name in imports_of(source, module) if name != "workbench"}
-    lowest = {"kernels", "workbench.settings", "workbench.aliases", "workbench.atomic_files"}
+    lowest = {"kernels", "workbench.settings", "workbench.atomic_files"}
     below = set() if own in lowest else lowest
     allowed = {own} | {f"workbench.{name}" for name in ALLOWED[own]} | below
     imported = imports_of(source, module)

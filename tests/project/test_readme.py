@@ -16,7 +16,6 @@ from workbench.sweeps import grid, spec
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 GENERATED = {"command_line.md", "settings.md", "columns.md", "data_sets.md", "models.md", "operators.md", "api.md"}
-GENERATED |= {"former_names.md"}
 PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",

@@ -1,18 +1,16 @@
 """Files that version 0.2.0 wrote are read: records, a run folder, a spec, and the checkpoint of a module."""
 
-import json
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-import kernels
 from benchmarks import tables
 from workbench import data, store
 from workbench.analysis import configurations, pool
 from workbench.module import Module, load_model
-from workbench.sweeps import progress, run_folder, spec
+from workbench.sweeps import run_folder, spec
 
 SAMPLES = Path(__file__).parent / "stored_0_2_0"
 DENSITIES = [0.05, 0.3]
@@ -24,29 +22,6 @@ def test_records_are_read_with_every_column(table, file):
     assert len(rows) == 2
     assert all(list(row) == list(table.columns) for row in rows)
     assert all(row["status"] == "ok" for row in rows)
-
-
-def test_former_columns_and_values_of_records_are_read(tmp_path):
-    rows = [json.loads(line) for line in (SAMPLES / "bench.jsonl").read_text(encoding="utf-8").splitlines()]
-    read = tables.BENCH.read(SAMPLES / "bench.jsonl")
-    assert [row["candidate"] for row in read] == [row["contender"] for row in rows]
-    named = json.dumps(rows[0] | {"side": "rival"})
-    (tmp_path / "bench.jsonl").write_text(f"{named}\n", encoding="utf-8")
-    assert tables.BENCH.read(tmp_path)[0]["side"] == "competitor"
-    both = json.dumps(rows[0] | {"candidate": "a"})
-    (tmp_path / "bench.jsonl").write_text(f"{both}\n", encoding="utf-8")
-    with pytest.raises(store.RowError, match="unknown column 'contender'"):
-        tables.BENCH.read(tmp_path)
-
-
-def test_a_former_field_of_the_progress_of_a_run_is_read():
-    stored = json.dumps({"name": "x", "contender": "CSR ours", "current_key": "5eed", "stage": "compiling"})
-    assert progress.parse(stored.encode()).now == "compiling: CSR ours"
-
-
-def test_a_former_name_of_kernels_is_read_with_a_warning():
-    with pytest.warns(FutureWarning, match="kernels.rivals_of is called kernels.competitors_of now"):
-        assert kernels.rivals_of is kernels.competitors_of
 
 
 def test_a_run_folder_is_read(tmp_path):
@@ -67,8 +42,7 @@ def test_a_run_folder_is_read(tmp_path):
 def test_the_spec_of_a_run_is_read_as_the_typed_one(tmp_path):
     folder = shutil.copytree(SAMPLES / "run", tmp_path / "run")
     stored = run_folder.read_spec(folder)
-    with pytest.warns(FutureWarning, match="'contenders' is called 'candidates' now"):
-        typed = spec.load_spec(SAMPLES / "spec.toml")
+    typed = spec.load_spec(SAMPLES / "spec.toml")
     assert stored.axes == typed.axes
     assert stored.candidates == typed.candidates
     assert stored.axes["density"] == tuple(DENSITIES)

@@ -76,7 +76,7 @@ def test_a_damaged_spec_is_an_error(run, damage):
 def test_a_title_is_read_from_the_keys_of_a_spec_alone(run):
     """A run whose model is no longer registered can be reported, by a spec that has a valid set of keys."""
     assert list(run_folder.KEYS_OF_SPEC) == list(Spec.model_fields)
-    for spec, title in (({"name": "a"}, "a"), ({"name": "a", "description": "b", "contenders": []}, "b")):
+    for spec, title in (({"name": "a"}, "a"), ({"name": "a", "description": "b", "candidates": []}, "b")):
         (run / run_folder.SPEC).write_text(json.dumps(spec | {"axes": {"model": "removed"}}))
         assert export.title_of(run) == title
     with pytest.raises(run_folder.RunError, match="removed"):

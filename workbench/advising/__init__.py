@@ -14,8 +14,6 @@ Each name is imported when it is first used: `suggest_model` needs no analysis a
 import importlib
 from typing import TYPE_CHECKING
 
-from workbench import aliases
-
 if TYPE_CHECKING:
     from workbench.advising.advising import Answer, advise
     from workbench.advising.source import settings_of, suggest_model
@@ -27,10 +25,7 @@ _MODULES = {"Answer": "advising", "advise": "advising", "settings_of": "source",
 
 
 def __getattr__(name: str) -> object:
-    """Return a name of `__all__`, imported on first use, or the object a former name stands for (FutureWarning).
-
-    AttributeError for other names.
-    """
+    """Return a name of `__all__`, imported on first use; AttributeError for other names."""
     if name in _MODULES:
         return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
-    return aliases.find(__name__, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,7 +5,6 @@
 number of one row.
 """
 
-from workbench import aliases
 from workbench.analysis.advisor import Advice, advise
 from workbench.analysis.breakeven import BreakEven, breakeven
 from workbench.analysis.compare import Contest, contest_verdict, contests
@@ -25,8 +24,3 @@ __all__ = [
     "interval_of",
     "pool_rounds",
 ]
-
-
-def __getattr__(name: str) -> object:
-    """Return the object that a former name stands for (`workbench.aliases`); AttributeError for unknown names."""
-    return aliases.find(__name__, name)

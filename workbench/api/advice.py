@@ -9,7 +9,6 @@ from typing import Any
 from workbench.advising import Answer
 from workbench.advising import advise as measure
 from workbench.advising.advising import SECONDS
-from workbench.aliases import take_budget
 from workbench.api import results, sweeping, training
 from workbench.api.inputs import say, word_for_python
 from workbench.api.loading import Loaded, as_typed, receive, refuse_misspelled
@@ -263,7 +262,6 @@ def advise(
     workbench.sweeps.spec.SpecError: budget is 1; expected 5 or more seconds, 60 is usual.
     Type budget=60.
     """
-    budget = take_budget(budget, reading)
     refuse_misspelled(reading, inspect.signature(advise).parameters)
     usual = SECONDS if framework is None else SECONDS_FRAMEWORK
     seconds, start = _seconds(usual if budget is None else budget), time.monotonic()

@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-from workbench.aliases import take_budget
 from workbench.api import sweeping
 from workbench.api.inputs import in_notebook
 from workbench.api.loading import pop_reading, receive
 from workbench.api.results import Result
 from workbench.data.errors import DataError
+from workbench.sweeps.spec import SpecError
 
 OUTSIDE = (
     "wb.lab shows its panel in a notebook, and this is none.\n"
@@ -143,7 +143,9 @@ def _of_question(panels: Any, question: str, is_shown: bool, request: dict[str, 
 
 def _request(X: Any, y: Any, label: str | None, run: Any, settings: dict[str, Any]) -> dict[str, Any]:
     """Return the keyword arguments of the panel of questions; data in memory is written to its run folder."""
-    budget = take_budget(settings.pop("budget", None), settings)
+    if "seconds" in settings:
+        raise SpecError("Unknown setting 'seconds'. Did you mean 'budget'?\nType budget=60.")
+    budget = settings.pop("budget", None)
     asked = {"label": label, "run": run and str(run), "seconds": budget and float(budget), **settings}
     if isinstance(X, str | Path):
         asked["source"] = str(X)

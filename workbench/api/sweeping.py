@@ -13,7 +13,6 @@ import numpy as np
 from kernels.registry import unknown_name
 from workbench import data
 from workbench.advising.source import model_note, suggest_model
-from workbench.aliases import BUDGET, take_budget, with_new_keys
 from workbench.analysis import formatting
 from workbench.api import results
 from workbench.api.inputs import in_notebook, say, word_for_python
@@ -253,8 +252,6 @@ def run_of(loaded: Loaded, prefix: str = "") -> Path:
     return run_folder.ROOT / f"{prefix}{name_of(loaded)}"
 
 
-FORMER = {"seconds": "trial_seconds"}
-"""Former names of keyword arguments."""
 OTHER_NAMES = {"trial_seconds": "seconds", "rounds": "rounds"}
 """Keyword arguments that say how to measure, and the choices they make."""
 OF_DATA = ("dataset", "reading", "kind", *FILES)
@@ -319,8 +316,6 @@ def sweep(
     ...
     workbench.sweeps.spec.SpecError: Unknown setting 'densty'. Did you mean 'density'? ...
     """
-    budget = take_budget(budget, settings, BUDGET[1:])
-    settings = with_new_keys(settings, FORMER)
     if is_spec(X):
         spec, folder = _parse_given_spec(X, y, settings), None
     else:
@@ -369,7 +364,7 @@ def _parse_given_spec(given: Any, y: Any, settings: Mapping[str, Any]) -> Spec:
     if y is not None or settings:
         other = "y" if y is not None else next(iter(settings))
         raise SpecError(f"Both a spec and {other} were given; expected one of them.\nChange the spec, or leave it out.")
-    return specs.validate_typed(dict(given)) if isinstance(given, Mapping) else _load_spec_file(given)
+    return specs.validate_spec(dict(given)) if isinstance(given, Mapping) else _load_spec_file(given)
 
 
 def _load_spec_file(path: Any) -> Spec:

@@ -5,7 +5,6 @@ must hold where a matrix is handed over, `codes` what must hold of codes of cate
 where that is meant.
 """
 
-from workbench import aliases
 from workbench.bridges.contracts import (
     ContractError,
     Violation,
@@ -32,11 +31,3 @@ __all__ = [
     "parts_of",
     "require",
 ]
-
-
-def __getattr__(name: str) -> object:
-    """Return what an old name of this module stands for, with a FutureWarning (`workbench.aliases`).
-
-    Raises AttributeError for a name that was never one of this module.
-    """
-    return aliases.find(__name__, name)

@@ -48,7 +48,7 @@ held-out rows falls no more; classes on a sample of the rows, unless they are ea
 The loss is the mean over the rows of a batch of weight * loss, with weights scaled to the mean 1: a weight of 2 is the
 row twice and one of 0 its absence, exactly if steps are of all rows (up to 256) and with `launch="dual"`. With
 `optimizer="sgd"`, `lazy="exact"` and alpha = 1 / (C n) that is LogisticRegression of n rows, with alpha divided by n it
-is Ridge; both leave the intercept out of the penalty. `decay` and `epochs` are former names of `alpha` and `max_iter`.
+is Ridge; both leave the intercept out of the penalty.
 
 >>> import numpy as np, scipy.sparse
 >>> x = scipy.sparse.csr_array(np.float32([[1, 0], [0, 1], [2, 0], [0, 3]]))
@@ -67,7 +67,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils._param_validation import Hidden, Interval, Options, StrOptions
+from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
@@ -89,7 +89,6 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "optimizer": [str, None],
     "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
     "alpha": [Interval(Real, 0, None, closed="left"), None],
-    "decay": [Interval(Real, 0, None, closed="left"), Hidden(StrOptions({"deprecated"}))],
     "options": [Mapping, None],
     "model_options": [str, None],
     "lazy": [StrOptions({"on", "off", "exact"})],
@@ -98,7 +97,6 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "launch": [StrOptions({"dual"}), None],
     "batch_rows": [Interval(Integral, 1, None, closed="left"), None],
     "max_iter": [Interval(Integral, 1, None, closed="left"), None],
-    "epochs": [Interval(Integral, 1, None, closed="left"), Hidden(StrOptions({"deprecated"}))],
     "shuffle": ["boolean", StrOptions({"once"})],
     "random_state": ["random_state"],
     "fit_intercept": ["boolean"],

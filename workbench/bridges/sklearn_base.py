@@ -2,7 +2,6 @@
 
 import math
 import os
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -18,7 +17,6 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from workbench import formats, models
-from workbench.aliases import END
 from workbench.bridges.contracts import require_sound
 from workbench.formats.compressed import assemble, index_dtype, with_native_order
 from workbench.formats.files import bytes_memory
@@ -172,8 +170,6 @@ SHARED: dict[str, Any] = {
     "validation_fraction": 0.1,
     "n_iter_no_change": 5,
     "tol": 1e-3,
-    "decay": "deprecated",
-    "epochs": "deprecated",
 }
 """Parameters that every estimator has, with their defaults."""
 
@@ -185,9 +181,6 @@ NO_SEARCH = (
     *("shuffle", "early_stopping"),
 )
 """Parameters of how to train: if one is set, it is done as set; a search is refused."""
-
-FORMER = {"decay": "alpha", "epochs": "max_iter"}
-"""Parameters by the names that they had up to 0.2; these end with version 2.0."""
 
 
 @lru_cache(typed=True)
@@ -223,8 +216,6 @@ class Estimator(BaseEstimator, ABC):
     alpha
         Weight decay: of sgd, momentum and nesterov the penalty alpha / 2 times the sum of squared weights.
         None: searched, or 0.
-    decay
-        Former name of `alpha`.
     options
         Further options of the optimizer by name.
     model_options
@@ -245,8 +236,6 @@ class Estimator(BaseEstimator, ABC):
         has all.
     max_iter
         Passes over the data; None for 20, in a search as many as it needs.
-    epochs
-        Former name of `max_iter`.
     shuffle
         Whether each pass has a new order of rows; "once" for one order that all passes have.
     random_state
@@ -334,17 +323,9 @@ class Estimator(BaseEstimator, ABC):
     # Training
 
     def _setting(self, name: str) -> Any:
-        """Return a parameter's value, its usual one for None; warn of its former name, ValueError for both."""
-        former = next((former for former, present in FORMER.items() if present == name), "")
-        old = getattr(self, former, "deprecated")
-        if isinstance(old, str):
-            value = getattr(self, name)
-            return UNSEARCHED[name] if value is None else value
-        if getattr(self, name) != SHARED[name]:
-            raise ValueError(f"{name} and {former} are given, two names of one parameter; keep {name}.")
-        text = f"The parameter {former!r} is called {name!r} now; the old name ends with version {END}."
-        warnings.warn(text, FutureWarning, stacklevel=4)
-        return old
+        """Return a parameter's value, its usual one for None."""
+        value = getattr(self, name)
+        return UNSEARCHED[name] if value is None else value
 
     def _refuse_wrong(self) -> None:
         """Raise InvalidParameterError, a ValueError, for wrong parameters, ValueError for a value given twice."""

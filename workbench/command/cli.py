@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 import typer
 
-from workbench.aliases import END
 from workbench.command import data_commands, exit_codes, options
 from workbench.command.options import CHOSEN, with_choices, with_label_and_seconds, with_settings
 
@@ -117,7 +116,6 @@ def advise(
     source: data_commands.Named,
     model: str = "",
     budget: float = 60.0,
-    seconds: Annotated[float | None, typer.Option(hidden=True)] = None,
     optimizer: str = "adagrad",
     batch_rows: Annotated[int | None, typer.Option(min=1)] = None,
     device: str = "",
@@ -136,8 +134,6 @@ def advise(
         What is trained, by default what suits the labels.
     budget
         Seconds that it may take, 5 or more.
-    seconds
-        The former name of --budget.
     optimizer
         Rule by which a gradient changes the weights.
     batch_rows
@@ -162,8 +158,6 @@ def advise(
     from workbench.sweeps import run_folder
 
     is_usual = exit_codes.is_default(ctx, "budget")
-    if seconds is not None:
-        budget, is_usual = exit_codes.former_budget("--seconds", seconds, is_usual), False
     if framework:
         from workbench.command import advising
 
@@ -199,15 +193,6 @@ def forecast(runs: Runs, out: Chart = None) -> None:
     from workbench.command import predicting
 
     predicting.predict(runs, out)
-
-
-@app.command("predict", hidden=True)
-def predict(runs: Runs, out: Chart = None) -> None:
-    """Print a note that this command is called `forecast` now, and run it."""
-    text = f"'workbench predict' is called 'workbench forecast' now; the old name ends with version {END}."
-    text += " To predict the rows of a file by a trained model, type workbench apply MODEL FILE."
-    typer.echo(f"Note: {text}", err=True)
-    forecast(runs, out)
 
 
 PLACES = "Measure on machines: local:N, ssh:HOST,HOST:PORT, slurm, slurm:N, tls://HOST:PORT of a Dask scheduler."

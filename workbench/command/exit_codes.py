@@ -52,6 +52,7 @@ class Group(TyperGroup):
 
 USUAL_COMMANDS = {
     "version": "--version", "help": "--help", "fit": "train FILE", "run": "sweep FILE", "plot": "report RUN",
+    "predict": "apply MODEL FILE",
     "show": "report RUN", "inspect": "data profile FILE", "convert": "data convert FILE FOLDER", "ls": "status",
     "list": "status", "evaluate": "apply MODEL FILE", "test": "apply MODEL FILE", "measure": "advise FILE",
 }  # fmt: skip
@@ -139,16 +140,6 @@ def original_command_line(ctx: Any) -> str:
 def is_default(ctx: Any, option: str) -> bool:
     """Return whether the option (by parameter name) has its default, because it was not typed."""
     return ctx.get_parameter_source(option).name == "DEFAULT"
-
-
-def former_budget(option: str, seconds: float, is_alone: bool) -> float:
-    """Return `seconds`, printing that the former option is called --budget; BadParameter unless `is_alone`."""
-    from workbench.aliases import END
-
-    if not is_alone:
-        raise typer.BadParameter(f"{option} is its former name; give one of the two.", param_hint="--budget")
-    typer.echo(f"Note: {option} is called --budget now; the old name ends with version {END}.", err=True)
-    return seconds
 
 
 def exit_interrupted(ctx: Any, state: str = "Interrupted") -> None:

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 from typer.models import CommandInfo, OptionInfo
 
-from workbench.aliases import END
 from workbench.settings import CONTROLS, SETTINGS, Control, Setting
 
 # Groups of the commands in `workbench --help`. The docstring of a command says what it does, what its options are
@@ -178,26 +177,17 @@ CHOSEN = "What is chosen, where no spec is given"
 
 def with_choices(command: Callable[..., None]) -> Callable[..., None]:
     """Give `command` an option for each choice of a study, replacing its last parameter; return it, changed."""
-    former = Annotated[str | None, typer.Option(hidden=True, help="The former name of --trial-seconds.")]
-    hidden = inspect.Parameter(TRIAL_SECONDS[0], inspect.Parameter.KEYWORD_ONLY, default=None, annotation=former)
-    return replace_last_parameter(command, [*map(_choice, CONTROLS), hidden])
+    return replace_last_parameter(command, [*map(_choice, CONTROLS)])
 
 
 def with_label_and_seconds(choices: dict[str, str | None], label: str) -> dict[str, str | None]:
-    """Return the choices with `label` added to "reading", and --trial-seconds under the name "seconds".
-
-    The former option --seconds prints a note; BadParameter if both are given.
-    """
+    """Return the choices with `label` added to "reading", and --trial-seconds under the name "seconds"."""
     from workbench.data.contract import with_label
 
     if label:
         choices = {**choices, "reading": with_label(choices.get("reading") or "", label)}
     name, option = TRIAL_SECONDS
-    given, former = choices.pop(option, None), choices.get(name)
-    if former is not None:
-        if given is not None:
-            raise typer.BadParameter("--seconds is its former name; give one of the two.", param_hint="--trial-seconds")
-        typer.echo(f"Note: --seconds is called --trial-seconds now; the old name ends with version {END}.", err=True)
+    given = choices.pop(option, None)
     return choices if given is None else {**choices, name: given}
 
 

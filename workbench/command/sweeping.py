@@ -38,7 +38,7 @@ OF_DATA = (*FILES, "dataset", "reading", "model", "width", "kind", "positive", "
 
 MOST_OF_SPEC = 1 << 20
 """Bytes that a spec in JSON has at most."""
-PARTS_OF_SPEC = {"axes", "candidates", "contenders", "measure", "limits"}
+PARTS_OF_SPEC = {"axes", "candidates", "measure", "limits"}
 
 
 def is_data(path: Path) -> bool:

@@ -26,8 +26,6 @@ Dataset uniform: 80 rows x 50 features, 5 entries a row, density 0.1, 2 classes
 
 import importlib
 
-from workbench import aliases
-
 _MODULES = {
     "batches.feed": "Batch Completed Feed",
     "batches.in_memory": "Batches",
@@ -53,11 +51,11 @@ __all__ = [*sorted(_MODULE_OF)]
 
 
 def __getattr__(name: str) -> object:
-    """Return a name of `__all__`, imported at the first access and cached, or what an old name stands for.
+    """Return a name of `__all__`, imported at the first access and cached.
 
     Raises AttributeError for an unknown name.
     """
     if (module := _MODULE_OF.get(name)) is None:
-        return aliases.find(__name__, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(importlib.import_module(f"{__name__}.{module}"), name)
     return value

@@ -36,7 +36,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from workbench import aliases
 from workbench.formats.arrays import assign, astype, copy, to_format, zeros
 from workbench.formats.contract import (
     FLOATS,
@@ -218,8 +217,3 @@ def predicted_bytes(
     stored = min(rows, nnz) if stored_rows is None else stored_rows
     sizes = (np.dtype(dtype).itemsize, np.dtype(index_dtype).itemsize)
     return get(format).predicted_bytes(rows, columns, nnz, stored, *sizes)
-
-
-def __getattr__(name: str) -> object:
-    """Return the object that a former name stands for, with a warning (`workbench.aliases`). Raises AttributeError."""
-    return aliases.find(__name__, name)

@@ -2,7 +2,6 @@
 
 import functools
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -16,12 +15,8 @@ from kernels.operands import RANGES, Range
 from kernels.registry import Registry, unknown_name
 from kernels.rules.rule import Rule, get_rule
 from kernels.threads import clear
-from workbench.aliases import END
 
 LAZY = ("off", "on", "exact")
-
-FORMER = {"rate": "learning_rate"}
-"""Options by the names that they had up to 0.1.0; these end with version 2.0."""
 
 COMMON = {"rescale": 1.0, "clip": math.inf}
 """Options of every optimizer: the gradient is multiplied by `rescale`, then each element kept from -clip to clip."""
@@ -101,8 +96,7 @@ class Optimizer:
         Parameters
         ----------
         given : mapping of str to float or None
-            Options by name; None for `clip` and `clip_weights` means no limit. Former names are accepted with a
-            FutureWarning.
+            Options by name; None for `clip` and `clip_weights` means no limit.
 
         Returns
         -------
@@ -120,7 +114,6 @@ class Optimizer:
         >>> optimizers.get("sgd").resolve({"learning_rate": 0.5, "clip": None})["clip"]
         inf
         """
-        given = {_present(name): value for name, value in given.items()}
         options: dict[str, Any]
         if unknown := sorted(set(given) - set(self.options)):
             raise OptimizerError(f"{self.name} has no option {unknown}; its options are {sorted(self.options)}.")
@@ -140,15 +133,6 @@ def require_rate(rule: Rule, rate: float, what: str) -> None:
     """Raise OptimizerError for a rate of 0, called `what`, of a rule that divides by it."""
     if rate == 0 and rule.settles:
         raise OptimizerError(f"{rule.name}: {what} is 0; expected above 0, for the rule divides by it.")
-
-
-def _present(option: str) -> str:
-    """Return the current name of an option; a former name gives a FutureWarning."""
-    if option not in FORMER:
-        return option
-    text = f"The option {option!r} is called {FORMER[option]!r} now; the old name ends with version {END}."
-    warnings.warn(text, FutureWarning, stacklevel=4)
-    return FORMER[option]
 
 
 _optimizers: Registry[Optimizer] = Registry("optimizer", ("workbench.optimizers",), OptimizerError, files=("rules",))

@@ -6,7 +6,6 @@ Matplotlib is loaded when the first chart is asked for, and only its Figure: a c
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from workbench import aliases
 from workbench.analysis import configurations
 
 if TYPE_CHECKING:
@@ -41,8 +40,8 @@ def names(rows: str = "trials") -> list[str]:
 
 
 def get(name: str) -> "Chart":
-    """Return the chart of that name, or of a former name, imported on first use; ValueError lists the known ones."""
-    return _charts().get(aliases.CHARTS.get(name, name))
+    """Return the chart of that name, imported on first use; ValueError lists the known ones."""
+    return _charts().get(name)
 
 
 def unavailable() -> dict[str, str]:
@@ -64,7 +63,7 @@ def draw(name: "str | Chart", frame: "pd.DataFrame", figure: "Figure", **control
     figure.set_layout_engine("constrained")
     chart = get(name) if isinstance(name, str) else name
     pooled = (chart.pool or POOLED[chart.rows])(frame)
-    chosen = chart.chosen(pooled, aliases.with_new_keys(controls, aliases.CHART_CONTROLS))
+    chosen = chart.chosen(pooled, controls)
     with matplotlib.rc_context({"text.parse_math": False}):  # a "$" in a name is a "$"
         return message(figure, EMPTY) if pooled.empty else chart.draw(pooled, figure, **chosen)
 
@@ -78,5 +77,5 @@ def table(name: "str | Chart", frame: "pd.DataFrame", **controls: Any) -> "pd.Da
 
     chart = get(name) if isinstance(name, str) else name
     pooled = (chart.pool or POOLED[chart.rows])(frame)
-    chosen = chart.chosen(pooled, aliases.with_new_keys(controls, aliases.CHART_CONTROLS))
+    chosen = chart.chosen(pooled, controls)
     return pd.DataFrame() if pooled.empty else chart.table(pooled, **chosen)

@@ -4,7 +4,6 @@
 `store.append(path, row)` is `store.TRIALS.append(path, row)`.
 """
 
-from workbench import aliases
 from workbench.store import external
 from workbench.store.table import (
     KINDS,
@@ -36,10 +35,7 @@ new_row, append, read, frame, done_keys = TRIALS.new_row, TRIALS.append, TRIALS.
 
 
 def __getattr__(name: str) -> object:
-    """Return the columns or settings of trials, read when first used, or the object that a former name stands for.
-
-    Former names are those of `workbench.aliases`. AttributeError for unknown names.
-    """
+    """Return the columns or settings of trials, read when first used; AttributeError for unknown names."""
     if name in ("COLUMNS", "SETTINGS"):
         return getattr(TRIALS, name.lower())
-    return aliases.find(__name__, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

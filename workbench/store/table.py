@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kernels.registry import unknown_name
-from workbench import aliases, settings
+from workbench import settings
 from workbench.json_text import parsed
 
 if TYPE_CHECKING:
@@ -322,10 +322,6 @@ class Table:
         Raises RowError for unknown or invalid columns or a newer schema; `where` is the prefix of the message.
         """
         row = object_of(line, where)
-        if not aliases.RECORD_COLUMNS.keys().isdisjoint(row):
-            row = aliases.with_new_keys(row, aliases.RECORD_COLUMNS, warn=False)
-        if isinstance(side := row.get("side"), str):
-            row["side"] = aliases.SIDES.get(side, side)
         schema = row.get("schema")
         if isinstance(schema, int) and schema > self.schema:
             known = f"this version reads up to {self.schema}; update the workbench"

@@ -8,8 +8,6 @@ from typing import Annotated
 import psutil
 import pydantic
 
-from workbench.aliases import RECORD_COLUMNS
-
 SECONDS_SILENT = 10.0
 """A run whose file is older than this is dead, whatever it says, unless the process that wrote it is there."""
 SECONDS_SHOWN = 2.0
@@ -22,7 +20,6 @@ SECONDS_START = 60.0
 """A run that only starts may be silent for so long: libraries are loaded from a cold disk once."""
 
 
-_CANDIDATE = pydantic.AliasChoices("candidate", *(old for old, new in RECORD_COLUMNS.items() if new == "candidate"))
 Process = Annotated[int, pydantic.Field(ge=0, lt=2**31)]
 
 
@@ -50,7 +47,7 @@ class Progress:
     counts: dict[str, int] = field(default_factory=dict)
     current: str = ""
     current_key: str = ""
-    candidate: Annotated[str, pydantic.Field(validation_alias=_CANDIDATE)] = ""
+    candidate: str = ""
     stage: str = ""
     stage_since: float = 0.0
     round: int = 0

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from kernels.registry import unknown_name
-from workbench import aliases, atomic_files, store
+from workbench import atomic_files, store
 from workbench.json_text import is_whole, parsed
 from workbench.sweeps.progress import SECONDS_SILENT, Progress, parse
 
@@ -187,7 +187,7 @@ def read_spec(folder: str | Path) -> "Spec":
 
     path = Path(folder) / SPEC
     try:
-        return validate_spec(parsed(path.read_text(encoding="utf-8")), is_stored=True)
+        return validate_spec(parsed(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, SpecError) as error:
         raise RunError(f"{folder} holds no usable {SPEC}: {error}") from None
 
@@ -207,7 +207,6 @@ def read_title(folder: str | Path) -> str:
         spec = parsed(path.read_text(encoding="utf-8"))
         if not isinstance(spec, dict):
             raise ValueError(f"it is a {type(spec).__name__}; expected an object")
-        spec = aliases.with_new_keys(spec, aliases.SPEC_KEYS, warn=False)
         if unknown := spec.keys() - set(KEYS_OF_SPEC):
             raise ValueError(unknown_name("key", min(unknown), KEYS_OF_SPEC))
         name, description = spec.get("name"), spec.get("description", "")
@@ -572,8 +571,3 @@ def resolve_run_folder(spec: "Spec", folder: Path, reused: int) -> Path:
     while (root / f"{spec.name}-{number}").exists():
         number += 1
     return next(same, root / f"{spec.name}-{number}")
-
-
-def __getattr__(name: str) -> Any:
-    """Return the object that a former name of this module stands for, with a FutureWarning; else AttributeError."""
-    return aliases.find(__name__, name)

@@ -25,7 +25,7 @@ import pydantic
 
 import kernels
 from kernels.registry import unknown_name
-from workbench import aliases, data, formats, models, optimizers, settings
+from workbench import data, formats, models, optimizers, settings
 from workbench.json_text import parsed
 from workbench.measure import closure
 from workbench.measure.clock import MOST_ROUNDS, Policy
@@ -309,15 +309,12 @@ def _message(error: pydantic.ValidationError) -> str:
     return "\n".join(lines)
 
 
-def validate_spec(given: dict, is_stored: bool = False) -> Spec:
-    """Return the validated spec of a dict of settings; raises SpecError with one line for each error.
-
-    Former keys are renamed, with a FutureWarning unless `is_stored` says that the dict comes from a run folder.
-    """
+def validate_spec(given: dict) -> Spec:
+    """Return the validated spec of a dict of settings; raises SpecError with one line for each error."""
     if not isinstance(given, dict):
         raise SpecError(f"A spec is a table of names and values; a {type(given).__name__} came.")
     try:
-        return Spec(**aliases.with_new_keys(given, aliases.SPEC_KEYS, warn=not is_stored))
+        return Spec(**given)
     except pydantic.ValidationError as error:
         raise SpecError(_message(error)) from None
 
@@ -328,18 +325,7 @@ def parse_spec(text: str) -> Spec:
         table = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise SpecError(f"This is not TOML: {error}") from None
-    return validate_typed(table)
-
-
-def validate_typed(given: dict) -> Spec:
-    """Return the spec of a dict that a user wrote.
-
-    Former keys, of limits too, give a FutureWarning. Raises SpecError.
-    """
-    limits = given.get("limits")
-    if isinstance(limits, dict):
-        given = {**given, "limits": aliases.with_new_keys(limits, aliases.LIMIT_KEYS)}
-    return validate_spec(given)
+    return validate_spec(table)
 
 
 def parse_spec_json(text: str) -> Spec:
@@ -348,7 +334,7 @@ def parse_spec_json(text: str) -> Spec:
         table = parsed(text)
     except ValueError as error:
         raise SpecError(f"This is not JSON: {error}") from None
-    return validate_spec(table, is_stored=True)
+    return validate_spec(table)
 
 
 def load_spec(path: str | Path) -> Spec:
@@ -471,8 +457,3 @@ def source_hash(configuration: Configuration, code: closure.Code | None = None) 
 def _excluded_modules(configuration: Configuration) -> frozenset[str]:
     """Return the modules that do not count for a configuration's result: those of CUDA for "cpu", none for "cuda"."""
     return frozenset() if configuration.device == "cuda" else ON_CUDA
-
-
-def __getattr__(name: str) -> Any:
-    """Return the object that a former name of this module stands for, with a FutureWarning; else AttributeError."""
-    return aliases.find(__name__, name)

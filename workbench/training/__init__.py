@@ -11,7 +11,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from workbench import aliases
 from workbench.training.run import Run
 from workbench.training.setup import Setup, SetupError, impossible_reason
 from workbench.training.training import PHASES, PhaseTimer, Prepared, StepEvent, Training
@@ -41,8 +40,3 @@ def make_run(setup: Setup, x: Any, y: Any, width: int, facts: Mapping[str, Any] 
     from workbench.training.device import DeviceRun
 
     return DeviceRun(setup, x, y, width)
-
-
-def __getattr__(name: str) -> object:
-    """Return what an old name of this package stands for; AttributeError for an unknown name."""
-    return aliases.find(__name__, name)
