@@ -2,12 +2,16 @@
 
 import re
 import shlex
+import sys
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
+from benchmarks import runner
 from benchmarks.competitor_commands import bench
+from kernels import devices
+from workbench.command import exit_codes
 
 COMMANDS = typer.main.get_command(bench).commands
 EXAMPLES = [example for one in COMMANDS.values() for example in (one.epilog or "").split("\n\n")[1:]]
@@ -34,3 +38,34 @@ def test_a_mistyped_word_is_refused_with_the_known_ones(typed, said):
     came = CliRunner().invoke(bench, shlex.split(typed))
     assert came.exit_code == 2
     assert said in " ".join(re.sub("[│╭╮╰╯─]", " ", came.output).split())
+
+
+@pytest.mark.parametrize(
+    ("typed", "status", "said"),
+    [
+        ("kernels --threads 9999", 2, "python -m benchmarks: threads is 9999; this process can use 1 to"),
+        ("kernels --quick --device cuda", 2, "cudaErrorNoDevice. Take --device cpu."),
+        ("step --quick --device cuda", 2, "cudaErrorNoDevice. Take --device cpu."),
+    ],
+)
+def test_an_error_that_a_user_can_fix_is_one_message(typed, status, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(devices, "probe", lambda: devices.Gpu(reason="no CUDA device: cudaErrorNoDevice"))
+    monkeypatch.setattr(sys, "argv", ["benchmarks", *shlex.split(typed)])
+    with pytest.raises(SystemExit) as ended:
+        exit_codes.run(bench, "python -m benchmarks")
+    assert ended.value.code == status
+    assert said in capsys.readouterr().err
+    assert not list(tmp_path.glob("runs/*"))
+
+
+def test_an_interrupt_ends_with_130_and_the_command_to_go_on(monkeypatch, capsys):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runner, "configurations_of", interrupt)
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "kernels", "--only", "plan"])
+    with pytest.raises(SystemExit) as ended:
+        exit_codes.run(bench, "python -m benchmarks")
+    assert ended.value.code == exit_codes.INTERRUPTED
+    assert "Go on with: python -m benchmarks kernels --only plan" in capsys.readouterr().err

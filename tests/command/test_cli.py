@@ -198,7 +198,6 @@ def test_training_fills_in_what_suits_the_format(format):
         (["train", "--dataset", "stdlib", "--path", "x.txt"], "The data set stdlib takes no path; leave --path out"),
         (["advise", "stdlib", "--model", "x"], "--model 'x': Unknown value 'x'. Expected one of: bpr"),
         (["train", "--dataset", "uniform", "--rows", "99999999999999", "--features", "9"], "nable to allocate"),
-        (["bench", "kernels", "--threads", "9999"], "threads is 9999; this process can use 1 to"),
         (["train", "--format", "dense", "--gradient", "row_sparse"], "No rule computes X.T @ G as row_sparse"),
     ],
 )
@@ -339,10 +338,9 @@ def test_the_first_notebook_is_in_the_wheel():
     assert f"notebooks/{jupyter.FIRST}" in files["tool"]["setuptools"]["data-files"]["share/sparse-workbench"]
 
 
-@pytest.mark.parametrize("command", ["train --dataset uniform --rows 60 --features 30 --density 0.1",
-                                     "bench kernels --quick", "bench step --quick"])  # fmt: skip
-def test_without_a_gpu_device_cuda_is_one_message_and_leaves_nothing(command, tmp_path, monkeypatch):
+def test_without_a_gpu_device_cuda_is_one_message_and_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(devices, "probe", lambda: devices.Gpu(reason="no CUDA device: cudaErrorNoDevice"))
+    command = "train --dataset uniform --rows 60 --features 30 --density 0.1"
     came = run(*command.split(), "--device", "cuda")
     assert came.exit_code == 1
     assert "cudaErrorNoDevice. Take --device cpu." in str(came.exception)

@@ -258,16 +258,14 @@ def test_a_sweep_whose_terminal_is_killed_goes_on_until_it_is_stopped():
     assert not run_folder.read_progress("runs/x").alive
 
 
-@pytest.mark.parametrize("command", [["report", "runs/x"], ["bench", "kernels", "--only", "plan"], ["demo"]])
+@pytest.mark.parametrize("command", [["report", "runs/x"], ["demo"]])
 def test_an_interrupt_at_any_moment_ends_a_command_with_130_and_the_way_to_go_on(command, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    from benchmarks import runner
     from workbench.reports import export
 
     monkeypatch.setattr(export, "write_report", interrupt)
-    monkeypatch.setattr(runner, "configurations_of", interrupt)
     monkeypatch.setattr(spec, "load_spec", interrupt)
     came = run(*command)
     assert came.exit_code == exit_codes.INTERRUPTED

@@ -24,8 +24,7 @@ LISTED = {
 }
 ORDERS = (
     ("training", "sweeps", "advising", "api.training"),
-    ("train", "sweep", "advise"),
-    ("sweeps.runner", "sweep", "train", "training.setup"),
+    ("sweeps.runner", "training.setup"),
     (),
 )
 """Submodules that are imported first, in a process each."""

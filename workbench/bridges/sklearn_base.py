@@ -437,7 +437,7 @@ class Estimator(BaseEstimator, ABC):
             if wanted:
                 raise ValueError(f"{reason}.\nGive search=0.")
             return 0
-        suits = self.max_iter is None and isinstance(self.epochs, str) and x.shape[0] > FEWEST_ROWS
+        suits = self.max_iter is None and x.shape[0] > FEWEST_ROWS
         suits = suits and is_small(x.shape, self._outputs, x.dtype.itemsize)
         is_auto = not given and (suits or self._folds() is not None)
         return int(wanted) or (COUNT if is_auto else 0)
@@ -448,7 +448,7 @@ class Estimator(BaseEstimator, ABC):
 
     def _train_by_search(self, x: Any, targets: np.ndarray, weights: np.ndarray | None, count: int) -> None:
         """Write the weights that a search of `count` settings finds; sets `search_`, `alpha_`, `n_iter_`."""
-        learner, epochs = self._learner, self.max_iter if isinstance(self.epochs, str) else self._setting("max_iter")
+        learner, epochs = self._learner, self.max_iter
         given: dict[str, Any] = {"outputs": self._outputs, "has_intercept": learner.setup.has_intercept, "count": count}
         given |= {"seed": learner.setup.seed, "epochs": epochs, "folds": self._folds()}
         targets = np.ascontiguousarray(learner.run.targets(targets))

@@ -266,6 +266,6 @@ def run(app: typer.Typer, program: str = PROGRAM) -> None:
         typer.secho(f"{program}: {text_of(error)}", fg="red", err=True)
         sys.exit(status)
     finally:
-        _is_own_process = False
+        _is_own_process, _program = False, PROGRAM
         sys.meta_path.remove(finder)
         gc.set_threshold(*thresholds)
