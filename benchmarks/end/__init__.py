@@ -212,7 +212,7 @@ for _name, _has_cache, _settings in (("Vowpal Wabbit", False, PASSES[:1]), ("Vow
             _settings,
             formats=("svmlight",),
             package="vowpalwabbit",
-            install="pip install 'sparse-workbench[competitors]'",
+            install="pip install 'sparse-workbench[rivals]'",
         )
     )
 

@@ -60,6 +60,28 @@ def test_a_file_is_advised_on_and_the_command_trains_what_is_recommended(tmp_pat
     assert "held-out accuracy" in came.output
 
 
+def test_advice_counts_the_trials_of_its_run_as_status_does_and_those_measured_before_apart(tmp_path, monkeypatch):
+    """It took the difference of the records, which is -1 when a resumed run compares fewer candidates."""
+    settings, _ = advice.settings_of(svmlight(tmp_path / "clicks.txt"))
+    settings |= {"batch_rows": 16, "threads": 1, "device": "cpu"}
+    monkeypatch.setattr(advising._Advising, "look_around", lambda self: None)
+    counts = []
+    for candidates in (3, 2, 4):
+        some = lambda *given, most=candidates: list_candidates(*given)[:most]  # noqa: E731
+        monkeypatch.setattr(advising, "list_candidates", some)
+        with supervised_here():
+            answer = advice.advise(settings, AMPLE, measure=AT_ONCE)
+        state = run_folder.read_progress(answer.folder)
+        assert answer.trials == state.done == len(run_folder.read_current_records(answer.folder))
+        assert answer.as_json()["reused"] == answer.reused == state.reused
+        counts.append((answer.trials, answer.reused, answer.spent.partition(" in ")[0]))
+    assert counts == [
+        (3, 0, "3 trials"),
+        (2, 2, "2 trials, 2 of them measured before,"),
+        (7, 3, "7 trials, 3 of them measured before,"),
+    ]
+
+
 @pytest.mark.parametrize(
     "model", ["matrix_factorization", "bpr", "factorization_machine", "embedding_mlp", "pruned_mlp"]
 )

@@ -145,7 +145,8 @@ def test_without_an_agent_left_the_sweep_has_failed_and_goes_on_when_started_aga
     assert "No agent is left; start the sweep again to do the rest, all rows are kept." in state.message
     assert len(before) == 5
     state, rows = run(tmp_path, agent("a"))
-    assert (state.state, state.reused) == ("finished", 4)  # the half of a round is measured anew
+    assert (state.state, state.reused, state.done) == ("finished", 5, len(rows))
+    assert len(rows) == 1 + TRIALS * len(COMPARISONS)  # the half of a round is measured anew
     assert [row for row in rows if row in before] == before
     assert all(whole(rows, comparison) == {"a"} for comparison in COMPARISONS)
 

@@ -55,6 +55,11 @@ def test_status_of_one_run_says_what_is_at_work_and_what_to_do_next():
     add("runs/many", state="running", pid=os.getpid(), agents=doing, waiting=3, done=3, total=9)
     many = say("status", "many").output
     assert "Running: n1: format=csr\n           n2: waiting for work\n           3 comparisons wait\n" in many
+    add("elsewhere/cut", state="finished", done=2, total=4, reused=1, message="The budget of 1 s is out")
+    cut = say("status", "elsewhere/cut").output
+    for text in ("Done before: 1 trial\n", "Its report: workbench report", "Go on with: workbench sweep"):
+        assert text in cut
+    assert "Go on with" not in say("status", "elsewhere/done").output
     out = say("status", "now").output
     assert "Now: measuring round 3 of 12: CSR ours" in out
     for text in ("Running: dataset=uniform", "Records: 3 ok", "Stop it with: workbench stop runs/now"):

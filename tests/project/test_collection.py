@@ -46,6 +46,38 @@ def test_each_module_of_an_extra_that_tests_do_without_is_named_here():
     assert {name.removesuffix("-cpu") for name in others - installed} == OTHERS - {"keras", "cupy"}
 
 
+NAMED = re.compile(r"(?:sparse-workbench|'\.)\[([a-z][a-z0-9,_-]*)\]| \(or \[([a-z0-9]+)\]\)")
+"""Extras in an install command: sparse-workbench[lab,peers], '.[lab]', and a second one as in (or [cuda13])."""
+
+
+def unknown_extras(text: str) -> set[str]:
+    """Extras named in install commands that `pyproject.toml` does not have."""
+    return {extra for found in NAMED.finditer(text) for extra in "".join(filter(None, found.groups())).split(",")} - {
+        *EXTRAS
+    }
+
+
+def test_every_extra_that_code_or_docs_name_exists():
+    folders = ("changes", "docs", "kernels", "notebooks", "tests", "workbench")
+    paths = [path for folder in folders for path in (ROOT / folder).rglob("*")] + list(ROOT.glob("*"))
+    kinds = {".py", ".md", ".ipynb", ".toml"}
+    paths = [path for path in paths if path.suffix in kinds or path.name == "Makefile"]
+    texts = {path: path.read_text(encoding="utf-8") for path in paths if path != Path(__file__)}
+    assert sum(bool(NAMED.search(text)) for text in texts.values()) > 15
+    assert not {path: names for path, text in texts.items() if (names := unknown_extras(text))}
+    assert unknown_extras("pip install 'sparse-workbench[lab,competitors]' (or [cuda14])") == {"competitors", "cuda14"}
+
+
+def test_extras_that_readers_and_writers_ask_for_exist():
+    from workbench.data import exports
+
+    asked = re.compile(r"import_optional\([^,]+, \"(\w+)\"")
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "workbench").rglob("*.py")]
+    named = {extra for text in texts for extra in asked.findall(text)}
+    named |= {kind.extra for kind in map(exports.get, exports.names()) if kind.package}
+    assert "exchange" in named <= set(EXTRAS)
+
+
 def test_tests_are_collected_without_the_frameworks():
     code = WITHOUT.format(others=OTHERS, folders=["tests/benchmarks", "tests/bridges", "tests/cluster"])
     came = subprocess.run(

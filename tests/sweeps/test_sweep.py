@@ -4,15 +4,19 @@ import json
 import math
 import os
 import time
+import types
 
 import psutil
 import pytest
 
+import workbench as wb
+from tests.support.commands import run
 from tests.support.processes import kept_handlers, printed
 from tests.support.sweeps import swept
 from tests.support.tiny_sweeps import DENSE, FUSED, OUTSIDE, QUICK, finish, spec_of, trial_row
 from workbench import optimizers, store
 from workbench.measure import memory
+from workbench.panels.live import progress_line
 from workbench.sweeps import grid, run_folder, runner, trial
 from workbench.sweeps.spec import Configuration
 
@@ -92,6 +96,26 @@ def test_a_sweep_gives_a_row_a_trial_and_resuming_does_nothing_twice(tmp_path):
     assert {row["process"] for row in rows} == {0}
     state = swept(spec, folder)
     assert (state.reused, state.counts, len(run_folder.read_current_records(folder))) == (8, {}, 8)
+
+
+@pytest.mark.parametrize("status", ["ok", "stopped"])
+def test_a_run_that_was_cut_within_a_round_counts_each_finished_trial_once_everywhere(tmp_path, status):
+    """The trials of a cut round were left out of `done`: 88 of 88 for 89 records."""
+    spec, folder = spec_of(density=[0.1], measure={**QUICK, "rounds": 2}), tmp_path / "run"
+    swept(spec, folder)
+    rows = [json.loads(line) for line in (folder / store.FILE).read_text().splitlines()]
+    cut = [row for row in rows if row["round"] == 0] + [next(row for row in rows if row["round"] == 1)]
+    cut[-1]["status"] = status
+    (folder / store.FILE).write_text("".join(f"{json.dumps(row)}\n" for row in cut))
+    state = swept(spec, folder)
+    before = 2 + (status == "ok")
+    assert (state.reused, state.done, state.total) == (before, before + 2, before + 2)
+    assert run_folder.count_finished_trials(folder) == state.done
+    assert wb.open(folder).state == f"Finished: {state.done} of {state.done} trials."
+    assert progress_line(types.SimpleNamespace(progress=state, counts={}, alive=False)).startswith(
+        f"<div>{state.done} of {state.done} trials"
+    )
+    assert f"{state.done} of {state.done}" in run("status", str(folder)).output
 
 
 def test_rows_of_a_folder_that_is_used_again_are_of_another_run(tmp_path):

@@ -47,8 +47,8 @@ class Answer:
 
     `recommendation` has the sentences, each with the keys of its configurations in `folder`; `command` trains what is
     recommended, empty if nothing ran. `settings` are those of the data, the model and the optimizer. `seconds` is
-    how long it took, of `seconds_budget`; `trials` were measured, `is_stopped` tells that somebody ended it early.
-    `seconds_compiled` of them went into code that this machine had not kept.
+    how long it took, of `seconds_budget`, `seconds_compiled` of them for code that this machine had not kept. `trials`
+    are those done of the run in `folder`, `reused` of them before; `is_stopped` tells that somebody ended it early.
     """
 
     recommendation: Recommendation
@@ -59,6 +59,7 @@ class Answer:
     seconds: float
     seconds_budget: float
     trials: int
+    reused: int = 0
     is_stopped: bool = False
     seconds_compiled: float = 0.0
     guesses: tuple[str, ...] = ()
@@ -76,7 +77,8 @@ class Answer:
     def spent(self) -> str:
         """Text on the trials and seconds that were used, and where the records are, if there are any."""
         stopped = "stopped early; " if self.is_stopped else ""
-        took = f"{format_count(self.trials, 'trial')} in {self.seconds:.0f} of {self.seconds_budget:.0f} s"
+        before = f", {self.reused} of them measured before," if self.reused else ""
+        took = f"{format_count(self.trials, 'trial')}{before} in {self.seconds:.0f} of {self.seconds_budget:.0f} s"
         once = f", {self.seconds_compiled:.0f} s of them compiling, which is kept" if self.seconds_compiled >= 1 else ""
         read = f"{self.note}\n" if self.note else ""
         kept = f" Records: {self.folder}" if self.folder.exists() else ""
@@ -103,6 +105,7 @@ class Answer:
             "command": self.command,
             "settings": self.settings,
             "trials": self.trials,
+            "reused": self.reused,
             "seconds": self.seconds,
             "is_stopped": self.is_stopped,
             "guesses": list(self.guesses),
@@ -399,10 +402,9 @@ class _Advising:
         self.candidates = [{**one, **here} for one in self._affordable_first(able)]
         usual = min(RESERVE * clock.budget, SECONDS_RESERVE)
         self.seconds_reserve = min(usual * min(clock.slowdown, SLOWDOWN_MOST), clock.left / 3)
-        self.before = len(run_folder.read_current_records(folder)) if (folder / run_folder.SPEC).exists() else 0
         self.spec = self._spec(self.candidates, 0.0)
         self.by_key: dict[str, Configuration] = {}
-        self.is_stopped, self.is_cut, self.seconds_compiled = False, False, 0.0
+        self.is_stopped, self.is_cut, self.seconds_compiled, self.measured = False, False, 0.0, 0
 
     def _affordable_first(self, able: list[dict[str, Any]]) -> list[Mapping[str, Any]]:
         """Return the candidates of the first race: the likely fastest by the cost model, and a few others."""
@@ -495,7 +497,7 @@ class _Advising:
     def _run(self, heading: str, able: list[dict[str, Any]], seconds: float) -> None:
         """Measure the candidates `able` within `seconds` in the run folder; RunError if the run failed.
 
-        Sets `is_stopped` and `is_cut` (by the budget), and adds to `seconds_compiled`.
+        Sets `is_stopped` and `is_cut` (by the budget), and adds to `seconds_compiled` and `measured` (trials).
         """
         self.spec = self._spec(able, seconds - self.seconds_reserve)
         run_folder.start_run(self.spec, self.folder)
@@ -506,6 +508,7 @@ class _Advising:
             raise run_folder.RunError(f"The sweep in {self.folder} failed: {state.message}")
         self.is_stopped, self.is_cut = state.state == "stopped", bool(state.message)
         self.seconds_compiled += state.seconds_compiled
+        self.measured += state.done - state.reused
 
     def _name_configurations(self) -> None:
         """Set `by_key` to the configurations of the present spec by their keys."""
@@ -570,6 +573,7 @@ class _Advising:
     def answer(self, profiled: Profile) -> Answer:
         """Return the answer from the records measured so far, with the command that trains as recommended."""
         known = self.recommended()
+        trials = run_folder.count_finished_trials(self.folder)
         return Answer(
             known,
             train_command(self.by_key[known.key]) if known.key in self.by_key else "",
@@ -578,7 +582,8 @@ class _Advising:
             self.folder,
             self.clock.spent,
             self.clock.budget,
-            len(run_folder.read_current_records(self.folder)) - self.before,
+            trials,
+            max(trials - self.measured, 0),
             self.is_stopped,
             self.seconds_compiled,
         )

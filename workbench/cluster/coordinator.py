@@ -232,7 +232,7 @@ class Placement:
         """
         self.spec, configurations = spec, grid.expand_grid(spec)
         self.contents = contents or Contents()
-        self.dropped, self.reused = configurations.dropped, 0
+        self.dropped = configurations.dropped
         self.comparisons: list[Comparison] = []
         self.place: dict[str, int] = {}
         """Of the comparison of each key."""
@@ -254,7 +254,7 @@ class Placement:
     def extend(self, configurations: Iterable[Configuration], stored: Iterable[Record]) -> None:
         """Add the comparisons of `configurations` with their records among `stored`.
 
-        Updates `reused`, `over` and owners of groups.
+        Updates `over` and owners of groups.
         """
         first = len(self.comparisons)
         self.comparisons += comparisons(configurations, self.contents)
@@ -268,7 +268,6 @@ class Placement:
         for place, machine in sorted(self.rows, key=lambda key: -len(self.rows[key])):
             if place:  # the common one tells nothing
                 self.machine_of_group.setdefault(self.groups[place], machine)
-        self.reused += sum(self._course(*self._best(place)).reused for place in places)
         self.over |= {place for place in places if self._is_over(place)}
         self.common |= {machine for place, machine in self.rows if not place and self._is_done(0, machine)}
 
@@ -277,10 +276,11 @@ class Placement:
         if (place := self.place.get(row["key"])) is not None:
             self.rows.setdefault((place, row["machine"]), []).append(row)
 
-    def _course(self, place: int, machine: str) -> "_Resumed":
+    def _course(self, place: int, machine: str) -> ComparisonState:
         """Return a new state of the comparison `place` on a machine, resumed from its records there."""
         course = ComparisonState(self.comparisons[place], self.spec.measure.rounds, self.spec.measure.race)
-        return _Resumed(course, course.resume(self.rows.get((place, machine), ())))
+        course.resume(self.rows.get((place, machine), ()))
+        return course
 
     def _best(self, place: int) -> tuple[int, str]:
         """Return (place, id of the machine that has most records of this comparison, "" if none has)."""
@@ -293,7 +293,7 @@ class Placement:
 
     def _is_done(self, place: int, machine: str) -> bool:
         """Return whether this machine has completed the comparison at index `place`."""
-        return not self._course(place, machine).course.due()
+        return not self._course(place, machine).due()
 
     # Agents
 
@@ -314,7 +314,7 @@ class Placement:
         in_progress = self.in_progress[agent]
         self._let_go(agent)
         while len(in_progress) < self._share(agent) and (place := self._free(agent)) is not None:
-            in_progress[place] = self._course(place, self.machines[agent]).course
+            in_progress[place] = self._course(place, self.machines[agent])
             self._let_go(agent)
         if not in_progress:
             return []
@@ -396,16 +396,8 @@ class Placement:
         """Return all comparisons, each in its state on the machine that has it (or has most records), for counting."""
         at_work = self.ended | {place: course for own in self.in_progress.values() for place, course in own.items()}
         places = range(len(self.comparisons))
-        courses = [at_work.get(place) or self._course(*self._best(place)).course for place in places]
-        return Schedule(courses, self.reused, dropped=self.dropped)
-
-
-class _Resumed:
-    """A comparison as rows of one machine leave it, and how many of them answer."""
-
-    def __init__(self, course: ComparisonState, reused: int) -> None:
-        """Keep the state of a comparison and the number of its stored records that count."""
-        self.course, self.reused = course, reused
+        courses = [at_work.get(place) or self._course(*self._best(place)) for place in places]
+        return Schedule(courses, dropped=self.dropped)
 
 
 def _group(comparison: Comparison) -> tuple:
@@ -453,8 +445,7 @@ class Coordinator:
         Raises what a thread raised. If all agents are lost first, the progress has the state "failed" and says why.
         """
         schedule = self.placement.schedule()
-        self.supervisor.write_plan(schedule)
-        self.state.reused = self.state.done = self.placement.reused
+        self.supervisor.take_plan(schedule)
         self.state.state = "running"
         self.supervisor.count(schedule)
         threads = [threading.Thread(target=self._serve_guarded, args=(place,), daemon=True) for place in self.agents]
@@ -560,11 +551,9 @@ class Coordinator:
             return False
         stored, schedule = store.read(self.trials), self.placement.schedule()
         configurations = refinement_configurations(schedule.configurations, stored, until)
-        before = self.placement.reused
         self.placement.extend(configurations, stored)
-        self.state.reused, self.state.done = self.placement.reused, self.state.done + self.placement.reused - before
         self.refinements += 1
-        self.supervisor.write_plan(self.placement.schedule())
+        self.supervisor.take_plan(self.placement.schedule())
         return bool(configurations)
 
     def _machines(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 from rich.table import Table
 
+from workbench.analysis.formatting import format_count
 from workbench.command.console import make_table
 from workbench.sweeps import run_folder
 from workbench.sweeps.progress import Progress, format_duration
@@ -108,18 +109,20 @@ def lines(run: Run) -> list[str]:
     doing = [*filter(None, [state.current]), *state.by_agent] if state.alive else []
     at_work = f"Running: {BELOW.join(doing)}" if doing else ""
     now = f"Now: {state.now}" if state.alive and state.stage else ""
-    reused = f"{state.reused} trials were done before." if state.reused else ""
-    if state.alive:
-        todo = f"Stop it with: {_command('stop', run.folder)}"
-    elif state.state == "finished":
-        todo = f"Its report: {_command('report', run.folder)}"
-    else:
-        place = run_folder.read_agents_option(run.folder)
-        where = ("--cluster", place) if place else ()
-        todo = f"Go on with: {_command('sweep', run.folder / run_folder.SPEC, '--run', run.folder, *where)}"
-    return [
-        line for line in (state.message, now, at_work, f"Records: {counts}" if counts else "", reused, todo) if line
-    ]
+    reused = f"Done before: {format_count(state.reused, 'trial')}" if state.reused else ""
+    stop = f"Stop it with: {_command('stop', run.folder)}" if state.alive else ""
+    report = f"Its report: {_command('report', run.folder)}" if state.state == "finished" else ""
+    is_cut = state.state != "finished" or state.done < state.total  # a finished run with trials left was out of budget
+    on = _command("sweep", run.folder / run_folder.SPEC, "--run", run.folder, *_cluster_option(run.folder))
+    go_on = f"Go on with: {on}" if is_cut and not state.alive else ""
+    records = f"Records: {counts}" if counts else ""
+    return [line for line in (state.message, now, at_work, records, reused, stop, report, go_on) if line]
+
+
+def _cluster_option(folder: Path) -> tuple[str, ...]:
+    """Return the words of the option that names where the agents of a run are; none if it runs on this machine."""
+    place = run_folder.read_agents_option(folder)
+    return ("--cluster", place) if place else ()
 
 
 def _command(*words: str | Path) -> str:

@@ -119,16 +119,15 @@ def gate(study: LabState) -> Shown:
     """
     study.poll()
     good, disturbed = study.counts["ok"], study.counts["disturbed"]
+    done = sum(row["status"] != "stopped" for row in study.rows)
     if good or disturbed:
         disturbed_text = f", {disturbed} of them next to other programs" if disturbed else ""
-        return said(
-            f"{good + disturbed} of {len(study.rows)} trials gave a result{disturbed_text}. Rows are in {study.folder}."
-        )
+        return said(f"{good + disturbed} of {done} trials gave a result{disturbed_text}. Rows are in {study.folder}.")
     if study.progress is None or study.alive:
         return said(NOTHING)
     reasons = dict.fromkeys(f"{row['status']}: {row['reason']}" for row in study.rows)
     why = "; ".join(list(reasons)[:3]) or study.progress.message or f"the sweep is {study.status} with no row"
-    raise NoResultError(f"None of {len(study.rows)} trials gave a result: {why}. See {study.folder / 'log.txt'}.")
+    raise NoResultError(f"None of {done} trials gave a result: {why}. See {study.folder / 'log.txt'}.")
 
 
 # The live chart: a picker, the chart's own controls as widgets, the picture, and the numbers behind it.

@@ -247,6 +247,11 @@ def read_current_records(folder: str | Path) -> list[dict]:
     return list(last.values())
 
 
+def count_finished_trials(folder: str | Path) -> int:
+    """Return the number of current records of a run folder without those of stopped trials, which are measured anew."""
+    return sum(row["status"] != "stopped" for row in read_current_records(folder))
+
+
 def list_runs(root: str | Path = ROOT) -> list[Path]:
     """Return the run folders directly below `root` (those with a progress file), most recently updated first."""
     files = sorted(Path(root).glob(f"*/{PROGRESS}"), key=lambda path: path.stat().st_mtime, reverse=True)

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, final
 import kernels
 from kernels import Sizes, devices
 from workbench import atomic_files, models, store
-from workbench.analysis.formatting import short_configuration_name
+from workbench.analysis.formatting import format_count, short_configuration_name
 from workbench.measure import child, machine, memory
 from workbench.measure.rounds import ALONE
 from workbench.sweeps import grid, run_folder
@@ -293,10 +293,10 @@ class Supervisor:
         self.state.stage, self.state.stage_since = "planning", time.time()
         with self.beating():
             schedule = Schedule.of(self.spec, store.read(trials) if trials.exists() else [], self.contents)
-        self.write_plan(schedule)
+        self.take_plan(schedule)
         atomic_files.write(self.folder / run_folder.MACHINE, json.dumps(machine.describe_machine(), indent=1))
-        self.state.reused = self.state.done = schedule.reused
         self.state.state = "running"
+        self.count(schedule)
         is_cut = self.work_through(schedule, trials)
         for _ in range(MOST_ADDED if self.spec.measure.until else 0):
             if is_cut or self.is_ended or not self.refine(schedule, trials):
@@ -348,17 +348,22 @@ class Supervisor:
 
     def refine(self, schedule: Schedule, trials: Path) -> bool:
         """Add to `schedule` densities around break-evens not narrow enough; return whether there were any."""
-        stored, before = store.read(trials), schedule.reused
+        stored = store.read(trials)
         configurations = refinement_configurations(schedule.configurations, stored, self.spec.measure.until or 1.0)
         schedule.extend(configurations, self.spec, stored)
-        self.state.reused, self.state.done = schedule.reused, self.state.done + schedule.reused - before
-        self.write_plan(schedule)
+        self.take_plan(schedule)
+        self.count(schedule)
         return bool(configurations)
 
-    def write_plan(self, schedule: Schedule) -> None:
-        """Replace the file plan.json: {"keys": [configuration keys], "dropped": {reason: count}}."""
+    def take_plan(self, schedule: Schedule) -> None:
+        """Replace the file plan.json, {"keys": [configuration keys], "dropped": {reason: count}}, and count its trials.
+
+        Stored trials of these configurations are done, those that this run did not know of before are reused.
+        """
         plan = {"keys": schedule.keys, "dropped": dict(schedule.dropped)}
         atomic_files.write(self.folder / run_folder.PLAN, json.dumps(plan, indent=1))
+        before, self.state.done = self.state.done, run_folder.count_finished_trials(self.folder)
+        self.state.reused += self.state.done - before
 
     def count(self, schedule: Schedule, begun: int = 0) -> None:
         """Update `total` and `total_most`, with `begun` trials at work on top; write the progress file."""
@@ -381,10 +386,10 @@ class Supervisor:
 
     def tell_budget_out(self) -> None:
         """Set `state.message` to say that the budget is out, which makes `is_ended` true; writes no file."""
-        more = self.state.total_most - self.state.done
+        more = format_count(self.state.total_most - self.state.done, "more trial")
         self.state.message = (
-            f"The budget of {self.budget.most:g} s is out; up to {more} more trials would sharpen the "
-            "answer. Start the sweep again to go on."
+            f"The budget of {round(self.budget.most or 0.0, 1):,g} s is out; up to {more} would sharpen the answer. "
+            "Start the sweep again to go on."
         )
 
     def conclude(self, schedule: Schedule, is_cut: bool) -> None:

@@ -14,7 +14,7 @@ import threadpoolctl
 
 from benchmarks.fit.candidates import Candidate, Rows, Scorer, Value, grid, register
 
-INSTALL = "pip install 'sparse-workbench[competitors]'"
+INSTALL = "pip install 'sparse-workbench[rivals]'"
 
 
 def interaction_matrix(rows: Rows) -> scipy.sparse.csr_matrix:

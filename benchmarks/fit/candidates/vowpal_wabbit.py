@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.fit.candidates import Candidate, Rows, Scorer, Value, grid, one_number, register
 
-INSTALL = "pip install 'sparse-workbench[competitors]'"
+INSTALL = "pip install 'sparse-workbench[rivals]'"
 RULES = {"adaptive": "--learning_rate {rate}", "ftrl": "--ftrl --ftrl_alpha {rate}"}
 """Options by the name of the rule; the first is its default."""
 CONSTANT = 11650396
