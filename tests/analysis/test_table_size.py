@@ -42,6 +42,20 @@ def test_memory_has_its_own_answer_and_both_are_told():
     assert "less memory than CSR ours (dense gradient, standard update)" in memory
 
 
+@pytest.mark.parametrize(("size", "won"), [(100_000, "active rows win"), (1_000, "stay dense: it wins")])
+def test_a_single_size_is_answered_when_its_dense_gradient_was_measured(size, won):
+    """Own ratings have one size: notebook 03 said that dense was not measured though both were."""
+    time, memory = table_size.table_size_sentences(store.frame(swept(sizes=(size,), rounds=30)))
+    assert time.startswith(f"For time, {won} at the size measured")
+    assert memory.startswith(f"For memory, {won} at the size measured")
+
+
+@pytest.mark.parametrize("kept", ["dense", "row_sparse"])
+def test_a_single_size_with_one_side_is_left_to_the_verdict_on_formats(kept):
+    rows = [row for row in swept(sizes=(1_000,)) if row["gradient"] == kept]
+    assert table_size.table_size_sentences(store.frame(rows)) == []
+
+
 def test_a_lazy_update_that_trained_a_worse_model_wins_nothing():
     def worse(size):
         whole, lazy = laws(size)

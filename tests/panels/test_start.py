@@ -1,19 +1,22 @@
 """The first panel: a button for each answer, its view made when it is asked for, and the same answers for cells."""
 
+import json
 import re
 import threading
 from types import SimpleNamespace
 
+import ipywidgets as widgets
 import pytest
 
 from tests.support import rows as made
 from tests.support.clocks import SECONDS
 from tests.support.panel_runs import tree, write_run
-from workbench import store
+from workbench import plots, store
 from workbench.analysis import formatting
 from workbench.analysis.recommendation import Statement
 from workbench.panels import lab, tabs
 from workbench.panels.lab import Start
+from workbench.panels.panel import Panel
 from workbench.panels.tabs import advise, compare, explore, inspect
 from workbench.sweeps import run_folder
 from workbench.sweeps.spec import dump_spec
@@ -55,6 +58,53 @@ def test_there_is_a_button_for_each_answer_and_advice_comes_first(start):
     for name in tabs.names():
         assert tabs.get(name).meaning in pressed(shown, name)
     assert set(shown.views) == set(tabs.names())
+
+
+def states() -> dict[str, dict]:
+    """The state of every open widget, as a page that is loaded anew asks for it."""
+    return widgets.Widget.get_manager_state()["state"]
+
+
+@pytest.mark.parametrize("answer", [None, "explore"])
+def test_a_closed_panel_leaves_no_widget_that_a_page_would_ask_for(run, answer):
+    """One box with closed children made ipywidgets fail to answer: the next panel stayed at "Loading widget..."."""
+    before = set(states())
+    if answer is None:
+        shown = Panel(lab.study(dataset="uniform", densities=[0.01, 0.1]))
+        shown.step()
+        for name in plots.names()[:3]:
+            shown.results.chart.picker.value = name
+    else:
+        shown = Start(tabs.RequestState(run=run, other_run=run), answer)
+        for name in tabs.names():
+            pressed(shown, name)
+        shown.views["explore"]._open(run)
+    assert set(states()) > before
+    shown.close()
+    assert set(states()) == before
+
+
+def test_a_page_that_is_loaded_anew_gets_no_defaults_and_small_charts(run):
+    """A panel sent 2.3 MB: forty empty fields for each layout, and charts with an outline for each letter."""
+    before = set(states())
+    panel = Panel(lab.study(dataset="uniform", densities=[0.01, 0.1]))
+    panel.step()
+    assert 'src="data:image/svg+xml' in panel.results.chart.image.value
+    shown = Start(tabs.RequestState(run=run, other_run=run), "advise")
+    try:
+        sizes = []
+        for name in tabs.names():
+            pressed(shown, name)
+            own = {key: state for key, state in states().items() if key not in before}
+            sizes.append(len(json.dumps(own)))
+        layouts = [one["state"] for one in own.values() if one["model_name"] == "LayoutModel"]
+        assert len(layouts) > 200
+        assert max(map(len, layouts)) < 8
+        assert sizes[0] < 250_000
+        assert sizes[-1] < 600_000, "two panels, all views opened"
+    finally:
+        panel.close()
+        shown.close()
 
 
 def test_a_view_is_made_once_and_kept(start):

@@ -105,6 +105,39 @@ def problems(notebook: "NotebookNode") -> list[str]:
     return found
 
 
+def overwritten(notebook: "NotebookNode") -> list[str]:
+    """Parameters that a later cell assigns, but in a block `if smoke:`, which makes everything small."""
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    (cell,) = tagged(notebook, "parameters")
+    parameters = {node.target.id for node in ast.parse(cell.source).body if isinstance(node, ast.AnnAssign)}
+    nodes = [node for other in code if other is not cell for node in ast.parse(other.source).body]
+    small = [node for node in nodes if isinstance(node, ast.If) and ast.unparse(node.test) == "smoke" and not node.orelse]
+    stored = [
+        inner.id
+        for node in nodes
+        if node not in small
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.Name) and not isinstance(inner.ctx, ast.Load)
+    ]
+    return [name for name in stored if name in parameters]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_no_cell_overwrites_a_parameter(path):
+    """Notebook 05 named the axes of its charts `labels`, as the file of labels that the next sweep reads."""
+    assert overwritten(read(path)) == []
+
+
+def test_the_check_of_overwritten_parameters_can_fail():
+    notebook = read(ROOT / "notebooks" / "05_graph.ipynb")
+    last = notebook.cells[-1]
+    for source in ("labels = 1", "for path in []: pass", "rounds += 1", "if smoke:\n    pass\nelse:\n    degrees = 1"):
+        last.source = source
+        assert len(overwritten(notebook)) == 1, source
+    last.source = "if smoke:\n    rounds = 1"
+    assert overwritten(notebook) == []
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_committed_notebook_is_clean(path):
     import nbformat

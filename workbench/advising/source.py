@@ -1,5 +1,6 @@
 """Source of data named by a word: a file or folder whose reader is guessed, or a data set by its name."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,19 @@ def settings_of(source: str, dataset: str = "", reading: str = "", **given: str)
     origin.refuse_unknown(settings.keys() - {"dataset"})
     options = contract.options_of_source(origin, reading)
     return settings | ({"reading": option_text.written(options)} if options else {}), why
+
+
+def load_call(settings: Mapping[str, Any]) -> str:
+    """Return the Python call that loads the data that these settings name, `settings_of` being where they come from.
+
+    >>> load_call({"dataset": "table", "path": "my clicks.csv", "reading": "label=clicked"})
+    "wb.load('my clicks.csv', dataset='table', reading='label=clicked')"
+    >>> load_call({"dataset": "stdlib"})
+    "wb.load('stdlib')"
+    """
+    options = {name: value for name, value in settings.items() if name != "path" and value is not None}
+    source = settings.get("path") or options.pop("dataset")
+    return f"wb.load({', '.join([repr(str(source)), *(f'{name}={value!r}' for name, value in options.items())])})"
 
 
 def _describe_guess(name: str, value: str) -> str:

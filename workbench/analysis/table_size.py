@@ -101,13 +101,19 @@ def _contest_at(rows: Sequence[Record], measure: str) -> Contest:
 
 
 def table_size_sentences(frame: pd.DataFrame) -> list[str]:
-    """Return a sentence per measure and group with several table sizes: from which size on active rows win.
+    """Return a sentence per measure and group with a dense gradient or several table sizes: where active rows win.
 
     `frame` holds trial records.
     """
-    found = [group for group in groups(frame) if len(list(_by_size(group))) > 1]
+    found = [group for group in groups(frame) if _has_dense_gradient(group) or len(list(_by_size(group))) > 1]
     heads = {group.label: f"{group.label}: " if len(found) > 1 else "" for group in found}
     return [heads[group.label] + headline(group, measure)[1] for group in found for measure in MEASURES]
+
+
+def _has_dense_gradient(group: configurations.Group) -> bool:
+    """Return whether dense gradients of a table of known size are compared with gradients of the active rows."""
+    sized = [row for row in group.rows if row[ROWS]]
+    return any(row["gradient"] == "dense" for row in sized) and not all(takes_all(row) for row in sized)
 
 
 def headline(group: configurations.Group, measure: str) -> tuple[str, str]:
@@ -131,7 +137,8 @@ def headline(group: configurations.Group, measure: str) -> tuple[str, str]:
     if any(one.rows > first.rows for one in lost):
         both = f"active rows win at {_sizes(won)}, all rows at {_sizes(lost)}"
         return f"Which {verb} {better} changes: {both}", f"For {name} it depends on the size: {both}; {most}{rest}."
-    where = "at every size measured" if len(won) == len(found) else f"from {_rows(first)} on"
+    every = "at every size measured" if len(found) > 1 else "at the size measured"
+    where = every if len(won) == len(found) else f"from {_rows(first)} on"
     least = f", and {format_factor(first.contest)} at {_rows(first)}" if first is not last else ""
     dense = f" Up to {_rows(lost[-1])}, stay dense." if lost else ""
     full = f"For {name}, active rows win {where}: {most}{least}{rest}.{dense}"
@@ -145,7 +152,8 @@ def _without_win(found: Sequence[AtSize], lost: Sequence[AtSize], rest: str, mea
     """
     name, verb, better = MEASURES[measure]
     if lost:
-        where = "at every size measured" if len(lost) == len(found) else f"at {_sizes(lost)}"
+        every = "at every size measured" if len(found) > 1 else "at the size measured"
+        where = every if len(lost) == len(found) else f"at {_sizes(lost)}"
         lead = f"{format_factor(lost[-1].contest)} {better} at {_rows(lost[-1])}"
         return f"Updating all rows {verb} {better} {where}", f"For {name}, stay dense: it wins {where}, {lead}{rest}."
     return f"No winner in {name}", f"For {name} there is no winner{rest}."

@@ -9,6 +9,7 @@ from typing import Any
 from workbench.advising import Answer
 from workbench.advising import advise as measure
 from workbench.advising.advising import SECONDS
+from workbench.advising.source import load_call
 from workbench.api import results, sweeping, training
 from workbench.api.inputs import say, word_for_python
 from workbench.api.loading import Loaded, as_typed, receive, refuse_misspelled
@@ -117,8 +118,7 @@ class Advice:
     @property
     def code(self) -> str:
         """Lines of Python that train as recommended."""
-        source = self._loaded.settings.get("path") or self._loaded.settings.get("dataset")
-        data = f'wb.load("{source}")' if source else "X, y"
+        data = load_call(self._loaded.settings) if self._loaded.settings else "X, y"
         given = {"model": self._answer.settings["model"], **self.parameters}
         words = ", ".join(f"{name}={value!r}" for name, value in given.items())
         return f"import workbench as wb\n\nmodel = wb.train({data}, {words})"
@@ -166,13 +166,13 @@ class FrameworkAdvice:
         Time of the fastest dense way divided by that of the fastest sparse one: value, low and high of the 95 %
         interval. None if a side did not run.
     code : str
-        Lines to paste, for a SciPy CSR matrix `x` and labels `y`.
+        Lines to paste; of data in memory they expect a SciPy sparse matrix `x` and labels `y`.
     """
 
     def __init__(self, answer: Any) -> None:
         """Store the measured answer; take side, name and lines of its best way."""
         self._answer = answer
-        self.side, self.best, self.code = answer.best.kind, answer.best.name, answer.best.lines
+        self.side, self.best, self.code = answer.best.kind, answer.best.name, answer.lines
         self.ratio = None if answer.ratio is None else (answer.ratio.value, answer.ratio.low, answer.ratio.high)
 
     @property
@@ -305,7 +305,8 @@ def _ask_framework(framework: str, loaded: Loaded, seconds: float, batch_rows: i
         raise SpecError(
             "Advice for a framework needs labels, one class for each row.\nType wb.advise(X, y, framework=...)."
         )
-    return FrameworkAdvice(answer_for(framework, loaded.dataset, budget=seconds, batch_rows=batch_rows))
+    load = load_call(loaded.settings) if loaded.settings else ""
+    return FrameworkAdvice(answer_for(framework, loaded.dataset, budget=seconds, batch_rows=batch_rows, load=load))
 
 
 def _seconds(budget: Any) -> float:

@@ -13,11 +13,14 @@ from rich.text import Text
 
 from kernels.registry import format_count
 from workbench import advising as advice
+from workbench import data
 from workbench.advising import Answer
+from workbench.advising.source import load_call
 from workbench.analysis.recommendation import Statement
 from workbench.command import data_source, terminal
 from workbench.command.exit_codes import seconds_spent, without_python
 from workbench.command.training import as_options
+from workbench.sweeps.problem import parameters_of_file
 from workbench.sweeps.progress import Progress as RunProgress
 from workbench.sweeps.spec import SpecError
 
@@ -119,7 +122,9 @@ def show_framework(
     """
     from workbench.advising.frameworks import BUDGET, answer_for
 
-    dataset = data_source.load(source, **read)
+    settings = data_source.settings_with_notice(source, **read)
+    with data_source.show_reading():
+        dataset = data.load(settings["dataset"], **parameters_of_file(settings))
     for guess in dataset.facts.get("guesses", ()):
         print_guess(guess)
     with terminal.stderr.status("Reading") as status:
@@ -129,6 +134,7 @@ def show_framework(
             budget=budget or BUDGET,
             batch_rows=batch_rows,
             progress=lambda what: status.update(what),
+            load=load_call(settings),
         )
     if as_json:
         print(json.dumps(answer.as_json(), indent=1), file=sys.stdout)
@@ -141,5 +147,5 @@ def show_framework(
         f"{format_count(answer.rows, 'row')}, {answer.batch_rows} a batch, plain SGD, timed in {answer.seconds:.0f} s."
     )
     console.print(took, highlight=False)
-    console.print("Lines to paste (x: SciPy CSR matrix, y: labels)", style="bold")
-    console.print(answer.best.lines, markup=False, highlight=False, soft_wrap=True)
+    console.print(answer.paste_heading, style="bold")
+    console.print(answer.lines, markup=False, highlight=False, soft_wrap=True)

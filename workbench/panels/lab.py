@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from workbench.panels.panel import Panel
 import ipywidgets as widgets
 
-from workbench.panels.form import LABELLED
+from workbench.panels.form import LABELLED, close_tree, send_less
 from workbench.panels.guard import Guard
 from workbench.panels.live import trouble
 from workbench.panels.state import trouble_of
@@ -62,6 +62,7 @@ class Start:
         self.root = widgets.VBox([widgets.HTML(SHEET + NAMES), self.buttons, self.meaning, self.trouble, self.content])
         self.root.add_class("workbench-lab")
         self.content.add_class("wb-answer")
+        send_less(self.root)
         self.buttons.observe(self.guard("Opening the answer", self.open), names=["value"])
         self.watcher = Watcher(self.guard.passive_callback("Showing the answer", self.paint))
         self.guard("Opening the answer", self.open)()
@@ -76,8 +77,10 @@ class Start:
         name = self.buttons.value
         self.meaning.value, self.content.children = tabs.get(name).meaning, ()
         if name not in self.views:
-            self.content.children = (widgets.HTML('<p role="status">Opening.</p>'),)
+            self.content.children = (opening := widgets.HTML('<p role="status">Opening.</p>'),)
             self.views[name] = tabs.get(name).view(self.asked, self.guard)
+            send_less(self.views[name].box)
+            close_tree(opening)
         self.content.children = (self.views[name].box,)
 
     def paint(self) -> None:
@@ -102,7 +105,8 @@ class Start:
         self.watcher.stop()
         for view in self.views.values():
             view.close()
-        self.root.close()
+            close_tree(view.box)
+        close_tree(self.root)
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
         """Return the widget's MIME bundle, with a hint for viewers without widgets."""

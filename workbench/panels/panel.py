@@ -23,7 +23,7 @@ from workbench.analysis import formatting, profiles
 from workbench.analysis.pool import group_by
 from workbench.data.profiles.worker import Counting
 from workbench.panels import live, pages, picture
-from workbench.panels.form import Form, tree
+from workbench.panels.form import Form, close_tree, send_less
 from workbench.panels.guard import Guard
 from workbench.panels.pages import SIGNS
 from workbench.panels.results_view import ResultsView, Shown
@@ -385,6 +385,7 @@ class Panel:
         self.cells, self._shown_cells = widgets.HTML(), ()
         self.root = widgets.VBox(self._children())
         self.root.add_class("workbench-lab")
+        send_less(self.root)
         self.threads = tuple(
             Watcher(step, SECONDS_BETWEEN)
             for step in (quick("Watching the run", self._look), slow("Drawing", self.paint))
@@ -404,7 +405,7 @@ class Panel:
         asked = [self.form.box, self.profile.box, lines[live.plan_line], lines[live.command_line]]
         above = [widgets.HTML(SHEET + NAMES), *asked, buttons, progress, self.cells]
         below = [lines[live.trouble_box], lines[live.exported_line], lines[live.outdated_line]]
-        return [*above, *below, *self.results.box.children]
+        return [*above, *below, *self.results.parts]
 
     def step(self) -> None:
         """Run one step of each thread by hand: read the run folder, then draw what changed."""
@@ -453,8 +454,7 @@ class Panel:
         for thread in self.threads:
             thread.stop()
         self.profiling.stop()
-        for widget in tree(self.root):
-            widget.close()
+        close_tree(self.root)
 
     def still(self) -> Shown:
         """Return status, verdict, chart and latest records as HTML and text, for readers without a kernel.

@@ -2,7 +2,6 @@
 
 import base64
 import html
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -77,9 +76,10 @@ def _drawn(name: str, frame: pd.DataFrame, inches: tuple[float, float], controls
     """Draw the chart `name` with these controls at `inches` (width, height); return SVG, title and sentence."""
     figure = Figure(figsize=inches)
     sentence = plots.draw(name, frame, figure, **controls)
-    file = io.BytesIO()
-    figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
-    return Picture(plots.get(name).title, sentence, file.getvalue(), is_message(figure))
+    title = plots.get(name).title
+    if is_message(figure):
+        return Picture(title, sentence, b"", True)
+    return Picture(title, sentence, page.inline(figure, name, title, sentence).encode())
 
 
 # Charts whose points can be clicked: a click chooses the cell in the drop-down below, which tells the kernel.

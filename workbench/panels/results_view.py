@@ -16,7 +16,7 @@ from workbench.analysis import breakeven
 from workbench.analysis.advisor import MEASURES
 from workbench.analysis.configurations import pool_rounds
 from workbench.panels import pages, picture
-from workbench.panels.form import LABELLED
+from workbench.panels.form import LABELLED, close_tree, send_less
 from workbench.panels.guard import Guard
 from workbench.panels.state import LabState
 
@@ -213,7 +213,7 @@ class ChartView:
     def _pick(self) -> None:
         """Replace the controls by those of the selected chart, and draw it."""
         for control in self.controls.values():
-            control.close()
+            close_tree(control)
         self.controls, self.chosen = {}, {}
         for control in plots.get(self.picker.value).controls:
             label = LABELS.get(control.name, control.name.capitalize())
@@ -221,6 +221,7 @@ class ChartView:
             dropdown.observe(self.guard("Drawing", partial(self._choose, control.name)), names=["value"])
             self.controls[control.name] = dropdown
         self.bar.children = (self.picker, *self.controls.values())
+        send_less(self.bar)
         self.draw()
 
     def _choose(self, name: str) -> None:
@@ -311,7 +312,7 @@ class ResultsView:
         self.verdict, self.verdict_text, self.page = widgets.HTML(), widgets.HTML(), widgets.HTML()
         options = (*more, *VIEWS)
         self.view = widgets.ToggleButtons(options=options, description="Show", style=LABELLED, tooltip="What to show")
-        self.box = widgets.VBox([self.verdict, self.chart.box, self.verdict_text, self.view, self.page, *more.values()])
+        self.parts = [self.verdict, self.chart.box, self.verdict_text, self.view, self.page, *more.values()]
         self.view.observe(guard("Showing a table", self.turn), names=["value"])
         state.observe(lambda _: self._fade(), names=["outdated"])
         self._fade()

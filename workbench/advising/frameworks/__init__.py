@@ -13,7 +13,7 @@ import math
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,13 @@ BUDGET = 120.0
 BATCH_ROWS = 256
 SHARE_ROUNDS = 0.4
 """Share of the budget for the rounds; the rest is for libraries, compiling and checks."""
+
+LOADED = """import workbench as wb
+
+dataset = {}
+x, y = dataset.x, dataset.y
+
+"""
 
 Progress = Callable[[str], None]
 """Called with what is done now."""
@@ -82,6 +89,18 @@ class FrameworkAnswer:
     rows: int
     batch_rows: int
     seconds: float
+    load: str = ""
+    """Python call that loads the data; "" for data in memory."""
+
+    @property
+    def lines(self) -> str:
+        """The code to paste, which loads the data first if it is a file or has a name."""
+        return f"{LOADED.format(self.load)}{self.best.lines}" if self.load else self.best.lines
+
+    @property
+    def paste_heading(self) -> str:
+        """The line above the code to paste, with the names that it expects."""
+        return "Lines to paste" if self.load else "Lines to paste (x: SciPy sparse matrix, y: labels)"
 
     @property
     def headline(self) -> str:
@@ -121,9 +140,7 @@ class FrameworkAnswer:
         measured = (
             f"Timed on {format_count(self.rows, 'row')}, {self.batch_rows} a batch, plain SGD, in {self.seconds:.0f} s."
         )
-        return "\n".join(
-            [*lines, "", measured, "", "Lines to paste (x: SciPy CSR matrix, y: labels):", "", self.best.lines]
-        )
+        return "\n".join([*lines, "", measured, "", f"{self.paste_heading}:", "", self.lines])
 
     def as_json(self) -> dict[str, Any]:
         """Return the answer as a dict for JSON; unknown times and ratios are None."""
@@ -137,7 +154,7 @@ class FrameworkAnswer:
             "recommended": self.best.name,
             "side": self.best.kind,
             "dense_over_sparse": ratio,
-            "lines": self.best.lines,
+            "lines": self.lines,
             "ways": ways,
             "rows": self.rows,
             "batch_rows": self.batch_rows,
@@ -158,6 +175,7 @@ def answer_for(
     batch_rows: int | None = None,
     threads: int | None = None,
     progress: Progress = lambda what: None,
+    load: str = "",
 ) -> FrameworkAnswer:
     """Time the ways of a framework on a data set, in a process of their own, and say which one to use.
 
@@ -175,6 +193,8 @@ def answer_for(
         Processor threads, by default all cores.
     progress : callable, optional
         Called with a text that names the current step.
+    load : str, optional
+        Python call that loads the data, such as "wb.load('train.txt')", for the lines to paste.
 
     Returns
     -------
@@ -200,7 +220,8 @@ def answer_for(
             "policy": asdict(Policy(seconds_most=SHARE_ROUNDS * budget)),
         }
         records = _measure_ways(request, ways, Path(folder), budget, began, progress)
-    return _conclude(framework, ways, records, problem, time.monotonic() - began)
+    answer = _conclude(framework, ways, records, problem, time.monotonic() - began)
+    return replace(answer, load=load)
 
 
 def _measure_ways(

@@ -17,7 +17,7 @@ from workbench.analysis import configurations, formatting, gains, outliers
 from workbench.analysis.outliers import find_outliers
 from workbench.analysis.verdict_text import MEASURES
 from workbench.panels import pages, picture
-from workbench.panels.form import LABELLED, RunPicker, SliderWithText, runs, tree
+from workbench.panels.form import LABELLED, RunPicker, SliderWithText, close_tree, runs, send_less
 from workbench.panels.guard import Guard
 from workbench.panels.live import copied
 from workbench.panels.results_view import ResultsView, Shown, said, verdict_of
@@ -403,7 +403,7 @@ class Explored:
         }
         self.results = ResultsView(state, guard, drawn=self._drawn, more=more)
         self.results.view.observe(guard("Showing a table", self._fill_page), names=["value"])
-        self.box = widgets.VBox([self.bar, self.left, *self.results.box.children])
+        self.box = widgets.VBox([self.bar, self.left, *self.results.parts])
         state.observe(lambda _: self.fill(), names=["rows"])
         state.observe(lambda _: self._fill_page(), names=["density", "factor", "cell"])
         self.fill()
@@ -505,9 +505,10 @@ class _Explore:
             return
         before, self.explored = self.explored, Explored(Exploration(run), self.guard)
         self.picker.show(run)
+        send_less(self.explored.box)
         self.content.children = [self.explored.box]
-        for widget in tree(before.box) if before is not None else ():
-            widget.close()
+        if before is not None:
+            close_tree(before.box)
 
     def paint(self) -> None:
         """Show records that are new since the last call; open the first run if none was there before."""

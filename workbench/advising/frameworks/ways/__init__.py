@@ -31,7 +31,7 @@ class Way(Candidate):
     """A way to train in a framework: a candidate, with the lines that do the same.
 
     The side is `independent` for the framework's own ways and `project` for ours. `lines(problem)` is Python to paste,
-    which expects `x` as a SciPy CSR matrix [R, D] and labels `y` [R].
+    which expects `x` as a SciPy sparse matrix [R, D] and labels `y` [R] of any type.
     """
 
     framework: str = ""
@@ -62,6 +62,17 @@ def register_way(
     register(Way(name, side, kind, make, needs=package, install=install, framework=framework, lines=lines, **more))
 
 
+ARRAYS = """import numpy as np
+import scipy.sparse
+
+x = scipy.sparse.csr_array(x, dtype=np.float32)
+classes, y = np.unique(y, return_inverse=True)  # y: for each row the index of its class in classes
+epochs = 10
+
+"""
+"""Start of the code to paste for frameworks that take classes by their indices, and no other types."""
+
+
 def code_to_paste(framework: str, way: str, problem: Problem) -> str:
     """Return the Python code of a way to train, by the template of its framework, FRAMEWORK.py.jinja next to this."""
     import jinja2
@@ -71,7 +82,8 @@ def code_to_paste(framework: str, way: str, problem: Problem) -> str:
         loader=loader, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     sizes = {"features": problem.features, "outputs": problem.outputs, "batch": problem.batch_rows}
-    return environment.get_template(f"{framework}.py.jinja").render(sizes, way=way, rate=f"{problem.rate:.3g}")
+    lines = environment.get_template(f"{framework}.py.jinja").render(sizes, way=way, rate=f"{problem.rate:.3g}")
+    return lines if framework == "sklearn" else f"{ARRAYS}{lines}"
 
 
 def ways_of(framework: str) -> list[Way]:
