@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import math
+import types
 
 import numpy as np
 import pytest
@@ -12,13 +13,15 @@ from typer.testing import CliRunner
 import workbench as wb
 from workbench import data
 from workbench.advising import frameworks
+from workbench.advising.advising import train_command
 from workbench.advising.frameworks import FRAMEWORKS, _conclude, answer_for
 from workbench.advising.frameworks import ways as problems
 from workbench.advising.frameworks.training import prepare_candidate
 from workbench.advising.frameworks.ways import get, names, problem_of, ways_of
+from workbench.advising.source import suggest_model
 from workbench.command import cli
 from workbench.measure.race import Policy
-from workbench.sweeps.spec import SpecError
+from workbench.sweeps.spec import Configuration, SpecError
 
 QUICK = Policy(seconds_call=0.001, rounds=1)
 
@@ -72,8 +75,89 @@ def test_the_lines_to_paste_run(name, classes):
         pytest.skip(reason)
     if "compile" in name:
         pytest.skip("compiling takes half a minute, and the lines are those of the way before it")
-    scope = {"x": scipy.sparse.csr_array(made.csr), "y": made.labels, "epochs": 1}
-    exec(compile(way.lines(made), name, "exec"), scope)
+    lines = way.lines(made).replace("epochs = 10\n", "epochs = 1\n")
+    x = scipy.sparse.csr_array(made.csr)
+    for given, y in (
+        (x, made.labels),
+        (x.astype(np.float64).tocsc(), np.array(["red", "green", "blue"])[made.labels].tolist()),
+        (scipy.sparse.csr_matrix(x), 2 * made.labels - 1),
+    ):
+        scope = {"x": given, "y": y}
+        exec(compile(lines, name, "exec"), scope)
+        if way.framework != "sklearn":
+            assert (scope["classes"][np.asarray(scope["y"])] == np.asarray(y)).all()
+
+
+def written(kind, folder) -> tuple[str, dict[str, str]]:
+    """The path of a file with labels of that kind, in a folder with a space and a quote, and how it is read."""
+    path = folder / 'user\'s "own" files' / f"{kind}.txt"
+    path.parent.mkdir()
+    rows = range(120)
+    text = {
+        "csv": "answer,site,price\n" + "".join(f"{('yes', 'no')[row % 2]},s{row % 7},{row % 3}.5\n" for row in rows),
+        "svmlight": "".join(f"{(2, 5, 9)[row % 3]} {1 + row % 3}:1 {4 + row % 8}:0.5\n" for row in rows),
+        "regression": "".join(f"{row % 17 + 0.25} {1 + row % 3}:1 {4 + row % 8}:0.5\n" for row in rows),
+        "multilabel": "".join(f"{row % 3},{3 + row % 2} {1 + row % 3}:1 {6 + row % 8}:0.5\n" for row in rows),
+        "ratings": "user,item,rating\n" + "".join(f"u{row % 11},i{row % 13},{1 + row % 5}\n" for row in rows),
+    }[kind]
+    path.write_text(text)
+    read = {"csv": {"label": "answer"}, "ratings": {"dataset": "ratings"}}
+    return str(path), read.get(kind, {})
+
+
+FILES = ("csv", "svmlight", "regression", "multilabel", "ratings")
+
+
+@pytest.mark.filterwarnings("ignore")  # of frameworks about their own code, such as sparse tensors in beta state
+@pytest.mark.parametrize("framework", ["pytorch", "sklearn"])
+@pytest.mark.parametrize("kind", FILES)
+def test_the_lines_printed_for_a_file_load_it_and_train(kind, framework, tmp_path, monkeypatch, capsys):
+    path, read = written(kind, tmp_path)
+    if importlib.util.find_spec(FRAMEWORKS[framework][0]) is None:
+        pytest.skip(f"needs {framework}")
+
+    def conclude(request, ways, *_):
+        return {way.name: {"status": "ok", "reason": "", "seconds": 1.0, "samples": [1.0, 1.0]} for way in ways[::-1]}
+
+    monkeypatch.setattr(frameworks, "_measure_ways", conclude)
+    if kind in ("regression", "multilabel", "ratings"):
+        with pytest.raises(SpecError, match="needs one class for each row"):
+            wb.advise(path, framework=framework, **read)
+        return
+    words = [word for name, value in read.items() for word in (f"--{name}", value)]
+    came = CliRunner().invoke(cli.app, ["advise", path, "--for", framework, *words], catch_exceptions=False)
+    printed = came.stdout.partition("Lines to paste\n")[2]
+    advice = wb.advise(path, framework=framework, **read)
+    for lines in (printed, advice.code, str(advice).partition("Lines to paste:\n\n")[2]):
+        scope = {}
+        exec(compile(lines.replace("epochs = 10\n", "epochs = 1\n"), framework, "exec"), scope)
+        assert scope["dataset"].rows == 120
+        assert "model" in scope
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_the_code_of_advice_trains_on_the_same_data(kind, tmp_path, monkeypatch):
+    """Its path was written between quotes as it is, and how the file was read was left out."""
+    from workbench.api import advice
+
+    path, read = written(kind, tmp_path)
+    loaded = advice.receive(path, None, read.get("label"), {name: read[name] for name in read if name != "label"})
+    known = types.SimpleNamespace(verdict="none", settings={}, headline=None)
+    settings = {"model": suggest_model(loaded.dataset)}
+    command = f"{train_command(Configuration(**loaded.settings, **settings, threads=1))} --epochs 1"
+    answer = types.SimpleNamespace(settings=settings, command=command, recommendation=known, folder=tmp_path / "none")
+    made = advice.Advice(answer, loaded)
+    scope = {}
+    exec(compile(made.code, kind, "exec"), scope)
+    assert ("wb.train" in made.code) == (kind not in ("multilabel", "ratings")), "the others have no estimator"
+    if "wb.train" not in made.code:
+        with pytest.raises(ValueError, match=r"no estimator (has|takes); expected one of: .*softmax\.\nType workbench"):
+            made.fit()
+        return
+    x = loaded.dataset.x
+    assert len(scope["model"].predict(x)) == loaded.dataset.rows
+    if kind == "csv":
+        assert set(scope["model"].predict(x)) == {"yes", "no"}
 
 
 def test_rows_come_back_from_the_folder_as_they_were(tmp_path):

@@ -135,6 +135,21 @@ def test_run_live_chart_reload_restart_a_second_panel_stop_and_a_file_is_profile
     assert page.page.refused == []
 
 
+def test_a_panel_that_was_made_twice_comes_back_after_a_reload_with_few_bytes(notebook):
+    """Widgets left by the closed panel made the kernel fail to answer: "Loading widget..." and 2.3 MB of messages."""
+    page = notebook(with_parameters(NOTEBOOK.read_text(encoding="utf-8"), LONG))
+    page.run_all()
+    page.wait("idle")
+    page.panel.evaluate("panel => panel.dataset.old = 'yes'")
+    page.run_all()
+    sizes = []
+    page.page.on("websocket", lambda socket: socket.on("framereceived", lambda frame: sizes.append(len(frame))))
+    page.reload()
+    page.wait("idle")
+    assert page.page.get_by_text("Loading widget").count() == 0
+    assert 50_000 < sum(sizes) < 300_000
+
+
 def first_chart(page: Lab, since: Stopwatch) -> None:
     """From the opened notebook to the first chart of a file of the user's; what it took `since` is printed (-s)."""
     page.run_all()

@@ -59,7 +59,7 @@ def inspected(path: Path) -> dict[str, dict]:
     return papermill.inspect_notebook(path)
 
 
-def execute(path: Path, out: str, **parameters) -> "NotebookNode":
+def execute(path: Path, out: str, /, **parameters) -> "NotebookNode":
     """The notebook that papermill writes to `out`."""
     import papermill
 
@@ -111,7 +111,9 @@ def overwritten(notebook: "NotebookNode") -> list[str]:
     (cell,) = tagged(notebook, "parameters")
     parameters = {node.target.id for node in ast.parse(cell.source).body if isinstance(node, ast.AnnAssign)}
     nodes = [node for other in code if other is not cell for node in ast.parse(other.source).body]
-    small = [node for node in nodes if isinstance(node, ast.If) and ast.unparse(node.test) == "smoke" and not node.orelse]
+    small = [
+        node for node in nodes if isinstance(node, ast.If) and ast.unparse(node.test) == "smoke" and not node.orelse
+    ]
     stored = [
         inner.id
         for node in nodes
@@ -187,7 +189,7 @@ def test_papermill_lists_the_parameters_with_their_help():
     assert all(entry["help"] for entry in found.values())
 
 
-def run(out: str, **parameters) -> "NotebookNode":
+def run(out: str, /, **parameters) -> "NotebookNode":
     return execute(LAB, out, **parameters)
 
 
@@ -296,3 +298,79 @@ def test_parameters_that_cannot_be_fail_at_once_with_a_clear_error(here):
         run("out.ipynb", densties=[0.1])
     assert "Unknown parameter 'densties'. Did you mean 'densities'?" in str(error.value)
     assert not (here / "runs").exists()
+
+
+def _write_table(folder: Path) -> str:
+    """A click log with labels and values as text, whose columns have names that cells use, in an awkward path."""
+    path = folder / "my user's files" / "own table.csv"
+    path.parent.mkdir(exist_ok=True)
+    lines = [
+        f"{'yes' if row % 3 == 0 else 'no'},p{row % 30},{row % 7 + 0.5},v{row * row % 41},{row % 5}"
+        for row in range(600)
+    ]
+    path.write_text("\n".join(["label,path,data,model,density", *lines]) + "\n", encoding="utf-8")
+    return str(path)
+
+
+def _write_svmlight(folder: Path) -> str:
+    """Rows of three classes, whose labels are 2, 5 and 9, with one value more in each."""
+    path = folder / "own rows.svm"
+    path.write_text("".join(f"{(2, 5, 9)[row % 3]} {1 + row % 3}:1 {4 + row % 50}:0.5 60:1\n" for row in range(400)))
+    return str(path)
+
+
+def _write_ratings(folder: Path) -> str:
+    """Ratings of items by users, both named by text."""
+    path = folder / "own ratings.csv"
+    pairs = [(user, item) for user in range(40) for item in range(25) if (user * item + user) % 3]
+    lines = [f"anna {user},item {item},{1 + (user + item) % 5}" for user, item in pairs]
+    path.write_text("\n".join(["user,item,rating", *lines]) + "\n", encoding="utf-8")
+    return str(path)
+
+
+def _write_graph(folder: Path) -> dict[str, str]:
+    """A list of edges among named nodes, and a file with the label of each, as text."""
+    edges, labels = folder / "own edges.txt", folder / "own labels.txt"
+    pairs = [(node, (node + 3 * step + node % 2) % 90) for node in range(90) for step in (1, 2, 4)]
+    edges.write_text("".join(f"n{one} n{other}\n" for one, other in pairs))
+    labels.write_text("".join(f"n{node} {('red', 'green', 'blue')[node % 3]}\n" for node in range(90)))
+    return {"path": str(edges), "labels": str(labels), "reading": "named=true"}
+
+
+ONCE = {"rounds": 1, "trial_seconds": 0.05, "threads": 1, "format": "csr", "update": "lazy", "launch": "kernels"}
+OWN = {
+    "00_start": lambda folder: {"source": _write_table(folder), "question": "advise", "seconds": 5.0},
+    "01_can_sparse_reduce_training_time": lambda folder: {
+        "path": _write_table(folder), "dataset": "table", "densities": [0.1], "more": ONCE, "smoke": True
+    },
+    "02_your_own_data": lambda folder: {"path": _write_table(folder), "density": [None], "budget": 6.0},
+    "03_recommender": lambda folder: {
+        "path": _write_ratings(folder), "models": ["matrix_factorization"], "run_dir": "own runs", "smoke": True
+    },
+    "04_clicks": lambda folder: {
+        "path": _write_table(folder), "models": ["logistic"], "run_dir": "own runs", "smoke": True
+    },
+    "05_graph": lambda folder: {**_write_graph(folder), "run_dir": "own runs", "smoke": True},
+    "06_tensorflow_and_keras": lambda folder: {"path": _write_svmlight(folder), "smoke": True},
+    "07_pytorch": lambda folder: {"path": _write_table(folder), "smoke": True},
+    "08_row_sparse_arrays": lambda folder: {"rows": 300, "columns": 3, "densities": [0.1, 1.0], "repeats": 2},
+    "09_symbols_and_format_inference": lambda folder: {"rows": 60, "features": 20, "epochs": 2},
+    "10_more_than_one_machine": lambda folder: {"batch_rows": 32, "smoke": True},
+}  # fmt: skip
+"""Parameters of each notebook with files of the user's, of the kind that it takes, or with other sizes."""
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_papermill_runs_every_notebook_on_an_own_file_of_its_kind(here, path):
+    """Up to its gate, and with an answer: both sides of what it compares were measured."""
+    if missing := [name for name in sorted(needed(read(path))) if importlib.util.find_spec(name) is None]:
+        pytest.skip(f"{path.name} needs {', '.join(missing)}: make peers")
+    given = OWN[path.stem](here)
+    notebook = execute(path, "out.ipynb", **given)
+    assert tagged(notebook, "gate")[0].execution_count, "the last cell was reached and holds"
+    shown = "\n".join(outputs(notebook, cell.id) for cell in notebook.cells if cell.cell_type == "code")
+    assert "was not measured" not in shown.replace("other settings were not measured", "")
+    for name in {"path", "labels", "source"} & set(given):
+        assert Path(given[name]).name in "".join(
+            cell.source for cell in notebook.cells if "injected-parameters" in cell.metadata.get("tags", ())
+        )

@@ -2,6 +2,7 @@
 
 import html
 import inspect
+import shlex
 import time
 from pathlib import Path
 from typing import Any
@@ -117,7 +118,10 @@ class Advice:
 
     @property
     def code(self) -> str:
-        """Lines of Python that train as recommended."""
+        """Lines of Python that train as recommended: by an estimator, or by the command if none trains the model."""
+        if not training.has_estimator(self._answer.settings["model"]) and self._answer.command:
+            words = ", ".join(map(repr, ["-m", *shlex.split(self._answer.command)]))
+            return f"import subprocess\nimport sys\n\nsubprocess.run([sys.executable, {words}], check=True)"
         data = load_call(self._loaded.settings) if self._loaded.settings else "X, y"
         given = {"model": self._answer.settings["model"], **self.parameters}
         words = ", ".join(f"{name}={value!r}" for name, value in given.items())

@@ -120,6 +120,11 @@ def frames_or_arrays(x: Any) -> bool:
     return loading.is_frame(x) or library_of(x) in ("numpy", "scipy")
 
 
+def has_estimator(model: str) -> bool:
+    """Return whether an estimator trains this model: it has its target, and the model reads rows and labels alone."""
+    return models.get(model).target in ESTIMATORS and not models.get(model).needs
+
+
 def estimator_for(loaded: Loaded, model: str | None, parameters: dict[str, Any]) -> Any:
     """Return an unfitted estimator for the model (None: guessed from the labels) with these parameters.
 
@@ -130,9 +135,11 @@ def estimator_for(loaded: Loaded, model: str | None, parameters: dict[str, Any])
         raise DataError(unknown_name("model", model, models.names()))
     is_guessed, model = model is None, model or guess_model(loaded.dataset)
     target = models.get(model).target
-    if target not in ESTIMATORS:
-        able = [name for name in models.names() if models.get(name).target in ESTIMATORS]
+    if not has_estimator(model):
+        able = [name for name in models.names() if has_estimator(name)]
         needed = f"{model} has the target {target}, which no estimator has"
+        if target in ESTIMATORS:
+            needed = f"{model} needs {models.NEEDS[models.get(model).needs[0]]}, which no estimator takes"
         raise DataError(f"{needed}; expected one of: {', '.join(able)}.\nType {_train_command(loaded)} for {model}.")
     if not is_guessed and target != "numbers" and loaded.dataset.kind == "numbers":
         raise DataError(f'{model} predicts classes, and the labels are {loaded.dataset.labels}.\nType model="linear".')
