@@ -329,11 +329,11 @@ def _write_ratings(folder: Path) -> str:
 
 
 def _write_graph(folder: Path) -> dict[str, str]:
-    """A list of edges among named nodes, and a file with the label of each, as text."""
+    """A list of edges among a few named nodes, and a file with the label of each, as text."""
     edges, labels = folder / "own edges.txt", folder / "own labels.txt"
-    pairs = [(node, (node + 3 * step + node % 2) % 90) for node in range(90) for step in (1, 2, 4)]
+    pairs = [(node, (node + 3 * step + node % 2) % 27) for node in range(27) for step in (1, 2, 4)]
     edges.write_text("".join(f"n{one} n{other}\n" for one, other in pairs))
-    labels.write_text("".join(f"n{node} {('red', 'green', 'blue')[node % 3]}\n" for node in range(90)))
+    labels.write_text("".join(f"n{node} {('red', 'green', 'blue')[node % 3]}\n" for node in range(27)))
     return {"path": str(edges), "labels": str(labels), "reading": "named=true"}
 
 
