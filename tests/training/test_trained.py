@@ -1,17 +1,22 @@
 """A saved model predicts as the trained one does, from any file of its features; damaged folders are refused."""
 
+import itertools
 import json
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
-from workbench import data, models, training
+from workbench import data, formats, models, training
 from workbench.sweeps.problem import facts_of
-from workbench.training.trained import VERSION, ModelFolderError, TrainedModel, load_model
+from workbench.training.setup import impossible_reason
+from workbench.training.trained import VERSION, ModelFolderError, TrainedModel, load_model, why_not_kept
 
 GENERATOR = np.random.default_rng(0)
-TARGETS = {"linear": "numbers", "logistic": "binary", "softmax": "classes", "multilabel": "multilabel"}
+BATCHES = training.Setup(model="logistic", batch_rows=16)
+DENSE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}
 
 
 def table(path, columns, rows=60):
@@ -25,11 +30,14 @@ def table(path, columns, rows=60):
     return path
 
 
-def trained(path, model="logistic", reader="table", **parameters):
+def trained(path, setup=BATCHES, reader="table", **parameters):
+    model = setup.model
     made = data.load(reader, path=path, cache=False, **parameters)
     width = models.get(model).width or data.natural_width(made, models.get(model).target)
     y = data.targets(made, models.get(model).target, models.get(model).outputs or width)
-    run = training.make_run(training.Setup(model=model, batch_rows=16), made.x, y, width, facts_of(made))
+    x = formats.astype(made.x, setup.dtype)
+    x = x.toarray() if setup.format == "dense" else x
+    run = training.make_run(setup, x, y, width, facts_of(made))
     list(run.events(epochs=2))
     return made, run, TrainedModel.of_run(run, made, reader, parameters)
 
@@ -78,20 +86,80 @@ def test_unseen_categories_count_as_missing_and_other_features_are_refused_with_
         again.apply(folder / "other.csv")
 
 
-@pytest.mark.parametrize("model", [*TARGETS, "factorization_machine", "embedding_mlp", "pruned_mlp"])
-def test_every_model_is_kept(tmp_path, model):
-    lines = [
-        " ".join(f"{c}:1" for c in sorted(GENERATOR.choice(np.arange(1, 20), 4, replace=False))) for _ in range(50)
-    ]
-    labels = {"binary": 2, "classes": 3, "numbers": 5, "multilabel": 3}[models.get(model).target]
-    (tmp_path / "t").write_text("".join(f"{row % labels} {line}\n" for row, line in enumerate(lines)))
-    kind = "multilabel" if model == "multilabel" else "numbers" if models.get(model).target == "numbers" else None
-    made, run, kept = trained(tmp_path / "t", model, "svmlight", kind=kind)
+def write_file(path, model):
+    """Write a file with labels that the model can be trained on; return (path, name of its reader, parameters)."""
+    if "fields" in model.needs:
+        pairs = [(user, item) for user in range(12) for item in GENERATOR.choice(8, 3, replace=False)]
+        path.write_text("user,item,rating\n" + "".join(f"u{u},i{i},{(u * i) % 5 + 1}\n" for u, i in pairs))
+        return path, "ratings", {"implicit": model.target == "implicit"}
+    labels = {"binary": ("no", "yes"), "classes": ("é", "b", "a b"), "multilabel": ("1", "2,3", "1,3")}
+    names = labels.get(model.target, ("1.5", "-2", "7"))
+    if model.target in ("binary", "classes"):
+        rows = (f"{names[row % len(names)]},{row % 7},{'xyz'[row % 3]}" for row in range(50))
+        path.write_text("label,age,city\n" + "\n".join(rows) + "\n")
+        return path, "table", {"label": "label"}
+    columns = (sorted(GENERATOR.choice(np.arange(1, 20), 4, replace=False)) for _ in range(50))
+    lines = (" ".join(f"{c}:{1 + c % 3}" for c in row) for row in columns)
+    path.write_text("".join(f"{names[row % 3]} {line}\n" for row, line in enumerate(lines)))
+    return path, "svmlight", {"kind": model.target}
+
+
+KEPT = [name for name in models.names() if not why_not_kept(models.get(name))]
+STORED = {
+    "csr": {},
+    "float64": {"dtype": "float64"},
+    "dense": DENSE,
+    "held_float16": DENSE | {"hold": "float16"},
+    "held_uint8": DENSE | {"hold": "uint8"},
+    "exact": {"update": "exact", "optimizer": "adam"},
+    "no_intercept": {"intercept": False},
+}
+READ_AGAIN = """
+import sys, numpy as np, workbench as wb
+for folder in sys.argv[1:]:
+    model = wb.load_model(folder)
+    rows, _ = model.read(folder + ".file")
+    applied = model.apply(folder + ".file")
+    known = {} if applied.probabilities is None else {"probabilities": applied.probabilities}
+    np.savez(folder + ".npz", scores=model.scores(rows.x), values=applied.values, **known)
+"""
+
+
+def test_every_model_predicts_the_same_bits_in_a_new_process(tmp_path):
+    expected = {}
+    for name, (stored, settings) in itertools.product(KEPT, STORED.items()):
+        setup = training.Setup(model=name, batch_rows=16, **settings)
+        if impossible_reason(setup):
+            continue
+        folder = tmp_path / f"{name}.{stored}"
+        path, reader, parameters = write_file(tmp_path / f"{folder.name}.file", models.get(name))
+        made, run, kept = trained(path, setup, reader, **parameters)
+        kept.save(folder)
+        expected[folder] = kept, run.predict(formats.astype(made.x, setup.dtype)), made
+    command = [sys.executable, "-c", READ_AGAIN, *map(str, expected)]
+    subprocess.run(command, check=True, timeout=120)
+    assert {folder.name.partition(".")[0] for folder in expected} == set(KEPT)
+    for folder, (kept, scores, made) in expected.items():
+        with np.load(f"{folder}.npz") as found:
+            applied = kept.apply(f"{folder}.file")
+            np.testing.assert_array_equal(found["scores"], kept.scores(made.x), str(folder))
+            np.testing.assert_allclose(found["scores"], scores, rtol=1e-5, atol=1e-6, err_msg=str(folder))
+            np.testing.assert_array_equal(found["values"], applied.values, str(folder))
+            np.testing.assert_equal(found.get("probabilities"), applied.probabilities, str(folder))
+            if kept.format == "csr":
+                np.testing.assert_array_equal(found["scores"], scores, str(folder))
+
+
+def test_a_saved_ranking_model_predicts_the_product_of_its_factors_and_no_quality(tmp_path):
+    path, reader, parameters = write_file(tmp_path / "pairs.csv", models.get("bpr"))
+    made, _, kept = trained(path, training.Setup(model="bpr", batch_rows=16), reader, **parameters)
     kept.save(tmp_path / "model")
     again = load_model(tmp_path / "model")
-    np.testing.assert_array_equal(again.scores(made.x), run.predict(made.x))
-    (tmp_path / "bare").write_text("".join(f"{line}\n" for line in lines))
-    assert len(again.apply(tmp_path / "bare").values) == 50
+    users, items = made.x.indices.reshape(-1, 2).T
+    factors = again.arrays["v"]
+    applied = again.apply(path)
+    np.testing.assert_allclose(applied.values, (factors[users] * factors[items]).sum(axis=1), rtol=1e-5, atol=1e-7)
+    assert (applied.quality, applied.note[:18]) == ({}, "the order of items")
 
 
 def test_text_keeps_its_words(tmp_path):

@@ -277,10 +277,16 @@ class TrainedModel:
             raise data.DataError("X has values that are NaN or infinite; expected finite numbers.")
         is_class = self.model.target == "classes"
         y = np.zeros(1, np.int64) if is_class else np.zeros((1, self.model.outputs or self.width), dtype)
-        run = Run(self.setup, scipy.sparse.csr_array((1, self.features), dtype=dtype), y, self.width, self.facts)
+        run = Run(self.setup, self._valid_row(), y, self.width, self.facts)
         state = run.state_dict() | {f"parameter:{name}": array for name, array in self.arrays.items()}
         run.load_state_dict(state)
         return run.predict(x)
+
+    def _valid_row(self) -> scipy.sparse.csr_array:
+        """Return one row [1, features] that a training of the model takes: an entry in each field, if it has fields."""
+        columns = np.cumsum([0, *self.facts.get("fields", ())])[:-1]
+        values = np.ones(len(columns), self.setup.dtype)
+        return scipy.sparse.csr_array((values, columns, [0, len(columns)]), shape=(1, self.features))
 
     def predict_proba(self, x: Any) -> np.ndarray:
         """Return the probability of each class, [rows, classes] in the order of `classes`.
@@ -398,6 +404,8 @@ class TrainedModel:
         rows, note = self.read(path, labels)
         scores = self.scores(rows.x)
         quality: dict[str, float] = {}
+        if self.model.rank is not None:
+            note = "the order of items is measured without the pairs trained on, which a saved model does not keep"
         if not note:
             y = data.targets(rows, self.model.target, self.model.outputs or self.width, self.setup.dtype)
             measures = {self.model.quality_name: self.model.quality, **self.model.measures}
@@ -512,7 +520,7 @@ def load_model(folder: str | os.PathLike) -> TrainedModel:
         )
         if made.reader:
             data.get(made.reader)
-        made.predict(scipy.sparse.csr_array((1, made.features), dtype=np.float32))
+        made.predict(made._valid_row())
     except ModelFolderError:
         raise
     except OSError as error:
