@@ -275,8 +275,11 @@ class Loaded:
         return not self.dataset.facts.get(RANDOM)
 
 
-_loaded: "weakref.WeakKeyDictionary[Dataset, Loaded]" = weakref.WeakKeyDictionary()
-"""Everything known of data sets that `load` made, so that a file is read by its path when it is measured."""
+_origins: "weakref.WeakKeyDictionary[Dataset, dict[str, Any]]" = weakref.WeakKeyDictionary()
+"""Fields of `Loaded` of data sets that `load` made, so that a file is read by its path when it is measured.
+
+All but `dataset`: a value that holds its own key would keep it until the process ends.
+"""
 
 
 def load(source: Any, y: Any = None, *, label: str | None = None, **reading: Any) -> Dataset:
@@ -328,10 +331,11 @@ def receive(source: Any, y: Any = None, label: str | None = None, reading: Mappi
     if isinstance(source, str | Path):
         loaded = _load_path(source, y, label, given)
     elif isinstance(source, Dataset):
-        loaded = _loaded.get(source) or Loaded(source, {}, source.x, labels_as_named(source))
+        known = _origins.get(source) or {"x": source.x, "y": labels_as_named(source)}
+        loaded = Loaded(source, **known)
     else:
         loaded = _load_memory(source, y, label, given)
-    _loaded[loaded.dataset] = loaded
+    _origins[loaded.dataset] = {name: value for name, value in vars(loaded).items() if name != "dataset"}
     return loaded
 
 
