@@ -65,6 +65,57 @@ def test_rows_that_come_twice_are_summed_as_keras_does_not():
     assert results["keras", "slices"] != pytest.approx(results["keras", "dense"])
 
 
+LIMITS = [{"global_clipnorm": 0.7}, {"clipnorm": 0.4}, {"clipvalue": 0.3}]
+
+
+def repeated_rows():
+    """Return (gradients of two variables with row 1 four times, the same with each row once, the same dense)."""
+    rows, values = np.array([1, 4, 1, 1, 0, 1]), np.random.default_rng(2).normal(size=(6, 3))
+    slices = tf.IndexedSlices(tf.constant(values), tf.constant(rows), tf.constant(SHAPE, tf.int64))
+    dense, other = tf.convert_to_tensor(slices), tf.constant(np.linspace(-1, 1, 3))
+    once = tf.IndexedSlices(tf.gather(dense, [0, 1, 4]), tf.constant([0, 1, 4]), tf.constant(SHAPE, tf.int64))
+    return [slices, other], [once, other], [dense, other]
+
+
+def steps_with(optimizer, gradients):
+    variables = [tf.Variable(np.ones(SHAPE)), tf.Variable(np.ones(3))]
+    for _ in range(3):
+        optimizer.apply(gradients, variables)
+    return np.concatenate([variable.numpy().ravel() for variable in variables])
+
+
+@pytest.mark.parametrize("limit", LIMITS, ids=str)
+@pytest.mark.parametrize("rule", optimizers.names())
+def test_gradients_are_clipped_after_repeated_rows_are_summed(rule, limit):
+    slices, once, _ = repeated_rows()
+    found, expected = (steps_with(getattr(bridge, class_name(rule))(0.1, **limit), each) for each in (slices, once))
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("limit", LIMITS, ids=str)
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [("LazySGD", {}), ("LazyMomentum", {"momentum": 0.5}), ("LazyNesterov", {"momentum": 0.5, "nesterov": True})],
+)
+def test_clipped_steps_are_those_of_keras_on_the_dense_gradient(ours, theirs, limit):
+    slices, _, dense = repeated_rows()
+    momentum = {"beta": 0.5} if theirs else {}
+    found = steps_with(getattr(bridge, ours)(0.125, **momentum, **limit), slices)
+    np.testing.assert_allclose(found, steps_with(keras.optimizers.SGD(0.125, **theirs, **limit), dense), rtol=1e-12)
+
+
+def test_a_step_of_repeated_ids_is_as_long_as_the_global_norm_allows():
+    ids = np.array([[1, 1, 1, 2], [1, 1, 2, 1], [1, 3, 1, 1]])
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential([keras.layers.Embedding(6, 3), keras.layers.Flatten(), keras.layers.Dense(1)])
+    model.build(ids.shape)
+    model.compile(bridge.LazySGD(1.0, global_clipnorm=0.5), "mse")
+    before = [weight.numpy() for weight in model.trainable_variables]
+    model.fit(ids, np.full((3, 1), 5.0), batch_size=3, verbose=0)
+    steps = [(weight.numpy() - old).ravel() for weight, old in zip(model.trainable_variables, before, strict=True)]
+    assert np.linalg.norm(np.concatenate(steps)) == pytest.approx(0.5, rel=1e-5)
+
+
 def made(optimizer):
     rows = keras.Input((40,), sparse=True)
     model = keras.Model(rows, bridge.SparseDense(1, kernel_initializer="zeros")(rows))
@@ -77,7 +128,7 @@ def test_a_model_that_was_saved_goes_on_as_if_it_had_not_been(tmp_path):
     train = data.load("uniform", rows=200, features=40, density=0.2, cache=False)
     feed = tensors.batches(train, rows=50)
     schedule = keras.optimizers.schedules.ExponentialDecay(0.1, 2, 0.9)
-    model = made(bridge.LazyAdam(schedule, beta_1=0.8, global_clipnorm=1.0))
+    model = made(bridge.LazyAdam(schedule, beta_1=0.8, clipnorm=1.0))
     model.fit(feed, shuffle=False, verbose=0)
     model.save(tmp_path / "model.keras")
     read = keras.saving.load_model(tmp_path / "model.keras")

@@ -283,7 +283,8 @@ class LazyOptimizer(keras.optimizers.Optimizer):
     Gradients that are IndexedSlices, such as those of `SparseDense`, of Dense on sparse rows and of Embedding, step the
     rows that they hold; dense ones step every row. Options and defaults are those of the rule, `decay`, `rescale` and
     `clip` by element among them, beta1 and beta2 spelled as Keras does (`OptimizerError` for unknown ones). The
-    learning rate may be a schedule of Keras, and callbacks may change it. `global_clipnorm` keeps gradients row-sparse.
+    learning rate may be a schedule of Keras, and callbacks may change it. `clipnorm`, `clipvalue` and `global_clipnorm`
+    are those of Keras, of which one may be given; gradients stay row-sparse, and repeated rows are summed first.
     """
 
     rule: ClassVar[str] = ""
@@ -292,21 +293,25 @@ class LazyOptimizer(keras.optimizers.Optimizer):
         self,
         learning_rate: Any = None,
         *,
+        clipnorm: float | None = None,
+        clipvalue: float | None = None,
         global_clipnorm: float | None = None,
         name: str | None = None,
         **options: Any,
     ) -> None:
         """Keep the options of the rule; a `learning_rate` of None is the rule's own, `name` of None the class's.
 
-        `global_clipnorm` limits the joint norm of all gradients, None for no limit. Raises OptimizerError for an
-        unknown option, and on this class itself, which has no rule.
+        `clipnorm` limits the norm of the gradient of each variable, `clipvalue` each of its values, `global_clipnorm`
+        the joint norm of all gradients; None for no limit. Raises OptimizerError for an unknown option, and on this
+        class itself, which has no rule; ValueError for several limits.
         """
         if not self.rule:
             raise optimizers.OptimizerError(f"LazyOptimizer has no rule; take one of {', '.join(class_names())}.")
         ours = {spelling: name for name, spelling in SPELLED.items()}
         known = optimizers.get(self.rule).resolve({ours.get(name, name): value for name, value in options.items()})
         rate = known.pop("learning_rate")
-        super().__init__(rate if learning_rate is None else learning_rate, global_clipnorm=global_clipnorm, name=name)
+        limits = {"clipnorm": clipnorm, "clipvalue": clipvalue, "global_clipnorm": global_clipnorm}
+        super().__init__(rate if learning_rate is None else learning_rate, name=name, **limits)
         self.options = known
 
     def build(self, variables: Sequence[Any]) -> None:
@@ -325,10 +330,17 @@ class LazyOptimizer(keras.optimizers.Optimizer):
         is_row = optimizers.get(self.rule).states_by_row
         return (variable.shape[0], *(1 for _ in variable.shape[1:])) if is_row else tuple(variable.shape)
 
+    def apply(self, grads: Sequence[Any], trainable_variables: Sequence[Any] | None = None) -> Any:
+        """Update variables and states in place, with repeated rows summed before Keras measures and clips gradients.
+
+        `trainable_variables` of None are those that the optimizer was built for.
+        """
+        return super().apply([summed(gradient) for gradient in grads], trainable_variables)
+
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         """Update the variable and its states in place: rows in the gradient if it is IndexedSlices, else all rows.
 
-        Rows that the gradient repeats are summed first.
+        Rows that the gradient repeats, as one of several replicas does, are summed first.
         """
         arrays = [variable, *(state.value for state in self.states[self._get_variable_index(variable)])]
         rule, settings = optimizers.get(self.rule).rule, self._settings(learning_rate, variable.dtype)
@@ -364,7 +376,7 @@ class LazyOptimizer(keras.optimizers.Optimizer):
         States are not among them.
         """
         shared = super().get_config()
-        kept = {name: shared[name] for name in ("learning_rate", "global_clipnorm", "name")}
+        kept = {name: shared[name] for name in ("learning_rate", "clipnorm", "clipvalue", "global_clipnorm", "name")}
         return kept | {SPELLED.get(name, name): value for name, value in self.options.items()}
 
 
