@@ -15,6 +15,8 @@ from workbench.bridges.pytorch import SparseEmbeddingBag, ours  # noqa: E402
 from workbench.bridges.pytorch.steps import gradient_of  # noqa: E402
 from workbench.optimizers import Updater  # noqa: E402
 
+FUSED = pytest.mark.parametrize("fused", [False, True])
+
 
 @pytest.mark.parametrize("lazy", optimizers.LAZY)
 @pytest.mark.parametrize("rule", RULES)
@@ -44,7 +46,7 @@ THEIRS = {
 
 
 @pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")  # by Adagrad
-@pytest.mark.parametrize("fused", [False, True])
+@FUSED
 @pytest.mark.parametrize("rule", THEIRS)
 def test_steps_are_those_of_pytorch_where_the_mathematics_is_the_same(rule, fused):
     make, options = THEIRS[rule]
@@ -132,7 +134,7 @@ def test_what_a_fused_gradient_leaves_is_dropped_settled_and_added_to():
     torch.testing.assert_close(layer.weight, other.weight)
 
 
-@pytest.mark.parametrize("fused", [False, True])
+@FUSED
 def test_row_sparse_gradients_are_clipped_as_dense_ones(fused):
     layer, other = layer_of(), layer_of()
     optimizer = pytorch.LazySGD(layer.parameters(), lr=0.1, fused=fused)
@@ -145,6 +147,89 @@ def test_row_sparse_gradients_are_clipped_as_dense_ones(fused):
     torch.optim.SGD(other.parameters(), lr=0.1).step()
     torch.testing.assert_close(layer.weight, other.weight)
     assert optimizer.clip_grad_norm_(1e9).item() == pytest.approx(0.5, rel=1e-4)
+
+
+def steps_under(scaler, layer, optimizer, prepare=lambda scaler, optimizer: None, scales=(1.0, float("inf"), 3.0)):
+    """Train with a GradScaler, with a loss that is infinite once; return the weights and the scaler's scales."""
+    found = []
+    for rows, factor in zip(batches(), scales, strict=False):
+        optimizer.zero_grad()
+        scores = layer(rows) if isinstance(layer, pytorch.SparseLinear) else layer(dense_of(rows))
+        scaler.scale((scores**2).sum() * factor).backward()
+        prepare(scaler, optimizer)
+        scaler.step(optimizer)
+        scaler.update()
+        found.append(scaler.get_scale())
+    return found
+
+
+def dense_of(rows):
+    return torch.sparse_csr_tensor(rows.indptr, rows.indices, rows.data, (8, 30)).to_dense()
+
+
+@FUSED
+@pytest.mark.parametrize("prepare", [lambda *_: None, torch.amp.GradScaler.unscale_], ids=["step", "unscale"])
+def test_steps_with_a_gradient_scaler_are_those_of_pytorch_on_dense_rows(fused, prepare):
+    layer = layer_of()
+    dense = layer.to_linear()
+    scalers = [torch.amp.GradScaler("cpu", growth_interval=1) for _ in "ab"]
+    mine, theirs = pytorch.LazySGD(layer.parameters(), lr=0.01, fused=fused), torch.optim.SGD(dense.parameters(), 0.01)
+    assert steps_under(scalers[0], layer, mine, prepare) == steps_under(scalers[1], dense, theirs, prepare)
+    torch.testing.assert_close(layer.weight.detach(), dense.weight.detach().T)
+    torch.testing.assert_close(layer.bias, dense.bias)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("lazy", optimizers.LAZY)
+def test_fused_steps_with_a_gradient_scaler_are_those_without_fusion(rule, lazy):
+    layers = layer_of(), layer_of()
+    for layer, fused in zip(layers, (True, False), strict=True):
+        optimizer = class_of(rule)(layer.parameters(), lazy=lazy, fused=fused)
+        scales = steps_under(torch.amp.GradScaler("cpu"), layer, optimizer)
+        optimizer.catch_up()
+        assert scales == [2.0**16, 2.0**15, 2.0**15]
+    assert_same(*layers)
+
+
+def quarter(weight):
+    weight.grad *= 0.25
+
+
+HOOKS = {
+    "zeros": lambda weight: weight.register_hook(lambda gradient: gradient * 0),
+    "half": lambda weight: weight.register_hook(lambda gradient: gradient * 0.5),
+    "after": lambda weight: weight.register_post_accumulate_grad_hook(quarter),
+}
+
+
+@FUSED
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize(("hook", "factor"), [("zeros", 0), ("half", 0.5), ("after", 0.25)])
+def test_a_hook_on_a_weight_changes_the_gradient_that_is_stepped(hook, factor, is_first, fused):
+    layer, rows = layer_of(), batches()[0]
+    before = layer.weight.detach().clone()
+    layer(rows).sum().backward()
+    gradient = layer.weight.grad.to_dense()
+    layer.zero_grad()
+    register = HOOKS[hook]
+    if is_first:
+        register(layer.weight)
+    optimizer = pytorch.LazySGD(layer.parameters(), lr=1.0, fused=fused)
+    if not is_first:
+        register(layer.weight)
+    layer(rows).sum().backward()
+    optimizer.step()
+    torch.testing.assert_close(layer.weight.detach(), before - factor * gradient)
+
+
+def test_hooks_of_former_optimizers_leave_a_fused_gradient_as_factors():
+    layer = layer_of()
+    for _ in range(2):
+        optimizer = pytorch.LazySGD(layer.parameters(), fused=True)
+    layer(batches()[0]).sum().backward()
+    assert layer.weight.grad._nnz() == 0
+    assert len(optimizer.param_groups) == 1
+    assert layer.weight.grad._nnz() > 0
 
 
 def test_a_fused_gradient_without_its_optimizer_is_a_gradient():

@@ -99,8 +99,10 @@ class LazyOptimizer(torch.optim.Optimizer):
     `lazy` is on, off or exact, as there. With `fused`, SparseLinear and SparseEmbeddingBag leave their gradient as
     factors, which one kernel sums and applies: the fastest step. But `.grad`, and what torch.autograd.grad gives, then
     only mark that there is a gradient: clip by `clip_grad_norm_` of this class, and call `settle()` before anything
-    else looks at it. Options, and their defaults, are those of the rule; `rescale` and `clip`, by element, among them.
-    Groups may have others, and schedulers may change them; unknown ones are refused (`OptimizerError`).
+    else looks at it. Reading `param_groups` calls it, so that torch.amp.GradScaler scales and checks the gradient, and
+    a weight with hooks is given its gradient at once. Options, and their defaults, are those of the rule; `rescale` and
+    `clip`, by element, among them. Groups may have others, and schedulers may change them; unknown ones are refused
+    (`OptimizerError`).
 
     Parameters are dense, contiguous, float32 or float64, on the CPU. With `lazy="exact"` rows catch up when our modules
     read them and before they are saved; call `catch_up()` before anything else reads the weight.
@@ -129,6 +131,17 @@ class LazyOptimizer(torch.optim.Optimizer):
         raise TypeError(
             f"A {type(self).__name__} is not copied or pickled; make a new one and load state_dict() there."
         )
+
+    @property
+    def param_groups(self) -> list[dict[str, Any]]:
+        """Parameter groups. Gradients that layers left are put into `.grad` first, for what reads them from here."""
+        self.settle()
+        return self.__dict__["param_groups"]
+
+    @param_groups.setter
+    def param_groups(self, groups: list[dict[str, Any]]) -> None:
+        """Replace the groups, as torch.optim.Optimizer does."""
+        self.__dict__["param_groups"] = groups
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Take a group of parameters with its options, in place.
@@ -165,7 +178,7 @@ class LazyOptimizer(torch.optim.Optimizer):
             with torch.enable_grad():
                 loss = closure()
         follow()
-        for group in self.param_groups:
+        for group in self.__dict__["param_groups"]:  # which leaves gradients as they are
             options = None
             for parameter in group["params"]:
                 steps = self._steps[parameter]
@@ -181,9 +194,9 @@ class LazyOptimizer(torch.optim.Optimizer):
 
         With `set_to_none` `.grad` becomes None, else zeros in place.
         """
-        super().zero_grad(set_to_none)
         for steps in self._steps.values():
             steps.clear()
+        super().zero_grad(set_to_none)
 
     def settle(self) -> None:
         """Put the gradients that layers left into `.grad`, where anyone can read and change them."""

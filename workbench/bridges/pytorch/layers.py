@@ -277,7 +277,7 @@ def gradients(
     if not of_weight:
         return towards_data, None
     factors = factors_of(arrays, grad_scores_rn, shape)
-    if steps is not None and steps.fused:
+    if steps is not None and steps.takes_factors:
         return towards_data, steps.leave(factors)
     return towards_data, tensor_of(summed(factors, arrays[2] is None))
 

@@ -37,12 +37,13 @@ class Steps:
         """
         check_parameter(parameter)
         self.updater, self.fused = updater, fused and parameter.requires_grad
+        self.parameter = weakref.ref(parameter)
         self.left: list[Unsummed] = []
         self.arriving: list[Unsummed] = []
         if fused or updater.lazy == "exact":
             _known[parameter] = weakref.ref(self)
         if self.fused:
-            parameter.register_hook(_hook(weakref.ref(self), weakref.ref(parameter)))
+            parameter.register_hook(_hook(weakref.ref(self), self.parameter))
 
     # What layers call
 
@@ -54,6 +55,14 @@ class Steps:
     def catch_up(self, weight: torch.Tensor, rows: np.ndarray | None = None) -> None:
         """Bring `rows`, int [any], of the weight to the last step in place; None for all of them."""
         self.updater.catch_up({NAME: array_of(weight)}, None if rows is None else {NAME: rows})
+
+    @property
+    def takes_factors(self) -> bool:
+        """Return whether a layer may leave its gradient as factors: no hook of others on the parameter reads it."""
+        parameter = self.parameter()
+        if not self.fused or parameter is None or getattr(parameter, "_post_accumulate_grad_hooks", None):
+            return False
+        return all(getattr(hook, "__module__", "") == __name__ for hook in (parameter._backward_hooks or {}).values())
 
     def leave(self, factors: Unsummed) -> torch.Tensor:
         """Keep a gradient for the next step; return the mark that stands for it in `.grad`, of its shape and dtype."""
