@@ -461,8 +461,15 @@ def _make_replay(program: str) -> Callable:
     """
 
     def replay(column, start, stop, missed, arrays):
-        """Step row `column` of `arrays` in place by gradient 0 with settings missed[k], k = start..stop - 1."""
-        emit_row(program, column, arrays[0].shape[1], (start, stop, missed, *arrays))
+        """Step row `column` of `arrays` in place by gradient 0 with settings missed[k], k = start..stop - 1.
+
+        A row of zeros, weights and states, stays as it is under every rule that repeats steps.
+        """
+        for array in arrays:
+            for value in array[np.uint64(column)]:
+                if value != 0:
+                    emit_row(program, column, arrays[0].shape[1], (start, stop, missed, *arrays))
+                    return
 
     return inlined(replay)
 

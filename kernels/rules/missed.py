@@ -175,6 +175,16 @@ class Spans:
 
 
 @compiled
+def mark_not_zero(array, rows, marks):
+    """Set marks[u], bool [U], to True if array[rows[u]] of [D, N] has an element that is not zero; others stay."""
+    for u in range(rows.size):
+        for value in array[rows[u]]:
+            if value != 0:
+                marks[u] = True
+                break
+
+
+@compiled
 def _take_stale(last, rows, now, mark, stale, since):
     """Write the rows with last[row] < now to `stale` and their last[row] to `since`; return their count.
 

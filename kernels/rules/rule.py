@@ -277,6 +277,9 @@ class Rule:
     coast: Callable[..., tuple[float, ...] | None] | None = None
     """What a step without gradient does, from the settings: (a,) for w <- a w, the states unchanged, or (a, b, c, d)
     for (w, s) <- (a w + b s, c w + d s), s the only state; None where it is neither."""
+    at_rest: Callable[..., float | None] | None = None
+    """What a step without gradient multiplies w by while all states are zero, which they then stay, from the settings;
+    None where it is no multiplication. A row whose w is zero, too, is left as it is by every rule that `replays`."""
     replays: bool = False
     """Whether there is a kernel that repeats steps without gradient."""
     is_linear: bool = False
@@ -417,14 +420,15 @@ _rules: dict[str, Rule] = {}
 def register_rule(module: str, states: tuple[str, ...], example: tuple[float, ...], flops: int, **fields: Any) -> None:
     """Register the kernels of the rule that a file of `kernels/updates` defines; `module` is its `__name__`.
 
-    The rule has the file's name and its functions: `formula`, and `settings` and `coast` if there are any. Its numbers
-    are the parameters of `settings`, else those of `formula` after the gradient. `fields` are further fields of `Rule`.
+    The rule has the file's name and its functions: `formula`, and `settings`, `coast` and `at_rest` if there are any.
+    Its numbers are the parameters of `settings`, else those of `formula` after the gradient. `fields` are further
+    fields of `Rule`.
     Raises KernelError as `register_kernels` does.
     """
     functions = vars(sys.modules[module])
     formula, given = (
         functions["formula"],
-        {part: functions[part] for part in ("settings", "coast") if part in functions},
+        {part: functions[part] for part in ("settings", "coast", "at_rest") if part in functions},
     )
     numbers = tuple(inspect.signature(given.get("settings", formula)).parameters)
     if "settings" not in given:

@@ -76,6 +76,11 @@ def formula(w, m, v, g, rate_t, decay, beta1, rest1, beta2, rest2, epsilon, resc
     return w - rate_t * m / (sqrt(v) + epsilon), m, v
 
 
+def at_rest(rate_t, decay, beta1, rest1, beta2, rest2, epsilon, rescale, clip):
+    """Return 1.0: without a gradient a weight whose mean and variance are zero stays; None if decay is not 0."""
+    return 1.0 if decay == 0 else None
+
+
 register_rule(
     __name__,
     ("mean", "variance"),

@@ -46,6 +46,11 @@ def formula(w, m, v, g, rate_t, shrink, beta1, rest1, beta2, rest2, epsilon, res
     return w - (rate_t * m / (sqrt(v) + epsilon) + shrink * w), m, v
 
 
+def at_rest(rate_t, shrink, beta1, rest1, beta2, rest2, epsilon, rescale, clip):
+    """Return 1 - shrink, the factor of a weight whose mean and variance are zero in a step without gradient."""
+    return 1 - shrink
+
+
 register_rule(
     __name__,
     ("mean", "variance"),

@@ -23,6 +23,8 @@ Limits     D*N < 2**63
 Source     Graves 2013, https://arxiv.org/abs/1308.0850, equations 38 to 45; epsilon inside the root
 """
 
+import math
+
 from kernels.formula import clipped, sqrt
 from kernels.rules.rule import register_rule
 
@@ -44,6 +46,14 @@ def formula(w, n, q, v, g, learning_rate, decay, gamma, rest, beta, epsilon, cli
     q = gamma * q + rest * d
     v = beta * v - learning_rate * d / sqrt(n - q * q + epsilon)
     return clipped(w + v, clip_weights), n, q, v
+
+
+def at_rest(learning_rate, decay, gamma, rest, beta, epsilon, clip_weights, rescale, clip):
+    """Return 1.0: without a gradient a weight whose states are zero stays.
+
+    None if decay is not 0 or clip_weights is finite.
+    """
+    return 1.0 if decay == 0 and math.isinf(clip_weights) else None
 
 
 register_rule(

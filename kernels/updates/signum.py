@@ -42,4 +42,9 @@ def formula(w, m, g, learning_rate, decay, kept, beta, rest, rescale, clip):
     return kept * w + learning_rate * sign(m), m
 
 
+def at_rest(learning_rate, decay, kept, beta, rest, rescale, clip):
+    """Return kept, the factor of a weight whose momentum is zero in a step without gradient; None if decay is not 0."""
+    return kept if decay == 0 else None
+
+
 register_rule(__name__, ("momentum",), example=(0.25, 0.5, 0.125, 0.75, 0.5, 0.5), flops=13, replays=True)

@@ -140,6 +140,93 @@ def test_when_the_record_is_full_all_rows_catch_up(name, monkeypatch):
     assert updater.parameters["w"].missed.count <= 8
 
 
+SEEN = np.array([2, 5, 6, 9])
+
+
+def gradients_of_few(count, dtype=np.float64):
+    """Return gradients of the rows `SEEN` alone, each of one to three of them."""
+    rng = random(7)
+    rows = [np.sort(rng.choice(SEEN, rng.integers(1, 4), replace=False)) for _ in range(count)]
+    return [RowSparse(rng.standard_normal((each.size, N)).astype(dtype), each, (D, N)) for each in rows]
+
+
+def partly_zero(dtype=np.float64):
+    """Return weights of which half of the rows are zero, as those of linear models are at first."""
+    weights = weights_of(dtype=dtype)
+    weights[: D // 2] = 0
+    return weights
+
+
+@pytest.fixture
+def repeated(monkeypatch):
+    """Rows at rest are looked for however few there are; the rows whose steps are repeated are listed."""
+    found, apply = [], missed_module.Missed._apply_at_rest
+
+    def spy(*arguments):
+        at, since = apply(*arguments)
+        found.append(at)
+        return at, since
+
+    monkeypatch.setattr(missed_module, "MANY_MISSED", 0)
+    monkeypatch.setattr(missed_module.Missed, "_apply_at_rest", spy)
+    return found
+
+
+@every_rule
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+@pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=SCHEDULES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.usefixtures("repeated")
+def test_rows_that_no_gradient_has_touched_are_those_of_the_dense_rule(name, schedule, decay, dtype):
+    options = {"schedule": schedule, "decay": decay, **extra(name)}
+    gradients = gradients_of_few(60, dtype)
+    expected = train(make(name, "off", **options), partly_zero(dtype), gradients)
+    came = train(make(name, "exact", **options), partly_zero(dtype), gradients)
+    assert_near(came, expected, rtol=1e-11 if dtype == np.float64 else 3e-4)
+
+
+@every_rule
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+@pytest.mark.usefixtures("repeated")
+def test_rows_that_no_gradient_has_touched_go_on_from_a_saved_state(name, decay):
+    options = {"schedule": SCHEDULES["steps"], "decay": decay, **extra(name)}
+    gradients = gradients_of_few(40)
+    expected = train(make(name, "off", **options), partly_zero(), gradients)
+    first, then, weights = make(name, "exact", **options), make(name, "exact", **options), partly_zero()
+    for gradient in gradients[:25]:
+        first.update({"w": weights}, {"w": gradient})
+    then.load_state_dict(first.state_dict())
+    assert_near(train(then, weights, gradients[25:]), expected)
+
+
+CLOSED = {"adam": [0.0], "adamw": [0.0, 0.1], "centered_rmsprop": [0.0], "signum": [0.0]}
+"""Decays with which rows at rest have a closed form, whatever their weights are."""
+
+
+@every_rule
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+def test_steps_of_rows_at_rest_are_not_repeated(name, decay, repeated):
+    updater = make(name, "exact", decay=decay, **extra(name))
+    train(updater, partly_zero(), gradients_of_few(20))
+    missed = updater.parameters["w"].missed
+    if missed is None or missed.way != "replay":
+        assert repeated == []
+        return
+    at_rest = np.setdiff1d(np.arange(D), SEEN)
+    at_rest = at_rest if decay in CLOSED.get(name, []) else at_rest[at_rest < D // 2]
+    assert not np.isin(np.concatenate(repeated), at_rest).any()
+    assert np.isin(SEEN, np.concatenate(repeated)).any()
+
+
+@pytest.mark.parametrize("name", ["adam", "centered_rmsprop"])
+def test_a_weight_limit_or_decay_of_rows_at_rest_is_kept(name, repeated):
+    options = {"clip_weights": 0.5} if name == "centered_rmsprop" else {"decay": 0.3, "clip": 0.01}
+    options = {"decay": 0.0} | options
+    expected = train(make(name, "off", **options), partly_zero(), gradients_of_few(20))
+    assert_near(train(make(name, "exact", **options), partly_zero(), gradients_of_few(20)), expected)
+    assert np.abs(expected[0][-1] - partly_zero()[-1]).max() > 1e-3
+
+
 @needs_two
 @every_rule
 def test_same_bits_on_one_thread_and_on_two(name, monkeypatch, kept_threads):

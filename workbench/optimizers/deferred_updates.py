@@ -2,7 +2,8 @@
 
 Three strategies: `coast` (closed form): a step without gradient is a linear map, and a row is multiplied by the product
 of those it missed; `settle` (last step): only the last missed step matters; `replay`: missed steps are repeated one by
-one, in registers.
+one, in registers. Of many rows that are to replay, those at rest, whose states are zero as no step has touched them,
+are multiplied by the product of their factors, or left as they are, so that the time goes with the others.
 """
 
 import math
@@ -11,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 import kernels
-from kernels.rules.missed import STEPS, Spans, take_stale
+from kernels.rules.missed import STEPS, Spans, mark_not_zero, take_stale
 from kernels.rules.rule import Rule
 from workbench.optimizers.contract import OptimizerError, numbers_of
 
@@ -64,6 +65,10 @@ def _matrix(rule: Rule, settings: Sequence[float]) -> tuple[float, ...]:
     if matrix is None:
         raise OptimizerError(f"A step of {rule.name} without gradient is no multiplication under these options.")
     return matrix
+
+
+MANY_MISSED = 1 << 20
+"""Missed steps, summed over rows, from which on rows at rest are looked for: to repeat them takes 5 ms and more."""
 
 
 class Missed:
@@ -176,11 +181,37 @@ class Missed:
             else:
                 kernels.get("coast_pair").trusted(*arrays, at, matrix)
         elif self.way == "replay":
-            first = int(since.min())
-            kernels.get(f"{self.rule.name}_replay").trusted(*arrays, at, since - first, self.table[first : self.count])
+            if self.count * since.size - int(since.sum()) >= MANY_MISSED:
+                at, since = self._apply_at_rest(arrays, at, since)
+            if at.size:
+                first = int(since.min())
+                table = self.table[first : self.count]
+                kernels.get(f"{self.rule.name}_replay").trusted(*arrays, at, since - first, table)
         else:
             nothing = np.zeros((at.size, arrays[0].shape[1]), self.dtype)
             kernels.get(f"{self.rule.name}_lazy").trusted(*arrays, at, nothing, *self.numbers)
+
+    def _apply_at_rest(
+        self, arrays: list[np.ndarray], at: np.ndarray, since: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Apply missed steps to those of the rows at[u] that are at rest, in place; return (at, since) of the others.
+
+        They are those whose states are zero, if their steps are factors of the weights, else those whose weights are
+        zero as well. O(rows * N).
+        """
+        first, rule = int(since.min()), self.rule
+        settings = self.table[first : self.count].tolist()
+        factors = [None if rule.at_rest is None else rule.at_rest(*numbers) for numbers in settings]
+        moves, weighs = np.zeros((2, at.size), np.bool_)
+        for state in arrays[1:]:
+            mark_not_zero(state, at, moves)
+        mark_not_zero(arrays[0], at, weighs)
+        if None in factors:
+            moves |= weighs
+        elif (rests := np.flatnonzero(weighs & ~moves)).size and any(factor != 1 for factor in factors):
+            products = np.cumprod(np.array([1.0, *factors[::-1]], np.float64))[::-1]
+            kernels.get("coast").trusted(arrays[0], at[rests], products[since[rests] - first].astype(self.dtype))
+        return at[moves], since[moves]
 
     def clear(self) -> None:
         """Forget the recorded steps; all rows must have caught up."""
