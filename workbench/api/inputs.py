@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse
 
 from kernels.registry import format_count
-from workbench.data.dataset.record import canonical
+from workbench.data.dataset.record import canonical, compressed
 from workbench.data.errors import DataError
 from workbench.formats import FormatError
 from workbench.formats.arrays import host_array
@@ -84,7 +84,7 @@ def matrix_of(x: Any, name: str = "X") -> scipy.sparse.csr_array:
     """
     x = host_array(x)
     _refuse_no_matrix(x, name)
-    x = _to_compressed(x) if scipy.sparse.issparse(x) else _dense(x, name)
+    x = compressed(x) if scipy.sparse.issparse(x) else _dense(x, name)
     if x.ndim != 2:
         raise DataError(
             f"{name} has {x.ndim} dimension{'s' * (x.ndim != 1)}, shape {tuple(x.shape)}; expected [rows, features].\n"
@@ -99,7 +99,7 @@ def matrix_of(x: Any, name: str = "X") -> scipy.sparse.csr_array:
         raise DataError(f"{name} has no {what}: shape {tuple(x.shape)}; expected one or more.\nCheck how it was made.")
     _refuse_values(x, name)
     try:
-        return canonical(_with_floats(x) if scipy.sparse.issparse(x) else x)
+        return canonical(x)
     except FormatError as error:
         _refuse_beyond_float32(x, name)
         raise DataError(f"{name} is damaged: {error}\nCheck how its indices and indptr were made.") from None
@@ -175,29 +175,6 @@ def _refuse_beyond_float32(x: Any, name: str) -> None:
             f"{name} has a value of the size {largest:.3g}; float32, which training uses, holds up to 3.4e38.\n"
             f"Scale it: sklearn.preprocessing.MaxAbsScaler().fit_transform({name})."
         )
-
-
-def _to_compressed(x: Any) -> Any:
-    """Return a sparse matrix in csr, csc or coo; other formats become csr. ValueError for a damaged bsr matrix."""
-    if x.format in ("csr", "csc", "coo"):
-        return x
-    if x.format == "bsr":
-        x.check_format(full_check=True)  # tocsr follows its indices wherever they lead
-    return x.tocsr()
-
-
-def _with_floats(x: Any) -> Any:
-    """Return a csr, csc or coo matrix whose values are float32, float64 or no numbers unchanged, others as float32.
-
-    Indices are shared.
-    """
-    if x.dtype.kind not in "biuf" or x.dtype in (np.float32, np.float64):
-        return x
-    values = x.data.astype(np.float32)
-    if x.format == "coo":
-        return scipy.sparse.coo_array((values, (x.row, x.col)), shape=x.shape)
-    kind = scipy.sparse.csr_array if x.format == "csr" else scipy.sparse.csc_array
-    return kind((values, x.indices, x.indptr), shape=x.shape)
 
 
 def labels_of(y: Any, rows: int) -> np.ndarray:

@@ -246,15 +246,17 @@ def _validate_x(x: Any) -> scipy.sparse.csr_array:
 def canonical(x: Any) -> scipy.sparse.csr_array:
     """Return any matrix as a data set holds it: float32, columns sorted and unique, int32 indices where they suffice.
 
-    Duplicates are summed; `x` is never changed; components of the other byte order are converted. Values that are not
-    real and finite are refused (`DataError`, `FormatError`).
+    `x` is a NumPy array or a SciPy sparse array or matrix of any format, of truth values, whole or real numbers of any
+    size; it is never changed. Duplicates are summed; components of the other byte order are converted. Values that are
+    not real and finite are refused (`DataError`, `FormatError`), and whole numbers that float64 rounds.
     """
-    x = with_native_order(x)
+    x = compressed(with_native_order(x))
     if x.dtype.kind not in "biuf":
         raise DataError(f"The values are {x.dtype}; a data set holds real numbers: x.astype(np.float32).")
+    _refuse_rounded(x.data if scipy.sparse.issparse(x) else x)
     with np.errstate(over="ignore"):  # what does not fit is infinite, and refused below
         # SciPy's own astype sorts the indices, and follows those of a invalid matrix out of its arrays
-        x = formats.astype(x, np.float32, copy=False)
+        x = formats.astype(_with_known_values(x), np.float32, copy=False)
     x = formats.to_format(x, "csr")
     dtype = index_dtype(*x.shape, x.nnz)
     x = assemble("csr", x.indptr.astype(dtype, copy=False), x.indices.astype(dtype, copy=False), x.data, x.shape)
@@ -262,6 +264,52 @@ def canonical(x: Any) -> scipy.sparse.csr_array:
         x = x.copy()
         x.sum_duplicates()
     return formats.check(x, full=True)
+
+
+def compressed(x: Any) -> Any:
+    """Return a sparse matrix in csr, csc or coo; other formats become csr, other objects are returned unchanged.
+
+    Raises ValueError for a damaged bsr matrix.
+    """
+    if not scipy.sparse.issparse(x) or x.format in ("csr", "csc", "coo"):
+        return x
+    if x.format == "bsr":
+        x.check_format(full_check=True)  # tocsr follows its indices wherever they lead
+    return x.tocsr()
+
+
+def _with_known_values(x: Any) -> Any:
+    """Return an array or csr, csc or coo matrix whose dtype is one of `formats`, unchanged or with values as float32.
+
+    Indices are shared and not checked.
+    """
+    if x.dtype in (*formats.FLOATS, np.int32, np.int64, np.uint8):
+        return x
+    if not scipy.sparse.issparse(x):
+        return np.asarray(x, np.float32)
+    values = x.data.astype(np.float32)
+    if x.format == "coo":
+        return scipy.sparse.coo_array((values, x.coords), shape=x.shape)
+    return assemble(x.format, x.indptr, x.indices, values, x.shape)
+
+
+EXACT = 1 << 53
+"""Whole numbers up to this one are exact in float64."""
+
+
+def _refuse_rounded(values: Any) -> None:
+    """Raise DataError for an int64 or uint64 value that float64 does not hold exactly, such as an id or a hash."""
+    if not isinstance(values, np.ndarray) or values.dtype not in (np.int64, np.uint64) or not values.size:
+        return
+    if values.min() >= -EXACT and values.max() <= EXACT:
+        return
+    large = np.unique(values[(values > EXACT) | (values < -EXACT)])
+    if rounded := next((value for value in large.tolist() if int(float(value)) != value), None):
+        raise DataError(
+            f"The matrix has the whole number {rounded}, which is beyond 2**53 and not exact as float64; expected numbers "
+            "that training can hold, and an id or a hash as a category.\n"
+            "Type x.astype(np.float64) to round such numbers, or leave the column out."
+        )
 
 
 def graph_of(

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse
 
 from kernels.registry import format_count
-from workbench.data.dataset.record import Dataset, RowBlocks, canonical
+from workbench.data.dataset.record import Dataset, RowBlocks, canonical, compressed
 from workbench.data.errors import DataError
 from workbench.data.files.opened import NotTextError, refuse_endless
 from workbench.data.files.types import other_file_error, refuse_binary, starts_with
@@ -104,6 +104,7 @@ def dataset_of(
             f"{path} has {format_count(x.shape[0], 'row')} and {format_count(len(labels), 'label')}; "
             "there must be one for each row."
         )
+    x = compressed(x)
     stored = x.nnz if scipy.sparse.issparse(x) else None
     x = canonical(x)
     if not x.nnz:
@@ -198,6 +199,20 @@ def read_saved(path: str | os.PathLike) -> Any:
     return scipy.sparse.load_npz(path)
 
 
+CONVERT_GCXS = (
+    "Type python -c \"import scipy.sparse as s, sparse; s.save_npz('NEW.npz', sparse.load_npz('FILE').to_scipy_sparse())\""
+)
+
+
+def refuse_fill_value(path: str | os.PathLike, value: Any) -> None:
+    """Raise DataError if the value of all entries that a matrix in a file does not store is not 0."""
+    if (np.asarray(value) != 0).any():
+        raise DataError(
+            f"{path} has the fill value {np.asarray(value).item()!r}, that of all entries which are not stored; expected "
+            "0.\nSubtract it before the matrix is saved, or save the matrix dense: numpy.save."
+        )
+
+
 @contextmanager
 def read_scipy_archive(path: str | os.PathLike) -> Iterator[Any]:
     """Open an archive of `scipy.sparse.save_npz` in a `with` block, and yield it as an `NpzFile`.
@@ -212,6 +227,10 @@ def read_scipy_archive(path: str | os.PathLike) -> Iterator[Any]:
         if format.ndim or format.dtype.kind not in "SU":
             held = f"its format is {format.dtype} {list(format.shape)}, and is the name of one"
             raise DataError(f"{path} cannot be read as {SAVED}: {held}. Save one by scipy.sparse.save_npz.")
+        if "fill_value" in archive.files:  # of the package sparse
+            refuse_fill_value(path, archive["fill_value"])
+            if format.item() == "gcxs":
+                raise DataError(f"{path} holds GCXS of the package sparse; expected COO or a SciPy matrix.\n{CONVERT_GCXS}")
         yield archive
 
 

@@ -163,6 +163,8 @@ def _parts(archive: Any) -> Parts:
     """Return format, shape and arrays of a matrix in an opened archive of `scipy.sparse.save_npz`, unvalidated."""
     arrays = {name: archive[name] for name in archive.files if name not in ("format", "shape", "_is_array")}
     shape = tuple(int(length) for length in archive["shape"])
+    if "fill_value" in arrays:  # of the package sparse, whose coordinates are one array
+        arrays = {"data": arrays["data"], **dict(zip(("row", "col"), arrays["coords"], strict=True))}
     format = archive["format"].item()
     return Parts(format.decode("ascii") if isinstance(format, bytes) else str(format), shape, arrays)
 
