@@ -34,10 +34,15 @@ def settings_of(source: str, dataset: str = "", reading: str = "", **given: str)
     else:
         names = ", ".join(data.names())
         raise data.DataError(f"There is no file and no data set {source!r}. Data sets: {names}; or give a path.")
-    settings |= {name: _describe_guess(name, value) for name, value in given.items() if value}
     origin = data.get(settings["dataset"])
+    known = origin.parameters
+    words = {name: value for name, value in given.items() if value and name in FILES and isinstance(known.get(name), str)}
+    settings |= {name: _describe_guess(name, value) for name, value in given.items() if value and name not in words}
     origin.refuse_unknown(settings.keys() - {"dataset"})
     options = contract.options_of_source(origin, reading)
+    if twice := sorted(name for name in words if options.get(name, words[name]) != words[name]):
+        raise data.DataError(f"{twice[0]} is {words[twice[0]]!r}, and {options[twice[0]]!r} in reading; keep one of them.")
+    options |= words  # `columns` of readers of rows is a word; a file of columns is read by the data set table
     return settings | ({"reading": option_text.written(options)} if options else {}), why
 
 

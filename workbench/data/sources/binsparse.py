@@ -11,7 +11,7 @@ import numpy as np
 from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks
 from workbench.data.errors import ADVICE_LABELS, DataError, MissingLabelsError, import_optional, reader_option_advice
-from workbench.data.files.reading import blocks_of_file, dataset_of, read_rows, reading_hdf5
+from workbench.data.files.reading import blocks_of_file, dataset_of, read_rows, reading_hdf5, refuse_fill_value
 from workbench.data.labels import GUESSED, NONE, Wanted, format_names
 from workbench.data.shards.shuffling import stack_with_labels
 
@@ -61,7 +61,8 @@ def _blocks(path: str | os.PathLike, group: str, column: str | None) -> Iterator
 def _shape(held: Any, path: str | os.PathLike) -> tuple[int, int]:
     """Return (rows, features) from the binsparse descriptor of a group.
 
-    Raises DataError if there is none, it is not CSR, or array shapes do not fit.
+    Raises DataError if there is none, it is not all of a CSR matrix of real numbers with zeros between, or array shapes
+    do not fit.
     """
     if "binsparse" not in held.attrs:
         raise DataError(
@@ -72,6 +73,12 @@ def _shape(held: Any, path: str | os.PathLike) -> tuple[int, int]:
     about = about.get("binsparse", about)
     if about["format"] != "CSR":
         raise DataError(f"{path} holds {about['format']}; CSR is read. Convert it before, or save it as CSR.")
+    if about.get("structure", "general") != "general":
+        raise DataError(f"{path} stores a part of a matrix: structure is {about['structure']!r}; expected all of it.")
+    if (values := str(about.get("data_types", {}).get("values", ""))).removeprefix("iso[").startswith("complex"):
+        raise DataError(f"{path} holds values of the type {values}; expected real numbers.")
+    if about.get("fill"):
+        refuse_fill_value(path, held["fill_value"][()])
     rows, features = map(int, about["shape"])
     if held["pointers_to_1"].shape != (rows + 1,) or held["indices_1"].ndim != 1 or features < 0:
         raise DataError(f"{path} is damaged: its arrays do not fit the shape {rows} x {features}.")
