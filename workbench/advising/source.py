@@ -35,14 +35,14 @@ def settings_of(source: str, dataset: str = "", reading: str = "", **given: str)
         names = ", ".join(data.names())
         raise data.DataError(f"There is no file and no data set {source!r}. Data sets: {names}; or give a path.")
     origin = data.get(settings["dataset"])
-    known = origin.parameters
-    words = {name: value for name, value in given.items() if value and name in FILES and isinstance(known.get(name), str)}
-    settings |= {name: _describe_guess(name, value) for name, value in given.items() if value and name not in words}
+    given, known = {name: value for name, value in given.items() if value}, origin.parameters
+    words = {name: given.pop(name) for name in FILES if name in given and isinstance(known.get(name), str)}
+    settings |= {name: _describe_guess(name, value) for name, value in given.items()}
     origin.refuse_unknown(settings.keys() - {"dataset"})
     options = contract.options_of_source(origin, reading)
-    if twice := sorted(name for name in words if options.get(name, words[name]) != words[name]):
-        raise data.DataError(f"{twice[0]} is {words[twice[0]]!r}, and {options[twice[0]]!r} in reading; keep one of them.")
-    options |= words  # `columns` of readers of rows is a word; a file of columns is read by the data set table
+    for name, value in words.items():  # `columns` of readers other than table, which is no file
+        if options.setdefault(name, value) != value:
+            raise data.DataError(f"{name} is {value!r}, and {options[name]!r} in reading; keep one of them.")
     return settings | ({"reading": option_text.written(options)} if options else {}), why
 
 

@@ -37,7 +37,10 @@ def files(tmp_path):
     np.save(tmp_path / "nan.npy", np.array([0.5, np.nan, 1]))
     sp.save_npz(tmp_path / "nan.npz", sp.csr_array(np.full((3, 3), np.nan)))
     sp.save_npz(tmp_path / "complex.npz", sp.csr_array(np.eye(3) * 1j))
-    sp.save_npz(tmp_path / "dia.npz", sp.eye_array(3, format="dia"))
+    sp.save_npz(tmp_path / "ids.npz", sp.csr_array(np.full((3, 3), 2**53 + 1, np.uint64)))
+    of_sparse = {"shape": [3, 3], "data": np.ones(1), "fill_value": np.float64(0)}
+    np.savez(tmp_path / "fill.npz", **of_sparse | {"format": "coo", "coords": [[0], [1]], "fill_value": -1.5})
+    np.savez(tmp_path / "gcxs.npz", **of_sparse | {"format": "gcxs", "indices": [1], "indptr": [0, 1, 1, 1]})
     (tmp_path / "text.npz").write_text("no archive")
     return tmp_path
 
@@ -53,7 +56,9 @@ def files(tmp_path):
         ("x.npz", "nan.npy", "nan.npy, row 1: the label 'nan' is no finite number"),
         ("nan.npz", "y.npy", r"nan.npz cannot be read as a SciPy matrix: data\[0\] is nan"),
         ("complex.npz", "y.npy", "The values are complex128; a data set holds real numbers"),
-        ("dia.npz", "y.npy", r"SciPy's 'dia' format is none of the formats here.*Call x.tocsr\(\)"),
+        ("ids.npz", "y.npy", r"the whole number 9007199254740993, beyond 2\*\*53 and not exact as float64"),
+        ("fill.npz", "y.npy", "fill.npz has the fill value -1.5, that of all entries which are not stored; expected 0"),
+        ("gcxs.npz", "y.npy", r"GCXS of the package sparse; .*\nType python -c .*sparse.load_npz\('FILE'\)"),
     ],
 )
 def test_unusable_npz_files_are_refused_by_name(files, x, y, message):

@@ -182,3 +182,45 @@ def test_lists_may_have_a_colon_behind_their_owner(tmp_path):
     assert made.facts["implicit"]
     assert (made.facts["users"], made.facts["items"], made.rows) == (2, 4, 6)
     assert made.facts["reread"]["user_ids"] == ["0", "1"]
+
+
+NAMES, THINGS = ("anna", "ben", "carl"), ("apple", "pear", "plum")
+
+
+@pytest.mark.parametrize("users", ["{}", "u{}"])
+@pytest.mark.parametrize("items", ["{}", "i{}", "B00{}X"])
+@pytest.mark.parametrize(
+    "first", ["user,item", "user_id,item_id", "userId,movieId", "uid,iid", "who,what", "Customer Name,Product Title"]
+)
+def test_a_header_of_ids_with_digits_is_no_user_and_no_item(tmp_path, first, users, items):
+    rows = [(users.format(number % 3 + 1), items.format(number % 5 + 1)) for number in range(15)]
+    for more, names in (((), ""), (("3", "978300760"), ",stars,when")):
+        text = text_of([(*row, *more) for row in rows], ",", f"{first}{names}\n")
+        made = load(tmp_path, text, implicit=True)
+        check(made, rows)
+        assert made.facts.get("guesses", ()) == ()
+        check(load(tmp_path, text_of(rows, ","), implicit=True), rows)
+
+
+def test_a_header_of_ids_without_digits_is_told_by_its_words_or_its_numbers(tmp_path):
+    rows = [(NAMES[number % 3], THINGS[number // 3]) for number in range(9)]
+    check(load(tmp_path, text_of(rows, ",", "user,item\n"), implicit=True), rows)
+    timed = text_of([(*row, str(number)) for number, row in enumerate(rows)], ",", "who,what,when\n")
+    check(load(tmp_path, timed, implicit=True), rows)
+    made = load(tmp_path, text_of(rows, ",", "who,what\n"), implicit=True)
+    check(made, [("who", "what"), *rows])
+    assert made.facts["guesses"] == (
+        "The first line is taken as a user 'who' and an item 'what'. As a header: --reading header=true "
+        "(in Python header=True).",
+    )
+    check(load(tmp_path, text_of(rows, ",", "who,what\n"), implicit=True, header=True), rows)
+
+
+def test_a_first_row_unlike_the_others_is_kept_where_an_id_of_it_has_a_digit(tmp_path):
+    rows = [("guest", "5"), *((str(number), str(number % 4)) for number in range(9))]
+    check(load(tmp_path, text_of(rows, ","), implicit=True), rows)
+
+
+def test_a_header_says_which_of_two_columns_is_the_user(tmp_path):
+    rows = [("u1", "i1"), ("u2", "i1"), ("u3", "i2")]
+    check(load(tmp_path, text_of([row[::-1] for row in rows], ",", "item,user\n"), implicit=True), rows)

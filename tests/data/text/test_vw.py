@@ -4,6 +4,7 @@ import numba
 import numpy as np
 import pytest
 
+import workbench as wb
 from workbench import data
 from workbench.data import DataError
 from workbench.data.text import vowpal_wabbit
@@ -219,3 +220,16 @@ def test_a_file_of_another_kind_is_told(tmp_path):
         data.load("vw", path=tmp_path / "rows.vw", cache=False)
     with pytest.raises(DataError, match=r"rows.vw:1: there is no '\|' before the features; .* svmlight"):
         vw(tmp_path, "1 1:2\n")
+
+
+@pytest.mark.parametrize("call", ["load", "profile", "reading"])
+def test_the_word_columns_is_no_path(call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.vw").write_text("1 |f 3 7:2\n-1 |f 5\n" * 4)
+    (tmp_path / "hashed").write_text("a file of this name")
+    given = {"reading": "columns=hashed, bits=6"} if call == "reading" else {"columns": "hashed", "bits": 6}
+    assert wb.load("a.vw", **given).features == 64
+    assert wb.load("a.vw", columns="numbered").features == 8
+    assert wb.profile("a.vw", **given) is not None
+    with pytest.raises(DataError, match="columns is 'hashed', and 'numbered' in reading; keep one of them"):
+        wb.load("a.vw", columns="hashed", reading="columns=numbered")

@@ -256,7 +256,7 @@ def canonical(x: Any) -> scipy.sparse.csr_array:
     _refuse_rounded(x.data if scipy.sparse.issparse(x) else x)
     with np.errstate(over="ignore"):  # what does not fit is infinite, and refused below
         # SciPy's own astype sorts the indices, and follows those of a invalid matrix out of its arrays
-        x = formats.astype(_with_known_values(x), np.float32, copy=False)
+        x = formats.astype(with_known_values(x), np.float32, copy=False)
     x = formats.to_format(x, "csr")
     dtype = index_dtype(*x.shape, x.nnz)
     x = assemble("csr", x.indptr.astype(dtype, copy=False), x.indices.astype(dtype, copy=False), x.data, x.shape)
@@ -278,7 +278,7 @@ def compressed(x: Any) -> Any:
     return x.tocsr()
 
 
-def _with_known_values(x: Any) -> Any:
+def with_known_values(x: Any) -> Any:
     """Return an array or csr, csc or coo matrix whose dtype is one of `formats`, unchanged or with values as float32.
 
     Indices are shared and not checked.
@@ -306,8 +306,8 @@ def _refuse_rounded(values: Any) -> None:
     large = np.unique(values[(values > EXACT) | (values < -EXACT)])
     if rounded := next((value for value in large.tolist() if int(float(value)) != value), None):
         raise DataError(
-            f"The matrix has the whole number {rounded}, which is beyond 2**53 and not exact as float64; expected numbers "
-            "that training can hold, and an id or a hash as a category.\n"
+            f"The matrix has the whole number {rounded}, beyond 2**53 and not exact as float64; expected numbers that "
+            "training can hold, and an id or a hash as a category.\n"
             "Type x.astype(np.float64) to round such numbers, or leave the column out."
         )
 

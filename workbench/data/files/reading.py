@@ -200,7 +200,8 @@ def read_saved(path: str | os.PathLike) -> Any:
 
 
 CONVERT_GCXS = (
-    "Type python -c \"import scipy.sparse as s, sparse; s.save_npz('NEW.npz', sparse.load_npz('FILE').to_scipy_sparse())\""
+    'Type python -c "import scipy.sparse, sparse; '
+    "scipy.sparse.save_npz('NEW.npz', sparse.load_npz('FILE').to_scipy_sparse())\""
 )
 
 
@@ -208,8 +209,8 @@ def refuse_fill_value(path: str | os.PathLike, value: Any) -> None:
     """Raise DataError if the value of all entries that a matrix in a file does not store is not 0."""
     if (np.asarray(value) != 0).any():
         raise DataError(
-            f"{path} has the fill value {np.asarray(value).item()!r}, that of all entries which are not stored; expected "
-            "0.\nSubtract it before the matrix is saved, or save the matrix dense: numpy.save."
+            f"{path} has the fill value {np.asarray(value).item()!r}, that of all entries which are not stored; "
+            "expected 0.\nSubtract it before the matrix is saved, or save the matrix dense: numpy.save."
         )
 
 
@@ -230,7 +231,9 @@ def read_scipy_archive(path: str | os.PathLike) -> Iterator[Any]:
         if "fill_value" in archive.files:  # of the package sparse
             refuse_fill_value(path, archive["fill_value"])
             if format.item() == "gcxs":
-                raise DataError(f"{path} holds GCXS of the package sparse; expected COO or a SciPy matrix.\n{CONVERT_GCXS}")
+                raise DataError(
+                    f"{path} holds GCXS of the package sparse; expected COO or a SciPy matrix.\n{CONVERT_GCXS}"
+                )
         yield archive
 
 

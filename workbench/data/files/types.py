@@ -90,14 +90,14 @@ _RATING_AT = re.compile(rb"([A-Za-z_-]*[0-9]\w*)([,;|\t])([A-Za-z_-]*[0-9]\w*)\2
 """User, item, a rating of few digits, and a time in seconds or milliseconds."""
 _LISTS = re.compile(rb"\S+:([ \t]+[0-9]+)+")
 RATING_HEADINGS = {
-    "user": ("user", "reviewer", "customer"),
+    "user": ("user", "u", "reviewer", "customer"),
     "item": (
-        *("item", "movie", "product", "business", "isbn", "book", "artist", "song", "track", "game", "anime"),
+        *("item", "i", "movie", "product", "business", "isbn", "book", "artist", "song", "track", "game", "anime"),
         *("recipe", "asin", "venue", "poi"),
     ),
     "rating": ("rating", "ratings", "score", "stars", "overall", "rate", "bookrating", "playcount", "plays", "weight"),
 }
-"""What columns are called in a header, without signs and a last "id"."""
+"""What columns are called in a header, without signs and a last "id", "name" or "title"."""
 _SEPARATORS = re.compile(r"::|[,;\t| ]")
 _EDGES_HEAD = re.compile(
     rb"(?i)\W*(source|src|from|node_?1|from_?node(_?id)?)\W*[,;\t ]\W*"
@@ -162,20 +162,26 @@ def guess(path: str | os.PathLike) -> tuple[str, dict[str, Any], str]:
     return kind.reader, dict(kind.options), f"it looks like {kind.what}"
 
 
-def rating_columns(names: Sequence[str]) -> tuple[str, ...] | None:
+def rating_columns(names: Sequence[str], needs_rating: bool = True) -> tuple[str, ...] | None:
     """Return the meaning of rating columns by their names: "user", "item", "rating", "otherN" for the rest.
 
-    Returns None if these are not all found, or there are more than `MOST_RATING_COLUMNS`.
+    Returns None if these are not all found, "rating" only if `needs_rating`, or there are more than
+    `MOST_RATING_COLUMNS`.
 
     >>> rating_columns(["timestamp", "UserID", "Movie Id", "Rating"])
     ('other0', 'user', 'item', 'rating')
     """
     plain = [re.sub(r"[\W_]", "", name).casefold() for name in names]
     meant = {
-        name: what for what, known in RATING_HEADINGS.items() for name in plain if name.removesuffix("id") in known
+        name: what
+        for what, known in RATING_HEADINGS.items()
+        for name in plain
+        if re.sub("(id|name|title)$", "", name) in known
     }
     columns = tuple(meant.get(name, f"other{place}") for place, name in enumerate(plain))
-    is_whole = {"user", "item", "rating"} <= set(columns) and len(set(columns)) == len(columns)
+    is_whole = {"user", "item", *(("rating",) if needs_rating else ())} <= set(columns) and len(set(columns)) == len(
+        columns
+    )
     return columns if is_whole and len(columns) <= MOST_RATING_COLUMNS else None
 
 

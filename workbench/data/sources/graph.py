@@ -16,7 +16,7 @@ import scipy.sparse
 
 from workbench import formats
 from workbench.data.contract import Source, register
-from workbench.data.dataset.record import Dataset, graph_of
+from workbench.data.dataset.record import Dataset, compressed, graph_of, with_known_values
 from workbench.data.errors import DataError, reader_option_advice
 from workbench.data.files.labels import is_whole, of_text, places_of, read_label_file
 from workbench.data.files.matrix_market import is_market
@@ -186,7 +186,7 @@ def _edges_of(adjacency: Any, path: str | os.PathLike) -> Edges:
     rows, columns = adjacency.shape
     if rows != columns:
         raise DataError(f"The adjacency in {path} is {rows} x {columns}; it has a row and a column for each node.")
-    entries = formats.to_format(adjacency, "coo")
+    entries = formats.to_format(with_known_values(compressed(adjacency)), "coo")
     return Edges(rows, entries.coords, entries.data.astype(np.float64))
 
 

@@ -8,7 +8,9 @@ alphabet, and so are items. What is implicit, a pair without a rating, has y = 1
 `implicit`; a pair that comes again counts once there, and `facts["duplicates"]` says how many did.
 """
 
+import itertools
 import os
+import re
 from array import array
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -31,10 +33,15 @@ WHAT = "ratings (each line: user item rating)"
 COLUMNS = "user item rating"
 DUPLICATES = ("refuse", "last")
 UNKNOWN = ("refuse", "empty")
+ROWS_SEEN = 100
+"""First rows by which a header is told from a row."""
+DIGIT = re.compile(r"\d")
 
 
 class Pairs(NamedTuple):
-    """Pairs of a file: the numbers of users and items, their ids, a rating each or None, and the place of each."""
+    """Pairs of a file: the numbers of users and items, their ids, a rating each or None, and the place of each.
+
+    `note` says what was guessed, "" for nothing."""
 
     users: np.ndarray
     items: np.ndarray
@@ -42,12 +49,14 @@ class Pairs(NamedTuple):
     item_ids: list[str]
     ratings: np.ndarray | None
     place: Place
+    note: str = ""
 
     def taken(self, kept: np.ndarray) -> "Pairs":
         """Return the pairs with indices `kept`, int [pairs], in that order."""
         ratings = None if self.ratings is None else self.ratings[kept]
         users, items = self.users[kept], self.items[kept]
-        return Pairs(users, items, self.user_ids, self.item_ids, ratings, lambda row: self.place(int(kept[row])))
+        place = self.place
+        return self._replace(users=users, items=items, ratings=ratings, place=lambda row: place(int(kept[row])))
 
 
 class Block(NamedTuple):
@@ -83,7 +92,7 @@ def make(
     """
     _check(columns, duplicates, unknown)
     if columns == COLUMNS and header is not False:
-        columns = _columns_of_header(path, separator) or columns
+        columns = _columns_of_header(path, separator, implicit) or columns
     with reading(path, WHAT):
         pairs, repeated = _without_repeated(_read(path, separator, header, columns, lists, implicit), duplicates)
         blocks = _blocks(pairs, user_ids, item_ids, unknown)
@@ -92,11 +101,14 @@ def make(
         return dataset_of(NAME, _one_hot(*blocks), y, wanted, path, pairs.place, **facts)
 
 
-def _columns_of_header(path: str | os.PathLike, separator: str | None) -> str:
-    """Return what the columns mean by the first line, as "user item rating other3"; "" if it is no header."""
+def _columns_of_header(path: str | os.PathLike, separator: str | None, implicit: bool) -> str:
+    """Return what the columns mean by the first line, as "user item rating other3"; "" if it is no header.
+
+    A column of ratings is not needed if `implicit`.
+    """
     with reading(path, WHAT):
         refuse_binary(path, WHAT)
-        columns = rating_columns(separated.layout(path, separator).first)
+        columns = rating_columns(separated.layout(path, separator).first, needs_rating=not implicit)
     return " ".join(columns or ())
 
 
@@ -109,7 +121,8 @@ def _facts(blocks: list[Block], pairs: Pairs, repeated: int, reread: dict[str, A
     (_, users), (_, items) = blocks
     counted = {"users": len(users), "items": len(items), "fields": [len(users), len(items)]}
     implicit = {"implicit": pairs.ratings is None, "duplicates": repeated}
-    return counted | implicit | {"reread": reread | {"user_ids": users, "item_ids": items}}
+    guesses = {"guesses": (pairs.note,)} if pairs.note else {}
+    return counted | implicit | guesses | {"reread": reread | {"user_ids": users, "item_ids": items}}
 
 
 def _check(columns: str, duplicates: str, unknown: str) -> None:
@@ -189,28 +202,42 @@ def _read_columns(
         del names["rating"]
     if implicit:
         names.pop("rating", None)
-    if header or (header is None and _is_header(layout, names)):
+    is_header = _is_header(path, layout, names) if header is None else header
+    if is_header:
         layout = layout.without_header
     kinds = {place: "number" if name == "rating" else "text" for name, place in names.items() if name in COLUMNS}
     read = separated.read_columns(path, layout, kinds)
     user, item, ratings = read[names["user"]], read[names["item"]], read.get(names.get("rating", -1))
-    return Pairs(user.codes, item.codes, user.texts, item.texts, ratings, separated.place_of(path, layout))
+    pairs = Pairs(user.codes, item.codes, user.texts, item.texts, ratings, separated.place_of(path, layout))
+    if is_header is not None:
+        return pairs
+    taken = (
+        f"The first line is taken as a user {layout.first[names['user']]!r} and an item {layout.first[names['item']]!r}"
+    )
+    return pairs._replace(note=f"{taken}. As a header: --reading header=true (in Python header=True).")
 
 
-def _is_header(layout: Layout, names: dict[str, int]) -> bool:
-    """Return whether the first row is a header: its rating (or both ids) is no number, the second row's is.
+def _is_header(path: str | os.PathLike, layout: Layout, names: dict[str, int]) -> bool | None:
+    """Return whether the first row is a header, None if its ids could be either; `names` maps column names to indices.
 
-    `names` maps column names to indices.
+    The rating decides: no number in the first row, and one in the second. Without ratings a header names a user and an
+    item, or is no number in a column of numbers, or has no digit in a column of ids that all have one.
     """
     if len(layout.second) != layout.columns:
         return False
-    places = [names[name] for name in (("rating",) if "rating" in names else ("user", "item"))]
-    return all(_differ(layout.first[place], layout.second[place]) for place in places)
-
-
-def _differ(first: str, second: str) -> bool:
-    """Return whether `first` is not a number and `second` is."""
-    return number_named(first) is None and number_named(second) is not None
+    if "rating" in names:
+        place = names["rating"]
+        return number_named(layout.first[place]) is None and number_named(layout.second[place]) is not None
+    if rating_columns(layout.first, needs_rating=False):
+        return True
+    lines = itertools.islice(separated.lines_of(path, layout), 1, ROWS_SEEN)
+    rows = [separated.fields(line.decode("utf-8"), layout.separator) for _, line in lines]
+    ids = names["user"], names["item"]
+    for place, columns in enumerate(zip(*(row for row in rows if len(row) == layout.columns), strict=True)):
+        is_like_first = DIGIT.search if place in ids else separated.is_number
+        if all(map(is_like_first, columns)) and not is_like_first(layout.first[place]):
+            return not any(DIGIT.search(layout.first[place]) for place in ids)
+    return False if any(DIGIT.search(layout.first[place]) for place in ids) else None
 
 
 def _without_repeated(pairs: Pairs, duplicates: str) -> tuple[Pairs, int]:
