@@ -86,9 +86,21 @@ class Odd:
             path.write_bytes(self.content if isinstance(self.content, bytes) else self.content.encode())
 
 
+def folder_of_parts(path):
+    """Parts with a header each, in an order that is not that of the alphabet, beside what Spark leaves."""
+    path.mkdir()
+    (path / "_SUCCESS").touch()
+    (path / ".part-2.csv.crc").write_bytes(b"crc")
+    lines = BASE.splitlines(keepends=True)
+    for number, start in ((2, 1), (10, 31), (11, 61)):
+        stop = len(lines) if number == 11 else start + 30
+        (path / f"part-{number}.csv").write_text("".join([lines[0], *lines[start:stop]]))
+
+
 LABELS = {"labels.txt": "".join(f"{bought}\n" for bought in BOUGHT)}
 QUOTED = table(lambda age, town, price, bought: f'{age},{town},"{1000 * price:,.2f}",{bought}')
 ODD = {
+    "parts": Odd(folder_of_parts),
     "r_table.txt": Odd('"age" "town" "price" "bought"\n' + "".join(
         f'"{number}" {age} "{town}" {price} {bought}\n' for number, (age, town, price, bought) in enumerate(ROWS, 1))),
     "r.csv": Odd('"","age","town","price","bought"\n' + "".join(
@@ -221,10 +233,10 @@ def test_a_file_of_others_comes_in_at_every_door(name, folder, capsys):
     assert len(Path("scores.csv").read_text().splitlines()) == made.rows + 1
 
 
-def folder_of_parts(path):
+def folder_of_two_kinds(path):
     path.mkdir()
-    for part in range(2):
-        (path / f"part-{part}.csv").write_text(BASE)
+    (path / "a.csv").write_text(BASE)
+    (path / "b.svm").write_text("1 1:2\n")
 
 
 def two_in(path):
@@ -251,7 +263,7 @@ REFUSED = {
     "blanks_between_labels.svm": (of_rows(lambda row: f"{row % 2}{', 2' * (row % 3 == 1)} {entries(row)}"),
                                   "Type sed 's/, \\*/,/g' FILE > NEW"),
     "table.html": (FRAME.to_html(), "a table of HTML, as text.*pandas.read_html\\('FILE'\\)\\[0\\].to_csv"),
-    "parts": (folder_of_parts, "Give one file; to join them, type awk 'FNR > 1 || NR == 1' parts/\\*.csv > NEW.csv"),
+    "kinds": (folder_of_two_kinds, "files of several kinds: a.csv is comma-separated text, b.svm is svmlight text"),
     "two.zip": (two_in, "as unzip FILE does, and give a file of it, such as 'train.csv'"),
     "two.tar.gz": (two_in_a_tar, "two.tar.gz is a tar archive of several files, 'a.csv', 'b.csv'.* tar -xf FILE"),
     "x.dta": (FRAME.to_stata, "a Stata file.*pandas.read_stata\\('FILE'\\).to_csv"),

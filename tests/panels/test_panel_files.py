@@ -91,7 +91,7 @@ def test_another_kind_of_file_is_read_by_the_reader_that_suits_it_unless_one_was
     [
         ("nws.svm", "there is no 'nws.svm' in {here}. Did you mean 'news.svm'?"),
         ("gone/news.svm", "and no folder {here}/gone either."),
-        ("folder", "{here}/folder is a folder; name a file in it; it holds inside.txt."),
+        ("folder", "{here}/folder is an empty folder; name the one that holds the data."),
         ("empty", "{here}/empty is empty; name the file that holds the data."),
         ("pipe", "{here}/pipe is a device or a pipe; name a regular file."),
         ("nul\0", "there is no 'nul\\x00' in {here}"),
@@ -100,7 +100,6 @@ def test_another_kind_of_file_is_read_by_the_reader_that_suits_it_unless_one_was
 )
 def test_a_file_that_cannot_be_read_is_told_at_once(here, opened, news, name, result):
     (here / "folder").mkdir()
-    (here / "folder" / "inside.txt").write_text("1 1:1\n")
     (here / "empty").touch()
     os.mkfifo(here / "pipe")
     expected = "Your file: ", result.format(here=here)

@@ -183,10 +183,10 @@ def test_a_matrix_is_profiled_without_labels_and_with_them(here):
     assert asked_of(study.choices) is None
 
 
-def test_a_folder_is_refused_unless_the_reader_takes_one(here):
+def test_an_empty_folder_is_refused(here):
     (here / "mails").mkdir()
     choices = lab.study(dataset="uniform").choices | {"dataset": "svmlight", "path": str(here / "mails")}
-    assert "is a folder; name a file in it" in suited.find_file_errors(choices)["path"]
+    assert "is an empty folder" in suited.find_file_errors(choices)["path"]
     choices["dataset"] = "text"
     assert "is an empty folder" in suited.find_file_errors(choices)["path"]
     (here / "mails" / "ham").mkdir()

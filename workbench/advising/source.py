@@ -25,7 +25,7 @@ def settings_of(source: str, dataset: str = "", reading: str = "", **given: str)
                 f"Leave {dataset} out, or give the path of a file."
             )
         dataset = ""
-    if not dataset and source in data.names():
+    if not dataset and source in data.names() and not ("path" in data.get(source).parameters and path.exists()):
         settings: dict[str, Any] = {"dataset": source}
     elif path.exists():
         if not dataset:

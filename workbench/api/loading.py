@@ -16,6 +16,7 @@ from workbench import data
 from workbench.advising.source import settings_of
 from workbench.api import inputs
 from workbench.data import Dataset
+from workbench.data.dataset.targets import labels_as_named
 from workbench.data.errors import DataError
 from workbench.data.files.reading import path_exists
 from workbench.data.labels import Wanted, read_labels
@@ -388,21 +389,6 @@ def refuse_misspelled(given: Collection[str], known: Collection[str]) -> None:
         near = "" if name in reader_settings() else nearest(name, known)
         if near:
             raise inputs.InputTypeError(f"advise has no parameter {name!r}.{near}")
-
-
-def labels_as_named(dataset: Dataset) -> np.ndarray:
-    """Return the labels of a data set as its file has them: numbers, or class names, [rows].
-
-    >>> labels_as_named(load(([[1], [2]], [5, 7]))).tolist()
-    [5, 7]
-    """
-    if dataset.kind != "classes":
-        return dataset.y
-    values = dataset.labels.values
-    if values is None:
-        return np.array(dataset.classes)[dataset.y]
-    are_whole = (values == np.round(values)).all() and np.abs(values).max() < 2**53
-    return (values.astype(np.int64) if are_whole else values)[dataset.y]
 
 
 def _load_path(source: str | Path, y: Any, label: str | None, given: dict[str, Any]) -> Loaded:

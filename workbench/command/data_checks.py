@@ -92,7 +92,7 @@ def _read(name: str, parameters: dict[str, Any], like: _Held | None = None) -> _
     The latter has the columns of `like`, unless that is None. Raises DataError.
     """
     stored = data.get(name).stored
-    if stored is not None:
+    if stored is not None and Path(parameters.get("path", ".")).is_file():
         return _Held(*stored(**{key: parameters[key] for key in ("path", "labels") if key in parameters}))
     made = data.load(name, like=like.made if like else None, **parameters)
     return _Held(made.x, made.y, made)

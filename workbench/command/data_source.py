@@ -11,7 +11,7 @@ import typer
 from workbench import data
 from workbench.command.console import console
 from workbench.command.exit_codes import without_python
-from workbench.data import content, contract
+from workbench.data import content, contract, part_files
 from workbench.data.errors import MissingLabelsError
 from workbench.data.files.reading import path_exists
 
@@ -184,4 +184,5 @@ def columns(source: str, columns: str = "", reading: str = "") -> "Columns":
     path = Path(source).expanduser()
     if path.exists() and (guess := data.guess(path))[0] != "table":
         typer.echo(f"{path} is shown as a table; {guess[2]}, which the data set {guess[0]} reads.", err=True)
-    return data.guess_columns(path, **options)
+    with part_files.as_one_file(path, "table", options) as (file, given):
+        return data.guess_columns(file, **given)

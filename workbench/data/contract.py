@@ -14,6 +14,7 @@ import numpy as np
 
 from kernels.registry import Registry, format_count, nearest
 from workbench import option_text
+from workbench.data import part_files
 from workbench.data.content import Paths
 from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks
 from workbench.data.errors import DataError
@@ -75,11 +76,13 @@ class Source:
     def __post_init__(self) -> None:
         """Wrap `make`, `blocks` and `files` of a file reader so that they take the parameters of its labels.
 
-        These are the fields of `Wanted` in place of a parameter `wanted`, `label` and `labels`.
+        These are the fields of `Wanted` in place of a parameter `wanted`, `label` and `labels`. Its `path` may be a
+        folder of part files.
         """
         object.__setattr__(self, "make", _expand_wanted(self.make))
         object.__setattr__(self, "blocks", self.blocks and _expand_wanted(self.blocks))
         _add_label_parameters(self)
+        _add_folders(self)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -207,6 +210,38 @@ def _add_label_parameters(source: Source) -> None:
     object.__setattr__(source, "make", made)
     object.__setattr__(source, "blocks", made_in_blocks if blocks else None)
     object.__setattr__(source, "files", files_read)
+
+
+def _add_folders(source: Source) -> None:
+    """Let the `path` of a source that reads files be a folder of part files, in place."""
+    if not {"path", "kind"} <= source.parameters.keys():
+        return
+    name, make, blocks, files = source.name, source.make, source.blocks, source.files
+
+    @functools.wraps(make)
+    def made(path: Any, *args: Any, **given: Any) -> Dataset:
+        """Return the data set of the file, or of all files in the folder."""
+        if not part_files.is_folder_of_parts(path):
+            return make(path, *args, **given)
+        return part_files.read_parts(make, name, path, given)
+
+    def made_in_blocks(path: Any, *args: Any, **given: Any) -> RowBlocks:
+        """Return the rows of the file, or of all files in the folder, in blocks."""
+        assert blocks is not None
+        if not part_files.is_folder_of_parts(path):
+            return blocks(path, *args, **given)
+        return part_files.read_parts_in_blocks(make, blocks, name, path, given)
+
+    def files_read(path: Any, *args: Any, **given: Any) -> Paths:
+        """Return the paths that the source reads; of a folder itself and its files."""
+        read = [*files(path, *args, **given)]
+        return [*part_files.files_of_parts(path), *read[1:]] if part_files.is_folder_of_parts(path) else read
+
+    made.__signature__ = inspect.signature(make)  # type: ignore[attr-defined]
+    object.__setattr__(source, "make", made)
+    object.__setattr__(source, "blocks", made_in_blocks if blocks else None)
+    object.__setattr__(source, "files", files_read)
+    object.__setattr__(source, "takes_folder", True)
 
 
 def _pop_labels(given: dict[str, Any], is_added: bool) -> Any:

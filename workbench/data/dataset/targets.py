@@ -275,3 +275,19 @@ SUMMARIES = {
     "multilabel": _summarise_columns,
     "implicit": _summarise_pairs,
 }
+
+
+def labels_as_named(dataset: Dataset) -> np.ndarray:
+    """Return the labels of a data set as its file has them: numbers, or class names, [rows].
+
+    >>> from workbench import load
+    >>> labels_as_named(load(([[1], [2]], [5, 7]))).tolist()
+    [5, 7]
+    """
+    if dataset.kind != "classes":
+        return dataset.y
+    values = dataset.labels.values
+    if values is None:
+        return np.array(dataset.classes)[dataset.y]
+    are_whole = (values == np.round(values)).all() and np.abs(values).max() < 2**53
+    return (values.astype(np.int64) if are_whole else values)[dataset.y]

@@ -62,6 +62,11 @@ def _as_csv(reader: str, package: str = "", part: str = "") -> str:
     return f'Save it as CSV, as {install}python -c "{line}" does'
 
 
+EMPTY, JSON_ARRAY = "an empty file", "a JSON array, as text"
+FROM_HIVE = (
+    'Join them, as python -c "import pyarrow.dataset as d, pyarrow.parquet as p; '
+    "p.write_table(d.dataset('FOLDER', partitioning='hive').to_table(), 'NEW.parquet')\" does"
+)
 STATA = (b"<stata_dta>", *(bytes([version, order, 1]) for version in (113, 114, 115) for order in (1, 2)))
 """First bytes of files by Stata, of its newer versions and of those before."""
 SIGNATURES: tuple[tuple[bytes, Kind], ...] = (
@@ -225,7 +230,7 @@ def _kind_of(path: str | os.PathLike) -> Kind:
         if first.startswith(signature):
             return kind
     if not first:
-        return Kind("an empty file", "", "Give one that holds something")
+        return Kind(EMPTY, "", "Give one that holds something")
     if b"\0" in first and compression_of(path) == "tar":
         return Kind("a tar archive", "", "Unpack it, as tar -xf FILE does, and give a file of it")
     if b"\0" in first:
@@ -258,24 +263,90 @@ def _kind_of_array(path: str | os.PathLike) -> Kind:
     return Kind("an array saved by numpy.save, no matrix", "", advice)
 
 
+class Part(NamedTuple):
+    """A file of a folder of part files, and its kind."""
+
+    path: Path
+    kind: Kind
+
+    @property
+    def what(self) -> str:
+        """The kind in words."""
+        return self.kind.what
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the file is text whose rows may stand in any file; an archive may hold an array of that name."""
+        return self.what.endswith("text") or self.what.startswith("text,") or "-separated text" in self.what
+
+
+def part_paths(path: str | os.PathLike) -> list[Path]:
+    """Return the files of a folder in the natural order of their names, without empty and hidden ones (. and _).
+
+    Returns [] if the folder holds another folder, or is one of shards.
+    """
+    entries = [entry for entry in Path(path).iterdir() if not entry.name.startswith((".", "_"))]
+    if any(entry.is_dir() for entry in entries) or (Path(path) / "manifest.json").is_file():
+        return []
+    return sorted((entry for entry in entries if entry.stat().st_size), key=_natural)
+
+
+def _natural(path: Path) -> list[tuple[bool, int | str]]:
+    """Return a file's name as a key that sorts numbers in it by their value."""
+    texts = re.split("([0-9]+)", path.name)
+    return [(text.isdigit(), int(text) if text.isdigit() else text) for text in texts if text]
+
+
+def parts_of(path: str | os.PathLike) -> list[Part]:
+    """Return the part files of a folder with their kinds, those left out that are empty when unpacked.
+
+    Raises DataError if there are none, or some are of other kinds than the first.
+    """
+    parts = [Part(each, _kind_of(each)) for each in part_paths(path)]
+    parts = [part for part in parts if part.what != EMPTY]
+    if not parts:
+        raise DataError(f"{path} holds no data: its files are empty or hidden.")
+    if other := next((part for part in parts if _differ(parts[0], part)), None):
+        raise DataError(f"{path} {_several(parts[0], other)}.\n{ONE_KIND}")
+    return parts
+
+
+def _differ(one: Part, other: Part) -> bool:
+    """Return whether two parts cannot be joined: one is text and the other not, JSON and not, or of other kinds."""
+    is_exact = "JSON" in one.what + other.what or "ARFF" in one.what + other.what
+    return one.what != other.what and (is_exact or not (one.is_text and other.is_text))
+
+
+def _several(one: Part, other: Part) -> str:
+    """Return the words for two files of different kinds in a folder."""
+    return f"holds files of several kinds: {one.path.name} is {one.what}, {other.path.name} is {other.what}"
+
+
+ONE_KIND = "Give one file, or a folder of parts of one kind."
+NOT_JOINED = ("an ARFF file, as text", BELOW_COUNTS)
+"""Kinds of text whose parts are not one text when they are joined."""
+
+
 def _kind_of_folder(path: Path) -> Kind:
-    """Return the kind of a folder: shards, documents by class, or unreadable, with advice on what to type."""
+    """Return the kind of a folder: shards, documents by class, part files, or unreadable, with what to do."""
     if (path / "manifest.json").is_file():
         return _read_by("a folder of shards", "sparse")
-    entries = sorted(entry for entry in path.iterdir() if not entry.name.startswith("."))
+    entries = sorted(entry for entry in path.iterdir() if not entry.name.startswith((".", "_")))
     if entries and all(entry.is_dir() for entry in entries):
+        if all("=" in entry.name for entry in entries):
+            return Kind("a folder of partitions, as Hive writes them", "", FROM_HIVE)
         return _read_by("a folder of text, a class each folder in it", "text")
-    endings = {entry.suffix for entry in entries}
-    if len(entries) > 1 and len(endings) == 1 and all(entry.is_file() for entry in entries):
-        advice = "Give one file; to join them, type " + _joining(path, endings.pop(), _kind_of(entries[0]).reader)
-        return Kind("a folder of files", "", advice)
-    return Kind("a folder", "", "Give a file of it; of text, a folder with a folder for each class")
-
-
-def _joining(path: Path, ending: str, reader: str) -> str:
-    """Return the shell command that joins the files `*ending` of a folder into one, tables with a single header."""
-    joined = "awk 'FNR > 1 || NR == 1'" if reader == "table" else "cat"
-    return f"{joined} {path}/*{ending} > NEW{ending}, and give NEW{ending}"
+    if not part_paths(path):
+        return Kind("a folder", "", "Give a file of it; of text, a folder with a folder for each class")
+    parts = parts_of(path)
+    kind, several = parts[0].kind, len(parts) > 1
+    if other := next((part for part in parts if part.kind.reader != kind.reader), None):
+        return Kind(f"a folder that {_several(parts[0], other)}", "", ONE_KIND.removesuffix("."))
+    if kind.what in NOT_JOINED and several:
+        return Kind(f"a folder of files, each {kind.what}", "", "Give one file, or save them as CSV")
+    if kind.options.get("label") == "none":
+        return Kind("a folder of text", "", "Give a file of it; of text, a folder with a folder for each class")
+    return kind._replace(what=f"a folder of {len(parts)} part files, each {kind.what}" if several else kind.what)
 
 
 def _kind_of_archive(path: str | os.PathLike) -> Kind:
@@ -336,7 +407,7 @@ def _kind_by_marks(rows: list[bytes]) -> Kind | None:
         advice = "Take its lines and outer signs out, as sed -E '2d; s/^ *\\| *//; s/ *\\| *$//' FILE > NEW does"
         return Kind("a table in Markdown, as text", "", advice)
     if _JSON.match(rows[0]):
-        return _read_by("a JSON array, as text" if rows[0].startswith(b"[") else "JSON lines, as text", "table")
+        return _read_by(JSON_ARRAY if rows[0].startswith(b"[") else "JSON lines, as text", "table")
     if all(map(_FIELDS.fullmatch, rows[:20])):
         return _read_by(LIBFFM, "svmlight")
     are_entries = all(_SVMLIGHT.fullmatch(row) or _UNLABELLED.fullmatch(row) for row in rows[1:20])
