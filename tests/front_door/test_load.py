@@ -104,12 +104,15 @@ def test_load_anndata():
 
 
 class StandInForAnnData:
-    """What `wb.load` reads of an AnnData object: its module's name, X and obs."""
+    """What `wb.load` reads of an AnnData object: its module's name, X, layers, obs and obsm."""
 
     __module__ = "anndata._core.anndata"
+    isbacked = False
 
     def __init__(self, **columns):
         self.X, self.obs = scipy.sparse.csr_matrix(X.astype(np.float32)), pd.DataFrame(columns)
+        self.layers = {"counts": scipy.sparse.csc_array(X.astype(np.int16) * 2)}
+        self.obsm = {"tags": scipy.sparse.csr_array(np.eye(2)[[0, 1, 1, 0]])}
 
 
 def test_load_takes_x_of_an_object_like_anndata_and_labels_from_obs():
@@ -117,17 +120,20 @@ def test_load_takes_x_of_an_object_like_anndata_and_labels_from_obs():
     np.testing.assert_array_equal(loaded.x.toarray(), X)
     assert loaded.classes == ("no", "yes")
     assert wb.load(StandInForAnnData(), Y).classes == ("no", "yes")
+    counts = wb.load(StandInForAnnData(), label="tags", layer="counts")
+    np.testing.assert_array_equal(counts.x.toarray(), X.astype(np.int16) * 2)
+    assert counts.y.tolist() == np.eye(2)[[0, 1, 1, 0]].tolist()
 
 
 @pytest.mark.parametrize(
     ("columns", "said"),
     [
-        ({"type": Y}, 'expected one of: type.\nType label="type".'),
-        ({}, "expected one of: (none).\nType wb.load(adata, y)."),
+        ({"type": Y}, 'type, tags.\nType label="type".'),
+        ({}, 'tags.\nType label="tags".'),
     ],
 )
 def test_load_names_the_columns_of_obs_where_one_is_misspelled(columns, said):
-    with pytest.raises(wb.DataError, match=re.escape(f"obs has no column 'typ'; {said}")):
+    with pytest.raises(wb.DataError, match=re.escape(f"adata has no labels in 'typ'; there is: {said}")):
         wb.load(StandInForAnnData(**columns), label="typ")
 
 

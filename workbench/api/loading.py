@@ -17,7 +17,7 @@ from workbench.advising.source import settings_of
 from workbench.api import inputs
 from workbench.data import Dataset
 from workbench.data.dataset.targets import labels_as_named
-from workbench.data.errors import DataError
+from workbench.data.errors import DataError, MissingLabelsError
 from workbench.data.files.reading import path_exists
 from workbench.data.labels import Wanted, read_labels
 from workbench.data.tables.guessing import LABELS
@@ -466,10 +466,12 @@ def _load_memory(source: Any, y: Any, label: str | None, given: dict[str, Any]) 
     `given` are reader settings, of which "kind" is removed; DataError for others and for data that cannot be used.
     """
     kind = given.pop("kind", None)
+    is_anndata = library_of(source) == "anndata" and hasattr(source, "obs")  # X of a selection is of that library, too
+    layer = given.pop("layer", None) if is_anndata else None
     _refuse_settings(given)
     encoder = frame = None
-    if library_of(source) == "anndata":
-        source, y = _split_anndata(source, y, label)
+    if is_anndata:
+        source, y = _split_anndata(source, y, label, layer)
     elif is_frame(source):
         frame, source, encoder, y = _split_frame(source, y, label)
     elif label is not None:
@@ -499,14 +501,23 @@ def _refuse_settings(given: Mapping[str, Any]) -> None:
         raise DataError(f"{name} is a setting of a reader of files; data in memory takes y, label and kind.\n{hint}")
 
 
-def _split_anndata(source: Any, y: Any, label: str | None) -> tuple[Any, Any]:
-    """Return (X, labels from `obs[label]`, or y) of an AnnData object; DataError if obs has no such column."""
-    names = [str(name) for name in source.obs.columns]
-    if label is not None and label not in names:
-        close = difflib.get_close_matches(str(label), names, 1)
-        hint = f'Type label="{close[0] if close else names[0]}".' if names else "Type wb.load(adata, y)."
-        raise DataError(f"obs has no column {label!r}; expected one of: {', '.join(names) or '(none)'}.\n{hint}")
-    return source.X, source.obs[label].to_numpy() if label is not None else y
+def _split_anndata(source: Any, y: Any, label: str | None, layer: str | None) -> tuple[Any, Any]:
+    """Return (X or a layer, labels from obs or obsm, or y) of an AnnData object; DataError if it has no such part."""
+    from workbench.data.sources.anndata import labels_in, matrix_in
+
+    source = source.to_memory() if source.isbacked else source
+    try:
+        return matrix_in(source, layer, "adata"), y if label is None else labels_in(source, label, "adata")
+    except MissingLabelsError as error:
+        raise DataError(f"{str(error).splitlines()[0]}\n{_near_label(label, [*source.obs, *source.obsm])}") from None
+    except DataError as error:
+        raise DataError(as_typed(str(error))) from None
+
+
+def _near_label(label: Any, names: list[Any]) -> str:
+    """Return what to type for labels of an AnnData object that has none called `label`."""
+    close = difflib.get_close_matches(str(label), names, 1)
+    return f'Type label="{(close or names)[0]}".' if names else "Type wb.load(adata, y)."
 
 
 def _split_frame(source: Any, y: Any, label: str | None) -> tuple[Any, Any, Any, Any]:

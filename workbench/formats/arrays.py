@@ -285,7 +285,10 @@ def library_of(value: Any) -> str:
 
 
 def host_array(x: Any) -> Any:
-    """Return tensors of PyTorch, TensorFlow and CuPy as NumPy or SciPy arrays on the host; other values unchanged."""
+    """Return tensors of PyTorch, TensorFlow and CuPy, and matrices that AnnData left on disk, as NumPy or SciPy arrays.
+
+    Other values are returned unchanged.
+    """
     library = library_of(x)
     if library == "torch":
         return _from_torch(x.detach().cpu())
@@ -293,6 +296,8 @@ def host_array(x: Any) -> Any:
         return _from_tensorflow(x)
     if library == "cupyx" or library == "cupy":
         return x.get()
+    if library == "anndata" and hasattr(x, "to_memory"):
+        return x.to_memory()
     return x
 
 

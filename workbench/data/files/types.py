@@ -331,6 +331,8 @@ def _kind_of_folder(path: Path) -> Kind:
     """Return the kind of a folder: shards, documents by class, part files, or unreadable, with what to do."""
     if (path / "manifest.json").is_file():
         return _read_by("a folder of shards", "sparse")
+    if any((path / name).is_file() for name in (".zgroup", "zarr.json")):
+        return _read_by("a folder of zarr", "anndata")
     entries = sorted(entry for entry in path.iterdir() if not entry.name.startswith((".", "_")))
     if entries and all(entry.is_dir() for entry in entries):
         if all("=" in entry.name for entry in entries):
