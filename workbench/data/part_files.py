@@ -296,7 +296,9 @@ def _stack(
     meaning, y = read_labels(y, wanted, place)
     facts = {**made[0].facts, "duplicate_entries": sum(each.facts.get("duplicate_entries", 0) for each in made)}
     x = scipy.sparse.vstack([each.x for each in made], format="csr")
-    return Dataset(made[0].name, x, y, meaning, _source_of(path, parts), made[0].licence, None, facts)
+    groups = [each.groups for each in made if each.groups is not None]
+    grouped = np.concatenate(groups) if len(groups) == len(made) else None
+    return Dataset(made[0].name, x, y, meaning, _source_of(path, parts), made[0].licence, grouped, facts)
 
 
 def _row_of(parts: Sequence[Part], rows: np.ndarray, row: int) -> str:

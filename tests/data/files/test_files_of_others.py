@@ -3,11 +3,13 @@ Feather, dense arrays; each is read with what is guessed, or with the option tha
 
 import bz2
 import re
+import subprocess
 import zipfile
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.datasets import dump_svmlight_file
 
 from workbench import data, option_text
 from workbench.data import DataError
@@ -224,3 +226,60 @@ def test_a_matrix_by_numpy_save_takes_labels_in_a_file(tmp_path):
     assert same(made, loaded(tmp_path / "x.npz", labels=tmp_path / "y.npy"))
     with pytest.raises(DataError, match="give this file as its labels: --labels FILE"):
         data.guess(tmp_path / "y.npy")
+
+
+def docword(x):
+    """A bag of words as UCI has it: documents, words, entries; then a line for each entry, counted from 1."""
+    entries = [f"{row + 1} {column + 1} {int(value)}\n" for row, column, value in zip(*sp.find(x), strict=True)]
+    return f"{x.shape[0]}\n{x.shape[1]}\n{len(entries)}\n{''.join(entries)}"
+
+
+COUNTS = sp.csr_array(np.array([[0, 2, 0, 1], [0, 0, 0, 0], [3, 0, 0, 0], [1, 1, 1, 0], [0, 0, 5, 0], [0, 0, 0, 0]]))
+
+
+@pytest.mark.parametrize("pack", [bytes, bz2.compress])
+def test_a_bag_of_words_of_uci_has_a_row_a_document_and_no_header_among_them(tmp_path, pack):
+    path = tmp_path / "docword.txt"
+    path.write_bytes(pack(docword(COUNTS).encode()))
+    assert data.guess(path)[0] == "matrix_market"
+    with pytest.raises(MissingLabelsError, match="labels"):
+        loaded(path)
+    assert (loaded(path, kind="none").x != COUNTS).nnz == 0
+    (tmp_path / "y.txt").write_text("a\nb\na\nb\na\nb\n")
+    made = loaded(path, labels=tmp_path / "y.txt")
+    assert made.x.shape == COUNTS.shape
+    assert made.y.tolist() == [0, 1] * 3
+    path.write_text(docword(COUNTS).replace("6\n4\n", "6\n3\n", 1))
+    with pytest.raises(DataError, match="docword.txt:5: .*4"):
+        loaded(path, kind="none")
+
+
+def test_rows_of_lda_are_no_svmlight_and_the_command_that_is_told_makes_rows_of_them(tmp_path):
+    rows = [sorted(zip(row.indices, row.data, strict=True)) for row in (COUNTS[[number]] for number in range(6))]
+    path = tmp_path / "x.ldac"
+    path.write_text("".join(f"{len(row)}{''.join(f' {column}:{value}' for column, value in row)}\n" for row in rows))
+    with pytest.raises(DataError, match="rows of LDA-C .* no data set reads") as said:
+        loaded(path)
+    command = re.search("as (sed .*) does", str(said.value))[1].replace("FILE", "x.ldac").replace("NEW", "new.txt")
+    subprocess.run(command, shell=True, check=True, cwd=tmp_path)
+    words = re.search(r"\nType (--dataset .*) \(in Python (.*)\)\.", str(said.value))
+    assert words[1] == "--dataset svmlight --kind none --reading zero_based=true"
+    made = eval(
+        f"data.load({words[2].replace('dataset=', 'name=')}, path=new)", {"data": data, "new": tmp_path / "new.txt"}
+    )
+    assert (made.x != COUNTS).nnz == 0
+
+
+@pytest.mark.parametrize("zero_based", [True, False])
+@pytest.mark.parametrize("multilabel", [True, False])
+def test_a_comment_of_scikit_learn_says_from_where_columns_count(tmp_path, zero_based, multilabel):
+    x = sp.csr_array(COUNTS.toarray()[:, [1, 0, 2, 3]] * [0, 1, 1, 1])  # its first column has no entry
+    y = np.eye(2, dtype=int)[[0, 1, 0, 1, 0, 1]] if multilabel else np.array([0, 1, 0, 1, 0, 1])
+    path = str(tmp_path / "x.svm")
+    dump_svmlight_file(x, y, path, zero_based=zero_based, comment="mine", multilabel=multilabel)
+    made = loaded(path)
+    assert (made.x != x).nnz == 0
+    assert made.facts["reread"] == {"zero_based": zero_based}
+    blocks = data.get("svmlight").blocks(path=path)
+    assert sum(block.x[:, [0]].nnz for block in blocks.blocks if block.x.shape[1]) == 0
+    assert loaded(path, zero_based=False).features == (3 if zero_based else 4)

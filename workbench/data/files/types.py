@@ -7,6 +7,7 @@ import codecs
 import csv
 import os
 import re
+import struct
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,6 +33,8 @@ SAVE = "Save its matrix by scipy.sparse.save_npz"
 LIBFFM = "libffm lines (field:column:value), as text"
 BELOW_COUNTS = "svmlight rows below a line of counts (rows, columns, labels), as text"
 WORDS_AS_LABELS = "svmlight rows whose labels are words, as text"
+DOCWORD = "a bag of words as UCI has it (document word count below three sizes), as text"
+OWN_PARQUET = "a Parquet file that was exported here"
 
 
 class Kind(NamedTuple):
@@ -109,6 +112,7 @@ _EDGES_HEAD = re.compile(
     rb"(target|dst|to|node_?2|to_?node(_?id)?)\W*([,;\t ].*)?"
 )
 _WORDS_AS_LABELS = re.compile(rb"(?!(?i:[+-]?(?:nan|inf|infinity)\s))[^\s:|,]+(\s+[0-9]+:[^\s:]+)+\s*(#.*)?")
+_COUNTED = re.compile(rb"[0-9]+(\s+[0-9]+:[0-9]+)+|0")
 _UNLABELLED = re.compile(rb"([0-9]+:[^\s:]+\s*)+")
 _FIELDS = re.compile(rb"\S+(\s+[0-9]+:[0-9]+:[^\s:]+)+")
 _COMMAS = re.compile(rb"[+-]?[0-9.]+(,[0-9]+:[0-9.eE+-]+)+")
@@ -228,7 +232,10 @@ def _kind_of(path: str | os.PathLike) -> Kind:
     first = first.removeprefix(codecs.BOM_UTF8)
     for signature, kind in SIGNATURES:
         if first.startswith(signature):
-            return kind
+            is_own = signature == b"PAR1" and _last_bytes(path).find(OWN_KEY) >= 0
+            return _read_by(OWN_PARQUET, "parquet") if is_own else kind
+    if is_matlab_4(first):
+        return _read_by("a MATLAB file of version 4", "matlab")
     if not first:
         return Kind(EMPTY, "", "Give one that holds something")
     if b"\0" in first and compression_of(path) == "tar":
@@ -236,6 +243,30 @@ def _kind_of(path: str | os.PathLike) -> Kind:
     if b"\0" in first:
         return Kind("a binary file of another kind", "", SAVE)
     return _kind_of_text(first, is_cut)
+
+
+OWN_KEY = b"sparse-workbench"
+"""Key of the metadata of Parquet files that `data.export` writes."""
+
+
+def _last_bytes(path: str | os.PathLike) -> bytes:
+    """Return the end of a file, where Parquet has its metadata."""
+    with open(path, "rb") as file:
+        file.seek(-min(HEAD, os.fstat(file.fileno()).st_size), os.SEEK_END)
+        return file.read()
+
+
+def is_matlab_4(first: bytes) -> bool:
+    """Return whether the first bytes of a file are the header of a variable as MATLAB 4 writes it."""
+    for order, machine in (("<", 0), (">", 1)):
+        if len(first) < 21:
+            return False
+        kind, rows, columns, has_imaginary, length = struct.unpack(f"{order}5i", first[:20])
+        name, digits = first[20 : 20 + length], (kind // 1000, kind // 100 % 10, kind // 10 % 10, kind % 10)
+        is_header = digits[:2] == (machine, 0) and digits[2] < 6 and digits[3] < 3 and has_imaginary in (0, 1)
+        if kind >= 0 and is_header and min(rows, columns) >= 0 and re.fullmatch(rb"[A-Za-z]\w{0,62}\0", name):
+            return True
+    return False
 
 
 def _kind_of_hdf5(first: bytes) -> Kind:
@@ -323,7 +354,7 @@ def _several(one: Part, other: Part) -> str:
 
 
 ONE_KIND = "Give one file, or a folder of parts of one kind."
-NOT_JOINED = ("an ARFF file, as text", BELOW_COUNTS)
+NOT_JOINED = ("an ARFF file, as text", BELOW_COUNTS, DOCWORD)
 """Kinds of text whose parts are not one text when they are joined."""
 
 
@@ -415,6 +446,13 @@ def _kind_by_marks(rows: list[bytes]) -> Kind | None:
     are_entries = all(_SVMLIGHT.fullmatch(row) or _UNLABELLED.fullmatch(row) for row in rows[1:20])
     if _COUNTS.fullmatch(rows[0]) and len(rows) > 1 and are_entries:
         return _read_by(BELOW_COUNTS, "svmlight")
+    if len(rows) > 4 and all(map(_is_row_of_lda, rows[:20])) and len({row.count(b":") for row in rows[:20]}) > 1:
+        advice = "Take the lengths out, as sed -E 's/^[0-9]+ //' FILE > NEW does, and read NEW without labels.\nType"
+        advice += " --dataset svmlight --kind none --reading zero_based=true"
+        python = '(in Python dataset="svmlight", kind="none", zero_based=True)'
+        return Kind("rows of LDA-C (a length and column:count ...), as text", "", f"{advice} {python}")
+    if len(rows) > 3 and all(map(bytes.isdigit, rows[:3])) and all(map(_COUNTS.fullmatch, rows[3:])):
+        return _read_by(DOCWORD, "matrix_market")
     if all(map(_COMMAS.fullmatch, rows[:20])):
         advice = "Put blanks between its entries, as tr ',' ' ' < FILE > NEW does, and the data set svmlight reads it"
         return Kind("svmlight rows with commas between entries, as text", "", advice)
@@ -423,6 +461,11 @@ def _kind_by_marks(rows: list[bytes]) -> Kind | None:
     if _have_words_as_labels(rows[:20]):
         return _read_by(WORDS_AS_LABELS, "svmlight")
     return None
+
+
+def _is_row_of_lda(row: bytes) -> bool:
+    """Return whether a row has whole numbers as values, and their count where svmlight has a label."""
+    return _COUNTED.fullmatch(row) is not None and int(row.split()[0]) == row.count(b":")
 
 
 def _have_words_as_labels(rows: list[bytes]) -> bool:

@@ -1,4 +1,4 @@
-"""MATLAB files (.mat of version 5): the samples in one variable, sparse or dense, their labels in another."""
+"""MATLAB files (.mat of versions 4 and 5): the samples in one variable, sparse or dense, their labels in another."""
 
 import dataclasses
 import os
@@ -21,8 +21,9 @@ from workbench.data.dataset.record import Dataset
 from workbench.data.errors import ADVICE_LABELS, DataError, MissingLabelsError, reader_option_advice
 from workbench.data.files.labels import read_label_file
 from workbench.data.files.reading import dataset_of, reading
-from workbench.data.files.types import other_file_error, starts_with
+from workbench.data.files.types import is_matlab_4, other_file_error, starts_with
 from workbench.data.labels import GUESSED, MOST_COLUMNS, NONE, Place, Wanted, one_of_columns
+from workbench.formats.compressed import with_native_order
 from workbench.formats.files import MOST_PACKED, bytes_memory
 
 # Variables of a MATLAB file (version 5, as `save -v7` and `-v6` write): listed first, then only those wanted are
@@ -157,7 +158,7 @@ def _unpacking_reader(file: BinaryIO, left: int) -> Read:
     return read
 
 
-WHAT = "a MATLAB file of version 5"
+WHAT = "a MATLAB file of version 4 or 5"
 HDF5 = b"\x89HDF"
 NUMBERS = frozenset(
     {"double", "single", "logical", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
@@ -190,7 +191,7 @@ class Variable(NamedTuple):
 
 @contextmanager
 def open_matlab(path: str | os.PathLike) -> Iterator[BinaryIO]:
-    """Open a MATLAB 5 file for reading in a `with` block, with SciPy's reading warnings raised as errors.
+    """Open a MATLAB 4 or 5 file for reading in a `with` block, with SciPy's reading warnings raised as errors.
 
     Raises DataError for other versions and files, and for SciPy's reading errors within the block.
     """
@@ -200,8 +201,9 @@ def open_matlab(path: str | os.PathLike) -> Iterator[BinaryIO]:
     with open(path, "rb") as file, warnings.catch_warnings():
         warnings.simplefilter("error", MatReadWarning)
         try:
-            if not starts_with(path, b"MATLAB") or matfile_version(file)[0] != 1:
+            if not is_matlab_4(file.read(128)) and not (starts_with(path, b"MATLAB") and matfile_version(file)[0] == 1):
                 raise other_file_error(path, WHAT)
+            file.seek(0)
             yield file
         except (MatReadError, MatReadWarning) as error:
             raise DataError(f"{path} cannot be read as {WHAT}: {error}") from None
@@ -217,8 +219,9 @@ def variables(file: BinaryIO) -> list[Variable]:
     for one in found:
         if one.kind in NUMBERS | {"char"} and one.size > MOST_PACKED * size:
             raise ValueError(f"{one} is more than a file of {size:,} bytes can hold")
-        if one.kind in READ - {"sparse"} and 8 * one.size > (memory := bytes_memory()):
-            raise ValueError(f"{one} would take {8 * one.size:,} bytes, and this machine has {memory:,}")
+        held = max(one.shape, default=0) if one.kind == "sparse" else one.size
+        if one.kind in READ and 8 * held > (memory := bytes_memory()):
+            raise ValueError(f"{one} would take {8 * held:,} bytes, and this machine has {memory:,}")
     return found
 
 
@@ -228,9 +231,12 @@ def values(file: BinaryIO, names: Iterable[str]) -> dict[str, Any]:
     Raises ValueError if an element is invalid, DataError for a variable of another class.
     """
     names = list(names)
-    check_elements(file, names)
     file.seek(0)
-    read = scipy.io.loadmat(file, variable_names=names, verify_compressed_data_integrity=True)
+    if not is_matlab_4(file.read(128)):
+        check_elements(file, names)
+    file.seek(0)
+    with np.errstate(invalid="ignore"):  # version 4 has indices as numbers, of which invalid ones are refused
+        read = scipy.io.loadmat(file, variable_names=names, verify_compressed_data_integrity=True)
     return {name: _plain(name, value) for name, value in read.items() if not name.startswith("__")}
 
 
@@ -240,6 +246,7 @@ def _plain(name: str, value: Any) -> Any:
     DataError, with `name`, for other types.
     """
     if scipy.sparse.issparse(value):
+        value = scipy.sparse.csc_array(value)  # coo of version 4
         data = value.data.astype(np.float64, copy=False) if value.dtype.kind in "biuf" else value.data
         return scipy.sparse.csc_array((data, value.indices, value.indptr), shape=value.shape)
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "biufUc":
@@ -262,7 +269,7 @@ def make(
     labels: str | os.PathLike | None = None,
     wanted: Wanted = GUESSED,
 ) -> Dataset:
-    """Return the data set of a MATLAB 5 file: samples in `variable`, labels in `labels_variable`.
+    """Return the data set of a MATLAB file of version 4 or 5: samples in `variable`, labels in `labels_variable`.
 
     Without a name the samples are the largest sparse matrix, else the largest matrix of numbers; labels are the
     variable called y, gnd, label, ... that has as many entries as the matrix has rows or columns, else the only vector
@@ -395,12 +402,12 @@ def _find_orientation(x: Variable, y: Variable, transposed: bool | None, path: s
 
 
 def _as_matrix(value: Any) -> Any:
-    """Return a sparse value as it is, and a real 2-d array as CSR float64; DataError for anything else."""
+    """Return a sparse value as it is, and a real 2-d array as CSR; DataError for anything else."""
     if scipy.sparse.issparse(value):
         return value
     if value.ndim != 2 or value.dtype.kind not in "biuf":
         raise DataError(f"X is {value.dtype} {list(value.shape)}; it is a matrix of real numbers.")
-    return scipy.sparse.csr_array(value.astype(np.float64))
+    return scipy.sparse.csr_array(with_native_order(value))
 
 
 def _as_labels(value: Any, turned: bool, kind: str | None) -> np.ndarray:

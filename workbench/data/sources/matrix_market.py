@@ -1,6 +1,8 @@
-"""Matrix Market files (.mtx, plain, .gz or .bz2): sparse or dense, with labels of their own or in a column."""
+"""Matrix Market files (.mtx, plain, .gz or .bz2): sparse or dense, with labels of their own or in a column; and UCI's
+bags of words (docword.NAME.txt)."""
 
 import os
+from collections.abc import Callable
 
 import numpy as np
 import scipy.sparse
@@ -8,10 +10,10 @@ import scipy.sparse
 from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset
 from workbench.data.errors import ADVICE_LABELS, DataError, MissingLabelsError
-from workbench.data.files.labels import read_label_file
+from workbench.data.files.labels import read_label_file, rewrite_lines
 from workbench.data.files.matrix_market import is_market, read_market
 from workbench.data.files.reading import dataset_of, reading
-from workbench.data.files.types import other_file_error
+from workbench.data.files.types import DOCWORD, looks_like, other_file_error
 from workbench.data.labels import GUESSED, NONE, Wanted
 
 NAME = "matrix_market"
@@ -29,9 +31,9 @@ def make(
     `labels` is .npy, a Matrix Market vector, or text with one label a line. `label_column` counts from 0, or from the
     end as -1 does; it is taken out of the features, and what it does not store is 0. Real, integer and pattern files
     are read (entries of a pattern are 1), general, symmetric and skew-symmetric ones, in the forms coordinate and
-    array. Entries that come twice are summed, stored zeros are kept. `kind`, `positive`, `classes` and `unseen` are
-    those of the data set npz. Refused (`DataError`, with the line): complex and invalid files. Memory about 40 bytes
-    an entry.
+    array, and bags of words as UCI has them, below a line each of documents, words and entries. Entries that come twice
+    are summed, stored zeros are kept. `kind`, `positive`, `classes` and `unseen` are those of the data set npz. Refused
+    (`DataError`, with the line): complex and invalid files. Memory about 40 bytes an entry.
     """
     has_no_labels = wanted.kind == NONE and labels is None and label_column is None
     if (labels is None) == (label_column is None) and not has_no_labels:
@@ -40,15 +42,33 @@ def make(
         error = MissingLabelsError if labels is None else DataError
         raise error(f"{path} is given {given}; {advice}.\n{ADVICE_LABELS.replace('NAME', '0')}")
     with reading(path, WHAT):
-        if not is_market(path):
+        if is_market(path):
+            x = scipy.sparse.coo_array(read_market(path))
+        elif looks_like(path) == DOCWORD:
+            with rewrite_lines(path, _line_of_docword()) as copy:
+                x = scipy.sparse.coo_array(read_market(copy))
+        else:
             raise other_file_error(path, WHAT)
-        x = scipy.sparse.coo_array(read_market(path))
         if label_column is None:
             y, place = (np.zeros(x.shape[0]), str) if labels is None else read_label_file(labels)
             return dataset_of(NAME, x, y, wanted, path, place)
         x, y, column = _split_column(x, _index_of(label_column), path)
         place = lambda row: f"{path}, column {column} of row {row}"  # noqa: E731
         return dataset_of(NAME, x, y, wanted, path, place, reread={"label_column": column})
+
+
+def _line_of_docword() -> Callable[[bytes], bytes]:
+    """Return a function that makes of each line of a bag of words (UCI) the line of a Matrix Market file."""
+    sizes = list[bytes]()
+
+    def rewrite(line: bytes) -> bytes:
+        """Return a line as it is, but the first three, of a size each, as banner, comment and sizes."""
+        if len(sizes) == 3:
+            return line
+        sizes.append(line.strip())
+        return (b"%%MatrixMarket matrix coordinate integer general\n", b"%\n", b" ".join(sizes) + b"\n")[len(sizes) - 1]
+
+    return rewrite
 
 
 def _index_of(column: int | str) -> int:

@@ -1,7 +1,9 @@
 """Text files in the svmlight (LIBSVM) form: a line a row, `label index:value index:value ...`, packed or not."""
 
 import dataclasses
+import itertools
 import os
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -61,7 +63,8 @@ def make(
     """Return the rows of the file, columns as numbered in it.
 
     `features` is the number of columns, None the highest index there is: give it when a test file must fit a training
-    file. `zero_based` says whether columns count from 0; `auto` takes them to do so when a 0 occurs. `kind` of labels
+    file. `zero_based` says whether columns count from 0; `auto` takes what a comment above the rows says, as
+    scikit-learn writes it, else they do when a 0 occurs. `kind` of labels
     is `classes`, `numbers` or `multilabel` (labels with commas between them); None guesses: up to 1,000 different whole
     numbers are classes. `positive` names the class that means yes. `classes` are all there may be, in order; a label
     that is none of them counts to the class `unseen`, or is refused. Rows with the same query (`qid:number` after the
@@ -71,6 +74,7 @@ def make(
     in a row or beyond `features`, queries of some rows only, with the line; rows that all lack features.
     """
     _check(features, zero_based)
+    zero_based = _base(path) if zero_based == "auto" else zero_based
     if variant := variant_of(path):
         return _read_variant(path, variant, features, zero_based, wanted)
     if wanted.kind == NONE:
@@ -140,6 +144,7 @@ def blocks(
     none, or words as labels, and libffm text are read whole. Raises DataError with the line.
     """
     _check(features, zero_based)
+    zero_based = _base(path) if zero_based == "auto" else zero_based
     if wanted.kind in ("multilabel", NONE) or variant_of(path):
         from workbench.data.shards.converting import blocks_of
 
@@ -178,6 +183,17 @@ def _blocks(path: str | os.PathLike, features: int | None, zero_based: bool) -> 
             raise DataError(
                 svmlight.first_fault(path, features, zero_based) or f"{path} cannot be read: {error}."
             ) from None
+
+
+_COMMENT_OF_BASE = re.compile(rb"(?i)#\s*column indices are (zero|one)-based")
+
+
+def _base(path: str | os.PathLike) -> bool | str:
+    """Return whether columns count from 0 as the comments above the rows say it; "auto" if they do not."""
+    with reading(path, TEXT), open_text(path) as file:
+        comments = itertools.takewhile(lambda line: line[:1] == b"#" or not line.strip(), file)
+        found = next(filter(None, map(_COMMENT_OF_BASE.match, comments)), None)
+        return "auto" if found is None else found[1].lower() == b"zero"
 
 
 def _holds_column_zero(path: str | os.PathLike) -> bool:
