@@ -250,7 +250,7 @@ def test_a_bag_of_words_of_uci_has_a_row_a_document_and_no_header_among_them(tmp
     assert made.x.shape == COUNTS.shape
     assert made.y.tolist() == [0, 1] * 3
     path.write_text(docword(COUNTS).replace("6\n4\n", "6\n3\n", 1))
-    with pytest.raises(DataError, match="docword.txt:5: .*4"):
+    with pytest.raises(DataError, match=r"docword.txt:5: .*4"):
         loaded(path, kind="none")
 
 
@@ -258,15 +258,14 @@ def test_rows_of_lda_are_no_svmlight_and_the_command_that_is_told_makes_rows_of_
     rows = [sorted(zip(row.indices, row.data, strict=True)) for row in (COUNTS[[number]] for number in range(6))]
     path = tmp_path / "x.ldac"
     path.write_text("".join(f"{len(row)}{''.join(f' {column}:{value}' for column, value in row)}\n" for row in rows))
-    with pytest.raises(DataError, match="rows of LDA-C .* no data set reads") as said:
+    with pytest.raises(DataError, match=r"rows of LDA-C .* no data set reads") as said:
         loaded(path)
     command = re.search("as (sed .*) does", str(said.value))[1].replace("FILE", "x.ldac").replace("NEW", "new.txt")
     subprocess.run(command, shell=True, check=True, cwd=tmp_path)
     words = re.search(r"\nType (--dataset .*) \(in Python (.*)\)\.", str(said.value))
     assert words[1] == "--dataset svmlight --kind none --reading zero_based=true"
-    made = eval(
-        f"data.load({words[2].replace('dataset=', 'name=')}, path=new)", {"data": data, "new": tmp_path / "new.txt"}
-    )
+    call = f"data.load({words[2].replace('dataset=', 'name=')}, path=new)"
+    made = eval(call, {"data": data, "new": tmp_path / "new.txt"})
     assert (made.x != COUNTS).nnz == 0
 
 

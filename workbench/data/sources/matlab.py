@@ -198,7 +198,8 @@ def open_matlab(path: str | os.PathLike) -> Iterator[BinaryIO]:
     if starts_with(path, HDF5) or starts_with(path, b"MATLAB 7.3"):
         advice = "In MATLAB: save('file.mat', '-v7') writes one that is read"
         raise DataError(f"{path} is a MATLAB file of version 7.3, which is HDF5. {advice}.")
-    with open(path, "rb") as file, warnings.catch_warnings():
+    # Sizes and indices of damaged files of version 4 overflow before SciPy refuses them.
+    with open(path, "rb") as file, warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore"):
         warnings.simplefilter("error", MatReadWarning)
         try:
             if not is_matlab_4(file.read(128)) and not (starts_with(path, b"MATLAB") and matfile_version(file)[0] == 1):
@@ -235,8 +236,7 @@ def values(file: BinaryIO, names: Iterable[str]) -> dict[str, Any]:
     if not is_matlab_4(file.read(128)):
         check_elements(file, names)
     file.seek(0)
-    with np.errstate(invalid="ignore"):  # version 4 has indices as numbers, of which invalid ones are refused
-        read = scipy.io.loadmat(file, variable_names=names, verify_compressed_data_integrity=True)
+    read = scipy.io.loadmat(file, variable_names=names, verify_compressed_data_integrity=True)
     return {name: _plain(name, value) for name, value in read.items() if not name.startswith("__")}
 
 
