@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from tests.support.small_sets import svmlight
 from workbench import data, formats
+from workbench.command.data_checks import check_source
 from workbench.data import DataError
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -64,6 +65,9 @@ def files(tmp_path):
 def test_unusable_npz_files_are_refused_by_name(files, x, y, message):
     with pytest.raises(DataError, match=message):
         data.load("npz", path=files / x, labels=files / y)
+    if x in ("text.npz", "ids.npz", "fill.npz", "gcxs.npz"):
+        with pytest.raises(DataError, match=message):
+            check_source(str(files / x), "sklearn", labels=str(files / y), dataset="npz")
 
 
 def test_svmlight_reads_what_is_written(tmp_path):

@@ -93,6 +93,16 @@ def test_weights_are_read_and_the_largest_of_an_edge_counts(folder):
     assert made.graph.nnz == 4  # those of weight 0 are edges
 
 
+@pytest.mark.parametrize("head", ["node,label\n", "id,class\n", ""])
+def test_a_header_of_the_labels_is_no_node(folder, head):
+    (folder / "e.txt").write_text("a b\nb c\n")
+    (folder / "named.txt").write_text(f"{head}a,x\nb,y\nc,x\n")
+    made = load(folder, labels=folder / "named.txt", named=True)
+    assert (made.rows, made.classes, made.y.tolist()) == (3, ("x", "y"), [0, 1, 0])
+    (folder / "named.txt").write_text("a,y\nb,n\nc,y\n")
+    assert load(folder, labels=folder / "named.txt", named=True).rows == 3
+
+
 def test_named_nodes_have_any_names(folder):
     (folder / "e.txt").write_text("9999999999 paper/1\npaper/1 007\n7 9999999999\n")
     (folder / "named.txt").write_text("7,x\n007,y\n9999999999,x\npaper/1,y\n")

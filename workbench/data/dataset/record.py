@@ -253,7 +253,7 @@ def canonical(x: Any) -> scipy.sparse.csr_array:
     x = compressed(with_native_order(x))
     if x.dtype.kind not in "biuf":
         raise DataError(f"The values are {x.dtype}; a data set holds real numbers: x.astype(np.float32).")
-    _refuse_rounded(x.data if scipy.sparse.issparse(x) else x)
+    refuse_rounded(x.data if scipy.sparse.issparse(x) else x)
     with np.errstate(over="ignore"):  # what does not fit is infinite, and refused below
         # SciPy's own astype sorts the indices, and follows those of a invalid matrix out of its arrays
         x = formats.astype(with_known_values(x), np.float32, copy=False)
@@ -297,7 +297,7 @@ EXACT = 1 << 53
 """Whole numbers up to this one are exact in float64."""
 
 
-def _refuse_rounded(values: Any) -> None:
+def refuse_rounded(values: Any) -> None:
     """Raise DataError for an int64 or uint64 value that float64 does not hold exactly, such as an id or a hash."""
     if not isinstance(values, np.ndarray) or values.dtype not in (np.int64, np.uint64) or not values.size:
         return

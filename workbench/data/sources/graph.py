@@ -130,6 +130,8 @@ def _read_given_labels(path: str | os.PathLike, labels: str | os.PathLike | None
         )
     if not named:
         return Labelled(*read_label_file(labels))
+    from workbench.data.tables.guessing import LABELS  # late: few files have named nodes
+
     with reading(labels, "labels of named nodes (each line: node label)"):
         layout = separated.layout(labels)
         if layout.columns != 2:
@@ -140,7 +142,10 @@ def _read_given_labels(path: str | os.PathLike, labels: str | os.PathLike | None
         if len(node.texts) < len(names):
             again = int(np.flatnonzero(np.bincount(node.codes)[node.codes] > 1)[-1])
             raise DataError(f"{place(again)}: the node {names[again]} comes again; each has one label.")
-        return Labelled(of_text(label.texts)[label.codes], place, names)
+        is_header = layout.first[1].casefold() in LABELS and (label.codes == label.codes[0]).sum() == 1
+        first = int(is_header and len(names) > 1)
+        values = of_text([label.texts[code] for code in label.codes[first:]])
+        return Labelled(values, lambda row: place(row + first), names[first:])
 
 
 def _read_archive(path: str | os.PathLike, archive: Any, labels: str | os.PathLike | None) -> Read:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from workbench.data.contract import Source, register
-from workbench.data.dataset.record import Dataset
+from workbench.data.dataset.record import Dataset, refuse_rounded
 from workbench.data.errors import ADVICE_LABELS_FILE, DataError, MissingLabelsError, reader_option_advice
 from workbench.data.files.labels import read_label_array, read_label_file
 from workbench.data.files.reading import (
@@ -165,6 +165,7 @@ def _parts(archive: Any) -> Parts:
     shape = tuple(int(length) for length in archive["shape"])
     if "fill_value" in arrays:  # of the package sparse, whose coordinates are one array
         arrays = {"data": arrays["data"], **dict(zip(("row", "col"), arrays["coords"], strict=True))}
+    refuse_rounded(arrays.get("data"))
     format = archive["format"].item()
     return Parts(format.decode("ascii") if isinstance(format, bytes) else str(format), shape, arrays)
 
