@@ -6,7 +6,7 @@ import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -217,25 +217,31 @@ def _add_folders(source: Source) -> None:
     if not {"path", "kind"} <= source.parameters.keys():
         return
     name, make, blocks, files = source.name, source.make, source.blocks, source.files
+    has_own_folders = source.takes_folder
+
+    def is_of_parts(path: Any, given: Mapping[str, Any]) -> bool:
+        """Return whether the path is a folder of part files; one of documents, each a text, is not."""
+        is_of_documents = has_own_folders and given.get("label", "none") == "none"
+        return not is_of_documents and part_files.is_folder_of_parts(path)
 
     @functools.wraps(make)
     def made(path: Any, *args: Any, **given: Any) -> Dataset:
         """Return the data set of the file, or of all files in the folder."""
-        if not part_files.is_folder_of_parts(path):
+        if not is_of_parts(path, given):
             return make(path, *args, **given)
         return part_files.read_parts(make, name, path, given)
 
     def made_in_blocks(path: Any, *args: Any, **given: Any) -> RowBlocks:
         """Return the rows of the file, or of all files in the folder, in blocks."""
         assert blocks is not None
-        if not part_files.is_folder_of_parts(path):
+        if not is_of_parts(path, given):
             return blocks(path, *args, **given)
         return part_files.read_parts_in_blocks(make, blocks, name, path, given)
 
     def files_read(path: Any, *args: Any, **given: Any) -> Paths:
         """Return the paths that the source reads; of a folder itself and its files."""
         read = [*files(path, *args, **given)]
-        return [*part_files.files_of_parts(path), *read[1:]] if part_files.is_folder_of_parts(path) else read
+        return [*part_files.files_of_parts(path), *read[1:]] if is_of_parts(path, given) else read
 
     made.__signature__ = inspect.signature(make)  # type: ignore[attr-defined]
     object.__setattr__(source, "make", made)

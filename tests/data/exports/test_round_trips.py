@@ -91,3 +91,24 @@ def test_parts_of_exported_parquet_are_one_set(tmp_path):
     again = data.load("parquet", path=tmp_path / "parts")
     assert (again.x != made.x).nnz == 0
     assert (again.y.tolist(), again.classes) == (made.y.tolist(), made.classes)
+
+
+def test_exported_parquet_that_is_cut_or_changed_is_refused(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "x.parquet"
+    data.export(labelled(), path, to="parquet")
+    whole, table = path.read_bytes(), parquet.read_table(path)
+    for size in (4, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:size])
+        with pytest.raises(data.DataError, match=r"x\.parquet"):
+            data.load("parquet", path=path)
+    without = table.set_column(0, "indices", [[[0]] * 6])
+    missing = table.set_column(2, "label", [["a", None, "a", "b", "b", "c"]])
+    for wrong in (without, missing):
+        parquet.write_table(wrong.replace_schema_metadata(table.schema.metadata), path)
+        with pytest.raises(data.DataError, match=r"x\.parquet is damaged: rows lack indices, values or labels"):
+            data.load("parquet", path=path)
+    outside = table.set_column(0, "indices", [[[0, 99]] * 6])
+    parquet.write_table(outside.replace_schema_metadata(table.schema.metadata), path)
+    with pytest.raises(data.DataError, match=r"x.parquet cannot be read .*99"):
+        data.load("parquet", path=path)

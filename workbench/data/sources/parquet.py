@@ -68,8 +68,10 @@ def _blocks(path: str | os.PathLike) -> Iterator[RowBlock]:
             table = file.read_row_group(number).combine_chunks()
             indices, values, label = (table[name].combine_chunks() for name in ("indices", "values", "label"))
             starts, ends = (np.asarray(lists.offsets, np.int64) for lists in (indices, values))
-            if len(indices) and not np.array_equal(np.diff(starts), np.diff(ends)):
-                raise DataError(f"{path} is damaged: rows have other counts of indices and values.")
+            if not np.array_equal(np.diff(starts), np.diff(ends)) or any(
+                part.null_count for part in (indices, values, label)
+            ):
+                raise DataError(f"{path} is damaged: rows lack indices, values or labels.")
             columns, data = np.asarray(indices.flatten(), np.int64), np.asarray(values.flatten())
             x = canonical(assemble("csr", starts - starts[0], columns, data, (len(indices), features)))
             labels = np.asarray(label) if label.type.num_fields == 0 else np.stack(label.to_numpy(zero_copy_only=False))
