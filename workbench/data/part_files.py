@@ -24,7 +24,7 @@ import scipy.sparse
 from kernels.registry import format_count
 from workbench.data.dataset.record import Dataset, RowBlocks
 from workbench.data.dataset.targets import labels_as_named
-from workbench.data.errors import DataError, import_optional, reader_option_advice
+from workbench.data.errors import DataError, MissingLabelsError, import_optional, reader_option_advice
 from workbench.data.files.labels import read_label_file
 from workbench.data.files.opened import open_text
 from workbench.data.files.reading import reading
@@ -272,7 +272,7 @@ def _stack(
     """
     labels, kind = given.pop("labels", None), given.pop("kind", None)
     wanted = Wanted(kind, *(given.pop(name, None) for name in ("positive", "classes", "unseen")))
-    made = [make(part.path, **given, kind=NONE if labels is not None else kind) for part in parts]
+    made = [_read_part(make, path, part, given | {"kind": NONE if labels is not None else kind}) for part in parts]
     for part, each in zip(parts, made, strict=True):
         if each.features != made[0].features:
             raise DataError(
@@ -299,6 +299,14 @@ def _stack(
     groups = [each.groups for each in made if each.groups is not None]
     grouped = np.concatenate(groups) if len(groups) == len(made) else None
     return Dataset(made[0].name, x, y, meaning, _source_of(path, parts), made[0].licence, grouped, facts)
+
+
+def _read_part(make: Callable[..., Dataset], path: str | os.PathLike, part: Part, given: dict[str, Any]) -> Dataset:
+    """Return the data set of a part; MissingLabelsError names the folder, as labels are given for all of it."""
+    try:
+        return make(part.path, **given)
+    except MissingLabelsError as error:
+        raise MissingLabelsError(str(error).replace(str(part.path), str(path))) from None
 
 
 def _row_of(parts: Sequence[Part], rows: np.ndarray, row: int) -> str:

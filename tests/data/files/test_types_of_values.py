@@ -67,6 +67,14 @@ def test_whole_numbers_that_float64_rounds_are_refused_and_others_are_not(dtype)
             wb.load(x.astype(np.float64), [0, 1])
 
 
+def test_truth_values_that_come_twice_are_true_and_numbers_are_summed_without_overflow(tmp_path, labels):
+    for dtype, value, expected in ((np.bool_, 1, 1), (np.uint8, 200, 400)):
+        x = sp.coo_array((np.full(2, value, dtype), ([0, 0], [1, 1])), shape=(4, 2))
+        sp.save_npz(tmp_path / "x.npz", x)
+        for made in (wb.load(x, LABELS), data.load("npz", path=tmp_path / "x.npz", labels=labels)):
+            assert made.x.toarray()[0].tolist() == [0, expected]
+
+
 def binsparse_file(path, values, **descriptor):
     """A binsparse matrix in HDF5 with two entries."""
     h5py = pytest.importorskip("h5py")

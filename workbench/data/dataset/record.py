@@ -254,6 +254,7 @@ def canonical(x: Any) -> scipy.sparse.csr_array:
     if x.dtype.kind not in "biuf":
         raise DataError(f"The values are {x.dtype}; a data set holds real numbers: x.astype(np.float32).")
     refuse_rounded(x.data if scipy.sparse.issparse(x) else x)
+    are_bool = x.dtype == np.bool_
     with np.errstate(over="ignore"):  # what does not fit is infinite, and refused below
         # SciPy's own astype sorts the indices, and follows those of a invalid matrix out of its arrays
         x = formats.astype(with_known_values(x), np.float32, copy=False)
@@ -263,6 +264,8 @@ def canonical(x: Any) -> scipy.sparse.csr_array:
     if not x.has_canonical_format:
         x = x.copy()
         x.sum_duplicates()
+        if are_bool:  # true and true is true
+            np.minimum(x.data, 1, out=x.data)
     return formats.check(x, full=True)
 
 
