@@ -152,19 +152,19 @@ def ranges(parts: Parts, asked: Requirements) -> None:
 
 
 def numbers(parts: Parts, asked: Requirements) -> None:
-    """Raise FormatError for values that are not real numbers of up to 64 bits, or in the byte order of other machines.
+    """Raise FormatError for values that are no real numbers, or in the byte order of other machines.
 
     `asked` is unused.
     """
     kind = parts.values.dtype
-    if kind.kind not in "biuf" or not kind.isnative or kind.itemsize > 8:
+    if kind.kind not in "biuf" or not kind.isnative:
         raise refuse(f"The values are {kind}", "real numbers, best float32", "Call x.astype(np.float32)")
 
 
 def floats(parts: Parts, asked: Requirements) -> None:
-    """Raise FormatError for values that are whole numbers or truth values; `asked` is unused."""
+    """Raise FormatError for values that are whole numbers, truth values or wider than 64 bits; `asked` is unused."""
     kind = parts.values.dtype
-    if kind.kind in "biu":
+    if kind.kind in "biu" or kind.itemsize > 8:
         raise refuse(f"The values are {kind}", "float32", "Call x.astype(np.float32)")
 
 
