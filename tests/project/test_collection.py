@@ -10,7 +10,7 @@ from tests.support.clocks import SECONDS
 
 ROOT = Path(__file__).parents[2]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-OTHERS = {"vowpalwabbit", "implicit", "torch", "tensorflow", "keras", "anndata", "binsparse", "cupy"}
+OTHERS = {"vowpalwabbit", "implicit", "torch", "tensorflow", "keras", "anndata", "binsparse", "cupy", "zarr"}
 """Modules of the extras that `make test` does not install."""
 
 WITHOUT = """

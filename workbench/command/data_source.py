@@ -184,5 +184,5 @@ def columns(source: str, columns: str = "", reading: str = "") -> "Columns":
     path = Path(source).expanduser()
     if path.exists() and (guess := data.guess(path))[0] != "table":
         typer.echo(f"{path} is shown as a table; {guess[2]}, which the data set {guess[0]} reads.", err=True)
-    with part_files.as_one_file(path, "table", options) as (file, given):
+    with part_files.as_one_file(path, "table", data.get("table").head, options) as (file, given):
         return data.guess_columns(file, **given)

@@ -59,6 +59,9 @@ class Source:
 
     `blocks(**parameters)`, with the parameters of `make`, gives the same rows block by block, so that `convert` never
     holds them whole; None if `make` must have all of them.
+
+    `head(path, options)` tells of a text in columns how many lines are above its rows, and whether the last one is a
+    header: of the files of a folder all but the first are read without these lines.
     """
 
     name: str
@@ -71,6 +74,7 @@ class Source:
     takes_folder: bool = False
     stored: Callable[..., tuple[Parts, np.ndarray | None]] | None = None
     blocks: Callable[..., RowBlocks] | None = None
+    head: part_files.Head = None
     is_cached: bool = True
 
     def __post_init__(self) -> None:
@@ -194,9 +198,7 @@ def _add_label_parameters(source: Source) -> None:
         labels, given = _pop_labels(given, "labels" in added), renamed(given)
         if labels is None and blocks is not None:
             return blocks(*args, **given)
-        read = _make_with_labels(make, args, given, labels)
-        block = RowBlock(read.x, read.y)
-        return RowBlocks(iter([block]), read.name, read.source, read.licence, read.features, read.labels, read.facts)
+        return _in_one_block(_make_with_labels(make, args, given, labels))
 
     def files_read(*args: Any, **given: Any) -> Paths:
         """Return the paths that the source reads, and that of the file `labels` (None if not given)."""
@@ -212,11 +214,17 @@ def _add_label_parameters(source: Source) -> None:
     object.__setattr__(source, "files", files_read)
 
 
+def _in_one_block(read: Dataset) -> RowBlocks:
+    """Return the rows of a data set as one block."""
+    block = RowBlock(read.x, read.y, read.groups)
+    return RowBlocks(iter([block]), read.name, read.source, read.licence, read.features, read.labels, read.facts)
+
+
 def _add_folders(source: Source) -> None:
     """Let the `path` of a source that reads files be a folder of part files, in place."""
     if not {"path", "kind"} <= source.parameters.keys():
         return
-    name, make, blocks, files = source.name, source.make, source.blocks, source.files
+    name, head, make, blocks, files = source.name, source.head, source.make, source.blocks, source.files
     has_own_folders = source.takes_folder
 
     def is_of_parts(path: Any, given: Mapping[str, Any]) -> bool:
@@ -229,14 +237,15 @@ def _add_folders(source: Source) -> None:
         """Return the data set of the file, or of all files in the folder."""
         if not is_of_parts(path, given):
             return make(path, *args, **given)
-        return part_files.read_parts(make, name, path, given)
+        return part_files.read_parts(make, name, head, path, given)
 
     def made_in_blocks(path: Any, *args: Any, **given: Any) -> RowBlocks:
         """Return the rows of the file, or of all files in the folder, in blocks."""
         assert blocks is not None
         if not is_of_parts(path, given):
             return blocks(path, *args, **given)
-        return part_files.read_parts_in_blocks(make, blocks, name, path, given)
+        joined = part_files.read_parts_in_blocks(blocks, name, head, path, given)
+        return _in_one_block(made(path, **given)) if joined is None else joined
 
     def files_read(path: Any, *args: Any, **given: Any) -> Paths:
         """Return the paths that the source reads; of a folder itself and its files."""

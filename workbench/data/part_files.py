@@ -30,10 +30,12 @@ from workbench.data.files.opened import open_text
 from workbench.data.files.reading import reading
 from workbench.data.files.types import JSON_ARRAY, ONE_KIND, Part, part_paths, parts_of
 from workbench.data.labels import NONE, Wanted, read_labels
-from workbench.data.text.separated import COMMENTS
 
-WITH_HEADER = ("table", "ratings", "graph")
-"""Data sets whose text may begin with a line of names."""
+PAIRS = ("ratings", "graph")
+"""Data sets of pairs, whose text may begin with a line of names."""
+COMMENTS = (b"#", b"%")
+Head = Callable[..., tuple[int, bool]] | None
+"""Tells how many lines of a table, read with options, are above its rows, and whether the last of them is a header."""
 OF_COLUMNS = ("a Parquet file", "an Arrow file (Feather)")
 WHAT = "a folder of part files"
 _LETTER = re.compile(rb"[A-Za-z]")
@@ -44,16 +46,18 @@ def is_folder_of_parts(path: Any) -> bool:
     return isinstance(path, str | os.PathLike) and Path(path).is_dir() and bool(part_paths(path))
 
 
-def read_parts(make: Callable[..., Any], name: str, path: str | os.PathLike, given: Mapping[str, Any]) -> Any:
+def read_parts(
+    make: Callable[..., Any], name: str, head: Head, path: str | os.PathLike, given: Mapping[str, Any]
+) -> Any:
     """Return the data set of all parts in a folder that `make` reads, with `given` its other parameters.
 
-    Raises DataError for parts of several kinds, and as `make` does, with the part.
+    `name` and `head` are those of its source. Raises DataError for parts of several kinds, and as `make` does.
     """
     with reading(path, WHAT):
         parts = parts_of(path)
         if not _is_joined(parts):
             return _stack(make, path, parts, dict(given))
-        with _joined(path, parts, name, given) as (copy, options):
+        with _joined(path, parts, name, head, given) as (copy, options):
             made = make(copy, **options)
             notes = tuple(note.replace(str(copy), str(path)) for note in made.facts.get("guesses", ()))
             facts = {**made.facts, **({"guesses": notes} if notes else {})}
@@ -61,24 +65,18 @@ def read_parts(make: Callable[..., Any], name: str, path: str | os.PathLike, giv
 
 
 def read_parts_in_blocks(
-    make: Callable[..., Dataset],
-    blocks: Callable[..., RowBlocks],
-    name: str,
-    path: str | os.PathLike,
-    given: Mapping[str, Any],
-) -> RowBlocks:
+    blocks: Callable[..., RowBlocks], name: str, head: Head, path: str | os.PathLike, given: Mapping[str, Any]
+) -> RowBlocks | None:
     """Return the rows of all parts in a folder in blocks; the joined text is on disk until the last one is read.
 
-    Matrices are read whole, by `make`. Raises DataError as `read_parts` does.
+    None for matrices, which `read_parts` stacks. Raises DataError as `read_parts` does.
     """
-    from workbench.data.shards.converting import blocks_of  # late: it imports the readers
-
     parts = parts_of(path)
     if not _is_joined(parts):
-        return blocks_of(read_parts(make, name, path, given))
+        return None
     files = contextlib.ExitStack()
     with contextlib.ExitStack() as opened:
-        copy, options = opened.enter_context(_joined(path, parts, name, given))
+        copy, options = opened.enter_context(_joined(path, parts, name, head, given))
         made = blocks(copy, **options)
         files = opened.pop_all()
 
@@ -106,18 +104,20 @@ def _is_joined(parts: Sequence[Part]) -> bool:
 
 
 @contextlib.contextmanager
-def as_one_file(path: Path, name: str, given: Mapping[str, Any]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+def as_one_file(
+    path: Path, name: str, head: Head, given: Mapping[str, Any]
+) -> Iterator[tuple[Path, Mapping[str, Any]]]:
     """Yield (file, parameters) for the data set `name` in a `with` block: of a folder of part files a joined copy."""
     if not is_folder_of_parts(path) or not _is_joined(parts := parts_of(path)):
         yield path, given
         return
-    with _joined(path, parts, name, given) as joined:
+    with _joined(path, parts, name, head, given) as joined:
         yield joined
 
 
 @contextlib.contextmanager
 def _joined(
-    path: str | os.PathLike, parts: Sequence[Part], name: str, given: Mapping[str, Any]
+    path: str | os.PathLike, parts: Sequence[Part], name: str, head: Head, given: Mapping[str, Any]
 ) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Yield (file of all parts, the parameters with which it is read) in a `with` block, and remove the file.
 
@@ -133,8 +133,12 @@ def _joined(
         if parts[0].what in OF_COLUMNS:
             _join_columns(parts, copy)
         else:
-            if name in WITH_HEADER and "JSON" not in parts[0].what:
-                skipped = (_heads_of_table if name == "table" else _heads_of_pairs)(parts, encoding, options)
+            if head is not None and "JSON" not in parts[0].what:
+                skipped = _heads_of_table(
+                    parts, encoding, functools.partial(head, options=options), options.get("header")
+                )
+            elif name in PAIRS:
+                skipped = _heads_of_pairs(parts, encoding)
             _join_text(parts, copy, encoding, skipped)
             options |= {"encoding": "utf-8"} if "encoding" in options else {}
         try:
@@ -173,7 +177,7 @@ def _place(parts: Sequence[Part], encoding: str, skipped: Sequence[int], line: i
     return f"{part.path}:{line}"
 
 
-def _heads_of_pairs(parts: Sequence[Part], encoding: str, options: Mapping[str, Any]) -> list[int]:
+def _heads_of_pairs(parts: Sequence[Part], encoding: str) -> list[int]:
     """Return how many lines of each part of ratings or edges are left out: 0 of the first.
 
     These are comments, and a first line with letters that is that of the first part: a header, or a pair that comes
@@ -194,34 +198,32 @@ def _heads_of_pairs(parts: Sequence[Part], encoding: str, options: Mapping[str, 
     return skipped
 
 
-def _heads_of_table(parts: Sequence[Part], encoding: str, options: Mapping[str, Any]) -> list[int]:
+def _heads_of_table(
+    parts: Sequence[Part], encoding: str, head: Callable[[Path], tuple[int, bool]], said: bool | None
+) -> list[int]:
     """Return how many lines of each part of a table are left out: 0 of the first, of others those above their rows.
 
-    Raises DataError for parts with different headers, and if all begin with the same line, of which it is not clear
-    what it is.
+    `said` is whether there is a header, None for a guess. Raises DataError for parts with different headers, and if all
+    begin with the same line, of which it is not clear what it is.
     """
-    from workbench.data.tables.dialect import dialect_of  # late: tables import the readers of files
-
-    known = ("separator", "header", "quotes", "decimal", "encoding")
-    layout = {name: options[name] for name in known if options.get(name) is not None}
-    first, skipped = dialect_of(parts[0].path, **layout), [0]
-    head = _first_lines(parts[0], encoding, first.comments + first.rows_skipped)
+    count, has_header = head(parts[0].path)
+    above, skipped = _first_lines(parts[0], encoding, count), [0]
     for part in parts[1:]:
-        if head and _first_lines(part, encoding, len(head)) == head:
-            skipped.append(len(head))
+        if above and _first_lines(part, encoding, count) == above:
+            skipped.append(count)
             continue
-        dialect = dialect_of(part.path, **layout) if first.header else first
-        own = _first_lines(part, encoding, dialect.comments + dialect.rows_skipped) if first.header else []
-        if first.header and dialect.header and own[-1] != head[-1]:
+        own_count, has_own = head(part.path) if has_header else (0, False)
+        own = _first_lines(part, encoding, own_count)
+        if has_own and own[-1] != above[-1]:
             raise DataError(
-                f"{part.path} has the header {_shown(own[-1])}, and {parts[0].path} {_shown(head[-1])}; expected the "
+                f"{part.path} has the header {_shown(own[-1])}, and {parts[0].path} {_shown(above[-1])}; expected the "
                 f"same in each part.\n{ONE_KIND}"
             )
-        skipped.append(len(own))
-    row = {tuple(_first_lines(part, encoding, count + 1)[count:]) for part, count in zip(parts, skipped, strict=True)}
-    if not first.header and options.get("header") is None and len(row) == 1 and _LETTER.search(b"".join(*row)):
+        skipped.append(own_count)
+    rows = {tuple(_first_lines(part, encoding, count + 1)[count:]) for part, count in zip(parts, skipped, strict=True)}
+    if not has_header and said is None and len(rows) == 1 and _LETTER.search(b"".join(*rows)):
         raise DataError(
-            f"Each part of {parts[0].path.parent} begins with {_shown(b''.join(*row))}, a header or a row.\n"
+            f"Each part of {parts[0].path.parent} begins with {_shown(b''.join(*rows))}, a header or a row.\n"
             f"{reader_option_advice(header=True)} Or false."
         )
     return skipped

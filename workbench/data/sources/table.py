@@ -22,6 +22,7 @@ from workbench.data.tables.arrow import MISSING_WORDS, Texts, TextStore, arrow
 from workbench.data.tables.assembly import Learned, learn, missing_words
 from workbench.data.tables.blocks import TABLE, Block, Table
 from workbench.data.tables.columns import LAYOUT, Columns, load
+from workbench.data.tables.dialect import dialect_of
 from workbench.data.tables.guessing import (
     LABELS,
     LabelledRows,
@@ -311,4 +312,10 @@ def _files(path: str | os.PathLike, columns: Any = None, **rest: Any) -> tuple[s
     return (path, columns) if isinstance(columns, str | os.PathLike) else (path,)
 
 
-register(Source("table", make, files=_files, blocks=blocks))
+def _head(path: str | os.PathLike, options: Mapping[str, Any]) -> tuple[int, bool]:
+    """Return how many lines of a text table are above its rows, and whether the last of them is a header."""
+    dialect = dialect_of(path, **{name: options[name] for name in LAYOUT if options.get(name) is not None})
+    return dialect.comments + dialect.rows_skipped, dialect.header
+
+
+register(Source("table", make, files=_files, blocks=blocks, head=_head))
