@@ -80,8 +80,13 @@ def test_weights_below_0_and_all_0_are_refused():
     ):
         with pytest.raises(ValueError, match=message):
             SparseRegressor().fit(x, y, sample_weight=weights)
-    with pytest.raises(ValueError, match="Negative values"):
-        SparseClassifier(class_weight={0: -1.0}).fit(x, y)
+    for value in (-1.0, np.nan, np.inf):
+        with pytest.raises(ValueError, match=f"class_weight of the class 0 is {value}; expected a finite number"):
+            SparseClassifier(class_weight={0: value}).fit(x, y)
+    with pytest.raises(ValueError, match="All weights of classes and samples are 0"):
+        SparseClassifier(class_weight={0: 0.0, 1: 0.0}).fit(x, y)
+    with pytest.raises(ValueError, match="sample_weight is nan; expected finite numbers"):
+        SparseRegressor().fit(x, y, sample_weight=np.nan)
 
 
 CONTAINERS = {

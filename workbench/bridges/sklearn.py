@@ -45,10 +45,16 @@ more and 16 for each column it trains one value after the other, from large to s
 held-out rows falls no more; classes on a sample of the rows, unless they are easy. `search_` has the values tried,
 `alpha_` is the value; any setting of how to train, or `search=0`, trains that one setting.
 
-The loss is the mean over the rows of a batch of weight * loss, with weights scaled to the mean 1: a weight of 2 is the
-row twice and one of 0 its absence, exactly if steps are of all rows (up to 256) and with `launch="dual"`. With
-`optimizer="sgd"`, `lazy="exact"` and alpha = 1 / (C n) that is LogisticRegression of n rows, with alpha divided by n it
-is Ridge; both leave the intercept out of the penalty.
+The loss is the mean over the rows of a batch of weight * loss. Rows of weight 0 are left out first; a class that only
+they have does not occur. In `fit` weights are scaled to the mean 1: a weight of 2 is the row twice, exactly if steps
+are of all rows (up to 256) and with `launch="dual"`; weights that are all alike change nothing. In `partial_fit`, which
+does not know the weights of other calls, they are taken as they are: a row of weight 2 moves the model twice as far.
+`class_weight="balanced"` counts rows by their weights. Between calls of `partial_fit`, `set_params` may change
+`learning_rate`, `alpha`, `options`, `class_weight`, `batch_rows`, `shuffle` and `random_state`; what the states of the
+optimizer do not suit, such as another `optimizer`, is refused.
+
+With `optimizer="sgd"`, `lazy="exact"` and alpha = 1 / (C n) the loss is that of LogisticRegression of n rows; with alpha
+divided by n it is that of Ridge. Both leave the intercept out of the penalty.
 
 >>> import numpy as np, scipy.sparse
 >>> x = scipy.sparse.csr_array(np.float32([[1, 0], [0, 1], [2, 0], [0, 3]]))
@@ -70,12 +76,11 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight
 
 from kernels.losses.logistic import write_probabilities
 from kernels.registry import nearest
 from workbench import models, ops
-from workbench.bridges.sklearn_base import SHARED, Estimator, Learner
+from workbench.bridges.sklearn_base import SHARED, Estimator, Learner, rows_that_count
 from workbench.models import Model
 from workbench.settings import BY_NAME
 
@@ -223,12 +228,14 @@ class _Regressor(RegressorMixin, Estimator):
         """
         several = self._model().outputs is None
         x, y = self._checked(x, y, first, y_numeric=True, multi_output=several)
+        x, y, weights = rows_that_count(x, y, sample_weight)
         if first:
             self._one_number, self._columns = y.ndim == 1, 1 if y.ndim == 1 else y.shape[1]
             self._start(x)
+        else:
+            self._go_on(x)
         if (y.ndim == 1) != self._one_number or (y.ndim == 2 and y.shape[1] != self._columns):
             raise ValueError(f"y has shape {y.shape}; the first call had {self._columns} numbers a row.")
-        weights = None if sample_weight is None else _check_sample_weight(sample_weight, x, dtype=x.dtype)
         targets = np.ascontiguousarray(y.reshape(x.shape[0], -1), self._learner.dtype)
         self._train(x, targets, weights, epochs)
         require_finite(self._learner, x, is_whole=epochs is None)
@@ -278,8 +285,8 @@ class _Classifier(ClassifierMixin, Estimator):
         `sample_weight` [rows] multiplies each row's loss, None for ones. Raises ValueError for invalid data or
         parameters and for one class, ContractError for broken sparse arrays.
         """
-        X, y = self._checked(X, y, True)
-        return self._fit(X, y, _classes_of(y), sample_weight, None)
+        X, y, weights = rows_that_count(*self._checked(X, y, True), sample_weight)
+        return self._fit(X, y, _classes_of(y), weights, None)
 
     def partial_fit(self, X: Any, y: Any, classes: Any | None = None, sample_weight: Any | None = None) -> Self:
         """Train one epoch more on these rows; return the estimator.
@@ -292,32 +299,37 @@ class _Classifier(ClassifierMixin, Estimator):
             raise ValueError("classes must be passed on the first call to partial_fit.")
         if self.class_weight == "balanced":
             raise ValueError("class_weight 'balanced' needs all labels; give partial_fit weights of classes by number.")
-        X, y = self._checked(X, y, first)
+        X, y, weights = rows_that_count(*self._checked(X, y, first), sample_weight)
         check_classification_targets(y)
         known = None if classes is None else np.unique(np.asarray(classes))
         if not first and known is not None and not np.array_equal(known, self.classes_):
             raise ValueError(f"classes={known} is not the same as on the first call to partial_fit: {self.classes_}.")
-        return self._fit(X, y, known if first else None, sample_weight, 1)
+        return self._fit(X, y, known if first else None, weights, 1)
 
-    def _fit(self, x: Any, y: np.ndarray, classes: np.ndarray | None, sample_weight: Any, epochs: int | None) -> Self:
+    def _fit(
+        self, x: Any, y: np.ndarray, classes: np.ndarray | None, weights: np.ndarray | None, epochs: int | None
+    ) -> Self:
         """Train `epochs` epochs, None for as many as `fit` has, and return the estimator.
 
-        `classes`, sorted, are those of a first call, which starts anew; None goes on. Raises ValueError for fewer than
-        two classes, or a label that is none of them.
+        `weights` [rows] are above 0. `classes`, sorted, are those of a first call, which starts anew; None goes on.
+        Raises ValueError for fewer than two classes, or a label that is none of them.
         """
         if classes is not None:
             if len(classes) < 2:
+                among = "" if weights is None else " among the rows whose weight is above 0"
                 raise ValueError(
-                    f"y has one class, {classes.tolist()[0]!r}; a classifier needs samples of 2 classes or more."
+                    f"y has one class{among}, {classes.tolist()[0]!r}; a classifier needs samples of 2 classes or more."
                 )
             self.classes_ = classes
             self._start(x)
+        else:
+            self._go_on(x)
         numbers = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
         if (unseen := self.classes_[numbers] != y).any():
             raise ValueError(
                 f"y has the label {y[unseen].tolist()[0]!r}, which is none of the classes {self.classes_}."
             )
-        weights = self._weights(x, y, numbers, sample_weight)
+        weights = self._weights(y, numbers, weights)
         targets = numbers.astype(np.int64)
         if self._learner.model.target == "binary":
             targets = targets.astype(self._learner.dtype)[:, None]
@@ -325,16 +337,23 @@ class _Classifier(ClassifierMixin, Estimator):
         require_finite(self._learner, x, is_whole=epochs is None)
         return self
 
-    def _weights(self, x: Any, y: np.ndarray, numbers: np.ndarray, sample_weight: Any) -> np.ndarray | None:
+    def _weights(self, y: np.ndarray, numbers: np.ndarray, weights: np.ndarray | None) -> np.ndarray | None:
         """Return the weights of samples times those of their classes, [rows]; None if all are one.
 
-        `numbers` [rows] are the places of the labels y in `classes_`. Raises ValueError for invalid weights.
+        `numbers` [rows] are the places of the labels y in `classes_`. "balanced" counts each row by its weight. Raises
+        ValueError for a weight of a class that is not a finite number of 0 or more.
         """
-        weights = None if sample_weight is None else _check_sample_weight(sample_weight, x, dtype=x.dtype)
         if self.class_weight is None:
             return weights
-        own = compute_class_weight(self.class_weight, classes=self.classes_, y=y)[numbers]
-        return own if weights is None else own * weights
+        if self.class_weight == "balanced":
+            totals = np.bincount(numbers, weights, len(self.classes_))
+            of_class = totals.sum() / (len(self.classes_) * totals)
+        else:
+            of_class = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+        if (wrong := ~(np.isfinite(of_class) & (of_class >= 0))).any():
+            name, value = self.classes_[wrong].tolist()[0], of_class[wrong][0]
+            raise ValueError(f"class_weight of the class {name!r} is {value}; expected a finite number of 0 or more.")
+        return of_class[numbers] if weights is None else of_class[numbers] * weights
 
     def _model(self) -> Model:
         """Return the model that is named; else the linear one, logistic regression for two classes.

@@ -14,7 +14,7 @@ import scipy.sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import validate_parameter_constraints
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from workbench import formats, models
 from workbench.bridges.contracts import require_sound
@@ -95,6 +95,21 @@ class Learner:
     def scores(self, x: Any) -> np.ndarray:
         """Return scores [R, outputs] of x [R, D], csr or dense, made sparse a batch at a time."""
         return self.run.predict(x)
+
+    def go_on_as(self, setup: Setup) -> None:
+        """Train as another setup says from now on, from the same parameters and states.
+
+        Raises ValueError, with nothing changed, if the states do not suit it.
+        """
+        state, updater = self.__getstate__(), self.run.updater
+        try:
+            if setup.optimizer == self.setup.optimizer:  # under a new decay rows may catch up in another way
+                updater.options = updater.optimizer.resolve(setup.options)
+                updater.obey()
+            self.__setstate__(self.__getstate__() | {"setup": setup})
+        except ValueError:
+            self.__setstate__(state)
+            raise
 
     def __getstate__(self) -> dict[str, Any]:
         """Return setup, epoch, sizes and the state of the training, for pickle, after all rows have caught up."""
@@ -181,6 +196,12 @@ NO_SEARCH = (
     *("shuffle", "early_stopping"),
 )
 """Parameters of how to train: if one is set, it is done as set; a search is refused."""
+
+HOW_TO_TRAIN = (
+    *("model", "model_options", "width", "factors", "fit_intercept", "optimizer", "lazy", "format", "hold", "launch"),
+    *("learning_rate", "alpha", "options", "batch_rows", "shuffle", "random_state"),
+)
+"""Parameters that a call of `partial_fit` trains by, those first that the states of the call before may not suit."""
 
 
 @lru_cache(typed=True)
@@ -357,18 +378,59 @@ class Estimator(BaseEstimator, ABC):
 
     def _start(self, x: Any) -> None:
         """Set `_learner` to a new one of these parameters, at its starting values, for data like x [R, D]."""
-        model = self._model()
-        most = min(MOST_ROWS, max(1, x.shape[0] // LEAST_STEPS)) if x.shape[0] > MOST_ROWS else MOST_ROWS
-        rows = most if self.batch_rows is None else self.batch_rows
+        model, rows, seed = self._model(), self._batch_rows(x), self._seed()
         is_full = self.format == "auto" and isinstance(x, np.ndarray) and 2 * np.count_nonzero(x) >= x.size
         usual = "csr" if self.format == "auto" else self.format
-        setup = self._setup(model, x.dtype, rows, "dense" if is_full else usual)
-        setup = self._setup(model, x.dtype, rows, "csr") if is_full and impossible_reason(setup) else setup
+        setup = self._setup(model, x.dtype, rows, "dense" if is_full else usual, seed)
+        setup = self._setup(model, x.dtype, rows, "csr", seed) if is_full and impossible_reason(setup) else setup
         self._learner = Learner(setup, x.shape[1], self._width(model))
+        self._trained_by = self._how_to_train()
 
-    def _setup(self, model: Model, dtype: np.dtype, batch_rows: int, format: str) -> Setup:
+    def _how_to_train(self) -> dict[str, Any]:
+        """Return the values of the parameters `HOW_TO_TRAIN`, options copied."""
+        values = {name: getattr(self, name) for name in HOW_TO_TRAIN if name in self._defaults}
+        return values | {"options": dict(self.options or {})}
+
+    def _go_on(self, x: Any) -> None:
+        """Train by the parameters as they are now, for x [R, D], if some have changed since the call before.
+
+        Raises ValueError, which says what to type, if parameters or states of the training do not suit them.
+        """
+        now = self._how_to_train()
+        before = self.__dict__.setdefault("_trained_by", now)
+        changed = [name for name in now if now[name] != before[name]]
+        if not changed:
+            return
+        learner, model = self._learner, self._model()
+        known = learner.setup
+        rows = self._batch_rows(x) if "batch_rows" in changed else known.batch_rows
+        seed = self._seed() if "random_state" in changed else known.seed
+        format = self.format if "format" in changed and self.format != "auto" else known.format
+        try:
+            if (model.name, self._width(model)) != (known.model, learner.width):
+                raise SetupError("It has other weights.")
+            learner.go_on_as(self._setup(model, learner.dtype, rows, format, seed))
+        except ValueError as error:
+            name = changed[0]
+            raise ValueError(
+                f"{name} was {before[name]!r} in the call before and is {now[name]!r} now, which the training cannot "
+                f"go on with: {error}\n"
+                f"Type estimator.set_params({name}={before[name]!r}) to go on, or estimator.fit(X, y) to begin anew."
+            ) from None
+        self._trained_by = now
+
+    def _batch_rows(self, x: Any) -> int:
+        """Return the rows of a batch of x: as the parameter says, or 256, an eighth of x where that is fewer."""
+        if self.batch_rows is not None:
+            return self.batch_rows
+        return min(MOST_ROWS, max(1, x.shape[0] // LEAST_STEPS)) if x.shape[0] > MOST_ROWS else MOST_ROWS
+
+    def _seed(self) -> int:
+        """Return the seed that `random_state` stands for, drawn from it if it is no number."""
+        return _seed_of_number(state) if type(state := self.random_state) is int else _seed_of(state)
+
+    def _setup(self, model: Model, dtype: np.dtype, batch_rows: int, format: str, seed: int) -> Setup:
         """Return the training setup of the parameters, for batches of `batch_rows` in `format`."""
-        seed = _seed_of_number(state) if type(state := self.random_state) is int else _seed_of(state)
         alpha = self._setting("alpha")
         options = {"decay": alpha} if alpha else {}
         options |= {} if self.learning_rate is None else {"learning_rate": self.learning_rate}
@@ -389,7 +451,7 @@ class Estimator(BaseEstimator, ABC):
         learner = self._learner
         x = as_trained(x, learner.setup)
         if weights is not None:
-            x, targets, weights = _with_mean_one(x, targets, weights, learner.dtype)
+            x, targets, weights = _with_weights(x, targets, weights, learner.dtype, is_whole=epochs is None)
         if epochs is None:
             self.search_: Choice | None = None
             self.alpha_ = float(learner.setup.options.get("decay", 0.0))
@@ -507,21 +569,48 @@ class Estimator(BaseEstimator, ABC):
         return None
 
 
-def _with_mean_one(
-    x: Any, targets: np.ndarray, weights: np.ndarray, dtype: np.dtype
-) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Return the rows whose weight is above 0, their targets, and weights of the mean 1. ValueError for one below 0.
+def rows_that_count(x: Any, y: np.ndarray, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:
+    """Return x, y and weights float64 [rows] of the rows whose weight is above 0; all, and None, without weights.
 
-    The loss is then the mean over the sum of the weights: a weight of 2 is the row twice, and one of 0 its absence.
+    Raises ValueError for weights below 0, that are not finite, all 0, or of another length.
     """
+    if sample_weight is None:
+        return x, y, None
+    weights = _check_sample_weight(sample_weight, x, dtype=np.float64)
     if (weights < 0).any():
         raise ValueError("Negative values in data passed to `sample_weight`; weights are 0 or more.")
+    if not _are_finite(weights):  # a number for all rows, which scikit-learn does not check
+        raise ValueError(f"sample_weight is {sample_weight}; expected finite numbers of 0 or more.")
+    return _without_zeros(x, y, weights, "samples")
+
+
+def _without_zeros(x: Any, y: np.ndarray, weights: np.ndarray, what: str) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Return x, y and weights of the rows whose weight is above 0; ValueError, on weights of `what`, if none is."""
     kept = np.flatnonzero(weights > 0)
     if not len(kept):
-        raise ValueError("All weights of samples are 0; at least one is above 0.")
-    if len(kept) < len(weights):
-        x, targets, weights = x[kept], np.ascontiguousarray(targets[kept]), weights[kept]
-    return x, targets, np.ascontiguousarray(weights * (len(weights) / weights.sum(dtype=np.float64)), dtype)
+        raise ValueError(f"All weights of {what} are 0; at least one is above 0.")
+    if len(kept) == len(weights):
+        return x, y, weights
+    rows = x if isinstance(x, np.ndarray) else as_csr(x, x.dtype)
+    return rows[kept], np.ascontiguousarray(y[kept]), weights[kept]
+
+
+def _with_weights(
+    x: Any, targets: np.ndarray, weights: np.ndarray, dtype: np.dtype, is_whole: bool
+) -> tuple[Any, np.ndarray, np.ndarray | None]:
+    """Return the rows whose weight is above 0, their targets and weights, of a whole training with the mean 1.
+
+    The loss is then the mean over the sum of the weights: a weight of 2 is the row twice. Weights that are all 1 are
+    None. Raises ValueError if all are 0, as those of classes may be.
+    """
+    x, targets, weights = _without_zeros(x, targets, weights, "classes and samples")
+    if is_whole:
+        weights = weights / weights.max()
+        weights *= len(weights) / weights.sum()
+    if (weights == 1).all():
+        return x, targets, None
+    with np.errstate(over="ignore"):  # what is infinite as float32 ends in weights that are refused
+        return x, targets, np.ascontiguousarray(weights, dtype)
 
 
 def _refuse_path(x: Any, method: str) -> None:
