@@ -38,6 +38,7 @@ def targets_of_checks(case):
     return {(is_classifier(estimator), check), (type(estimator) if check in OF_EACH else None, check)}
 
 
+@pytest.mark.filterwarnings("ignore:Training ended worse:sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.covering(targets=targets_of_checks)
 @parametrize_with_checks([made() for made in ESTIMATORS])
 def test_contract_of_scikit_learn(estimator, check):

@@ -29,6 +29,7 @@ def format_of(estimator):
     return estimator._learner.setup.format
 
 
+@pytest.mark.filterwarnings("ignore:Training ended worse:sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("optimizer", ["sgd", "adam", "adagrad", "momentum"])
 @pytest.mark.parametrize("estimator", [SparseClassifier, SparseRegressor])

@@ -73,6 +73,7 @@ def test_weights_of_classes_are_weights_of_their_samples():
     np.testing.assert_array_equal(balanced.coef_, same.coef_)
 
 
+@pytest.mark.filterwarnings("ignore:Training ended worse:sklearn.exceptions.ConvergenceWarning")
 def test_exact_trains_as_dense_updates_do_and_on_does_not():
     x, y = drawn(rows=60, features=200)
     ways = {"random_state": 0, "max_iter": 3, "batch_rows": 8, "optimizer": "adam"}
@@ -98,6 +99,7 @@ def test_early_stopping_ends_when_held_out_rows_gain_no_more():
     assert SparseClassifier(random_state=0, max_iter=7).fit(x, y).n_iter_ == 7
 
 
+@pytest.mark.filterwarnings("ignore:Training ended worse:sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     ("pairs", "linear"),
     [(FactorizationMachineRegressor, SparseRegressor), (FactorizationMachineClassifier, SparseClassifier)],

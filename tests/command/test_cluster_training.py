@@ -37,7 +37,7 @@ def steps(first: int, last: int) -> list[dict]:
     return [{"step": step, "loss": 1.0 / step, "seconds": 0.002, "steps_epoch": 2} for step in range(first, last + 1)]
 
 
-DONE = {"done": {"losses": 1, "bytes_moved": 3 << 20, "qualities": {"accuracy": 0.5}}}
+DONE = {"done": {"losses": 1, "bytes_moved": 3 << 20, "qualities": {"accuracy": 0.5}, "without_x": 0.7}}
 
 
 def test_epochs_a_loss_and_the_quality_are_shown(told):
@@ -51,6 +51,7 @@ def test_epochs_a_loss_and_the_quality_are_shown(told):
         "All go on from step 2.",
         "Left out until the next loss: local 2 did not join.",
         "accuracy 0.5000; processes were lost once on the way",
+        "Warning: the model is worse than always predicting the most frequent class (0.5000 against 0.7000).",
     ):
         assert words in " ".join(shown.split())
     rows = [line.split("│")[1:-1] for line in shown.splitlines() if line.startswith("│")]

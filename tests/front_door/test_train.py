@@ -192,6 +192,7 @@ def test_numbers_are_kept(data, tmp_path):
     np.testing.assert_allclose(wb.load_model(tmp_path / "model").predict(x), model.predict(x), rtol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:Training ended worse:sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     ("make", "labels"),
     [

@@ -80,7 +80,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from kernels.losses.logistic import write_probabilities
 from kernels.registry import nearest
 from workbench import models, ops
-from workbench.bridges.sklearn_base import SHARED, Estimator, Learner, rows_that_count
+from workbench.bridges.sklearn_base import SHARED, Estimator, rows_that_count
 from workbench.models import Model
 from workbench.settings import BY_NAME
 
@@ -182,21 +182,6 @@ def named(name: str, targets: tuple[str, ...]) -> Model:
     return model
 
 
-def require_finite(learner: Learner, x: Any, is_whole: bool) -> None:
-    """Raise ValueError if trained weights are not finite: all are checked after a whole training on x.
-
-    After a part of one, only arrays no larger than x are, so that the check costs no more than the step.
-    """
-    most = None if is_whole else x.size
-    for name, array in learner.run.arrays.items():
-        if (most is None or array.size <= most) and not np.isfinite(array).all():
-            count = int(np.count_nonzero(~np.isfinite(array)))
-            raise ValueError(
-                f"Training diverged: {count:,} of {array.size:,} weights in {name!r} are NaN or infinite.\n"
-                "Scale the values, as sklearn.preprocessing.MaxAbsScaler does, or lower learning_rate."
-            )
-
-
 class _Regressor(RegressorMixin, Estimator):
     """Regressors: targets are numbers, a column for each output."""
 
@@ -231,14 +216,13 @@ class _Regressor(RegressorMixin, Estimator):
         x, y, weights = rows_that_count(x, y, sample_weight)
         if first:
             self._one_number, self._columns = y.ndim == 1, 1 if y.ndim == 1 else y.shape[1]
-            self._start(x)
+            self._start(x, weights)
         else:
             self._go_on(x)
         if (y.ndim == 1) != self._one_number or (y.ndim == 2 and y.shape[1] != self._columns):
             raise ValueError(f"y has shape {y.shape}; the first call had {self._columns} numbers a row.")
         targets = np.ascontiguousarray(y.reshape(x.shape[0], -1), self._learner.dtype)
         self._train(x, targets, weights, epochs)
-        require_finite(self._learner, x, is_whole=epochs is None)
         return self
 
     def _width(self, model: Model) -> int:
@@ -321,7 +305,7 @@ class _Classifier(ClassifierMixin, Estimator):
                     f"y has one class{among}, {classes.tolist()[0]!r}; a classifier needs samples of 2 classes or more."
                 )
             self.classes_ = classes
-            self._start(x)
+            self._start(x, weights)
         else:
             self._go_on(x)
         numbers = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
@@ -334,7 +318,6 @@ class _Classifier(ClassifierMixin, Estimator):
         if self._learner.model.target == "binary":
             targets = targets.astype(self._learner.dtype)[:, None]
         self._train(x, targets, weights, epochs)
-        require_finite(self._learner, x, is_whole=epochs is None)
         return self
 
     def _weights(self, y: np.ndarray, numbers: np.ndarray, weights: np.ndarray | None) -> np.ndarray | None:

@@ -1,10 +1,11 @@
 """Base of estimators with scikit-learn's interface: parameters, how these become a setup, epochs, early stopping."""
 
+import copy
 import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, final
@@ -12,6 +13,7 @@ from typing import Any, final
 import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -21,7 +23,8 @@ from workbench.bridges.contracts import require_sound
 from workbench.formats.compressed import assemble, index_dtype, with_native_order
 from workbench.formats.files import bytes_memory
 from workbench.models import Model
-from workbench.training import Run, Setup
+from workbench.models.units import Units
+from workbench.training import Run, Setup, constant
 from workbench.training.search import COUNT, FEWEST_ROWS, Choice, is_small, search_decay, why_no_search
 from workbench.training.setup import LAZY, SetupError, complete_settings, impossible_reason, with_epoch_calls
 
@@ -37,6 +40,8 @@ class Learner:
         """Begin with new parameters and no epochs. Raises SetupError if the model cannot be trained as `setup` says."""
         self.setup, self.features, self.width = setup, features, width
         self.epoch = 0
+        self.units: Units | None = None
+        """Units of columns and targets that it trains in; parameters are in them within `in_units`."""
         self.run = self._new_run()
 
     def _new_run(self) -> Run:
@@ -92,6 +97,38 @@ class Learner:
         finally:
             self.run.hold_batches(self._waiting)  # the caller's rows are not kept
 
+    @contextmanager
+    def in_units(self, x: Any, y: np.ndarray, weights: np.ndarray | None) -> Iterator[tuple[Any, np.ndarray]]:
+        """Give x and y in the units that the model is trained in, with its parameters in these within the context."""
+        enter, leave, units = self.model.enter_units, self.model.leave_units, self.units
+        if units is None or enter is None or leave is None:
+            yield x, y
+            return
+        is_number = self.model.target == "numbers"
+        if is_number and not self.epoch:
+            units.centre_targets(y, weights, self.setup.has_intercept)
+        enter(self.run.arrays, units)
+        units.add_columns(x, weights)
+        try:
+            yield units.rows(x), units.targets(y) if is_number else y
+        finally:
+            self.run.catch_up()
+            with np.errstate(all="ignore"):  # what has diverged is refused
+                leave(self.run.arrays, units)
+
+    def require_finite(self, x: Any, is_whole: bool) -> None:
+        """Raise ValueError if trained weights are not finite: all are checked after a whole training on x.
+
+        After a part of one, only arrays no larger than x are, so that the check costs no more than the step.
+        """
+        for name, array in self.run.arrays.items():
+            if (is_whole or array.size <= x.size) and not np.isfinite(array).all():
+                count = int(np.count_nonzero(~np.isfinite(array)))
+                raise ValueError(
+                    f"Training diverged: {count:,} of {array.size:,} weights in {name!r} are NaN or infinite.\n"
+                    "Scale the values, as sklearn.preprocessing.MaxAbsScaler does, or lower learning_rate."
+                )
+
     def scores(self, x: Any) -> np.ndarray:
         """Return scores [R, outputs] of x [R, D], csr or dense, made sparse a batch at a time."""
         return self.run.predict(x)
@@ -116,12 +153,13 @@ class Learner:
         self.run.catch_up()
         known = {"setup": replace(self.setup, options=dict(self.setup.options)), "epoch": self.epoch}
         sizes = {"features": self.features, "width": self.width}
-        return known | sizes | {"run": self.run.state_dict()}
+        return known | sizes | {"run": self.run.state_dict(), "units": copy.deepcopy(self.units)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Make the training anew from what `__getstate__` returned; its next steps are the same as without."""
         self.setup, self.epoch = state["setup"], state["epoch"]
         self.features, self.width = state["features"], state["width"]
+        self.units = state.get("units")
         self.run = self._new_run()
         self.run.load_state_dict(state["run"])
 
@@ -161,6 +199,9 @@ PLAIN = (np.ndarray, *CSR)
 """Types of data that scikit-learn's validation does not convert."""
 UPDATES = {lazy: update for update, lazy in LAZY.items()}
 """The update of a setup by the word of the optimizers."""
+
+MOST_SCORED = 20_000
+"""Rows, evenly spread, that tell whether a training ended worse than a prediction that ignores X, or twice as many."""
 
 MOST_ROWS, LEAST_STEPS = 256, 8
 """Rows of a batch if `batch_rows` is None, and steps of an epoch at least; up to so many rows are one batch."""
@@ -376,14 +417,19 @@ class Estimator(BaseEstimator, ABC):
             self.__dict__.pop("feature_names_in_", None)
         return self.__dict__.get("n_features_in_") == x.shape[1] and "feature_names_in_" not in self.__dict__
 
-    def _start(self, x: Any) -> None:
-        """Set `_learner` to a new one of these parameters, at its starting values, for data like x [R, D]."""
+    def _start(self, x: Any, weights: np.ndarray | None) -> None:
+        """Set `_learner` to a new one of these parameters, at its starting values, for data like x [R, D], weights."""
         model, rows, seed = self._model(), self._batch_rows(x), self._seed()
         is_full = self.format == "auto" and isinstance(x, np.ndarray) and 2 * np.count_nonzero(x) >= x.size
         usual = "csr" if self.format == "auto" else self.format
         setup = self._setup(model, x.dtype, rows, "dense" if is_full else usual, seed)
         setup = self._setup(model, x.dtype, rows, "csr", seed) if is_full and impossible_reason(setup) else setup
+        units = None
+        if model.enter_units and setup.hold in ("format", "csr"):  # the others hold whole numbers as they are
+            units = Units.of_rows(x, weights, centred=setup.has_intercept)
+            setup = setup.changed(dtype="float64") if units.is_wide else setup
         self._learner = Learner(setup, x.shape[1], self._width(model))
+        self._learner.units = units
         self._trained_by = self._how_to_train()
 
     def _how_to_train(self) -> dict[str, Any]:
@@ -452,6 +498,25 @@ class Estimator(BaseEstimator, ABC):
         x = as_trained(x, learner.setup)
         if weights is not None:
             x, targets, weights = _with_weights(x, targets, weights, learner.dtype, is_whole=epochs is None)
+        is_whole = epochs is None
+        with learner.in_units(x, targets, weights) as in_units:
+            self._train_rows(*in_units, weights, epochs)
+        learner.require_finite(x, is_whole)
+        if is_whole:
+            self._warn_if_worse(x, targets, weights)
+
+    def _warn_if_worse(self, x: Any, targets: np.ndarray, weights: np.ndarray | None) -> None:
+        """Warn, as of a training that has not converged, if a prediction that ignores X is better on rows of x."""
+        part = slice(None, None, max(1, x.shape[0] // MOST_SCORED))
+        x, targets, weights = x[part], targets[part], None if weights is None else weights[part]
+        if better := constant.why_worse(self._learner.model.target, self._learner.scores(x), targets, weights):
+            text = f"Training ended worse than {better} on rows trained on.\n"
+            todo = "Scale X, as sklearn.preprocessing.MaxAbsScaler does, or set another max_iter or learning_rate."
+            warnings.warn(text + todo, ConvergenceWarning, stacklevel=5)
+
+    def _train_rows(self, x: Any, targets: np.ndarray, weights: np.ndarray | None, epochs: int | None) -> None:
+        """Train as `_train` does, on x, targets and weights in the units of the learner."""
+        learner = self._learner
         if epochs is None:
             self.search_: Choice | None = None
             self.alpha_ = float(learner.setup.options.get("decay", 0.0))
@@ -470,7 +535,7 @@ class Estimator(BaseEstimator, ABC):
         for done, _ in enumerate(learner.epochs(x, targets, weights, *asked), 1):  # noqa: B007 - read after the loop
             if held_out is None:
                 continue
-            score = learner.model.quality(learner.scores(held_out[0]), held_out[1])
+            score = constant.quality(learner.model.target, learner.scores(held_out[0]), *held_out[1:])
             without_gain = 0 if score > best + self.tol else without_gain + 1
             best = max(best, score)
             if without_gain >= self.n_iter_no_change:
@@ -530,13 +595,17 @@ class Estimator(BaseEstimator, ABC):
         return self.batch_rows is None and self.launch is None and x.shape[0] <= MOST_ROWS
 
     def _split(self, x: Any, targets: np.ndarray, weights: np.ndarray | None) -> tuple:
-        """Return the rows to train on, and (x, targets) of `validation_fraction` of them. ValueError if none remain."""
+        """Return the rows to train on, and (x, targets, weights) of `validation_fraction` of them.
+
+        Raises ValueError if none remain.
+        """
         count = max(1, round(self.validation_fraction * x.shape[0]))
         if count >= x.shape[0]:
             raise ValueError(f"early_stopping holds {count} of {x.shape[0]} rows out; it needs more rows.")
         order = np.random.default_rng(self._learner.setup.seed).permutation(x.shape[0])
         out, kept = np.sort(order[:count]), np.sort(order[count:])
-        return x[kept], targets[kept], None if weights is None else weights[kept], (x[out], targets[out])
+        of_kept, of_out = (None, None) if weights is None else (weights[kept], weights[out])
+        return x[kept], targets[kept], of_kept, (x[out], targets[out], of_out)
 
     def _scores(self, x: Any) -> np.ndarray:
         """Return the scores [R, outputs] of x [R, D]; NotFittedError before `fit`, ValueError if invalid."""

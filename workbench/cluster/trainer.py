@@ -32,6 +32,7 @@ from workbench.formats import FormatError
 from workbench.formats.compressed import stack_csr
 from workbench.kvstore import LazyRandomRows, Store, StoreError
 from workbench.measure import machine, memory
+from workbench.metrics import constant_quality
 from workbench.models import ModelError, Parameter
 from workbench.module import Module, Position
 from workbench.module.training import BatchEnd
@@ -337,14 +338,18 @@ class _StepReport:
 
 
 def _qualities(module: Module, setup: Setup, problem: Problem) -> dict[str, Any]:
-    """Return {"qualities": {measure: value}} on the held-out rows; {} if there are none."""
+    """Return {"qualities": {measure: value}, "without_x": that of a constant} on the held-out rows; {} without any."""
     model = models.get(setup.model)
     x, y = problem.held_out
     if x is None:
         return {}
     scores = module.predict(data.batches_of(x, None, setup.batch_rows))
     measures = {model.quality_name: model.quality, **model.measures}
-    return {"qualities": {name: float(measure(scores, y)) for name, measure in measures.items()}}
+    without_x = constant_quality(model.target, model.quality, np.asarray(problem.y), y, scores.shape[1])
+    return {
+        "qualities": {name: float(measure(scores, y)) for name, measure in measures.items()},
+        "without_x": float(without_x),
+    }
 
 
 # A trainer's work as text: what is asked by name and JSON, and answered in JSON, also where it failed.

@@ -32,6 +32,7 @@ from workbench.sweeps.grid import list_unread_settings, setup_of, why_dropped
 from workbench.sweeps.problem import HELD_OUT, Problem, make_problem, parameters_of_file
 from workbench.sweeps.spec import Configuration, SpecError, validate_spec
 from workbench.training import PHASES, Run, StepEvent, Training, impossible_reason, make_run
+from workbench.training.constant import constant_words
 from workbench.training.search import COUNT, FEWEST_ROWS, Found, is_small, search_decay, why_no_search
 from workbench.training.setup import complete_settings
 from workbench.training.trained import TrainedModel, refuse_taken, why_not_kept
@@ -194,16 +195,24 @@ def _train(
 
 
 def print_quality(run: Training, problem: Problem, configuration: Configuration, seconds_epoch: float) -> None:
-    """Print seconds an epoch and quality of `run` on the held-out rows, with a warning if a constant is as good."""
-    begin = f"{seconds_epoch:.3g} s an epoch"
+    """Print seconds an epoch and quality of `run`, on the held-out rows, or else on those trained on if they are apart.
+
+    It warns if a constant is as good.
+    """
+    begin, rows = f"{seconds_epoch:.3g} s an epoch; ", problem.held_out
     if problem.x_held_out is None:
-        print_line(f"{begin}; all {problem.x.shape[0]:,} rows were trained on, so no quality is known")
-        return
-    qualities = run.qualities(*problem.held_out)
+        begin += f"all {problem.x.shape[0]:,} rows were trained on"
+        if run.model.rank is not None or not run.model.rows_apart:
+            print_line(f"{begin}, so no quality is known")
+            return
+        begin, rows = f"{begin}; on these ", (problem.x, problem.y)
+    else:
+        begin += "held-out "
+    qualities = run.qualities(*rows)
     name, *others = (f"{name} {value:.4f}" for name, value in qualities.items())
-    without_x = run.quality_without_x(*problem.held_out)
+    without_x = run.quality_without_x(*rows)
     constant = f"{constant_words(run.model.target)} gets {without_x:.4f}"
-    print_line(f"{begin}; held-out {name}; {'; '.join([constant, *others])}")
+    print_line(f"{begin}{name}; {'; '.join([constant, *others])}")
     if warning := why_worse(configuration, next(iter(qualities.values())), without_x, run.model.target):
         console.print(warning, **PLAIN)
 
@@ -237,12 +246,6 @@ PHASE_WORDS = {"slice": "cutting batches", "batches": "steps in one call", "grap
 """Phases whose names say little without the documentation, in other words."""
 PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}
 """How lines are printed that hold names of files and classes."""
-
-
-def constant_words(target: str) -> str:
-    """Return what the best prediction without X is for this type of target, "always predicting the mean"."""
-    known = {"numbers": "always predicting the mean", "implicit": "always recommending the most frequent items"}
-    return known.get(target, "always predicting the most frequent class")
 
 
 def why_worse(configuration: Configuration, quality: float, without_x: float, target: str) -> str:
@@ -378,7 +381,7 @@ def train_on_several(
         ended = show(_lines(process))
     finally:
         _end(process)
-    return conclude(ended, folder)
+    return conclude(ended, folder, configuration)
 
 
 def _lines(process: subprocess.Popen) -> Iterator[dict[str, Any]]:
@@ -457,7 +460,7 @@ def trainers_table(steps: Mapping[int, Mapping[str, Any]]) -> Table:
     return shown
 
 
-def conclude(ended: Mapping[str, Any], folder: Path) -> bool:
+def conclude(ended: Mapping[str, Any], folder: Path, configuration: Configuration) -> bool:
     """Print quality and losses of a finished training, from its last message `ended`; return False if it was stopped.
 
     TrainingFailedError, with the reason, for any other end. `folder` has its logs.
@@ -468,6 +471,10 @@ def conclude(ended: Mapping[str, Any], folder: Path) -> bool:
         lost = {0: "no process was lost", 1: "processes were lost once"}
         told = lost.get(answer["losses"], f"processes were lost {answer['losses']} times")
         console.print(f"held-out {qualities or 'rows: none'}; {told} on the way")
+        if qualities:
+            quality, target = next(iter(answer["qualities"].values())), models.get(configuration.model).target
+            if warning := why_worse(configuration, quality, answer["without_x"], target):
+                console.print(warning, **PLAIN)
         moved = format_size(answer["bytes_moved"])
         console.print(f"trainer 0 sent and received {moved}; checkpoints and logs: {folder}", markup=False)
         return True
