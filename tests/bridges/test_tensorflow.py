@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse
 
 from tests.support.of_tensorflow import Late, frameworks
+from tests.support.stale_flags import FAULTS, KINDS, stale
 from tests.support.torch_rows import dense, drawn
 from workbench import bridges, data
 from workbench.bridges.contracts import ContractError
@@ -38,6 +39,16 @@ def test_tensors_are_in_order_with_duplicates_summed(index, dtype):
     np.testing.assert_allclose(tf.sparse.to_dense(tensor).numpy(), dense(x), rtol=1e-6)
     np.testing.assert_array_equal(x.indices, before)
     np.testing.assert_allclose(bridge.from_sparse_tensor(tensor).toarray(), dense(x), rtol=1e-6)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_tensor_has_what_the_matrix_holds_whatever_scipy_remembers(kind, fault):
+    x, true = stale(kind, fault, np.float32)
+    tensor = bridge.to_sparse_tensor(x)
+    places = tensor.indices.numpy()
+    assert (np.diff(places[:, 0] * 40 + places[:, 1]) > 0).all()
+    np.testing.assert_allclose(tf.sparse.to_dense(tensor).numpy(), true.toarray(), rtol=1e-6)
 
 
 @pytest.mark.parametrize("format", ["csr", "csc", "coo"])

@@ -406,9 +406,9 @@ class Estimator(BaseEstimator, ABC):
         _refuse_path(x, "fit")
         x = _sound(x, "data -> fit")
         kinds = "f" if "y_numeric" in checks else "biuU"
-        if _is_plain(x) and _is_plain_target(y, x.shape[0], kinds) and self._has_width(x, first):
-            return x, y
-        return validate_data(self, x, y, accept_sparse="csr", dtype=FLOATS, reset=first, **checks)
+        if not (_is_plain(x) and _is_plain_target(y, x.shape[0], kinds) and self._has_width(x, first)):
+            x, y = validate_data(self, x, y, accept_sparse="csr", dtype=FLOATS, reset=first, **checks)
+        return _canonical(x), y
 
     def _has_width(self, x: Any, first: bool) -> bool:
         """Return whether x, whose columns have no names, has those of the first call; on a first call note them."""
@@ -617,7 +617,7 @@ class Estimator(BaseEstimator, ABC):
         x = _sound(x, "data -> predict")
         if not (_is_plain(x) and self._has_width(x, False)):
             x = validate_data(self, x, accept_sparse="csr", dtype=FLOATS, reset=False)
-        dtype = self._learner.dtype
+        dtype, x = self._learner.dtype, _canonical(x)
         return self._learner.scores(np.ascontiguousarray(x, dtype) if isinstance(x, np.ndarray) else as_csr(x, dtype))
 
     def _scores_of_csr(self, x: Any) -> np.ndarray | None:
@@ -660,8 +660,7 @@ def _without_zeros(x: Any, y: np.ndarray, weights: np.ndarray, what: str) -> tup
         raise ValueError(f"All weights of {what} are 0; at least one is above 0.")
     if len(kept) == len(weights):
         return x, y, weights
-    rows = x if isinstance(x, np.ndarray) else as_csr(x, x.dtype)
-    return rows[kept], np.ascontiguousarray(y[kept]), weights[kept]
+    return x[kept], np.ascontiguousarray(y[kept]), weights[kept]
 
 
 def _with_weights(
@@ -680,6 +679,11 @@ def _with_weights(
         return x, targets, None
     with np.errstate(over="ignore"):  # what is infinite as float32 ends in weights that are refused
         return x, targets, np.ascontiguousarray(weights, dtype)
+
+
+def _canonical(x: Any) -> Any:
+    """Return x, csr or dense: csr with its columns sorted, each once, whatever SciPy remembers of it."""
+    return x if isinstance(x, np.ndarray) else formats.arrays.canonical(as_csr(x, x.dtype))
 
 
 def _refuse_path(x: Any, method: str) -> None:

@@ -170,6 +170,29 @@ def astype(x: Any, dtype: DTypeLike, copy: bool = True) -> Any:
     return format.build(parts, x.shape)
 
 
+def canonical(x: Any) -> Any:
+    """Return sparse `x` without duplicates, csr and csc sorted; over the memory of `x` if it is so already. O(nnz).
+
+    `x` itself is not changed, and what SciPy remembers of its order is not believed: the owner may have written to its
+    arrays since.
+    """
+    if x.format == "row_sparse":
+        return x
+    format = get(x.format)
+    fresh = format.build(format.parts(x), x.shape)
+    if _rises(fresh) if x.format == "coo" else fresh.has_canonical_format:
+        return fresh
+    fresh = format.build({name: part.copy() for name, part in format.parts(x).items()}, x.shape)
+    fresh.sum_duplicates()
+    return fresh
+
+
+def _rises(x: Any) -> bool:
+    """Return whether the entries of a coo array are sorted by row and column without duplicates."""
+    row, col = x.row, x.col
+    return bool(((row[1:] > row[:-1]) | ((row[1:] == row[:-1]) & (col[1:] > col[:-1]))).all())
+
+
 def assign(destination: Any, source: Any) -> Any:
     """Overwrite an array with the values of another one, or with a scalar.
 

@@ -13,6 +13,7 @@ import numpy as np
 import kernels
 from workbench import formats
 from workbench.formats import RowSparse
+from workbench.formats.arrays import canonical
 
 SPARSE = ("csr", "csc", "coo", "row_sparse")
 MATRICES = SPARSE[:3]
@@ -20,32 +21,10 @@ MATRICES = SPARSE[:3]
 Function = Callable[..., np.ndarray]
 
 
-def canonical(x: Any) -> Any:
-    """Return sparse `x` without duplicates, csr and csc sorted; over the memory of `x` if it is so already. O(nnz).
-
-    `x` itself is not changed.
-    """
-    if x.format == "row_sparse":
-        return x
-    format = formats.get(x.format)
-    fresh = format.build(format.parts(x), x.shape)  # what SciPy finds out about it is not kept in the user's object
-    if _rises(fresh) if x.format == "coo" else fresh.has_canonical_format:
-        return fresh
-    fresh = formats.copy(x)
-    fresh.sum_duplicates()
-    return fresh
-
-
 def same_places(x: Any, y: Any) -> bool:
     """Return whether two arrays of one sparse format store the same positions in the same order. O(stored)."""
     ours, theirs = (list(formats.get(each.format).parts(each).values())[1:] for each in (x, y))
     return all(one is two or np.array_equal(one, two) for one, two in zip(ours, theirs, strict=True))
-
-
-def _rises(x: Any) -> bool:
-    """Return whether the entries of a coo array are sorted by row and column without duplicates."""
-    row, col = x.row, x.col
-    return bool(((row[1:] > row[:-1]) | ((row[1:] == row[:-1]) & (col[1:] > col[:-1]))).all())
 
 
 def map_stored(x: Any, f: Function) -> Any:

@@ -272,7 +272,7 @@ class TrainedModel:
             raise data.DataError(f"X has the shape {list(x.shape)}; the model expects [rows, {self.features}].")
         dtype = np.dtype(self.setup.dtype)
         x = x if x.dtype in formats.get("csr").dtypes or x.dtype.kind in "cUS" else x.astype(dtype)
-        x = formats.astype(formats.to_format(x, "csr"), dtype, copy=False)
+        x = formats.arrays.canonical(formats.astype(formats.to_format(x, "csr"), dtype, copy=False))
         if not np.isfinite(x.data).all():
             raise data.DataError("X has values that are NaN or infinite; expected finite numbers.")
         is_class = self.model.target == "classes"

@@ -103,9 +103,7 @@ def to_sparse_tensor(x: Any, *, width: int | None = None) -> tf.SparseTensor:
     require_sound(x, "matrix -> tensor")
     x = formats.to_format(x, "csr")
     require(x, for_="tensorflow", boundary="matrix -> tensor", width=width)
-    if not x.has_canonical_format:
-        x = x.copy()
-        x.sum_duplicates()
+    x = formats.arrays.canonical(x)
     places = np.empty((x.nnz, 2), np.int64)
     places[:, 0] = np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))
     places[:, 1] = x.indices

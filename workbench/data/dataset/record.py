@@ -261,12 +261,10 @@ def canonical(x: Any) -> scipy.sparse.csr_array:
     x = formats.to_format(x, "csr")
     dtype = index_dtype(*x.shape, x.nnz)
     x = assemble("csr", x.indptr.astype(dtype, copy=False), x.indices.astype(dtype, copy=False), x.data, x.shape)
-    if not x.has_canonical_format:
-        x = x.copy()
-        x.sum_duplicates()
-        if are_bool:  # true and true is true
-            np.minimum(x.data, 1, out=x.data)
-    return formats.check(x, full=True)
+    summed = formats.arrays.canonical(x)
+    if are_bool and summed.nnz < x.nnz:  # true and true is true
+        summed.data = np.minimum(summed.data, 1)
+    return formats.check(summed, full=True)
 
 
 def compressed(x: Any) -> Any:
