@@ -7,7 +7,6 @@ import scipy.sparse
 import workbench as wb
 from tests.support.stale_flags import FAULTS, KINDS, stale
 from workbench import formats, ops
-from workbench.bridges.contracts import ContractError, require
 from workbench.bridges.sklearn import (
     FactorizationMachineClassifier,
     FactorizationMachineRegressor,
@@ -67,10 +66,3 @@ def test_wb_load_train_saved_models_and_ops_read_what_the_matrix_holds(kind, fau
         array.has_canonical_format = True
     np.testing.assert_allclose(ops.square(array).toarray(), true.toarray() ** 2, rtol=1e-6)
     np.testing.assert_array_equal(formats.to_format(array, "dense"), true.toarray())
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_check_before_a_framework_looks_at_the_arrays(kind):
-    x, _ = stale(kind, "folded", np.float32)
-    with pytest.raises(ContractError, match=r"stand where another does|each place once"):
-        require(x, for_="tensorflow", boundary="test")
