@@ -65,8 +65,9 @@ def test_a_training_that_ends_better_says_nothing(estimator):
 def test_wb_train_warns_too():
     x, y = noise()
     told = "Training ended worse than always predicting the (most|shares)"
-    with pytest.warns(ConvergenceWarning, match=told):
+    with pytest.warns(ConvergenceWarning, match=told) as warnings_told:
         wb.train(x, np.array(["no", "yes"])[y], **FAR)
+    assert warnings_told[0].filename == __file__, "the line of the caller, not one of the package"
 
 
 def test_calls_of_partial_fit_are_parts_of_a_training_and_say_nothing():

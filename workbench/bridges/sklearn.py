@@ -53,8 +53,8 @@ does not know the weights of other calls, they are taken as they are: a row of w
 `learning_rate`, `alpha`, `options`, `class_weight`, `batch_rows`, `shuffle` and `random_state`; what the states of the
 optimizer do not suit, such as another `optimizer`, is refused.
 
-With `optimizer="sgd"`, `lazy="exact"` and alpha = 1 / (C n) the loss is that of LogisticRegression of n rows; with alpha
-divided by n it is that of Ridge. Both leave the intercept out of the penalty.
+With `optimizer="sgd"`, `lazy="exact"` and alpha = 1 / (C n) that is LogisticRegression of n rows; with alpha divided
+by n it is Ridge. Both leave the intercept out of the penalty.
 
 >>> import numpy as np, scipy.sparse
 >>> x = scipy.sparse.csr_array(np.float32([[1, 0], [0, 1], [2, 0], [0, 3]]))

@@ -3,6 +3,8 @@
 import copy
 import math
 import os
+import sys
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -507,12 +509,15 @@ class Estimator(BaseEstimator, ABC):
 
     def _warn_if_worse(self, x: Any, targets: np.ndarray, weights: np.ndarray | None) -> None:
         """Warn, as of a training that has not converged, if a prediction that ignores X is better on rows of x."""
-        part = slice(None, None, max(1, x.shape[0] // MOST_SCORED))
-        x, targets, weights = x[part], targets[part], None if weights is None else weights[part]
+        if (step := x.shape[0] // MOST_SCORED) > 1:
+            x, targets, weights = x[::step], targets[::step], None if weights is None else weights[::step]
         if better := constant.why_worse(self._learner.model.target, self._learner.scores(x), targets, weights):
             text = f"Training ended worse than {better} on rows trained on.\n"
             todo = "Scale X, as sklearn.preprocessing.MaxAbsScaler does, or set another max_iter or learning_rate."
-            warnings.warn(text + todo, ConvergenceWarning, stacklevel=5)
+            frame, level = sys._getframe(), 1
+            while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("workbench."):
+                frame, level = frame.f_back, level + 1
+            warnings.warn(text + todo, ConvergenceWarning, stacklevel=level)  # at the line that called the package
 
     def _train_rows(self, x: Any, targets: np.ndarray, weights: np.ndarray | None, epochs: int | None) -> None:
         """Train as `_train` does, on x, targets and weights in the units of the learner."""

@@ -32,13 +32,13 @@ from workbench.formats import FormatError
 from workbench.formats.compressed import stack_csr
 from workbench.kvstore import LazyRandomRows, Store, StoreError
 from workbench.measure import machine, memory
-from workbench.metrics import constant_quality
 from workbench.models import ModelError, Parameter
 from workbench.module import Module, Position
 from workbench.module.training import BatchEnd
 from workbench.sweeps.grid import list_unread_settings, setup_of, why_dropped
 from workbench.sweeps.problem import Problem, make_problem
 from workbench.sweeps.spec import Configuration, SpecError
+from workbench.training.constant import quality_without_x
 from workbench.training.setup import LAZY, Setup, multiple_trainers_reason
 
 # A configuration of settings as a module on a store, the same on every trainer, and the share of the rows that each
@@ -345,10 +345,10 @@ def _qualities(module: Module, setup: Setup, problem: Problem) -> dict[str, Any]
         return {}
     scores = module.predict(data.batches_of(x, None, setup.batch_rows))
     measures = {model.quality_name: model.quality, **model.measures}
-    without_x = constant_quality(model.target, model.quality, np.asarray(problem.y), y, scores.shape[1])
+    without_x = quality_without_x(model, problem.y, y, scores.shape[1])
     return {
         "qualities": {name: float(measure(scores, y)) for name, measure in measures.items()},
-        "without_x": float(without_x),
+        "without_x": without_x,
     }
 
 

@@ -7,7 +7,12 @@
 ''
 """
 
+from typing import Any
+
 import numpy as np
+
+from workbench.metrics import constant_quality
+from workbench.models import Model
 
 MARGIN = 1e-3
 """What a model may be worse by without a word, relative to the error of the mean, or of all rows of a classifier."""
@@ -19,6 +24,11 @@ def constant_words(target: str) -> str:
     """Return what the best prediction without X is for this type of target, "always predicting the mean"."""
     known = {"numbers": "always predicting the mean", "implicit": "always recommending the most frequent items"}
     return known.get(target, "always predicting the most frequent class")
+
+
+def quality_without_x(model: Model, y: Any, y_held_out: np.ndarray, width: int) -> float:
+    """Return the main quality on held-out targets of the best constant prediction for targets y, of `width` scores."""
+    return float(constant_quality(model.target, model.quality, np.asarray(y), y_held_out, width))
 
 
 def are_right(target: str, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
