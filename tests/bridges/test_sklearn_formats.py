@@ -52,7 +52,7 @@ def test_dense_batches_train_the_model_of_csr(estimator, optimizer, dtype):
         {"early_stopping": True, "max_iter": 6},
         {"batch_rows": None},
         {"fit_intercept": False},
-        {"optimizer": "sgd", "launch": "dual", "alpha": 0.1, "lazy": "exact"},
+        {"optimizer": "sgd", "launch": "dual", "alpha": 0.1, "lazy": "exact", "max_iter": 200},
         {"class_weight": "balanced"},
         {"model": "factorization_machine_logistic", "width": 3},
     ],

@@ -48,7 +48,7 @@ def test_weights_come_to_those_of_ridge_with_the_decay_that_is_chosen():
     competitor = Ridge(alpha=chosen.alpha_ * 400, solver="cholesky").fit(x.toarray(), both)
     np.testing.assert_allclose(chosen.coef_, competitor.coef_, atol=1e-3)
     np.testing.assert_allclose(chosen.intercept_, competitor.intercept_, atol=1e-3)
-    assert chosen.n_iter_ == 90  # 60 of the search, and half as many after it
+    assert 90 <= chosen.n_iter_ <= 92  # 60 of the search, half as many after it, and what tells that it is the minimum
 
 
 def test_a_search_is_the_same_for_a_seed_and_weights_of_rows_count():
@@ -65,12 +65,13 @@ def test_a_search_is_the_same_for_a_seed_and_weights_of_rows_count():
 
 @pytest.mark.parametrize("name", ["search", "alpha", "optimizer", "max_iter", "learning_rate", "lazy"])
 def test_what_is_set_is_done_without_a_search(name):
-    values = {"search": 0, "alpha": 0.0, "optimizer": "adagrad", "max_iter": 20, "learning_rate": 0.1, "lazy": "off"}
+    values = {"search": 0, "alpha": 1e-3, "optimizer": "adagrad", "max_iter": 20, "learning_rate": 0.1, "lazy": "off"}
     given = {name: values[name]}
     x, y = drawn(rows=300)
     ours = SparseClassifier(random_state=0, **given).fit(x, y)
     assert ours.search_ is None
-    assert ours.n_iter_ == 20
+    is_minimized = name in ("search", "alpha")  # and nothing else, so that no optimizer is needed
+    assert (ours.n_iter_ == 20) is not is_minimized
     assert SparseClassifier(random_state=0).fit(x[:100], y[:100]).search_ is None  # few rows
     assert SparseClassifier(random_state=0).fit(x[:101], y[:101]).search_ is not None
     assert FactorizationMachineClassifier(random_state=0).fit(x, y).search_ is None

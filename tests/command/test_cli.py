@@ -157,7 +157,7 @@ def test_lines_of_a_training_are_whole_in_a_file_and_wrapped_between_words_on_a_
     shown = [line for line in lines if line.startswith(("uniform: ", "decay ", "target: ", "arrays hold"))]
     assert len(shown) == 4
     assert any(len(line) > 60 for line in shown)
-    assert re.search(r"(cutting batches|steps in one)", "\n".join(lines))
+    assert re.search(r"\d+ passes over the rows", "\n".join(lines))
     assert re.search(r"stored dense it would take [\d.]+ kB", "\n".join(shown))
     monkeypatch.setattr(type(console.console), "is_terminal", True)
     wrapped = run(*words).output

@@ -16,6 +16,7 @@ from workbench.advising.source import model_note, suggest_model
 from workbench.api import inputs, loading
 from workbench.api.loading import Loaded, as_typed, pop_reading, receive
 from workbench.bridges.sklearn import SparseClassifier, SparseRegressor
+from workbench.bridges.sklearn_base import NO_SEARCH
 from workbench.data import Dataset, StoredRows
 from workbench.data.dataset.targets import refuse_constant
 from workbench.data.errors import DataError, MissingLabelsError
@@ -31,6 +32,8 @@ ESTIMATOR_PARAMETERS = frozenset(
     name for made in (SparseClassifier, SparseRegressor) for name in inspect.signature(made).parameters
 )
 LINEAR_MODELS = ("logistic", "softmax", "linear")
+OF_STEPS = {*NO_SEARCH, "max_iter", "epochs"} - {"alpha"}
+"""Parameters with which an optimizer trains linear models, too, whose updates may be lazy."""
 MOST_SCORED = 20_000
 """Rows that the loss is computed on after training, at most."""
 
@@ -150,7 +153,8 @@ def estimator_for(loaded: Loaded, model: str | None, parameters: dict[str, Any])
         validate_spec({"name": "train", "axes": {"optimizer": optimizer}})
     except SpecError as error:
         raise SpecError(inputs.word_for_python(str(error))) from None
-    if "lazy" not in chosen and not is_lazy_exact(Configuration(optimizer=optimizer, decay=decay)):
+    is_by_steps = model not in LINEAR_MODELS or not set(chosen).isdisjoint(OF_STEPS)
+    if is_by_steps and "lazy" not in chosen and not is_lazy_exact(Configuration(optimizer=optimizer, decay=decay)):
         chosen["lazy"] = "exact"
     is_usual = is_guessed and model in LINEAR_MODELS  # which an estimator takes by itself
     return ESTIMATORS[target](**({} if is_usual else {"model": model}), **chosen)

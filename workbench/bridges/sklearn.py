@@ -15,10 +15,11 @@ they come, others become float32.
 | search                | auto     | settings to choose alpha from on held-out rows; auto: 8 of linear models    |
 |                       |          | on more than 100 rows if nothing below but random_state and fit_intercept   |
 |                       |          | is set; 0: none                                                             |
-| optimizer             | None     | rule that changes the weights; None: adagrad if nothing is searched         |
+| optimizer             | None     | rule that changes the weights; None: adagrad, or of linear models Newton's  |
+|                       |          | method if nothing but alpha is set                                          |
 | learning_rate         | None     | its rate; None: the optimizer's own                                         |
 | alpha                 | None     | weight decay: of sgd, momentum, nesterov the penalty alpha / 2 * |w|^2;     |
-|                       |          | None: searched, or 0                                                        |
+|                       |          | None: searched; or 0 with an optimizer, else sum of squares of a row / 1000 |
 | options               | None     | further options of the optimizer by name                                    |
 | lazy                  | on       | rows of w that change: on: rows that a batch touches; off: all; exact: as    |
 |                       |          | off, rows catching up when they are next touched                            |
@@ -31,7 +32,7 @@ they come, others become float32.
 |                       |          | come to, with no rate: of model_options, fit_intercept, alpha, max_iter     |
 | batch_rows            | None     | rows a step; None: 256, or an eighth of the rows where that is fewer; of up |
 |                       |          | to 256 rows each step has all, and an epoch has 8                           |
-| max_iter              | None     | passes over the data (epochs); None: 20, in a search as many as it needs    |
+| max_iter              | None     | passes over the data (epochs); None: 20 with an optimizer, else as needed   |
 | shuffle               | True     | True: a new order each epoch; once: one at first, False: as they come; then |
 |                       |          | batches are kept as prepared, the fastest at some 3 times the memory of x   |
 | random_state          | None     | draws order, held-out rows and starting values                              |
@@ -41,9 +42,13 @@ they come, others become float32.
 
 With nothing set, `fit` trains 8 values of alpha at once, as columns of one weight matrix, chooses one on a held-out
 tenth (of up to 5,000 rows by 5 folds), and trains on with all rows (`workbench.training.search`). With 1,500 rows or
-more and 16 for each column it trains one value after the other, from large to small, by L-BFGS, until the loss of
-held-out rows falls no more; classes on a sample of the rows, unless they are easy. `search_` has the values tried,
+more and 16 for each column it trains one value after the other, from large to small, by Newton's method, until the loss
+of held-out rows falls no more; classes on a sample of the rows, unless they are easy. `search_` has the values tried,
 `alpha_` is the value; any setting of how to train, or `search=0`, trains that one setting.
+
+Without an optimizer, and with `launch="dual"`, linear models end at the minimum of mean loss + alpha / 2 * |w|^2, where
+w are weights of the columns as they are given, whatever their means and scales; if `max_iter` passes end before it,
+scikit-learn's `ConvergenceWarning` says so.
 
 The loss is the mean over the rows of a batch of weight * loss. Rows of weight 0 are left out first; a class that only
 they have does not occur. In `fit` weights are scaled to the mean 1: a weight of 2 is the row twice, exactly if steps
@@ -216,7 +221,7 @@ class _Regressor(RegressorMixin, Estimator):
         x, y, weights = rows_that_count(x, y, sample_weight)
         if first:
             self._one_number, self._columns = y.ndim == 1, 1 if y.ndim == 1 else y.shape[1]
-            self._start(x, weights)
+            self._start(x, weights, y)
         else:
             self._go_on(x)
         if (y.ndim == 1) != self._one_number or (y.ndim == 2 and y.shape[1] != self._columns):

@@ -27,8 +27,20 @@ from workbench.formats.files import bytes_memory
 from workbench.models import Model
 from workbench.models.units import Units
 from workbench.training import Run, Setup, constant
-from workbench.training.search import COUNT, FEWEST_ROWS, Choice, is_small, search_decay, why_no_search
+from workbench.training.descent import MOST_PASSES
+from workbench.training.search import (
+    COUNT,
+    FEWEST_ROWS,
+    LEAST_ROWS,
+    Choice,
+    Found,
+    find_minimum,
+    is_small,
+    search_decay,
+    why_no_search,
+)
 from workbench.training.setup import LAZY, SetupError, complete_settings, impossible_reason, with_epoch_calls
+from workbench.training.standard import Standard, needs_float64, standard_of
 
 
 @final
@@ -44,6 +56,8 @@ class Learner:
         self.epoch = 0
         self.units: Units | None = None
         """Units of columns and targets that it trains in; parameters are in them within `in_units`."""
+        self.standard: Standard | None = None
+        """How rows and targets are shifted and scaled in the training, as the first ones tell; None before these."""
         self.run = self._new_run()
 
     def _new_run(self) -> Run:
@@ -75,6 +89,38 @@ class Learner:
         """Return the parameters by name, the arrays themselves, after lazily updated rows have caught up."""
         self.run.catch_up()
         return self.run.arrays
+
+    def standardize(self, x: Any, y: np.ndarray, weights: np.ndarray | None) -> tuple[Any, np.ndarray]:
+        """Return rows x [R, D] and targets y as a linear model is trained on them; those of other models as they are.
+
+        Columns are scaled unless a penalty of weights would become another one.
+        """
+        if self.standard is None:
+            self.standard = Standard(None, None)
+            if self.model.is_product and self.setup.hold in ("format", "csr"):
+                scales, has_intercept = not self.setup.options.get("decay"), self.setup.has_intercept
+                given = {"has_intercept": has_intercept, "scales": scales, "for_steps": True}
+                standard = standard_of(x, y, weights, self.model.loss, **given)
+                self.standard = standard.with_targets_as_they_are()
+        y = self.standard.targets(y, self.dtype) if self.model.loss == "squared" else y
+        return self.standard.rows(x), y
+
+    def move(self, inward: bool) -> None:
+        """Change weights and intercept to those for standardized rows and targets, or back, in place.
+
+        Before the first epoch they are 0 of either.
+        """
+        if self.standard is None or self.standard.is_plain or (inward and not self.epoch):
+            return
+        point = np.vstack([self.arrays["w"], self.arrays.get("b", np.zeros(self.arrays["w"].shape[1]))])
+        point = self.standard.inside(point) if inward else self.standard.outside(point.astype(np.float64))
+        self.set_weights(point[:-1], point[-1])
+
+    def set_weights(self, weights: np.ndarray, intercept: np.ndarray | None) -> None:
+        """Overwrite the weights [D, N] and, if there is one, the intercept [N] of a linear model."""
+        self.arrays["w"][...] = weights
+        if "b" in self.arrays:
+            self.arrays["b"][...] = intercept
 
     def epochs(
         self, x: Any, y: np.ndarray, weights: np.ndarray | None, most: int, at_once: int = 1, passes: int = 1
@@ -154,12 +200,13 @@ class Learner:
         """Return setup, epoch, sizes and the state of the training, for pickle, after all rows have caught up."""
         self.run.catch_up()
         known = {"setup": replace(self.setup, options=dict(self.setup.options)), "epoch": self.epoch}
+        known["standard"] = self.standard
         sizes = {"features": self.features, "width": self.width}
         return known | sizes | {"run": self.run.state_dict(), "units": copy.deepcopy(self.units)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Make the training anew from what `__getstate__` returned; its next steps are the same as without."""
-        self.setup, self.epoch = state["setup"], state["epoch"]
+        self.setup, self.epoch, self.standard = state["setup"], state["epoch"], state.get("standard")
         self.features, self.width = state["features"], state["width"]
         self.units = state.get("units")
         self.run = self._new_run()
@@ -204,6 +251,8 @@ UPDATES = {lazy: update for update, lazy in LAZY.items()}
 
 MOST_SCORED = 20_000
 """Rows, evenly spread, that tell whether a training ended worse than a prediction that ignores X, or twice as many."""
+MOST_ASCENT = 20
+"""Epochs of dual ascent at most, before Newton's method goes on: it is faster at first, and may then hardly move."""
 
 MOST_ROWS, LEAST_STEPS = 256, 8
 """Rows of a batch if `batch_rows` is None, and steps of an epoch at least; up to so many rows are one batch."""
@@ -231,7 +280,9 @@ SHARED: dict[str, Any] = {
 }
 """Parameters that every estimator has, with their defaults."""
 
-UNSEARCHED = {"optimizer": "adagrad", "alpha": 0.0, "max_iter": 20}
+MOST_EPOCHS = 20
+"""Passes over the data if `max_iter` is None and an optimizer trains."""
+UNSEARCHED = {"optimizer": "adagrad", "alpha": 0.0, "max_iter": MOST_EPOCHS}
 """Values of parameters that are None when nothing is searched."""
 
 NO_SEARCH = (
@@ -271,15 +322,16 @@ class Estimator(BaseEstimator, ABC):
     class_weight
         Weight by class, or "balanced" for the inverse of its frequency; multiplies `sample_weight`.
     search
-        Values of `alpha` to choose from on held-out rows, by dual ascent or L-BFGS; "auto" for 8 of linear
+        Values of `alpha` to choose from on held-out rows, by dual ascent or Newton's method; "auto" for 8 of linear
         models on more than 100 rows if only random_state and fit_intercept are set; 0 for none.
     optimizer
-        Rule that changes the weights; None for adagrad if nothing is searched.
+        Rule that changes the weights; None for adagrad, or for Newton's method if nothing but `alpha` is set of how to
+        train a linear model.
     learning_rate
         Rate of the optimizer; None for its own.
     alpha
         Weight decay: of sgd, momentum and nesterov the penalty alpha / 2 times the sum of squared weights.
-        None: searched, or 0.
+        None: searched; or 0 with an optimizer, else the mean sum of squares of a row / 1000.
     options
         Further options of the optimizer by name.
     model_options
@@ -294,12 +346,12 @@ class Estimator(BaseEstimator, ABC):
         Storage of rows that are trained as dense: "format" for a dense array; "csr", "uint8" or "float16" to save
         memory, each batch being made dense as it is cut.
     launch
-        None, or "dual" to train by dual ascent, without a rate.
+        None, or "dual" to train by dual ascent, without a rate, and on by Newton's method to the minimum.
     batch_rows
         Rows of a step; None for 256, or an eighth of the rows where that is fewer. Of up to 256 rows each step
         has all.
     max_iter
-        Passes over the data; None for 20, in a search as many as it needs.
+        Passes over the data; None for 20 with an optimizer, else for as many as the minimum needs.
     shuffle
         Whether each pass has a new order of rows; "once" for one order that all passes have.
     random_state
@@ -419,13 +471,18 @@ class Estimator(BaseEstimator, ABC):
             self.__dict__.pop("feature_names_in_", None)
         return self.__dict__.get("n_features_in_") == x.shape[1] and "feature_names_in_" not in self.__dict__
 
-    def _start(self, x: Any, weights: np.ndarray | None) -> None:
-        """Set `_learner` to a new one of these parameters, at its starting values, for data like x [R, D], weights."""
+    def _start(self, x: Any, weights: np.ndarray | None, y: np.ndarray | None = None) -> None:
+        """Set `_learner` to a new one of these parameters, at its starting values, for data like x [R, D], weights.
+
+        A linear model has float64 weights if float32 ones would lose what x, or numbers y, tell.
+        """
         model, rows, seed = self._model(), self._batch_rows(x), self._seed()
+        is_wide = model.is_product and x.dtype == np.float32 and needs_float64(x, y)
+        dtype = np.dtype(np.float64) if is_wide else x.dtype
         is_full = self.format == "auto" and isinstance(x, np.ndarray) and 2 * np.count_nonzero(x) >= x.size
         usual = "csr" if self.format == "auto" else self.format
-        setup = self._setup(model, x.dtype, rows, "dense" if is_full else usual, seed)
-        setup = self._setup(model, x.dtype, rows, "csr", seed) if is_full and impossible_reason(setup) else setup
+        setup = self._setup(model, dtype, rows, "dense" if is_full else usual, seed)
+        setup = self._setup(model, dtype, rows, "csr", seed) if is_full and impossible_reason(setup) else setup
         units = None
         if model.enter_units and setup.hold in ("format", "csr"):  # the others hold whole numbers as they are
             units = Units.of_rows(x, weights, centred=setup.has_intercept)
@@ -525,17 +582,32 @@ class Estimator(BaseEstimator, ABC):
         if epochs is None:
             self.search_: Choice | None = None
             self.alpha_ = float(learner.setup.options.get("decay", 0.0))
-            if count := self._settings_to_search(x):
-                self._train_by_search(as_csr(x, learner.dtype), targets, weights, count)
+            count, passes = self._settings_to_search(x), self.max_iter
+            if learner.setup.launch == "dual":
+                self._ascend(x, targets, weights, passes or MOST_PASSES)
                 return
-            epochs = self._setting("max_iter")
+            if count or self._is_direct(passes):
+                given = as_csr(x, learner.dtype), targets, weights, learner.model.loss
+                self._train_by_search(*given, count, passes) if count else self._minimize(*given)
+                return
+            epochs = MOST_EPOCHS if passes is None else passes
         if self.shuffle == "once":
             order = np.random.default_rng(learner.setup.seed).permutation(x.shape[0])
             x, targets, weights = x[order], targets[order], None if weights is None else weights[order]
+        x, targets = learner.standardize(x, targets, weights)
         held_out = None
         if self.early_stopping and epochs > 1:
             x, targets, weights, held_out = self._split(x, targets, weights)
-        best, without_gain, done = -np.inf, 0, 0
+        learner.move(inward=True)
+        self.n_iter_ = self._do_epochs(x, targets, weights, held_out, epochs)
+        learner.move(inward=False)
+
+    def _do_epochs(self, x: Any, targets: np.ndarray, weights: Any, held_out: tuple | None, epochs: int) -> int:
+        """Train up to `epochs` epochs in place, fewer if the score of the rows `held_out` rises no more.
+
+        Return how many it were.
+        """
+        learner, best, without_gain, done = self._learner, -np.inf, 0, 0
         asked = epochs, 1 if held_out else epochs, LEAST_STEPS if self._is_whole(x) else 1
         for done, _ in enumerate(learner.epochs(x, targets, weights, *asked), 1):  # noqa: B007 - read after the loop
             if held_out is None:
@@ -545,7 +617,7 @@ class Estimator(BaseEstimator, ABC):
             best = max(best, score)
             if without_gain >= self.n_iter_no_change:
                 break
-        self.n_iter_ = done
+        return done
 
     def _folds(self) -> int | None:
         """Return how many folds a search holds out in turn; None to choose by the count of rows."""
@@ -578,22 +650,58 @@ class Estimator(BaseEstimator, ABC):
         """Return the names of parameters of how to train, without `max_iter`, that are not at their defaults."""
         return [name for name in NO_SEARCH if getattr(self, name) not in (SHARED[name], "auto")]
 
-    def _train_by_search(self, x: Any, targets: np.ndarray, weights: np.ndarray | None, count: int) -> None:
+    def _is_direct(self, passes: int | None) -> bool:
+        """Return whether nothing but the decay is set, so that a linear model is trained to its minimum."""
+        model = self._learner.model
+        is_linear = not why_no_search(model.loss, model.is_product, LEAST_ROWS)
+        return is_linear and passes is None and set(self.parameters_set()) <= {"alpha"}
+
+    def _minimize(self, x: Any, targets: np.ndarray, weights: np.ndarray | None, loss: str, **given: Any) -> None:
+        """Write the weights at the minimum of the objective; sets `alpha_` and `n_iter_`, and warns if it is not."""
+        given |= {"outputs": self._outputs, "has_intercept": self._learner.setup.has_intercept}
+        targets, decay = (
+            np.ascontiguousarray(self._learner.run.targets(targets)),
+            None if self.alpha is None else self.alpha_,
+        )
+        try:
+            found = find_minimum(x, targets, weights, loss, decay=decay, **given)
+        except SetupError as error:
+            raise ValueError(str(error)) from None
+        self._take(found)
+
+    def _ascend(self, x: Any, targets: np.ndarray, weights: np.ndarray | None, most: int) -> None:
+        """Train by dual ascent, then by Newton's method, `most` passes in all, until the duality gap is small."""
+        learner, first = self._learner, min(most, MOST_ASCENT)
+        rows, numbers = learner.standardize(x, targets, weights)
+        learner.move(inward=True)
+        self._do_epochs(rows, numbers, weights, None, first)
+        learner.move(inward=False)
+        start = np.vstack([learner.arrays["w"], learner.arrays.get("b", np.zeros(self._outputs))])
+        given = as_csr(x, learner.dtype), targets, weights, learner.model.loss
+        self._minimize(*given, start=start, epochs=most - first, before=first)
+
+    def _train_by_search(
+        self, x: Any, targets: np.ndarray, weights: np.ndarray | None, loss: str, count: int, epochs: int | None
+    ) -> None:
         """Write the weights that a search of `count` settings finds; sets `search_`, `alpha_`, `n_iter_`."""
-        learner, epochs = self._learner, self.max_iter
+        learner = self._learner
         given: dict[str, Any] = {"outputs": self._outputs, "has_intercept": learner.setup.has_intercept, "count": count}
         given |= {"seed": learner.setup.seed, "epochs": epochs, "folds": self._folds()}
         targets = np.ascontiguousarray(learner.run.targets(targets))
         try:
-            found = search_decay(x, targets, weights, learner.model.loss, **given)
+            found = search_decay(x, targets, weights, loss, **given)
         except SetupError as error:
             raise ValueError(str(error)) from None
-        arrays = learner.arrays
-        arrays["w"][...] = found.weights
-        if found.intercept is not None:
-            arrays["b"][...] = found.intercept
-        self.search_, self.alpha_ = found.choice, found.choice.decay
-        self.n_iter_ = learner.epoch = found.choice.epochs + found.choice.epochs_final
+        self._take(found)
+        self.search_ = found.choice
+
+    def _take(self, found: Found) -> None:
+        """Set weights, intercept and `alpha_` to those found; warn if the objective is not at its minimum."""
+        self._learner.set_weights(found.weights, found.intercept)
+        self.alpha_, self.n_iter_ = found.decay, found.epochs
+        self._learner.epoch = found.epochs
+        if found.warning:
+            warnings.warn(found.warning, ConvergenceWarning, stacklevel=6)
 
     def _is_whole(self, x: Any) -> bool:
         """Return whether every step is one of all rows, of which an epoch then has `LEAST_STEPS`."""

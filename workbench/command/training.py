@@ -33,11 +33,22 @@ from workbench.sweeps.problem import HELD_OUT, Problem, make_problem, parameters
 from workbench.sweeps.spec import Configuration, SpecError, validate_spec
 from workbench.training import PHASES, Run, StepEvent, Training, impossible_reason, make_run
 from workbench.training.constant import constant_words
-from workbench.training.search import COUNT, FEWEST_ROWS, Found, is_small, search_decay, why_no_search
+from workbench.training.search import (
+    COUNT,
+    FEWEST_ROWS,
+    Found,
+    find_minimum,
+    is_small,
+    search_decay,
+    why_no_search,
+)
 from workbench.training.setup import complete_settings
+from workbench.training.standard import Standard, standard_of
 from workbench.training.trained import TrainedModel, refuse_taken, why_not_kept
 
 SECONDS_SHOWN = 0.2
+NEAR_MINIMUM = 1e-3
+"""Distance to the minimum of the objective, relative, from which on dual ascent has not reached it."""
 EPOCHS_SHOWN = 20
 """The last ones, of more: the table stays on a screen."""
 
@@ -163,12 +174,38 @@ def _train(
     with show_reading():
         problem = make_problem(configuration, held_out)
     show_problem(configuration, problem)
+    start = time.perf_counter()
     found = None if search == 0 else _search(configuration, problem, search)
     if found is not None:
-        chosen = {"decay": found.choice.decay, "epochs": found.choice.epochs_final}
+        chosen = {"decay": found.decay, "epochs": max(found.epochs, 1)}
         configuration = configuration_of({**settings, "optimizer": "sgd", "launch": "dual", **chosen})
-    run = make_run(setup_of(configuration), problem.held(configuration), problem.y, problem.width, problem.facts)
+    held, y, standard = problem.held(configuration), problem.y, None
+    if found is None and (standard := _standard_of(configuration, problem)):
+        held, y = standard.rows(held), standard.targets(y)
+    run = make_run(setup_of(configuration), held, y, problem.width, problem.facts)
     print_line(data.summary(problem.dataset, run.model.target))
+    if found is not None and isinstance(run, Run):
+        _set_weights(run, found.weights, found.intercept)
+        seconds = time.perf_counter() - start
+        print_line(f"{format_count(found.epochs, 'pass')} over the rows, with those of the search")
+    else:
+        seconds = _train_epochs(run, configuration)
+        if standard is not None and isinstance(run, Run):
+            point = standard.outside(_point_of(run))
+            _set_weights(run, point[:-1], point[-1])
+    if isinstance(run, Run) and (warning := _why_not_minimum(run, configuration, problem, found)):
+        console.print(warning, **PLAIN)
+    print_quality(run, problem, configuration, seconds / configuration.epochs)
+    arrays, peak = format_size(run.bytes_held), format_size(memory.peak_bytes())
+    print_line(f"arrays hold {arrays}; the process's peak was {peak}, libraries included")
+    if gpu is not None:
+        on_device: Any = run  # a training on a device, whose module is not imported here
+        console.print(f"on {gpu.name} the arrays hold {format_size(on_device.bytes_device_held)}")
+    return run, problem.dataset
+
+
+def _train_epochs(run: Training, configuration: Configuration) -> float:
+    """Compile what is needed, then train all epochs with the loss shown live; return the seconds of these."""
     if not has_compiled_loops():
         console.print(
             "The code of this training is compiled first, once. 'workbench warm' does so ahead for common ones.",
@@ -181,17 +218,52 @@ def _train(
             warm_kernels(configuration)
         next(run.events())  # some code is made for the sizes at hand
         run.reset()
-    if found is not None and isinstance(run, Run):
-        parts = {"parameter:w": found.weights, "parameter:b": found.intercept, "dual": found.dual}
-        run.load_state_dict(run.state_dict() | {name: part for name, part in parts.items() if part is not None})
-    seconds = show_epochs(run, configuration.epochs)
-    print_quality(run, problem, configuration, seconds / configuration.epochs)
-    arrays, peak = format_size(run.bytes_held), format_size(memory.peak_bytes())
-    print_line(f"arrays hold {arrays}; the process's peak was {peak}, libraries included")
-    if gpu is not None:
-        on_device: Any = run  # a training on a device, whose module is not imported here
-        console.print(f"on {gpu.name} the arrays hold {format_size(on_device.bytes_device_held)}")
-    return run, problem.dataset
+    return show_epochs(run, configuration.epochs)
+
+
+def _standard_of(configuration: Configuration, problem: Problem) -> Standard | None:
+    """Return how rows of unlike columns are shifted and scaled for a linear model; None if nothing changes.
+
+    Losses are shown of the targets as they are, which are then left so.
+    """
+    model, setup = models.get(configuration.model), setup_of(configuration)
+    if not model.is_product or setup.device != "cpu" or setup.hold not in ("format", "csr"):
+        return None
+    if not scipy.sparse.issparse(problem.x):
+        return None
+    given = {"has_intercept": setup.has_intercept, "scales": not configuration.decay, "for_steps": True}
+    standard = standard_of(problem.x, problem.y, None, "", **given)
+    return None if standard.is_plain else standard
+
+
+def _point_of(run: Run) -> np.ndarray:
+    """Return weights and intercept [D + 1, N] of a linear model, float64, 0 for no intercept."""
+    weights = run.arrays["w"]
+    return np.vstack([weights, run.arrays.get("b", np.zeros(weights.shape[1]))]).astype(np.float64)
+
+
+def _set_weights(run: Run, weights: np.ndarray, intercept: np.ndarray | None) -> None:
+    """Overwrite weights and intercept of a linear model, in place."""
+    run.arrays["w"][...] = weights
+    if "b" in run.arrays:
+        run.arrays["b"][...] = intercept
+
+
+def _why_not_minimum(run: Run, configuration: Configuration, problem: Problem, found: Found | None) -> str:
+    """Return a note if a search or dual ascent ended before the minimum of its objective, else ""."""
+    if found is not None:
+        return f"Note: {found.warning}" if found.warning else ""
+    if configuration.launch != "dual" or not scipy.sparse.issparse(problem.x):
+        return ""
+    options: dict[str, Any] = {"outputs": problem.width, "has_intercept": run.setup.has_intercept}
+    options |= {"decay": configuration.decay, "start": _point_of(run)}
+    least = find_minimum(problem.x, problem.y, None, run.model.loss, **options)
+    if least.gained < NEAR_MINIMUM:
+        return ""
+    return (
+        f"Note: dual ascent ended {least.gained:.2g} times above the minimum of its objective.\n"
+        f"Give --epochs {10 * configuration.epochs} or more, or leave out what is set: --search N reaches the minimum."
+    )
 
 
 def print_quality(run: Training, problem: Problem, configuration: Configuration, seconds_epoch: float) -> None:
@@ -218,7 +290,7 @@ def print_quality(run: Training, problem: Problem, configuration: Configuration,
 
 
 def _search(configuration: Configuration, problem: Problem, search: int | None) -> Found | None:
-    """Return what a search of `search` settings of the decay comes to, which is printed; the training goes on from it.
+    """Return what a search of `search` settings of the decay comes to, which is printed: a trained model.
 
     None searches if the model and the data suit it, else returns None; SpecError for a count that was typed and does
     not suit.
@@ -235,7 +307,7 @@ def _search(configuration: Configuration, problem: Problem, search: int | None) 
     if reason or (search is None and not suits):
         return None
     options: dict[str, Any] = {"outputs": outputs, "has_intercept": setup.has_intercept, "seed": configuration.seed}
-    options |= {"count": search or COUNT, "finishes": False}
+    options |= {"count": search or COUNT}
     with console.status("searching"):
         found = search_decay(problem.x, problem.y, None, model.loss, **options)
     print_line(f"decay {found.choice}. To change it: --search N for N settings, or --decay VALUE for one.")

@@ -1,17 +1,18 @@
-"""Minimum of the penalized loss of a linear model by L-BFGS, for many rows of few columns.
+"""Minimum of the penalized loss of a linear model by Newton's method with conjugate gradients.
 
-The objective is the sum of count * loss over the rows / `total` + decay / 2 * |W|^2, without a penalty of the
-intercept, as dual ascent has it. A step reads the rows twice: for what it changes the scores by, and, from a copy by
-columns, for the gradient; in between the length of the step is found from scores alone. The first guess of the inverse
-Hessian is its diagonal, so that columns of any scale converge alike; after some steps, if columns are few, it is that
-of a sample of the rows. Vectors of one decay are kept for the next, whose Hessian differs by a known multiple of the
-identity (Nocedal 1980; Byrd, Nocedal and Schnabel 1994 for the limited memory).
+The objective is the sum of count * loss over the rows / `total` + decay / 2 * the sum of penalty * w**2, without a
+penalty of the intercept. A step of conjugate gradients reads the rows twice: for what it changes the scores by, and,
+from a copy by columns, for the product with the Hessian; the length of a Newton step is found from scores alone. They
+are preconditioned by the Hessian's diagonal, so that columns of any scale converge alike; after some steps, if columns
+are few, by the Hessian of a sample of the rows. Half the Newton decrement is the distance to the minimum of the
+quadratic model (Boyd and Vandenberghe 2004, 9.5): the minimization ends when it, or the duality gap |g|**2 / (2 decay),
+is below a share of the objective.
 
 >>> import numpy as np, scipy.sparse
 >>> x = scipy.sparse.csr_array(np.eye(4))
 >>> descent = Descent(x, np.float64([[1], [2], [3], [4]]), None, "squared", 1, has_intercept=False, total=4)
->>> descent.minimize(0.25, 1e-9) > 0, descent.weights.round(3).ravel().tolist()
-(True, [0.5, 1.0, 1.5, 2.0])
+>>> descent.minimize(0.25, 1e-9) > 0, descent.weights.round(3).ravel().tolist(), descent.is_minimum
+(True, [0.5, 1.0, 1.5, 2.0], True)
 """
 
 from collections.abc import Callable
@@ -21,20 +22,35 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from kernels.products import csr_dense
-from kernels.threads import compiled, compiled_part
+from kernels.threads import compiled
 from kernels.vector.elementary import exp_of_negative, log1p_of_unit
 
-PAIRS = 8
-"""Steps that the inverse Hessian is made from."""
-MOST_STEPS = 60
-"""Steps of a minimization at most."""
-MOST_SHORTER, SHORTEST, DECREASE = 12, 0.1, 1e-4
+MOST_PASSES = 2000
+"""Passes over the rows of a minimization at most."""
+ROUNDED = 1e-10
+"""Distance to the minimum, relative, below which it is rounding if it falls no further."""
+LOOSE, MOST_CHECKED = 1e-3, 200
+"""Distance to the minimum, relative, at which it counts as reached after the last pass, and steps to measure it."""
+MOST_SHORTER, SHORTEST, DECREASE = 30, 0.1, 1e-4
 """How often a step is shortened at most, to which share of it at least each time, and the share of the decrease that
 the gradient promises with which a step is long enough (Armijo)."""
+INEXACT, REST = 0.3, 0.5
+"""Share of the Newton decrement that conjugate gradients may leave far from the minimum, and near to it, there as a
+share of what the minimization may leave."""
+FLOOR, ROUNDING, FLOOR_UNBOUNDED = 1e-18, 1e-15, 1e-6
+"""Share of the first objective below which a distance is none, by which rounding may raise it, and, of classes without
+a penalty, whose objective may have no minimum, below which they are separated."""
 
-FACTOR_AFTER, FACTOR_ROWS, FACTOR_COST, MOST_FACTOR, RIDGE = 5, 4, 8, 500, 1e-6
-"""Passes at least before a Hessian of all columns is factored, rows for each column that it is made from, the D**3 for
-each entry that take as long as a pass, columns at most, and what is added to the diagonal, relative to its mean."""
+FACTOR_AFTER, FACTOR_COST, MOST_FACTOR, MOST_CLASSES = 16, 3, 500, 700
+"""Passes at least before a Hessian of all columns is factored, the D**3 for each entry that take as long as a pass, and
+columns, and columns times classes of softmax, at most."""
+FACTOR_ROWS, FACTOR_ENTRIES, RARE = 2, 2**22, 0.1
+"""Rows for each column that the Hessian is made from, or all rows up to so many products; and the share of a column's
+diagonal below which they have missed it."""
+WELL = 1e3
+"""Condition of the Hessian divided by its diagonal, up to which that alone tells the distance to the minimum."""
+RIDGE, WIDER = 1e-11, 1e5
+"""What is added to the Hessian's diagonal, relatively, and how many times that in float32."""
 MOST_COPIED = 2**20
 """Entries up to which rows are copied by columns: of more, the copy takes longer than what it saves in a few passes."""
 LINE_STEPS, LONGEST = 3, 2.0
@@ -79,50 +95,6 @@ LOSSES: dict[str, Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarra
     "softmax": _softmax,
 }
 """Losses, and expected targets whose difference to the targets is the gradient, by the name of the kernel."""
-
-
-UNLIKE = 30
-"""Ratio of the root mean squares of two columns' entries from which on dual ascent hardly moves the smaller one."""
-GLANCES, GLANCE = 32, 2048
-"""Pieces of the entries, and entries of each, that tell of large data whether columns may differ so: to add up all
-entries by column takes as long as an epoch of dual ascent."""
-
-
-def unlike_square(x: Any) -> float | None:
-    """Return a sum of squares that stands for a row of CSR x [R, D] if two columns have very different scales.
-
-    It is the entries of a row times the geometric mean of the columns' mean squares, which a single large column does
-    not rule. None if the root mean squares differ by at most `UNLIKE` times, or D > R: a minimum of few
-    rows that the decay hardly holds back, as it does columns of large entries, predicts worse than dual ascent.
-    Of more entries than the `GLANCES`, None also if the columns of these do not differ.
-    """
-    if x.shape[1] > x.shape[0] or not x.nnz:
-        return None
-    sizes = np.abs(x.data)
-    if sizes.max() <= UNLIKE * sizes.min():
-        return None
-    if x.nnz > 2 * GLANCES * GLANCE and not _are_unlike(_mean_squares(*_glances(x))):
-        return None
-    means = _mean_squares(x.indices, x.data)
-    return float(x.nnz / x.shape[0] * np.exp(np.log(means).mean())) if _are_unlike(means) else None
-
-
-def _mean_squares(columns: np.ndarray, data: np.ndarray) -> np.ndarray:
-    """Return the mean square of the entries `data` [z] in each of their `columns` [z], without columns of zeros."""
-    squares, counts = np.bincount(columns, weights=np.square(data, dtype=np.float64)), np.bincount(columns)
-    return squares[squares > 0] / counts[squares > 0]
-
-
-def _are_unlike(means: np.ndarray) -> bool:
-    """Return whether two of the mean squares differ by more than the square of `UNLIKE`."""
-    return bool(len(means)) and means.max() > UNLIKE**2 * means.min()
-
-
-def _glances(x: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return columns and data of `GLANCES` pieces of CSR x, `GLANCE` entries each, at equal distances."""
-    starts = np.linspace(0, x.nnz - GLANCE, GLANCES).astype(np.int64)
-    places = (starts[:, None] + np.arange(GLANCE)).reshape(-1)
-    return x.indices[places], x.data[places]
 
 
 def of_active_columns(x: Any) -> tuple[Any, np.ndarray | None]:
@@ -211,26 +183,15 @@ def constant_loss(rows: Any) -> float:
     return entropy - float((others * np.log(others)).sum())
 
 
-Guess = Callable[[np.ndarray], np.ndarray]
-"""First guess of the inverse Hessian times a gradient [D + 1, N]."""
+Inverse = Callable[[np.ndarray], np.ndarray]
+"""Approximate inverse of the Hessian times a gradient [D + 1, N]."""
 
 
 class State(NamedTuple):
-    """Point [D + 1, N], scores [T, N], decay, and kept steps [2, steps, D + 1, N] of a descent."""
+    """Point [D + 1, N] and scores [T, N] of a descent."""
 
     point: np.ndarray
     scores: np.ndarray
-    decay: float
-    pairs: np.ndarray
-
-
-class Reached(NamedTuple):
-    """Objective, expected targets [T, N], gradient [D + 1, N] and first guess at the end of a minimization."""
-
-    value: float
-    means: np.ndarray
-    gradient: np.ndarray
-    divide: Guess
 
 
 @final
@@ -238,7 +199,7 @@ class Descent:
     """Weights and intercept of a linear model on its way to the minimum.
 
     `point` float64 [D + 1, N] are the weights and, as its last row, the intercept; `scores` [T, N] those of the rows;
-    `pairs` [2, steps, D + 1, N] the changes of the point in up to `PAIRS` steps, and the differences of its gradients.
+    `is_minimum` is whether the last minimization reached its tolerance.
     """
 
     def __init__(
@@ -251,30 +212,35 @@ class Descent:
         *,
         has_intercept: bool,
         total: int,
+        penalty: np.ndarray | None = None,
     ) -> None:
         """Begin at zero weights and the best intercept for csr x [T, D] and targets y as the loss takes them.
 
         `counts` [T] are what the loss of each row counts for, None for 1, 0 to leave it out; `total` is what the sum of
-        the losses is divided by.
+        the losses is divided by; `penalty` [D] multiplies the decay of each column, None for 1.
         """
         self.x, self.loss = x, LOSSES[loss]
         self.y = np.eye(outputs, dtype=x.dtype)[y] if loss == "softmax" else y
         self.counts = None if counts is None else counts[:, None]
-        self.decay = 0.0
+        self.penalty = np.append(np.ones(x.shape[1]) if penalty is None else penalty, 0.0)[:, None]
         self.weight = float(x.shape[0] if counts is None else counts.sum())
-        self.is_curved, self.has_intercept, self.total = loss != "squared", has_intercept, total
+        self.kind, self.has_intercept, self.total = loss, has_intercept, total
         self.point, self.scores = np.zeros((x.shape[1] + 1, outputs)), np.zeros((x.shape[0], outputs), x.dtype)
         if has_intercept:
             self.point[-1] = self._best_intercept(loss)
-            self.scores += self.intercept
-        self.reached: Reached | None = None
-        self.pairs = np.zeros((2, 0, *self.point.shape))
+            self.scores += self.point[-1].astype(x.dtype)
+        self.start, self.is_minimum = self._value(self.scores, self.point, 0.0)[0], False
 
     @cached_property
-    def columns(self) -> tuple[Any, Any]:
-        """Return x.T [D, T] and it with squared entries: csr copies up to `MOST_COPIED` entries, else csc views."""
-        columns = self.x.T.tocsr() if self.x.nnz <= MOST_COPIED else self.x.T
-        return columns, type(columns)((columns.data**2, columns.indices, columns.indptr), shape=columns.shape)
+    def columns(self) -> Any:
+        """Return x.T [D, T]: a csr copy up to `MOST_COPIED` entries, else a csc view."""
+        return self.x.T.tocsr() if self.x.nnz <= MOST_COPIED else self.x.T
+
+    @cached_property
+    def squares(self) -> Any:
+        """Return `columns` with squared entries."""
+        columns = self.columns
+        return type(columns)((columns.data**2, columns.indices, columns.indptr), shape=columns.shape)
 
     @property
     def weights(self) -> np.ndarray:
@@ -286,56 +252,33 @@ class Descent:
         """Return the intercept [N] in the dtype of x."""
         return self.point[-1].astype(self.x.dtype)
 
-    def move_to(self, point: np.ndarray) -> None:
-        """Set weights and intercept `point` [D + 1, N], and the scores of the rows."""
-        self.point, self.scores, self.reached = point, self.scores_of(self.x, point), None
+    def move_to(self, point: np.ndarray) -> "Descent":
+        """Set weights and intercept `point` [D + 1, N], and the scores of the rows; return this descent."""
+        self.point, self.scores = point, self.scores_of(self.x, point)
+        return self
 
     def state(self) -> State:
-        """Return what `restore` and `extrapolate` take."""
-        return State(self.point, self.scores, self.decay, self.pairs.copy())
-
-    def restore(self, state: State) -> None:
-        """Go back to what `state` returned."""
-        self.point, self.scores, self.decay, self.reached = state.point, state.scores, state.decay, None
-        self.pairs = state.pairs.copy()
-
-    def go_on_from(self, other: "Descent") -> "Descent":
-        """Take the point and the pairs of `other`, of the same objective on some of the rows; return this descent.
-
-        Gradients of its loss are scaled by the ratio of what the rows count for.
-        """
-        if other.x is self.x:
-            self.columns = other.columns
-        self.move_to(other.point)
-        self.decay = other.decay
-        ratio = self.weight / max(other.weight, 1e-30)
-        self.pairs = other.pairs.copy()
-        changes, differences = self.pairs
-        differences *= ratio
-        differences[:, :-1] += (1 - ratio) * self.decay * changes[:, :-1]
-        return self
+        """Return what `extrapolate` takes."""
+        return State(self.point, self.scores)
 
     def extrapolate(self, before: State, decay: float) -> None:
         """Move on along the line from the minimum `before` to this one, to the least objective of another decay on it.
 
         The length is found from scores alone, by Newton's method; nothing moves unless the objective falls.
         """
-        line, moves = self.point - before.point, self.scores - before.scores
-        bend, slope = (decay * float(np.vdot(line[:-1], other[:-1])) for other in (line, self.point))
-        old, length, scores = self.decay, 0.0, self.scores
-        self.decay = decay
-        value, means = first = self._value(scores, self.point)
+        line, moves, length, scores = self.point - before.point, self.scores - before.scores, 0.0, self.scores
+        bend, slope = (decay * _inner(self.penalty * line, other) for other in (line, self.point))
+        value, means = first = self._value(scores, self.point, decay)
         for _ in range(LINE_STEPS):
-            rises = float(np.vdot(self._slopes(means), moves)) / self.total + slope + length * bend
-            curvature = float((self._curvature(means) * moves**2).sum(dtype=np.float64)) / self.total + bend
+            rises = _inner(self._slopes(means), moves) / self.total + slope + length * bend
+            curvature = _inner(self._curved(means, moves), moves) / self.total + bend
             if not curvature > 0:
                 break
             length += min(max(-rises / curvature, -LONGEST), LONGEST)
             scores = self.scores + self.x.dtype.type(length) * moves
-            value, means = self._value(scores, self.point + length * line)
-        self.decay = old
+            value, means = self._value(scores, self.point + length * line, decay)
         if value < first[0]:
-            self.point, self.scores, self.reached = self.point + length * line, scores, None
+            self.point, self.scores = self.point + length * line, scores
 
     def _best_intercept(self, loss: str) -> np.ndarray:
         """Return the intercept [N] of the least loss without weights; finite if a label is on all rows, or on none."""
@@ -350,67 +293,114 @@ class Descent:
         """Return the scores [R, N] of csr x [R, D] for weights and intercept `point` [D + 1, N]."""
         return multiply(x.indptr, x.indices, x.data, point[:-1].astype(x.dtype)) + point[-1].astype(x.dtype)
 
-    def minimize(self, decay: float, tolerance: float, most: int = MOST_STEPS) -> int:
-        """Set `point` to the minimum for `decay`, and `scores`; return the passes over the rows, 1 and each step's.
+    def minimize(self, decay: float, tolerance: float, most: int = MOST_PASSES, is_last: bool = False) -> int:
+        """Set `point` to the minimum for `decay`, `scores` and `is_minimum`; return the passes over the rows.
 
-        It ends when the decrease that the next step promises is below `tolerance` times the objective.
+        It ends when the distance to the minimum is below `tolerance` times the objective, or after `most` passes. If
+        columns are few, the distance `is_last` measured by the Hessian of all columns: by its diagonal alone, it may be
+        far too small.
         """
-        if self.reached is None or decay != self.decay:
-            self.pairs[1, :, :-1] += (decay - self.decay) * self.pairs[0, :, :-1]
-            self.decay = decay
-            value, means = self._value(self.scores, self.point)
-            gradient, divide = self._gradient(means, self.point), self._diagonal(means)
-        else:
-            value, means, gradient, divide = self.reached
-        worth = max(FACTOR_AFTER, self._passes_worth_a_factor())
-        for passes in range(1, most + 1):
-            if passes == worth:
-                divide, worth = self._factor(means) or divide, 3 * worth
-            direction = self._direction(gradient, divide)
-            promised = float(np.vdot(gradient, direction))
-            if not promised > 2 * tolerance * value:
+        value, means = self._value(self.scores, self.point, decay)
+        floor = self.start * (FLOOR_UNBOUNDED if self.kind != "squared" and not decay else FLOOR)
+        passes, self.is_minimum, worth = 0, False, max(FACTOR_AFTER, self._passes_worth_a_factor())
+        before, divide, preconditioned, is_sure = np.inf, None, np.inf, not is_last or self.x.shape[1] > MOST_FACTOR
+        while True:
+            gradient = self._pulled(self._slopes(means)) + decay * self.penalty * self.point
+            enough = tolerance * value + floor
+            if (self.kind != "squared" and not decay and value <= floor) or self._gap(gradient, means, decay) <= enough:
+                self.is_minimum = True
                 break
-            moves = self.scores_of(self.x, direction)
-            length = 1.0 if self.pairs.size else self._newton_length(means, moves, direction, promised)
+            if passes >= worth and (factor := self._factor(means, decay)):
+                divide, preconditioned, is_sure = factor, value, True
+            elif divide is None or value < preconditioned / 2:
+                divide, preconditioned = self._diagonal(means, decay), value
+            if passes >= most:
+                enough = LOOSE * value + floor
+                *_, promised, _, is_exact = self._solve(gradient, means, divide, decay, enough, MOST_CHECKED)
+                self.is_minimum = is_exact and promised <= 2 * enough
+                break
+            left = worth - passes if passes < worth < MOST_PASSES else MOST_PASSES
+            solved = self._solve(gradient, means, divide, decay, enough, min(left, most - passes))
+            direction, moves, promised, steps, is_exact = solved
+            passes += steps
+            is_rounding = is_exact and before / 4 < promised <= ROUNDED * value  # it falls no further
+            before = promised
+            length, point, scores = 1.0, self.point - direction, self.scores - moves
             for _ in range(MOST_SHORTER):
-                point = self.point - length * direction
-                scores = self.scores - self.x.dtype.type(length) * moves
-                new_value, new_means = self._value(scores, point)
-                if new_value <= value - DECREASE * length * promised:
+                new_value, new_means = self._value(scores, point, decay)
+                if new_value <= value - DECREASE * length * promised + ROUNDING * self.start:
                     break
                 bend = 2 * (new_value - value + length * promised)
                 length *= min(max(length * promised / bend, SHORTEST), 0.5) if np.isfinite(bend) else SHORTEST
+                point, scores = self.point - length * direction, self.scores - self.x.dtype.type(length) * moves
             else:
+                self.is_minimum = is_exact and promised <= 2 * max(enough, LOOSE * value)
                 break  # a decrease is below what the dtype can tell
-            new_gradient = self._gradient(new_means, point)
-            pair = np.stack([point - self.point, new_gradient - gradient])
-            if np.vdot(*pair) > 0:
-                self.pairs = np.concatenate([self.pairs[:, 1 - PAIRS :], pair[:, None]], axis=1)
-            self.point, self.scores, gradient = point, scores, new_gradient
-            value, means = new_value, new_means
-        else:
-            passes = most + 1
-        self.reached = Reached(value, means, gradient, divide)
+            self.point, self.scores, value, means = point, scores, new_value, new_means
+            if is_rounding or (is_exact and (self.kind == "squared" or promised <= 2 * enough)):
+                if is_sure or self._condition(means, decay) <= WELL:
+                    self.is_minimum = True
+                    break
+                worth = passes
         return passes
 
-    def gradient_scores(self) -> np.ndarray:
-        """Return the gradient of each row's count * loss with respect to its scores, [T, N], after a minimization."""
-        return self._slopes(self.loss(self.scores, self.y)[1])
+    def objective(self, decay: float) -> float:
+        """Return the objective at `point`."""
+        return self._value(self.scores, self.point, decay)[0]
 
-    def _value(self, scores: np.ndarray, point: np.ndarray) -> tuple[float, np.ndarray]:
+    def _gap(self, gradient: np.ndarray, means: np.ndarray, decay: float) -> float:
+        """Return the duality gap at the gradients of the rows' losses, the dual variables; infinity without decay."""
+        if not decay:
+            return np.inf
+        of_weights = _inner(gradient[:-1], gradient[:-1] / self.penalty[:-1]) / (2 * decay)
+        curvature = self._curvature(means).sum(axis=0, dtype=np.float64) / self.total
+        return of_weights + float((gradient[-1] ** 2 / np.maximum(curvature, 1e-30)).sum()) / 2
+
+    def _solve(
+        self, gradient: np.ndarray, means: np.ndarray, divide: Inverse, decay: float, enough: float, most: int
+    ) -> tuple[np.ndarray, np.ndarray, float, int, bool]:
+        """Solve Hessian @ direction = gradient by conjugate gradients, preconditioned by `divide`.
+
+        Return (direction [D + 1, N], its scores [T, N], gradient @ direction, steps, whether it solves to what `enough`
+        of the objective needs). Far from the minimum it ends earlier, and after `most` steps.
+        """
+        direction, moves, residual = np.zeros_like(gradient), np.zeros_like(self.scores), gradient.copy()
+        step = divide(residual)
+        rest = first = _inner(residual, step)
+        promised, search, done = 0.0, step, 0
+        least = 2 * REST * enough / (self.point.shape[1] if self.kind == "softmax" else 1)
+        while rest > least and done < most:
+            along = self.scores_of(self.x, search)
+            bent = self._pulled(self._curved(means, along)) + decay * self.penalty * search
+            curvature = _inner(search, bent)
+            if not curvature > 0:
+                break
+            length = rest / curvature
+            direction += length * search
+            moves += self.x.dtype.type(length) * along
+            residual -= length * bent
+            promised, done = promised + length * rest, done + 1
+            step = divide(residual)
+            before, rest = rest, _inner(residual, step)
+            if self.kind != "squared" and rest <= INEXACT**2 * first and promised > 2 * enough:
+                break
+            search = step + rest / before * search
+        return direction, moves, promised, done, rest <= least
+
+    def _value(self, scores: np.ndarray, point: np.ndarray, decay: float) -> tuple[float, np.ndarray]:
         """Return the objective and the expected targets [T, N] for scores [T, N] of `point` [D + 1, N]."""
         losses, means = self.loss(scores, self.y)
         if self.counts is not None:
             losses = losses * (self.counts if losses.ndim > 1 else self.counts[:, 0])
-        penalty = float(np.vdot(point[:-1], point[:-1])) * self.decay / 2
+        penalty = _inner(self.penalty * point, point) * decay / 2
         return float(losses.sum(dtype=np.float64)) / self.total + penalty, means
 
-    def _gradient(self, means: np.ndarray, point: np.ndarray) -> np.ndarray:
-        """Return the gradient [D + 1, N] of the objective for expected targets [T, N] of `point`."""
-        slopes = self._slopes(means)
-        gradient = self.decay * point
-        gradient[:-1] += _sum_columns(self.columns[0], slopes) / self.total
-        gradient[-1] = slopes.sum(axis=0, dtype=np.float64) / self.total if self.has_intercept else 0
+    def _pulled(self, slopes: np.ndarray) -> np.ndarray:
+        """Return the gradient [D + 1, N] with respect to the point, for `slopes` [T, N] with respect to the scores."""
+        gradient = np.empty_like(self.point)
+        gradient[:-1] = _sum_columns(self.columns, slopes)
+        gradient[-1] = slopes.sum(axis=0, dtype=np.float64) if self.has_intercept else 0
+        gradient /= self.total
         return gradient
 
     def _slopes(self, means: np.ndarray) -> np.ndarray:
@@ -420,103 +410,133 @@ class Descent:
 
     def _curvature(self, means: np.ndarray) -> np.ndarray:
         """Return the second derivative [T, N] of the rows' losses with respect to each score, for expected targets."""
-        curvature = means * (1 - means) if self.is_curved else np.ones_like(means)
+        curvature = np.ones_like(means) if self.kind == "squared" else means * (1 - means)
         return curvature if self.counts is None else curvature * self.counts
 
-    def _diagonal(self, means: np.ndarray) -> Guess:
+    def _curved(self, means: np.ndarray, along: np.ndarray) -> np.ndarray:
+        """Return the change [T, N] of the gradient by scores when these change by `along` [T, N]."""
+        if self.kind == "squared":
+            return along if self.counts is None else along * self.counts
+        if self.kind == "softmax":
+            change = means * (along - (means * along).sum(axis=1, keepdims=True))
+        else:
+            change = means * (1 - means) * along
+        return change if self.counts is None else change * self.counts
+
+    def _condition(self, means: np.ndarray, decay: float) -> float:
+        """Return a bound of the condition of the Hessian divided by its diagonal: what the penalty leaves of it."""
+        least = decay * self.penalty[:-1]
+        if not len(least) or not least.min() > 0:
+            return np.inf
+        return float((self._diagonal_of(self._curvature(means), decay)[:-1] / least).max())
+
+    def _diagonal(self, means: np.ndarray, decay: float) -> Inverse:
         """Return a function that divides by the Hessian's diagonal for expected targets [T, N], by 1 if that is 0."""
-        curvature = self._curvature(means)
-        diagonal = np.empty_like(self.point)
-        diagonal[:-1] = _sum_columns(self.columns[1], curvature) / self.total + self.decay
-        diagonal[-1] = curvature.sum(axis=0, dtype=np.float64) / self.total
-        diagonal = np.where(diagonal > 0, diagonal, 1)
+        diagonal = self._diagonal_of(self._curvature(means), decay)
         return lambda gradient: gradient / diagonal
 
+    def _diagonal_of(self, curvature: np.ndarray, decay: float) -> np.ndarray:
+        """Return the Hessian's diagonal [D + 1, N] for curvatures [T, N] of the rows' losses, 1 if that is 0."""
+        diagonal = np.empty_like(self.point)
+        diagonal[:-1] = _sum_columns(self.squares, curvature)
+        diagonal[-1] = curvature.sum(axis=0, dtype=np.float64) if self.has_intercept else 0
+        diagonal = diagonal / self.total + decay * self.penalty
+        return np.where(diagonal > 0, diagonal, 1)
+
     def _passes_worth_a_factor(self) -> int:
-        """Return how many passes over the rows take as long as `_factor`; a large number for several outputs."""
-        features = self.x.shape[1]
-        is_possible = self.point.shape[1] == 1 and features <= MOST_FACTOR
-        return features**3 // (FACTOR_COST * max(self.x.nnz, 1)) if is_possible else MOST_STEPS + 1
+        """Return how many passes over the rows take as long as `_factor`; a large number if columns are many."""
+        features, outputs = self.x.shape[1], self.point.shape[1]
+        if features > MOST_FACTOR:
+            return MOST_PASSES + 1
+        return features**3 * outputs // (FACTOR_COST * max(self.x.nnz * outputs, 1))
 
-    def _factor(self, means: np.ndarray) -> Guess | None:
-        """Return a function that solves by the Hessian [D + 1, D + 1] of some rows for expected targets [T, 1].
+    def _factor(self, means: np.ndarray, decay: float) -> Inverse | None:
+        """Return a function that solves by the Hessian of some rows, of each output by itself unless classes are few.
 
-        Rows are taken as often as their curvature is large. None if that cannot be factored.
+        Rows are taken as often as their curvature is large; columns that they miss have their diagonal of all rows.
+        None if that cannot be factored.
         """
-        from scipy.linalg import LinAlgError, cho_factor, cho_solve
+        curvature = self._curvature(means)
+        diagonal, penalty = self._diagonal_of(curvature, decay), decay * self.penalty
+        if self.kind == "softmax" and self.point.size <= MOST_CLASSES:
+            every = np.broadcast_to(penalty, self.point.shape).reshape(-1)
+            solve = _solver(self._hessian_of_classes(means), every, diagonal.reshape(-1), self.ridge)
+            return solve and (lambda gradient: solve(gradient.reshape(-1, 1)).reshape(gradient.shape))
+        count = 1 if self.kind == "squared" else curvature.shape[1]
+        solvers = []
+        for output in range(count):
+            hessian = self._sampled_hessian(curvature[:, output])
+            solvers.append(_solver(hessian, penalty[:, 0], diagonal[:, output], self.ridge))
+            if solvers[-1] is None:
+                return None
+        if count == 1:
+            return solvers[0]
+        return lambda gradient: np.hstack([solve(gradient[:, [n]]) for n, solve in enumerate(solvers) if solve])
 
-        ends = np.cumsum(self._curvature(means)[:, 0], dtype=np.float64)
-        count = FACTOR_ROWS * len(self.point)
-        some = np.searchsorted(ends, (np.arange(count) + 0.5) / count * ends[-1])
-        rows = np.full((count, len(self.point)), float(self.has_intercept), self.x.dtype)
-        rows[:, :-1] = self.x[np.minimum(some, len(ends) - 1)].toarray()
-        hessian = (rows.T @ rows).astype(np.float64) * (ends[-1] / count / self.total)
-        diagonal = np.arange(len(hessian))
-        hessian[diagonal, diagonal] += self.decay + RIDGE * hessian[diagonal, diagonal].mean()
-        if not self.has_intercept:
-            hessian[-1, -1] = 1
-        try:
-            factor = cho_factor(hessian, lower=True, overwrite_a=True)
-        except (LinAlgError, ValueError):  # rounded to an indefinite matrix, or not finite
-            return None
-        return lambda gradient: cho_solve(factor, gradient, check_finite=False)
+    @property
+    def ridge(self) -> float:
+        """Return what is added to the diagonal of a Hessian, relatively."""
+        return RIDGE * (1 if self.x.dtype == np.float64 else WIDER)
 
-    def _newton_length(self, means: np.ndarray, moves: np.ndarray, direction: np.ndarray, promised: float) -> float:
-        """Return the step length at which the derivative along the direction would be 0 if its slope stayed."""
-        bend = float((self._curvature(means) * moves**2).sum(dtype=np.float64)) / self.total
-        bend += self.decay * float(np.vdot(direction[:-1], direction[:-1]))
-        return min(1.0, promised / bend) if bend > 0 else 1.0
+    def _sampled_hessian(self, curvature: np.ndarray) -> np.ndarray:
+        """Return the Hessian of the loss [D + 1, D + 1] from rows by their curvature [T] of one output."""
+        size, total = len(self.point), len(curvature)
+        count = min(total, max(FACTOR_ROWS * size, FACTOR_ENTRIES // size**2))
+        some, weights = np.arange(total), curvature.astype(np.float64)
+        if count < total:
+            ends = np.cumsum(weights)
+            some = np.minimum(np.searchsorted(ends, (np.arange(count) + 0.5) / count * ends[-1]), total - 1)
+            weights = np.full(count, ends[-1] / count)
+        rows = self._rows_with_one(some, np.dtype(np.float64) if count == total else self.x.dtype)
+        rows *= np.sqrt(weights / self.total)[:, None].astype(rows.dtype)
+        return (rows.T @ rows).astype(np.float64)
 
-    def _direction(self, gradient: np.ndarray, divide: Guess) -> np.ndarray:
-        """Return the approximate inverse Hessian times `gradient`, both [D + 1, N], by the two loops of L-BFGS.
+    def _hessian_of_classes(self, means: np.ndarray) -> np.ndarray:
+        """Return the Hessian of the softmax loss [(D + 1) * N, (D + 1) * N] from rows at equal distances."""
+        (total, outputs), size = means.shape, len(self.point)
+        some = np.linspace(0, total - 1, min(total, max(FACTOR_ROWS * self.point.size, FACTOR_ENTRIES // size**2)))
+        some = some.astype(np.int64)
+        rows, shares = self._rows_with_one(some, np.dtype(np.float64)), means[some].astype(np.float64)
+        counts = np.ones(len(some)) if self.counts is None else self.counts[some, 0]
+        counts = counts * (total / len(some) / self.total)
+        hessian = np.empty((size, outputs, size, outputs))
+        for one in range(outputs):
+            for other in range(one + 1):
+                weights = counts * shares[:, one] * ((one == other) - shares[:, other])
+                hessian[:, one, :, other] = hessian[:, other, :, one] = (rows * weights[:, None]).T @ rows
+        return hessian.reshape(size * outputs, size * outputs)
 
-        `divide` applies the first guess of it.
-        """
-        direction, shares = gradient.copy(), np.empty(self.pairs.shape[1])
-        flat, (changes, differences) = direction.reshape(-1), self.pairs.reshape(2, len(shares), direction.size)
-        _subtract_differences(changes, differences, flat, shares)
-        direction = divide(direction)
-        if len(shares):
-            difference = self.pairs[1, -1]
-            direction *= np.vdot(changes[-1], difference) / np.vdot(difference, divide(difference))
-            _add_changes(changes, differences, direction.reshape(-1), shares)
-        return direction
-
-
-@compiled_part
-def _dot(a: np.ndarray, b: np.ndarray) -> float:
-    """Return the dot product of a and b [n]; four sums in turn, as each would wait for the one before."""
-    total = 0.0
-    first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
-    whole = a.size // 4 * 4
-    for k in range(0, whole, 4):
-        first += a[k] * b[k]
-        second += a[k + 1] * b[k + 1]
-        third += a[k + 2] * b[k + 2]
-        fourth += a[k + 3] * b[k + 3]
-    for k in range(whole, a.size):
-        total += a[k] * b[k]
-    return total + ((first + second) + (third + fourth))
-
-
-@compiled
-def _subtract_differences(
-    changes: np.ndarray, differences: np.ndarray, direction: np.ndarray, shares: np.ndarray
-) -> None:
-    """Do the first loop of L-BFGS, from the last pair [steps, n] on: change direction [n] and write shares [steps]."""
-    for step in range(len(shares) - 1, -1, -1):
-        shares[step] = _dot(changes[step], direction) / _dot(changes[step], differences[step])
-        for k in range(direction.size):
-            direction[k] -= shares[step] * differences[step, k]
+    def _rows_with_one(self, some: np.ndarray, dtype: np.dtype) -> np.ndarray:
+        """Return the rows `some` of x, dense [n, D + 1], with a last column of ones, or of zeros without intercept."""
+        rows = np.full((len(some), len(self.point)), float(self.has_intercept), dtype)
+        rows[:, :-1] = self.x[some].toarray()
+        return rows
 
 
-@compiled
-def _add_changes(changes: np.ndarray, differences: np.ndarray, direction: np.ndarray, shares: np.ndarray) -> None:
-    """Do the second loop of L-BFGS, from the first pair [steps, n] on: change direction [n] by what `shares` tell."""
-    for step in range(len(shares)):
-        share = shares[step] - _dot(differences[step], direction) / _dot(changes[step], differences[step])
-        for k in range(direction.size):
-            direction[k] += share * changes[step, k]
+def _solver(hessian: np.ndarray, penalty: np.ndarray, diagonal: np.ndarray, ridge: float) -> Inverse | None:
+    """Return a function that solves by hessian [n, n] + penalty [n] for [n, K]; None if that cannot be factored.
+
+    `hessian` is overwritten; where its diagonal is far below `diagonal` [n], this takes its place.
+    """
+    from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+    places = np.arange(len(hessian))
+    hessian[places, places] += penalty
+    is_missing = RARE * diagonal > hessian[places, places]
+    hessian[places[is_missing], places[is_missing]] = diagonal[is_missing]
+    scale = 1 / np.sqrt(hessian[places, places])[:, None]
+    hessian *= scale * scale.T
+    hessian[places, places] += ridge
+    try:
+        factor = cho_factor(hessian, lower=True, overwrite_a=True)
+    except (LinAlgError, ValueError):  # rounded to an indefinite matrix, or not finite
+        return None
+    return lambda gradient: scale * cho_solve(factor, scale * gradient, check_finite=False)
+
+
+def _inner(a: np.ndarray, b: np.ndarray) -> float:
+    """Return the sum of a * b [.., N] on one thread: those of BLAS wait for each other for longer than they add."""
+    return float(np.einsum("ij,ij->", a, b))
 
 
 def multiply(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, factors: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Search of the decay of a linear model on held-out rows, by dual ascent, or L-BFGS for many rows of few columns.
+"""Search of the decay of a linear model on held-out rows, and its training at the minimum of its objective.
 
 Each of K decays is a block of columns of one weight matrix, so that each row is read once for all of them
 (`kernels.epochs.dual_decays`), and dual ascent needs no learning rate. Decays are spaced evenly in the logarithm of
@@ -22,16 +22,16 @@ unless they turn out easy. The weights of the decay with the least expected loss
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from kernels import aligned
-from kernels.epochs import dual, dual_decays
+from kernels.epochs import dual_decays
 from kernels.sorting import permutation
 from workbench.training.descent import (
-    MOST_STEPS,
+    MOST_PASSES,
     Descent,
     constant_loss,
     minimum_decay,
@@ -39,11 +39,11 @@ from workbench.training.descent import (
     of_active_columns,
     promising,
     rarity,
-    unlike_square,
     update_losses,
 )
 from workbench.training.epoch_calls import SHARE, column_sums
 from workbench.training.setup import SetupError
+from workbench.training.standard import Standard, standard_of
 
 COUNT = 8
 """Decays of a search if their count is not given."""
@@ -60,20 +60,29 @@ loss since its minimum is expected after it, of fewer rows than columns and no g
 LOOK, LEAST_KEPT = 3, 4
 """Epochs between two looks at the held-out losses if their count was given, and after which only so many decays around
 the best one are trained on if one part is held out; otherwise twice as many, when most searches have ended."""
-LEAST_FINAL, MOST_FINAL, SETTLED = 4, 20, 3e-3
-"""Epochs on all rows after those of the search, at least and at most, and the relative change of the mean loss of an
-epoch at which they end, of classes also one of `LEAST_GAIN`: the held-out loss is then within 0.2 % of that at the
-minimum, on synthetic sets that no decay separates."""
+LEAST_FINAL = 6
+"""Epochs of dual ascent on all rows after those of the search, before Newton's method: its first ones cost less for
+what they gain. After a search of a given count of epochs half as many, of either method, but at least these."""
 LEAST_SAMPLE, ROWS_COLUMN, EASY = 1500, 8, 0.5
 """Rows of a sample at least, and for each column, if the classes are equally frequent (more if not). A held-out loss
 below `EASY` times that of a constant tells that few rows decide which decay is best: all rows are searched then."""
 LEAST_NARROW, NARROW, THIRD = 1500, 16, 3
-"""Rows at least, and for each column, that are searched by L-BFGS, and parts of which one is held out of few rows."""
-FAR_OFF, NEAR_ENOUGH, CLOSE, STEEP, RISEN = 1e-2, 2e-3, 1e-4, 0.3, 0.03
-"""Decrease of the objective, relative, below which L-BFGS ends: in a search, if the held-out loss is below the best one
-before by more than the share `STEEP` or above by more than `RISEN`; in a search otherwise; and for all rows."""
+"""Rows at least, and for each column, that are searched by Newton's method; and parts of which one is held out of few
+rows."""
+FAR_OFF, NEAR_ENOUGH, CLOSE, CLOSER, CLOSEST, STEEP, RISEN = 1e-2, 2e-3, 5e-4, 1e-6, 1e-17, 0.3, 0.03
+"""Distance to the minimum of the objective, relative, below which Newton's method ends: in a search, if the held-out
+loss is below the best one before by more than the share `STEEP` or above by more than `RISEN`; in a search otherwise;
+for all rows after a search; for few entries or a decay that is given; and for that in float64."""
 MOST_BYTES = 2**30
 """Bytes of weights and dual variables of a search that nobody asked for, at most."""
+FEW_ENTRIES = 2**14
+"""Entries up to which all rows are trained on as closely after a search: it takes a millisecond more."""
+NEWTON = "Newton's method"
+"""Name of the method in `Choice`, in place of dual ascent."""
+MOST_UNLIKE = 2**18
+"""Entries up to which columns of very different scales that are more than rows are searched by Newton's method."""
+UNSEARCHED = 1e-3
+"""Decay if none is given and none is searched, by the mean sum of squares of a row."""
 LEAST_ROWS, FEWEST_ROWS = 20, 100
 """Rows that a search needs, and rows up to which nothing is searched that nobody asked for."""
 
@@ -86,7 +95,7 @@ class Choice:
     `decays` [K] and the held-out `losses` [K] of each, NaN of those left out as weaker ones gained nothing. Dual ascent
     trains some decays no further: their losses are assumed to change by as much as the nearest one that is trained.
     `rows` were held out in `folds` turns; `epochs` of the search, and `epochs_final` of the training on all rows after
-    it, or that are left to do; `method` is dual ascent or L-BFGS.
+    it, or that are left to do; `method` is dual ascent or Newton's method.
     """
 
     decay: float
@@ -107,12 +116,32 @@ class Choice:
 @final
 @dataclass(frozen=True)
 class Found:
-    """Weights [D, N], dual variables [T, N] and intercept [N] (None without one) for the decay of `choice`."""
+    """Weights [D, N] and intercept [N] (None without one) at the end of `epochs` passes over the rows.
+
+    `is_minimum` is whether the objective is at its minimum, to the share `CLOSE` of it; `gained` by which share of it
+    it was higher where Newton's method began; `choice` what a search chose.
+    """
 
     weights: np.ndarray
-    dual: np.ndarray
     intercept: np.ndarray | None
-    choice: Choice
+    decay: float
+    epochs: int
+    is_minimum: bool
+    gained: float
+    choice: Choice | None = None
+
+    @property
+    def warning(self) -> str:
+        """Return a sentence with what to do if the objective is not at its minimum; "" if it is."""
+        return "" if self.is_minimum else why_not_minimum(self.epochs)
+
+
+def why_not_minimum(epochs: int) -> str:
+    """Return the sentence that `epochs` passes over the rows did not reach the minimum, and what to do."""
+    return (
+        f"Training ended after {epochs:,} passes over the rows, before the minimum of its objective.\n"
+        "Raise max_iter or alpha, leave max_iter out, or scale the columns, as sklearn.preprocessing.MaxAbsScaler does."
+    )
 
 
 def _logistic(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
@@ -146,7 +175,7 @@ LOSSES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 
 class _Rows(NamedTuple):
     """Rows to search on: csr x [T, D], targets, weights [T] with the mean 1 or None, name of the loss, outputs N,
-    whether there is an intercept."""
+    whether there is an intercept, and what multiplies the decay of each column [D], None for 1."""
 
     x: Any
     y: np.ndarray
@@ -154,6 +183,7 @@ class _Rows(NamedTuple):
     loss: str
     outputs: int
     has_intercept: bool
+    penalty: np.ndarray | None = None
 
 
 class _Columns:
@@ -170,24 +200,17 @@ class _Columns:
         self.intercept = np.zeros(width if rows.has_intercept else 0, dtype)
         self.squares = np.full(x.shape[0], -1, dtype)
 
-    def do_epoch(self, order: np.ndarray, counts: np.ndarray) -> float:
+    def do_epoch(self, order: np.ndarray, counts: np.ndarray) -> None:
         """Train an epoch over the rows `order` int64, in place; `counts` are row weights [T, K], or [0, K] for none.
 
-        Return the mean loss of the rows, of each before its step, of one decay; infinity of several. The intercept's
-        decay is centred at its last value.
+        The intercept's decay is centred at its last value.
         """
         if self.intercept.size:
             scales = self.square / (np.repeat(self.decays, self.rows.outputs) * len(self.dual))
             self.intercept += column_sums(self.dual) * scales
-        x = self.rows.x
+        x, kernel = self.rows.x, dual_decays.get(self.rows.loss)
         operands = self.rows.y, counts, self.squares, order, self.weights, self.dual, self.intercept, self.square
-        if self.decays.size == 1:
-            kernel, (decay,) = dual.get(self.rows.loss), self.decays.tolist()
-            counts = counts.reshape(-1)
-            losses = kernel.trusted(x.indptr, x.indices, x.data, operands[0], counts, *operands[2:], decay)
-            return float(losses.mean())
-        dual_decays.get(self.rows.loss).trusted(x.indptr, x.indices, x.data, *operands, self.decays)
-        return np.inf
+        kernel.trusted(x.indptr, x.indices, x.data, *operands, self.decays)
 
     def score(self, x: Any, active: np.ndarray | None, fold: int, count: int) -> np.ndarray:
         """Return the scores [K, rows, N] of CSR x, of the columns `active` or all, by K = `count` decays of a fold."""
@@ -205,12 +228,14 @@ class _Columns:
         intercept = self.intercept[columns] if self.intercept.size else np.zeros(self.rows.outputs)
         return np.vstack([self.weights[:, columns], intercept]).astype(np.float64)
 
-    def only(self, k: int, decay: float) -> "_Columns":
-        """Return a copy of the columns of decay index k, rescaled so that its dual variables fit another decay."""
-        other = self.part(slice(k, k + 1))
-        other.weights *= float(self.decays[k]) / decay
-        other.decays[:] = decay
-        return other
+    def train_on_all(self, decay: float, epochs: int, generator: np.random.Generator) -> None:
+        """Train the only decay that is left, changed to `decay`, for some epochs over all rows, in place."""
+        self.weights *= float(self.decays[0]) / decay  # so that the dual variables fit
+        self.decays[:] = decay
+        weights = self.rows.weights
+        counts = np.zeros((0, 1), self.weights.dtype) if weights is None else weights[:, None]
+        for order in _orders(len(self.dual), epochs, generator):
+            self.do_epoch(order, counts)
 
     def part(self, kept: slice) -> "_Columns":
         """Return a copy of the columns of the decay indices `kept`."""
@@ -255,7 +280,6 @@ def search_decay(
     seed: int = 0,
     epochs: int | None = None,
     folds: int | None = None,
-    finishes: bool = True,
 ) -> Found:
     """Choose the decay on held-out rows, then train on all.
 
@@ -282,8 +306,6 @@ def search_decay(
         its weights and has half as many, or `LEAST_FINAL`. By default as many as the losses take to settle.
     folds : int, optional
         Folds that are held out in turn, 2 or more; by default `FOLDS` of few rows, else a tenth is held out once.
-    finishes : bool
-        Whether to train on all rows; if not, a training by dual ascent may go on from what is returned.
 
     Returns
     -------
@@ -300,111 +322,188 @@ def search_decay(
         raise SetupError(f"There are {folds} folds of {x.shape[0]} rows; expected 2 to {x.shape[0]}.")
     if reason := why_no_search(loss, True, x.shape[0]):
         raise SetupError(f"{reason}.")
+    task, generator = _task_of(x, y, weights, loss, outputs, has_intercept), np.random.default_rng(seed)
+    decays = task.square / (np.geomspace(WEAKEST, STRONGEST, count) * x.shape[0])
+    most = MOST_PASSES if epochs is None else max(min(epochs, LEAST_FINAL), -(-epochs // 2))
+    is_unlike, first = task.rows.penalty is not None, 0
+    is_descent = epochs is None and folds is None and _is_narrow(task.rows)
+    if is_unlike and (x.shape[1] <= x.shape[0] or x.nnz <= MOST_UNLIKE):
+        is_descent = True
+    if is_descent and (epochs or folds):
+        choice, point = _descend_folds(task.rows, decays, generator, epochs or MOST_PASSES, folds)
+    elif is_descent:
+        choice, point = _descend(task.rows, decays, generator, count if is_unlike else 1)
+    else:
+        columns, choice = _search(task.shifted, decays, generator, epochs, folds)
+        first = LEAST_FINAL if epochs is None else most
+        columns.train_on_all(choice.decay, first, generator)
+        point = columns.point(0)
+        point[:-1] *= 1 if task.standard.scale is None else task.standard.scale[:, None]
+    tolerance = CLOSER if x.nnz <= FEW_ENTRIES else CLOSE
+    descent, done, gained = _minimum(task.rows, choice.decay, point, most, tolerance)
+    unit = float(np.mean(np.square(task.standard.target_scale)))
+    choice = replace(choice, epochs_final=first + done, losses=choice.losses * unit)
+    return task.found(descent, choice.epochs + first + done, choice.decay, gained, choice)
+
+
+def find_minimum(
+    x: Any,
+    y: np.ndarray,
+    weights: np.ndarray | None,
+    loss: str,
+    *,
+    outputs: int,
+    has_intercept: bool,
+    decay: float | None,
+    epochs: int | None = None,
+    start: np.ndarray | None = None,
+    before: int = 0,
+) -> Found:
+    """Return weights and intercept at the minimum of the objective for one decay.
+
+    The other arguments are those of `search_decay`. `decay` None takes a weak one for rows of this size, `epochs` are
+    the passes over the rows at most, None for as many as it takes, and `start` [D + 1, N] are the weights and intercept
+    to begin at, None for zeros, which `before` passes led to.
+    """
+    task = _task_of(x, y, weights, loss, outputs, has_intercept)
+    decay = UNSEARCHED * task.square if decay is None else decay
+    point = None
+    if start is not None:
+        chosen = np.arange(x.shape[1]) if task.active is None else task.active
+        point = task.standard.inside(start[np.append(chosen, x.shape[1])])
+    descent, done, gained = _minimum(task.rows, decay, point, MOST_PASSES if epochs is None else epochs, CLOSER)
+    return task.found(descent, before + done, decay, gained)
+
+
+class _Task(NamedTuple):
+    """Rows to train on: standardized `rows`, and `shifted` ones that are not scaled, for dual ascent; how they were
+    made; D and the columns with entries among them, None for all; and the mean sum of squares of a row."""
+
+    rows: _Rows
+    shifted: _Rows
+    standard: Standard
+    features: int
+    active: np.ndarray | None
+    square: float
+
+    def found(self, descent: Descent, epochs: int, decay: float, gained: float, choice: Choice | None = None) -> Found:
+        """Return the result at the end of a descent on `rows`, for the columns and targets that came."""
+        point, dtype = self.standard.outside(descent.point), self.rows.x.dtype
+        if self.rows.loss == "softmax":  # whose probabilities do not depend on it
+            point[-1] -= point[-1].mean()
+        weights = np.zeros((self.features, point.shape[1]), dtype)
+        weights[slice(None) if self.active is None else self.active] = point[:-1]
+        intercept = point[-1].astype(dtype) if self.rows.has_intercept else None
+        return Found(weights, intercept, decay, max(epochs, 1), descent.is_minimum, gained, choice)
+
+
+def _task_of(x: Any, y: np.ndarray, weights: np.ndarray | None, loss: str, outputs: int, has_intercept: bool) -> _Task:
+    """Return the rows to train on, for the arguments of `search_decay`."""
     if not x.has_canonical_format:  # the sum of squares of a row is that of its summed duplicates
         x = x.copy()
         x.sum_duplicates()
     features, (x, active) = x.shape[1], of_active_columns(x)
-    rows, generator = _Rows(x, y, weights, loss, outputs, has_intercept), np.random.default_rng(seed)
-    square = float(np.dot(x.data, x.data)) / x.shape[0] or 1.0
-    unlike = unlike_square(x)
-    decays = (unlike or square) / (np.geomspace(WEAKEST, STRONGEST, count) * x.shape[0])
-    if unlike and (epochs or folds):
-        return _widen(_descend_folds(rows, decays, generator, finishes, epochs or MOST_STEPS, folds), features, active)
-    if unlike or (epochs is None and folds is None and _is_narrow(rows)):
-        return _widen(_descend(rows, decays, generator, finishes, count if unlike else 1), features, active)
-    columns, choice = _search(rows, decays, square, generator, epochs, folds)
-    if finishes and epochs is None and x.shape[1] <= x.shape[0] <= FEW_ROWS:
-        descent = _descent_of(rows, None)
-        descent.move_to(columns.point(0))
-        choice = Choice(**{**vars(choice), "epochs_final": descent.minimize(choice.decay, CLOSE)})
-        return _widen(_found_by(descent, choice), features, active)
-    last = columns.only(0, choice.decay)
-    counts = np.zeros((0, 1), x.dtype) if weights is None else weights[:, None]
-    done = _finish(last, counts, epochs, generator) if finishes else max(2 * LEAST_FINAL, -(-choice.epochs // 2))
-    choice = Choice(**{**vars(choice), "epochs_final": done})
-    return _widen(Found(last.weights, last.dual, last.intercept if has_intercept else None, choice), features, active)
+    standard = standard_of(x, y, weights, loss, has_intercept=has_intercept)
+    targets = standard.targets(y) if loss == "squared" else y
+    shifted = standard._replace(scale=None).rows(x)
+    rows = _Rows(shifted, targets, weights, loss, outputs, has_intercept)
+    if (scale := standard.scale) is None:
+        square = _mean_square(shifted, weights)
+        return _Task(rows, rows, standard, features, active, square)
+    with np.errstate(over="ignore"):
+        square = x.nnz / x.shape[0] * float(np.exp(2 * np.log(scale).mean()))
+    if not np.isfinite(square):
+        raise SetupError(
+            f"The squares of values of X, up to {scale.max():.3g}, exceed what float64 holds.\n"
+            "Scale the values, as sklearn.preprocessing.MaxAbsScaler does."
+        )
+    scaled = rows._replace(x=standard.rows(x), penalty=standard.penalty)
+    return _Task(scaled, rows, standard, features, active, square)
 
 
-def _widen(found: Found, features: int, active: np.ndarray | None) -> Found:
-    """Return `found` with weights [features, N] that are 0 except in rows `active`; as it is if these are None."""
-    if active is None:
-        return found
-    weights = np.zeros((features, found.weights.shape[1]), found.weights.dtype)
-    weights[active] = found.weights
-    return Found(weights, found.dual, found.intercept, found.choice)
+def _mean_square(x: Any, weights: np.ndarray | None) -> float:
+    """Return the mean sum of squares of the rows of csr x [R, D], with weights [R] of the mean 1 or None; 1 for 0."""
+    data = x.data if weights is None else x.data * np.repeat(weights, np.diff(x.indptr))
+    return float(np.dot(data, x.data)) / x.shape[0] or 1.0
 
 
-def _finish(columns: _Columns, counts: np.ndarray, epochs: int | None, generator: np.random.Generator) -> int:
-    """Train the chosen decay, the only one left in `columns`, on all rows, in place; return how many epochs it took.
+def _minimum(
+    rows: _Rows, decay: float, point: np.ndarray | None, most: int, tolerance: float
+) -> tuple[Descent, int, float]:
+    """Return (descent at the minimum, passes, share of the objective by which `point`, where it began, was above it).
 
-    `counts` are row weights [T, 1], or [0, 1] for none. `epochs` is the number of epochs of the search, of which about
-    half are done; with None training ends when the loss of an epoch settles. `generator` draws the order of rows.
+    Few entries are trained on in float64, and others if float32 cannot tell the minimum.
     """
-    most = MOST_FINAL if epochs is None else max(min(epochs, LEAST_FINAL), -(-epochs // 2))
-    before, done, is_squared = 0.0, 0, columns.rows.loss == "squared"  # whose losses settle before its weights
-    least, settled = (LEAST_FINAL + 2, 0.0) if is_squared else (LEAST_FINAL, LEAST_GAIN)
-    for order in _orders(len(columns.dual), most, generator):
-        loss, done = columns.do_epoch(order, counts), done + 1
-        if epochs is None and done >= least and abs(before - loss) <= max(SETTLED * before, settled):
-            break
-        before = loss
-    return done
+    is_wide = rows.x.dtype == np.float64
+    if not is_wide and rows.x.nnz <= FEW_ENTRIES:
+        rows, is_wide = _widened(rows), True
+    tolerance = CLOSEST if is_wide and tolerance == CLOSER else tolerance
+    descent = _descent_of(rows, None)
+    if point is not None:
+        constant = descent.point
+        descent.move_to(point)
+        if not descent.objective(decay) <= descent.start:  # as of rows without those of a rare class
+            descent.move_to(constant)
+    first = descent.objective(decay)
+    done = descent.minimize(decay, tolerance, most, is_last=True)
+    if not descent.is_minimum and done < most and not is_wide:
+        descent = _descent_of(_widened(rows), None).move_to(descent.point)
+        done += descent.minimize(decay, tolerance, most - done, is_last=True)
+    return descent, done, first / max(descent.objective(decay), np.finfo(np.float64).tiny) - 1
 
 
-# Many rows of few columns: one decay after the other by L-BFGS, from strong to weak, each from the weights of the last.
+def _widened(rows: _Rows) -> _Rows:
+    """Return the rows in float64."""
+    y = rows.y if rows.loss == "softmax" else rows.y.astype(np.float64)
+    weights = None if rows.weights is None else rows.weights.astype(np.float64)
+    return rows._replace(x=rows.x.astype(np.float64), y=y, weights=weights)
+
+
+# Many rows of few columns: one decay after the other by Newton's method, strong ones first, each from the last weights.
 
 
 def _is_narrow(rows: _Rows) -> bool:
-    """Return whether there are so many rows for each column that L-BFGS is faster than dual ascent."""
+    """Return whether there are so many rows for each column that Newton's method is faster than dual ascent."""
     total, features = rows.x.shape
     return total >= LEAST_NARROW and total >= NARROW * features
 
 
-def _descend(rows: _Rows, decays: np.ndarray, generator: np.random.Generator, finishes: bool, patience: int) -> Found:
-    """Choose one of `decays` [K], strong ones first, by held-out loss, on a sample if that may do; train on all rows.
+def _descend(
+    rows: _Rows, decays: np.ndarray, generator: np.random.Generator, patience: int
+) -> tuple[Choice, np.ndarray]:
+    """Choose one of `decays` [K], strong ones first, by held-out loss, on a sample if that may do.
 
-    After more than `patience` decays in a row that gain nothing, weaker ones are not trained. If not `finishes`, one
-    epoch of dual ascent is left to do, which begins at the minimum.
+    After more than `patience` decays in a row that gain nothing, weaker ones are not trained. Return (choice, weights
+    and intercept [D + 1, N] of the best decay).
     """
     sample, point, passes, best, is_done = _sample_parts(rows, generator), None, 0, 0, False
     if sample is not None:
         part, easy = sample, EASY * constant_loss(rows)
-        losses, descent, passes = _path(rows, part, decays, 0, None, patience, easy)
+        losses, point, passes = _path(rows, part, decays, 0, None, patience, easy)
         best = int(np.nanargmin(losses))
-        point, is_done = descent.point, losses[best] >= easy
+        is_done = losses[best] >= easy
     if not is_done:
         part = _parts(rows, generator)
-        losses, descent, more = _path(rows, part, decays, best, point, patience)
+        losses, point, more = _path(rows, part, decays, best, point, patience)
         passes += more
-    descent = _descent_of(rows, None).go_on_from(descent)
     known = np.flatnonzero(~np.isnan(losses))
-    decay = minimum_decay(decays[known], losses[known])
-    done = descent.minimize(decay, CLOSE)
-    held_out = int(np.count_nonzero(part == 0))
-    choice = Choice(decay, decays, losses, held_out, 1, passes, done if finishes else 1, "L-BFGS")
-    return _found_by(descent, choice)
+    decay, held_out = minimum_decay(decays[known], losses[known]), int(np.count_nonzero(part == 0))
+    assert point is not None
+    return Choice(decay, decays, losses, held_out, 1, passes, method=NEWTON), point
 
 
 def _descend_folds(
-    rows: _Rows, decays: np.ndarray, generator: np.random.Generator, finishes: bool, most: int, folds: int | None
-) -> Found:
-    """Choose one of `decays` [K] by the mean loss of `folds` of `_split`, `most` steps at once; then as `_descend`."""
+    rows: _Rows, decays: np.ndarray, generator: np.random.Generator, most: int, folds: int | None
+) -> tuple[Choice, np.ndarray]:
+    """Choose one of `decays` [K] by the mean loss of `folds` of `_split`, `most` passes at once; then as `_descend`."""
     part, folds = _split(rows, len(decays), generator, folds)
     losses, passes = np.zeros(len(decays)), 0
     for fold in range(folds):
-        of_fold, trained, more = _path(rows, (part != fold).astype(np.int64), decays, 0, None, len(decays), most=most)
+        is_trained = (part != fold).astype(np.int64)
+        of_fold, point, more = _path(rows, is_trained, decays, 0, None, len(decays), most=most)
         losses, passes = losses + of_fold / folds, passes + more
-    descent, decay = _descent_of(rows, None).go_on_from(trained), minimum_decay(decays, losses)
-    done = descent.minimize(decay, CLOSE, most)
-    held_out, steps = int(np.count_nonzero(part < folds)), done if finishes else 1
-    return _found_by(descent, Choice(decay, decays, losses, held_out, folds, -(-passes // folds), steps, "L-BFGS"))
-
-
-def _found_by(descent: Descent, choice: Choice) -> Found:
-    """Return the weights of a descent that is done, with the dual variables that stand for them at the minimum."""
-    dual = -descent.gradient_scores()
-    dual -= dual.mean(axis=0)  # as at the minimum, so that the intercept stays where it is
-    return Found(descent.weights, dual, descent.intercept if descent.has_intercept else None, choice)
+    held_out, decay = int(np.count_nonzero(part < folds)), minimum_decay(decays, losses)
+    return Choice(decay, decays, losses, held_out, folds, -(-passes // folds), method=NEWTON), point
 
 
 def _parts(rows: _Rows, generator: np.random.Generator) -> np.ndarray:
@@ -434,7 +533,8 @@ def _descent_of(rows: _Rows, part: np.ndarray | None) -> Descent:
             counts = (part > 0).astype(x.dtype) if counts is None else counts * (part > 0)
         else:
             x, y, counts = x[some], y[some], None if counts is None else counts[some]
-    return Descent(x, y, counts, rows.loss, rows.outputs, has_intercept=rows.has_intercept, total=rows.x.shape[0])
+    given: dict = {"has_intercept": rows.has_intercept, "total": rows.x.shape[0], "penalty": rows.penalty}
+    return Descent(x, y, counts, rows.loss, rows.outputs, **given)
 
 
 def _path(
@@ -445,14 +545,14 @@ def _path(
     point: np.ndarray | None,
     patience: int,
     enough: float = -np.inf,
-    most: int = MOST_STEPS,
-) -> tuple[np.ndarray, Descent, int]:
+    most: int = MOST_PASSES,
+) -> tuple[np.ndarray, np.ndarray, int]:
     """Train decays from `first` on, weaker and weaker, on the rows of `part` above 0, and score those of part 0.
 
     It begins at weights and intercept `point` [D + 1, N], None for zeros, and ends when the held-out loss is below
     `enough`, gains nothing by more than `patience` decays in a row, or rises with a patience of 1. A decay whose loss
-    is not near the best one is trained no further than `FAR_OFF`, and none by more than `most` steps at once.
-    Return (held-out loss of each decay [K], NaN if it was not trained; the descent at the best one; passes).
+    is not near the best one is trained no further than `FAR_OFF`, and none by more than `most` passes at once.
+    Return (held-out loss of each decay [K], NaN if it was not trained; the point at the best one; passes).
     """
     out, losses, passes, without_gain = np.flatnonzero(part == 0), np.full(len(decays), np.nan), 0, 0
     descent = _descent_of(rows, part)
@@ -465,7 +565,7 @@ def _path(
     for k in range(first, len(decays)):
         if before is not None:
             descent.extrapolate(before, float(decays[k]))
-        for tolerance in (FAR_OFF, NEAR_ENOUGH):
+        for tolerance in (NEAR_ENOUGH,) if rows.loss == "squared" else (FAR_OFF, NEAR_ENOUGH):
             passes += descent.minimize(float(decays[k]), tolerance, most)
             scores = descent.scores[out] if x is None else descent.scores_of(x, descent.point)
             losses[k] = np.average(LOSSES[rows.loss](scores[None], y)[0], weights=weights)
@@ -478,14 +578,12 @@ def _path(
             best, best_state = float(losses[k]), last
         if has_risen or losses[k] < enough or without_gain > patience:
             break
-    descent.restore(best_state)
-    return losses, descent, passes
+    return losses, best_state.point, passes
 
 
 def _search(
     rows: _Rows,
     decays: np.ndarray,
-    square: float,
     generator: np.random.Generator,
     epochs: int | None,
     folds: int | None,
@@ -493,13 +591,14 @@ def _search(
 ) -> tuple[_Columns, Choice]:
     """Train decays on the rows that are not held out; return (columns of the one nearest to the choice, the choice).
 
-    `square` is the mean sum of squares of a row. `epochs` is None for as many as the best held-out loss gains by;
+    `epochs` is None for as many as the best held-out loss gains by;
     `samples` is whether a sample of the rows may do.
     """
     total, count = rows.x.shape[0], decays.size
     sample = _sample_parts(rows, generator) if samples and folds is None else None
     part, folds = _split(rows, count, generator, folds) if sample is None else (sample, 1)
     easy = -np.inf if sample is None else EASY * constant_loss(rows)
+    square = float(np.dot(rows.x.data, rows.x.data)) / total or 1.0
     columns = _Columns(rows, np.tile(decays, folds), square)
     trained = np.flatnonzero(part > 0) if folds == 1 else np.arange(total)
     counts = np.zeros((0, count * folds), rows.x.dtype)
@@ -517,7 +616,7 @@ def _search(
             continue
         now = _held_out_losses(columns, held_out, kept.stop - kept.start)
         if now.min() < easy:
-            return _search(rows, decays, square, generator, epochs, None, samples=False)
+            return _search(rows, decays, generator, epochs, None, samples=False)
         update_losses(losses, kept, now)
         gained = epoch if now.min() < best - max(GAIN * best, least) else gained
         best, lowest = min(best, float(now.min())), np.minimum(lowest, losses)
