@@ -21,7 +21,7 @@ from workbench.data.errors import DataError, MissingLabelsError
 from workbench.data.files.reading import path_exists
 from workbench.data.labels import Wanted, read_labels
 from workbench.data.tables.guessing import LABELS
-from workbench.formats.arrays import library_of
+from workbench.formats.arrays import computed, has_sparse_columns, host_array, library_of, matrix_of_sparse_frame
 from workbench.sweeps.problem import parameters_of_file
 from workbench.sweeps.spec import FILES
 
@@ -131,7 +131,7 @@ def categories_of(frame: Any) -> list[Any]:
 def _is_category(name: Any, column: Any) -> bool:
     """Return whether a frame's column becomes one-hot: text, categories, or many whole numbers with an id's name."""
     kind = getattr(column.dtype, "kind", "O")
-    if kind in "fc" or (kind in "biu" and _is_sparse(column.dtype)):
+    if kind in "fc" or (kind in "biu" and str(column.dtype).startswith("Sparse")):
         return False
     if kind in "biu":
         words = str(name).lower().replace("-", "_").split("_")
@@ -142,11 +142,12 @@ def _is_category(name: Any, column: Any) -> bool:
 def encoder_of(frame: Any) -> Any:
     """Return an unfitted scikit-learn ColumnTransformer: categories one-hot (unknown ones ignored), numbers kept."""
     from sklearn.compose import ColumnTransformer
-    from sklearn.preprocessing import OneHotEncoder
+    from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
     categories = categories_of(frame)
     numbers = [name for name in frame.columns if name not in categories]
-    parts = [("categories", OneHotEncoder(handle_unknown="ignore"), categories), ("numbers", "passthrough", numbers)]
+    kept = FunctionTransformer(host_array) if has_sparse_columns(frame) else "passthrough"
+    parts = [("categories", OneHotEncoder(handle_unknown="ignore"), categories), ("numbers", kept, numbers)]
     return ColumnTransformer([part for part in parts if part[2]], sparse_threshold=1.0)
 
 
@@ -165,7 +166,7 @@ def matrix_of_frame(frame: Any) -> tuple[Any, Any, str]:
     >>> matrix.shape, remark
     ((2, 3), 'Categories, one column a value: color; numbers as they are: size.')
     """
-    is_sparse = any(map(_is_sparse, frame.dtypes))
+    is_sparse = has_sparse_columns(frame)
     counts = frame.agg(lambda column: column.isna().sum()) if is_sparse else frame.isna().sum()
     missing = [(str(name), int(count)) for name, count in counts.items() if count]
     if missing:
@@ -183,7 +184,7 @@ def matrix_of_frame(frame: Any) -> tuple[Any, Any, str]:
     categories = categories_of(frame)
     if not categories:
         if is_sparse:
-            return _sparse_matrix_of(frame), None, ""
+            return matrix_of_sparse_frame(frame), None, ""
         numbers = frame.to_numpy()  # objects, if columns that may have missing values have several dtypes
         return (frame.to_numpy(np.float64) if numbers.dtype == object else numbers), None, ""
     encoder = encoder_of(frame)
@@ -196,28 +197,6 @@ def matrix_of_frame(frame: Any) -> tuple[Any, Any, str]:
     others_text = f"; numbers as they are: {_list_names(numbers)}" if numbers else ""
     remark = f"Categories, one column a value: {_list_names(categories)}{others_text}."
     return matrix, encoder, f"{remark}{_numbers_as_text(frame, categories)}"
-
-
-def _is_sparse(dtype: Any) -> bool:
-    """Return whether a column's dtype is one of sparse values."""
-    return str(dtype).startswith("Sparse")
-
-
-def _sparse_matrix_of(frame: Any) -> scipy.sparse.csc_array:
-    """Return the matrix [rows, columns] of a frame of numbers, float64, of which only one column is dense at a time."""
-    indices, values = [], []
-    for name in frame.columns:
-        column = frame[name]
-        if _is_sparse(column.dtype) and column.array.fill_value == 0:
-            stored, entries = column.array.sp_index.to_int_index().indices, column.array.sp_values
-        else:
-            entries = column.to_numpy(np.float64)
-            stored = np.flatnonzero(entries)
-            entries = entries[stored]
-        indices.append(stored)
-        values.append(np.asarray(entries, np.float64))
-    indptr = np.cumsum([0, *map(len, indices)])
-    return scipy.sparse.csc_array((np.concatenate(values), np.concatenate(indices), indptr), shape=frame.shape)
 
 
 def _refuse_mixed(frame: Any, categories: list[Any]) -> None:
@@ -329,6 +308,7 @@ def receive(source: Any, y: Any = None, label: str | None = None, reading: Mappi
         raise inputs.InputTypeError("X is a LazyFrame, which holds no rows yet; expected a frame.\nType X.collect().")
     if y is None:
         source, y = _pair_of(source)
+    source = computed(source)
     if isinstance(source, str | Path):
         loaded = _load_path(source, y, label, given)
     elif isinstance(source, Dataset):

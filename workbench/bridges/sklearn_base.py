@@ -18,10 +18,11 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import validate_parameter_constraints
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, check_X_y, validate_data
 
 from workbench import formats, models
 from workbench.bridges.contracts import require_sound
+from workbench.formats.arrays import computed, has_sparse_columns, host_array
 from workbench.formats.compressed import assemble, index_dtype, with_native_order
 from workbench.formats.files import bytes_memory
 from workbench.models import Model
@@ -458,9 +459,15 @@ class Estimator(BaseEstimator, ABC):
         """Return validated x (csr or dense, float) and y; `first` notes the columns. ValueError if invalid."""
         self._refuse_wrong()
         _refuse_path(x, "fit")
-        x = _sound(x, "data -> fit")
+        frame, y = computed(x), host_array(y)
+        x = _sound(frame, "data -> fit")
         kinds = "f" if "y_numeric" in checks else "biuU"
-        if not (_is_plain(x) and _is_plain_target(y, x.shape[0], kinds) and self._has_width(x, first)):
+        if _is_plain(x) and _is_plain_target(y, x.shape[0], kinds) and self._has_width(x, first):
+            return _canonical(x), y
+        if has_sparse_columns(frame):
+            validate_data(self, frame, skip_check_array=True, reset=first)  # the names of its columns
+            x, y = check_X_y(x, y, accept_sparse="csr", dtype=FLOATS, estimator=self, **checks)
+        else:
             x, y = validate_data(self, x, y, accept_sparse="csr", dtype=FLOATS, reset=first, **checks)
         return _canonical(x), y
 
@@ -727,8 +734,12 @@ class Estimator(BaseEstimator, ABC):
         if (scores := self._scores_of_csr(x)) is not None:
             return scores
         _refuse_path(x, "predict")
-        x = _sound(x, "data -> predict")
-        if not (_is_plain(x) and self._has_width(x, False)):
+        frame = computed(x)
+        x = _sound(frame, "data -> predict")
+        if has_sparse_columns(frame):
+            validate_data(self, frame, skip_check_array=True, reset=False)  # the names of its columns
+            x = check_array(x, accept_sparse="csr", dtype=FLOATS, estimator=self)
+        elif not (_is_plain(x) and self._has_width(x, False)):
             x = validate_data(self, x, accept_sparse="csr", dtype=FLOATS, reset=False)
         dtype, x = self._learner.dtype, _canonical(x)
         return self._learner.scores(np.ascontiguousarray(x, dtype) if isinstance(x, np.ndarray) else as_csr(x, dtype))
@@ -842,11 +853,11 @@ _seed_of_number = lru_cache(_seed_of)
 
 
 def _sound(x: Any, boundary: str) -> Any:
-    """Return `x`: tensors as arrays on the host, sparse arrays in the byte order of this machine; other data unchanged.
+    """Return `x` as an array on the host, sparse ones in the byte order of this machine; lists and frames unchanged.
 
     Raises ContractError for invalid sparse arrays: SciPy's conversions follow indices wherever they lead.
     """
-    x = formats.arrays.host_array(x)
+    x = host_array(x)
     if scipy.sparse.issparse(x):
         x = with_native_order(x)
         require_sound(x, boundary)

@@ -307,12 +307,23 @@ def library_of(value: Any) -> str:
     return type(value).__module__.partition(".")[0]
 
 
-def host_array(x: Any) -> Any:
-    """Return tensors of PyTorch, TensorFlow and CuPy, and matrices that AnnData left on disk, as NumPy or SciPy arrays.
+def computed(x: Any) -> Any:
+    """Return what a Dask collection holds: an array, a sparse matrix or a pandas frame; other values unchanged."""
+    return x.compute() if library_of(x) == "dask" and hasattr(x, "compute") else x
 
-    Other values are returned unchanged.
+
+def host_array(x: Any) -> Any:
+    """Return tensors and matrices of other libraries as NumPy or SciPy arrays on the host; other values unchanged.
+
+    These are tensors of PyTorch, TensorFlow and CuPy, matrices that AnnData left on disk, pydata sparse, tabmat, tensors
+    of pyarrow, and pandas frames with sparse columns. Dask collections are computed. What is sparse stays so. Raises FormatError for a sparse array whose
+    fill value is not 0, ValueError for text in a frame with sparse columns.
     """
     library = library_of(x)
+    if library in ("numpy", "scipy"):
+        return x
+    if library == "dask" and hasattr(x, "compute"):
+        return host_array(x.compute())
     if library == "torch":
         return _from_torch(x.detach().cpu())
     if library == "tensorflow":
@@ -321,7 +332,64 @@ def host_array(x: Any) -> Any:
         return x.get()
     if library == "anndata" and hasattr(x, "to_memory"):
         return x.to_memory()
-    return x
+    if library == "sparse" and hasattr(x, "fill_value"):
+        return _from_pydata(x)
+    if library == "pyarrow" and hasattr(x, "dim_names"):  # tensors; tables and columns have none
+        x = x.to_tensor() if x.ndim != 2 and hasattr(x, "to_tensor") else x
+        return x.to_scipy() if hasattr(x, "to_scipy") else (x.to_tensor() if hasattr(x, "to_tensor") else x).to_numpy()
+    if library == "tabmat":
+        return _from_tabmat(x)
+    return matrix_of_sparse_frame(x) if has_sparse_columns(x) else x
+
+
+def _from_pydata(x: Any) -> Any:
+    """Return an array of pydata sparse as a SciPy array, dense unless it has two dimensions; FormatError by its fill.
+
+    A fill value is what every place that is not stored has: 0 in all other sparse formats.
+    """
+    if x.fill_value != 0:
+        problem = f"The sparse array has the fill value {x.fill_value}"
+        raise refuse(problem, "a fill value of 0", "Type X.todense() for a dense array")
+    if x.ndim != 2:
+        return x.todense()
+    return (x if hasattr(x, "to_scipy_sparse") else x.asformat("coo")).to_scipy_sparse()
+
+
+def _from_tabmat(x: Any) -> Any:
+    """Return a matrix of tabmat as a SciPy array, sparse unless it is a dense or standardized one."""
+    if hasattr(x, "matrices"):  # parts of some columns each
+        parts = [scipy.sparse.csc_array(host_array(part)) for part in x.matrices]
+        return scipy.sparse.hstack(parts, format="csc")[:, np.argsort(np.concatenate(x.indices))]
+    call = next(name for name in ("tocsr", "tocsc", "toarray") if hasattr(x, name))
+    return getattr(x, call)()
+
+
+def has_sparse_columns(x: Any) -> bool:
+    """Return whether `x` is a pandas frame of which a column holds sparse values."""
+    return hasattr(x, "iloc") and hasattr(x, "columns") and any(str(dtype).startswith("Sparse") for dtype in x.dtypes)
+
+
+def matrix_of_sparse_frame(frame: Any) -> scipy.sparse.csc_array:
+    """Return the matrix [rows, columns] of a pandas frame of numbers; one column at a time is dense at most.
+
+    It is float64 if a column has that type, else float32. Sparse columns may have any fill value. Raises ValueError for
+    a column of text.
+    """
+    is_double = any(str(getattr(dtype, "subtype", dtype)).lower() == "float64" for dtype in frame.dtypes)
+    dtype = np.float64 if is_double else np.float32
+    indices, values = [], []
+    for place in range(frame.shape[1]):
+        column = frame.iloc[:, place]
+        if hasattr(column.dtype, "subtype") and column.array.fill_value == 0:
+            stored, entries = column.array.sp_index.to_int_index().indices, column.array.sp_values
+        else:
+            entries = column.to_numpy(dtype)
+            stored = np.flatnonzero(entries)
+            entries = entries[stored]
+        indices.append(stored)
+        values.append(np.asarray(entries, dtype))
+    indptr = np.cumsum([0, *map(len, indices)])
+    return scipy.sparse.csc_array((np.concatenate(values), np.concatenate(indices), indptr), shape=frame.shape)
 
 
 def _from_torch(tensor: Any) -> Any:
