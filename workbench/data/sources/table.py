@@ -25,19 +25,20 @@ from workbench.data.tables.columns import LAYOUT, Columns, load
 from workbench.data.tables.dialect import dialect_of
 from workbench.data.tables.guessing import (
     LABELS,
-    LabelledRows,
     amount_note,
     decimal_note,
     guessed,
     identifier_note,
     ignored_note,
     label_note,
+    labelled_rows,
     layout_notes,
     nested_note,
     opened_table,
     unit_note,
 )
 from workbench.data.tables.schema import BINS, Column
+from workbench.data.tables.sparse_fields import SparseTable
 
 BYTES_VALUE = 12
 """Bytes that are kept for each value at most, on average; its entry takes 8 in the matrix."""
@@ -275,7 +276,7 @@ def _learn_encoding(
         raise MissingLabelsError(f"{table.path} has no column {declared.label.name!r}, the labels.\n{ADVICE_LABELS}")
     if wanted.kind == NONE and declared.label is not None and declared.label.name not in table.names:
         declared = dataclasses.replace(declared, columns=tuple(one for one in declared if one.kind != "label"))
-    if is_held:
+    if is_held and not isinstance(table, SparseTable):
         unused = {column.name for column in declared if column.kind == "ignored"}
         names = set(declared.names if declared.ignores_others else table.names) - table.nested - unused
         own_words = {column.name for column in declared if missing_words(column) != MISSING_WORDS}
@@ -297,7 +298,7 @@ def _learn_encoding(
     if is_cut:  # values of rows that are left out count for nothing
         given = {column.name: column.values for column in declared}
         found = dataclasses.replace(found, columns=tuple(one.with_values(given.get(one.name)) for one in found))
-    learned = learn(LabelledRows(table, found.label) if is_cut and found.label else table, found.columns, wanted)
+    learned = learn(labelled_rows(table, found.label) if is_cut and found.label else table, found.columns, wanted)
     if isinstance(table, HeldTable):
         table.is_last_pass = True
     columns_read = dataclasses.replace(found, columns=learned.columns, ignores_others=True)

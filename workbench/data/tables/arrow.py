@@ -428,6 +428,7 @@ class Encoder(Protocol):
     """Encodes one column, block by block; where it is not `is_learned`, an encoder of what this one learned does."""
 
     is_learned: bool
+    column: Column
 
     def learn(self, texts: Texts, row: int) -> None:
         """Add some rows to the statistics; `row` is the index of their first.

@@ -33,6 +33,7 @@ from workbench.data.tables.blocks import Block, Table
 from workbench.data.tables.compiled import count_rows, find_ranges, put_in_each_row, put_one_each, put_several_each
 from workbench.data.tables.quantiles import Counted, Quantiles, Spread
 from workbench.data.tables.schema import Column
+from workbench.data.tables.sparse_fields import SparseTable
 from workbench.data.tables.splitting import Scratch
 from workbench.data.tables.vocabulary import Vocabulary
 from workbench.formats.compressed import INT32_LIMIT, assemble, index_dtype
@@ -120,6 +121,8 @@ class Numbers:
         edges = self._edges
         ranges = np.empty(len(numbers), np.int32)
         find_ranges(edges, numbers, ranges)  # edges[i - 1] <= number < edges[i]
+        if self.column.optional:
+            return Encoded(len(edges) + 1, of_rows(ranges, -1, texts.numbers))
         return Encoded(len(edges) + 2, of_rows(ranges, len(edges) + 1, texts.numbers))
 
     def _kept(self, numbers: np.ndarray, texts: Texts, row: int) -> Encoded:
@@ -135,10 +138,11 @@ class Numbers:
             advice = 'take encoding = "log" or "binned"'
             what = f"column {self.column.name!r} holds {values[beyond][0]:g}, which float32 does not"
             raise WrongValueError(row + at, f"{what}; {advice}.")
-        values = of_rows(values.astype(np.float32), 1, texts.numbers)
+        is_optional = self.column.optional
+        values = of_rows(values.astype(np.float32), 0 if is_optional else 1, texts.numbers)
         indices = (texts.numbers < 0).astype(np.int32)
         indices[values == 0] = -1  # zeros are not stored
-        return Encoded(2, indices, values)
+        return Encoded(1 if is_optional else 2, indices, values)
 
 
 # The column of labels into what the meaning of labels is read from: numbers, texts, or several texts a row.
@@ -322,6 +326,8 @@ class OneHot:
         `row` is not used.
         """
         numbers, count = self._find(texts), len(self.vocabulary)
+        if self.column.optional:
+            return Encoded(count, of_rows(numbers, -1, texts.numbers))
         numbers = np.where(numbers < 0, np.int32(count), numbers)
         return Encoded(count + 1, of_rows(numbers, count, texts.numbers))
 
@@ -354,7 +360,13 @@ class Hashed:
         """
         if self.column.kind == "text":
             return self._words(texts)
-        return Encoded(self.buckets + 1, of_rows(self._hashed(texts), self.buckets, texts.numbers))
+        missing = -1 if self.column.optional else self.buckets
+        return Encoded(self._width, of_rows(self._hashed(texts), missing, texts.numbers))
+
+    @property
+    def _width(self) -> int:
+        """Columns of the matrix: the buckets, and one for missing values unless they have no entry."""
+        return self.buckets + (not self.column.optional)
 
     def _words(self, texts: Texts) -> Encoded:
         """Return word counts of each row: one entry per distinct bucket of its words, float32 counts, indices sorted.
@@ -366,7 +378,7 @@ class Hashed:
         of_row, length = starts[texts.numbers], lengths[texts.numbers]
         before = np.cumsum(length) - length
         entries = np.arange(length.sum()) + np.repeat(of_row - before, length)
-        return Encoded(self.buckets + 1, buckets[entries], counts[entries], length.astype(np.int32))
+        return Encoded(self._width, buckets[entries], counts[entries], length.astype(np.int32))
 
     def _bags(self, distinct: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return (lengths, buckets, counts) of the bags of words of a pyarrow string array, for each text in turn.
@@ -382,7 +394,7 @@ class Hashed:
         text = compute.list_parent_indices(split).to_numpy()[is_word].astype(np.int64)
         bucket = hashed(words.dictionary, self.buckets)[words.indices.to_numpy()][is_word]
         keys, counts = np.unique(text * self.buckets + bucket, return_counts=True)
-        lengths = np.append(np.bincount(keys // self.buckets, minlength=len(distinct)), 1)
+        lengths = np.append(np.bincount(keys // self.buckets, minlength=len(distinct)), not self.column.optional)
         buckets = np.append(keys % self.buckets, self.buckets).astype(np.int32)
         return lengths, buckets, np.append(counts, 1).astype(np.float32)
 
@@ -435,6 +447,11 @@ class Learned:
         label = [] if self.labels is None else [self.labels.column]
         words, scratch = _words([*features_of(self.columns), *label]), Scratch()
         try:
+            if isinstance(self.table, SparseTable):
+                x = _matrix_of_fields(self.table, encoders, words, room or _new_arrays)
+                of_label = [block[label[0].name] for block, _ in _blocks(self.table, _words(label))]
+                yield Part(x, np.zeros(self.table.rows) if self.labels is None else self.labels.labels(of_label[0]))
+                return
             for block, row in _blocks(self.table, words):
                 encoded = [encoder.encode(block[name], row) for name, encoder in encoders.items()]
                 rows = len(next(iter(block.values())).numbers)
@@ -463,10 +480,14 @@ def learn(table: Table, columns: tuple[Column, ...], wanted: Wanted) -> Learned:
     of_label = [] if label is None else [label]
     words = _words([*(column for column in features if column.name in open_ones), *of_label])
     try:
+        if isinstance(table, SparseTable):
+            for name, encoder in open_ones.items():
+                table.apply(name, encoder.column.optional, words[name], encoder.learn)
+            words = _words(of_label)
         for block, row in _blocks(table, words) if words else ():
             if labels is not None:
                 labels.learn(block[labels.column.name], row)
-            for name, encoder in open_ones.items():
+            for name, encoder in open_ones.items() if not isinstance(table, SparseTable) else ():
                 encoder.learn(block[name], row)
         if labels is not None:
             labels.check()
@@ -474,6 +495,30 @@ def learn(table: Table, columns: tuple[Column, ...], wanted: Wanted) -> Learned:
         raise DataError(f"{table.place(error.row)}: {error}") from None
     known = (open_ones[column.name].learned() if column.name in open_ones else column for column in columns)
     return Learned(table, tuple(known), labels)
+
+
+def _matrix_of_fields(
+    table: SparseTable, encoders: Mapping[str, Encoder], words: Mapping[str, tuple[str, ...]], room: Room
+) -> scipy.sparse.csr_array:
+    """Return the columns of a table that is held by its fields as canonical CSR, float32. O(entries + names)."""
+    rows, indices, values, width = [np.empty(0, np.int32)], [np.empty(0, np.int64)], [np.empty(0, np.float32)], 0
+    for name, encoder in encoders.items():
+        of_row, encoded = table.apply(name, encoder.column.optional, words[name], encoder.encode)
+        of_row = of_row if encoded.lengths is None else np.repeat(of_row, encoded.lengths)
+        kept = encoded.indices >= 0
+        rows.append(of_row[kept])
+        indices.append(encoded.indices[kept] + np.int64(width))
+        values.append(np.ones(len(of_row), np.float32)[kept] if encoded.values is None else encoded.values[kept])
+        width += encoded.width
+    if width > INT32_LIMIT:
+        raise DataError(f"The columns make {width:,} features; at most 2**31 - 1 are held: hash into fewer buckets.")
+    entries = np.concatenate(values), (np.concatenate(rows), np.concatenate(indices).astype(np.int32))
+    made = scipy.sparse.coo_array(entries, shape=(table.rows, width)).tocsr()
+    made.sort_indices()
+    dtype = index_dtype(table.rows, width, made.nnz)
+    held = room(table.rows, made.nnz, dtype)
+    held[0][:], held[1][:] = made.indices, made.data
+    return assemble("csr", made.indptr.astype(dtype), *held, made.shape)
 
 
 def features_of(columns: tuple[Column, ...]) -> list[Column]:

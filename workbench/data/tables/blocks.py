@@ -59,6 +59,7 @@ class Table(Protocol):
 
 def table_of(
     path: str | os.PathLike,
+    optional: Sequence[str] = (),
     separator: str | None = None,
     header: bool | None = None,
     quotes: bool = True,
@@ -67,11 +68,11 @@ def table_of(
 ) -> Table:
     """Open the table file at `path` and return its reader; the format is recognised by its first bytes.
 
-    Parquet, Feather, JSON lines and ARFF need no layout; all other files are separated text. There `separator`,
-    `header` and `decimal` are guessed from the first rows if None, and `quotes` says whether double quotes enclose
-    fields. With a `separator` the file is always read as separated text, unless it is Parquet or Feather. Raises
-    DataError if the file cannot be read, pyarrow is not installed, or a Parquet or Feather file is compressed as a
-    whole.
+    `optional` are names of columns that JSON may lack. Parquet, Feather, JSON lines and ARFF need no layout; all other
+    files are separated text. There `separator`, `header` and `decimal` are guessed from the first rows if None, and
+    `quotes` says whether double quotes enclose fields. With a `separator` the file is always read as separated text,
+    unless it is Parquet or Feather. Raises DataError if the file cannot be read, pyarrow is not installed, or a Parquet
+    or Feather file is compressed as a whole.
     """
     arrow()
     with reading(path, TABLE):
@@ -83,7 +84,7 @@ def table_of(
                 raise DataError(f"{what}; unpack it, its columns are packed by themselves.")
             return ColumnarTable(path, is_parquet)
         if separator is None and starts_as_json(path):
-            return JsonTable(path)
+            return (table := JsonTable(path, optional)).by_fields() or table
         if separator is None and starts_as_arff(path):
             return ArffTable(path)
         return TextTable(path, dialect_of(path, separator, header, quotes, decimal, encoding))

@@ -6,7 +6,8 @@ the rows that have a value) are ignored where they are row indices by name, or c
 whole and named or shaped like ids; kept as they are, of counts the logarithm, where most are 0, which is not stored
 then; categories where they are whole and of few different values; else numbers in ranges. Text of four words and more
 is text. Text that is different in every row is ignored. All else is a category, hashed from `MOST_ONE_HOT` values on. A
-value that is no number in a column of numbers is then an error with its line. Numbers may have a currency, groups of
+value that is no number in a column of numbers is then an error with its line. Values that most rows lack are not stored
+(`Column.optional`), and numbers among them are read as if the others were 0. Numbers may have a currency, groups of
 digits or a percent sign (`arrow.DRESSED`).
 """
 
@@ -24,6 +25,7 @@ from workbench.data.tables.arrow import MISSING_WORDS, Known, Texts, arrow, firs
 from workbench.data.tables.blocks import Block, Table, TextTable, table_of
 from workbench.data.tables.columns import LAYOUT, Columns, load
 from workbench.data.tables.schema import BINS, Column, Found
+from workbench.data.tables.sparse_fields import SparseTable
 from workbench.data.tables.vocabulary import Vocabulary
 
 # Statistics of the columns of a table, gathered in one pass over all of it, from which their kinds are guessed.
@@ -104,6 +106,11 @@ class Seen:
             self.words += len(some)  # a number is one word
             self.texts_seen += len(texts)
             self._count(texts)
+
+    def add_missing(self, rows: int) -> None:
+        """Add rows without a value."""
+        self.rows, self.missing = self.rows + rows, self.missing + rows
+        self.counts_rows = self.counts_rows and not rows
 
     def _note_text(self, texts: Texts, is_text: np.ndarray) -> None:
         """Record the first text that is not a number (`not_number`, as row index and text), and add to the word count.
@@ -190,6 +197,14 @@ def survey(table: Table, names: Sequence[str], counts_all: bool = True) -> dict[
     those of them that turn out to be mostly text.
     """
     seen = {name: Seen(counts_all) for name in names}
+    if isinstance(table, SparseTable):
+        for name, one in seen.items():
+            rows, texts = table.present(name)
+            one.add(texts.cleaned(MISSING_WORDS))
+            if one.not_number is not None:
+                one.not_number = int(rows[one.not_number[0]]), one.not_number[1]
+            one.add_missing(table.rows - one.rows)
+        names = ()
     for block in table.blocks(names):
         for name, texts in block.items():
             seen[name].add(texts.cleaned(MISSING_WORDS))
@@ -226,6 +241,8 @@ UNITS, FEWEST_WITH_UNIT = "text: numbers with a unit, such as ", 8
 WORDS_OF_TEXT = 4
 MOSTLY_ZERO = 0.5
 """Share of the rows from which on zeros are not stored."""
+MOSTLY_MISSING = 0.5
+"""Share of the rows from which on missing values are not stored."""
 ROWS_OF_IDENTIFIER = 100
 """Rows from which on a column that differs in all of them is taken to name the row."""
 MOST_ONE_HOT = 10_000
@@ -265,7 +282,7 @@ def opened_table(path: str | os.PathLike, declared: Columns, given: Mapping[str,
     """
     stored = {"decimal": "."} if "separator" in declared.layout else {}  # which is written only if it is another one
     layout = {**stored, **declared.layout, **{name: value for name, value in given.items() if value is not None}}
-    return table_of(path, **layout)
+    return table_of(path, [column.name for column in declared if column.optional], **layout)
 
 
 def decimal_note(table: Table, declared: Columns) -> str:
@@ -300,17 +317,21 @@ def layout_notes(table: Table) -> list[str]:
     return notes
 
 
+def labelled_rows(table: Table, label: Column) -> Table:
+    """Return the rows of a table that have a label; those without are left out."""
+    missing = ("", *label.missing) if label.missing else ("", *MISSING_WORDS)
+    return (
+        table.labelled(label.name, missing) if isinstance(table, SparseTable) else LabelledRows(table, label, missing)
+    )
+
+
 @final
 class LabelledRows:
     """The rows of a table that have a label; those without are left out."""
 
-    def __init__(self, table: Table, label: Column) -> None:
-        """Wrap `table`.
-
-        `label` names the label column and the texts that mean a missing label (the usual words if none).
-        """
-        self._table, self._label = table, label.name
-        self._missing = ("", *label.missing) if label.missing else ("", *MISSING_WORDS)
+    def __init__(self, table: Table, label: Column, missing: tuple[str, ...]) -> None:
+        """Wrap `table`, whose labels are missing where they are in `missing`."""
+        self._table, self._label, self._missing = table, label.name, missing
         self.path, self.names, self.nested = table.path, table.names, table.nested
 
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
@@ -378,8 +399,9 @@ def guessed(
     by_name |= _guesses(table, others, seen, has_label, bins)
     order = table.names
     if declared.ignores_others:  # features stand in the declared order, so that another file may have another one
-        order = (*declared.names, *(name for name in table.names if name not in declared.names))
-    found = [_as_asked(by_name[name], name in others, hashed) for name in order]
+        order = tuple(dict.fromkeys((*declared.names, *table.names)))
+    are_guessed = set(others)
+    found = [_as_asked(by_name[name], name in are_guessed, hashed) for name in order]
     if not is_shown:
         found = [_with_values(column, seen.get(column.name)) for column in found]
     return Columns(tuple(found), table.layout(), declared.ignores_others, str(table.path))
@@ -398,7 +420,9 @@ def _guesses(table: Table, names: list[str], seen: dict[str, Seen], has_label: b
         elif name == label:
             guesses[name] = Column(name, "label", why=why, found=seen[name].found())
         else:
-            guesses[name] = dataclasses.replace(_guess(name, seen[name], bins), found=seen[name].found())
+            column = _guess(name, seen[name], bins)
+            is_optional = column.kind != "ignored" and seen[name].missing > MOSTLY_MISSING * seen[name].rows
+            guesses[name] = dataclasses.replace(column, found=seen[name].found(), optional=is_optional)
     return guesses
 
 
@@ -528,7 +552,10 @@ def _guess_numbers(name: str, seen: Seen, is_different: bool, bins: int) -> Colu
             return _hashed_if_many(name, seen, ID_BY_NAME)
         if _has_values_of_ids(seen) and not seen.amount:
             return _hashed_if_many(name, seen, ID_BY_VALUES)
-    if seen.rows_of_zero >= MOSTLY_ZERO * seen.rows:
+    is_mostly_missing = seen.missing > MOSTLY_MISSING * seen.rows
+    if seen.rows_of_zero >= MOSTLY_ZERO * seen.rows or (
+        is_mostly_missing and not seen.rows_of_zero and seen.distinct > 1
+    ):
         return _guess_mostly_zero(name, seen)
     if seen.are_whole and seen.distinct <= min(FEW_WHOLE, max(2, seen.present // ROWS_EACH)):
         return Column(name, "category", why="whole numbers, few values")
@@ -557,7 +584,11 @@ def _guess_mostly_zero(name: str, seen: Seen) -> Column:
 
     0/1 columns are kept unscaled, counts are encoded as log(1 + count), others kept and scaled.
     """
-    share = f"{seen.rows_of_zero / seen.rows:.1%} zeros"
+    share = (
+        f"{seen.rows_of_zero / seen.rows:.1%} zeros"
+        if seen.rows_of_zero
+        else f"{seen.found().missing_share:.1%} absent"
+    )
     if seen.are_whole and seen.distinct == 2 and seen.largest == 1:
         return Column(name, "number", "keep", scaling="none", why=f"0 and 1, {share}")
     return Column(name, "number", "log" if seen.are_whole else "keep", why=share)

@@ -17,6 +17,7 @@ from workbench.data.errors import DataError
 from workbench.data.files.opened import open_text, place_in, read_head
 from workbench.data.files.reading import reading
 from workbench.data.tables.arrow import Texts, arrow, texts_of
+from workbench.data.tables.sparse_fields import SparseTable, is_sparse
 
 HEAD = 1 << 12
 ROWS_AT_ONCE = 1 << 15
@@ -34,9 +35,10 @@ def starts_as_json(path: str | os.PathLike) -> bool:
 class JsonTable:
     """A file of JSON objects, in UTF-8, packed or not; `names` are those of the fields of all rows, as they come."""
 
-    def __init__(self, path: str | os.PathLike) -> None:
+    def __init__(self, path: str | os.PathLike, optional: Sequence[str] = ()) -> None:
         """Read the file once for its column names, in order of first appearance, and the names of columns with arrays.
 
+        Names in `optional` that do not occur come last.
         Raises DataError with the line for invalid JSON, or if there are no fields.
         """
         self.path = path
@@ -44,12 +46,24 @@ class JsonTable:
         self._has_columns = False
         names: dict[str, None] = {}
         nested = set[str]()
-        for row in self._rows():
+        self._count = self._fields = 0
+        for row in self.rows():
             names.update(dict.fromkeys(row))
+            self._count, self._fields = self._count + 1, self._fields + len(row)
             nested |= {name for name, value in row.items() if isinstance(value, list)}
-        self.names, self.nested = tuple(names), frozenset(nested)
+        self.names, self.nested = tuple(names | dict.fromkeys(optional)), frozenset(nested)
         if not names:
             raise DataError(f"{path} holds no fields; a table has a column of values at least.")
+
+    def by_fields(self) -> "SparseTable | None":
+        """Return the table in memory by its fields if its rows have few of the names each, else None. Reads it again.
+
+        Raises DataError with the line for invalid JSON.
+        """
+        if not is_sparse(self._count, len(self.names), self._fields):
+            return None
+        with reading(self.path, WHAT):
+            return SparseTable.of_rows(self, self._count, _text)
 
     def blocks(self, names: Sequence[str]) -> Iterator[dict[str, Texts]]:
         """Yield the rows in blocks, in file order: {name: Texts} of the columns `names`; missing and null are missing.
@@ -58,7 +72,7 @@ class JsonTable:
         """
         pa = arrow()
         with reading(self.path, WHAT):
-            every = self._rows()
+            every = self.rows()
             while names and (rows := list(itertools.islice(every, ROWS_AT_ONCE))):
                 yield {name: texts_of(pa.array([_text(row.get(name)) for row in rows], pa.string())) for name in names}
 
@@ -70,7 +84,7 @@ class JsonTable:
         """Return an empty dict: JSON has no layout parameters."""
         return {}
 
-    def _rows(self) -> Iterator[dict[str, Any]]:
+    def rows(self) -> Iterator[dict[str, Any]]:
         """Yield each row as a flat dict; objects within it become keys such as "user.age".
 
         Raises DataError with the line. Sets `_has_columns` if the file turns out to be one object that holds all rows.

@@ -12,6 +12,9 @@ Kinds and their encodings, each with the columns of the matrix that come of it:
   and underscores, in lower case.
 - `label`: the labels. `ignored`: not read.
 
+With `optional` a value that is missing, or unknown, has no entry, and the last column is left out: guessed of columns
+that most rows have no value of, so that absent values are not stored.
+
 `values`, `edges` and `divisor` are found in the file where they are not given, and carried to a later one.
 """
 
@@ -80,6 +83,7 @@ class Column:
     bins: int | None = None
     scaling: str | None = None
     missing: tuple[str, ...] = ()
+    optional: bool = False
     values: tuple[str, ...] | None = None
     edges: tuple[float, ...] | None = None
     divisor: float | None = None
@@ -107,12 +111,12 @@ class Column:
 
     def said(self) -> dict[str, Any]:
         """Return the encoding parameters that are set, as JSON values by name, for a column file."""
-        names = ("encoding", "buckets", "bins", "scaling", "missing", "values", "edges", "divisor")
+        names = ("encoding", "buckets", "bins", "scaling", "missing", "optional", "values", "edges", "divisor")
         given = {name: getattr(self, name) for name in names}
         return {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in given.items()
-            if value not in (None, "") and not (name == "missing" and not value)
+            if value not in (None, "") and not (name in ("missing", "optional") and not value)
         }
 
     def with_values(self, values: tuple[str, ...] | None) -> "Column":
@@ -146,6 +150,8 @@ class Column:
             count = getattr(self, name)
             if count is not None and not (is_whole(count) and 1 <= count <= most):
                 raise DataError(f"{self._field_text(name)}; it is a whole number from 1 to {most:,}.")
+        if not isinstance(self.optional, bool):
+            raise DataError(f"{self._field_text('optional')}; it is true or false.")
         if self.scaling is not None and self.scaling not in SCALINGS:
             raise DataError(f"{self._field_text('scaling')}; it is one of {', '.join(SCALINGS)}.")
         for name in ("missing", "values"):
