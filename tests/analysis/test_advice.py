@@ -191,6 +191,12 @@ def test_warnings_failures_and_what_the_answer_depends_on_are_told():
     assert any("Batches repeat" in sentence for sentence in prepared.warnings)
 
 
+def test_hashed_columns_are_said_once():
+    said = "The words of the column review are hashed into 65,536 buckets; some share one."
+    assert list(advise(frame(hashed=said)).warnings).count(said) == 1
+    assert said not in advise(frame()).warnings
+
+
 @pytest.mark.parametrize("change", ["same", "inconclusive"])
 def test_a_break_even_moves_only_where_two_that_are_decided_lie_apart(change):
     wide = maker.sweep(width=64, seed=1) if change == "same" else maker.sweep(width=64, rounds=3)

@@ -47,7 +47,7 @@ _SETTINGS = {setting.name: setting.noun for setting in settings.SETTINGS if sett
 
 
 def warnings(groups: Sequence[configurations.Group]) -> Iterator[str]:
-    """Yield the caveats: unequal execution, worse lazy models, densified operations, disturbed and noisy trials.
+    """Yield the caveats: unequal execution, worse lazy models, densified operations, hashed columns, disturbed trials.
 
     `groups` hold pooled records of comparable configurations. How disturbed and noisy the first one is, is left to
     `certainty_sentences`.
@@ -56,6 +56,7 @@ def warnings(groups: Sequence[configurations.Group]) -> Iterator[str]:
     yield from _unequal_execution(groups)
     yield from _lazy(groups)
     yield from _densified(rows)
+    yield from dict.fromkeys(row["hashed"] for row in rows if row.get("hashed"))
     yield from _prepared(rows)
     if groups and not _disturbed(groups[0]):
         yield from _disturbances(rows)

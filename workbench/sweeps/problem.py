@@ -69,8 +69,8 @@ def columns_of_data(problem: Problem, configuration: Configuration, setup: Setup
     """Return the record columns about a configuration's data, {column: value}.
 
     Sizes, measured density, "nnz_batch" and "touched" (entries and active columns of the first batch, which is made for
-    it), and "row_length_cv", the coefficient of variation of entries per row, None without entries. `setup` is that of
-    `configuration`.
+    it), "hashed", which columns of a table are hashed, and "row_length_cv", the coefficient of variation of entries per
+    row, None without entries. `setup` is that of `configuration`.
     """
     x, lengths = problem.x, data.row_lengths(problem.x)
     size, batch_rows = max(x.shape[0] * x.shape[1], 1), min(configuration.batch_rows, x.shape[0])
@@ -85,6 +85,7 @@ def columns_of_data(problem: Problem, configuration: Configuration, setup: Setup
         "density_measured": x.nnz / size,
         "nnz_batch": float(x.nnz / max(x.shape[0], 1) * batch_rows if model.rows_apart else batch.nnz),
         "touched": float(np.unique(batch.indices).size),
+        "hashed": problem.dataset.facts.get("hashed"),
         "row_length_cv": float(lengths.std() / lengths.mean()) if x.nnz else None,
         "steps_epoch": -(-x.shape[0] // configuration.batch_rows),
     }

@@ -28,6 +28,7 @@ from workbench.data.tables.guessing import (
     amount_note,
     decimal_note,
     guessed,
+    hashed_notes,
     identifier_note,
     ignored_note,
     label_note,
@@ -35,6 +36,7 @@ from workbench.data.tables.guessing import (
     layout_notes,
     nested_note,
     opened_table,
+    several_notes,
     unit_note,
 )
 from workbench.data.tables.schema import BINS, Column
@@ -187,6 +189,8 @@ def _possible_labels(table: Table, declared: Columns, label: str | None) -> set[
     return possible | {column.name for column in declared if column.kind == "label"} | {label or "", table.names[-1]}
 
 
+HASHED = "hashed"
+"""Fact of a data set: the sentences on columns that are hashed into buckets."""
 UNLABELLED = ("refuse", "skip")
 """What is done with rows that have no label."""
 
@@ -303,9 +307,11 @@ def _learn_encoding(
         table.is_last_pass = True
     columns_read = dataclasses.replace(found, columns=learned.columns, ignores_others=True)
     of_columns = (label_note, identifier_note, ignored_note, amount_note, unit_note)
-    told = (nested_note(table), *(note(found) for note in of_columns))
-    notes = [note for note in (*notes, *told) if note]
-    return learned, {"reread": {"columns": columns_read.mapping()}, "guesses": notes}
+    told = (nested_note(table), *(note(found) for note in of_columns), *several_notes(columns_read))
+    hashes = hashed_notes(columns_read)
+    notes = [note for note in (*notes, *told, *hashes) if note]
+    facts = {"reread": {"columns": columns_read.mapping()}, "guesses": notes}
+    return learned, facts | ({HASHED: " ".join(hashes)} if hashes else {})
 
 
 def _files(path: str | os.PathLike, columns: Any = None, **rest: Any) -> tuple[str | os.PathLike, ...]:

@@ -21,6 +21,7 @@ from workbench.data.tables.arrow import (
     Texts,
     WrongValueError,
     arrow,
+    each_number,
     first_row,
     hashed,
     is_each_number,
@@ -32,7 +33,7 @@ from workbench.data.tables.arrow import (
 from workbench.data.tables.blocks import Block, Table
 from workbench.data.tables.compiled import count_rows, find_ranges, put_in_each_row, put_one_each, put_several_each
 from workbench.data.tables.quantiles import Counted, Quantiles, Spread
-from workbench.data.tables.schema import Column
+from workbench.data.tables.schema import BUCKETS, Column
 from workbench.data.tables.sparse_fields import SparseTable
 from workbench.data.tables.splitting import Scratch
 from workbench.data.tables.vocabulary import Vocabulary
@@ -286,6 +287,8 @@ def _whole(distinct: Any) -> np.ndarray | None:
 
 MOST_VALUES = 1 << 20
 """Values of a column, at most, that have a column of the matrix each."""
+MOST_WORDS = 100_000
+"""Words of a text column, at most, that have a column of the matrix each; more are hashed."""
 _BETWEEN = r"[^\p{L}\p{N}_]+"
 """What separates words: RE2 for anything but letters, digits and underscores."""
 
@@ -333,79 +336,159 @@ class OneHot:
 
 
 @final
-class Hashed:
-    """Encoder with one column of the matrix for each bucket, and a last one for missing values.
-
-    A category has one entry in a row, by the hash of its value; a text has the counts of its words, each hashed.
-    """
-
-    is_learned = True
+class Buckets:
+    """Columns of hashed texts: one for each bucket, or if `kept` is given for each that occurs."""
 
     def __init__(self, column: Column) -> None:
-        """Store the column and its number of buckets."""
-        self.column, self.buckets = column, column.buckets or 0
-        self._hashed = OfTexts(lambda texts: hashed(texts.distinct, self.buckets))
+        """Set up the buckets of a column; with `kept` of () those that occur are to be learned."""
+        self.buckets, self.is_learned = column.buckets or BUCKETS, column.kept != ()
+        self._occurs = np.zeros(self.buckets, np.bool_)
+        self.width = self.buckets if column.kept is None else len(column.kept)
+        self._place: np.ndarray | None = None
+        if column.kept is not None:
+            self._place = np.full(self.buckets, -1, np.int32)
+            self._place[list(column.kept)] = np.arange(self.width)
+
+    def learn(self, distinct: Any) -> None:
+        """Note the buckets of the texts of a pyarrow string array."""
+        self._occurs[hashed(distinct, self.buckets)] = True
+
+    def kept(self) -> tuple[int, ...]:
+        """Return the buckets that were noted, the first one if there are none."""
+        return tuple(np.flatnonzero(self._occurs).tolist()) or (0,)
+
+    def find(self, distinct: Any) -> np.ndarray:
+        """Return the column of each text of a pyarrow string array, int32 [texts]; -1 for a bucket that has none."""
+        found = hashed(distinct, self.buckets)
+        return found if self._place is None else self._place[found]
+
+
+@final
+class Hashed:
+    """A column of the matrix for each bucket of the hashes of values, and a last one for missing values."""
+
+    def __init__(self, column: Column) -> None:
+        """Store the column and its buckets."""
+        self.column, self._buckets = column, Buckets(column)
+        self.is_learned = self._buckets.is_learned
+        self._find = OfTexts(lambda texts: self._buckets.find(texts.distinct))
 
     def learn(self, texts: Texts, row: int) -> None:
-        """Do nothing: hashing needs no statistics of other rows."""
+        """Note the buckets that occur in some rows; `row` is not used."""
+        self._buckets.learn(texts.distinct)
 
     def learned(self) -> Column:
-        """Return the column unchanged."""
-        return self.column
+        """Return the column with the buckets that occur."""
+        return dataclasses.replace(self.column, kept=self._buckets.kept())
 
     def encode(self, texts: Texts, row: int) -> Encoded:
-        """Return one entry of value 1 per row of a category, the word counts of each row of a text.
+        """Return one entry of value 1 per row; a missing value has the last index, a bucket without column no entry.
 
-        A missing value has the last index, `buckets`. `row` is not used. O(rows + characters of distinct texts).
+        `row` is not used. O(rows + characters of distinct texts).
         """
+        width, is_optional = self._buckets.width, self.column.optional
+        numbers = of_rows(self._find(texts), -1 if is_optional else width, texts.numbers)
+        return Encoded(width + (not is_optional), numbers)
+
+
+@final
+class Bag:
+    """Several entries a row: counts of the words of a text, or a 1 for each part of a value such as a|b|c.
+
+    Words and parts have a column each; more than `MOST_WORDS` words are hashed. A last column is for missing values.
+    """
+
+    def __init__(self, column: Column) -> None:
+        """Set up an empty vocabulary, or that of the values of the column, or its buckets."""
+        self.column = column
+        self._buckets = Buckets(column)
+        self._is_hashed = column.encoding == "hashed"
+        self.is_learned = self._buckets.is_learned if self._is_hashed else column.values is not None
+        self._vocabulary = Vocabulary(column.values or ())
+
+    def learn(self, texts: Texts, row: int) -> None:
+        """Add the words or parts of some rows; `row` is the index of their first.
+
+        Raises WrongValueError for more than `MOST_VALUES` parts.
+        """
+        words = self._split(texts.distinct)[1].dictionary
+        words = words.filter(arrow().compute.not_equal(words, ""))
         if self.column.kind == "text":
-            return self._words(texts)
-        missing = -1 if self.column.optional else self.buckets
-        return Encoded(self._width, of_rows(self._hashed(texts), missing, texts.numbers))
+            self._buckets.learn(words)
+        if not self._is_hashed and len(self._vocabulary) <= self._most:
+            self._vocabulary.add(Texts(words, each_number(len(words))))
+        if self.column.kind != "text" and len(self._vocabulary) > MOST_VALUES:
+            what = f"column {self.column.name!r} has more than {MOST_VALUES:,} values between {self.column.separator!r}"
+            raise WrongValueError(row, f'{what}; say kind = "text" in a file of column kinds.')
 
     @property
-    def _width(self) -> int:
-        """Columns of the matrix: the buckets, and one for missing values unless they have no entry."""
-        return self.buckets + (not self.column.optional)
+    def _most(self) -> int:
+        """Words or parts that have a column each, at most."""
+        return MOST_WORDS if self.column.kind == "text" else MOST_VALUES
 
-    def _words(self, texts: Texts) -> Encoded:
-        """Return word counts of each row: one entry per distinct bucket of its words, float32 counts, indices sorted.
+    def learned(self) -> Column:
+        """Return the column with its words or parts in code point order, with its buckets if there are too many."""
+        if self._is_hashed or len(self._vocabulary) > self._most:
+            kept, buckets = self._buckets.kept(), self._buckets.buckets
+            return dataclasses.replace(self.column, encoding="hashed", buckets=buckets, kept=kept)
+        return self.column.with_values(self._vocabulary.in_order())
 
-        A row without text (missing) has a single 1 in the last column, `buckets`. O(entries + words of distinct texts).
+    def encode(self, texts: Texts, row: int) -> Encoded:
+        """Return the entries of each row: one per distinct column, counts of words or ones, indices sorted.
+
+        A missing value has the last index. `row` is not used. O(entries + characters of distinct texts).
         """
-        lengths, buckets, counts = self._bags(texts.distinct)
+        width = self._buckets.width if self._is_hashed else len(self._vocabulary)
+        lengths, indices, counts = self._bags(texts.distinct, width)
         starts = np.cumsum(lengths) - lengths
         of_row, length = starts[texts.numbers], lengths[texts.numbers]
         before = np.cumsum(length) - length
         entries = np.arange(length.sum()) + np.repeat(of_row - before, length)
-        return Encoded(self._width, buckets[entries], counts[entries], length.astype(np.int32))
+        width += not self.column.optional
+        return Encoded(width, indices[entries], counts[entries], length.astype(np.int32))
 
-    def _bags(self, distinct: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return (lengths, buckets, counts) of the bags of words of a pyarrow string array, for each text in turn.
-
-        `lengths` [texts + 1] is the number of entries per text, `buckets` int32 and `counts` float32 [entries] are
-        sorted by bucket in each text. The appended last text, one entry in column `self.buckets`, stands for a missing
-        value.
-        """
+    def _split(self, distinct: Any) -> tuple[np.ndarray, Any]:
+        """Return (index of the text of each word or part, these as a pyarrow dictionary array), of a string array."""
         compute = arrow().compute
-        split = compute.split_pattern_regex(compute.utf8_lower(distinct), _BETWEEN)
-        words = split.flatten().dictionary_encode()
-        is_word = (compute.binary_length(words.dictionary).to_numpy(zero_copy_only=False) > 0)[words.indices.to_numpy()]
-        text = compute.list_parent_indices(split).to_numpy()[is_word].astype(np.int64)
-        bucket = hashed(words.dictionary, self.buckets)[words.indices.to_numpy()][is_word]
-        keys, counts = np.unique(text * self.buckets + bucket, return_counts=True)
-        lengths = np.append(np.bincount(keys // self.buckets, minlength=len(distinct)), not self.column.optional)
-        buckets = np.append(keys % self.buckets, self.buckets).astype(np.int32)
-        return lengths, buckets, np.append(counts, 1).astype(np.float32)
+        if self.column.kind == "text":
+            split = compute.split_pattern_regex(compute.utf8_lower(distinct), _BETWEEN)
+            words = split.flatten()
+        else:
+            split = compute.split_pattern(distinct, self.column.separator)
+            words = compute.utf8_trim_whitespace(split.flatten())
+        return compute.list_parent_indices(split).to_numpy(), words.dictionary_encode()
+
+    def _bags(self, distinct: Any, width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return (lengths, indices, values) of the words or parts of a pyarrow string array, for each text in turn.
+
+        `lengths` [texts + 1] is the number of entries per text, `indices` int32 and `values` float32 [entries] are
+        sorted by index in each text. The appended last text, one entry in column `width`, stands for a missing value.
+        """
+        parents, words = self._split(distinct)
+        if self._is_hashed:
+            of_word = self._buckets.find(words.dictionary)
+        else:
+            of_word = self._vocabulary.find(Texts(words.dictionary, each_number(len(words.dictionary))))
+        is_word = arrow().compute.binary_length(words.dictionary).to_numpy(zero_copy_only=False) > 0
+        index = np.where(is_word, of_word, -1)[words.indices.to_numpy()]
+        text = parents[index >= 0].astype(np.int64)
+        keys, counts = np.unique(text * width + index[index >= 0], return_counts=True)
+        if self.column.kind != "text":
+            counts[:] = 1
+        lengths = np.append(np.bincount(keys // max(width, 1), minlength=len(distinct)), not self.column.optional)
+        indices = np.append(keys % max(width, 1), width).astype(np.int32)
+        return lengths, indices, np.append(counts, 1).astype(np.float32)
 
 
 ENCODERS: dict[tuple[str, str], Callable[[Column], Encoder]] = {
     ("category", "one-hot"): OneHot,
     ("category", "hashed"): Hashed,
+    ("category", "multi-hot"): Bag,
     ("number", "binned"): Numbers,
     ("number", "keep"): Numbers,
     ("number", "log"): Numbers,
-    ("text", "hashed"): Hashed,
+    ("text", "words"): Bag,
+    ("text", "hashed"): Bag,
 }
 """What encodes a column of each kind and encoding."""
 

@@ -5,10 +5,11 @@ called as in `LABELS` is the label, else the only one of two values, else the la
 the rows that have a value) are ignored where they are row indices by name, or count the rows; categories where they are
 whole and named or shaped like ids; kept as they are, of counts the logarithm, where most are 0, which is not stored
 then; categories where they are whole and of few different values; else numbers in ranges. Text of four words and more
-is text. Text that is different in every row is ignored. All else is a category, hashed from `MOST_ONE_HOT` values on. A
-value that is no number in a column of numbers is then an error with its line. Values that most rows lack are not stored
-(`Column.optional`), and numbers among them are read as if the others were 0. Numbers may have a currency, groups of
-digits or a percent sign (`arrow.DRESSED`).
+is text: a column each of up to 100,000 words, else hashed. Values such as a|b|c are several. Text that is different in
+every row is ignored. All else is a category, hashed from `MOST_ONE_HOT` values on. A value that is no number in a
+column of numbers is then an error with its line. Values that most rows lack are not stored (`Column.optional`), and
+numbers among them are read as if the others were 0. Numbers may have a currency, groups of digits or a percent sign
+(`arrow.DRESSED`).
 """
 
 import dataclasses
@@ -58,6 +59,7 @@ class Seen:
         """The first row with a value that is no number, and that value."""
         self.amount = ""
         """A value that is a number with a currency, groups of digits or a percent sign; "" if there is none."""
+        self.texts_of_several = 0
         self.distinct = 0
         """Different values, at most `MOST_DISTINCT`, when all rows were taken in and joined."""
         self.is_least = False
@@ -122,6 +124,8 @@ class Seen:
             at, text = first_row(texts, is_text)
             self.not_number = self.rows + at, text
         if not self.is_least:
+            several = pa.compute.match_substring_regex(texts.distinct, r"[^|]\|[^|]")
+            self.texts_of_several += several.true_count
             if texts.are_printed():  # no blank, and no text is empty
                 self.words += int(np.count_nonzero(is_text))
                 return
@@ -166,6 +170,15 @@ class Seen:
     def values(self) -> tuple[str, ...] | None:
         """Return the distinct values in code point order; None if they were dropped or not counted."""
         return self._vocabulary.in_order() if len(self._vocabulary) else None
+
+    def are_several(self) -> bool:
+        """Return whether values are several parts between "|", of which there are fewer than values."""
+        if self.texts_of_several < MOSTLY_SEVERAL * max(self.texts_seen, 1) or not self.texts_of_several:
+            return False
+        if not len(self._vocabulary):
+            return True  # there are too many values to be held
+        compute = arrow().compute
+        return len(compute.split_pattern(self._vocabulary.array(), "|").flatten().unique()) < len(self._vocabulary)
 
     def are_all(self, pattern: str) -> bool:
         """Return whether the distinct values are held and all match the regular expression (RE2) somewhere."""
@@ -236,6 +249,8 @@ FEW_WHOLE = 32
 ROWS_EACH = 4
 WITH_COMMA = r"^[+-]?[0-9]+,[0-9]+$"
 WITH_UNIT = r"^[+-]?[0-9]+([.,][0-9]+)? ?[a-zA-Z\x{b5}\x{b0}]{1,5}$"
+SEVERAL, MOSTLY_SEVERAL = "text: several values a row, as a|b|c", 0.25
+"""Reason for a category whose values are several; share of its values, at least, that are."""
 UNITS, FEWEST_WITH_UNIT = "text: numbers with a unit, such as ", 8
 """Reason for a category of values such as "19M"; different values that it has at least."""
 WORDS_OF_TEXT = 4
@@ -245,7 +260,7 @@ MOSTLY_MISSING = 0.5
 """Share of the rows from which on missing values are not stored."""
 ROWS_OF_IDENTIFIER = 100
 """Rows from which on a column that differs in all of them is taken to name the row."""
-MOST_ONE_HOT = 10_000
+MOST_ONE_HOT = 100_000
 MOST_BUCKETS = 1 << 18
 IGNORED = Column("", "ignored")
 
@@ -497,6 +512,32 @@ def unit_note(columns: Columns) -> str:
     return f"The {are}: numbers with a unit, such as {example}. As numbers: leave the unit out of the file."
 
 
+def several_notes(columns: Columns) -> list[str]:
+    """Return notices on texts whose words are counted and on columns of several values a row, one a column."""
+    notes = []
+    for column in columns:
+        count = len(column.values or ())
+        if column.encoding == "words":
+            notes.append(f"The column {column.name} is text: counts of {count:,} words.")
+        elif column.encoding == "multi-hot":
+            advice = _kind_advice(column.name, "category")
+            what = f"The column {column.name} holds several values a row, between {column.separator!r}"
+            notes.append(f"{what}: {count:,} different. As one value a row: {advice}.")
+    return notes
+
+
+def hashed_notes(columns: Columns) -> list[str]:
+    """Return notices on columns that are hashed into buckets, one a column."""
+    notes = []
+    for column in columns:
+        if column.encoding == "hashed":
+            what = "words" if column.kind == "text" else "values"
+            into = f"{column.buckets:,} buckets"
+            into += f", of which the {len(column.kept):,} that occur are columns" if column.kept else ""
+            notes.append(f"The {what} of the column {column.name} are hashed into {into}; some share one.")
+    return notes
+
+
 def _kind_advice(name: str, kind: str) -> str:
     """Return the command and the Python argument that read the column `name` as another `kind`."""
     return (
@@ -519,6 +560,8 @@ def _guess(name: str, seen: Seen, bins: int) -> Column:
         found = _guess_numbers(name, seen, is_different, bins)
         is_amount = seen.amount and seen.not_number is None and found.kind == "number"
         return dataclasses.replace(found, why=f"{AMOUNTS}{seen.amount[:MOST_SHOWN]!r}") if is_amount else found
+    if seen.are_several():
+        return Column(name, "category", "multi-hot", why=SEVERAL)
     if seen.words_each >= WORDS_OF_TEXT:
         return Column(name, "text", why=f"{seen.words_each:.1f} words a value")
     if is_different:
@@ -576,7 +619,8 @@ def _hashed_if_many(name: str, seen: Seen, why: str) -> Column:
     """
     if not seen.is_least and seen.distinct <= MOST_ONE_HOT:
         return Column(name, "category", why=why)
-    return Column(name, "category", buckets=min(MOST_BUCKETS, 1 << (2 * seen.distinct - 1).bit_length()), why=why)
+    buckets = min(MOST_BUCKETS, 1 << (2 * seen.distinct - 1).bit_length())
+    return Column(name, "category", buckets=buckets, kept=(), why=why)
 
 
 def _guess_mostly_zero(name: str, seen: Seen) -> Column:
@@ -595,10 +639,13 @@ def _guess_mostly_zero(name: str, seen: Seen) -> Column:
 
 
 def _as_asked(column: Column, is_guess: bool, hashed: int | None) -> Column:
-    """Return a guessed category hashed into `hashed` buckets; any other column, or with None, unchanged."""
-    if hashed is None or not is_guess or column.kind != "category":
+    """Return a guessed category hashed into `hashed` buckets; any other column, or with None, unchanged.
+
+    Values of several parts stay so.
+    """
+    if hashed is None or not is_guess or column.kind != "category" or column.encoding == "multi-hot":
         return column
-    return dataclasses.replace(column, encoding="hashed", buckets=hashed)
+    return dataclasses.replace(column, encoding="hashed", buckets=hashed, separator=None, kept=None)
 
 
 def _with_values(column: Column, seen: Seen | None) -> Column:

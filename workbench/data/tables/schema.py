@@ -3,13 +3,16 @@
 Kinds and their encodings, each with the columns of the matrix that come of it:
 
 - `category`, `one-hot`: one for each of its `values`, in the order of their code points unless they are given, then one
-  for values that are missing, or in a later file unknown. `hashed`: as many as `buckets`, then one for missing values.
+  for values that are missing, or in a later file unknown. `hashed`: as many as `buckets`, or one for each bucket in
+  `kept` (`[]` for those that occur in the file), then one for missing values. `multi-hot`: a value such as a|b|c is
+  several, split at `separator`; one for each of `values`, in code point order, then one for missing values.
 - `number`, `binned`: one for each of about `bins` ranges that hold equally many rows, cut at `edges`. `keep`: the
   number itself. `log`: sign(x) * log(1 + |x|). The last two are divided by `divisor`, which `scaling` says how to find:
   `deviation`, the standard deviation, usual for keep; `largest`, the largest magnitude; `none`, 1, usual for log.
   Nothing is subtracted, so that zeros stay zeros. One more column is 1 where the value is missing.
-- `text`, `hashed`: counts of words, `buckets` columns, then one for missing texts. Words are runs of letters, digits
-  and underscores, in lower case.
+- `text`, `words`: counts of words, a column for each of `values`, in code point order, then one for missing texts;
+  unknown words count nothing. `hashed`: as `hashed` above, of each word. Words are runs of letters, digits and
+  underscores, in lower case.
 - `label`: the labels. `ignored`: not read.
 
 With `optional` a value that is missing, or unknown, has no entry, and the last column is left out: guessed of columns
@@ -27,9 +30,9 @@ from typing import Any, final
 from workbench.data.errors import DataError
 
 ENCODINGS: dict[str, tuple[str, ...]] = {
-    "category": ("one-hot", "hashed"),
+    "category": ("one-hot", "hashed", "multi-hot"),
     "number": ("binned", "keep", "log"),
-    "text": ("hashed",),
+    "text": ("words", "hashed"),
     "label": (),
     "ignored": (),
 }
@@ -41,12 +44,19 @@ MOST_COLUMNS = 2**31 - 1
 MOST_BINS = 1 << 16
 TAKEN: dict[str, tuple[str, ...]] = {
     "one-hot": ("values",),
-    "hashed": ("buckets",),
+    "hashed": ("buckets", "kept"),
+    "multi-hot": ("separator", "values"),
+    "words": ("values",),
     "binned": ("bins", "edges"),
     "keep": ("scaling", "divisor"),
     "log": ("scaling", "divisor"),
 }
 """What may be said of each encoding."""
+PARAMETERS = (
+    *("encoding", "buckets", "bins", "scaling", "missing", "optional", "separator"),
+    *("values", "kept", "edges", "divisor"),
+)
+"""Parameters of columns, in the order in which they are written."""
 
 
 @final
@@ -84,7 +94,9 @@ class Column:
     scaling: str | None = None
     missing: tuple[str, ...] = ()
     optional: bool = False
+    separator: str | None = None
     values: tuple[str, ...] | None = None
+    kept: tuple[int, ...] | None = None
     edges: tuple[float, ...] | None = None
     divisor: float | None = None
     found: Found | None = None
@@ -95,7 +107,7 @@ class Column:
         if self.kind not in ENCODINGS:
             raise DataError(f"{self._field_text('kind')}; it is one of {', '.join(ENCODINGS)}.")
         if not self.encoding and ENCODINGS[self.kind]:
-            is_hashed = self.kind == "category" and self.buckets is not None
+            is_hashed = self.kind in ("category", "text") and self.buckets is not None
             object.__setattr__(self, "encoding", "hashed" if is_hashed else ENCODINGS[self.kind][0])
         if self.encoding and self.encoding not in ENCODINGS[self.kind]:
             allowed = ", ".join(ENCODINGS[self.kind]) or "left out"
@@ -111,8 +123,7 @@ class Column:
 
     def said(self) -> dict[str, Any]:
         """Return the encoding parameters that are set, as JSON values by name, for a column file."""
-        names = ("encoding", "buckets", "bins", "scaling", "missing", "optional", "values", "edges", "divisor")
-        given = {name: getattr(self, name) for name in names}
+        given = {name: getattr(self, name) for name in PARAMETERS}
         return {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in given.items()
@@ -135,8 +146,9 @@ class Column:
                     raise DataError(f"{self._field_text(name)}; a column of {of} takes {', '.join(taken) or 'none'}.")
 
     def _complete(self) -> None:
-        """Set `buckets`, `bins` and `scaling`, if None and taken by the encoding, to their defaults, in place."""
-        defaults = {"buckets": BUCKETS, "bins": BINS, "scaling": "deviation" if self.encoding == "keep" else "none"}
+        """Set `buckets`, `bins`, `scaling` and `separator`, if None and taken, to their defaults, in place."""
+        scaling = "deviation" if self.encoding == "keep" else "none"
+        defaults = {"buckets": BUCKETS, "bins": BINS, "scaling": scaling, "separator": "|"}
         for name in TAKEN.get(self.encoding, ()):
             if name in defaults and getattr(self, name) is None:
                 object.__setattr__(self, name, defaults[name])
@@ -152,6 +164,10 @@ class Column:
                 raise DataError(f"{self._field_text(name)}; it is a whole number from 1 to {most:,}.")
         if not isinstance(self.optional, bool):
             raise DataError(f"{self._field_text('optional')}; it is true or false.")
+        if self.separator is not None and not (isinstance(self.separator, str) and self.separator.strip()):
+            raise DataError(f"{self._field_text('separator')}; it is a sign, such as '|'.")
+        if self.kept is not None:
+            object.__setattr__(self, "kept", self._buckets(self.kept))
         if self.scaling is not None and self.scaling not in SCALINGS:
             raise DataError(f"{self._field_text('scaling')}; it is one of {', '.join(SCALINGS)}.")
         for name in ("missing", "values"):
@@ -174,6 +190,13 @@ class Column:
             twice = next(text for text in texts if texts.count(text) > 1)
             raise DataError(f"{name} of column {self.name!r} holds {twice!r} twice; each stands once.")
         return texts
+
+    def _buckets(self, given: Any) -> tuple[int, ...]:
+        """Return `given` as a tuple; raise DataError unless it is of ascending numbers of buckets."""
+        is_list = isinstance(given, list | tuple) and all(map(is_whole, given))
+        if not is_list or any(after <= before for before, after in itertools.pairwise((-1, *given, self.buckets or 0))):
+            raise DataError(f"{self._field_text('kept')}; it is a list of buckets, each above the one before.")
+        return tuple(given)
 
     def _numbers(self, given: Any) -> tuple[float, ...]:
         """Return bin edges as floats; raise DataError unless they are finite and strictly ascending."""
