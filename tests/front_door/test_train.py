@@ -56,7 +56,7 @@ def test_save_of_a_pipeline_is_refused_and_what_it_says_to_type_keeps_the_model(
     monkeypatch.chdir(tmp_path)
     frame = pd.DataFrame({"color": ["red", "blue"] * 20, "size": np.arange(40.0) / 40, "y": ["no", "yes"] * 20})
     model = wb.train(frame, label="y", random_state=0)
-    with pytest.raises(ValueError, match=r'without pickle\.\nType frame.to_csv\("train.csv", index=False\), then'):
+    with pytest.raises(ValueError, match=r'without pickle\.\nType frame.to_csv\("train.csv", index=False\); wb.train'):
         model.save("model")
     assert not (tmp_path / "model").exists()
     assert pickle.loads(pickle.dumps(model)).predict(frame.drop(columns="y")).tolist() == frame["y"].tolist()

@@ -89,9 +89,10 @@ def matrix_of(x: Any, name: str = "X") -> scipy.sparse.csr_array:
         raise DataError(
             f"{name} has {x.ndim} dimension{'s' * (x.ndim != 1)}, shape {tuple(x.shape)}; expected [rows, features].\n"
             + (
-                f"Type {name}.reshape(len({name}), -1) to take all values of a row as its features."
+                f"Type {name} = np.reshape({name}, ({x.shape[0]}, -1)) to take all values of a row as its features."
                 if x.ndim > 2
-                else f"Type {name}.reshape(-1, 1) for one feature, {name}.reshape(1, -1) for one row."
+                else f"Type {name} = np.reshape({name}, (-1, 1)) for one feature, "
+                f"or {name} = np.reshape({name}, (1, -1)) for one row."
             )
         )
     if not x.shape[0] or not x.shape[1]:
@@ -113,7 +114,8 @@ def _refuse_no_matrix(x: Any, name: str) -> None:
         raise InputTypeError(f"{name} is an open file, {type(x).__name__}; expected the path of a file.\n{hint}")
     if isinstance(x, Iterator) or inspect.isgenerator(x):
         raise InputTypeError(
-            f"{name} is a {type(x).__name__}; expected a matrix [rows, features].\nType np.array(list({name}))."
+            f"{name} is a {type(x).__name__}; expected a matrix [rows, features].\n"
+            f"Type {name} = np.array(list({name}))."
         )
     if scipy.sparse.issparse(x):
         return
@@ -136,18 +138,21 @@ def _dense(x: Any, name: str) -> np.ndarray:
     if isinstance(x, np.ma.MaskedArray) and (count := int(np.ma.count_masked(x))):
         raise DataError(
             f"{name} is a masked array with {count:,} masked values; expected a value everywhere.\n"
-            f"Type {name}.filled(0), or the value that stands for a missing one."
+            f"Type {name} = {name}.filled(0), or another value in place of 0."
         )
     if array.ndim == 1 and array.size and all(isinstance(text, str) for text in array):
         raise InputTypeError(
             f"{name} is text, such as {str(array[0])!r:.40}; expected numbers [rows, features].\n"
-            f"Type {name} = sklearn.feature_extraction.text.TfidfVectorizer().fit_transform({name})."
+            "Type from sklearn.feature_extraction.text import TfidfVectorizer; "
+            f"{name} = TfidfVectorizer().fit_transform({name})."
         )
     if array.dtype.kind in "OSUV":
-        raise InputTypeError(
-            f"{name} has dtype {array.dtype}; expected numbers.\n"
-            f"Type {name}.astype(np.float32), or give a pandas frame, whose text columns become categories."
-        )
+        try:
+            array.astype(np.float64)
+            hint = f"Type {name} = np.asarray({name}).astype(np.float64)."
+        except (TypeError, ValueError):
+            hint = f"Type {name} = pandas.DataFrame({name}), whose text columns become categories."
+        raise InputTypeError(f"{name} has dtype {array.dtype}; expected numbers.\n{hint}")
     return array
 
 
@@ -155,14 +160,19 @@ def _refuse_values(x: Any, name: str) -> None:
     """Raise InputTypeError for complex values, DataError for NaN or infinity; structure is not checked here."""
     values = x.data if scipy.sparse.issparse(x) else x
     if isinstance(values, np.ndarray) and values.dtype.kind == "c":
-        raise InputTypeError(f"{name} has dtype {values.dtype}, complex; expected real numbers.\nType {name}.real.")
+        raise InputTypeError(
+            f"{name} has dtype {values.dtype}, complex; expected real numbers.\nType {name} = np.real({name})."
+        )
     if isinstance(values, np.ndarray) and values.dtype.kind == "f" and not np.isfinite(values).all():
         count = int(np.count_nonzero(~np.isfinite(values)))
         many = "1 value that is" if count == 1 else f"{count:,} values that are"
         raise DataError(
             f"{name} has {many} NaN or infinite; expected finite numbers.\n"
-            f"Type np.nan_to_num({name}{'.data' if hasattr(x, 'format') else ''}), or impute: "
-            "sklearn.impute.SimpleImputer().fit_transform(X)."
+            + (
+                f"Type {name} = {name}.tocsr(); {name}.data = np.nan_to_num({name}.data, posinf=0, neginf=0)."
+                if hasattr(x, "format")
+                else f"Type {name} = np.nan_to_num({name}, posinf=0, neginf=0)."
+            )
         )
 
 
@@ -173,7 +183,7 @@ def _refuse_beyond_float32(x: Any, name: str) -> None:
     if largest > np.finfo(np.float32).max:
         raise DataError(
             f"{name} has a value of the size {largest:.3g}; float32, which training uses, holds up to 3.4e38.\n"
-            f"Scale it: sklearn.preprocessing.MaxAbsScaler().fit_transform({name})."
+            f"Type {name} = sklearn.preprocessing.MaxAbsScaler().fit_transform({name}) to scale it."
         )
 
 
@@ -188,14 +198,15 @@ def labels_of(y: Any, rows: int) -> np.ndarray:
     """
     y = host_array(y)
     if isinstance(y, Iterator) or inspect.isgenerator(y):
-        raise InputTypeError(f"y is a {type(y).__name__}; expected one label a row.\nType np.array(list(y)).")
+        raise InputTypeError(f"y is a {type(y).__name__}; expected one label a row.\nType y = np.array(list(y)).")
     if scipy.sparse.issparse(y):
         y = y.toarray()
     labels = _as_array_of_labels(y)
     if labels.ndim == 0:
+        label = y if isinstance(y, str) else "NAME"
         raise InputTypeError(
             f"y is {y!r:.60}; expected one label a row.\n"
-            'Type label="NAME" to name a column of a frame or a file, or give y as an array.'
+            f'Type label="{label}" to name a column of a frame or a file, or give y as an array.'
         )
     if labels.dtype.kind == "U" and isinstance(y, list | tuple):
         labels = np.array(y, dtype=object)  # NumPy makes text of numbers next to text
@@ -204,7 +215,7 @@ def labels_of(y: Any, rows: int) -> np.ndarray:
     if labels.dtype.kind not in "biufU":
         raise InputTypeError(
             f"y has dtype {labels.dtype}; expected numbers or text.\n"
-            "Type np.array(y, dtype=str) to take each value as a class."
+            "Type y = np.array(y, dtype=str) to take each value as a class."
         )
     if len(labels) != rows:
         raise DataError(
@@ -215,7 +226,8 @@ def labels_of(y: Any, rows: int) -> np.ndarray:
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         count = format_count(int(np.count_nonzero(~np.isfinite(labels))), "label")
         raise DataError(
-            f"y has {count} NaN or infinite.\nLeave these rows out: keep = np.isfinite(y); X, y = X[keep], y[keep]."
+            f"y has {count} NaN or infinite.\n"
+            "Type keep = np.isfinite(y); X, y = X[keep], np.asarray(y)[keep] to leave these rows out."
         )
     if labels.ndim == 1 and len(labels) and (labels == labels[0]).all():
         raise DataError(
@@ -230,7 +242,7 @@ def _as_array_of_labels(y: Any) -> np.ndarray:
     if isinstance(y, np.ma.MaskedArray) and (count := int(np.ma.count_masked(y))):
         raise DataError(
             f"y is a masked array with {format_count(count, 'masked label')}; expected a label for each row.\n"
-            "Leave these rows out: keep = ~np.ma.getmaskarray(y); X, y = X[keep], y[keep]."
+            "Type keep = ~np.ma.getmaskarray(y); X, y = X[keep], y[keep] to leave these rows out."
         )
     try:
         return np.asarray(y)
@@ -247,7 +259,7 @@ def _convert_object_labels(labels: np.ndarray) -> np.ndarray:
     if is_missing.any():
         raise DataError(
             f"y has {format_count(int(is_missing.sum()), 'missing label')}.\n"
-            "Leave these rows out: keep = pandas.notna(y); X, y = X[keep], y[keep]."
+            "Type keep = pandas.notna(y); X, y = X[keep], np.asarray(y)[keep] to leave these rows out."
         )
     kinds = {type(label) for label in labels.ravel()}
     if kinds <= {bool, np.bool_}:
@@ -257,4 +269,6 @@ def _convert_object_labels(labels: np.ndarray) -> np.ndarray:
     if kinds <= {str, np.str_}:
         return labels.astype(str)
     named = ", ".join(sorted(kind.__name__ for kind in kinds))
-    raise InputTypeError(f"y has labels of the types {named}; expected numbers or text.\nType np.array(y, dtype=str).")
+    raise InputTypeError(
+        f"y has labels of the types {named}; expected numbers or text.\nType y = np.array(y, dtype=str)."
+    )

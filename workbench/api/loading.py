@@ -1,6 +1,7 @@
 """Loading: one function for files, data sets by name, and what is in memory."""
 
 import difflib
+import hashlib
 import re
 import weakref
 from collections.abc import Collection, Mapping
@@ -12,14 +13,17 @@ import numpy as np
 import scipy.sparse
 
 from kernels.registry import format_count, nearest, unknown_name
-from workbench import data
+from workbench import atomic_files, data
 from workbench.advising.source import settings_of
 from workbench.api import inputs
 from workbench.data import Dataset
+from workbench.data.content import cache_folder
 from workbench.data.dataset.targets import labels_as_named
 from workbench.data.errors import DataError, MissingLabelsError
 from workbench.data.files.reading import path_exists
 from workbench.data.labels import Wanted, read_labels
+from workbench.data.tables import columns as columns_file
+from workbench.data.tables.columns import Columns
 from workbench.data.tables.guessing import LABELS
 from workbench.formats.arrays import computed, has_sparse_columns, host_array, library_of, matrix_of_sparse_frame
 from workbench.sweeps.problem import parameters_of_file
@@ -53,14 +57,18 @@ def is_frame(value: Any) -> bool:
 
 def as_pandas(table: Any) -> Any:
     """Return a pandas, Arrow or Polars table as a pandas frame; DataError without columns, or with duplicate names."""
-    frame = table if hasattr(table, "iloc") else table.to_pandas()
+    frame = table
+    if not hasattr(table, "iloc"):
+        frame = table.to_pandas()
+        frame.attrs[PREPARE] = "frame = frame.to_pandas(); "
     names = [str(name) for name in frame.columns]
     if not names:
         raise DataError("The frame has no columns; expected one or more.\nCheck how it was made.")
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise DataError(
             f"The frame has the column {twice[0]!r} more than once; expected different names.\n"
-            "Type frame.loc[:, ~frame.columns.duplicated()] to keep the first of each."
+            f"Type {frame.attrs.get(PREPARE, '')}frame = frame.loc[:, ~frame.columns.map(str).duplicated()] "
+            "to keep the first of each."
         )
     return frame
 
@@ -92,7 +100,7 @@ def take_label(frame: Any, label: str | None) -> tuple[Any, Any, str]:
     names = list(frame.columns)
     if label is not None and label not in names:
         near = difflib.get_close_matches(str(label), map(str, names), 1)
-        meant = next((name for name in names if str(name) in near), "NAME")  # 5 for "5"
+        meant = next((name for name in names if str(name) in near), names[-1])  # 5 for "5"
         hint = f'label="{meant}"' if isinstance(meant, str) else f"label={meant!r}"
         shown = ", ".join(map(str, names[:20])) + (f", and {len(names) - 20} more" if len(names) > 20 else "")
         raise DataError(f"The frame has no column {label!r}; expected one of: {shown}.\nType {hint}.")
@@ -151,8 +159,53 @@ def encoder_of(frame: Any) -> Any:
     return ColumnTransformer([part for part in parts if part[2]], sparse_threshold=1.0)
 
 
-def matrix_of_frame(frame: Any) -> tuple[Any, Any, str]:
+PREPARE, LABEL = "prepare", "label"
+"""Attributes of a frame that was made here: what makes it of the user's object, in Python; the column of labels that was
+taken from it."""
+
+
+def _missing_counts(frame: Any) -> dict[Any, int]:
+    """Return {name: number of missing values} of the columns that have such."""
+    counts = {name: int(frame[name].isna().sum()) for name in frame.columns}
+    return {name: count for name, count in counts.items() if count}
+
+
+def _without_dates(frame: Any, names: list[Any]) -> str:
+    """Return the Python code that makes numbers of columns of dates, durations or periods."""
+    codes = []
+    for name in names:
+        kind, column = str(frame[name].dtype), f"frame[{name!r}]"
+        if kind.startswith("period"):
+            column = f"{column}.dt.to_timestamp()"
+        made = f"{column}.dt.total_seconds()" if kind.startswith("timedelta") else f'{column}.astype("int64")'
+        if kind.startswith(("date32", "date64", "timestamp", "duration")):
+            make = "to_timedelta" if kind.startswith("duration") else "to_datetime"
+            made = f'pandas.{make}({column}).astype("int64")'
+        codes.append(f"frame[{name!r}] = {made}")
+    return "; ".join(codes)
+
+
+def _filled(frame: Any, names: list[Any]) -> str:
+    """Return the Python code that fills the missing values of these columns: 0 for numbers, else "missing"."""
+    from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+    fills: dict[Any, Any] = {}
+    casts = []
+    for name in names:
+        column = frame[name]
+        is_number = is_numeric_dtype(column.dtype)
+        fills[name] = False if is_bool_dtype(column.dtype) else 0 if is_number else "missing"
+        is_text = all(isinstance(value, str) for value in column.dropna()) and str(column.dtype) != "category"
+        if not is_number and not is_text:
+            casts.append(name)  # categories take no new value, and objects may be of several types
+    cast = f".astype(dict.fromkeys({casts!r}, str))" if casts else ""
+    return f"frame = frame{cast}.fillna({fills!r})"
+
+
+def matrix_of_frame(frame: Any, has_labels: bool = False) -> tuple[Any, Any, str]:
     """Return (matrix, fitted encoder or None, remark) of the features of a frame.
+
+    `has_labels` says that its rows have labels beside it, in y.
 
     Raises
     ------
@@ -166,20 +219,23 @@ def matrix_of_frame(frame: Any) -> tuple[Any, Any, str]:
     >>> matrix.shape, remark
     ((2, 3), 'Categories, one column a value: color; numbers as they are: size.')
     """
-    is_sparse = has_sparse_columns(frame)
-    counts = frame.agg(lambda column: column.isna().sum()) if is_sparse else frame.isna().sum()
-    missing = [(str(name), int(count)) for name, count in counts.items() if count]
-    if missing:
-        named = ", ".join(f"{name} ({count:,})" for name, count in missing[:5])
-        more = f", and {len(missing) - 5} more" if len(missing) > 5 else ""
+    if times := [name for name in frame.columns if _is_time(frame[name].dtype)]:
         raise DataError(
-            f"The frame has missing values in {format_count(len(missing), 'column')}: {named}{more}; expected none.\n"
-            'Type frame.dropna() to leave these rows out, or frame.fillna(0) or frame.fillna("missing").'
+            f"The column {str(times[0])!r} holds dates; expected numbers or categories.\n"
+            f"Type {_without_dates(frame, times)}, or frame = frame.drop(columns={times!r})."
         )
-    if times := [str(name) for name in frame.columns if _is_time(frame[name].dtype)]:
+    is_sparse = has_sparse_columns(frame)
+    counts = _missing_counts(frame)
+    if counts:
+        named = ", ".join(f"{name} ({count:,})" for name, count in [*counts.items()][:5])
+        more = f", and {len(counts) - 5} more" if len(counts) > 5 else ""
+        rows = "frame = frame.dropna()"
+        if has_labels:
+            rows = "keep = frame.notna().all(axis=1).to_numpy(); frame, y = frame[keep], np.asarray(y)[keep]"
+        prepare = frame.attrs.get(PREPARE, "")
         raise DataError(
-            f"The column {times[0]!r} holds dates; expected numbers or categories.\n"
-            f'Type frame["{times[0]}"].dt.hour or .astype("int64"), or frame.drop(columns={times!r}).'
+            f"The frame has missing values in {format_count(len(counts), 'column')}: {named}{more}; expected none.\n"
+            f"Type {prepare}{rows} to leave these rows out, or {prepare}{_filled(frame, list(counts))}."
         )
     categories = categories_of(frame)
     if not categories:
@@ -206,7 +262,8 @@ def _refuse_mixed(frame: Any, categories: list[Any]) -> None:
         if len(kinds) > 1 or kinds[0] in ("list", "dict", "set", "ndarray"):
             raise DataError(
                 f"The column {name!r} holds values of the types {', '.join(kinds)}; expected text or numbers.\n"
-                f'Type frame["{name}"] = frame["{name}"].astype(str) for categories, or frame.drop(columns=[{name!r}]).'
+                f"Type frame[{name!r}] = frame[{name!r}].map(str) for categories, or "
+                f"frame = frame.drop(columns=[{name!r}])."
             )
 
 
@@ -218,10 +275,13 @@ def _is_time(dtype: Any) -> bool:
 def _numbers_as_text(frame: Any, categories: list[Any]) -> str:
     """Return the remark on the first category that is numbers written as text, such as "$3,123.00"; "" if none."""
     for name in categories:
+        if getattr(frame[name].dtype, "kind", "O") in "biu":
+            continue
         texts = frame[name].astype(str).drop_duplicates()
         share = texts.str.fullmatch(WRITTEN_NUMBER).mean()
         if len(texts) > MOST_IN_ORDER and share >= MOSTLY:
-            convert = f'frame["{name}"] = frame["{name}"].str.replace(r"[^0-9.-]", "", regex=True).astype(float)'
+            digits = f'frame[{name!r}].astype(str).str.replace(r"[^0-9.-]", "", regex=True)'
+            convert = f'frame[{name!r}] = pandas.to_numeric({digits}, errors="coerce").fillna(0).astype(float)'
             return f"\n{name} holds numbers as text, such as {texts.iloc[0]!r}. Type {convert} to take them as numbers."
     return ""
 
@@ -308,7 +368,7 @@ def receive(source: Any, y: Any = None, label: str | None = None, reading: Mappi
         raise inputs.InputTypeError("X is a LazyFrame, which holds no rows yet; expected a frame.\nType X.collect().")
     if y is None:
         source, y = _pair_of(source)
-    source = computed(source)
+    source = _frame_of(computed(source))
     if isinstance(source, str | Path):
         loaded = _load_path(source, y, label, given)
     elif isinstance(source, Dataset):
@@ -329,23 +389,35 @@ def _pair_of(source: Any) -> tuple[Any, Any]:
         is_matrix = len(getattr(source[0], "shape", ())) == 2
         if isinstance(source, tuple) or is_matrix:
             return source[0], source[1]
-    if isinstance(source, list) and source and all(isinstance(row, Mapping) for row in source):
-        return _frame_of(source), None
     if isinstance(source, Mapping) and not scipy.sparse.issparse(source):  # SciPy's dok is a dict of its entries
         for x, y in PAIRS:
             if x in source and y in source:
                 return source[x], source[y]
-        if source and all(np.ndim(column) == 1 for column in source.values()):
-            return _frame_of(source), None
     return source, None
 
 
 def _frame_of(table: Any) -> Any:
-    """Return rows or columns in dicts as a pandas frame; DataError if columns differ in length."""
+    """Return rows or columns in dicts as a pandas frame, anything else unchanged.
+
+    Raises DataError if columns differ in length, or rows in their fields.
+    """
     import pandas
 
+    are_rows = isinstance(table, list) and bool(table) and all(isinstance(row, Mapping) for row in table)
+    is_dict = isinstance(table, Mapping) and not scipy.sparse.issparse(table) and bool(table)
+    if not are_rows and not (is_dict and all(np.ndim(column) == 1 for column in table.values())):
+        return table
+
+    if are_rows and any(row.keys() != table[0].keys() for row in table):
+        raise DataError(
+            "The rows have different fields; expected the same in each.\n"
+            "Type from sklearn.feature_extraction import DictVectorizer; X = DictVectorizer().fit_transform(X), "
+            "which stores no field that a row lacks."
+        )
     try:
-        return pandas.DataFrame(table)
+        frame = pandas.DataFrame(table)
+        frame.attrs[PREPARE] = "frame = pandas.DataFrame(X); "
+        return frame
     except ValueError as error:
         raise DataError(f"The dict is not a table: {error}.\nGive columns of equal length.") from None
 
@@ -380,12 +452,13 @@ def _load_path(source: str | Path, y: Any, label: str | None, given: dict[str, A
     if y is not None:
         raise DataError(
             f"Both the file {name} and y were given; labels of a file come from the file.\n"
-            'Type labels="FILE" for labels in another file, or load the matrix first: X = wb.load(path).x.'
+            f'Type labels="FILE" for labels in another file, or load the matrix first: X = wb.load({name!r}).x.'
         )
     if not name or (isinstance(source, Path) and not source.parts):
         raise DataError("The path is empty; expected the path of a file.\nCheck the path.")
     if "://" in name:
-        fetch = f'Type urllib.request.urlretrieve("{name}", "{name.rsplit("/", 1)[-1] or "data"}")'
+        target = name.rsplit("/", 1)[-1] or "data"
+        fetch = f'Type import urllib.request; urllib.request.urlretrieve("{name}", "{target}")'
         fetch = fetch if name.startswith(("http:", "https:", "ftp:", "file:")) else "Download it"
         raise FileNotFoundError(f"{name} is an address, and data is read from files.\n{fetch} and load that file.")
     if name not in data.names() and not path_exists(name):
@@ -393,6 +466,8 @@ def _load_path(source: str | Path, y: Any, label: str | None, given: dict[str, A
         raise FileNotFoundError(f"There is no file {name!r}, seen from {Path.cwd()}.{near}\nCheck the path.")
     dataset, text = str(given.pop("dataset", "")), str(given.pop("reading", ""))
     of_configuration = {key: given.pop(key) for key in ("labels", "columns", "kind") if key in given}
+    if isinstance(of_configuration.get("columns"), Mapping | Columns):
+        of_configuration["columns"] = _written_columns(of_configuration["columns"])
     if label is not None:
         given["label"] = label
     if given:
@@ -415,6 +490,18 @@ def _load_path(source: str | Path, y: Any, label: str | None, given: dict[str, A
     if made.labels.are_missing:
         return Loaded(_with_random_labels(made.x, made.name, made.source), {}, made.x, None)
     return Loaded(made, settings, made.x, labels_as_named(made))
+
+
+def _written_columns(columns: Mapping[str, Any] | Columns) -> Path:
+    """Return the path of a file of column kinds in the cache folder, by which trials read what these columns declare.
+
+    Raises DataError if a declaration is invalid.
+    """
+    text = columns_file.load(columns).toml()
+    path = cache_folder() / "columns" / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.toml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    atomic_files.write(path, text)
+    return path
 
 
 def _with_random_labels(x: Any, name: str, source: str) -> Dataset:
@@ -507,12 +594,20 @@ def _split_frame(source: Any, y: Any, label: str | None) -> tuple[Any, Any, Any,
     columns.
     """
     frame = as_pandas(source)
+    has_labels = y is not None
     if y is None or label is not None:
         frame, y, why = take_label(frame, label)
+        frame.attrs[LABEL] = y.name
         if why:
             inputs.say(why)
+        if missing := int(y.isna().sum()):
+            hint = f"{frame.attrs.get(PREPARE, '')}frame = frame[frame[{y.name!r}].notna()]"
+            raise DataError(
+                f"The column {y.name!r} has {format_count(missing, 'missing label')}; expected a label for each row.\n"
+                f"Type {hint} to leave these rows out."
+            )
     frame = with_numbers(frame)
-    matrix, encoder, remark = matrix_of_frame(frame)
+    matrix, encoder, remark = matrix_of_frame(frame, has_labels)
     if remark:
         inputs.say(remark)
     return frame, matrix, encoder, y

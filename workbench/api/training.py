@@ -101,7 +101,8 @@ def fit_estimator(loaded: Loaded, model: str | None, parameters: dict[str, Any])
     if isinstance(loaded.x, StoredRows):
         raise DataError(
             "The rows are read from disk as they are trained on, and an estimator needs them in memory.\n"
-            "Type wb.train(wb.load(path, whole=True)), or workbench train --path PATH on the command line."
+            f"Type wb.train(wb.load({str(loaded.settings.get('path', 'PATH'))!r}, whole=True)), or workbench train "
+            f"{shlex.quote(str(loaded.settings.get('path', 'PATH')))} on the command line."
         )
     x = with_native_order(loaded.x if hasattr(loaded.x, "shape") and frames_or_arrays(loaded.x) else loaded.dataset.x)
     start = time.perf_counter()
@@ -114,7 +115,7 @@ def fit_estimator(loaded: Loaded, model: str | None, parameters: dict[str, Any])
     from sklearn.pipeline import Pipeline
 
     pipeline = Pipeline([("encode", loaded.encoder), ("train", estimator)])
-    pipeline.save = refuse_to_save_pipeline
+    pipeline.save = functools.partial(refuse_to_save_pipeline, loaded.x.attrs.get(loading.LABEL))
     return pipeline
 
 
@@ -143,7 +144,9 @@ def estimator_for(loaded: Loaded, model: str | None, parameters: dict[str, Any])
         needed = f"{model} has the target {target}, which no estimator has"
         if target in ESTIMATORS:
             needed = f"{model} needs {models.NEEDS[models.get(model).needs[0]]}, which no estimator takes"
-        raise DataError(f"{needed}; expected one of: {', '.join(able)}.\nType {_train_command(loaded)} for {model}.")
+        raise DataError(
+            f"{needed}; expected one of: {', '.join(able)}.\nType {_train_command(loaded)} --model {model}."
+        )
     if not is_guessed and target != "numbers" and loaded.dataset.kind == "numbers":
         raise DataError(f'{model} predicts classes, and the labels are {loaded.dataset.labels}.\nType model="linear".')
     chosen = dict(parameters)
@@ -205,15 +208,17 @@ class Saver:
         TrainedModel.of_estimator(self.estimator, *known).save(folder, force)
 
 
-def refuse_to_save_pipeline(folder: str | Path, force: bool = False) -> None:
+def refuse_to_save_pipeline(label: Any, folder: str | Path, force: bool = False) -> None:
     """Raise DataError: the encoder of a Pipeline cannot be written without pickle; the message says what to do.
 
-    `folder` and `force` are unused.
+    `label` is the column of labels in the frame, None if they were given beside it. `folder` and `force` are unused.
     """
+    frame = "frame.assign(y=y)" if label is None else "frame"
     raise DataError(
         "A Pipeline encodes the frame by scikit-learn, which a model folder cannot hold without pickle.\n"
-        'Type frame.to_csv("train.csv", index=False), then wb.train("train.csv", label="NAME").save(folder), which '
-        'keeps the columns too; or joblib.dump(model, "model.joblib"), a pickle.'
+        f'Type {frame}.to_csv("train.csv", index=False); '
+        f'wb.train("train.csv", label="{"y" if label is None else label}").save("model"), '
+        'which keeps the columns too, or import joblib; joblib.dump(model, "model.joblib"), a pickle.'
     )
 
 

@@ -1,6 +1,7 @@
 """The error of this package, in a file of its own, as all others raise it."""
 
 import importlib
+import json
 from typing import Any
 
 
@@ -35,14 +36,14 @@ def import_optional(package: str, extra: str, what: str) -> Any:
         raise DataError(f"{what} needs {package}, which is not installed: {install}.") from error
 
 
-def reader_option_advice(dataset: str = "", **options: str | bool) -> str:
+def reader_option_advice(dataset: str = "", **options: str | int) -> str:
     """Return what to type to read a file with these parameters of its reader, on the command line and in Python.
 
     Parameters
     ----------
     dataset : str, default ""
         Data set that is to read the file; "" to keep its present reader.
-    **options : str or bool
+    **options : str, bool or int
         Parameters of that reader. A text in capitals, such as "NAME", stands for what the user fills in.
 
     Returns
@@ -63,6 +64,19 @@ def reader_option_advice(dataset: str = "", **options: str | bool) -> str:
         f'{name}="{value}"' if isinstance(value, str) else f"{name}={value}" for name, value in named.items()
     )
     return f"Type {f'--dataset {dataset} ' if dataset else ''}--reading {words} (in Python {python})."
+
+
+def column_advice(name: str, **said: Any) -> str:
+    """Return the commands and the Python argument that read the column `name` of a table by other declarations.
+
+    >>> column_advice("age", kind="number").partition("(in Python ")[2]
+    'columns={"columns": {"age": {"kind": "number"}}})'
+    """
+    python = json.dumps({"columns": {name: said}}, ensure_ascii=False)
+    return (
+        "workbench data columns FILE --out columns.toml, edit it, then --columns columns.toml "
+        f"(in Python columns={python})"
+    )
 
 
 def quoted(text: bytes) -> str:

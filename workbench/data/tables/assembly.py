@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import DTypeLike
 
-from workbench.data.errors import DataError, reader_option_advice
+from workbench.data.errors import DataError, column_advice, reader_option_advice
 from workbench.data.labels import NONE, Wanted
 from workbench.data.tables.arrow import (
     LARGEST_FLOAT32,
@@ -109,9 +109,10 @@ class Numbers:
     def _refusal(self, text: str) -> str:
         """Return the error message for `text`, which is not a finite number as this column needs."""
         shown = repr(text if len(text) <= 40 else f"{text[:40]}...")
-        advice = f'in a file of column kinds say missing = [{shown}] if it stands for none, or kind = "category"'
-        taken_out = "Take the row out of the file if it is a total or a comment; or "
-        return f"column {self.column.name!r} holds numbers, and {shown} is no finite one.\n{taken_out}{advice}."
+        taken_out = "Take the row out of the file if it is a total or a comment."
+        advice = column_advice(self.column.name, kind="number", missing=[text])
+        what = f"column {self.column.name!r} holds numbers, and {shown} is no finite one.\n{taken_out}"
+        return f"{what} If it stands for none: {advice}."
 
     def _bin_numbers(self, numbers: np.ndarray, texts: Texts) -> Encoded:
         """Return the index of the range of each row, float64 `numbers` [texts]; missing values have the last index.
@@ -136,9 +137,9 @@ class Numbers:
             values = numbers / (self.column.divisor or 1.0)
         if (beyond := np.abs(values) > LARGEST_FLOAT32).any():
             at = int(np.argmax(of_rows(beyond, False, texts.numbers)))
-            advice = 'take encoding = "log" or "binned"'
+            advice = column_advice(self.column.name, kind="number", encoding="log")
             what = f"column {self.column.name!r} holds {values[beyond][0]:g}, which float32 does not"
-            raise WrongValueError(row + at, f"{what}; {advice}.")
+            raise WrongValueError(row + at, f"{what}.\nBy logarithms: {advice}.")
         is_optional = self.column.optional
         values = of_rows(values.astype(np.float32), 0 if is_optional else 1, texts.numbers)
         indices = (texts.numbers < 0).astype(np.int32)
@@ -237,7 +238,7 @@ class LabelColumn:
         is_said = self.wanted.kind is not None or self.wanted.classes is not None
         if not is_said and (self.are_words_for_missing or self.rows_of_text <= (1 - MOSTLY) * self.rows):
             row, text = self.first_text
-            advice = "Fix it, or say kind = 'classes' if labels are names."
+            advice = 'Fix it. If labels are names: --kind classes (in Python kind="classes").'
             what = f"the label in column {self.column.name!r} is {text!r}, and others are numbers"
             advice = f"{advice}\n{_WITHOUT_SUCH_ROWS}" if self.are_words_for_missing else advice
             raise WrongValueError(row, f"{what}. {advice}")
@@ -313,10 +314,10 @@ class OneHot:
         """
         numbers = self.vocabulary.add(texts)
         if len(self.vocabulary) > MOST_VALUES:
-            advice = 'say encoding = "hashed" in a file of column kinds, or hashed = 65536'
+            advice = reader_option_advice(hashed=65536)
             at, _ = first_row(texts, numbers >= MOST_VALUES)
             raise WrongValueError(
-                row + at, f"column {self.column.name!r} has more than {MOST_VALUES:,} values; {advice}."
+                row + at, f"column {self.column.name!r} has more than {MOST_VALUES:,} values.\n{advice}"
             )
 
     def learned(self) -> Column:
@@ -419,7 +420,7 @@ class Bag:
             self._vocabulary.add(Texts(words, each_number(len(words))))
         if self.column.kind != "text" and len(self._vocabulary) > MOST_VALUES:
             what = f"column {self.column.name!r} has more than {MOST_VALUES:,} values between {self.column.separator!r}"
-            raise WrongValueError(row, f'{what}; say kind = "text" in a file of column kinds.')
+            raise WrongValueError(row, f"{what}.\nAs text: {column_advice(self.column.name, kind='text')}.")
 
     @property
     def _most(self) -> int:

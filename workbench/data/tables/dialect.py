@@ -31,6 +31,7 @@ NAMED = {"comma": ",", "tab": "\t", "semicolon": ";", "pipe": "|", "space": " "}
 BLANKS = "blanks"
 """The separator of columns that blanks and tabs align: any number of them is one."""
 DECIMALS = (".", ",")
+NAMED_DECIMALS = {"point": ".", "comma": ","}
 _WITH_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+")
 _THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(,[0-9]{3})+")
 _GROUPS_AND_COMMA = re.compile(r"[^0-9.,]*[0-9]{1,3}(\.[0-9]{3})+,[0-9]+[^0-9.,]*")
@@ -91,8 +92,10 @@ def dialect_of(
     parameter is invalid.
     """
     are_aligned, separator = separator == BLANKS, " " if separator == BLANKS else separator
+    decimal = None if decimal is None else NAMED_DECIMALS.get(decimal, decimal)
     if decimal not in (None, *DECIMALS):
-        raise DataError(f"decimal is {decimal!r}; it is the sign before a fraction, one of: {', '.join(DECIMALS)}")
+        known = ", ".join((*DECIMALS, *NAMED_DECIMALS))
+        raise DataError(f"decimal is {decimal!r}; it is the sign before a fraction, one of: {known}")
     start = _start(path, are_aligned, encoding)
     said = SAID_SEPARATOR.fullmatch(start[0].strip("\ufeff\r\n")) if start else None
     if said:

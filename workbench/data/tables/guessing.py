@@ -20,7 +20,7 @@ from typing import Any, final
 
 import numpy as np
 
-from workbench.data.errors import DataError, reader_option_advice
+from workbench.data.errors import DataError, column_advice, reader_option_advice
 from workbench.data.labels import format_names
 from workbench.data.tables.arrow import MISSING_WORDS, Known, Texts, arrow, first_row, mask_of, of_rows, read_amounts
 from workbench.data.tables.blocks import Block, Table, TextTable, table_of
@@ -304,7 +304,7 @@ def decimal_note(table: Table, declared: Columns) -> str:
     """Return the notice that numbers are read with a decimal comma, and how to avoid it; "" if not so."""
     if table.layout().get("decimal") != "," or "separator" in declared.layout:
         return ""
-    advice = reader_option_advice(decimal=".").removeprefix("Type ")
+    advice = reader_option_advice(decimal="point").removeprefix("Type ")
     return f"Numbers are read with a decimal comma: 3,5 is 3.5. As text: {advice}"
 
 
@@ -325,8 +325,7 @@ def layout_notes(table: Table) -> list[str]:
     notes = []
     if titles:
         are = "The line above the header is" if len(titles) == 1 else f"{len(titles)} lines above the header are"
-        advice = reader_option_advice(header="false").replace('"false"', "False").removeprefix("Type ")
-        notes.append(f"{are} not read: {titles[0][:MOST_SHOWN]!r}. To read from the first line on: {advice}")
+        notes.append(f"{are} not read: {titles[0][:MOST_SHOWN]!r}.")
     if repeated:
         notes.append(f"Several columns are called {format_names(map(repr, repeated))}; the later ones have a number.")
     return notes
@@ -478,7 +477,7 @@ def identifier_note(columns: Columns) -> str:
     if not names:
         return ""
     are = f"columns {format_names(names)} are categories" if len(names) > 1 else f"column {names[0]} is a category"
-    return f"The {are}: whole numbers that look like ids. As numbers: {_kind_advice(names[0], 'number')}."
+    return f"The {are}: whole numbers that look like ids. As numbers: {column_advice(names[0], kind='number')}."
 
 
 def ignored_note(columns: Columns) -> str:
@@ -487,7 +486,7 @@ def ignored_note(columns: Columns) -> str:
     if not names:
         return ""
     are = f"columns {format_names(names)} are" if len(names) > 1 else f"column {names[0]} is"
-    return f"The {are} left out: {NAME_OF_ROW}. As categories: {_kind_advice(names[0], 'category')}."
+    return f"The {are} left out: {NAME_OF_ROW}. As categories: {column_advice(names[0], kind='category')}."
 
 
 def amount_note(columns: Columns) -> str:
@@ -497,7 +496,7 @@ def amount_note(columns: Columns) -> str:
         return ""
     names = format_names(column.name for column in found)
     are = f"columns {names} are numbers" if len(found) > 1 else f"column {names} is a number"
-    advice = _kind_advice(found[0].name, "category")
+    advice = column_advice(found[0].name, kind="category")
     return f"The {are}, written as {found[0].why.removeprefix(AMOUNTS)}. As a category: {advice}."
 
 
@@ -520,7 +519,7 @@ def several_notes(columns: Columns) -> list[str]:
         if column.encoding == "words":
             notes.append(f"The column {column.name} is text: counts of {count:,} words.")
         elif column.encoding == "multi-hot":
-            advice = _kind_advice(column.name, "category")
+            advice = column_advice(column.name, kind="category")
             what = f"The column {column.name} holds several values a row, between {column.separator!r}"
             notes.append(f"{what}: {count:,} different. As one value a row: {advice}.")
     return notes
@@ -536,14 +535,6 @@ def hashed_notes(columns: Columns) -> list[str]:
             into += f", of which the {len(column.kept):,} that occur are columns" if column.kept else ""
             notes.append(f"The {what} of the column {column.name} are hashed into {into}; some share one.")
     return notes
-
-
-def _kind_advice(name: str, kind: str) -> str:
-    """Return the command and the Python argument that read the column `name` as another `kind`."""
-    return (
-        "workbench data columns FILE --out columns.toml, edit it, then --columns columns.toml "
-        f'(in Python columns={{"columns": {{"{name}": {{"kind": "{kind}"}}}}}})'
-    )
 
 
 def _guess(name: str, seen: Seen, bins: int) -> Column:

@@ -22,6 +22,7 @@ from workbench.data.tables.sparse_fields import SparseTable, is_sparse
 HEAD = 1 << 12
 ROWS_AT_ONCE = 1 << 15
 WHAT = "JSON (an object a line, or an array of objects)"
+OBJECTS = "Type jq -c 'if type == \"array\" then .[] else . end | objects' FILE > NEW, and give NEW."
 ONE_A_LINE = "Type jq -c . FILE > NEW, or jq -c '.[]' FILE > NEW for an array in it, and give NEW."
 
 
@@ -95,7 +96,7 @@ class JsonTable:
             first = list(self._rows_of_object(*first[0]))
         for place, row in itertools.chain(first, found):
             if not isinstance(row, dict):
-                raise DataError(f'{place}: this is no object, such as {{"age": 31, "y": 1}}.\n{ONE_A_LINE}')
+                raise DataError(f'{place}: this is no object, such as {{"age": 31, "y": 1}}.\n{OBJECTS}')
             yield dict(_flat(row)) if any(isinstance(value, dict) for value in row.values()) else row
 
     def _rows_of_object(self, place: str, whole: dict[str, Any]) -> Iterator[tuple[str, Any]]:
