@@ -24,7 +24,7 @@ from workbench.data.files.reading import path_exists
 from workbench.data.labels import Wanted, read_labels
 from workbench.data.tables import columns as columns_file
 from workbench.data.tables.columns import Columns
-from workbench.data.tables.guessing import LABELS
+from workbench.data.tables.guessing import LABELS, MOSTLY_SEVERAL, WORDS_OF_TEXT
 from workbench.formats.arrays import computed, has_sparse_columns, host_array, library_of, matrix_of_sparse_frame
 from workbench.sweeps.problem import parameters_of_file
 from workbench.sweeps.spec import FILES
@@ -34,6 +34,8 @@ from workbench.sweeps.spec import FILES
 # The encoder is scikit-learn's, so that what is fitted on one table takes the next one, with values it has not seen.
 
 
+WORDS, PARTS = r"\w+", r"[^|]+"
+"""Words of a text, and parts of a value such as a|b|c."""
 IDS = ("user", "item", "id")
 """Words in the name of a column of whole numbers that make it a category."""
 MOST_IN_ORDER = 32
@@ -147,21 +149,46 @@ def _is_category(name: Any, column: Any) -> bool:
     return True
 
 
+def words_of(frame: Any, categories: list[Any]) -> dict[Any, str]:
+    """Return {name: regular expression of its words or parts} of the categories that are text or values as a|b|c."""
+    found = {}
+    for name in categories:
+        texts = frame[name].drop_duplicates()
+        if not isinstance(name, str) or not all(isinstance(text, str) for text in texts):
+            continue
+        several = texts.astype(str).str.contains(r"[^|]\|[^|]").mean()
+        if several >= MOSTLY_SEVERAL and texts.str.split("|").explode().nunique() < len(texts):
+            found[name] = PARTS
+        elif texts.str.split().map(len).mean() >= WORDS_OF_TEXT:
+            found[name] = WORDS
+    return found
+
+
 def encoder_of(frame: Any) -> Any:
-    """Return an unfitted scikit-learn ColumnTransformer: categories one-hot (unknown ones ignored), numbers kept."""
+    """Return an unfitted scikit-learn ColumnTransformer: categories one-hot, texts by their words, numbers kept.
+
+    Unknown categories and words are ignored.
+    """
     from sklearn.compose import ColumnTransformer
+    from sklearn.feature_extraction.text import CountVectorizer
     from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
     categories = categories_of(frame)
     numbers = [name for name in frame.columns if name not in categories]
+    texts = words_of(frame, categories)
+    categories = [name for name in categories if name not in texts]
     kept = FunctionTransformer(host_array) if has_sparse_columns(frame) else "passthrough"
     parts = [("categories", OneHotEncoder(handle_unknown="ignore"), categories), ("numbers", kept, numbers)]
-    return ColumnTransformer([part for part in parts if part[2]], sparse_threshold=1.0)
+    parts = [part for part in parts if part[2]]
+    for name, pattern in texts.items():
+        is_several = pattern == PARTS
+        counts = CountVectorizer(token_pattern=pattern, lowercase=not is_several, binary=is_several)
+        parts.append((f"words of {name}", counts, name))
+    return ColumnTransformer(parts, sparse_threshold=1.0)
 
 
 PREPARE, LABEL = "prepare", "label"
-"""Attributes of a frame that was made here: what makes it of the user's object, in Python; the column of labels that was
-taken from it."""
+"""Attributes of a frame: the Python code that makes it of the user's object; the column of labels taken from it."""
 
 
 def _missing_counts(frame: Any) -> dict[Any, int]:
@@ -251,7 +278,13 @@ def matrix_of_frame(frame: Any, has_labels: bool = False) -> tuple[Any, Any, str
         raise
     numbers = [str(name) for name in frame.columns if name not in categories]
     others_text = f"; numbers as they are: {_list_names(numbers)}" if numbers else ""
-    remark = f"Categories, one column a value: {_list_names(categories)}{others_text}."
+    texts = words_of(frame, categories)
+    kinds = {
+        "Categories, one column a value": [name for name in categories if name not in texts],
+        "Text, counts of its words": [name for name, pattern in texts.items() if pattern == WORDS],
+        "Several values a row, between '|'": [name for name, pattern in texts.items() if pattern == PARTS],
+    }
+    remark = "; ".join(f"{kind}: {_list_names(names)}" for kind, names in kinds.items() if names) + f"{others_text}."
     return matrix, encoder, f"{remark}{_numbers_as_text(frame, categories)}"
 
 
@@ -300,7 +333,8 @@ class Loaded:
     """Data as a function of `wb` received it: the data set, the settings that read it again, what estimators take.
 
     `settings` are those of a configuration and are empty for data in memory. `x` and `y` are as the user gave them, of
-    a file its matrix and labels. `encoder` has made the matrix of a frame.
+    a file its matrix and labels. `encoder` has made the matrix of a frame, and `label` is the column of it that the
+    labels were taken from.
     """
 
     dataset: Dataset
@@ -308,6 +342,7 @@ class Loaded:
     x: Any = None
     y: Any = None
     encoder: Any = None
+    label: Any = None
 
     @property
     def is_labelled(self) -> bool:
@@ -553,7 +588,7 @@ def _load_memory(source: Any, y: Any, label: str | None, given: dict[str, Any]) 
     labels, numbers = read_labels(y, Wanted(kind), lambda row: f"y[{row}]")
     made = Dataset("memory", x, numbers, labels, "memory", "yours")
     own = x if encoder is not None else source if frame is None else frame
-    return Loaded(made, {}, own, y, encoder)
+    return Loaded(made, {}, own, y, encoder, None if frame is None else frame.attrs.get(LABEL))
 
 
 def _refuse_settings(given: Mapping[str, Any]) -> None:

@@ -115,7 +115,7 @@ def fit_estimator(loaded: Loaded, model: str | None, parameters: dict[str, Any])
     from sklearn.pipeline import Pipeline
 
     pipeline = Pipeline([("encode", loaded.encoder), ("train", estimator)])
-    pipeline.save = functools.partial(refuse_to_save_pipeline, loaded.x.attrs.get(loading.LABEL))
+    pipeline.save = functools.partial(refuse_to_save_pipeline, loaded.label)
     return pipeline
 
 

@@ -44,7 +44,7 @@ def read(folder, content, **parameters):
         (HEAD + ROWS + "3.5,red," + "x" * 300 + "\n", "rows.csv:4: the label has 300 characters, at most 200"),
         (
             HEAD + ROWS * 20 + "big,red,1\n",
-            r"(?s)rows.csv:42: column 'size' holds numbers, and 'big' .* "missing": \["big"\]",
+            r"(?s)rows.csv:42: column 'size' holds numbers, and 'big' .* .missing.: \[.big.\]",
         ),
         (HEAD + ROWS + "1e400,red,1\n", "rows.csv:4: column 'size' holds numbers, and '1e400' is no finite one"),
         (
@@ -77,7 +77,7 @@ def test_a_word_that_is_no_number_is_refused_in_a_column_of_numbers(word, tmp_pa
 def test_a_number_beyond_float32_is_refused_where_it_is_kept(tmp_path):
     content = HEAD + ROWS + "1e300,red,0\n"
     kept = {"columns": {"size": {"kind": "number", "encoding": "keep", "scaling": "none"}, "colour": CATEGORY}}
-    with pytest.raises(DataError, match=r"rows.csv:4: column .size. holds 1e\+300, which float32 does not; take enc"):
+    with pytest.raises(DataError, match=r"rows.csv:4: column .size. holds 1e\+300, which float32 does not\.\nBy log"):
         read(tmp_path, content, columns=kept)
     for encoding in ("binned", "log"):
         kept["columns"]["size"] = {"kind": "number", "encoding": encoding}
@@ -86,7 +86,7 @@ def test_a_number_beyond_float32_is_refused_where_it_is_kept(tmp_path):
 
 def test_too_many_values_for_one_column_each_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("workbench.data.tables.assembly.MOST_VALUES", 2)
-    with pytest.raises(DataError, match=r"rows\.csv:4: column 'colour' has more than 2 values\.\nType --reading hashed=65536"):
+    with pytest.raises(DataError, match=r"(?s)rows\.csv:4: column 'colour' has more than 2 values\..*hashed"):
         read(tmp_path, HEAD + ROWS + "1,green,0\n", columns={"columns": {"colour": CATEGORY}})
 
 

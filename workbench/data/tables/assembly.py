@@ -314,10 +314,10 @@ class OneHot:
         """
         numbers = self.vocabulary.add(texts)
         if len(self.vocabulary) > MOST_VALUES:
-            advice = reader_option_advice(hashed=65536)
+            advice = column_advice(self.column.name, kind="category", encoding="hashed")
             at, _ = first_row(texts, numbers >= MOST_VALUES)
             raise WrongValueError(
-                row + at, f"column {self.column.name!r} has more than {MOST_VALUES:,} values.\n{advice}"
+                row + at, f"column {self.column.name!r} has more than {MOST_VALUES:,} values.\nBy hashing: {advice}."
             )
 
     def learned(self) -> Column:
