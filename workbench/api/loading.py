@@ -156,7 +156,8 @@ def words_of(frame: Any, categories: list[Any]) -> dict[Any, str]:
         texts = frame[name].drop_duplicates()
         if not isinstance(name, str) or not all(isinstance(text, str) for text in texts):
             continue
-        several = texts.astype(str).str.contains(r"[^|]\|[^|]").mean()
+        texts = texts.astype(object).astype(str)  # of categories and of sparse values, too
+        several = texts.str.contains(r"[^|]\|[^|]").mean()
         if several >= MOSTLY_SEVERAL and texts.str.split("|").explode().nunique() < len(texts):
             found[name] = PARTS
         elif texts.str.split().map(len).mean() >= WORDS_OF_TEXT:
