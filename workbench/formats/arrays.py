@@ -315,9 +315,9 @@ def computed(x: Any) -> Any:
 def host_array(x: Any) -> Any:
     """Return tensors and matrices of other libraries as NumPy or SciPy arrays on the host; other values unchanged.
 
-    These are tensors of PyTorch, TensorFlow and CuPy, matrices that AnnData left on disk, pydata sparse, tabmat, tensors
-    of pyarrow, and pandas frames with sparse columns. Dask collections are computed. What is sparse stays so. Raises FormatError for a sparse array whose
-    fill value is not 0, ValueError for text in a frame with sparse columns.
+    These are tensors of PyTorch, TensorFlow and CuPy, matrices that AnnData left on disk, pydata sparse, tabmat,
+    tensors of pyarrow, and pandas frames with sparse columns. Dask collections are computed. What is sparse stays so.
+    Raises FormatError for a sparse array whose fill value is not 0, ValueError for text in a frame with sparse columns.
     """
     library = library_of(x)
     if library in ("numpy", "scipy"):
