@@ -53,7 +53,7 @@ def drawn(count=3, seed=0):
     ]
 
 
-@pytest.mark.parametrize("rounds", [1, 2, 3, 12])
+@pytest.mark.parametrize("rounds", [1, 5, 12])
 @pytest.mark.parametrize("process", [None, "one"])
 def test_balanced_quiet_rounds_of_one_run_have_the_interval_of_a_t_with_the_prior(rounds, process):
     trials = noisy(1.7, rounds, 0.2, process=process)
@@ -65,7 +65,7 @@ def test_balanced_quiet_rounds_of_one_run_have_the_interval_of_a_t_with_the_prio
     of_mean = variance * ((1 - NOISE.process) / rounds + own + NOISE.shared)
     weight = NOISE.unknown**2 / (NOISE.unknown**2 + of_mean)
     expected = stats.t(freedom, weight * differences.mean(), math.sqrt(weight * of_mean))
-    found = posterior(trials).ratio("slow", "fast")
+    found = posterior(trials, noise=Noise(tail=math.inf)).ratio("slow", "fast")
     assert np.log(found[:3]) == pytest.approx([expected.mean(), expected.ppf(0.025), expected.ppf(0.975)], rel=1e-6)
     assert found.probability == pytest.approx(expected.sf(0), rel=1e-7)
     assert (found.rounds, found.runs, found.disturbed) == (rounds, 1, 0)
@@ -75,7 +75,7 @@ def test_balanced_quiet_rounds_of_one_run_have_the_interval_of_a_t_with_the_prio
 @pytest.mark.parametrize("predictions", [{}, {"c0": 0.4, "c2": 5.0, "unmeasured": 1.0}], ids=["none", "some"])
 def test_the_posterior_is_that_of_the_model_with_each_effect_as_an_unknown(seed, predictions):
     trials, scatter = drawn(seed=seed), Scatter(0.3, 11.0)
-    noise = Noise(0.1, 0.3, 0.25, 0.8, 0.6, 2.0, 0.5, 2.0, 0.6)
+    noise = Noise(0.1, 0.3, 0.25, 0.8, 0.6, 2.0, 0.5, 2.0, 0.6, tail=math.inf)
     found = posterior(trials, predictions, scatter, noise)
     means, covariance = posterior_with_effects(trials, 0.3, noise, predictions)
     assert list(found.names) == list(means)

@@ -274,7 +274,8 @@ def _compare_times(
         return _of_unmeasured(sparse, dense, best, base, measure), {}
     if not share_a_run(found, first, against):
         return _without_ratio(best, base), {}
-    judged = _with_ratio(best, base, ratio_between(base, best, measure))
+    sides = [k for k in found.names if k >= len(sparse)], [k for k in found.names if k < len(sparse)]
+    judged = _with_ratio(best, base, found.ratio(against, first, *sides))
     if judged.verdict != "sparse":
         return judged, {}
     ratios = {line_key(best): judged.known[2]}
@@ -282,8 +283,8 @@ def _compare_times(
     for k in found.names:
         if k >= len(sparse) or k == first or found.ratio(k, first).low > 1 or line_key(rows[k]) in ratios:
             continue
-        ratio = ratio_between(base, rows[k], measure)
-        if ratio and ratio.verdict == "sparse":
+        ratio = found.ratio(against, k, *sides)
+        if share_a_run(found, against, k) and ratio.verdict == "sparse":
             ratios[line_key(rows[k])] = ratio
             level.append(rows[k])
     return judged._replace(level=tuple(level)), ratios

@@ -138,7 +138,9 @@ def decide_comparison(
     loss = min((losses[side] for side in sides if side is not None), default=math.inf)
     if sparse is None or baseline is None or not share_a_run(found, sparse, baseline):
         return Decision(sparse, baseline, None, loss)
-    return Decision(sparse, baseline, found.ratio(baseline, sparse), loss)
+    dense_names = [name for name in found.names if name in dense]
+    ratio = found.ratio(baseline, sparse, dense_names, [name for name in found.names if name not in dense])
+    return Decision(sparse, baseline, ratio, loss)
 
 
 def rounds_due(decision: Decision, measured: int, most: int = MOST, is_race: bool = False) -> int:
