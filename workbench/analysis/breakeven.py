@@ -1,14 +1,15 @@
 """The density from which on sparse no longer pays, with its interval, for each configuration and measure.
 
-Between two measured densities log(sparse / dense) is taken as linear in log(density). The cost law of a sparse step,
-fixed + slope * density, bends upwards in those coordinates, so the crossing found lies somewhat below the true one
-where the fixed part matters and the densities are far apart; measure more densities near it to sharpen it.
-
-The interval of a break-even is where the interval of the ratio, which comes from whole rounds, holds 1 (the inversion
-of an interval; Fieller 1954, J. R. Stat. Soc. B 16, 175): from the density where its upper end reaches dense to the
-one where its lower end does. So it can never contradict the verdicts, which come from the same intervals.
+Between two measured densities a time is known only to rise with the density, at most as its `STEEPEST`th power: laws
+fixed + slope * density, powers and such as level off are all among these. So from a density at which sparse wins the
+break-even is some way up, from one at which dense wins some way down, by how far the interval of the ratio is from 1.
+The interval of a break-even is what both leave: it takes in the noise and what was not measured, and lies between the
+last win of sparse and the first of dense, so it never contradicts a verdict. It becomes narrow with densities near the
+break-even, which `refinement` adds. Bytes follow the formulas of the formats: their interval is where straight lines in
+density and in its logarithm cross. The break-even itself is read from a straight line in density.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +24,7 @@ from workbench.analysis import configurations, formatting
 from workbench.analysis.compare import REMEDY, Contest, compare_best, is_decidable, worse_of_group
 from workbench.analysis.grades import format_factor, format_probability
 from workbench.analysis.intervals import number_or_none
+from workbench.measure.posterior import Ratio
 
 # Break-even in memory by bytes: from the predicted bytes of rows, which the formulas of the formats give.
 #
@@ -144,7 +146,7 @@ def _sentence(found: ByBytes, row: Record) -> str:
 
 
 STATUSES = {
-    "crossing": "sparse wins below, dense above; the break-even is `density`, significantly between `low` and `high`",
+    "crossing": "sparse wins below, dense above; the break-even is `density`, with 95 % between `low` and `high`",
     "several": "the winner changes more than once, or from dense to sparse, between `low` and `high`",
     "sparse": "sparse wins wherever there is a winner; `low` is the highest such density",
     "dense": "dense wins wherever there is a winner; `high` is the lowest such density",
@@ -155,6 +157,8 @@ STATUSES = {
     "no_baseline": "no dense row to compare with",
     "too_few": "measured against dense at one density only",
 }
+STEEPEST = 2.0
+"""The highest power of the density with which the ratio of a sparse to a dense time rises between measured ones."""
 Bounds = tuple[float | None, float | None, float | None]
 """Density of a break-even and the lower and upper bound of its interval, None if there is none."""
 FARTHEST = 700.0
@@ -272,7 +276,7 @@ def _breakeven_of_line(
     elif len(compared) == 1:
         status, ends = "too_few", (None, None, None)
     else:
-        status, ends = locate_crossing(compared)
+        status, ends = locate_crossing(compared, measure)
     density, low, high = ends
     ends = (None if _is_range(status, low, high) else density, low, high)
     sentence = breakeven_sentence(status, ends, rows, contests, dense, measure)
@@ -297,11 +301,11 @@ def _is_range(status: str, low: float | None, high: float | None) -> bool:
     return status == "crossing" and low is not None and high is not None and high >= formatting.RANGE * low
 
 
-def locate_crossing(compared: list[Contest]) -> tuple[str, Bounds]:
+def locate_crossing(compared: list[Contest], measure: str) -> tuple[str, Bounds]:
     """Return (status, (density, lower, upper)) from two or more contests with a ratio, ascending in density.
 
     `status` is a key of STATUSES: "crossing" if sparse wins first and dense after it. Of the three densities each that
-    the status does not define is None.
+    the status does not define is None. `measure` is a column of seconds or bytes.
     """
     decided = [one for one in compared if one.verdict in ("sparse", "dense")]
     if not decided:
@@ -310,7 +314,7 @@ def locate_crossing(compared: list[Contest]) -> tuple[str, Bounds]:
     changes = [one for i, one in enumerate(decided) if i == 0 or one.verdict != decided[i - 1].verdict]
     winners = [change.verdict for change in changes]
     if winners == ["sparse", "dense"]:
-        return "crossing", _crossing(compared)
+        return "crossing", _crossing(compared, measure)
     if len(winners) > 1:
         before = decided[decided.index(changes[1]) - 1]
         return "several", (None, before.density, changes[-1].density)
@@ -319,27 +323,63 @@ def locate_crossing(compared: list[Contest]) -> tuple[str, Bounds]:
     return "dense", (None, None, decided[0].density)
 
 
-def _crossing(compared: list[Contest]) -> tuple[float, float, float]:
+def _crossing(compared: list[Contest], measure: str) -> tuple[float, float, float]:
     """Return (density, lower, upper) at which the ratio is 1; sparse must win first and dense last.
 
-    The density is interpolated linearly in log ratio over log density, after a monotone fit; the bounds are where those
-    of the ratio's interval cross 1. All lie between the last win of sparse and the first of dense.
+    All lie between the last win of sparse and the first of dense; the density is read from a monotone fit.
     """
     verdicts = [one.verdict for one in compared]
     won, lost = len(verdicts) - 1 - verdicts[::-1].index("sparse"), verdicts.index("dense")
     x = np.log([one.density or 0.0 for one in compared])
-    value, low, high = (
-        np.array([-_log(getattr(one.ratio, end)) for one in compared]) for end in ("value", "high", "low")
-    )
-    ends = (
-        _zero_crossing(x[won : won + 2], high[won : won + 2]) if high[won + 1] > 0 else x[won],
-        _zero_crossing(x[lost - 1 : lost + 1], low[lost - 1 : lost + 1]) if low[lost - 1] <= 0 else x[lost],
-    )
+    y, low, high = (np.array([-_log(getattr(one.ratio, end)) for one in compared]) for end in ("value", "high", "low"))
     between = slice(won, lost + 1)
+    if measure.startswith("seconds"):
+        ends = max(x[high < 0] - high[high < 0] / STEEPEST), min(x[low > 0] - low[low > 0] / STEEPEST)
+        if ends[0] > ends[1]:  # steeper than thought
+            ends = x[won], x[lost]
+    else:
+        ends = (
+            min(_zero_crossings(x[between], high[between])) if high[won + 1] > 0 else x[won],
+            max(_zero_crossings(x[between], low[between])) if low[lost - 1] <= 0 else x[lost],
+        )
     from scipy.optimize import isotonic_regression  # half a second to import, and only a break-even needs it
 
-    middle = float(np.clip(_zero_crossing(x[between], isotonic_regression(value[between]).x), *ends))
-    return float(np.exp(middle)), float(np.exp(ends[0])), float(np.exp(ends[1]))
+    middle = _zero_crossings(x[between], isotonic_regression(y[between]).x)[1]
+    return tuple(float(np.exp(np.clip(log, x[won], x[lost]))) for log in (np.clip(middle, *ends), *ends))
+
+
+def ratio_between_densities(low: Contest, high: Contest, density: float, measure: str) -> Ratio:
+    """Return the ratio dense / sparse at a density between those of two contests that have one, with its interval.
+
+    It is read from a straight line in density. The interval takes in each curve that rises as `_crossing` says.
+    """
+    (_, _, first), (_, _, last) = low.known, high.known
+    (x0, x1), x = np.log([low.density or 1.0, high.density or 1.0]), math.log(density)
+    share = (density - math.exp(x0)) / (math.exp(x1) - math.exp(x0))
+    y, least, most = ([-_log(getattr(one, end)) for one in (first, last)] for end in ("value", "high", "low"))
+    if measure.startswith("seconds"):
+        bounds = [
+            max(min(least), least[1] - STEEPEST * (x1 - x)),
+            min(max(most), most[0] + STEEPEST * (x - x0)),
+        ]
+    else:
+        bounds = [
+            side(_between(ends, share), np.interp(x, (x0, x1), ends)) for side, ends in ((min, least), (max, most))
+        ]
+    value = _between(y, share)
+    ends = sorted((value, *bounds))
+    return Ratio(
+        math.exp(-value),
+        math.exp(-ends[-1]),
+        math.exp(-ends[0]),
+        min(first.rounds, last.rounds),
+        min(first.runs, last.runs),
+    )
+
+
+def _between(logs: Sequence[float], share: float) -> float:
+    """Return the logarithm of the number that lies the `share` of the way between those with the two `logs`."""
+    return float(np.logaddexp(logs[0] + np.log1p(-share), logs[1] + np.log(share)))
 
 
 def _log(ratio: float) -> float:
@@ -348,14 +388,15 @@ def _log(ratio: float) -> float:
         return float(np.clip(np.log(ratio), -FARTHEST, FARTHEST))
 
 
-def _zero_crossing(x: np.ndarray, y: np.ndarray) -> float:
-    """Return the x at which the polyline through (`x`, `y`), float64 [points], first turns positive.
+def _zero_crossings(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+    """Return the x at which `y`, float64 [points], first turns positive, by lines in x and as exp(y) in exp(x).
 
     `y` must not be positive at first and positive later; `x` ascends.
     """
     after = int(np.argmax(y > 0))
     (x0, x1), (y0, y1) = x[after - 1 : after + 1], y[after - 1 : after + 1]
-    return float(x0 + (x1 - x0) * y0 / (y0 - y1))
+    share = np.expm1(y0) / (np.expm1(y0) - np.expm1(y1))
+    return float(x0 + (x1 - x0) * y0 / (y0 - y1)), float(x0 + np.log1p(share * np.expm1(x1 - x0)))
 
 
 def _without_ratios(rows: list[Record], dense: list[Record], contests: list[Contest]) -> tuple[str, Bounds]:
@@ -391,7 +432,8 @@ def breakeven_sentence(
         "crossing": lambda: (
             f"{who} beats {against} in {what} up to {_format_density_of(won[-1])} density, "
             f"{baseline(lost[:1])} wins from {_format_density_of(lost[0])} on; "
-            f"the break-even is {formatting.format_breakeven(*ends)}{inconclusive_clause(contests)}."
+            f"the break-even is {formatting.format_breakeven(*ends)}{density_clause(*ends)}"
+            f"{inconclusive_clause(contests)}."
         ),
         "several": lambda: (
             f"{who}: the winner in {what} changes more than once, {_segments(compared)}; no one break-even."
@@ -414,6 +456,17 @@ def breakeven_sentence(
         "too_few": lambda: f"{who} was compared at one density, {_unique(compared[0])}; a break-even needs two.",
     }
     return say[status]()
+
+
+def density_clause(value: float | None, low: float, high: float) -> str:
+    """Return the clause on which density to measure next, to append to a break-even known as a range; else "".
+
+    >>> density_clause(None, 0.02, 0.32), density_clause(0.1, 0.09, 0.11)
+    (' (measure at 8 % density to narrow it)', '')
+    """
+    if value is not None:
+        return ""
+    return f" (measure at {formatting.format_density(math.sqrt(low * high), 1)} density to narrow it)"
 
 
 def baseline(compared: Sequence[Contest]) -> str:

@@ -1,25 +1,21 @@
 """Gain of sparse over dense at any density, and up to which density it is at least so much.
 
-Between two measured densities log(dense / sparse) and both ends of its interval are taken as linear in log(density), as
-for break-evens; of densities beyond those measured nothing is said. To gain at least a factor is to win against a dense
+Between two measured densities the ratio and its interval are read as for break-evens; of densities beyond those
+measured nothing is said. To gain at least a factor is to win against a dense
 that takes that factor less: so the density up to which it holds is the break-even of the ratios divided by it, with the
 interval that a break-even has, and a factor of 1 gives the break-even itself.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from workbench.analysis import configurations, formatting
-from workbench.analysis.breakeven import locate_crossing, records_and_contests
+from workbench.analysis.breakeven import locate_crossing, ratio_between_densities, records_and_contests
 from workbench.analysis.compare import Contest, worse_of_group
 from workbench.measure.posterior import Ratio
 
 ALIKE = 0.02
 """Densities nearer to each other than this share are the same: data drawn at a density have it only about."""
-LEAST = 1e-300
 SIGNS = {"sparse": "✓", "dense": "✗", "level": "=", "inconclusive": "?"}
 MEASURED = "measured"
 WORSE = "† trained a worse model"
@@ -106,7 +102,7 @@ def gain_at_density(line: Line, density: float) -> Gain:
     if after in (0, len(compared)):
         return Gain(None, "inconclusive", _reach_beyond_measured(compared, after))
     low, high = compared[after - 1 : after + 1]
-    ratio = _interpolate_ratio(low, high, density)
+    ratio = ratio_between_densities(low, high, density, line.measure)
     return Gain(
         ratio,
         ratio.verdict,
@@ -119,7 +115,7 @@ def highest_density_with_gain(line: Line, factor: float) -> Reach:
     asked = [_with_better_dense(one, factor) for one in line.compared]
     if len(asked) < 2:
         return Reach("too_few", None, None, None, _at_one(asked))
-    status, ends = locate_crossing(asked)
+    status, ends = locate_crossing(asked, line.measure)
     middle, low, high = ends
     return Reach(status, middle, low, high, _describe_reach(status, ends, asked))
 
@@ -143,17 +139,6 @@ def _reach_beyond_measured(compared: Sequence[Contest], after: int) -> str:
         return "not compared with dense"
     end = compared[0] if after == 0 else compared[-1]
     return f"not measured {'below' if after == 0 else 'above'} {formatting.format_density(end.density or 0.0)}"
-
-
-def _interpolate_ratio(low: Contest, high: Contest, density: float) -> Ratio:
-    """Return the ratio at a density between two contests, value and bounds linear in log ratio over log density."""
-    (_, _, first), (_, _, last) = low.known, high.known
-    x = np.log([low.density or 1.0, high.density or 1.0])
-    value, lowest, highest = (
-        math.exp(np.interp(math.log(density), x, np.log(np.clip(ends, LEAST, 1 / LEAST))))
-        for ends in zip(first[:3], last[:3], strict=True)
-    )
-    return Ratio(value, lowest, highest, min(first.rounds, last.rounds), min(first.runs, last.runs))
 
 
 def _with_better_dense(contest: Contest, factor: float) -> Contest:

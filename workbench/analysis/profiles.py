@@ -135,7 +135,9 @@ def _breakevens(groups: Sequence[configurations.Group]) -> str:
         compared = [
             contest for contest in contests_of_group(group, MEASURE) if contest.ratio is not None and contest.density
         ]
-        status, (density, *_) = locate_crossing(compared) if len(compared) > 1 else ("too_few", (None, None, None))
+        status, (density, *_) = (
+            locate_crossing(compared, MEASURE) if len(compared) > 1 else ("too_few", (None, None, None))
+        )
         if status == "crossing" and density and (group.settings["rows_total"] or 0) == max(sizes):
             found.append((density, group.settings["dataset"]))
     if len({name for _, name in found}) < 2:

@@ -2,10 +2,8 @@
 
 A crossing is bracketed by the last density where sparse wins significantly and the first where dense does. Of the gaps
 between the densities measured there, the gap with the break-even is halved on the logarithmic axis, until the
-interval of the break-even is narrow enough. It is drawn by straight lines, so the gap h must be small too: of a cost
-fixed + slope * density, whose curvature in logarithms is 1/4 at most, they miss the crossing by about h**2 / 16, which
-is to be a quarter of what is asked. Where the gap is narrower than half of that, noise keeps the interval wide: rounds
-help.
+interval of the break-even is narrow enough. Where the gap is narrower than half of that, noise keeps the interval wide:
+rounds help.
 
 The best sparse configuration against the best dense one comes first, then each configuration against dense. A crossing
 configuration is measured with all of either side that may be the best at an end of the gap: a verdict at the new
@@ -66,14 +64,14 @@ def _densities_of_series(
 
     `until` is the wanted width as a fraction, `measure` a key of MEASURES.
     """
-    crossings = [one for met in series if (one := _crossing(met))]
+    crossings = [one for met in series if (one := _crossing(met, measure))]
     return [opening for crossing in crossings if (opening := _density_to_add(crossing, group, measure, until))]
 
 
-def _crossing(met: Sequence[Contest]) -> _Crossing | None:
-    """Return the crossing of sparse and dense in ascending contests, with the two that bracket it, or None."""
+def _crossing(met: Sequence[Contest], measure: str) -> _Crossing | None:
+    """Return the crossing of sparse and dense in ascending contests in `measure`, with what brackets it, or None."""
     compared = [one for one in met if one.ratio is not None and one.density]
-    status, ends = locate_crossing(compared)
+    status, ends = locate_crossing(compared, measure)
     density, low, high = ends
     if status != "crossing" or density is None or low is None or high is None:
         return None
@@ -96,8 +94,7 @@ def _density_to_add(even: _Crossing, group: configurations.Group, measure: str, 
     gaps = [gap for gap in pairwise(even.met) if (gap[0].density or 0.0) <= even.density <= (gap[1].density or 0.0)]
     ends = gaps[0] if gaps else (even.met[0], even.met[-1])
     low, high = (end.density or 0.0 for end in ends)
-    enough = 2 * math.sqrt(until) if is_narrow(even, until) else math.log1p(until / 2)
-    if math.log(high / low) <= enough:
+    if is_narrow(even, until) or math.log(high / low) <= math.log1p(until / 2):
         return None
     return DensityToAdd(float(f"{math.sqrt(low * high):.3g}"), _keys(ends, group, measure))
 
